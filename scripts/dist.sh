@@ -87,6 +87,8 @@ tree() {
   install -Dm644 completions/_idemctl "$share/zsh/$2/_idemctl"
   install -Dm644 completions/idemctl.fish "$share/fish/vendor_completions.d/idemctl.fish"
   install -Dm644 -t "$share/doc/idemctl/examples/systemd" contrib/systemd/*
+  install -Dm644 -t "$share/doc/idemctl/examples/prometheus" contrib/prometheus/*
+  install -Dm644 -t "$share/doc/idemctl/examples/grafana" contrib/grafana/*
   install -Dm644 -t "$share/doc/idemctl/docs" docs/*.md
   install -Dm644 README.md "$share/doc/idemctl/README.md"
   [ "$3" = none ] || install -Dm644 -t "$share/licenses/idemctl" LICENSE-*

@@ -10,13 +10,14 @@ mod tests;
 mod topics;
 
 use std::ffi::OsString;
+use std::time::Instant;
 
 use anyhow::Result;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgAction, Args as _, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
-use self::ending::{report, unknown};
-use crate::args::{ConnectionArgs, DisplayArgs};
+use self::ending::{report, settle, unknown};
+use crate::args::{ConnectionArgs, DisplayArgs, Output};
 use crate::commands::{
     backup, begin, check, complete, completions, config, context as contexts, detect, diff, explore, extend,
     force_unlock, inspect, list, log, man, purge, race, release, restore, sandbox, schema, simulate, stats, sweep,
@@ -24,10 +25,12 @@ use crate::commands::{
 };
 use crate::context::{Context, interruptible};
 use crate::exit::{Exit, Stop};
+use crate::interrupt::outlive_file_size_limit;
 use crate::render::escape;
+use crate::render::invocation::Invocation;
 use crate::render::style::Color;
 use crate::settings::{Environment, Settings};
-use crate::terminal::ui::Ui;
+use crate::terminal::ui::{Ui, Unread};
 use crate::version;
 
 /// Inspect, list, unlock and race the idempotency keys that services keep in Redis
@@ -101,8 +104,6 @@ enum Command {
     Log(log::Args),
     /// List the backups of what was changed, or delete old ones
     Backup(backup::Args),
-    /// Show each Redis key that was changed: the older name of `log --records`
-    Audit(log::AuditArgs),
     /// Race simultaneous requests with one idempotency key and say whether exactly one got through
     Race(race::Args),
     /// Play the ways in which idempotency fails, and say who is hurt
@@ -115,7 +116,7 @@ enum Command {
     Detect(detect::Args),
     /// List the schemas idemctl knows, show one, or check one of your own
     Schema(schema::Args),
-    /// List the contexts of the config file, show one, or choose the one that is used
+    /// List, add, change and test the servers that the config file has a name for
     Context(contexts::Args),
     /// Show what flags, variables and the config file come to
     Config(config::Args),
@@ -124,6 +125,55 @@ enum Command {
     Completions(completions::Args),
     /// Write the manual pages, one for each command
     Man(man::Args),
+}
+
+impl Command {
+    /// What a command does after the reader of stdout has gone away. This is the only place that decides it.
+    fn when_unread(&self) -> Unread {
+        match self {
+            Self::List(_)
+            | Self::Stats(_)
+            | Self::Log(_)
+            | Self::Sandbox(_)
+            | Self::Detect(_)
+            | Self::Context(_)
+            | Self::Config(_)
+            | Self::Completions(_)
+            | Self::Man(_) => Unread::EndsQuietly,
+            Self::Backup(args) if !args.deletes() => Unread::EndsQuietly,
+            Self::Schema(args) if !args.judges() => Unread::EndsQuietly,
+            // They may go on for long, and change nothing.
+            Self::Inspect(_) | Self::Diff(_) => Unread::Ends,
+            Self::Check(_)
+            | Self::ForceUnlock(_)
+            | Self::Extend(_)
+            | Self::Complete(_)
+            | Self::Release(_)
+            | Self::Begin(_)
+            | Self::Sweep(_)
+            | Self::Purge(_)
+            | Self::Restore(_)
+            | Self::Undo(_)
+            | Self::Backup(_)
+            | Self::Race(_)
+            | Self::Simulate(_)
+            | Self::Explore(_)
+            | Self::Schema(_) => Unread::GoesOn,
+        }
+    }
+}
+
+impl Command {
+    /// True for commands that show tables, and do nothing else that a person waits for.
+    fn shows_tables(&self) -> bool {
+        match self {
+            Self::Inspect(args) => !args.is_watch(),
+            Self::List(_) | Self::Stats(_) | Self::Diff(_) | Self::Log(_) | Self::Detect(_) => true,
+            Self::Backup(args) => !args.deletes(),
+            Self::Schema(args) => !args.judges(),
+            _ => false,
+        }
+    }
 }
 
 /// The whole command line as clap knows it, with examples, for help, completions, man pages and their tests.
@@ -143,15 +193,26 @@ pub fn main(words: impl Iterator<Item = OsString>) -> Exit {
     if let Some((_, asked)) = words.split_first().filter(|(_, rest)| rest.first().is_some_and(|word| word == "help")) {
         return help::answer(&asked[1..]);
     }
-    let root = match parse(&words) {
-        Ok(root) => root,
+    let (root, own, filters) = match parse(&words) {
+        Ok(parsed) => parsed,
         Err(error) => return usage(error, &words),
     };
-    let mut ui = Ui::new(Color::from(root.options.display.color));
-    let is_check = matches!(root.command, Command::Check(_));
+    let started = Instant::now();
+    let display = &root.options.display;
+    let mut ui = Ui::new(Color::from(display.color));
+    ui.talk(display.talk());
+    let mut invocation = Invocation::of(&root.options.connection);
+    invocation.set_own(own);
+    invocation.set_filters(filters);
+    ui.lead_to(invocation);
+    ui.when_unread(root.command.when_unread());
+    let check = match &root.command {
+        Command::Check(args) => Some(args.output),
+        _ => None,
+    };
     let mut settings = match settings(&root) {
         Ok(settings) => settings,
-        Err(stop) => return report(&mut ui, &stop.into(), is_check),
+        Err(stop) => return report(&mut ui, &stop.into(), check),
     };
     settings.warnings().for_each(|warning| ui.warning(&warning));
     if root.options.display.debug {
@@ -160,21 +221,101 @@ pub fn main(words: impl Iterator<Item = OsString>) -> Exit {
     if !settings.environment().speaks_utf8() {
         ui.show_ascii();
     }
-    let mut context = Context::new(settings, ui);
-    match run(&mut context, root.command) {
-        Ok(exit) => exit,
-        Err(error) => report(&mut context.ui, &error, is_check),
+    if root.command.shows_tables() && !root.options.display.no_pager && !root.options.display.debug {
+        ui.page_by(settings.environment().pager());
     }
+    let mut context = Context::new(settings, ui);
+    let ended = run(&mut context, root.command, &root.options.connection);
+    context.ui.detail(&format!("took {:.3} s", started.elapsed().as_secs_f64()));
+    let exit = match ended {
+        Ok(exit) => settle(&mut context.ui, exit),
+        Err(error) => report(&mut context.ui, &error, check),
+    };
+    context.ui.end_paging();
+    exit
 }
 
 /// Clap copies the options that all commands share into each command, which would be most of what a start costs. Therefore clap
 /// first gets only the commands whose names are among the words. Where that fails, clap gets all commands.
-fn parse(words: &[OsString]) -> Result<Root, clap::Error> {
+///
+/// Beside the command line, its own words (the subcommand and its own arguments), and its filters.
+fn parse(words: &[OsString]) -> Result<(Root, Vec<String>, Vec<String>), clap::Error> {
     let all = Command::augment_subcommands(clap::Command::new("all"));
     let named = all.get_subcommands().filter(|command| words.iter().any(|word| is_named(command, word)));
-    let short = Options::augment_args(clap::Command::new("idemctl")).subcommand_required(true).subcommands(named);
-    let parsed = short.try_get_matches_from(words).and_then(|matches| Root::from_arg_matches(&matches));
-    parsed.or_else(|_| Root::try_parse_from(words))
+    let mut short = Options::augment_args(clap::Command::new("idemctl")).subcommand_required(true).subcommands(named);
+    let parsed = short.try_get_matches_from_mut(words).and_then(|matches| {
+        let root = Root::from_arg_matches(&matches)?;
+        Ok((root, own_words(&short, &matches), filters(&short, &matches)))
+    });
+    parsed.or_else(|_| Root::try_parse_from(words).map(|root| (root, Vec::new(), Vec::new())))
+}
+
+/// The subcommand, and the options and arguments that were given to it, each as `--name value`, without those that say how to
+/// reach the server, and which schemas are meant: they are added to every command line.
+fn own_words(root: &clap::Command, matches: &clap::ArgMatches) -> Vec<String> {
+    let Some((name, given)) = matches.subcommand() else { return Vec::new() };
+    let mut words = vec![name.to_owned()];
+    let mut positional = Vec::new();
+    let Some(command) = root.find_subcommand(name) else { return words };
+    for argument in command.get_arguments() {
+        let id = argument.get_id().as_str();
+        if argument.is_global_set() || ["schema", "schema_dir", "prefix"].contains(&id) {
+            continue;
+        }
+        let given = as_given(argument, given);
+        if argument.get_long().is_some() { words.extend(given) } else { positional.extend(given) }
+    }
+    if positional.iter().any(|word| word.starts_with('-')) {
+        words.push("--".to_owned());
+    }
+    words.extend(positional);
+    words
+}
+
+/// The options with which a command that chooses records chose them, each as `--name value`: what the audit log says of them.
+/// Keys are left out, because the log has a line for each, and so are options that choose nothing (`--output`, `--yes`, `--count`).
+fn filters(root: &clap::Command, matches: &clap::ArgMatches) -> Vec<String> {
+    let Some((name, given)) = matches.subcommand() else { return Vec::new() };
+    let Some(command) = root.find_subcommand(name) else { return Vec::new() };
+    if !command.get_arguments().any(|argument| argument.get_help_heading() == Some("Select")) {
+        return Vec::new();
+    }
+    let mut words = Vec::new();
+    for argument in command.get_arguments() {
+        let id = argument.get_id().as_str();
+        // A shell command may hold a secret.
+        let is_left_out = argument.get_long().is_none() || ["output", "owner_alive"].contains(&id);
+        let chooses = matches!(argument.get_help_heading(), None | Some("Select" | "Schemas"));
+        if !chooses || is_left_out {
+            continue;
+        }
+        let mut option = as_given(argument, given);
+        if let ("body_contains", [_, text]) = (id, option.as_mut_slice()) {
+            // No byte of a value is in the log.
+            *text = format!("({} bytes)", text.len());
+        }
+        words.extend(option);
+    }
+    words
+}
+
+/// The words with which an argument was given on the command line; none if it was not.
+fn as_given(argument: &clap::Arg, matches: &clap::ArgMatches) -> Vec<String> {
+    let id = argument.get_id().as_str();
+    if matches.value_source(id) != Some(clap::parser::ValueSource::CommandLine) {
+        return Vec::new();
+    }
+    let option = argument.get_long().map(|long| format!("--{long}"));
+    let mut words = Vec::new();
+    if !argument.get_action().takes_values() {
+        words.extend(option);
+        return words;
+    }
+    for value in matches.get_raw(id).into_iter().flatten() {
+        words.extend(option.clone());
+        words.push(value.to_string_lossy().into_owned());
+    }
+    words
 }
 
 fn is_named(command: &clap::Command, word: &OsString) -> bool {
@@ -182,24 +323,32 @@ fn is_named(command: &clap::Command, word: &OsString) -> bool {
 }
 
 fn settings(root: &Root) -> Result<Settings, Stop> {
-    match root.command {
+    match &root.command {
         // `context use` mends a default context that is not there, which stops every other command.
-        Command::Context(_) => Settings::of_file(&root.options.connection, Environment::capture()),
+        Command::Context(args) => match args.tested(&root.options.connection) {
+            Some(connection) => Settings::resolve(&connection, Environment::capture()),
+            None => Settings::of_file(&root.options.connection, Environment::capture()),
+        },
         _ => Settings::resolve(&root.options.connection, Environment::capture()),
     }
 }
 
-fn run(context: &mut Context, command: Command) -> Result<Exit> {
+fn run(context: &mut Context, command: Command, connection: &ConnectionArgs) -> Result<Exit> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let ended = runtime.block_on(dispatch(context, command));
+    let ended = runtime.block_on(async {
+        outlive_file_size_limit()?;
+        dispatch(context, command, connection).await
+    });
     let flushed = context.ui.flush();
     let exit = ended?;
     flushed?;
     Ok(exit)
 }
 
-async fn dispatch(context: &mut Context, command: Command) -> Result<Exit> {
+async fn dispatch(context: &mut Context, command: Command, connection: &ConnectionArgs) -> Result<Exit> {
     match command {
+        // A watch heeds Ctrl-C by itself.
+        Command::Inspect(args) if args.is_watch() => inspect::run(context, args).await,
         Command::Inspect(args) => interruptible(inspect::run(context, args)).await,
         Command::List(args) => list::run(context, args).await,
         Command::Stats(args) => stats::run(context, args).await,
@@ -216,14 +365,13 @@ async fn dispatch(context: &mut Context, command: Command) -> Result<Exit> {
         Command::Undo(args) => undo::run(context, args).await,
         Command::Log(args) => log::run(context, args),
         Command::Backup(args) => backup::run(context, args),
-        Command::Audit(args) => log::audit(context, &args),
         Command::Sandbox(args) => sandbox::run(context, args).await,
         Command::Race(args) => race::run(context, args).await,
         Command::Simulate(args) => simulate::run(context, args).await,
         Command::Explore(args) => explore::run(context, args).await,
         Command::Detect(args) => interruptible(detect::run(context, args)).await,
         Command::Schema(args) => schema::run(context, args).await,
-        Command::Context(args) => contexts::run(context, args),
+        Command::Context(args) => interruptible(contexts::run(context, args, connection)).await,
         Command::Config(args) => config::run(context, args),
         Command::Completions(args) => completions::run(context, args, self::command()),
         Command::Man(args) => man::run(context, args, self::command()),
@@ -239,6 +387,7 @@ fn usage(mut error: clap::Error, words: &[OsString]) -> Exit {
         && let Some(hint) = familiar::hint(command)
     {
         let mut ui = Ui::new(Color::Auto);
+        ui.lead_to(named_in(words));
         ui.error(&format!("there is no command `{command}`"));
         ui.hint(hint);
         return Exit::Usage;
@@ -250,9 +399,19 @@ fn usage(mut error: clap::Error, words: &[OsString]) -> Exit {
     let _ = error.print();
     match asked {
         true => Exit::Done,
-        false if names_check(words) => unknown(&mut Ui::new(Color::Never), "the command line cannot be understood"),
+        false if names_check(words) => {
+            unknown(&mut Ui::new(Color::Never), "the command line cannot be understood", Output::Table)
+        }
         false => Exit::Usage,
     }
+}
+
+/// The server that words name which are no command line as a whole.
+fn named_in(words: &[OsString]) -> Invocation {
+    let options =
+        Options::augment_args(clap::Command::new("idemctl")).ignore_errors(true).arg_required_else_help(false);
+    let named = options.try_get_matches_from(words).and_then(|matches| ConnectionArgs::from_arg_matches(&matches));
+    named.map_or_else(|_| Invocation::default(), |args| Invocation::of(&args))
 }
 
 /// Escapes the arguments that an error of clap names: what they hold must not move the terminal's cursor.

@@ -10,11 +10,12 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::args::{ConfirmArgs, Output};
+use crate::domain::record::Record;
 use crate::exit::{Exit, Stop};
 use crate::render::document;
 use crate::render::style::View;
 use crate::settings::{Secret, Settings};
-use crate::store::{self, Access, Client, Permit, Reader, Sandbox, SandboxError, Writable, Writer};
+use crate::store::{self, Access, Client, Permit, Reader, Sandbox, SandboxError, Target, Writable, Writer};
 use crate::terminal::ui::Ui;
 
 /// How long is waited for replicas, unless the operator says how long.
@@ -64,6 +65,13 @@ impl Context {
         self.ui.flush()
     }
 
+    /// Lets the advice on records' findings name the record, and lead to this server.
+    pub fn advise<'a>(&self, records: impl IntoIterator<Item = &'a mut Record>) {
+        for record in records {
+            self.ui.invocation().advise(record);
+        }
+    }
+
     pub async fn reader(&mut self) -> Result<Reader> {
         Ok(self.client().await?.reader())
     }
@@ -76,14 +84,42 @@ impl Context {
         if self.settings.wants_sandbox() {
             self.use_sandbox().await?;
         }
-        let permit = self.permit()?;
+        self.permit()?;
         let replicas = args.wait_replicas.map(|count| (count, args.wait_timeout.unwrap_or(WAIT)));
         if replicas.is_some_and(|(_, wait)| wait >= self.settings.target().timeout) {
             return Err(Stop::usage("--wait-timeout is shorter than --timeout: the reply comes after it").into());
         }
         let client = self.client().await?;
         client.may_change().await?;
-        Ok(client.writer(&permit).waiting_for(replicas))
+        self.heed_guards(&client).await?;
+        Ok(client.writer(&self.permit()?).waiting_for(replicas))
+    }
+
+    /// Looks whether the server is one that a protected or read-only context names by another address, and lets what that
+    /// context says hold here. Other servers are asked only if they may be this one.
+    async fn heed_guards(&mut self, client: &Client) -> Result<()> {
+        if self.is_on_sandbox() {
+            return Ok(());
+        }
+        let guards = self.settings.other_guards();
+        if guards.is_empty() {
+            return Ok(());
+        }
+        let addresses = client.addresses().await?;
+        let own = client.run_id().await?;
+        for guard in guards {
+            let is_this = guard.is_at(&addresses) || {
+                let may_be = match guard.has_sentinels() {
+                    true => client.may_be_watched().await,
+                    false => guard.may_be_beside(&client.target().address),
+                };
+                may_be && own.is_some() && run_id_at(&guard.target).await == own
+            };
+            if is_this {
+                self.settings.is_kept_by(&guard);
+            }
+        }
+        Ok(())
     }
 
     /// The leave to change anything, which a read-only context does not give.
@@ -108,18 +144,26 @@ impl Context {
             self.spare_the_server();
             self.use_sandbox().await?;
         }
-        let hint = "--sandbox uses a private throw-away server";
-        self.permit().map_err(|stop| stop.hint(hint))?;
-        if self.settings.is_protected() {
-            let message = format!("{}: it is not put under load", self.settings.protection());
-            return Err(Stop::usage(message).hint(hint).into());
-        }
+        self.refuse_load()?;
         let client = self.connect().await?;
+        self.heed_guards(&client).await?;
+        self.refuse_load()?;
         if self.sandbox.is_none() {
             let at = if self.settings.context_name().is_some() { "on" } else { "at" };
             self.ui.status(&format!("{doing} {at} {} ...", self.place(&client.name())));
         }
         Ok((client, self.permit()?.over(self.settings.target().clone())))
+    }
+
+    /// Passes unless a context keeps the server from load.
+    fn refuse_load(&self) -> Result<(), Stop> {
+        let hint = "--sandbox uses a private throw-away server";
+        self.permit().map_err(|stop| stop.hint(hint))?;
+        if self.settings.is_protected() {
+            let message = format!("{}: it is not put under load", self.settings.protection());
+            return Err(Stop::usage(message).hint(hint));
+        }
+        Ok(())
     }
 
     /// Says that a throw-away server takes the load in place of the server that nobody named on the command line.
@@ -173,6 +217,8 @@ impl Context {
         if self.settings.color().is_some() && self.ui.err_is_terminal() && !self.placed {
             let place = self.place(&self.settings.target().to_string());
             self.ui.status(&place);
+        } else if !self.placed {
+            self.ui.detail(&format!("server: {}", self.place(&self.settings.target().to_string())));
         }
         self.placed = true;
     }
@@ -229,6 +275,12 @@ pub async fn interruptible<T>(work: impl Future<Output = Result<T>>) -> Result<T
         done = work => done,
         _ = tokio::signal::ctrl_c() => Err(Stop::interrupted("interrupted").into()),
     }
+}
+
+/// The id of the run of the server at the other end; `None` where it does not answer or does not tell.
+async fn run_id_at(target: &Target) -> Option<String> {
+    let client = store::connect(target).await.ok()?;
+    client.run_id().await.ok().flatten()
 }
 
 fn no_sandbox(error: SandboxError) -> Stop {

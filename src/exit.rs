@@ -33,7 +33,7 @@ impl Exit {
         (Self::Usage, "usage error, or refused for safety"),
         (
             Self::Partial,
-            "some nodes or keys were not done, or no round of a race could be judged, or bounds ended an exploration",
+            "some nodes or keys were not done, or no round of a race could be judged, or bounds ended an exploration, or stdout could not be written",
         ),
         (Self::Permission, "authentication failed or permission denied"),
         (Self::Unreachable, "server unreachable or timed out, nothing was sent"),
@@ -99,6 +99,15 @@ impl Stop {
     }
 }
 
+/// stdout that cannot be written: a full disk, or a pipe that nobody reads. Travels in an [`std::io::Error`] of the same kind.
+#[derive(Debug, thiserror::Error)]
+#[error("stdout cannot be written: {0}")]
+pub struct Unwritten(pub std::io::Error);
+
+fn unwritten<'a>(cause: &'a (dyn std::error::Error + 'static)) -> Option<&'a Unwritten> {
+    cause.downcast_ref::<std::io::Error>()?.get_ref()?.downcast_ref()
+}
+
 pub fn of(error: &anyhow::Error) -> Exit {
     for cause in error.chain() {
         if let Some(stop) = cause.downcast_ref::<Stop>() {
@@ -107,12 +116,18 @@ pub fn of(error: &anyhow::Error) -> Exit {
         if let Some(store) = cause.downcast_ref::<StoreError>() {
             return of_class(store.class());
         }
+        if unwritten(cause).is_some() {
+            return Exit::Partial;
+        }
         if let Some(error) = cause.downcast_ref::<std::io::Error>() {
             return if error.kind() == std::io::ErrorKind::Interrupted { Exit::Interrupted } else { Exit::Usage };
         }
     }
     Exit::Bug
 }
+
+/// The hint after an error that came between two changes.
+pub const GOES_ON: &str = "the same command again goes on with the rest";
 
 /// An error that came between two changes. Its message says how far the changes got; its exit code is partial where any was
 /// made.
@@ -123,8 +138,12 @@ pub fn between(error: &anyhow::Error, any_done: bool, so_far: &str) -> Stop {
         exit => exit,
     };
     let after = error.downcast_ref().is_some_and(StoreError::came_after);
-    let goes_on = || "the same command again goes on with the rest".to_owned();
-    let hint = if any_done && !after { Some(goes_on()) } else { hint_of(error) };
+    let waits = error.downcast_ref().is_some_and(StoreError::is_redirect);
+    let hint = match hint_of(error) {
+        Some(when) if any_done && waits => Some(format!("{when}: {GOES_ON}")),
+        _ if any_done && !after => Some(GOES_ON.to_owned()),
+        hint => hint,
+    };
     Stop { exit, message: format!("{error:#}; {so_far}"), hint }
 }
 
@@ -136,11 +155,9 @@ pub fn hint_of(error: &anyhow::Error) -> Option<String> {
     })
 }
 
-/// True when the reader of stdout went away, which ends a command quietly.
-pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
-    error.chain().any(|cause| {
-        cause.downcast_ref::<std::io::Error>().is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
-    })
+/// True when the reader of stdout went away.
+pub fn is_unread(error: &anyhow::Error) -> bool {
+    error.chain().filter_map(unwritten).any(|Unwritten(error)| error.kind() == std::io::ErrorKind::BrokenPipe)
 }
 
 fn of_class(class: ErrorClass) -> Exit {

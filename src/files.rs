@@ -37,7 +37,7 @@ pub fn read_or_receive(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     if !metadata.file_type().is_fifo() {
         return read(path, most);
     }
-    up_to(Pipe(file), most)
+    up_to(Pipe { file, patience: PATIENCE }, most)
 }
 
 /// Opens a regular file, for those who read it piece by piece, or twice. Nothing waits: opening a pipe would.
@@ -62,7 +62,7 @@ pub fn open_or_receive(path: &Path) -> io::Result<Opened> {
         return Ok(Opened::File(file));
     }
     refuse_unless(kind.is_fifo() || kind.is_char_device(), &metadata)?;
-    let pipe = Pipe(file);
+    let pipe = Pipe { file, patience: PATIENCE };
     Ok(if kind.is_fifo() { Opened::Pipe(pipe) } else { Opened::Device(pipe) })
 }
 
@@ -178,17 +178,20 @@ fn larger_than(most: u64) -> String {
 }
 
 /// A pipe or a device, opened without waiting: reading waits, for a minute at most.
-pub struct Pipe(File);
+pub struct Pipe {
+    file: File,
+    patience: Duration,
+}
 
 impl Read for Pipe {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let patience = Timespec::try_from(PATIENCE).unwrap_or_default();
-        if poll(&mut [PollFd::new(&self.0, PollFlags::IN)], Some(&patience))? == 0 {
-            let kind = self.0.metadata().map_or("a pipe", |metadata| kind(metadata.file_type()));
-            let why = format!("it is {kind}, and nobody wrote to it for {} s", PATIENCE.as_secs());
+        let patience = Timespec::try_from(self.patience).unwrap_or_default();
+        if poll(&mut [PollFd::new(&self.file, PollFlags::IN)], Some(&patience))? == 0 {
+            let kind = self.file.metadata().map_or("a pipe", |metadata| kind(metadata.file_type()));
+            let why = format!("it is {kind}, and nobody wrote to it for {} s", self.patience.as_secs());
             return Err(io::Error::new(io::ErrorKind::TimedOut, why));
         }
-        self.0.read(into)
+        self.file.read(into)
     }
 }
 
@@ -263,6 +266,23 @@ mod tests {
                 assert_eq!(read_or_receive(&pipe, most).is_ok_and(|bytes| bytes.len() == sent), comes);
             });
         }
+    }
+
+    #[test]
+    fn a_pipe_that_somebody_holds_open_and_nobody_writes_to_is_given_up() {
+        let folder = folder();
+        let pipe = folder.path().join("pipe");
+        assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let held = OpenOptions::new().read(true).write(true).open(&pipe).unwrap();
+        let Ok(Opened::Pipe(opened)) = open_or_receive(&pipe) else { panic!("it is a pipe") };
+        assert_eq!(opened.patience, Duration::from_secs(60));
+        let silent = Pipe { patience: Duration::from_secs(1), ..opened };
+        let (tell, told) = std::sync::mpsc::channel();
+        // A thread of its own, so that the test ends even if reading does not.
+        std::thread::spawn(move || tell.send(up_to(silent, 9).unwrap_err()));
+        let error = told.recv_timeout(Duration::from_secs(20)).unwrap();
+        assert_eq!(error.to_string(), "it is a pipe, and nobody wrote to it for 1 s");
+        drop(held);
     }
 
     #[test]

@@ -3,8 +3,16 @@
 use std::fs;
 use std::io;
 
+use rustix::process::Signal;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
+
+/// Lets a write fail that exceeds the limit for the size of a file (`ulimit -f`, LimitFSIZE), as on a full disk. Without this
+/// SIGXFSZ ends the process between a change and its line in the audit log. Programs that idemctl starts are not concerned.
+pub fn outlive_file_size_limit() -> io::Result<()> {
+    // A handler stays for the rest of the process, whoever waits for it.
+    signal(SignalKind::from_raw(Signal::XFSZ.as_raw())).map(drop)
+}
 
 #[derive(Debug, Clone)]
 pub struct Interrupt(CancellationToken);

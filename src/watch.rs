@@ -26,7 +26,10 @@ impl Watch {
     ///
     /// # Errors
     /// Usage: a word that is no time.
-    pub fn of(context: &Context, args: &FollowArgs, is_table: bool) -> Result<Option<Self>, Stop> {
+    pub fn of(context: &mut Context, args: &FollowArgs, is_table: bool) -> Result<Option<Self>, Stop> {
+        if args.interval()?.is_some() {
+            context.ui.end_paging();
+        }
         let until = args.until.map(State::from);
         let paints = is_table && context.ui.can_paint();
         Ok(args.interval()?.map(|interval| Self { interval, until, within: args.within, paints }))
@@ -51,14 +54,20 @@ impl Watch {
         mut look: impl AsyncFnMut(&mut Context) -> Result<Awaited>,
     ) -> Result<Exit> {
         let end = self.within.map(|within| Instant::now() + within);
+        let is_plain = self.within.is_none() && self.until.is_none();
         loop {
             let next = Instant::now() + self.interval;
             let is_last = end.is_some_and(|end| Instant::now() >= end);
             if self.paints {
                 context.ui.begin_frame(&self.heading(context));
             }
-            let awaited = look(context).await;
+            let awaited = interrupt.unless_raised(look(context)).await;
+            let awaited = awaited.unwrap_or_else(|| Err(Stop::interrupted("interrupted").into()));
             context.ui.end_frame(awaited.is_ok())?;
+            // Ctrl-C is how a watch ends that waits for nothing.
+            if is_plain && interrupt.is_raised() {
+                return Ok(Exit::Done);
+            }
             match (awaited?, self.until) {
                 (Awaited::Came, _) => return Ok(Exit::Done),
                 (Awaited::CannotCome, Some(state)) => {
@@ -70,7 +79,7 @@ impl Watch {
             }
             let next = end.map_or(next, |end| next.min(end));
             if interrupt.unless_raised(tokio::time::sleep_until(next)).await.is_none() {
-                return Err(Stop::interrupted("interrupted").into());
+                return if is_plain { Ok(Exit::Done) } else { Err(Stop::interrupted("interrupted").into()) };
             }
         }
     }

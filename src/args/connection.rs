@@ -72,7 +72,13 @@ pub(crate) struct ConnectionArgs {
     pub(crate) askpass: bool,
 
     /// File with the password in its one line (`-`: the first line of stdin)
-    #[arg(long, global = true, value_name = "FILE", conflicts_with_all = ["password", "askpass"])]
+    #[arg(
+        long,
+        visible_alias = "password-file",
+        global = true,
+        value_name = "FILE",
+        conflicts_with_all = ["password", "askpass"]
+    )]
     pub(crate) pass_file: Option<PathBuf>,
 
     /// Do not warn of a password on the command line

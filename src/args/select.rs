@@ -73,7 +73,9 @@ pub(crate) struct FilterArgs {
     #[arg(long, value_name = "GLOB")]
     fingerprint: Option<OsString>,
 
-    /// Only idempotency keys that match this glob (`*`, `?`, `[a-z]`, `\` escapes)
+    /// Only idempotency keys that match this glob
+    ///
+    /// `*`, `?` and `[a-z]` are as in Redis, and `\` escapes them.
     #[arg(long = "match", value_name = "GLOB")]
     pub(crate) key_glob: Option<OsString>,
 }
@@ -82,8 +84,14 @@ impl SelectArgs {
     /// The filters of the options; what passes shows no more than what a schema's defaults tell.
     ///
     /// # Errors
-    /// Usage: a glob that is none.
+    /// Usage: a glob that is none, or a text without a character.
     pub(crate) fn selection(&self) -> Result<Selection, Stop> {
+        if let Some(text) = &self.body_contains
+            && text.as_bytes().trim_ascii().is_empty()
+        {
+            // Every body holds it: a variable that is not set must not choose everything.
+            return Err(Stop::usage("--body-contains: the text is empty"));
+        }
         Ok(Selection {
             states: self.state.iter().map(|state| State::from(*state)).collect(),
             older_than: self.older_than.map(millis),

@@ -1,8 +1,8 @@
 //! How records are shown.
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
-use strum::VariantNames as _;
+use strum::VariantArray as _;
 
 use crate::domain::select::top_n::Order;
 use crate::render::columns::Column;
@@ -14,13 +14,17 @@ pub(crate) struct ShowArgs {
     #[arg(short, long, value_enum, default_value_t)]
     pub(crate) output: Format,
 
-    /// Columns of a table, csv or tsv, in this order
+    /// Columns of a table, csv or tsv, in this order, by the headings of csv
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = columns())]
     pub(crate) columns: Vec<Column>,
 
     /// Leave the heading out
     #[arg(long)]
     pub(crate) no_header: bool,
+
+    /// Write csv and tsv cells that begin with = + - @ without a ' in front
+    #[arg(long)]
+    pub(crate) raw_csv: bool,
 
     /// Walk the whole keyspace first, then show the oldest, the soonest to expire, the largest, or the first by key
     #[arg(long, value_name = "BY", value_enum)]
@@ -75,6 +79,12 @@ impl From<Sort> for Order {
     }
 }
 
+/// Columns by the headings of csv, or by the shorter names that tables show.
 fn columns() -> impl TypedValueParser<Value = Column> {
-    PossibleValuesParser::new(Column::VARIANTS).try_map(|name| name.parse::<Column>())
+    let name = |column: &Column| PossibleValue::new(column.as_str()).aliases(column.aliases().iter().copied());
+    let named = |name: &str, column: &&Column| column.as_str() == name || column.aliases().contains(&name);
+    PossibleValuesParser::new(Column::VARIANTS.iter().map(name)).try_map(move |given| {
+        let column = Column::VARIANTS.iter().find(|column| named(&given, column)).copied();
+        column.ok_or("there is no such column")
+    })
 }

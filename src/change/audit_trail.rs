@@ -1,6 +1,6 @@
 //! The audit log of one run of a command.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use anyhow::Result;
@@ -11,14 +11,18 @@ use tokio::task::JoinHandle;
 use crate::args::{ChangeArgs, ConfirmArgs};
 use crate::context::Context;
 use crate::domain::change::provenance::Provenance;
-use crate::domain::history::Entry;
+use crate::domain::history::{Begin, End, EndState, Entry, Mark};
 use crate::domain::record::KeyIdentity;
 use crate::exit::{Exit, Stop};
 use crate::render::escape;
 use crate::store::StoreError;
 use crate::store::audit::append::{self, Lines};
-use crate::store::audit::log::has_operation;
+use crate::store::audit::log::mentions;
 use crate::store::backup::Maker;
+
+/// What to do where the log cannot be written.
+const ELSEWHERE: &str =
+    "XDG_STATE_HOME names another folder for backups and the audit log; --no-backup goes on without either";
 
 /// Who changes what with which command, and why.
 pub struct AuditTrail {
@@ -29,10 +33,19 @@ pub struct AuditTrail {
     began: String,
     who: String,
     sudo_user: Option<String>,
+    uid: u32,
     host: String,
     command: &'static str,
+    /// The options by which the run chooses records.
+    filters: Option<String>,
     reason: Option<String>,
     undoes: Option<String>,
+    /// True if only the records that `--only` names are taken back.
+    is_part: bool,
+    /// True once the log says that the run begins to change something.
+    has_begun: bool,
+    /// True if the run stops before it has come to everything.
+    stops_early: bool,
     /// Where changes are made from here on, where no line says so yet.
     place: Option<Provenance>,
     /// Where the last line that says so says that changes were made.
@@ -58,11 +71,7 @@ impl AuditTrail {
     }
 
     fn with(log: Option<PathBuf>, context: &Context, args: &ConfirmArgs, command: &'static str) -> Self {
-        let mut op = context.new_operation();
-        // A log that cannot be read cannot be compared with; that it can be written is known already.
-        while log.as_ref().is_some_and(|log| has_operation(log, &op).unwrap_or(false)) {
-            op = context.new_operation();
-        }
+        let op = unused(log.as_deref(), || context.new_operation());
         let environment = context.settings.environment();
         Self {
             log,
@@ -70,10 +79,15 @@ impl AuditTrail {
             began: humantime::format_rfc3339_millis(context.now()).to_string(),
             who: environment.user(),
             sudo_user: environment.sudo_user(),
+            uid: environment.user_id(),
             host: context.host(),
             command,
+            filters: context.ui.invocation().filters(),
             reason: args.reason.clone(),
             undoes: None,
+            is_part: false,
+            has_begun: false,
+            stops_early: false,
             place: None,
             told: None,
             writing: None,
@@ -91,10 +105,66 @@ impl AuditTrail {
         }
     }
 
-    /// The same for a run that takes an operation back.
+    /// The same for a run that takes an operation back, or part of it.
     #[must_use]
-    pub fn undoing(self, op: &str) -> Self {
-        Self { undoes: Some(op.to_owned()), ..self }
+    pub fn undoing(self, op: &str, is_part: bool) -> Self {
+        Self { undoes: Some(op.to_owned()), is_part, ..self }
+    }
+
+    /// Notes, before the first change, that the run begins to change something: if it is killed before it notes what it
+    /// changed, the log tells that there was an operation. Every call but the first does nothing.
+    ///
+    /// # Errors
+    /// Usage: the log cannot be written; then nothing must be changed.
+    pub async fn begin(&mut self, server: &str, backup: Option<&str>, now: SystemTime) -> Result<(), Stop> {
+        let Some(log) = self.log.clone().filter(|_| !self.has_begun) else { return Ok(()) };
+        let at = humantime::format_rfc3339_millis(now).to_string();
+        let mark = Mark::Begin(Box::new(Begin {
+            op: self.op.as_str().into(),
+            at: at.into(),
+            who: self.who.as_str().into(),
+            sudo_user: self.sudo_user.as_deref().map(Into::into),
+            uid: Some(self.uid),
+            host: self.host.as_str().into(),
+            server: server.into(),
+            command: self.command.into(),
+            filters: self.filters.as_deref().map(Into::into),
+            reason: self.reason.as_deref().map(Into::into),
+            backup: backup.map(Into::into),
+            undoes: self.undoes.as_deref().map(Into::into),
+            part: self.is_part,
+            from: self.place.clone(),
+        }));
+        let lines = Lines::of_mark(&mark);
+        let why = match tokio::task::spawn_blocking(move || append::append(&log, lines)).await {
+            Ok(Ok(())) => {
+                self.has_begun = true;
+                return Ok(());
+            }
+            Ok(Err(error)) => error.to_string(),
+            Err(error) => error.to_string(),
+        };
+        Err(Stop::usage(format!("{why}: nothing was changed")).hint(ELSEWHERE))
+    }
+
+    /// Says that the run stops before it has come to everything.
+    pub fn stops_early(&mut self) {
+        self.stops_early = true;
+    }
+
+    /// Waits until all notes are on the disk, and notes that the run is over.
+    ///
+    /// # Errors
+    /// Partial: the changes were made and could not be noted.
+    pub async fn end(&mut self, now: SystemTime) -> Result<(), Stop> {
+        self.settle().await?;
+        let Some(log) = self.log.clone().filter(|_| self.has_begun) else { return Ok(()) };
+        let at = humantime::format_rfc3339_millis(now).to_string();
+        let state = if self.stops_early { EndState::Interrupted } else { EndState::Ended };
+        let lines = Lines::of_mark(&Mark::End(End { op: self.op.as_str().into(), at: at.into(), state }));
+        // The log tells of every change. Without this line it counts as one that was killed, which harms nobody.
+        let _ = tokio::task::spawn_blocking(move || append::append(&log, lines)).await;
+        Ok(())
     }
 
     /// Says where the changes are made that are noted from here on.
@@ -108,7 +178,7 @@ impl AuditTrail {
     }
 
     /// Notes that `what` was done at `now` on this server. All notes go out in one write, which goes on after this returns;
-    /// [`AuditTrail::settle`] waits for the last write.
+    /// [`AuditTrail::end`] waits for the last write.
     ///
     /// # Errors
     /// Partial: earlier changes could not be noted.
@@ -173,7 +243,7 @@ impl AuditTrail {
     ///
     /// # Errors
     /// Partial: the changes were made and could not be noted.
-    pub async fn settle(&mut self) -> Result<(), Stop> {
+    async fn settle(&mut self) -> Result<(), Stop> {
         let Some(writing) = self.writing.take() else { return Ok(()) };
         let why = match writing.await {
             Ok(Ok(())) => return Ok(()),
@@ -190,9 +260,52 @@ impl AuditTrail {
 /// # Errors
 /// Usage, with the variable that names another folder.
 fn writable_log(context: &Context) -> Result<PathBuf, Stop> {
-    let elsewhere =
-        "XDG_STATE_HOME names another folder for backups and the audit log; --no-backup goes on without either";
-    let log = context.settings.audit_log().map_err(|stop| stop.hint(elsewhere))?;
-    append::prepare(&log).map_err(|error| Stop::usage(format!("{error}: nothing was changed")).hint(elsewhere))?;
+    let log = context.settings.audit_log().map_err(|stop| stop.hint(ELSEWHERE))?;
+    append::prepare(&log).map_err(|error| Stop::usage(format!("{error}: nothing was changed")).hint(ELSEWHERE))?;
     Ok(log)
+}
+
+/// Draws a name that no operation of the log has. A log that cannot be read cannot be compared with; that it can be written
+/// is known already.
+fn unused(log: Option<&Path>, draw: impl Fn() -> String) -> String {
+    let mut op = draw();
+    while log.is_some_and(|log| mentions(log, &op).unwrap_or(false)) {
+        op = draw();
+    }
+    op
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::fs;
+
+    use serde_json::json;
+
+    use super::unused;
+
+    /// Rule: no operation gets a name that another one of the log has, for the two would be undone together.
+    #[test]
+    fn a_name_that_the_log_has_is_drawn_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("audit.jsonl");
+        let line = |op: &str| {
+            let entry = json!({
+                "at": "2026-01-01T00:00:00Z", "who": "ana", "host": "h", "server": "s", "command": "purge", "schema": "express",
+                "key": "k", "redis_key": "idem:k", "what": "removed", "reason": null, "backup": null, "op": op,
+            });
+            format!("{entry}\n")
+        };
+        fs::write(&log, line("0000000000000001") + &line("0000000000000002")).unwrap();
+        let drawn = Cell::new(0);
+        let draw = || {
+            drawn.set(drawn.get() + 1);
+            format!("{:016x}", drawn.get())
+        };
+        assert_eq!(unused(Some(&log), draw), "0000000000000003");
+        drawn.set(0);
+        assert_eq!(unused(None, draw), "0000000000000001");
+        drawn.set(0);
+        assert_eq!(unused(Some(&folder.path().join("none")), draw), "0000000000000001");
+    }
 }

@@ -5,6 +5,10 @@ use std::path::PathBuf;
 use crate::args::{ChangeArgs, ConfirmArgs};
 use crate::context::Context;
 use crate::exit::Stop;
+use crate::render::escape;
+
+/// How often a name is asked for. Somebody who types `y` out of habit reads the question the second time.
+const MOST_ASKED: usize = 3;
 
 impl ConfirmArgs {
     /// Asks for leave. In a protected context the context's name has to be typed, or given with `--confirm`; there `--yes` is
@@ -47,25 +51,40 @@ impl ConfirmArgs {
     /// Asks for one of these names, unless `--confirm` gives it.
     fn confirm_name(&self, context: &mut Context, question: &str, server: &str, names: &[&str]) -> Result<(), Stop> {
         let name = names[0];
-        let typed = match &self.confirm {
-            Some(given) => given.clone(),
-            None if context.ui.is_interactive() => {
-                context.ui.ask_for(&format!("{question} ({}) Type `{name}` to go ahead", context.place(server)))?
-            }
-            None if context.settings.is_protected() => {
-                return Err(Stop::usage(format!("{}: --yes is not enough", context.settings.protection()))
-                    .hint(format!("a script says --confirm {name}")));
-            }
-            None => {
-                return Err(Stop::usage("there is no terminal to ask on")
-                    .hint(format!("--confirm {name} or --yes goes ahead without asking")));
-            }
-        };
-        if names.contains(&typed.trim()) {
-            return Ok(());
-        }
         let wanted = names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(" or ");
-        Err(refused().hint(format!("this is {wanted}")))
+        if let Some(given) = &self.confirm {
+            return match names.contains(&given.trim()) {
+                true => Ok(()),
+                false => Err(refused().hint(format!("--confirm takes {wanted} here"))),
+            };
+        }
+        if !context.ui.is_interactive() {
+            return Err(self.cannot_ask(context, name));
+        }
+        let mut question = format!("{question} ({}) Type `{name}` to go ahead", context.place(server));
+        for _ in 0..MOST_ASKED {
+            let typed = context.ui.ask_for(&question)?;
+            match typed.trim() {
+                "" => return Err(refused()),
+                typed if names.contains(&typed) => return Ok(()),
+                typed => {
+                    let typed = escape::text(typed.as_bytes());
+                    question = format!("You typed `{typed}`. Type `{name}` to go ahead, or press Enter to stop");
+                }
+            }
+        }
+        Err(refused().hint(format!("type {wanted} to go ahead")))
+    }
+
+    /// Why nobody can be asked for a name, and what a script gives in its place.
+    fn cannot_ask(&self, context: &Context, name: &str) -> Stop {
+        if !context.settings.is_protected() {
+            return Stop::usage("there is no terminal to ask on")
+                .hint(format!("--confirm {name} or --yes goes ahead without asking"));
+        }
+        let why = if self.yes { "--yes is not enough" } else { "there is no terminal to ask for its name" };
+        Stop::usage(format!("{}: {why}", context.settings.protection()))
+            .hint(format!("in scripts, add --confirm {name}"))
     }
 }
 
@@ -82,7 +101,7 @@ impl ChangeArgs {
         }
         let time = humantime::format_rfc3339_millis(context.now()).to_string().replace(':', "");
         let name = format!("{time}-{command}-{}.jsonl", std::process::id());
-        Ok(Some(context.settings.state_dir()?.join("backups").join(name)))
+        Ok(Some(context.settings.backup_dir()?.join(name)))
     }
 }
 

@@ -28,9 +28,15 @@ impl Journal {
         Self::over(trail, context, args, command, removes)
     }
 
-    /// The same for a run that takes an operation back.
-    pub fn open_undoing(context: &mut Context, args: &ChangeArgs, command: &'static str, op: &str) -> Result<Self> {
-        let trail = AuditTrail::open_or_do_without(context, args, command)?.undoing(op);
+    /// The same for a run that takes an operation back, or part of it.
+    pub fn open_undoing(
+        context: &mut Context,
+        args: &ChangeArgs,
+        command: &'static str,
+        op: &str,
+        is_part: bool,
+    ) -> Result<Self> {
+        let trail = AuditTrail::open_or_do_without(context, args, command)?.undoing(op, is_part);
         Self::over(trail, context, args, command, true)
     }
 
@@ -43,6 +49,7 @@ impl Journal {
     ) -> Result<Self> {
         let file = if removes { args.backup_file(context, command)? } else { None };
         let backup = file.map(|file| Backup::create(&file)).transpose()?.map(|backup| backup.by(trail.maker()));
+        context.ui.begin_changes();
         Ok(Self { trail, backup, silence: None })
     }
 
@@ -63,9 +70,11 @@ impl Journal {
         what: &'static str,
         now: SystemTime,
     ) -> (Vec<Outcome>, Result<()>) {
-        match writer.provenance().await {
-            Ok(place) => self.trail.is_at(place),
-            Err(error) => return (Vec::new(), Err(error.into())),
+        if changes.is_empty() {
+            return (Vec::new(), Ok(()));
+        }
+        if let Err(error) = self.begin(writer, now).await {
+            return (Vec::new(), Err(error));
         }
         let (outcomes, ended) = writer.apply(changes, action, self.backup.as_mut()).await;
         let mut done = Vec::new();
@@ -91,6 +100,21 @@ impl Journal {
         (outcomes, both(ended.map_err(anyhow::Error::from), told))
     }
 
+    /// Notes in the audit log that changes are about to be made, and where.
+    ///
+    /// # Errors
+    /// The server or the log cannot be reached; then nothing must be changed.
+    pub async fn begin(&mut self, writer: &Writer, now: SystemTime) -> Result<()> {
+        self.trail.is_at(writer.provenance().await?);
+        let backup = self.backup_file();
+        Ok(self.trail.begin(&writer.name(), backup.as_deref(), now).await?)
+    }
+
+    /// The backup, as the audit log names it.
+    fn backup_file(&self) -> Option<String> {
+        self.backup.as_ref().map(|backup| backup.path().display().to_string())
+    }
+
     async fn note<'a>(
         &mut self,
         writer: &Writer,
@@ -98,7 +122,7 @@ impl Journal {
         what: &'static str,
         now: SystemTime,
     ) -> Result<()> {
-        let backup = self.backup.as_ref().map(|backup| backup.path().display().to_string());
+        let backup = self.backup_file();
         Ok(self.trail.note(noted, what, &writer.name(), backup.as_deref(), now).await?)
     }
 
@@ -106,7 +130,8 @@ impl Journal {
     ///
     /// # Errors
     /// The Redis keys cannot be read, or the backup cannot be written; then the step must not be made.
-    pub async fn back_up(&mut self, writer: &Writer, seen: &Observation, about: &About) -> Result<()> {
+    pub async fn back_up(&mut self, writer: &Writer, seen: &Observation, about: &About, now: SystemTime) -> Result<()> {
+        self.begin(writer, now).await?;
         if let Some(backup) = &mut self.backup {
             writer.back_up_record(seen, about, backup).await?;
         }
@@ -165,8 +190,11 @@ impl Journal {
     /// The backup's file, where the backup holds anything that was removed, else the file is deleted; and how the run `ended`.
     ///
     /// The error is the run's own, or partial where the last changes could not be noted.
-    pub async fn close<T>(mut self, ended: Result<T>) -> (Option<PathBuf>, Result<T>) {
-        let noted = self.trail.settle().await;
+    pub async fn close<T>(mut self, ended: Result<T>, now: SystemTime) -> (Option<PathBuf>, Result<T>) {
+        if ended.is_err() || self.silence.is_some() {
+            self.trail.stops_early();
+        }
+        let noted = self.trail.end(now).await;
         let ended = match (ended, self.silence) {
             // An unknown outcome weighs more than the reason for the end.
             (Err(why), Some(unknown @ StoreError::OutcomeUnknown { .. })) => both(Err(unknown.into()), Err(why)),

@@ -64,8 +64,8 @@ impl ManualStep<'_> {
         let about = About { schema: record.schema.name.clone(), key: record.key.clone(), state: record.state.as_str() };
         let mut journal = Journal::open(context, &args.change, self.report.name, !record.seen.is_absent())?;
         let now = context.now();
-        if let Err(error) = journal.back_up(writer, &record.seen, &about).await {
-            return journal.close(Err(error)).await.1;
+        if let Err(error) = journal.back_up(writer, &record.seen, &about, now).await {
+            return journal.close(Err(error), now).await.1;
         }
         let result = self.make_calls(writer, read_back).await;
         let noted = match self.noted_as(&result) {
@@ -81,7 +81,8 @@ impl ManualStep<'_> {
                 Ok(())
             }
         };
-        let (backup, result) = journal.close(result.and_then(|result| noted.map(|()| result))).await;
+        let ended = result.and_then(|result| noted.map(|()| result));
+        let (backup, result) = journal.close(ended, context.now()).await;
         Ok((result?, backup))
     }
 

@@ -13,7 +13,7 @@ use crate::interrupt::Interrupt;
 use crate::render::{change, escape, name};
 use crate::store::backup::About;
 use crate::store::read::records::{Found, Lookup};
-use crate::store::{Action, Change, Outcome};
+use crate::store::{Action, Change, Outcome, StoreError};
 
 /// Locks that are named at a time, with one question.
 pub const MOST: usize = 1_000;
@@ -52,6 +52,8 @@ enum Is {
     /// There is no record.
     Absent,
     Refused(String),
+    /// It could not be read.
+    Unread(StoreError),
     /// The key names more than one record.
     Ambiguous(Vec<Name>),
     /// What became of the change.
@@ -77,6 +79,7 @@ impl NamedLocks {
     ) -> Result<Self> {
         let mut reader = context.reader().await?;
         let found = interruptible(lookup.find(&mut reader, catalog, keys)).await?;
+        let found = Found::each_once(found);
         let locks: Vec<_> = found.into_iter().map(|found| Lock::of(found, catalog, &judge)).collect();
         for lock in &locks {
             if let Is::Ambiguous(names) = &lock.is {
@@ -121,7 +124,7 @@ impl NamedLocks {
         let mut journal = Journal::open(context, args, self.deed.command, self.deed.removes)?;
         let (action, now) = (self.deed.action, context.now());
         let (outcomes, ended) = journal.apply(&writer, &changes, action, self.deed.done, now).await;
-        let (backup, ended) = journal.close(ended).await;
+        let (backup, ended) = journal.close(ended, context.now()).await;
         self.backup = backup.map(|file| file.display().to_string());
         let tried = self.locks.iter_mut().filter(|lock| matches!(lock.is, Is::Possible(..)));
         tried.zip(outcomes).for_each(|(lock, outcome)| lock.is = Is::Tried(outcome));
@@ -176,7 +179,8 @@ impl NamedLocks {
         match (left.as_slice(), self.locks.len()) {
             ([], _) => Ok(Exit::Done),
             ([lock], 1) => {
-                let exit = match lock.is {
+                let exit = match &lock.is {
+                    Is::Unread(error) => return Err(error.clone().into()),
                     Is::Absent => Exit::No,
                     Is::Tried(_) => Exit::Changed,
                     _ => Exit::Usage,
@@ -198,10 +202,10 @@ impl NamedLocks {
 
 impl Lock {
     fn of(found: Found, catalog: &Catalog, judge: impl Fn(&Record) -> Verdict) -> Self {
-        let of_record = |record| Is::of_record(record, catalog.is_named() || found.says_schema_of(record), &judge);
+        let of_record = |record| Is::of_record(record, catalog.takes_bare() || found.says_schema_of(record), &judge);
         let is = match (&found.unread, found.several(), found.records.as_slice()) {
             (_, Some(names), _) => Is::Ambiguous(names),
-            (Some(error), _, []) => Is::Refused(error.to_string()),
+            (Some(error), _, []) => Is::Unread(error.clone()),
             (None, _, []) => Is::Absent,
             (_, _, [record]) => of_record(record),
             // Several schemas read the one record.
@@ -221,6 +225,7 @@ impl Lock {
         match &self.is {
             Is::Possible(_, shown) => shown.clone(),
             Is::Needless(why) | Is::Refused(why) => why.clone(),
+            Is::Unread(error) => error.to_string(),
             Is::Ambiguous(names) => format!("ambiguous: it names {}", name::choices(&self.key, names)),
             Is::Absent => "no record".to_owned(),
             Is::Tried(outcome) if outcome.is_done() => deed.done.to_owned(),
@@ -236,7 +241,7 @@ impl Lock {
             Is::Possible(..) => deed.possible,
             Is::Needless(_) => "enough",
             Is::Absent => "not-found",
-            Is::Refused(_) | Is::Ambiguous(_) => "refused",
+            Is::Refused(_) | Is::Unread(_) | Is::Ambiguous(_) => "refused",
             Is::Tried(outcome) if outcome.is_done() => deed.done,
             Is::Tried(Outcome::Unknown) => "unknown",
             Is::Tried(Outcome::Kept) => "enough",
@@ -250,7 +255,7 @@ impl Lock {
 
     fn is_left(&self) -> bool {
         match self.is {
-            Is::Absent | Is::Refused(_) | Is::Ambiguous(_) => true,
+            Is::Absent | Is::Refused(_) | Is::Unread(_) | Is::Ambiguous(_) => true,
             Is::Tried(outcome) => !outcome.is_done() && outcome != Outcome::Kept,
             Is::Possible(..) | Is::Needless(_) => false,
         }

@@ -41,7 +41,9 @@ async fn find(context: &mut Context, args: &StepArgs) -> Result<Record> {
         return Err(Stop::usage(name::ambiguous(key, &names)).hint(name::HINT).into());
     }
     let chosen = there.into_iter().next().or_else(|| records.into_iter().next());
-    Ok(chosen.ok_or_else(|| Stop::usage(format!("{} is no key of this schema", escape::text(key))))?)
+    let mut chosen = chosen.ok_or_else(|| Stop::usage(format!("{} is no key of this schema", escape::text(key))))?;
+    context.advise([&mut chosen]);
+    Ok(chosen)
 }
 
 /// Reads the record of a key as [`find`] does; where no schema is named, under the one schema that has a record there.
@@ -81,7 +83,7 @@ pub async fn find_held(context: &mut Context, args: &StepArgs) -> Result<Record>
 
 /// Whether idemctl writes what the service stores.
 fn plays_steps(schema: &Schema) -> Result<(), Stop> {
-    let hint = "`idemctl force-unlock` removes a lock, `idemctl purge KEY` a result";
+    let hint = "`idemctl force-unlock KEY` removes a lock, `idemctl purge KEY` a result";
     schema.read_only_because().map_or(Ok(()), |why| Err(Stop::usage(format!("{}: {why}", schema.name)).hint(hint)))
 }
 
@@ -90,15 +92,14 @@ fn plays_steps(schema: &Schema) -> Result<(), Stop> {
 /// # Errors
 /// Usage: which TTL.
 pub fn check_ttls(schema: &Schema, step: &Step) -> Result<(), Stop> {
-    let hint =
-        "write the step into a schema of your own as the service makes it (`idemctl schema new`), or state the TTL";
+    let hint = "write the step into a schema of your own as the service makes it (`idemctl schema new NAME`), or state the TTL";
     schema.untimed_because(step).map_or(Ok(()), |why| Err(Stop::usage(format!("{}: {why}", schema.name)).hint(hint)))
 }
 
 /// That the schema tells how records look, and not what the service does in this step.
 pub fn undescribed(schema: &Schema, step: &str) -> Stop {
     Stop::usage(format!("{}: the schema describes no {step} step; nothing was done", schema.name)).hint(format!(
-        "`idemctl force-unlock` removes a lock, `idemctl purge` a result; or describe the step as [{step}] in schema.toml"
+        "`idemctl force-unlock KEY` removes a lock, `idemctl purge KEY` a result; or describe the step as [{step}] in schema.toml"
     ))
 }
 

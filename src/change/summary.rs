@@ -8,7 +8,7 @@ use crate::context::Context;
 use crate::domain::change::outcome::Ended;
 use crate::domain::schema::Catalog;
 use crate::domain::select::Coverage;
-use crate::exit::{self, Stop};
+use crate::exit::{self, Exit, Stop};
 use crate::render::{coverage, document};
 use crate::store::Reader;
 
@@ -23,11 +23,23 @@ pub fn write_report(context: &mut Context, output: Output, value: &Value) -> Res
     Ok(context.ui.flush()?)
 }
 
-/// Says what was left out, and which default TTLs do not hold.
+/// Says what was left out, which default TTLs do not hold, and how the same command is told the TTLs that it needs.
 pub fn say_coverage(context: &mut Context, of: &Coverage, catalog: &Catalog) {
     for line in coverage::lines(of, catalog) {
         context.ui.status(&line);
     }
+    for options in coverage::stating(of) {
+        let line = context.ui.invocation().again(&options);
+        context.ui.hint(&format!("`{line}`"));
+    }
+}
+
+/// The exit code of a run that changes many records and came to its end: partial if records were left out because too little
+/// is known of them, or schemas because any Redis key may be theirs.
+pub fn exit_after(of: &Coverage, catalog: &Catalog, has_walked: bool) -> Exit {
+    let is_whole = of.unproven.is_empty()
+        && !(has_walked && (catalog.skipped().next().is_some() || !catalog.unreadable().is_empty()));
+    if is_whole { Exit::Done } else { Exit::Partial }
 }
 
 /// Says how many of the chosen records no change touches, because a value is larger than is ever read.

@@ -2,79 +2,146 @@
 //! waits longer than a person does, and says nothing of what goes wrong.
 
 use std::ffi::{OsStr, OsString};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use clap::builder::Resettable;
 use clap::{Arg, ArgMatches, Command, CommandFactory as _, FromArgMatches as _};
 use clap_complete::CompleteEnv;
-use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
+use clap_complete::engine::{ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter as _};
 
-use super::Root;
+use super::{Root, help};
 use crate::args::{ConnectionArgs, SchemaArgs, SchemaFolderArgs};
 use crate::context::Context;
+use crate::domain::diagnosis::Thresholds;
+use crate::domain::schema::State;
+use crate::domain::select::Coverage;
 use crate::render::style::Color;
+use crate::schemas as all_schemas;
 use crate::settings::{Environment, Settings};
 use crate::store::audit::log::Log;
+use crate::store::read::records;
 use crate::store::{self, ReadLimit, Walk};
 use crate::terminal::ui::Ui;
 
 /// How long a person waits for keys behind TAB.
-const PATIENCE: Duration = Duration::from_millis(200);
+const PATIENCE: Duration = Duration::from_millis(500);
 
 /// How many keys a person looks through.
 const MOST_KEYS: usize = 50;
+
+/// As much of a value as tells a lock from a result.
+const HEAD: ReadLimit = ReadLimit::Bytes(512);
 
 /// What an argument takes.
 #[derive(Clone, Copy)]
 enum Offer {
     Contexts,
     Schemas,
+    /// Schemas, those of published libraries included.
+    AllSchemas,
+    /// Backups by their names, and files.
     Backups,
     Operations,
     Keys,
+    /// Keys whose record is not a result.
+    Locks,
+    /// `@` and a file.
+    Body,
+    /// Commands, and topics of help.
+    Help,
 }
 
 /// Answers where a shell asks what may come next (it sets COMPLETE).
 pub(super) fn answered(words: &[OsString]) -> bool {
     let typed: Arc<[OsString]> = words.iter().skip_while(|word| *word != "--").skip(1).cloned().collect();
-    let offering = || offering(super::command(), "", &typed);
-    CompleteEnv::with_factory(offering).try_complete(words.to_vec(), None).unwrap_or(false)
+    let offering = || {
+        let root = super::command().subcommand(help_command());
+        offering(root, "", &typed)
+    };
+    // Names of files are relative to the folder in which the shell is.
+    CompleteEnv::with_factory(offering).try_complete(words.to_vec(), Some(Path::new("."))).unwrap_or(false)
+}
+
+/// `help`, which is answered before clap reads the command line.
+fn help_command() -> Command {
+    let topic = Arg::new("topic").num_args(0..);
+    Command::new("help").about("Explain a command or a topic").disable_help_flag(true).arg(topic)
 }
 
 /// The command and all in it, with what each argument offers; `name` is the command's name behind `idemctl`.
 fn offering(command: Command, name: &str, typed: &Arc<[OsString]>) -> Command {
-    let command = command.mut_args(|argument| match offer(name, &argument) {
-        Some(offer) => {
-            let typed = Arc::clone(typed);
-            argument.add(ArgValueCompleter::new(move |begun: &OsStr| offered(offer, &typed, begun)))
+    let wants_option = typed.last().is_some_and(|word| word.as_encoded_bytes().starts_with(b"-"));
+    let command = command.mut_args(|argument| {
+        let argument = if argument.is_positional() { argument } else { ranked(argument, wants_option) };
+        match offer(name, &argument) {
+            Some(offer) => {
+                let typed = Arc::clone(typed);
+                argument.add(ArgValueCompleter::new(move |begun: &OsStr| offered(offer, &typed, begun)))
+            }
+            None => argument,
         }
-        None => argument,
     });
     command.mut_subcommands(|inner| {
         let name = format!("{name} {}", inner.get_name());
-        offering(inner, name.trim(), typed)
+        offering(under_its_name(inner), name.trim(), typed)
     })
+}
+
+/// An option where it is offered: a command's own come first. Unless the word begins with `-`, options are hidden, and are
+/// offered only if nothing else is.
+fn ranked(option: Arg, is_wanted: bool) -> Arg {
+    let rank = if option.is_global_set() { 1 } else { 0 };
+    // Under different headings they would be sorted by heading.
+    let option = option.help_heading("Options").display_order(rank);
+    if is_wanted { option } else { option.hide(true) }
+}
+
+/// A command of which only the name is offered. Of a name and visible aliases, a shell gets whichever comes first.
+fn under_its_name(command: Command) -> Command {
+    let aliases: Vec<_> = command.get_all_aliases().map(str::to_owned).collect();
+    command.visible_alias(Resettable::Reset).aliases(aliases)
 }
 
 fn offer(command: &str, argument: &Arg) -> Option<Offer> {
     let id = argument.get_id().as_str();
     match command {
-        "context use" | "context show" if id == "name" => Some(Offer::Contexts),
-        "schema show" | "schema adopt" if id == "name" => Some(Offer::Schemas),
+        "help" if id == "topic" => Some(Offer::Help),
+        "context use" | "context show" | "context set" | "context test" | "context remove" if id == "name" => {
+            Some(Offer::Contexts)
+        }
+        "schema show" | "schema adopt" if id == "name" => Some(Offer::AllSchemas),
+        "complete" if id == "body" => Some(Offer::Body),
         "undo" | "log show" if id == "op" => Some(Offer::Operations),
         "restore" if id == "file" => Some(Offer::Backups),
         _ if id == "context" => Some(Offer::Contexts),
         _ if id == "schema" => Some(Offer::Schemas),
+        "force-unlock" | "extend" | "release" | "complete" if argument.is_positional() => Some(Offer::Locks),
         _ if argument.is_positional() && ["key", "keys"].contains(&id) => Some(Offer::Keys),
         _ => None,
     }
 }
 
 fn offered(offer: Offer, typed: &[OsString], begun: &OsStr) -> Vec<CompletionCandidate> {
-    let begun = begun.to_string_lossy();
-    let values = values(offer, typed, &begun).unwrap_or_default();
-    values.into_iter().filter(|value| value.starts_with(&*begun)).map(CompletionCandidate::new).collect()
+    let text = begun.to_string_lossy();
+    let values = values(offer, typed, &text).unwrap_or_default();
+    let mut candidates = Vec::new();
+    for value in values {
+        if value.starts_with(&*text) {
+            candidates.push(CompletionCandidate::new(value));
+        }
+    }
+    match offer {
+        Offer::Backups => candidates.extend(PathCompleter::any().complete(begun)),
+        Offer::Body => {
+            let path = text.strip_prefix('@').unwrap_or_default();
+            let files = PathCompleter::any().complete(OsStr::new(path));
+            candidates.extend(files.into_iter().map(|file| file.add_prefix("@")));
+        }
+        _ => {}
+    }
+    candidates
 }
 
 fn values(offer: Offer, typed: &[OsString], begun: &str) -> Option<Vec<String>> {
@@ -83,14 +150,27 @@ fn values(offer: Offer, typed: &[OsString], begun: &str) -> Option<Vec<String>> 
     let file = || Settings::of_file(&connection, Environment::capture()).ok();
     match offer {
         Offer::Contexts => Some(file()?.file().contexts().keys().cloned().collect()),
+        Offer::Body => None,
+        Offer::Help => Some(help::begun(&super::command(), typed)),
         Offer::Backups => backups(&file()?),
         Offer::Operations => operations(&file()?),
-        Offer::Schemas => {
+        Offer::Schemas | Offer::AllSchemas => {
             let mut context = Context::new(file()?, Ui::new(Color::Never)).saying_nothing();
             let args = SchemaArgs { schema: Vec::new(), ..schemas(&matches) };
-            Some(context.catalog(&args).ok()?.all().iter().map(|schema| schema.name.clone()).collect())
+            let mut names: Vec<_> =
+                context.catalog(&args).ok()?.all().iter().map(|schema| schema.name.clone()).collect();
+            if matches!(offer, Offer::AllSchemas) {
+                names.extend(all_schemas::libraries().map(str::to_owned));
+                names.sort();
+                names.dedup();
+            }
+            Some(names)
         }
-        Offer::Keys => keys(Settings::resolve(&connection, Environment::capture()).ok()?, &schemas(&matches), begun),
+        Offer::Keys | Offer::Locks => {
+            let settings = Settings::resolve(&connection, Environment::capture()).ok()?;
+            let wanted = Wanted { begun, only_locks: matches!(offer, Offer::Locks) };
+            keys(settings, &schemas(&matches), &wanted)
+        }
     }
 }
 
@@ -109,9 +189,10 @@ fn schemas(matches: &ArgMatches) -> SchemaArgs {
     SchemaArgs { folder: SchemaFolderArgs { schema_dir }, ..SchemaArgs::default() }
 }
 
+/// The names of the backups in their own folder.
 fn backups(settings: &Settings) -> Option<Vec<String>> {
-    let folder = settings.state_dir().ok()?.join("backups");
-    let files = std::fs::read_dir(folder).ok()?.filter_map(|entry| Some(entry.ok()?.path().display().to_string()));
+    let folder = settings.backup_dir().ok()?;
+    let files = std::fs::read_dir(folder).ok()?.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
     let mut files: Vec<_> = files.filter(|file| file.ends_with(".jsonl")).collect();
     files.sort();
     Some(files)
@@ -128,8 +209,14 @@ fn operations(settings: &Settings) -> Option<Vec<String>> {
     Some(names)
 }
 
+/// Which keys are offered.
+struct Wanted<'a> {
+    begun: &'a str,
+    only_locks: bool,
+}
+
 /// Keys on the server that begin as typed, as many as are found in time.
-fn keys(settings: Settings, schemas: &SchemaArgs, begun: &str) -> Option<Vec<String>> {
+fn keys(settings: Settings, schemas: &SchemaArgs, wanted: &Wanted<'_>) -> Option<Vec<String>> {
     if settings.asks_password() || settings.wants_sandbox() {
         return None;
     }
@@ -137,21 +224,34 @@ fn keys(settings: Settings, schemas: &SchemaArgs, begun: &str) -> Option<Vec<Str
     let mut found = Vec::new();
     runtime.block_on(async {
         // What was found until then is offered.
-        let _ = tokio::time::timeout(PATIENCE, find(&settings, schemas, begun, &mut found)).await;
+        let _ = tokio::time::timeout(PATIENCE, find(&settings, schemas, wanted, &mut found)).await;
     });
     Some(found)
 }
 
 /// Walks the keyspace until enough keys are found, or nothing more can be.
-async fn find(settings: &Settings, schemas: &SchemaArgs, begun: &str, found: &mut Vec<String>) -> Option<()> {
+async fn find(settings: &Settings, schemas: &SchemaArgs, wanted: &Wanted<'_>, found: &mut Vec<String>) -> Option<()> {
     let mut context = Context::new(settings.clone(), Ui::new(Color::Never)).saying_nothing();
     let catalog = context.catalog(schemas).ok()?;
     let client = store::connect(settings.target()).await.ok()?;
-    let mut walk = Walk::start(client.reader(), &catalog, ReadLimit::Bytes(0)).await.ok()?.without_lengths();
+    let head = if wanted.only_locks { HEAD } else { ReadLimit::Bytes(0) };
+    let mut walk = Walk::start(client.reader(), &catalog, head).await.ok()?.without_lengths();
+    let (thresholds, mut coverage) = (Thresholds::default(), Coverage::default());
+    let begins = |key: &[u8]| key.starts_with(wanted.begun.as_bytes());
     while found.len() < MOST_KEYS {
-        let page = walk.next(&catalog, |key| key.starts_with(begun.as_bytes())).await.ok()??;
-        let keys = page.into_iter().filter_map(|(candidate, _)| String::from_utf8(candidate.key).ok());
-        found.extend(keys.filter(|key| !key.contains(char::is_control)));
+        let mut keys = Vec::new();
+        if wanted.only_locks {
+            let page = records::next_page(&mut walk, &catalog, &thresholds, &mut coverage, begins).await.ok()??;
+            let locks = page.into_iter().filter(|record| record.state != State::Completed);
+            keys.extend(locks.map(|record| record.key));
+        } else {
+            let page = walk.next(&catalog, begins).await.ok()??;
+            keys.extend(page.into_iter().map(|(candidate, _)| candidate.key));
+        }
+        for key in keys {
+            let key = String::from_utf8(key).ok().filter(|key| !key.contains(char::is_control));
+            found.extend(key);
+        }
         found.sort();
         found.dedup();
     }

@@ -1,30 +1,44 @@
 //! How a run that came to no good end is told.
 
+use crate::args::Output;
 use crate::domain::diagnosis::health::Status;
 use crate::exit::{self, Exit};
-use crate::render::plugin;
+use crate::render::{document, plugin};
 use crate::terminal::ui::Ui;
 
-/// Monitoring reads one line on stdout, and the exit codes of plugins.
-pub(super) fn unknown(ui: &mut Ui, why: &str) -> Exit {
+/// The exit code of a run that came to its end. It is not 0 if the run could not write its report.
+pub(super) fn settle(ui: &mut Ui, exit: Exit) -> Exit {
+    let Some(why) = ui.unwritten() else { return exit };
+    let message = format!("done, but the report could not be written: {why}");
+    ui.error(&message);
+    if exit.code() == Exit::Done.code() { Exit::Partial } else { exit }
+}
+
+/// Monitoring reads one line on stdout, or JSON, and the exit codes of plugins.
+pub(super) fn unknown(ui: &mut Ui, why: &str, output: Output) -> Exit {
+    let text = match output {
+        Output::Table => plugin::unknown(why),
+        Output::Json => document::pretty(&plugin::unknown_json(why)),
+        Output::Jsonl => document::line(&plugin::unknown_json(why)),
+    };
     // Monitoring that cannot read stdout still gets the exit code.
-    let _ = ui.data(plugin::unknown(why)).and_then(|()| ui.flush());
+    let _ = ui.data(text).and_then(|()| ui.flush());
     Exit::Command(Status::Unknown.code())
 }
 
-/// Says why a run ended early, and gives its exit code.
-pub(super) fn report(ui: &mut Ui, error: &anyhow::Error, is_check: bool) -> Exit {
-    if exit::is_closed_pipe(error) {
+/// Says why a run ended early, and gives its exit code. `check` is the `--output` of `check`, if that ran.
+pub(super) fn report(ui: &mut Ui, error: &anyhow::Error, check: Option<Output>) -> Exit {
+    if exit::is_unread(error) && ui.ends_quietly() {
         return Exit::Done;
     }
     // Of a look that was given up, the one before stays on the terminal.
     let _ = ui.end_frame(false);
-    if is_check {
-        unknown(ui, &format!("{error:#}"));
+    if let Some(output) = check {
+        unknown(ui, &format!("{error:#}"), output);
     }
     ui.error(&format!("{error:#}"));
     if let Some(hint) = exit::hint_of(error) {
         ui.hint(&hint);
     }
-    if is_check { Exit::Command(Status::Unknown.code()) } else { exit::of(error) }
+    if check.is_some() { Exit::Command(Status::Unknown.code()) } else { exit::of(error) }
 }

@@ -4,8 +4,9 @@ use std::ffi::{OsStr, OsString};
 
 use clap::error::{ContextKind, ContextValue};
 
-/// Commands of other tools that change something: told, never taken for idemctl's own, for what they remove differs.
-const ELSEWHERE: [(&str, &str); 14] = [
+/// Commands of other tools. They are answered with a hint and never run, because what idemctl's own commands read or remove
+/// differs.
+const ELSEWHERE: [(&str, &str); 30] = [
     ("delete", PURGE),
     ("del", PURGE),
     ("rm", PURGE),
@@ -20,6 +21,22 @@ const ELSEWHERE: [(&str, &str); 14] = [
     ("renew", EXTEND),
     ("expire", EXTEND),
     ("history", "`idemctl log` shows what was changed, `idemctl undo` takes the last operation back"),
+    ("audit", "`idemctl log --records` shows each Redis key that was changed"),
+    ("redo", "an undo is an operation itself: `idemctl undo` after an undo takes the undo back"),
+    ("keys", LIST),
+    ("scan", LIST),
+    ("show", INSPECT),
+    ("describe", INSPECT),
+    ("ttl", INSPECT),
+    ("pttl", INSPECT),
+    ("exists", "`idemctl inspect KEY` shows the key's records; its exit status is 1 if there is none"),
+    ("type", INSPECT),
+    ("ping", TEST),
+    ("info", "`idemctl context test` says which server answers, `idemctl stats` what it holds"),
+    ("top", WATCH),
+    ("tail", WATCH),
+    ("watch", WATCH),
+    ("monitor", WATCH),
 ];
 
 const PURGE: &str =
@@ -27,6 +44,10 @@ const PURGE: &str =
 const UNLOCK: &str = "`idemctl force-unlock KEY` removes a lock that nobody will release; `idemctl release KEY` releases it as its worker would";
 const SWEEP: &str = "`idemctl sweep --orphaned` finds locks that nobody will release, and removes them after two looks";
 const EXTEND: &str = "`idemctl extend KEY --for 1h` gives a lock more time";
+const LIST: &str = "`idemctl list` lists the records; `--match 'order-*'` chooses some of them";
+const INSPECT: &str = "`idemctl inspect KEY` shows a key's records, their TTL, and what the next request gets";
+const TEST: &str = "`idemctl context test` connects, and says what the server is and what its user may do";
+const WATCH: &str = "`idemctl list --watch` and `idemctl inspect KEY --watch` look again and again";
 
 /// What idemctl has for a command of other tools.
 pub(super) fn hint(command: &str) -> Option<&'static str> {

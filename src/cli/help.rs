@@ -69,6 +69,23 @@ fn asked(root: &Command, words: &[OsString]) -> Option<StyledStr> {
     Some(if name.is_empty() { of_root(command) } else { whole(command) })
 }
 
+/// What may come next behind `idemctl help`, where the last of the words is not complete.
+pub(super) fn begun(root: &Command, typed: &[OsString]) -> Vec<String> {
+    let words: Vec<_> = typed.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let after = words.iter().skip_while(|word| *word != "help").skip(1);
+    let mut complete: Vec<_> = after.cloned().collect();
+    complete.pop();
+    let (command, _) = find(root, &complete);
+    let mut names = Vec::new();
+    for inner in command.get_subcommands() {
+        names.push(inner.get_name().to_owned());
+    }
+    if complete.is_empty() {
+        names.extend(topics::TOPICS.map(|(name, _)| name.to_owned()));
+    }
+    names
+}
+
 /// The page that `WORDS --help` asks for: one screen.
 fn on_one_screen(root: &Command, words: &[OsString]) -> StyledStr {
     let words: Vec<_> = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();

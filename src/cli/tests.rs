@@ -1,6 +1,7 @@
 //! The command line as a whole.
 
 use super::*;
+use crate::render::invocation::{Knows, REACHING};
 
 #[test]
 fn the_command_line_is_sound() {
@@ -36,6 +37,78 @@ fn commands_that_are_not_named_are_not_missed() {
             Ok(root) => format!("{root:?}"),
             Err(error) => error.to_string(),
         };
-        assert_eq!(shown(parse(&words)), shown(Root::try_parse_from(&words)), "{line}");
+        assert_eq!(shown(parse(&words).map(|(root, _, _)| root)), shown(Root::try_parse_from(&words)), "{line}");
+    }
+}
+
+/// Rule: a printed command line has every option that leads to the server and its schemas, and none that its command does not know.
+#[test]
+fn command_lines_that_are_printed_have_the_options_that_commands_know() {
+    let root = command();
+    let knows = |command: &clap::Command, id: &str| command.get_arguments().any(|argument| argument.get_id() == id);
+    for (name, known) in REACHING {
+        let mut command = &root;
+        for word in name.split(' ') {
+            command = command.find_subcommand(word).unwrap_or_else(|| panic!("there is no command {name}"));
+        }
+        if name == "schema adopt" {
+            // Its prefix is that of the schema which it adopts.
+            assert_eq!((knows(command, "schema_dir"), known), (true, Knows::SchemaDir));
+            continue;
+        }
+        let there = match (knows(command, "schema_dir"), knows(command, "prefix") && knows(command, "schema")) {
+            (false, _) => Knows::Server,
+            (true, false) => Knows::SchemaDir,
+            (true, true) => Knows::Prefix,
+        };
+        assert_eq!(known, there, "{name}");
+    }
+}
+
+#[test]
+fn the_own_words_of_a_run_are_those_of_its_subcommand() {
+    for (line, own) in [
+        (
+            "idemctl -p 7000 purge --status 5xx,404 --since 1h -y -n 3",
+            "purge --yes --newer-than 1h --status 5xx --status 404",
+        ),
+        ("idemctl sweep --orphaned --schema express --prefix a --dry-run", "sweep --orphaned --dry-run"),
+        ("idemctl purge --yes -- -k b", "purge --yes -- -k b"),
+        ("idemctl list", "list"),
+    ] {
+        let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+        let (_, mut given, _) = parse(&words).unwrap();
+        let mut wanted: Vec<_> = own.split(' ').map(str::to_owned).collect();
+        // In which order options stand means nothing; keys stand behind them all.
+        let keys = given.iter().position(|word| word == "--").unwrap_or(given.len());
+        given[..keys].sort();
+        wanted[..keys].sort();
+        assert_eq!(given, wanted, "{line}");
+    }
+}
+
+#[test]
+fn the_filters_of_a_run_are_the_options_that_choose_records() {
+    for (line, filters) in [
+        (
+            "idemctl -p 7000 purge --status 5xx,404 --since 1h -y --reason x --rate 5/s --schema express --result-ttl 24h -o json",
+            "--rate 5/s --result-ttl 24h --schema express --newer-than 1h --status 5xx --status 404",
+        ),
+        ("idemctl sweep --orphaned --include excess-ttl --owner-alive cmd --yes", "--orphaned --include excess-ttl"),
+        ("idemctl purge --yes --max 5 -- a b", "--max 5"),
+        ("idemctl purge --body-contains secret", "--body-contains (6 bytes)"),
+        ("idemctl complete k --status 201 --body secret --schema express", ""),
+        ("idemctl restore --only k f", ""),
+    ] {
+        let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+        let (_, _, given) = parse(&words).unwrap_or_else(|error| panic!("{line}: {error}"));
+        let given = given.join(" ");
+        // In which order options stand means nothing.
+        let options = |words: &str| {
+            let mut options: Vec<_> = words.split("--").map(|option| option.trim().to_owned()).collect();
+            options.sort();
+            options
+        };
+        assert_eq!(options(&given), options(filters), "{line}");
     }
 }

@@ -1,5 +1,6 @@
 //! `idemctl backup`: which backups there are, and away with the old ones.
 
+use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
@@ -9,8 +10,10 @@ use clap::{Args as ClapArgs, Subcommand};
 
 use crate::args::{Output, parse_duration};
 use crate::context::Context;
+use crate::domain::record::KeyIdentity;
 use crate::exit::{Exit, Stop};
 use crate::render::{backups, escape, words};
+use crate::store::audit::log;
 use crate::store::backup::folder::{Folder, Found, Is};
 
 /// List the backups of what was changed, or delete old ones
@@ -58,6 +61,13 @@ enum Command {
     },
 }
 
+impl Args {
+    /// True when files may be deleted.
+    pub fn deletes(&self) -> bool {
+        matches!(self.command, Command::Prune { .. })
+    }
+}
+
 pub fn run(context: &mut Context, args: Args) -> Result<Exit> {
     match args.command {
         Command::List { output } => list(context, output),
@@ -76,13 +86,36 @@ fn list(context: &mut Context, output: Output) -> Result<Exit> {
         let file = escape::text(file.as_os_str().as_bytes());
         context.ui.status(&format!("{file} is damaged: {}", escape::text(why.as_bytes())));
     }
+    let removed = if others.is_empty() { HashMap::new() } else { removed_into_files(context)? };
     for (file, why) in others {
+        let known = removed.get(&file.display().to_string());
+        let known = known.map(|known| format!(", although the audit log says that {known}")).unwrap_or_default();
         let file = escape::text(file.as_os_str().as_bytes());
-        context.ui.status(&format!("{file} is not counted: {}", escape::text(why.as_bytes())));
+        context.ui.status(&format!("{file} is not counted: {}{known}", escape::text(why.as_bytes())));
     }
     let sum = total(&backups);
     context.ui.status(&format!("{} in {}", sum, escape::text(path.as_os_str().as_bytes())));
     Ok(Exit::Done)
+}
+
+/// What the audit log says of each file into which something was removed: which operation, and how many Redis keys.
+fn removed_into_files(context: &Context) -> Result<HashMap<String, String>> {
+    let path = context.settings.audit_log()?;
+    let mut counts = HashMap::new();
+    let read = log::each(&path, |entry, operation| {
+        let is_removed = entry.after.as_ref().is_some_and(KeyIdentity::is_absent);
+        if let Some(file) = entry.backup.filter(|_| is_removed) {
+            let count = counts.entry((file.to_string(), operation.name())).or_insert(0_u64);
+            *count += 1;
+        }
+    });
+    read.map_err(|error| Stop::usage(format!("cannot read the audit log {}: {error}", path.display())))?;
+    let mut told = HashMap::new();
+    for ((file, name), count) in counts {
+        let keys = if count == 1 { "Redis key" } else { "Redis keys" };
+        told.insert(file, format!("{} removed {count} {keys} into it", escape::again(&name)));
+    }
+    Ok(told)
 }
 
 fn prune(context: &mut Context, older_than: Duration, output: Output, yes: bool, dry_run: bool) -> Result<Exit> {
@@ -130,7 +163,7 @@ fn delete(context: &mut Context, old: &[Found]) -> Result<Exit> {
 }
 
 fn read(context: &Context) -> Result<(PathBuf, Folder)> {
-    let path = context.settings.state_dir()?.join("backups");
+    let path = context.settings.backup_dir()?;
     let folder = Folder::read(&path)
         .map_err(|error| Stop::usage(format!("cannot read the folder of backups {}: {error}", path.display())))?;
     Ok((path, folder))

@@ -16,7 +16,7 @@ use crate::change::{self, ManualStep};
 use crate::context::Context;
 use crate::domain::duration;
 use crate::domain::manual::{self, Completion, Overrides, ResponseInput};
-use crate::domain::record::{Content, Response, age};
+use crate::domain::record::{Content, Expiry, Response, age};
 use crate::domain::schema::{Meaning, Step, TtlOf};
 use crate::domain::step::{Answer, Request};
 use crate::exit::{Exit, Stop};
@@ -114,7 +114,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         role: schema.result_role(),
         question: "Store this response?",
         afterwards: None,
-        vouched: tried.vouches_for(&manual::completed(&record, &request)),
+        vouched: tried.vouches_for(&manual::completed(&record, &request, tried.lives())),
     };
     step.perform(context, &args.step, |now| manual::was_stored(&record, now, &request)).await
 }
@@ -163,9 +163,11 @@ fn explain(context: &mut Context, report: &Report<'_>, choice: &Choice, request:
         return;
     }
     let redis_key = escape::text(&record.seen.keys[schema.result_role()].redis_key);
-    let lives = schema
-        .ttl(TtlOf::Result)
-        .map_or_else(|| " without expiry".to_owned(), |ttl| format!(" for {}", duration::short(age::millis(ttl))));
+    let by_schema = schema.ttl(TtlOf::Result).map_or(Expiry::Never, |ttl| Expiry::In(age::millis(ttl)));
+    let lives = match tried.lives().unwrap_or(by_schema) {
+        Expiry::Never => " without expiry".to_owned(),
+        Expiry::In(left) => format!(" for {}", duration::short(left)),
+    };
     let what = response_in_words(request.response);
     context.ui.status(&format!("Stores {what} at {redis_key}{lives}, as {} does.", schema.name));
     match choice.completion {
@@ -175,7 +177,7 @@ fn explain(context: &mut Context, report: &Report<'_>, choice: &Choice, request:
         }
         Completion::Replacing => context.ui.status("What is stored there now goes."),
     }
-    let completed = manual::completed(record, request);
+    let completed = manual::completed(record, request, tried.lives());
     tried.tell(context, &completed);
     let late =
         if manual::is_overwritten_later(&completed) { "stores its own response over this one" } else { "is refused" };

@@ -13,9 +13,10 @@ const ZSH_REGISTERS: &[u8] = b"compdef _clap_dynamic_completer_idemctl idemctl\n
 
 /// Print a shell's completion script
 ///
-/// In bash, zsh and fish TAB offers contexts, schemas, backups, and keys from the server.
+/// In bash, zsh and fish TAB offers contexts, schemas, backups, files, and keys from the server.
 ///
-/// bash: idemctl completions bash > ~/.local/share/bash-completion/completions/idemctl
+/// bash: idemctl completions bash > ~/.local/share/bash-completion/completions/idemctl; the package bash-completion loads the
+/// file, or `source` it in ~/.bashrc
 ///
 /// zsh: idemctl completions zsh > a folder of $fpath, as _idemctl
 ///
@@ -43,7 +44,7 @@ pub fn run(context: &mut Context, args: Args, mut root: clap::Command) -> Result
         None => clap_complete::generate(args.shell, &mut root, "idemctl", &mut script),
     }
     match args.shell {
-        Shell::Bash => script.extend_from_slice(include_bytes!("completions/equals.bash")),
+        Shell::Bash => script.extend_from_slice(include_bytes!("completions/joined_words.bash")),
         Shell::Zsh => {
             // The line registers the function, and completes nothing: the first TAB, which loads the file, would do nothing else.
             if script.ends_with(ZSH_REGISTERS) {

@@ -1,15 +1,19 @@
 //! `idemctl context`: the servers of the config file by name.
 
+mod set;
+mod test;
+
 use anyhow::Result;
 use clap::{Args as ClapArgs, Subcommand};
 
-use crate::args::Output;
+use crate::args::{ConnectionArgs, Output};
 use crate::context::Context;
 use crate::exit::{Exit, Stop};
+use crate::render::invocation::Invocation;
 use crate::render::settings::{self as render, NamedContext};
 use crate::settings::{self, ContextConfig};
 
-/// List the contexts of the config file, show one, or choose the one that is used
+/// List, add, change and test the servers that the config file has a name for
 ///
 /// A context is a server under a name, with how it is reached, how its services are deployed and what may be done there:
 /// `[contexts.NAME]` in the config file. The one that is used is --context's, else IDEMCTL_CONTEXT's, else
@@ -49,10 +53,31 @@ enum What {
         #[arg(value_name = "NAME")]
         name: String,
     },
+    Set(set::SetArgs),
+    Test(test::Args),
+    Remove(set::RemoveArgs),
 }
 
-pub fn run(context: &mut Context, args: Args) -> Result<Exit> {
+impl Args {
+    /// The connection of the commands that ask a server; `None` for those that work on the config file alone.
+    pub(crate) fn tested(&self, given: &ConnectionArgs) -> Option<ConnectionArgs> {
+        match &self.what {
+            What::Test(args) => Some(args.connection(given)),
+            _ => None,
+        }
+    }
+}
+
+pub async fn run(context: &mut Context, args: Args, connection: &ConnectionArgs) -> Result<Exit> {
+    if !matches!(args.what, What::Test(_)) {
+        // The options for a server are written into a context, and are for no other command.
+        let config = ConnectionArgs { config: connection.config.clone(), ..ConnectionArgs::default() };
+        context.ui.lead_to(Invocation::of(&config));
+    }
     match args.what {
+        What::Set(args) => set::set(context, args, connection),
+        What::Test(args) => test::run(context, args).await,
+        What::Remove(args) => set::remove(context, &args),
         What::List { output } => list(context, output),
         What::Show { name, output } => show(context, name, output),
         What::Use { name } => choose(context, &name),
@@ -69,8 +94,8 @@ fn list(context: &mut Context, output: Output) -> Result<Exit> {
     };
     context.show(output, "contexts", &contexts, table)?;
     if contexts.is_empty() {
-        let file = context.settings.file().path().map(|path| path.display().to_string()).unwrap_or_default();
-        context.ui.status(&format!("No contexts: [contexts.NAME] in {file} makes one."));
+        context.ui.status("No contexts yet.");
+        context.ui.hint("`idemctl context set NAME -u redis://HOST:PORT/DB` adds one");
     }
     if let Some(missing) = used.filter(|used| !contexts.iter().any(|context| context.name == *used)) {
         context.ui.warning(&format!("the context to use is `{missing}`, which is not there"));

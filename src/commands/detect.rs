@@ -17,7 +17,7 @@ use crate::store::{Reader, Sampler};
 
 /// Say whose keys an unknown Redis holds, by a sample of them
 ///
-/// Looks at some Redis keys of each master, at random, and at the first 512 bytes of their values; groups them by their names
+/// Looks at the Redis keys of each master, up to --sample, and at the first 512 bytes of their values; groups them by their names
 /// and types; and holds each group against every schema, those of published libraries included. A schema is named where it
 /// reads at least 95 % of a group and no other schema has half as many points: a word of the service's in a value counts most,
 /// then its words in the key, then each field. What several schemas read is `perhaps`, with the field that parts them.
@@ -27,8 +27,8 @@ use crate::store::{Reader, Sampler};
 /// the line at the end of a group does that. STATES counts the sample; a lock without expiry is stuck.
 #[derive(Debug, ClapArgs)]
 pub struct Args {
-    /// Look at no more than so many Redis keys
-    #[arg(long, value_name = "N", default_value_t = 5_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    /// Look at no more than so many Redis keys, at random if there are more; each takes about 1 kB of memory
+    #[arg(long, value_name = "N", default_value_t = 200_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     sample: u32,
 
     /// How to show the groups
@@ -92,7 +92,10 @@ impl Scale {
 
 /// What has to be done for the other commands to read the group.
 fn next(group: &Group, known: &Catalog) -> Next {
-    let Some(guess) = &group.guess else { return Next::Nothing };
+    let Some(guess) = &group.guess else {
+        let can_draft = ["string", "hash"].contains(&group.kind.as_str());
+        return if can_draft { Next::Describe(group.glob()) } else { Next::Nothing };
+    };
     let name = &guess.schema.name;
     let is_read = known.scanned_owners(&group.example).any(|owner| owner.schema.name == *name);
     match is_read && group.confidence == Confidence::Is {
@@ -102,9 +105,10 @@ fn next(group: &Group, known: &Catalog) -> Next {
 }
 
 fn show(context: &mut Context, output: Output, all: &[Detected], scale: &Scale) -> Result<()> {
-    let fields: Vec<_> = all.iter().map(render::fields).collect();
+    let fields: Vec<_> = all.iter().map(|detected| render::fields(detected, context.ui.invocation())).collect();
     let of_all = document::fields(serde_json::json!({ "sampled": scale.sampled, "keys": scale.all() }));
-    Ok(context.show_with(output, "groups", &fields, &of_all, |view| render::text(all, view))?)
+    let invocation = context.ui.invocation().clone();
+    Ok(context.show_with(output, "groups", &fields, &of_all, |view| render::text(all, &invocation, view))?)
 }
 
 /// Says how much was looked at, and what was left out.

@@ -139,7 +139,7 @@ async fn search(
     place: Place<'_>,
 ) -> Result<Exit> {
     let mut explorations = Vec::new();
-    let progress = context.ui.progress(&format!("exploring, of {}", choice.programs.len()));
+    let progress = context.ui.progress_of("explored", Some(choice.programs.len() as u64));
     for services in &choice.programs {
         let task = task(args, services, place.is_private)?;
         let explored = task.run(place).await;

@@ -88,7 +88,7 @@ fn judge(record: &Record, millis: u64) -> Verdict {
     };
     match extension::is_needless(record, role, millis) {
         Some(Needless::ForEver) => {
-            let why = "it has no expiry, so any TTL would be less: `idemctl sweep` is for such locks";
+            let why = "it has no expiry, so any TTL would be less: `idemctl sweep --orphaned` is for such locks";
             Verdict::Refused(why.to_owned())
         }
         Some(Needless::Longer(left)) => Verdict::Needless(format!("stays: it has {} left", duration::short(left))),

@@ -18,6 +18,7 @@ use crate::domain::change::unlock;
 use crate::domain::record::{Given, Record};
 use crate::domain::schema::{Catalog, State};
 use crate::exit::{Exit, Stop};
+use crate::render::invocation::name_of;
 use crate::render::{document, escape, name, record, record_json, words};
 use crate::store::backup::About;
 use crate::store::read::records::Lookup;
@@ -104,8 +105,9 @@ async fn find(context: &mut Context, catalog: &Catalog, lookup: &Lookup, key: &G
         // There may be a record, or none.
         return Err(error.into());
     }
-    let record = the_one(&key.text, found.records.clone(), &reader.name())?;
-    let is_schema_named = catalog.is_named() || found.says_schema_of(&record);
+    let mut record = the_one(&key.text, found.records.clone(), &reader.name())?;
+    context.advise([&mut record]);
+    let is_schema_named = catalog.takes_bare() || found.says_schema_of(&record);
     Ok((record, is_schema_named))
 }
 
@@ -141,7 +143,15 @@ fn explain(context: &mut Context, record: &Record, role: usize) -> Result<()> {
         words::late_worker(&record.schema)
     ));
     if let Some(token) = expect::token(record) {
-        context.ui.status(&format!("For scripts: --expect {token}"));
+        let name = name_of(record);
+        let token = token.to_string();
+        let mut words = vec!["force-unlock", &name, "--expect", &token];
+        match context.settings.context_name().filter(|_| context.settings.is_protected()) {
+            Some(name) => words.extend(["--confirm", name]),
+            None => words.push("--yes"),
+        }
+        let line = context.ui.invocation().command_line(words);
+        context.ui.status(&format!("For scripts: `{line}`"));
     }
     Ok(())
 }
@@ -152,7 +162,7 @@ async fn unlock(context: &mut Context, args: &Args, writer: &Writer, record: &Re
     let mut journal = Journal::open(context, &args.change, "force-unlock", true)?;
     let now = context.now();
     let (outcomes, ended) = journal.apply(writer, std::slice::from_ref(&change), Action::Remove, "unlocked", now).await;
-    let (kept, ended) = journal.close(ended).await;
+    let (kept, ended) = journal.close(ended, context.now()).await;
     match outcomes.first() {
         // A change that was made is told even where an error followed.
         Some(outcome) if outcome.is_done() || ended.is_ok() => {

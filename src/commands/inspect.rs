@@ -6,6 +6,7 @@ mod follow;
 mod request_body;
 mod write_body;
 
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
@@ -20,12 +21,16 @@ use crate::change::bulk::KeyFile;
 use crate::context::Context;
 use crate::domain::record::{Given, Record, name};
 use crate::domain::schema::Catalog;
-use crate::exit::Exit;
+use crate::exit::{Exit, Stop};
+use crate::render::invocation::word;
 use crate::render::record_json::RecordJson;
 use crate::render::{escape, exploration, record, stranger};
 use crate::store::read::records::{Found, Lookup};
-use crate::store::{ReadLimit, Reader};
+use crate::store::{ReadLimit, Reader, StoreError};
 use crate::watch::{self, Watch};
+
+/// Bytes of a value that `--raw` shows unless `--full` asks for all.
+const RAW_BYTES: usize = 4 * 1024;
 
 /// Bytes of a value that are read unless `--full` asks for all.
 const HEAD_BYTES: usize = 64 * 1024;
@@ -63,6 +68,10 @@ pub struct Args {
     #[arg(long)]
     reveal: bool,
 
+    /// Show the bytes of each value as well, escaped: the first 4 KiB, or with --full all of them
+    #[arg(long, conflicts_with_all = ["body", "watch", "until"])]
+    raw: bool,
+
     /// Write the response's body, as the client would get it, to a new FILE that only you may read (`-`: stdout, and
     /// nothing else)
     #[arg(long, value_name = "FILE", conflicts_with_all = ["watch", "until"])]
@@ -87,10 +96,21 @@ pub struct Args {
     schemas: SchemaArgs,
 }
 
+impl Args {
+    pub(crate) fn is_watch(&self) -> bool {
+        self.follow.watch.watch.is_some() || self.follow.until.is_some()
+    }
+}
+
 pub async fn run(context: &mut Context, mut args: Args) -> Result<Exit> {
     let first = args.follow.watch.take_key();
     args.keys.keys.splice(0..0, first);
     let watch = Watch::of(context, &args.follow, args.output == Output::Table)?;
+    if args.raw && args.output != Output::Table {
+        return Err(Stop::usage("--raw shows bytes for people: JSON has no field for them")
+            .hint("leave out -o")
+            .into());
+    }
     if watch.is_some() && args.output == Output::Json {
         return Err(watch::endless());
     }
@@ -113,17 +133,34 @@ pub async fn run(context: &mut Context, mut args: Args) -> Result<Exit> {
     if let Some(watch) = watch {
         return follow::follow(context, &mut reader, &catalog, keys, &lookup, (&watch, &args)).await;
     }
-    let found = lookup.find(&mut reader, &catalog, keys).await?;
+    let mut found = lookup.find(&mut reader, &catalog, keys).await?;
+    keep_each_once(&mut found);
+    context.advise(found.iter_mut().flat_map(|found| &mut found.records));
     let exit = exit_of(&found);
     match &args.body {
         Some(file) => write_body::write(context, &found, file, args.force)?,
         None => show(context, &found, &args).await?,
     }
     tell(context, &catalog, &reader, &found);
+    if let Some(why) = reader.is_behind().await {
+        context.ui.warning(&why);
+    }
     if found.iter().all(|found| found.records.is_empty() && found.strangers.is_empty()) {
         change::say_elsewhere(context, &reader).await;
     }
     Ok(exit)
+}
+
+/// Drops keys that name only records which keys before them named, in other words.
+fn keep_each_once(found: &mut Vec<Found>) {
+    let mut shown: HashSet<Vec<Vec<u8>>> = HashSet::new();
+    found.retain(|found| {
+        let mut is_new = found.records.is_empty();
+        for record in &found.records {
+            is_new |= shown.insert(record.seen.keys.iter().map(|key| key.redis_key.clone()).collect());
+        }
+        is_new
+    });
 }
 
 /// What shows one of the records that a key names: its name, or, if several schemas read the same record, the schema.
@@ -132,7 +169,7 @@ fn one_of(found: &Found) -> String {
     if names.len() < found.records.len() {
         return "--schema NAME".to_owned();
     }
-    let names: Vec<_> = names.iter().map(|name| name.instead_of(&found.key)).collect();
+    let names: Vec<_> = names.iter().map(|name| word(&name.instead_of(&found.key))).collect();
     names.join(" or ")
 }
 
@@ -170,10 +207,12 @@ async fn show(context: &mut Context, found: &[Found], args: &Args) -> Result<()>
         let told = of_past().filter_map(|(record, past)| Some(exploration::past_json(record, past.as_ref()?)));
         of_all.insert("explained".to_owned(), told.collect());
     }
+    let most_raw = if args.full { usize::MAX } else { RAW_BYTES };
     let table = |view| {
         let page = |(record, past): (&&Record, &Option<_>)| {
             let past = past.as_ref().map(|past| exploration::past(record, past, view)).unwrap_or_default();
-            record::page(record, view, args.reveal) + &past
+            let raw = if args.raw { record::raw(record, view, most_raw) } else { String::new() };
+            record::page(record, view, args.reveal) + &raw + &past
         };
         of_past().map(page).collect::<Vec<_>>().join("\n")
     };
@@ -201,7 +240,11 @@ fn tell(context: &mut Context, catalog: &Catalog, reader: &Reader, found: &[Foun
             }
             [] => {
                 let places: Vec<_> = found.looked_at.iter().map(|key| escape::text(key)).collect();
-                let part = if found.unread.is_some() { " where this user may look" } else { "" };
+                let part = if found.unread.as_ref().is_some_and(StoreError::is_permission) {
+                    " where this user may look"
+                } else {
+                    ""
+                };
                 context.ui.status(&format!("{key}: no record on {}{part}", reader.name()));
                 context.ui.hint(&format!("looked at {}", places.join("  ")));
                 if catalog.chosen().iter().any(|schema| schema.takes_prefix && !schema.has_prefix()) {

@@ -14,10 +14,10 @@ use crate::domain::record::Record;
 use crate::domain::schema::{Catalog, State};
 use crate::domain::select::awaited::{Awaited, Waiting};
 use crate::domain::select::top_n::Order;
-use crate::domain::select::{Coverage, Judged, Selection};
+use crate::domain::select::{Coverage, Selected, Selection};
 use crate::exit::{Exit, Stop};
 use crate::interrupt::Interrupt;
-use crate::render::coverage;
+use crate::render::{coverage, words};
 use crate::store::read::records;
 use crate::store::{ReadLimit, Reader, StoreError, Walk};
 use crate::watch::{self, Watch};
@@ -137,8 +137,9 @@ impl Look<'_> {
     /// Lists the records, and gives the states that they have.
     async fn list(&self, context: &mut Context) -> Result<Vec<State>> {
         let Args { show, reveal, all_dbs, null, .. } = self.args;
-        let how = How { show, reveal: *reveal, all_dbs: *all_dbs, null: *null };
-        let mut rows = Rows::new(context, self.catalog, how, kept(self.args));
+        let by_status = !self.selection.statuses.is_empty();
+        let how = How { show, reveal: *reveal, all_dbs: *all_dbs, by_status, null: *null };
+        let mut rows = Rows::new(context, how, kept(self.args));
         let mut listing = Listing::default();
         let mut ended = Ended::Whole;
         for place in self.places {
@@ -160,7 +161,9 @@ impl Look<'_> {
     /// Says how far the walk came.
     async fn end(&self, context: &mut Context, rows: &Rows, listing: &Listing, ended: Ended) -> Result<()> {
         let (shown, looked_at, server) = (rows.shown(), listing.looked_at, self.server());
-        let so_far = format!("{shown} records among {looked_at} keys of {server}");
+        let records = if shown == 1 { "record" } else { "records" };
+        let so_far = format!("{shown} {records} among {looked_at} keys of {server}");
+        let is_for_people = matches!(self.args.show.output, Format::Table | Format::Wide);
         match ended {
             Ended::Whole if shown == 0 => {
                 context.ui.status(&format!("no such records among {looked_at} keys of {server}"));
@@ -169,10 +172,12 @@ impl Look<'_> {
                     say_elsewhere(context, reader).await;
                 }
             }
-            Ended::Whole if rows.was_cut() => context.ui.status(&format!("the first {shown}; --limit shows more")),
-            Ended::Whole if matches!(self.args.show.output, Format::Table | Format::Wide) => {
-                context.ui.status(&so_far);
+            Ended::Whole if is_for_people && let Some(limit) = rows.limit_reached() => {
+                let scanned = self.scanned(listing.scanned).await;
+                context.ui.status(&format!("{shown} shown (limit {limit}), about {scanned} keys scanned"));
             }
+            Ended::Whole if rows.was_cut() => context.ui.status(&format!("the first {shown}; --limit shows more")),
+            Ended::Whole if is_for_people => context.ui.status(&so_far),
             Ended::Whole => {}
             Ended::Interrupted => return Err(Stop::interrupted(format!("interrupted: {so_far} so far")).into()),
             Ended::Broken(error) if looked_at == 0 || error.is_permission() => return Err(error.into()),
@@ -183,6 +188,18 @@ impl Look<'_> {
             }
         }
         Ok(())
+    }
+
+    /// How many keys were scanned of how many, where the servers tell that.
+    async fn scanned(&self, scanned: u64) -> String {
+        let mut held = 0;
+        for place in self.places {
+            match place.reader.keys_held().await {
+                Ok(keys) => held += keys,
+                Err(_) => return words::count(scanned),
+            }
+        }
+        format!("{} of {}", words::count(scanned.min(held)), words::count(held))
     }
 
     /// The server's name for people.
@@ -207,6 +224,8 @@ enum Ended {
 struct Listing {
     coverage: Coverage,
     looked_at: u64,
+    /// About how many keys the servers went through.
+    scanned: u64,
     forbidden: Option<String>,
     /// The states that the chosen records have.
     states: Vec<State>,
@@ -234,6 +253,7 @@ impl Listing {
         };
         progress.finish_and_clear();
         self.looked_at = before + walk.looked_at();
+        self.scanned += walk.scanned();
         self.forbidden = self.forbidden.take().or_else(|| walk.forbidden());
         Ok(ended)
     }
@@ -252,11 +272,11 @@ impl Listing {
         let Some(mut chosen) = page else { return Ok(None) };
         chosen.retain(|record| {
             coverage.contradictions.note(record);
-            let judged = selection.judge(record);
-            if let Judged::Unproven(missing) = judged {
-                coverage.unproven.add(missing);
+            let selected = selection.selects(record);
+            if let Selected::Unproven(missing) = selected {
+                coverage.unproven.add(record, missing);
             }
-            judged == Judged::Passes
+            selected == Selected::Yes(())
         });
         walk.measure(chosen.iter_mut().map(|record| &mut record.seen)).await?;
         for record in &mut chosen {

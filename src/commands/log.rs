@@ -46,25 +46,12 @@ enum Command {
     Show(ShowOperation),
 }
 
-/// Show each Redis key that was changed: the older name of `log --records`
-///
-/// Use `idemctl log` for a line an operation, and `idemctl log --records` for what this command shows.
-#[derive(Debug, ClapArgs)]
-pub struct AuditArgs {
-    #[command(flatten)]
-    choice: Choice,
-}
-
 pub fn run(context: &mut Context, args: Args) -> Result<Exit> {
     match args.show {
         Some(Command::Show(args)) => one_operation::run(context, &args),
         None if args.records => records::run(context, &args.choice),
         None => operations(context, &args),
     }
-}
-
-pub fn audit(context: &mut Context, args: &AuditArgs) -> Result<Exit> {
-    records::run(context, &args.choice)
 }
 
 fn operations(context: &mut Context, args: &Args) -> Result<Exit> {
@@ -79,7 +66,9 @@ fn operations(context: &mut Context, args: &Args) -> Result<Exit> {
     let now = context.now();
     let is_wanted = |operation: &Operation| {
         let is_command = args.command.as_ref().is_none_or(|name| *name == operation.command);
-        is_command && touched.contains(&operation.op) && choice.is_recent(&operation.at, now)
+        // Of one that was killed before it noted a change nobody knows which records it touched.
+        let is_touched = touched.contains(&operation.op) || !operation.is_told && choice.only.is_none();
+        is_command && is_touched && choice.is_recent(&operation.at, now)
     };
     let wanted: Vec<_> = operations.into_all().into_iter().filter(is_wanted).collect();
     let newest = &wanted[wanted.len().saturating_sub(choice.limit())..];

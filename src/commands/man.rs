@@ -15,11 +15,11 @@ use crate::version::RELEASED;
 
 /// Write the manual pages, one for each command
 ///
-/// `man -l DIR/idemctl.1` shows the first one; in a folder man1 of $MANPATH, `man idemctl` finds them. Pages that end in .5 and .7
-/// belong into the folders man5 and man7 beside the folder man1.
+/// They are written to DIR/man1, DIR/man5 and DIR/man7. With ~/.local/share/man as DIR, `man idemctl` and `man 5 idemctl-schema`
+/// find them; for another folder, `man -M DIR idemctl` does.
 #[derive(Debug, ClapArgs)]
 pub struct Args {
-    /// Where to; made when it is not there
+    /// Where to; made if it does not exist
     #[arg(value_name = "DIR")]
     folder: PathBuf,
 }
@@ -62,14 +62,21 @@ const FILES: [(&str, &str); 4] = [
 pub fn run(context: &mut Context, args: Args, root: clap::Command) -> Result<Exit> {
     let shown = args.folder.display();
     let pages = pages(root)?;
-    std::fs::create_dir_all(&args.folder).with_context(|| format!("cannot make the folder {shown}"))?;
     for (name, text) in &pages {
-        let file = args.folder.join(name);
+        let section = args.folder.join(section(name));
+        std::fs::create_dir_all(&section).with_context(|| format!("cannot make the folder {}", section.display()))?;
+        let file = section.join(name);
         // Others may write into the folder: a page is never written through a link that they left there.
         files::publish(&file, text).with_context(|| format!("cannot write {}", file.display()))?;
     }
-    context.ui.status(&format!("{} pages written to {shown}.", pages.len()));
+    context.ui.status(&format!("{} pages written to {shown}; `man -M {shown} idemctl` shows the first.", pages.len()));
     Ok(Exit::Done)
+}
+
+/// The folder of a page, which `man` looks for by its section.
+fn section(name: &str) -> String {
+    let (_, number) = name.rsplit_once('.').unwrap_or((name, "1"));
+    format!("man{number}")
 }
 
 /// Every page with its file name.

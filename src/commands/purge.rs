@@ -12,7 +12,7 @@ use self::choice::{Choice, ChoiceArgs};
 use self::limit::LimitArgs;
 use crate::args::{ChangeArgs, Output, PageArgs, SchemaArgs, ThresholdArgs};
 use crate::change::bulk::{BulkRun, How, Rule as _};
-use crate::change::{came_to_its_end, say_coverage, say_read_back, say_too_large, write_report};
+use crate::change::{came_to_its_end, exit_after, say_coverage, say_read_back, say_too_large, write_report};
 use crate::context::Context;
 use crate::domain::change::outcome::{Account, Ended};
 use crate::domain::select::Rate;
@@ -124,7 +124,8 @@ fn show(context: &mut Context, args: &Args, choice: &Choice, purge: &BulkRun<'_,
         context.ui.warning(forbidden);
     }
     if found.tally.total() == 0 {
-        context.ui.status(&format!("no such records among {} keys of {}", found.looked_at, purge.server));
+        let none = if found.coverage.unproven.is_empty() { "no such records" } else { "no records were chosen" };
+        context.ui.status(&format!("{none} among {} keys of {}", found.looked_at, purge.server));
         coverage::left_out(catalog).iter().for_each(|line| context.ui.status(line));
     } else {
         if args.output == Output::Table {
@@ -192,7 +193,9 @@ fn account(
     }
     // What was promised is not all done, and the same command does not do the rest.
     let is_whole = account.partly.is_empty() && account.too_large == 0;
-    shown.map(|()| if is_whole { Exit::Done } else { Exit::Partial })
+    shown?;
+    let has_walked = !args.choice.keys.are_given();
+    Ok(if is_whole { exit_after(&purge.found.coverage, &choice.scope().catalog, has_walked) } else { Exit::Partial })
 }
 
 /// Names the records of which only one Redis key was removed.

@@ -120,7 +120,8 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         }
     }
     let shown: Vec<_> = runs.iter().map(render::run).collect();
-    context.show(args.output, "runs", &shown, |view| render::text(&runs, view))?;
+    let is_verbose = context.ui.is_verbose();
+    context.show(args.output, "runs", &shown, |view| render::text(&runs, view, is_verbose))?;
     Ok(exit(&runs))
 }
 
@@ -143,7 +144,7 @@ async fn one_run(
     interrupt: &Interrupt,
 ) -> Result<Run> {
     let what = format!("{}, {}", schema.name, strategy.as_str());
-    let progress = context.ui.progress(&format!("racing {what}: rounds"));
+    let progress = context.ui.progress_of(&format!("racing {what}: rounds"), Some(plan.rounds as u64));
     let on_round = || progress.inc(1);
     let Raced { run, ended, left_behind } =
         sim::race(connections, schema, strategy, plan.clone(), interrupt, on_round).await;

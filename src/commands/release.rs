@@ -12,6 +12,7 @@ use crate::domain::schema::{Meaning, State};
 use crate::domain::step::Request;
 use crate::exit::{Exit, Stop};
 use crate::render::change::Report;
+use crate::render::invocation::argument_of;
 use crate::render::{escape, words};
 
 /// Give a lock up as the service does, so that the next request executes
@@ -65,15 +66,18 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
 fn refused(record: &Record, why: &Refusal) -> Stop {
     let key = escape::text(&record.key);
     let name = &record.schema.name;
+    let argument = argument_of(record);
     match why {
         Refusal::Absent => Stop::new(Exit::No, format!("{key}: there is no lock under {name}")),
         Refusal::NoSuchStep => {
-            Stop::usage(format!("{name}: {why}")).hint("`idemctl force-unlock` removes a lock that nobody needs")
+            let hint = format!("`idemctl force-unlock {argument}` removes a lock that nobody needs");
+            Stop::usage(format!("{name}: {why}")).hint(hint)
         }
         Refusal::Completed => Stop::usage(format!("{key}: {why}: a stored result is never released"))
-            .hint("`idemctl purge KEY` removes a result"),
+            .hint(format!("`idemctl purge {argument}` removes a result")),
         Refusal::Unreadable(_) => {
-            Stop::usage(format!("{key}: {why}")).hint("`idemctl force-unlock` removes what nobody can read")
+            let hint = format!("`idemctl force-unlock {argument}` removes what nobody can read");
+            Stop::usage(format!("{key}: {why}")).hint(hint)
         }
         Refusal::Undescribed(step) => change::undescribed(&record.schema, step),
         Refusal::WrongType => Stop::usage(format!("{key}: {why}")),

@@ -8,9 +8,9 @@ use clap::Args as ClapArgs;
 
 use crate::args::{ConfirmArgs, Output, ReturnArgs};
 use crate::change::AuditTrail;
-use crate::change::restore::{Mode, Rows, Source, Wanted, bring_back, finish, only_of, say_ambiguous};
+use crate::change::restore::{Mode, Rows, Source, Wanted, bring_back, finish, only_of, say_ambiguous, say_unknown};
 use crate::context::Context;
-use crate::exit::Exit;
+use crate::exit::{Exit, Stop};
 use crate::interrupt::Interrupt;
 
 /// Bring back what a backup holds, where nothing stands now
@@ -28,7 +28,7 @@ use crate::interrupt::Interrupt;
 /// keys asked for.
 #[derive(Debug, ClapArgs)]
 pub struct Args {
-    /// Backup to restore from
+    /// Backup to restore from: a file, or the name of a file that `idemctl backup list` shows
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
@@ -44,10 +44,15 @@ pub struct Args {
 }
 
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
+    let args = Args { file: found(context, args.file), ..args };
     let only = only_of(&args.file, &args.returns)?;
-    let is_part = say_ambiguous(context, &only)?;
+    let mut is_part = say_ambiguous(context, &only)?;
     let of = Wanted { args: &args.returns, only: &only, but: HashSet::new() };
-    let mut source = Source::open(context, &args.file, &of)?;
+    let mut source = Source::open(context, &args.file, &of, None)?;
+    if only.is_all_unknown() {
+        return Err(Stop::new(Exit::No, format!("{} holds none of these keys", source.file)).into());
+    }
+    is_part |= say_unknown(context, &only, &format!("{} holds", source.file));
     let mut rows = Rows::new(args.output, args.change.dry_run);
     let ended = if args.change.dry_run {
         let client = context.client().await?;
@@ -57,11 +62,25 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     } else {
         restore(context, &args, &of, &mut source, &mut rows).await?
     };
-    let shown = rows.close(context, matches!(ended, Ok(true)) && source.missing == 0, source.left_out);
+    let shown =
+        rows.close(context, matches!(ended, Ok(true)) && source.missing + source.left_out == 0, source.left_out);
     finish(context, args.change.dry_run, &rows, ended, source.wanted + source.missing)?;
     shown?;
     let is_whole = !is_part && rows.kept_away() + source.left_out + source.missing == 0;
     Ok(if is_whole { Exit::Done } else { Exit::Partial })
+}
+
+/// A backup that is named without a folder, and is not in the current one, is in the folder of the backups.
+fn found(context: &Context, file: PathBuf) -> PathBuf {
+    let is_name = file.components().count() == 1;
+    if !is_name || file.exists() {
+        return file;
+    }
+    let kept = context.settings.backup_dir().map(|folder| folder.join(&file));
+    match kept {
+        Ok(kept) if kept.is_file() => kept,
+        _ => file,
+    }
 }
 
 /// Asks for leave, and brings it all back. The inner result says how that ended.
@@ -81,8 +100,13 @@ async fn restore(
     args.change.confirm(context, &question, &writer.name())?;
     let interrupt = Interrupt::listen()?;
     interrupt.heed_terminate()?;
+    context.ui.begin_changes();
+    trail.begin(&writer.name(), Some(&source.file), context.now()).await?;
     let mut mode = Mode::Restores(&writer, &mut trail);
     let ended = bring_back(context, of, source, &mut mode, rows, &interrupt).await;
-    let noted = trail.settle().await;
+    if !matches!(ended, Ok(true)) {
+        trail.stops_early();
+    }
+    let noted = trail.end(context.now()).await;
     Ok(ended.and_then(|whole| Ok(noted.map(|()| whole)?)))
 }

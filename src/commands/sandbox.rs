@@ -1,5 +1,7 @@
 //! `idemctl sandbox`.
 
+mod shell;
+
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::ExitStatus;
@@ -21,9 +23,10 @@ use crate::sim::seed;
 /// Starts valkey-server or redis-server, whichever PATH has first, on a unix socket in a private folder, with nothing
 /// on disk. It is gone with idemctl, however that ends.
 ///
-/// With a COMMAND, runs it with REDIS_URL and IDEMCTL_URL naming the server, and returns its exit code (128 and the
+/// With a COMMAND, runs it with IDEMCTL_URL and REDIS_URL naming the server, and returns its exit code (128 and the
 /// signal's number when a signal ended it). IDEMCTL_CONTEXT and REDISCLI_AUTH are not passed on: they mean another
-/// server. Without one, prints REDIS_URL=... for other terminals, and stays until Ctrl-C.
+/// server. Without a COMMAND, opens a shell ($SHELL) with the same variables on a terminal; `exit` ends the server. Where
+/// there is no terminal, prints IDEMCTL_URL=... and stays until Ctrl-C.
 ///
 /// Any other command of idemctl runs on such a server with --sandbox.
 #[derive(Debug, ClapArgs)]
@@ -47,7 +50,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     if let Some(count) = args.seed {
         let schemas = context.sparing(catalog.chosen().to_vec(), catalog.is_named(), Schema::unwritten_because)?;
         let target = context.settings.target().clone();
-        let bar = context.ui.progress("Filling the private server");
+        let bar = context.ui.progress_of("Filling the private server", Some(count * schemas.len() as u64));
         let entries = seed::entries(&schemas, count, context.now_ms()).inspect(|_| bar.inc(1));
         let written = context.use_sandbox().await?.fill(&target, entries).await?;
         bar.finish_and_clear();
@@ -58,8 +61,20 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     }
     match args.command.split_first() {
         Some((program, words)) => run_command(&url, program, words).await,
+        None if context.ui.is_interactive() && context.ui.out_is_terminal() => open_shell(context, &url).await,
         None => stay(context, &url).await,
     }
+}
+
+/// Lets the operator work on the server in a shell, until that ends.
+async fn open_shell(context: &mut Context, url: &str) -> Result<Exit> {
+    let shell = context.settings.environment().shell().unwrap_or("/bin/sh").to_owned();
+    let folder = context.use_sandbox().await?.folder().to_owned();
+    let (program, words) = shell::command(&shell, &folder, url)?;
+    context.ui.status(&format!("A temporary Redis runs at {url}."));
+    context.ui.status("Each `idemctl` of this shell works on it. `exit` ends both.");
+    run_command(url, &program, &words).await?;
+    Ok(Exit::Done)
 }
 
 /// Runs the command to its end. Ctrl-C reaches the command from the terminal; signals to idemctl alone are passed on.
@@ -105,10 +120,10 @@ fn exit_code(status: ExitStatus) -> u8 {
 async fn stay(context: &mut Context, url: &str) -> Result<Exit> {
     let mut interrupted = signal(SignalKind::interrupt())?;
     let mut terminated = signal(SignalKind::terminate())?;
-    context.ui.data(format!("REDIS_URL={url}\n"))?;
+    context.ui.data(format!("IDEMCTL_URL={url}\n"))?;
     context.ui.flush()?;
     context.ui.status("A private server runs until Ctrl-C. In another terminal:");
-    context.ui.status(&format!("  export REDIS_URL={url}\n  idemctl list"));
+    context.ui.status(&format!("  export IDEMCTL_URL={url}\n  idemctl list"));
     tokio::select! {
         last_words = context.use_sandbox().await?.ended() => {
             Err(Stop::new(Exit::Unreachable, format!("the private server is gone: {last_words}")).into())

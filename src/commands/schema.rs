@@ -64,28 +64,23 @@ enum Command {
     New(new::Args),
 
     /// Let a context's commands read a schema's records
-    ///
-    /// Writes what is missing into the context that is used: the schema's name where the context lists schemas, and the prefix
-    /// of the schema's keys. The rest of the config file stays as it is. `idemctl detect` prints the line to run.
-    Adopt {
-        /// Its name
-        name: String,
-
-        /// Prefix of this deployment's keys; `idemctl schema show NAME` says where the prefix stands
-        #[arg(long, value_name = "TEXT")]
-        prefix: Option<String>,
-
-        #[command(flatten)]
-        folder: SchemaFolderArgs,
-    },
+    Adopt(adopt::Args),
 
     /// Check a schema of your own, with its scripts
     ///
-    /// DIR is a schema's folder, or a folder of such folders. Reports all that is wrong as FILE:LINE, and beyond what a
+    /// DIR is a schema's folder, or a folder of such folders; NAME is a schema of your own. Reports all that is wrong as FILE:LINE, and beyond what a
     /// parser sees: that what the schema writes reads back as what it says, that scripts use the KEYS and ARGV they are
     /// sent, and that the steps, run on a private server, answer what the replies list and foretell. With a server
-    /// named (-u, -h, -s, --context) it counts the records that the schema finds there. Exit status 1 when there is an error.
+    /// named (-u, -h, -s, --context) it counts the records that the schema finds there, and warns of times before 2015 or in
+    /// the future, which a wrong `timestamp` reads. Exit status 1 when there is an error.
     Check(checked::Args),
+}
+
+impl Args {
+    /// True when the exit code answers a question.
+    pub fn judges(&self) -> bool {
+        matches!(self.command, Command::Check(_))
+    }
 }
 
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
@@ -93,7 +88,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         Command::List { libraries, output, folder } => list(context, libraries, output, folder),
         Command::Show { name, script, output, folder } => show(context, &name, script.as_deref(), output, folder),
         Command::New(args) => new::new(context, args).await,
-        Command::Adopt { name, prefix, folder } => adopt::adopt(context, &name, prefix.as_deref(), folder),
+        Command::Adopt(args) => adopt::adopt(context, args).await,
         Command::Check(args) => checked::run(context, args).await,
     }
 }

@@ -110,7 +110,7 @@ async fn play(context: &mut Context, plan: &Plan) -> Result<Simulated> {
     let environment = context.settings.environment();
     let servers = Servers { path: environment.path(), temp_dir: environment.temp_dir(), like: (*server).clone() };
     let count = plan.schemas.len() * plan.scenarios.len();
-    let progress = context.ui.progress(&format!("simulating, of {count} cells"));
+    let progress = context.ui.progress_of("cells simulated", Some(count as u64));
     let simulated = simulate(plan, &client, &server, &servers, &interrupt, || progress.inc(1)).await;
     progress.finish_and_clear();
     if let Some(error) = &simulated.left_behind {

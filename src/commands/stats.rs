@@ -13,12 +13,12 @@ use crate::domain::record::Record;
 use crate::domain::schema::Catalog;
 use crate::domain::select::awaited::Awaited;
 use crate::domain::select::coverage::Coverage;
-use crate::domain::select::selection::{Judged, Selection};
+use crate::domain::select::selection::{Selected, Selection};
 use crate::domain::stats::{By, Stats};
-use crate::exit::{Exit, Stop};
+use crate::exit::{self, Exit, Stop};
 use crate::files;
 use crate::interrupt::Interrupt;
-use crate::render::columns::{csv, tsv};
+use crate::render::columns::Separated;
 use crate::render::{coverage, document, stats};
 use crate::store::read::records;
 use crate::store::{ReadLimit, Reader, StoreError, Walk};
@@ -41,7 +41,12 @@ pub struct Args {
     #[arg(short, long, value_enum, default_value_t)]
     output: Figures,
 
-    /// Write the figures in Prometheus's text format to this file, at once and for others to read, or to stdout without FILE
+    /// Write csv and tsv cells that begin with = + - @ without a ' in front
+    #[arg(long)]
+    raw_csv: bool,
+
+    /// Write the figures in Prometheus's text format to this file, at once and for others to read, or to stdout without FILE;
+    /// only `idemctl_up 0` and the time if the server cannot be read
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-", conflicts_with = "output")]
     prometheus: Option<PathBuf>,
 
@@ -106,6 +111,19 @@ impl From<ByArg> for By {
 }
 
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
+    let ended = figures(context, &args).await;
+    if let (Some(file), Err(error)) = (&args.prometheus, &ended)
+        && !matches!(exit::of(error), Exit::Usage | Exit::Interrupted)
+    {
+        let down = exposition(context, stats::down);
+        if let Err(error) = write(context, file, &down) {
+            context.ui.warning(&format!("{error:#}"));
+        }
+    }
+    ended
+}
+
+async fn figures(context: &mut Context, args: &Args) -> Result<Exit> {
     let catalog = context.catalog(&args.schemas)?;
     if catalog.scanned().is_empty() {
         return Err(Stop::usage("no schema to count").hint("name one with --schema").into());
@@ -120,7 +138,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let reader = context.reader().await?.walking(args.walk.scan_options());
     let interrupt = Interrupt::listen()?;
     let look = async |context: &mut Context| {
-        count(context, &args, &catalog, &selection, (&reader, &interrupt)).await.map(|()| Awaited::NotYet)
+        count(context, args, &catalog, &selection, (&reader, &interrupt)).await.map(|()| Awaited::NotYet)
     };
     match watch {
         Some(watch) => watch.follow(context, &interrupt, look).await,
@@ -207,11 +225,11 @@ impl Census<'_> {
         records.iter_mut().for_each(|record| diagnosis::add_oversized(record, &thresholds));
         records.retain(|record| {
             coverage.contradictions.note(record);
-            let judged = selection.judge(record);
-            if let Judged::Unproven(missing) = judged {
-                coverage.unproven.add(missing);
+            let selected = selection.selects(record);
+            if let Selected::Unproven(missing) = selected {
+                coverage.unproven.add(record, missing);
             }
-            judged == Judged::Passes
+            selected == Selected::Yes(())
         });
         let light: Vec<_> = stats.add(&records).into_iter().map(|index| &records[index]).collect();
         if !light.is_empty() {
@@ -230,7 +248,8 @@ impl Census<'_> {
         if let Some(file) = &self.args.prometheus {
             // A part of the figures would look like a drop.
             if whole {
-                write(context, file, &stats::exposition(&self.stats, walked, foreign))?;
+                let text = exposition(context, |run| stats::exposition(&self.stats, walked, foreign, run));
+                write(context, file, &text)?;
             }
         } else {
             self.figures(context, counted > 0, whole)?;
@@ -254,8 +273,8 @@ impl Census<'_> {
                 return Ok(context.ui.page(stats::text(&self.stats, context.ui.view(), OWNERS))?);
             }
             Figures::Table => return Ok(()),
-            Figures::Csv => stats::separated(&rows, By::from(self.args.by), csv),
-            Figures::Tsv => stats::separated(&rows, By::from(self.args.by), tsv),
+            Figures::Csv => stats::separated(&rows, By::from(self.args.by), Separated::csv(self.args.raw_csv)),
+            Figures::Tsv => stats::separated(&rows, By::from(self.args.by), Separated::tsv(self.args.raw_csv)),
             Figures::Jsonl => rows.iter().map(document::line).collect(),
             Figures::Json => {
                 more.extend(coverage::fields(&self.coverage, self.catalog, self.walk.looked_at()));
@@ -270,6 +289,13 @@ impl Census<'_> {
 
 fn redis_keys(record: &Record) -> Vec<Vec<u8>> {
     record.seen.keys.iter().map(|key| key.redis_key.clone()).collect()
+}
+
+/// What is written of a run that ends now.
+fn exposition(context: &Context, text: impl FnOnce(&stats::Run<'_>) -> String) -> String {
+    let server = context.settings.target().to_string();
+    let name = context.settings.context_name().unwrap_or_default();
+    text(&stats::Run { server: &server, context: name, at_ms: context.now_ms() })
 }
 
 fn write(context: &mut Context, file: &Path, text: &str) -> Result<()> {

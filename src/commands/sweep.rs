@@ -11,7 +11,7 @@ use clap::{ArgGroup, Args as ClapArgs};
 use self::orphans::{ActionArg, Orphans, SoughtArgs};
 use crate::args::{ChangeArgs, Output, SchemaArgs, WalkArgs, parse_duration};
 use crate::change::bulk::{BulkRun, How, Owners, Rule as _};
-use crate::change::{came_to_its_end, say_coverage, say_read_back, say_too_large, write_report};
+use crate::change::{came_to_its_end, exit_after, say_coverage, say_read_back, say_too_large, write_report};
 use crate::context::Context;
 use crate::domain::change::outcome::Account;
 use crate::exit::{Exit, Stop};
@@ -134,7 +134,8 @@ fn show(context: &mut Context, args: &Args, orphans: &Orphans, sweep: &BulkRun<'
     let (found, catalog) = (&sweep.found, &orphans.scope().catalog);
     let (total, left) = (found.tally.total(), sweep.account.left_to_expire);
     if total == 0 {
-        context.ui.status(&format!("no orphaned locks among {} keys of {}", found.looked_at, sweep.server));
+        let none = if found.coverage.unproven.is_empty() { "no orphaned locks" } else { "no locks were chosen" };
+        context.ui.status(&format!("{none} among {} keys of {}", found.looked_at, sweep.server));
         coverage::left_out(catalog).iter().for_each(|line| context.ui.status(line));
     } else if args.output == Output::Table {
         context.ui.page(change::orphans(&found.tally, context.ui.view()))?;
@@ -208,7 +209,7 @@ fn account(
         say_undecided(context, account);
     }
     let is_whole = account.owner_unknown == 0 && account.too_large == 0;
-    Ok(if is_whole { Exit::Done } else { Exit::Partial })
+    Ok(if is_whole { exit_after(&sweep.found.coverage, &orphans.scope().catalog, true) } else { Exit::Partial })
 }
 
 /// Says of how many locks --owner-alive decided nothing, with an example.

@@ -1,6 +1,7 @@
 //! `idemctl undo`: takes an operation of the audit log back.
 
 mod look;
+mod operation_to_undo;
 mod turn_back;
 mod undone;
 mod units;
@@ -12,7 +13,7 @@ use self::turn_back::{By, TurnBack};
 use self::undone::Undone;
 use crate::args::{ChangeArgs, Output, ReturnArgs, SchemaArgs};
 use crate::change::Journal;
-use crate::change::restore::{Mode, Rows, Source, Wanted, bring_back, finish, say_ambiguous};
+use crate::change::restore::{Mode, Rows, Source, Wanted, bring_back, finish, say_ambiguous, say_unknown};
 use crate::context::Context;
 use crate::exit::{Exit, Stop};
 use crate::interrupt::Interrupt;
@@ -24,15 +25,16 @@ const MOST_ROWS: u64 = 100;
 
 /// Take an operation back: what it left, and nobody changed since, goes back to what was before
 ///
-/// Without OP the last operation that `log` shows. What was removed comes back from the backup as `restore` brings it back:
+/// Without OP the last operation on this server that `log` shows. If that is an undo that was cut short, it goes on. With
+/// --only it is what the last undo took back, if that undo was not of these records. What was removed comes back from the backup as `restore` brings it back:
 /// where nothing stands now, a result not beside a lock. What was extended gets its former expiry, what was completed its
 /// former value, and what was taken or restored goes away, each only if type, bytes and moment of expiry are still those
 /// that the operation left. The rest is named and left alone, with exit status 3. What had expired by now stays away.
 ///
-/// An undo is an operation itself: `undo` again takes it back.
+/// An undo is an operation itself: `undo` again takes it back. An operation that still runs is refused.
 #[derive(Debug, ClapArgs)]
 pub struct Args {
-    /// The operation, as `log` names it; its first letters are enough [default: the last one]
+    /// The operation, as `log` names it; its first letters are enough [default: the last one on this server]
     #[arg(value_name = "OP")]
     op: Option<String>,
 
@@ -49,7 +51,6 @@ pub struct Args {
 
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let catalog = context.catalog(&SchemaArgs::default())?;
-    let undone = Undone::find(context, args.op.as_deref(), &args.returns)?;
     let dry_run = args.change.confirmed.dry_run;
     let writer = if dry_run { None } else { Some(context.writer(&args.change.confirmed).await?) };
     let client = context.client().await?;
@@ -57,12 +58,14 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         Some(writer) => writer.provenance().await?,
         None => client.provenance().await?,
     };
+    let undone = Undone::find(context, args.op.as_deref(), &args.returns, &here, &client.name())?;
     undone.may_go_to(context, &here, args.returns.elsewhere)?;
-    let is_part = say_ambiguous(context, &undone.only)?;
+    let is_part = say_ambiguous(context, &undone.only)?
+        | say_unknown(context, &undone.only, &format!("{} changed", undone.name()));
     let of = Wanted { args: &args.returns, only: &undone.only, but: undone.but.clone() };
     let mut sources = Vec::with_capacity(undone.backups.len());
     for file in &undone.backups {
-        let source = Source::open(context, file, &of)?;
+        let source = Source::open(context, file, &of, Some(&undone.operation.op))?;
         source.may_go_to(context, &here, args.returns.elsewhere)?;
         sources.push(source);
     }
@@ -82,7 +85,7 @@ struct Undo<'a> {
     of: Wanted<'a>,
     sources: Vec<Source>,
     turn: TurnBack<'a>,
-    /// True if a key that was named means more than one record.
+    /// True if a key that was named means no record, or more than one.
     is_part: bool,
 }
 
@@ -100,6 +103,11 @@ impl Undo<'_> {
         self.sources.iter().map(|source| source.missing).sum()
     }
 
+    /// True if the backups hold all that the operation removed, as far as anybody knows.
+    fn holds_all(&self) -> bool {
+        self.missing() + self.left_out() == 0
+    }
+
     fn exit(&self, rows: &Rows) -> Exit {
         let is_whole = !self.is_part && rows.kept_away() + self.left_out() + self.missing() == 0;
         if is_whole { Exit::Done } else { Exit::Partial }
@@ -108,7 +116,7 @@ impl Undo<'_> {
     async fn dry_run(&mut self, context: &mut Context) -> Result<Exit> {
         let mut rows = self.rows(true);
         let ended = self.foretell(context, &mut rows).await;
-        let whole = matches!(ended, Ok(true)) && self.missing() == 0;
+        let whole = matches!(ended, Ok(true)) && self.holds_all();
         let shown = rows.close(context, whole, self.left_out());
         finish(context, true, &rows, ended, rows.seen() + self.missing())?;
         shown?;
@@ -122,6 +130,7 @@ impl Undo<'_> {
         if !self.foretell(context, &mut rows).await? {
             return Err(Stop::interrupted("interrupted; nothing was changed").into());
         }
+        rows.were_shown()?;
         if most > 0 && rows.seen() > most {
             context.ui.status(&format!("… and {} more.", rows.seen() - most));
         }
@@ -132,7 +141,7 @@ impl Undo<'_> {
     /// Ends without a question, for there is nothing to be taken back.
     fn leave(&self, context: &mut Context, foretold: &Rows) -> Result<Exit> {
         let mut rows = foretold.changed_nothing();
-        rows.close(context, self.missing() == 0, self.left_out())?;
+        rows.close(context, self.holds_all(), self.left_out())?;
         context.ui.status("Nothing was changed.");
         Ok(self.exit(foretold))
     }
@@ -156,14 +165,17 @@ impl Undo<'_> {
         let question = escape::again(&question);
         self.args.change.confirmed.confirm(context, &question, &writer.name())?;
         self.turn.interrupt.heed_terminate()?;
-        let mut journal = Journal::open_undoing(context, &self.args.change, "undo", &operation.op)?;
-        journal.trail().is_at(writer.provenance().await?);
+        let is_part = !self.args.returns.keys.is_empty();
+        let mut journal = Journal::open_undoing(context, &self.args.change, "undo", &operation.op, is_part)?;
         // The table above said what comes; what is different in the end is in the counts.
         let most = if self.args.output == Output::Table { 0 } else { u64::MAX };
         let mut rows = self.rows(false).showing(most);
         let ended = self.take_back(context, writer, &mut journal, &mut rows).await;
-        let (backup, ended) = journal.close(ended).await;
-        let whole = matches!(ended, Ok(true)) && self.missing() == 0;
+        if !matches!(ended, Ok(true)) {
+            journal.trail().stops_early();
+        }
+        let (backup, ended) = journal.close(ended, context.now()).await;
+        let whole = matches!(ended, Ok(true)) && self.holds_all();
         let shown = rows.close(context, whole, self.left_out());
         finish(context, false, &rows, ended, foretold.seen() + self.missing())?;
         if let Some(file) = backup {
@@ -180,6 +192,7 @@ impl Undo<'_> {
         journal: &mut Journal,
         rows: &mut Rows,
     ) -> Result<bool> {
+        journal.begin(writer, context.now()).await?;
         for source in std::mem::take(&mut self.sources) {
             let mut source = source.again()?;
             let mut mode = Mode::Restores(writer, journal.trail());

@@ -19,6 +19,7 @@ impl Context {
     /// Usage: an unknown name, a schema that is named and cannot be used, a setting without effect, a prefix that no chosen
     /// schema takes.
     pub fn catalog(&mut self, args: &SchemaArgs) -> Result<Catalog> {
+        self.ui.invocation_mut().heed_schemas(args);
         let mut loaded = self.loaded(args)?;
         loaded.left_out.extend(loaded.unsound.drain(..).map(|(schema, wrong)| (schema.name, wrong)));
         self.catalog_of(loaded, args)
@@ -43,7 +44,14 @@ impl Context {
 
     fn catalog_of(&mut self, loaded: Loaded, args: &SchemaArgs) -> Result<Catalog> {
         let Loaded { schemas: all, left_out, .. } = loaded;
-        let names = self.settings.schema_names(args);
+        let mut names = self.settings.schema_names(args);
+        let mut unreadable = Vec::new();
+        let is_of_context = args.schema.is_empty();
+        let is_left_out = |name: &String| left_out.iter().any(|(left_out, _)| left_out == name);
+        if is_of_context && !names.iter().all(is_left_out) {
+            // One schema that cannot be read does not keep the operator from the records of the others.
+            unreadable.extend(names.extract_if(.., |name| is_left_out(name)));
+        }
         self.warn_of(&left_out, &names)?;
         self.settings.heed(&all, &left_out)?;
         let known = all.iter().map(|schema| schema.name.clone()).collect::<Vec<_>>().join(", ");
@@ -63,6 +71,9 @@ impl Context {
         if args.prefix.is_some() && !catalog.chosen().iter().any(|schema| schema.takes_prefix) {
             return Err(Stop::usage("--prefix: none of the chosen schemas takes a prefix").into());
         }
+        let catalog = if is_of_context { catalog.of_context().with_unreadable(unreadable) } else { catalog };
+        let chosen: Vec<&str> = catalog.chosen().iter().map(|schema| schema.name.as_str()).collect();
+        self.ui.detail(&format!("schemas: {}", chosen.join(", ")));
         Ok(catalog.with_extended(self.extended()))
     }
 
@@ -83,16 +94,16 @@ impl Context {
     /// # Errors
     /// Usage: one of them is named.
     fn warn_of(&mut self, left_out: &[(String, SchemaError)], names: &[String]) -> Result<(), Stop> {
-        let hint = "`idemctl schema check` tells all that is wrong";
-        if let Some((_, wrong)) = left_out.iter().find(|(name, _)| names.contains(name)) {
-            return Err(Stop::usage(format!("schema {wrong}")).hint(hint));
+        let hint = |name: &str| format!("`idemctl schema check {name}` tells all that is wrong");
+        if let Some((name, wrong)) = left_out.iter().find(|(name, _)| names.contains(name)) {
+            return Err(Stop::usage(format!("schema {wrong}")).hint(hint(name)));
         }
         if !std::mem::replace(&mut self.warned, true) {
             for (name, wrong) in left_out {
                 self.ui.warning(&format!("schema {name} is left out: {wrong}"));
             }
-            if !left_out.is_empty() {
-                self.ui.hint(hint);
+            if let Some((name, _)) = left_out.first() {
+                self.ui.hint(&hint(name));
             }
         }
         Ok(())

@@ -2,21 +2,25 @@
 
 use std::time::{Duration, UNIX_EPOCH};
 
-use strum::{EnumString, IntoStaticStr, VariantNames};
+use strum::{IntoStaticStr, VariantArray};
 
 use super::{escape, words};
 use crate::domain::as_str::as_str;
 use crate::domain::record::{Evidence, Record};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, EnumString, IntoStaticStr, VariantNames)]
-#[strum(serialize_all = "kebab-case")]
+/// A column. Its name is the heading of a file for programs, in which numbers carry their unit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, VariantArray, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Column {
     Key,
     Schema,
     State,
     Owner,
+    #[strum(to_string = "ttl_ms")]
     Ttl,
+    #[strum(to_string = "age_ms")]
     Age,
+    #[strum(to_string = "size_bytes")]
     Size,
     CreatedAt,
     ExpiresAt,
@@ -47,21 +51,26 @@ pub const ALL: [Column; 13] = [
 ];
 
 impl Column {
-    /// As a heading for people.
+    /// As a heading for people, who see units in the cells.
     pub fn heading(self) -> String {
-        self.as_str().to_uppercase().replace('-', " ")
+        match self {
+            Self::Ttl => "TTL".to_owned(),
+            Self::Age => "AGE".to_owned(),
+            Self::Size => "SIZE".to_owned(),
+            other => other.as_str().to_uppercase().replace('_', " "),
+        }
     }
 
-    /// As the heading of a file for programs: numbers carry their unit.
-    pub fn field(self) -> &'static str {
+    /// Other names by which an operator may ask for it.
+    pub fn aliases(self) -> &'static [&'static str] {
         match self {
-            Self::Ttl => "ttl_ms",
-            Self::Age => "age_ms",
-            Self::Size => "size_bytes",
-            Self::CreatedAt => "created_at",
-            Self::ExpiresAt => "expires_at",
-            Self::RedisKeys => "redis_keys",
-            other => other.as_str(),
+            Self::Ttl => &["ttl"],
+            Self::Age => &["age"],
+            Self::Size => &["size"],
+            Self::CreatedAt => &["created-at"],
+            Self::ExpiresAt => &["expires-at"],
+            Self::RedisKeys => &["redis-keys"],
+            _ => &[],
         }
     }
 
@@ -125,18 +134,46 @@ pub(super) fn rfc3339(millis: u64) -> Option<String> {
     Some(humantime::format_rfc3339_millis(time).to_string())
 }
 
-/// A row of comma-separated values, quoted as RFC 4180 has it.
-pub fn csv(fields: &mut dyn Iterator<Item = String>) -> String {
-    let quoted = fields.map(|field| {
-        let is_plain = !field.contains([',', '"', '\n', '\r']);
-        if is_plain { field } else { format!("\"{}\"", field.replace('"', "\"\"")) }
-    });
-    quoted.collect::<Vec<_>>().join(",") + "\n"
+/// How a row of fields is written for programs and spreadsheets.
+#[derive(Debug, Clone, Copy)]
+pub struct Separated {
+    delimiter: char,
+    /// True if cells stay as they are, even those that a spreadsheet takes for formulas.
+    is_raw: bool,
 }
 
-/// A row of tab-separated values: the escaped text of a value has no tab.
-pub fn tsv(fields: &mut dyn Iterator<Item = String>) -> String {
-    fields.collect::<Vec<_>>().join("\t") + "\n"
+impl Separated {
+    /// Comma-separated values, quoted as in RFC 4180.
+    pub fn csv(is_raw: bool) -> Self {
+        Self { delimiter: ',', is_raw }
+    }
+
+    /// Tab-separated values.
+    pub fn tsv(is_raw: bool) -> Self {
+        Self { delimiter: '\t', is_raw }
+    }
+
+    pub fn row(self, fields: impl Iterator<Item = String>) -> String {
+        let mut row = String::new();
+        for (number, field) in fields.enumerate() {
+            if number > 0 {
+                row.push(self.delimiter);
+            }
+            row.push_str(&self.cell(field));
+        }
+        row.push('\n');
+        row
+    }
+
+    fn cell(self, field: String) -> String {
+        // Clients choose keys and owners. A spreadsheet runs a cell that begins like a formula, and shows one that
+        // begins with a quote as text: https://owasp.org/www-community/attacks/CSV_Injection
+        let is_formula = field.starts_with(['=', '+', '-', '@', '\t', '\r']);
+        let field = if is_formula && !self.is_raw { format!("'{field}") } else { field };
+        // Spreadsheets also split at a semicolon where the comma is the decimal point. Escaped text has no tab.
+        let is_quoted = self.delimiter == ',' && field.contains([',', ';', '"', '\n', '\r']);
+        if is_quoted { format!("\"{}\"", field.replace('"', "\"\"")) } else { field }
+    }
 }
 
 #[cfg(test)]
@@ -147,9 +184,19 @@ mod tests {
 
     #[test]
     fn a_field_is_quoted_where_a_reader_would_take_it_for_two() {
-        let fields = ["a", "b,c", "say \"x\"", ""].map(str::to_owned);
-        assert_eq!(csv(&mut fields.clone().into_iter()), "a,\"b,c\",\"say \"\"x\"\"\",\n");
-        assert_eq!(tsv(&mut fields.into_iter()), "a\tb,c\tsay \"x\"\t\n");
+        let fields = ["a", "b,c", "say \"x\"", "d;e", ""].map(str::to_owned);
+        let row = |separated: Separated| separated.row(fields.clone().into_iter());
+        assert_eq!(row(Separated::csv(false)), "a,\"b,c\",\"say \"\"x\"\"\",\"d;e\",\n");
+        assert_eq!(row(Separated::tsv(false)), "a\tb,c\tsay \"x\"\td;e\t\n");
+    }
+
+    #[test]
+    fn a_cell_that_begins_a_formula_is_text_unless_raw() {
+        let fields = ["=1+1", "+1", "-1", "@x", "\tx", "\rx", "a=1"].map(str::to_owned);
+        let row = |separated: Separated| separated.row(fields.clone().into_iter());
+        assert_eq!(row(Separated::csv(false)), "'=1+1,'+1,'-1,'@x,'\tx,\"'\rx\",a=1\n");
+        assert_eq!(row(Separated::csv(true)), "=1+1,+1,-1,@x,\tx,\"\rx\",a=1\n");
+        assert!(row(Separated::tsv(false)).starts_with("'=1+1\t'+1\t"));
     }
 
     #[test]
@@ -169,6 +216,6 @@ mod tests {
         let lock = chi(CHI_LOCK, Expiry::In(30_000));
         assert_eq!((Column::Ttl.plain(&lock), Column::Ttl.shown(&lock)), ("30000".to_owned(), "30s".to_owned()));
         assert_eq!((Column::Owner.plain(&lock), Column::Owner.shown(&lock)), (String::new(), "-".to_owned()));
-        assert!(ALL.iter().all(|column| Column::VARIANTS.contains(&column.as_str())));
+        assert!(ALL.iter().all(|column| Column::VARIANTS.contains(column)));
     }
 }

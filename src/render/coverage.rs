@@ -1,18 +1,24 @@
 //! What a walk covered, for people and as fields of a report.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
 use super::{document, escape, name};
 use crate::domain::duration;
+use crate::domain::record::age;
 use crate::domain::schema::{Catalog, Schema, TtlOf};
 use crate::domain::select::contradiction::Contradiction;
 use crate::domain::select::named_keys::NamedKeys;
+use crate::domain::select::unproven::LeftOut;
 use crate::domain::select::{Coverage, Missing};
 
 /// Why a schema is left out of a walk unless the schema is named.
 const NO_PREFIX: &str = "it has no literal prefix, so any Redis key may be its; name it with --schema";
+
+/// Why a schema of the context is left out.
+const UNREADABLE: &str = "its files are wrong, so nobody looked for its records";
 
 /// Every proof that may be missing, in the order of the JSON.
 const MISSING: [Missing; 3] = [Missing::Ttl(TtlOf::Lock), Missing::Ttl(TtlOf::Result), Missing::Age];
@@ -31,9 +37,21 @@ pub fn lines(coverage: &Coverage, catalog: &Catalog) -> Vec<String> {
             if *count == 1 { ("1".to_owned(), "is no lock") } else { (count.to_string(), "are no locks") };
         format!("{records} of these {are}: {name} reads a completed result there")
     });
-    let unproven = coverage.unproven.counts().map(|(missing, count)| unproven(missing, count));
+    let unproven = coverage.unproven.of_schemas().map(|(name, missing, left_out)| {
+        let schema = catalog.all().iter().find(|schema| schema.name == name);
+        unproven(name, schema.map(Arc::as_ref), missing, left_out)
+    });
     let contradicted = [TtlOf::Lock, TtlOf::Result].into_iter().filter_map(|of| contradicted(coverage, of));
-    foreign.chain(spared).chain(unproven).chain(contradicted).chain(named_keys(&coverage.named)).collect()
+    let skipped = catalog.skipped().map(|schema| format!("Skipped the schema {}: {NO_PREFIX}.", schema.name));
+    let unreadable = catalog.unreadable().iter().map(|name| format!("Skipped the schema {name}: {UNREADABLE}."));
+    skipped
+        .chain(unreadable)
+        .chain(foreign)
+        .chain(spared)
+        .chain(unproven)
+        .chain(contradicted)
+        .chain(named_keys(&coverage.named))
+        .collect()
 }
 
 /// The keys of the operator that were not found, by name, and how many the filters left out.
@@ -65,16 +83,16 @@ pub fn left_out(catalog: &Catalog) -> Option<String> {
 /// What a walk covered, as fields of a report.
 pub fn fields(coverage: &Coverage, catalog: &Catalog, keys_walked: u64) -> Map<String, Value> {
     let left_out = catalog.left_out().map(|schema| json!({ "schema": schema.name, "reason": NO_PREFIX }));
-    let count = |sought: Missing| {
-        coverage.unproven.counts().find(|(missing, _)| *missing == sought).map_or(0, |(_, count)| count)
-    };
-    let unproven: Map<_, _> =
-        MISSING.iter().map(|missing| (missing.as_str().to_owned(), json!(count(*missing)))).collect();
+    let unreadable = catalog.unreadable().iter().map(|name| json!({ "schema": name, "reason": UNREADABLE }));
+    let mut unproven = Map::new();
+    for missing in MISSING {
+        unproven.insert(missing.as_str().to_owned(), coverage.unproven.count(missing).into());
+    }
     document::fields(json!({
         "keys_walked": keys_walked,
         "foreign": coverage.foreign,
         "spared": coverage.spared,
-        "left_out": left_out.collect::<Vec<_>>(),
+        "left_out": left_out.chain(unreadable).collect::<Vec<_>>(),
         "unproven": unproven,
         "keys_not_found": coverage.named.absent,
         "not_found": coverage.named.told.iter().map(|key| escape::text(key)).collect::<Vec<_>>(),
@@ -97,18 +115,34 @@ fn shown((schema, of, found): (&str, TtlOf, Contradiction)) -> Value {
     })
 }
 
-fn unproven(missing: Missing, count: u64) -> String {
+fn unproven(name: &str, schema: Option<&Schema>, missing: Missing, left_out: LeftOut) -> String {
+    let count = left_out.count;
     let records = if count == 1 { "record" } else { "records" };
-    match missing {
-        Missing::Ttl(of) => format!(
-            "{count} {records} left out: the schema's default {} TTL proves nothing of this deployment; state its own with {} (and --schema), or in the context",
-            of.as_str(),
-            of.option()
-        ),
-        Missing::Age => format!(
-            "{count} {records} of unknown age left out: no expiry, or more time left than the TTL, tells no age"
-        ),
+    let Missing::Ttl(of) = missing else {
+        return format!(
+            "Skipped {count} {name} {records} of unknown age: no expiry, or more time left than the TTL, tells no age."
+        );
+    };
+    let default = schema.and_then(|schema| schema.ttl(of)).map(|ttl| duration::short(age::millis(ttl)));
+    let default = default.map(|ttl| format!(" ({ttl})")).unwrap_or_default();
+    let longest = left_out.longest_ms.map(duration::short);
+    let longest = longest.map(|longest| format!(" The longest time left is {longest}.")).unwrap_or_default();
+    format!(
+        "Skipped {count} {name} {records}: the {} TTL of this deployment is not configured, and the schema's default{default} \
+         proves nothing.{longest}",
+        of.as_str()
+    )
+}
+
+/// For each schema of which records were left out for want of a TTL: the options that state it, but for the TTL itself.
+pub fn stating(coverage: &Coverage) -> Vec<[String; 4]> {
+    let mut options = Vec::new();
+    for (schema, missing, _) in coverage.unproven.of_schemas() {
+        if let Missing::Ttl(of) = missing {
+            options.push(["--schema", schema, of.option(), "DURATION"].map(str::to_owned));
+        }
     }
+    options
 }
 
 /// One line for all schemas, however many there are.
@@ -138,20 +172,20 @@ fn prefixes(schema: &Schema) -> String {
 mod tests {
     use super::*;
     use crate::domain::record::Expiry;
-    use crate::domain::samples::{CHI_LOCK, catalog, chi};
+    use crate::domain::samples::{CHI_LOCK, CHI_RESULT, catalog, chi};
 
     #[test]
     fn says_what_is_missing_and_which_default_does_not_hold() {
         let (mut coverage, catalog) = (Coverage::default(), catalog(&[], None));
         assert!(lines(&coverage, &catalog).is_empty());
-        coverage.unproven.add(Missing::Ttl(TtlOf::Result));
-        coverage.unproven.add(Missing::Age);
+        coverage.unproven.add(&chi(CHI_RESULT, Expiry::In(60_000)), Missing::Ttl(TtlOf::Result));
+        coverage.unproven.add(&chi(CHI_LOCK, Expiry::Never), Missing::Age);
         coverage.contradictions.note(&chi(CHI_LOCK, Expiry::In(600_000)));
         assert_eq!(
             lines(&coverage, &catalog),
             [
-                "1 record left out: the schema's default result TTL proves nothing of this deployment; state its own with --result-ttl (and --schema), or in the context",
-                "1 record of unknown age left out: no expiry, or more time left than the TTL, tells no age",
+                "Skipped 1 go-chi record: the result TTL of this deployment is not configured, and the schema's default (1d) proves nothing. The longest time left is 1m.",
+                "Skipped 1 go-chi record of unknown age: no expiry, or more time left than the TTL, tells no age.",
                 "the default lock TTL of go-chi (1m) does not hold here: 1 lock has more time left, up to 10m; --lock-ttl states this deployment's",
             ]
         );

@@ -4,6 +4,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::escape;
+use super::invocation::Invocation;
 use super::page::Page;
 use super::style::View;
 use super::table;
@@ -28,30 +29,24 @@ pub enum Next {
     Adopt(String, Option<String>),
     /// The other commands read this schema's records as it is.
     Read(String),
+    /// A schema can be drafted from the Redis keys that match this glob.
+    Describe(String),
     Nothing,
 }
 
 impl Next {
     /// The command line.
-    fn command(&self) -> Option<String> {
+    fn command(&self, invocation: &Invocation) -> Option<String> {
         match self {
-            Self::Adopt(schema, None) => Some(format!("idemctl schema adopt {}", word(schema))),
+            Self::Adopt(schema, None) => Some(invocation.command_line(["schema", "adopt", schema])),
             Self::Adopt(schema, Some(prefix)) => {
-                Some(format!("idemctl schema adopt {} --prefix {}", word(schema), word(prefix)))
+                Some(invocation.command_line(["schema", "adopt", schema, "--prefix", prefix]))
             }
-            Self::Read(schema) => Some(format!("idemctl list --schema {}", word(schema))),
+            Self::Read(schema) => Some(invocation.command_line(["list", "--schema", schema])),
+            Self::Describe(glob) => Some(invocation.command_line(["schema", "new", "NAME", "--match", glob])),
             Self::Nothing => None,
         }
     }
-}
-
-/// A word of a command line as a shell takes it.
-fn word(text: &str) -> String {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b":._/@%+=,-".contains(&byte);
-    if !text.is_empty() && text.bytes().all(is_plain) {
-        return text.to_owned();
-    }
-    format!("'{}'", escape::again(&text.replace('\'', "'\\''")))
 }
 
 /// The groups with the words that are the same in text and JSON.
@@ -71,9 +66,10 @@ pub struct GroupFields {
     stuck: Option<usize>,
     also_possible: Vec<Value>,
     adopt: Option<String>,
+    describe: Option<String>,
 }
 
-pub fn fields(detected: &Detected) -> GroupFields {
+pub fn fields(detected: &Detected, invocation: &Invocation) -> GroupFields {
     let Detected { group, next, keys, .. } = detected;
     let guess = group.guess.as_ref();
     GroupFields {
@@ -89,16 +85,17 @@ pub fn fields(detected: &Detected) -> GroupFields {
         states: group.states.iter().map(|(state, count)| ((*state).to_owned(), json!(count))).collect(),
         stuck: group.stuck,
         also_possible: group.others.iter().map(|other| json!({ "schema": other.schema, "why": other.why })).collect(),
-        adopt: next.command().filter(|_| matches!(next, Next::Adopt(..))),
+        adopt: next.command(invocation).filter(|_| matches!(next, Next::Adopt(..))),
+        describe: next.command(invocation).filter(|_| matches!(next, Next::Describe(_))),
     }
 }
 
 /// A page for people: a paragraph for each group that a schema claims, a table of the others.
-pub fn text(all: &[Detected], view: View) -> String {
+pub fn text(all: &[Detected], invocation: &Invocation, view: View) -> String {
     let mut page = Page::new(view);
     let (claimed, others): (Vec<_>, Vec<_>) = all.iter().partition(|detected| detected.group.guess.is_some());
     for detected in &claimed {
-        paragraph(&mut page, detected);
+        paragraph(&mut page, detected, invocation);
         page.line("");
     }
     if !others.is_empty() {
@@ -114,11 +111,25 @@ pub fn text(all: &[Detected], view: View) -> String {
         if more > 0 {
             page.line(&format!("and {more} more patterns (-o json has them all)"));
         }
+        describe(&mut page, &others, invocation);
     }
     page.text
 }
 
-fn paragraph(page: &mut Page, detected: &Detected) {
+/// The command line that drafts a schema for the likeliest of the unclaimed groups: the largest one with fields, else the
+/// largest one.
+fn describe(page: &mut Page, unclaimed: &[&Detected], invocation: &Invocation) {
+    let is_described = |detected: &&&Detected| matches!(detected.next, Next::Describe(_));
+    let mut candidates = unclaimed.iter().filter(is_described);
+    let with_fields = candidates.clone().find(|detected| !detected.group.fields.is_empty());
+    let Some(detected) = with_fields.or_else(|| candidates.next()) else { return };
+    if let Some(command) = detected.next.command(invocation) {
+        let label = page.view.palette.dim("To describe one of them:");
+        page.line(&format!("{label} {command}"));
+    }
+}
+
+fn paragraph(page: &mut Page, detected: &Detected, invocation: &Invocation) {
     let group = &detected.group;
     let Some(guess) = &group.guess else { return };
     page.line(&page.view.palette.bold(&escape::text(group.pattern.as_bytes())));
@@ -131,7 +142,7 @@ fn paragraph(page: &mut Page, detected: &Detected) {
         (Next::Adopt(..), _) => "Adopt, if so",
         _ => "Read already",
     };
-    if let Some(command) = detected.next.command() {
+    if let Some(command) = detected.next.command(invocation) {
         // A command is copied: it stands in one line, however long.
         let label = page.view.palette.dim(&format!("{label:<14}"));
         page.line(&format!("  {label}{command}"));

@@ -4,11 +4,15 @@ use serde_json::{Map, Value, json};
 
 use super::document::Streamed;
 use super::escape;
-use crate::domain::moments::{Counts, KeyPrint, Sighting, What};
+use super::style::View;
+use super::table::Table;
+use crate::domain::moments::{Counts, How, KeyPrint, Sighting, Summary, What};
 
 /// What happened to one record.
 pub struct Row<'a> {
     pub(crate) what: What,
+    /// How it went, if that is known.
+    pub(crate) how: Option<How>,
     /// Its state at the first moment; `None` where it was not there.
     pub(crate) before: Option<&'a str>,
     /// Its state at the second.
@@ -28,7 +32,7 @@ impl Rows {
         Self { document: Streamed::new("differences"), is_open: false }
     }
 
-    /// One line for people, the key last, below the heading where it is the first.
+    /// One line for people, the key last for its length, below the heading where it is the first.
     pub fn line(&mut self, row: &Row<'_>) -> String {
         let heading = if self.is_open { String::new() } else { columns("WHAT", "STATE", "SCHEMA", "KEY") };
         self.is_open = true;
@@ -38,7 +42,8 @@ impl Rows {
         };
         let [state, schema] = [&state, &row.of.schema].map(|text| escape::again(text));
         // A key that is no text is escaped in a list already.
-        heading + &columns(row.what.as_str(), &state, &schema, &escape::again(&row.of.key))
+        let what = row.how.as_ref().map_or(row.what.as_str(), How::as_str);
+        heading + &columns(what, &state, &schema, &escape::again(&row.of.key))
     }
 
     /// One element of a document.
@@ -47,20 +52,50 @@ impl Rows {
     }
 
     /// The end of the document.
-    pub(crate) fn end(&mut self, counts: &Counts) -> String {
-        let Counts { came, went, state, retaken, renewed, same } = counts;
+    pub(crate) fn end(&mut self, counts: &Counts, summary: &Summary) -> String {
+        let Counts { came, went, expired, removed, state, retaken, renewed, same } = counts;
         let counts = [
             ("came", came),
             ("went", went),
+            ("expired", expired),
+            ("removed", removed),
             ("state", state),
             ("retaken", retaken),
             ("renewed", renewed),
             ("same", same),
         ];
-        let of_all: Map<_, _> =
+        let mut of_all: Map<_, _> =
             counts.into_iter().map(|(name, count)| (name.to_owned(), Value::from(*count))).collect();
+        let mut kinds = Vec::new();
+        for (by, schema, name, [before, after]) in summary.rows() {
+            let kind = json!({ "by": by.as_str(), "schema": schema, "name": name, "before": before, "after": after });
+            kinds.push(kind);
+        }
+        of_all.insert("summary".to_owned(), kinds.into());
         self.document.end(&of_all)
     }
+}
+
+/// How many records of each kind there were, and are.
+pub(crate) fn summary_table(summary: &Summary, view: View) -> String {
+    let mut table = Table::new(view.palette);
+    table.heading(["SCHEMA", "BY", "RECORDS", "BEFORE", "AFTER", "CHANGE"]);
+    let mut is_empty = true;
+    for (by, schema, name, [before, after]) in summary.rows() {
+        let change = match after.cmp(&before) {
+            std::cmp::Ordering::Equal => "-".to_owned(),
+            std::cmp::Ordering::Less => format!("-{}", before - after),
+            std::cmp::Ordering::Greater => format!("+{}", after - before),
+        };
+        let [schema, name] = [schema, name].map(escape::again);
+        table.row([schema, by.as_str().to_owned(), name, before.to_string(), after.to_string(), change]);
+        is_empty = false;
+    }
+    if is_empty {
+        return String::new();
+    }
+    (3..6).for_each(|column| table.align_right(column));
+    table.text(0)
 }
 
 fn columns(what: &str, state: &str, schema: &str, key: &str) -> String {
@@ -68,10 +103,11 @@ fn columns(what: &str, state: &str, schema: &str, key: &str) -> String {
 }
 
 pub fn json(row: &Row<'_>) -> String {
-    let Row { what, before, after, of } = row;
+    let Row { what, how, before, after, of } = row;
     let expires = |print: &Option<KeyPrint>| print.as_ref().and_then(|print| print.expires_at_ms);
     let mut value = json!({
         "what": what.as_str(),
+        "how": how.as_ref().map(How::as_str),
         "schema": of.schema,
         "key": of.key,
         "redis_keys": of.redis_keys,
@@ -88,8 +124,12 @@ pub fn json(row: &Row<'_>) -> String {
 
 /// The counts as a sentence.
 pub(crate) fn summary(counts: &Counts) -> String {
-    let Counts { came, went, state, retaken, renewed, same } = counts;
+    let Counts { came, went, expired, removed, state, retaken, renewed, same } = counts;
+    let how = match (expired, removed) {
+        (0, 0) => String::new(),
+        _ => format!(" ({expired} expired, {removed} removed before)"),
+    };
     format!(
-        "{came} came, {went} went, {state} changed their state, {retaken} retaken, {renewed} renewed; {same} as they were."
+        "{came} came, {went} went{how}, {state} changed their state, {retaken} retaken, {renewed} renewed; {same} as they were."
     )
 }

@@ -1,5 +1,7 @@
 //! Making bytes from Redis safe to show: nothing of them moves a cursor, sets a colour or turns the writing direction.
 
+use std::borrow::Cow;
+
 use bstr::ByteSlice as _;
 
 /// Bytes as text: printable characters as they are, everything else as `\n`, `\x1b`, `\u{202e}` and the like, so that
@@ -37,6 +39,34 @@ pub fn again(escaped: &str) -> String {
         if character == '\\' { text.push(character) } else { push(&mut text, character) }
     }
     text
+}
+
+/// Text for people, line ends and colours as they are: whatever else moves a cursor or turns the writing direction is
+/// escaped. Paths, names of files and what they hold get into messages from many places; this is the last of them.
+pub fn styled(text: &str) -> Cow<'_, str> {
+    let is_plain = text.bytes().all(|byte| matches!(byte, b' '..=b'~' | b'\n'));
+    if is_plain {
+        return Cow::Borrowed(text);
+    }
+    let mut safe = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(character) = rest.chars().next() {
+        let length = color(rest).unwrap_or(character.len_utf8());
+        match character {
+            '\n' | '\\' => safe.push(character),
+            '\x1b' if length > 1 => safe.push_str(&rest[..length]),
+            _ => push(&mut safe, character),
+        }
+        rest = &rest[length..];
+    }
+    Cow::Owned(safe)
+}
+
+/// The length of the colour that text begins with: `ESC [`, numbers and semicolons, `m`.
+fn color(text: &str) -> Option<usize> {
+    let numbers = text.strip_prefix("\x1b[")?;
+    let end = numbers.find(|character: char| !character.is_ascii_digit() && character != ';')?;
+    numbers[end..].starts_with('m').then_some(end + 3)
 }
 
 fn push(text: &mut String, character: char) {
@@ -88,6 +118,16 @@ mod tests {
         let once = text(b"a\\\x1b[31m\xff");
         assert_eq!(again(&once), once);
         assert_eq!(again("a\x1b[31m\\x07"), "a\\x1b[31m\\x07");
+    }
+
+    #[test]
+    fn people_see_colours_and_lines_and_nothing_moves() {
+        assert_eq!(styled("a\n\u{1b}[1;31mred\u{1b}[0m é"), "a\n\u{1b}[1;31mred\u{1b}[0m é");
+        assert_eq!(
+            styled("\u{1b}[2Jx\u{1b}]0;t\u{7}\r\u{9b}2J\u{202e}"),
+            "\\x1b[2Jx\\x1b]0;t\\x07\\r\\u{9b}2J\\u{202e}"
+        );
+        assert_eq!(styled("\u{1b}["), "\\x1b[");
     }
 
     /// The bytes that a text stands for.

@@ -1,13 +1,14 @@
 //! Breaking text into lines that fit.
 
 /// Breaks text at spaces, so that no line is wider than `width` columns; colours do not count. A word that is longer than a
-/// line stays whole, so that keys can be copied.
+/// line stays whole, so that keys can be copied. So does a command line, from `` `idemctl `` to the next backtick: a shell that
+/// it is pasted to would run its first line alone.
 pub fn fold(text: &str, width: Option<usize>) -> Vec<String> {
     let Some(width) = width.filter(|width| *width >= 20) else { return vec![text.to_owned()] };
     let mut lines = Vec::new();
     let mut line = String::new();
     let mut columns = 0;
-    for word in text.split(' ') {
+    for word in words(text) {
         let word_columns = columns_of(word);
         if !line.is_empty() && columns + 1 + word_columns > width {
             lines.push(std::mem::take(&mut line));
@@ -21,6 +22,24 @@ pub fn fold(text: &str, width: Option<usize>) -> Vec<String> {
     }
     lines.push(line);
     lines
+}
+
+/// The words between spaces, a command line being one of them.
+fn words(text: &str) -> Vec<&str> {
+    let mut words = Vec::new();
+    let mut rest = text;
+    loop {
+        let command_line = rest.find("`idemctl ").filter(|at| !rest[..*at].contains(' '));
+        let closed = command_line.and_then(|at| Some(at + 1 + rest[at + 1..].find('`')?));
+        // Behind a command line a comma or a bracket may follow.
+        let from = closed.unwrap_or(0);
+        let Some(end) = rest[from..].find(' ') else {
+            words.push(rest);
+            return words;
+        };
+        words.push(&rest[..from + end]);
+        rest = &rest[from + end + 1..];
+    }
 }
 
 /// The columns that a text takes on a terminal.
@@ -38,5 +57,8 @@ mod tests {
         let lines = fold(text, Some(20));
         assert_eq!(lines, ["one two three four", "five six seven", "averyveryveryverylongword"]);
         assert_eq!(fold(text, None), [text]);
+        let text = "then (`idemctl -p 7000 force-unlock 'a b'`), or wait for `a b` to end";
+        let lines = ["then", "(`idemctl -p 7000 force-unlock 'a b'`),", "or wait for `a b` to", "end"];
+        assert_eq!(fold(text, Some(20)), lines);
     }
 }

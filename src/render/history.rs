@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::style::View;
 use super::{escape, table};
-use crate::domain::history::{Entry, Operation};
+use crate::domain::history::{Entry, Operation, State};
 use crate::domain::record::KeyIdentity;
 
 /// The columns of the table, and how wide a terminal has to be for each: what has no room is left to `log show`.
@@ -48,10 +48,19 @@ impl<'a> Shown<'a> {
     }
 
     fn command(&self) -> String {
-        let Operation { command, undoes, undone_by, .. } = self.operation;
+        let Operation { command, undoes, undone_by, partly_undone_by, state, .. } = self.operation;
         let of = undoes.as_ref().map(|op| format!(" of {}", escape::again(op))).unwrap_or_default();
-        let undone = if undone_by.is_some() { ", undone" } else { "" };
-        format!("{}{of}{undone}", escape::again(command))
+        let undone = match (undone_by, partly_undone_by) {
+            (Some(_), _) => ", undone",
+            (None, Some(_)) => ", partly undone",
+            (None, None) => "",
+        };
+        let ended = match state {
+            Some(State::Unended) => ", unended",
+            Some(State::Interrupted) => ", interrupted",
+            Some(State::Ended) | None => "",
+        };
+        format!("{}{of}{ended}{undone}", escape::again(command))
     }
 
     fn backup(&self) -> &'static str {
@@ -91,16 +100,20 @@ pub fn page(view: View, shown: &Shown<'_>, records: &[Entry<'_>]) -> String {
     let mut lines = vec![
         ("Operation", escape::again(&of.op)),
         ("Time", second(&of.at)),
-        ("Who", format!("{} on {}", shown.who(), escape::again(&of.host))),
+        ("Who", format!("{}{} on {}", shown.who(), user_id(of.uid), escape::again(&of.host))),
         ("Server", escape::again(&of.server)),
         ("Command", shown.command()),
-        ("Redis keys", of.redis_keys.to_string()),
     ];
+    lines.extend(of.filters.as_deref().map(|filters| ("Filters", escape::again(filters))));
+    lines.push(("Redis keys", of.redis_keys.to_string()));
     lines.extend((of.unknown > 0).then(|| ("Unknown", format!("of {} nobody knows what became", of.unknown))));
     lines.extend(of.reason.as_deref().map(|reason| ("Reason", escape::again(reason))));
     let gone = if shown.backup_is_there == Some(false) { " (gone)" } else { "" };
     lines.extend(of.backup.as_deref().map(|file| ("Backup", escape::again(file) + gone)));
     lines.extend(of.undone_by.as_deref().map(|op| ("Undone by", escape::again(op))));
+    lines.extend(
+        of.partly_undone_by.as_deref().map(|op| ("Undone by", format!("{}, only part of it", escape::again(op)))),
+    );
     let head: String = lines.iter().map(|(name, text)| format!("{name:<11} {text}\n")).collect();
     let rows = records.iter().map(|entry| {
         let cells = [&*entry.what, &*entry.schema].map(escape::again).into_iter();
@@ -109,6 +122,10 @@ pub fn page(view: View, shown: &Shown<'_>, records: &[Entry<'_>]) -> String {
     });
     let heading = ["WHAT", "SCHEMA", "LEFT", "REDIS KEY"];
     format!("{head}\n{}", table::grid_folding(view, &heading, rows.collect(), &["REDIS KEY"]))
+}
+
+fn user_id(uid: Option<u32>) -> String {
+    uid.map(|uid| format!(" (uid {uid})")).unwrap_or_default()
 }
 
 /// What a change left at a Redis key.
@@ -139,16 +156,24 @@ mod tests {
             at: "2026-11-22T23:27:55.100Z".to_owned(),
             who: "uid 0".to_owned(),
             sudo_user: None,
+            uid: None,
             host: "ops-1".to_owned(),
             server: "cache.internal.example:6379/0".to_owned(),
             command: "force-unlock".to_owned(),
+            filters: None,
             redis_keys: 1,
             unknown: 0,
             reason: Some("INC-1041".to_owned()),
             backup: None,
             undoes: None,
             undone_by: None,
+            partly_undone_by: None,
+            state: None,
             says_what_was_left: true,
+            is_told: true,
+            begun_backup: None,
+            is_part: false,
+            places: Vec::new(),
         };
         for (width, columns) in [(40, 3), (60, 4), (80, 7), (100, 8), (200, 8)] {
             let table =

@@ -1,6 +1,7 @@
 //! What is said of a KEY that names more than one record.
 
 use super::escape;
+use super::invocation::word;
 use crate::domain::record::Name;
 
 /// Why nothing is changed for such a KEY, with the names of the records.
@@ -8,9 +9,9 @@ pub fn ambiguous(key: &[u8], names: &[Name]) -> String {
     format!("{} is ambiguous: it names {}", escape::text(key), choices(key, names))
 }
 
-/// The names of the records, as an operator can write them instead of the KEY.
+/// The names of the records, as an operator can paste them into a shell instead of the KEY.
 pub fn choices(key: &[u8], names: &[Name]) -> String {
-    let names: Vec<_> = names.iter().map(|name| name.instead_of(key)).collect();
+    let names: Vec<_> = names.iter().map(|name| word(&name.instead_of(key))).collect();
     names.join(" and ")
 }
 

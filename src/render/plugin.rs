@@ -1,33 +1,124 @@
 //! One line as monitoring plugins print it: words for people, then the measures as `label=value;warn;crit`.
 
+use serde_json::{Map, Value, json};
+
+use crate::domain::diagnosis::FindingCode;
 use crate::domain::diagnosis::health::{Health, Limits, Status};
 use crate::domain::select::Tally;
-use crate::render::{escape, words};
+use crate::render::{change, escape, words};
 
-pub fn health(health: &Health, limits: Limits) -> String {
+pub fn health(health: &Health, limits: &Limits) -> String {
+    let mut measures = vec![measure("orphaned", FindingCode::NoExpiry, health, limits)];
+    for (label, count) in [("records", health.records), ("foreign", health.foreign), ("keys", health.keys)] {
+        measures.push(format!("{label}={count}"));
+    }
+    for code in limits.sought() {
+        measures.push(measure(&label(code.as_str()), code, health, limits));
+    }
     let status = health.status(limits);
-    let words = match status {
-        Status::Critical | Status::Warning => troubles(health).join("; "),
-        Status::Unknown => [health.gap.iter().cloned().collect(), troubles(health)].concat().join("; "),
-        Status::Ok => format!("no orphaned locks among {} records in {} keys", health.records, health.keys),
-    };
-    // A plugin's range alerts above its bound: from N on is above N - 1.
-    let warning = limits.warning.map_or_else(String::new, |warning| (warning - 1).to_string());
-    format!(
-        "IDEMCTL {} - {} | orphaned={};{warning};{} records={} foreign={} keys={}\n",
-        status.as_str(),
-        one_line(&words),
-        health.orphaned.total(),
-        limits.critical - 1,
-        health.records,
-        health.foreign,
-        health.keys
-    )
+    format!("IDEMCTL {} - {} | {}\n", status.as_str(), one_line(&summary(health, limits)), measures.join(" "))
+}
+
+/// What `check -o json` shows.
+pub fn health_json(health: &Health, limits: &Limits) -> Value {
+    let mut findings = Vec::new();
+    for code in limits.sought() {
+        let count = health.count(code);
+        let (mut schemas, mut sample) = (Map::new(), Vec::new());
+        for ((_, schema), group) in health.found.groups().filter(|((of, _), _)| *of == code) {
+            schemas.insert(schema.clone(), group.count.into());
+            sample.extend(group.sample.iter().map(change::sample));
+        }
+        let (warning, critical) = limits.bounds(code);
+        findings.push(json!({
+            "code": code.as_str(),
+            "count": count,
+            "status": limits.status(code, count).as_str(),
+            "warning": warning,
+            "critical": critical,
+            "schemas": schemas,
+            "sample": sample,
+        }));
+    }
+    let mut outnumbered = Vec::new();
+    for (schema, own, foreign) in &health.outnumbered {
+        outnumbered.push(json!({ "schema": schema, "own": own, "foreign": foreign }));
+    }
+    json!({
+        "format": 1,
+        "status": health.status(limits).as_str(),
+        "summary": summary(health, limits),
+        "findings": findings,
+        "keys": health.keys,
+        "records": health.records,
+        "foreign": health.foreign,
+        "sampled": health.sample.is_some(),
+        "sample": health.sample,
+        "outnumbered": outnumbered,
+        "gap": health.gap,
+    })
+}
+
+/// What `check -o json` shows if nothing is known, and why.
+pub fn unknown_json(why: &str) -> Value {
+    json!({
+        "format": 1,
+        "status": Status::Unknown.as_str(),
+        "summary": why,
+        "findings": [],
+        "keys": null,
+        "records": null,
+        "foreign": null,
+        "sampled": false,
+        "sample": null,
+        "outnumbered": [],
+        "gap": why,
+    })
 }
 
 /// The line of `check` where nothing is known, and why.
 pub fn unknown(why: &str) -> String {
     format!("IDEMCTL {} - {}\n", Status::Unknown.as_str(), one_line(why))
+}
+
+fn summary(health: &Health, limits: &Limits) -> String {
+    let gap: Vec<String> = health.gap.iter().cloned().collect();
+    match health.status(limits) {
+        Status::Critical | Status::Warning => [troubles(health, limits), gap].concat().join("; "),
+        Status::Unknown => [gap, troubles(health, limits)].concat().join("; "),
+        Status::Ok => match troubles(health, limits) {
+            few if few.is_empty() => nothing_found(health, limits),
+            few => format!("{}, below the thresholds", few.join("; ")),
+        },
+    }
+}
+
+fn nothing_found(health: &Health, limits: &Limits) -> String {
+    let mut kinds = vec!["orphaned"];
+    kinds.extend(limits.alarms.keys().map(|code| code.as_str()));
+    let kinds = match kinds.split_last() {
+        Some((last, kinds)) if !kinds.is_empty() => format!("{} or {last}", kinds.join(", ")),
+        _ => kinds.concat(),
+    };
+    let (records, keys) = (health.records, health.keys);
+    match health.sample {
+        Some(sample) => {
+            format!("no {kinds} locks among about {records} records in {keys} keys, by a random sample of {sample}")
+        }
+        None => format!("no {kinds} locks among {records} records in {keys} keys"),
+    }
+}
+
+/// A measure with the bounds from which on it alerts. A plugin's range alerts above its bound: from N on is above N - 1.
+fn measure(label: &str, code: FindingCode, health: &Health, limits: &Limits) -> String {
+    let above = |bound: Option<u64>| bound.map_or_else(String::new, |bound| bound.saturating_sub(1).to_string());
+    let (warning, critical) = limits.bounds(code);
+    format!("{label}={};{};{}", health.count(code), above(warning), above(critical))
+}
+
+/// A finding's code as the label of a measure.
+fn label(code: &str) -> String {
+    code.replace('-', "_")
 }
 
 /// The line of `sweep --check`, with a measure for each finding that was sought.
@@ -41,29 +132,44 @@ pub fn orphans(tally: &Tally<&'static str>, sought: &[&'static str], keys: u64) 
         format!("CRITICAL - {total} orphaned: {}; oldest {oldest}", counts.join(", "))
     };
     let count = |code: &str| tally.groups().find(|(found, _)| **found == code).map_or(0, |(_, group)| group.count);
-    let labels: Vec<_> = sought.iter().map(|code| format!(" {}={}", code.replace('-', "_"), count(code))).collect();
+    let labels: Vec<_> = sought.iter().map(|code| format!(" {}={}", label(code), count(code))).collect();
     format!("IDEMCTL {words} | orphaned={total};0;0{}\n", labels.concat())
 }
 
-fn troubles(health: &Health) -> Vec<String> {
+fn troubles(health: &Health, limits: &Limits) -> Vec<String> {
     let mut troubles = Vec::new();
-    if health.orphaned.total() > 0 {
-        let groups: Vec<_> =
-            health.orphaned.groups().map(|(schema, group)| format!("{schema} {}", group.count)).collect();
-        let first = health.orphaned.groups().find_map(|(_, group)| group.sample.first());
-        let sample = first.map(|sample| format!(", e.g. {}", escape::text(&sample.key))).unwrap_or_default();
-        let locks = if health.orphaned.total() == 1 { "lock" } else { "locks" };
-        troubles.push(format!("{} orphaned {locks} ({}){sample}", health.orphaned.total(), groups.join(", ")));
+    for code in limits.sought() {
+        let groups: Vec<_> = health.found.groups().filter(|((of, _), _)| *of == code).collect();
+        let Some((_, first)) = groups.first() else { continue };
+        let schemas: Vec<_> = groups.iter().map(|((_, schema), group)| format!("{schema} {}", group.count)).collect();
+        let example = first.sample.first().map(|lock| format!(", e.g. {}", escape::text(&lock.key)));
+        let (locks, schemas) = (locks(code, health.count(code)), schemas.join(", "));
+        troubles.push(format!("{locks} ({schemas}){}", example.unwrap_or_default()));
     }
+    let about = if health.sample.is_some() { "about " } else { "" };
     for (schema, own, foreign) in &health.outnumbered {
-        troubles.push(format!("{foreign} records under {schema}'s prefix have other forms, {own} are {schema}'s"));
+        troubles.push(format!(
+            "{about}{foreign} records under {schema}'s prefix have other forms, {about}{own} are {schema}'s"
+        ));
     }
     troubles
 }
 
+fn locks(code: FindingCode, count: u64) -> String {
+    let locks = if count == 1 { "lock" } else { "locks" };
+    let stay = if count == 1 { "stays" } else { "stay" };
+    match code {
+        FindingCode::NoExpiry => format!("{count} orphaned {locks}"),
+        FindingCode::ExcessTtl => format!("{count} {locks} that {stay} longer than the stated lock TTL"),
+        FindingCode::Overdue => format!("{count} overdue {locks}"),
+        FindingCode::LeftoverLock => format!("{count} {locks} beside a result"),
+        code => format!("{count} {} {locks}", code.as_str()),
+    }
+}
+
 /// The words without line ends, and without the `|` that separates words from measures.
 fn one_line(words: &str) -> String {
-    words.replace(['\n', '\r'], " ").replace('|', "/")
+    escape::styled(&words.replace(['\n', '\r', '\x1b'], " ")).replace('|', "/")
 }
 
 #[cfg(test)]
@@ -72,25 +178,49 @@ mod tests {
     use crate::domain::record::Expiry;
     use crate::domain::samples::{CHI_LOCK, chi};
 
-    const LIMITS: Limits = Limits { warning: Some(1), critical: 5 };
-
     #[test]
     fn every_status_is_one_line_with_every_measure() {
+        let limits = Limits { warning: Some(1), critical: 5, ..Limits::default() };
+        let health = |found: &Health| health(found, &limits);
         let mut found = Health { records: 7, keys: 9, ..Health::default() };
         assert_eq!(
-            health(&found, LIMITS),
-            "IDEMCTL OK - no orphaned locks among 7 records in 9 keys | orphaned=0;0;4 records=7 foreign=0 keys=9\n"
+            health(&found),
+            "IDEMCTL OK - no orphaned locks among 7 records in 9 keys | orphaned=0;0;4 records=7 foreign=0 keys=9 no_expiry=0;0;4\n"
         );
-        found.add_orphan(&chi(CHI_LOCK, Expiry::Never));
+        found.add(FindingCode::NoExpiry, &chi(CHI_LOCK, Expiry::Never));
+        let lenient = Limits { warning: None, critical: 2, ..Limits::default() };
+        let few = super::health(&found, &lenient);
+        assert!(few.starts_with("IDEMCTL OK - 1 orphaned lock (go-chi 1), e.g. k, below the thresholds | "), "{few}");
         found.outnumbered.push(("express".to_owned(), 1, 8));
         found.foreign = 8;
         let troubles =
             "1 orphaned lock (go-chi 1), e.g. k; 8 records under express's prefix have other forms, 1 are express's";
-        let measures = "orphaned=1;0;4 records=7 foreign=8 keys=9\n";
-        assert_eq!(health(&found, LIMITS), format!("IDEMCTL WARNING - {troubles} | {measures}"));
+        let measures = "orphaned=1;0;4 records=7 foreign=8 keys=9 no_expiry=1;0;4\n";
+        assert_eq!(health(&found), format!("IDEMCTL WARNING - {troubles} | {measures}"));
         found.gap = Some("down\nand out | gone".to_owned());
-        assert_eq!(health(&found, LIMITS), format!("IDEMCTL UNKNOWN - down and out / gone; {troubles} | {measures}"));
-        assert_eq!(unknown("a\nb"), "IDEMCTL UNKNOWN - a b\n");
+        assert_eq!(health(&found), format!("IDEMCTL UNKNOWN - down and out / gone; {troubles} | {measures}"));
+        assert_eq!(unknown("a\nb\u{1b}[2J\u{7}"), "IDEMCTL UNKNOWN - a b [2J\\x07\n");
+    }
+
+    #[test]
+    fn each_finding_that_is_sought_has_its_words_and_its_measure() {
+        let alarms = [(FindingCode::ExcessTtl, Status::Critical), (FindingCode::Overdue, Status::Warning)];
+        let limits = Limits { warning: None, critical: 1, alarms: alarms.into() };
+        let mut found = Health { records: 7, keys: 9, ..Health::default() };
+        let measures = "orphaned=0;;0 records=7 foreign=0 keys=9 no_expiry=0;;0 excess_ttl=0;;0 overdue=0;0;";
+        let nothing = "no orphaned, excess-ttl or overdue locks among 7 records in 9 keys";
+        assert_eq!(health(&found, &limits), format!("IDEMCTL OK - {nothing} | {measures}\n"));
+        found.sample = Some(5);
+        assert!(health(&found, &limits).contains("among about 7 records in 9 keys, by a random sample of 5 |"));
+        found.add(FindingCode::ExcessTtl, &chi(CHI_LOCK, Expiry::In(600_000)));
+        let line = health(&found, &limits);
+        assert!(
+            line.starts_with(
+                "IDEMCTL CRITICAL - 1 lock that stays longer than the stated lock TTL (go-chi 1), e.g. k |"
+            )
+        );
+        assert!(line.contains("excess_ttl=1;;0 overdue=0;0;"), "{line}");
+        assert_eq!(health_json(&found, &limits)["findings"][1]["schemas"]["go-chi"], 1);
     }
 
     #[test]

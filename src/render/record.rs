@@ -31,6 +31,43 @@ pub fn page(record: &Record, view: View, reveal: bool) -> String {
     page.page.text
 }
 
+/// The bytes of a value that nobody could read, as many as show what kind of value it is.
+const FIRST_BYTES: usize = 64;
+
+/// The bytes that were read of a record's Redis keys, escaped: of each at most `most`.
+pub fn raw(record: &Record, view: View, most: usize) -> String {
+    let mut page = Page::new(view);
+    for key in &record.seen.keys {
+        let redis_key = escape::text(&key.redis_key);
+        match &key.content {
+            Content::Absent => {}
+            Content::Text { head, length } => {
+                page.field("Raw", &format!("{redis_key}{}", cut(head, most, *length)));
+                page.indented(4, &escape::text(&head[..head.len().min(most)]));
+            }
+            Content::Hash(hash) => {
+                page.field("Raw", &format!("{redis_key}, {} fields", hash.count));
+                for field in &hash.fields {
+                    let value = &field.head[..field.head.len().min(most)];
+                    page.indented(4, &format!("{} = {}", escape::text(&field.name), escape::text(value)));
+                }
+            }
+            Content::Other(kind) => page.field("Raw", &format!("{redis_key}: a {kind}, which is not read")),
+        }
+    }
+    page.text
+}
+
+/// Says how much of a value is shown, where that is not all.
+fn cut(head: &[u8], most: usize, length: Option<u64>) -> String {
+    let shown = head.len().min(most) as u64;
+    match length {
+        Some(length) if length == shown => String::new(),
+        Some(length) => format!(", the first {} of {}", words::bytes(shown), words::bytes(length)),
+        None => format!(", the first {}", words::bytes(shown)),
+    }
+}
+
 struct RecordPage {
     page: Page,
     reveal: bool,
@@ -92,6 +129,9 @@ impl RecordPage {
                 if idle.as_secs() == 0 { "under 1s".to_owned() } else { duration::short(idle.as_secs() * 1_000) };
             self.page.field("Idle", &format!("{idle} since it was last touched"));
         }
+        if record.state == State::Unreadable {
+            self.first_bytes(record);
+        }
         if let Some(encoding) = record.shown_only() {
             self.page.field("Value", &format!("{}, shown as its bytes: idemctl never decodes one", named(encoding)));
         }
@@ -105,7 +145,18 @@ impl RecordPage {
             self.page.field("Blob pointer", &escape::json(blob.to_string()));
         }
         if !record.seen.atomic {
-            self.page.field("Read", "one Redis key after the other, not at one moment: a cluster keeps them apart, or scripts are not permitted");
+            self.page.field("Read", "one Redis key after the other, not at one moment: a cluster keeps them apart or is moving them, or scripts are not permitted");
+        }
+    }
+
+    /// How the values begin that nobody could read.
+    fn first_bytes(&mut self, record: &Record) {
+        for key in &record.seen.keys {
+            if let Content::Text { head, length } = &key.content {
+                let first = &head[..head.len().min(FIRST_BYTES)];
+                let cut = cut(head, FIRST_BYTES, *length);
+                self.page.field("Value", &format!("{}{cut}", escape::text(first)));
+            }
         }
     }
 

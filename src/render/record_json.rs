@@ -121,11 +121,11 @@ struct FindingJson<'a> {
     advice: &'a str,
 }
 
-/// The stored response. A body that is not UTF-8 stands in `body_base64`; a body that was not read is null.
+/// The stored response. A body that is not UTF-8 stands in `body_base64`; a body or headers that were not read are null.
 #[derive(Serialize)]
 struct Response {
     status: Option<i64>,
-    headers: Headers,
+    headers: Option<Headers>,
     #[serde(flatten)]
     body: Body,
     whole: bool,
@@ -205,9 +205,11 @@ impl Response {
             Ok(body) => Body::Text { body: Some(body).filter(|_| was_read) },
             Err(error) => Body::Bytes { body_base64: STANDARD.encode(error.as_bytes()) },
         };
+        // Of a value that was read in part, headers may be missing or cut, unless the body begins behind them.
+        let has_headers = response.whole || was_read && !response.headers.is_empty();
         Self {
             status: response.status,
-            headers: Headers { headers: response.headers, reveal },
+            headers: has_headers.then_some(Headers { headers: response.headers, reveal }),
             body,
             whole: response.whole,
         }

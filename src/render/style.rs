@@ -98,7 +98,7 @@ impl Palette {
     }
 }
 
-pub(super) fn state_style(state: State) -> Style {
+fn state_style(state: State) -> Style {
     match state {
         State::Absent => Style::new().dimmed(),
         State::InProgress => AnsiColor::Yellow.on_default(),

@@ -44,6 +44,11 @@ pub fn short_age(age: Age) -> String {
     format!("{}{}", age.evidence.mark(), duration::short(age.millis))
 }
 
+/// A number as `26,000`.
+pub fn count(number: u64) -> String {
+    indicatif::HumanCount(number).to_string()
+}
+
 /// A number of bytes as `512 B`, `64.0 KiB`.
 pub fn bytes(count: u64) -> String {
     const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];

@@ -25,11 +25,20 @@ impl Report {
 
     /// Adds what is wrong with a call of a step, at the line of the call.
     pub(crate) fn add(&mut self, step: &str, call: usize, message: String, is_error: bool) {
+        self.add_at(&format!("[[{step}.call]]"), call, message, is_error);
+    }
+
+    /// Adds a warning about the `[[value]]` of this index.
+    pub(crate) fn warn_of_value(&mut self, index: usize, message: String) {
+        self.add_at("[[value]]", index, message, false);
+    }
+
+    /// Adds a problem at the line of the table of this index among those of the same heading.
+    fn add_at(&mut self, heading: &str, index: usize, message: String, is_error: bool) {
         let file = self.folder.join("schema.toml");
         let text = files::read_text(&file, LARGEST).unwrap_or_default();
-        let table = format!("[[{step}.call]]");
-        let mut lines = text.lines().enumerate().filter(|(_, line)| line.trim() == table);
-        let line = lines.nth(call).map_or(1, |(line, _)| line + 1);
+        let mut lines = text.lines().enumerate().filter(|(_, line)| line.trim() == heading);
+        let line = lines.nth(index).map_or(1, |(line, _)| line + 1);
         let what = SchemaError { file: file.display().to_string(), line, message };
         self.problems.push(Problem { what, is_error });
     }

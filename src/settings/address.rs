@@ -36,6 +36,22 @@ pub(super) fn resolve_to_one(one: &Address, other: &Address, resolved: &Resolved
     is_one_kind && hosts.iter().any(meets)
 }
 
+/// True if both addresses lead to one server, names looked up where nothing else tells.
+pub(super) fn is_one_resolved(one: &Address, other: &Address) -> bool {
+    is_one(one, other) || resolve_to_one(one, other, &Resolved::of(names(one, other)))
+}
+
+/// True for a server of this machine, as far as the address alone tells.
+pub(super) fn is_here(address: &Address) -> bool {
+    match address {
+        Address::Unix(_) => true,
+        Address::Tcp(host, _) => {
+            compared(host) == THIS_MACHINE || resolved::number(host).is_some_and(|ip| ip.is_loopback())
+        }
+        Address::Service(_) => false,
+    }
+}
+
 /// The names to look up so that [`resolve_to_one`] can tell: none where a port or the kind of address differs already.
 pub(super) fn names(one: &Address, other: &Address) -> HashSet<String> {
     let (hosts, others) = (hosts(one), hosts(other));

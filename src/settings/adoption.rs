@@ -1,10 +1,11 @@
 //! Adopting a schema: the config file says that a context's commands read the schema's records, and under which prefix.
 //! Everything else in the file stays as it is.
 
-use toml_edit::{Array, DocumentMut, Item, Table, TableLike, value};
+use std::path::PathBuf;
 
-use super::config::Config;
-use super::edit;
+use toml_edit::{Array, Item, TableLike, value};
+
+use super::edit::{Edit, table};
 use super::file::ConfigFile;
 use crate::exit::Stop;
 
@@ -18,13 +19,29 @@ pub(crate) struct Adoption<'a> {
     pub(crate) is_read_unasked: bool,
 }
 
-/// Writes what is missing; gives the lines that were written, none where the context says all of it.
+/// A change of the config file that is not written yet.
+pub(crate) struct Adopted<'a> {
+    edit: Edit<'a>,
+    /// The lines that are to come in; none where the context says all of it.
+    pub(crate) lines: Vec<String>,
+}
+
+impl Adopted<'_> {
+    /// Writes the change. Gives the path of the former file.
+    ///
+    /// # Errors
+    /// Usage: the file cannot be written. It stays as it was.
+    pub(crate) fn save(&self) -> Result<Option<PathBuf>, Stop> {
+        self.edit.save()
+    }
+}
+
+/// What is missing in the context. Nothing is written yet.
 ///
 /// # Errors
-/// Usage: there is no such context, the context states another prefix, or the file cannot be written.
-pub(crate) fn adopt(file: &ConfigFile, context: &str, adoption: &Adoption<'_>) -> Result<Vec<String>, Stop> {
+/// Usage: there is no such context, or the context states another prefix.
+pub(crate) fn adopt<'a>(file: &'a ConfigFile, context: &str, adoption: &Adoption<'_>) -> Result<Adopted<'a>, Stop> {
     let config = file.context(context)?;
-    let path = file.path().ok_or_else(|| Stop::usage("there is no config file"))?;
     let stated = config.deployment.get(adoption.schema);
     let is_listed = config.schema.iter().any(|name| name == adoption.schema);
     let listed = match (config.schema.is_empty(), adoption.beside) {
@@ -39,10 +56,10 @@ pub(crate) fn adopt(file: &ConfigFile, context: &str, adoption: &Adoption<'_>) -
     };
     let is_named = listed.is_some() || is_listed || stated.is_some() || adoption.is_read_unasked;
     let mut lines = Vec::new();
-    let cannot = |why: String| Stop::usage(format!("cannot write the config file {}: {why}", path.display()));
-    let mut document: DocumentMut =
-        file.text().parse().map_err(|error: toml_edit::TomlError| cannot(error.to_string()))?;
-    let of_context = context_of(&mut document, context).ok_or_else(|| cannot(format!("it has no table {context}")))?;
+    let mut edit = Edit::open(file)?;
+    let no_table = edit.cannot(format!("it has no table {context}"));
+    let contexts = edit.contexts().and_then(|all| all.get_mut(context)?.as_table_like_mut());
+    let of_context = contexts.ok_or(no_table)?;
     if let Some(names) = listed {
         lines.push(format!("schema = {names:?}"));
         list(of_context, &names);
@@ -51,18 +68,12 @@ pub(crate) fn adopt(file: &ConfigFile, context: &str, adoption: &Adoption<'_>) -
         let header = format!("[contexts.{context}.deployment.{}]", adoption.schema);
         lines.push(prefix.map_or(header.clone(), |prefix| format!("{header} prefix = {prefix:?}")));
         let deployment = table(of_context, "deployment", true).and_then(|all| table(all, adoption.schema, false));
-        let deployment = deployment.ok_or_else(|| cannot(format!("{header} is no table")))?;
+        let Some(deployment) = deployment else { return Err(edit.cannot(format!("{header} is no table"))) };
         if let Some(prefix) = prefix {
             deployment.insert("prefix", value(prefix));
         }
     }
-    if !lines.is_empty() {
-        let text = document.to_string();
-        // What was written has to say what was meant, or nothing is written.
-        toml::from_str::<Config>(&text).map_err(|error| cannot(error.message().to_owned()))?;
-        edit::write(path, &text).map_err(|error| cannot(error.to_string()))?;
-    }
-    Ok(lines)
+    Ok(Adopted { edit, lines })
 }
 
 fn other_prefix(file: &ConfigFile, context: &str, adoption: &Adoption<'_>, there: &str) -> Stop {
@@ -72,22 +83,6 @@ fn other_prefix(file: &ConfigFile, context: &str, adoption: &Adoption<'_>, there
     Stop::usage(format!("context `{context}` states the prefix `{there}` for {schema} ({at}:{line})")).hint(format!(
         "a context has one prefix a schema: change that line, or copy the schema for the other prefix: `idemctl schema new NAME --from {schema}`"
     ))
-}
-
-/// The context's table; `context` is the first version's name for `contexts`.
-fn context_of<'a>(document: &'a mut DocumentMut, context: &str) -> Option<&'a mut dyn TableLike> {
-    let all = if document.contains_key("contexts") { "contexts" } else { "context" };
-    document.get_mut(all)?.as_table_like_mut()?.get_mut(context)?.as_table_like_mut()
-}
-
-/// The table of a table, made where there is none; `None` where something else has the name.
-fn table<'a>(within: &'a mut dyn TableLike, name: &str, is_implicit: bool) -> Option<&'a mut dyn TableLike> {
-    if !within.contains_key(name) {
-        let mut new = Table::new();
-        new.set_implicit(is_implicit);
-        within.insert(name, Item::Table(new));
-    }
-    within.get_mut(name)?.as_table_like_mut()
 }
 
 /// Names the schemas; comments among those that were named before stay.

@@ -63,6 +63,22 @@ impl Belonging {
         }
     }
 
+    /// Adds what another context says of the same server. A server that had no context's name gets this one's.
+    pub(super) fn add(&mut self, name: &str, context: &ContextConfig) {
+        self.name.get_or_insert_with(|| Sourced::new(name.to_owned(), Origin::Address));
+        if context.protected && self.protected_by.is_none() {
+            self.protected_by = Some(name.to_owned());
+        }
+        if context.read_only && self.read_only_by.is_none() {
+            self.read_only_by = Some(name.to_owned());
+        }
+    }
+
+    /// True if the context keeps changes away that nothing keeps away so far.
+    pub(super) fn is_weaker_than(&self, context: &ContextConfig) -> bool {
+        (context.protected && self.protected_by.is_none()) || (context.read_only && self.read_only_by.is_none())
+    }
+
     /// What holds for a throw-away server: schemas and TTLs, but no name, colour or protection.
     pub(super) fn throw_away(self) -> Self {
         let context = ContextConfig { color: None, ..self.context };

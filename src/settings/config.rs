@@ -9,6 +9,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
+use crate::domain::diagnosis::health::Alarm;
 use crate::domain::duration::parse_duration;
 use crate::domain::schema::ttl::parse_ttl_or_none;
 use crate::domain::secret::Secret;
@@ -43,6 +44,8 @@ pub(crate) struct ContextConfig {
     pub(crate) connect_timeout: Option<Span>,
     /// How the deployment differs from a schema's defaults, by schema.
     pub(crate) deployment: BTreeMap<String, DeploymentConfig>,
+    /// What `check` looks for, unless its options say otherwise.
+    pub(crate) check: CheckConfig,
     /// The context's name has to be typed before anything is changed.
     pub(crate) protected: bool,
     pub(crate) read_only: bool,
@@ -65,6 +68,25 @@ pub(crate) struct DeploymentConfig {
     pub(crate) result_ttl: Option<Ttl>,
     /// Pointers to fields that this deployment writes besides those of the schema's forms.
     pub(crate) extra_fields: Vec<Pointer>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct CheckConfig {
+    pub(crate) overdue: Option<Span>,
+    /// As `--include` takes them.
+    pub(crate) include: Vec<IncludedAlarm>,
+}
+
+/// `excess-ttl=CRITICAL`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct IncludedAlarm(pub Alarm);
+
+impl<'de> Deserialize<'de> for IncludedAlarm {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map(Self).map_err(|why| de::Error::custom(format!("\"{text}\": {why}")))
+    }
 }
 
 /// A JSON pointer to a field.

@@ -1,13 +1,65 @@
-//! Choosing the default context: one word of the config file, everything else in it as it was.
+//! Editing the config file: what is asked for changes, and everything else in the file stays as it was.
 
-use std::fs;
-use std::io::Write as _;
-use std::path::Path;
+use std::ffi::OsString;
+use std::fs::{self, DirBuilder, Permissions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
 
-use toml_edit::{DocumentMut, value};
+use toml_edit::{DocumentMut, Item, Table, TableLike, Value, value};
 
+use super::config::Config;
 use super::file::ConfigFile;
 use crate::exit::Stop;
+
+/// The name of the former file is the file's own name and this.
+const FORMER: &str = ".bak";
+
+/// The config file while it is edited.
+pub(super) struct Edit<'a> {
+    path: &'a Path,
+    before: &'a str,
+    pub(super) document: DocumentMut,
+}
+
+impl<'a> Edit<'a> {
+    /// # Errors
+    /// Usage: there is no place for a config file.
+    pub(super) fn open(file: &'a ConfigFile) -> Result<Self, Stop> {
+        let path = file.path().ok_or_else(|| {
+            Stop::usage("no place for a config file: neither XDG_CONFIG_HOME nor HOME is set").hint("--config FILE")
+        })?;
+        let document = file.text().parse().map_err(|error: toml_edit::TomlError| cannot_write(path, &error))?;
+        Ok(Self { path, before: file.text(), document })
+    }
+
+    /// The table of all contexts; `context` is the first version's name for `contexts`.
+    pub(super) fn contexts(&mut self) -> Option<&mut dyn TableLike> {
+        let name = if self.document.contains_key("context") { "context" } else { "contexts" };
+        table(self.document.as_table_mut(), name, true)
+    }
+
+    pub(super) fn cannot(&self, why: impl std::fmt::Display) -> Stop {
+        cannot_write(self.path, &why)
+    }
+
+    /// Writes the file if anything changed. Gives the path of the former file, if there was one.
+    ///
+    /// # Errors
+    /// Usage: the result is not a valid config file, or it cannot be written. The file then stays as it was.
+    pub(super) fn save(&self) -> Result<Option<PathBuf>, Stop> {
+        let text = self.document.to_string();
+        if text == self.before {
+            return Ok(None);
+        }
+        toml::from_str::<Config>(&text).map_err(|error| self.cannot(error.message()))?;
+        write(self.path, &text).map_err(|error| self.cannot(error))
+    }
+}
+
+fn cannot_write(path: &Path, why: &dyn std::fmt::Display) -> Stop {
+    Stop::usage(format!("cannot write the config file {}: {why}", path.display()))
+}
 
 /// Makes a context the default one: `default_context` in the file.
 ///
@@ -15,32 +67,61 @@ use crate::exit::Stop;
 /// Usage: there is no such context, or the file cannot be written.
 pub(crate) fn use_context(file: &ConfigFile, name: &str) -> Result<(), Stop> {
     file.context(name)?;
-    let path = file.path().ok_or_else(|| Stop::usage("there is no config file"))?;
-    let wrong = |why: String| Stop::usage(format!("cannot write the config file {}: {why}", path.display()));
-    let mut document: DocumentMut =
-        file.text().parse().map_err(|error: toml_edit::TomlError| wrong(error.to_string()))?;
-    match document.get_mut("default_context").and_then(|item| item.as_value_mut()) {
-        // Comments behind the value stay.
+    let mut edit = Edit::open(file)?;
+    set(edit.document.as_table_mut(), "default_context", name.into());
+    edit.save()?;
+    Ok(())
+}
+
+/// Sets a field; a comment behind the former value stays.
+pub(super) fn set(within: &mut dyn TableLike, name: &str, new: Value) {
+    match within.get_mut(name).and_then(Item::as_value_mut) {
         Some(old) => {
             let around = old.decor().clone();
-            *old = name.into();
+            *old = new;
             *old.decor_mut() = around;
         }
         None => {
-            document.insert("default_context", value(name));
+            within.insert(name, value(new));
         }
     }
-    write(path, &document.to_string()).map_err(|error| wrong(error.to_string()))
 }
 
-/// All or nothing: through a file beside it, with its rights; where it is a link, what it leads to.
-pub(super) fn write(path: &Path, text: &str) -> std::io::Result<()> {
+/// The table of a table, made where there is none; `None` where something else has the name.
+pub(super) fn table<'a>(within: &'a mut dyn TableLike, name: &str, is_implicit: bool) -> Option<&'a mut dyn TableLike> {
+    if !within.contains_key(name) {
+        let mut new = Table::new();
+        new.set_implicit(is_implicit);
+        within.insert(name, Item::Table(new));
+    }
+    within.get_mut(name)?.as_table_like_mut()
+}
+
+/// Writes the file all or nothing, with the rights it had; of a link, what the link leads to. The former file is kept beside
+/// it. A new file is its owner's alone.
+pub(super) fn write(path: &Path, text: &str) -> io::Result<Option<PathBuf>> {
+    if path.symlink_metadata().is_err() {
+        let folder = path.parent().unwrap_or(Path::new("/"));
+        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        replace(path, text.as_bytes(), Permissions::from_mode(0o600))?;
+        return Ok(None);
+    }
     let path = fs::canonicalize(path)?;
+    let rights = fs::metadata(&path)?.permissions();
+    let mut former = OsString::from(&path);
+    former.push(FORMER);
+    let former = PathBuf::from(former);
+    replace(&former, &fs::read(&path)?, rights.clone())?;
+    replace(&path, text.as_bytes(), rights)?;
+    Ok(Some(former))
+}
+
+fn replace(path: &Path, bytes: &[u8], rights: Permissions) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("/"));
     let mut new = tempfile::Builder::new().prefix(".config-").tempfile_in(folder)?;
-    new.write_all(text.as_bytes())?;
-    new.as_file().set_permissions(fs::metadata(&path)?.permissions())?;
+    new.write_all(bytes)?;
+    new.as_file().set_permissions(rights)?;
     new.as_file().sync_all()?;
-    new.persist(&path).map_err(|error| error.error)?;
+    new.persist(path).map_err(|error| error.error)?;
     Ok(())
 }

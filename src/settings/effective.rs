@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use super::address;
 use super::belonging::Belonging;
-use super::config::ContextConfig;
+use super::config::{CheckConfig, ContextConfig};
 use super::environment::Environment;
 use super::file::ConfigFile;
 use super::origin::{Origin, Sourced};
@@ -25,6 +26,30 @@ pub struct Settings {
     target: Target,
     access: Access,
     sandbox: bool,
+}
+
+/// A context that keeps changes away from its server.
+pub(crate) struct Guard {
+    context: String,
+    pub(crate) target: Target,
+}
+
+impl Guard {
+    /// True if the context's server is at one of these addresses.
+    pub(crate) fn is_at(&self, addresses: &[Address]) -> bool {
+        addresses.iter().any(|address| address::is_one_resolved(&self.target.address, address))
+    }
+
+    /// True if the context's server is on this machine, and so is the one at this address: it may be the same by another
+    /// number of the loopback, or by its socket.
+    pub(crate) fn may_be_beside(&self, address: &Address) -> bool {
+        address::is_here(&self.target.address) && address::is_here(address)
+    }
+
+    /// True if the context names Sentinels, who say which server it is.
+    pub(crate) fn has_sentinels(&self) -> bool {
+        matches!(self.target.address, Address::Service(_))
+    }
 }
 
 impl Settings {
@@ -156,9 +181,39 @@ impl Settings {
         self.belonging.context.color
     }
 
+    /// The contexts that keep changes away from their own servers, and not from this one as far as the addresses tell. Each
+    /// with its server.
+    pub(crate) fn other_guards(&self) -> Vec<Guard> {
+        let mut guards = Vec::new();
+        for (name, context) in self.file.contexts() {
+            if context.url.is_none() || !self.belonging.is_weaker_than(context) {
+                continue;
+            }
+            // Variables speak of the server that is worked on.
+            let server = Server::resolve(&ConnectionArgs::default(), &Environment::default(), context);
+            if let Ok(server) = server {
+                guards.push(Guard { context: name.clone(), target: server.target() });
+            }
+        }
+        guards
+    }
+
+    /// Lets what a context says of its server hold for this one, because they are one.
+    pub(crate) fn is_kept_by(&mut self, guard: &Guard) {
+        if let Ok(context) = self.file.context(&guard.context) {
+            self.belonging.add(&guard.context, context);
+            self.access = Access::of(self.belonging.read_only_by.is_some());
+        }
+    }
+
     /// True when changes have to be confirmed by typing the context's name.
     pub(crate) fn is_protected(&self) -> bool {
         self.belonging.protected_by.is_some()
+    }
+
+    /// False in a read-only context.
+    pub(crate) fn may_change(&self) -> bool {
+        self.belonging.read_only_by.is_none()
     }
 
     /// Which context is protected, as the first part of a sentence.
@@ -227,6 +282,11 @@ impl Settings {
         }
     }
 
+    /// What the context has `check` look for.
+    pub(crate) fn check(&self) -> &CheckConfig {
+        &self.belonging.context.check
+    }
+
     /// `--prefix`, where this schema is one of those that were named.
     pub(super) fn prefix_flag<'a>(&self, schema: &str, args: &'a SchemaArgs) -> Option<&'a str> {
         let is_named = || self.schema_names(args).iter().any(|name| name == schema);
@@ -241,6 +301,14 @@ impl Settings {
         self.environment.state_dir().ok_or_else(|| {
             Stop::usage("no folder for backups and the audit log: neither XDG_STATE_HOME nor HOME is set")
         })
+    }
+
+    /// Where backups are kept, unless `--backup` names another place.
+    ///
+    /// # Errors
+    /// As [`Settings::state_dir`].
+    pub(crate) fn backup_dir(&self) -> Result<PathBuf, Stop> {
+        Ok(self.state_dir()?.join("backups"))
     }
 
     /// The audit log.

@@ -21,10 +21,19 @@ const VARIABLES: &[&str] = &[
     "LOGNAME",
     "PATH",
     "TMPDIR",
+    "SHELL",
+    "PAGER",
+    "LESS",
     "LC_ALL",
     "LC_CTYPE",
     "LANG",
 ];
+
+/// The pager where `PAGER` names none.
+const LESS: &str = "less";
+
+/// What `less` is told where `LESS` is not set: keep colours, and leave the text on the terminal at the end.
+const LESS_OPTIONS: &str = "FRX";
 
 /// The variables of the environment that idemctl reads.
 #[derive(Clone, Default)]
@@ -50,10 +59,26 @@ impl Environment {
         self.get("TMPDIR").map_or_else(|| PathBuf::from("/tmp"), PathBuf::from)
     }
 
+    /// The operator's shell.
+    pub(crate) fn shell(&self) -> Option<&str> {
+        self.get("SHELL")
+    }
+
+    /// The operator's pager, and what `less` is told where nothing else tells it.
+    pub(crate) fn pager(&self) -> (&str, Option<&'static str>) {
+        let less_options = if self.get("LESS").is_none() { Some(LESS_OPTIONS) } else { None };
+        (self.get("PAGER").unwrap_or(LESS), less_options)
+    }
+
     /// The operator's user name, or number where it has no name.
     pub(crate) fn user(&self) -> String {
         let name = self.get("USER").or_else(|| self.get("LOGNAME"));
-        name.map_or_else(|| format!("uid {}", rustix::process::getuid().as_raw()), str::to_owned)
+        name.map_or_else(|| format!("uid {}", self.user_id()), str::to_owned)
+    }
+
+    /// The number that the kernel knows the operator by, which no variable can change.
+    pub(crate) fn user_id(&self) -> u32 {
+        rustix::process::getuid().as_raw()
     }
 
     /// True unless the locale is one without UTF-8; where no locale is set, nearly every terminal speaks UTF-8 all the same.

@@ -66,6 +66,11 @@ impl ConfigFile {
         &self.config.contexts
     }
 
+    /// The context that the file makes the default one.
+    pub(crate) fn default_context(&self) -> Option<&str> {
+        self.config.default_context.as_deref()
+    }
+
     /// The name of the context that is chosen: the flag's, the variable's, or the file's own choice.
     pub(super) fn chosen(&self, args: &ConnectionArgs, environment: &Environment) -> Option<Sourced<String>> {
         let flag = args.context.clone().map(|name| Sourced::new(name, Origin::Flag("--context")));

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::config::Ttl;
+use super::config::{IncludedAlarm, Ttl};
 use super::effective::Settings;
 use super::origin::{Origin, Sourced};
 use super::tls_settings::TlsSettings;
@@ -54,6 +54,7 @@ impl Settings {
         }
         rows.extend(self.of_belonging());
         rows.extend(self.of_deployments());
+        rows.extend(self.of_check());
         rows
     }
 
@@ -101,6 +102,22 @@ impl Settings {
                     let origin = self.place(name, &["deployment", schema, field]);
                     rows.push(Row { name: format!("deployment.{schema}.{field}"), value, origin });
                 }
+            }
+        }
+        rows
+    }
+
+    fn of_check(&self) -> Vec<Row> {
+        let mut rows = Vec::new();
+        let (name, check) = (self.context_name().unwrap_or_default(), self.check());
+        let mut include = Vec::new();
+        for IncludedAlarm(alarm) in &check.include {
+            include.push(format!("{}={}", alarm.code.as_str(), alarm.status.as_str()));
+        }
+        let include = Some(include.join(", ")).filter(|include| !include.is_empty());
+        for (field, value) in [("overdue", check.overdue.map(|overdue| span(overdue.0))), ("include", include)] {
+            if value.is_some() {
+                rows.push(Row { name: format!("check.{field}"), value, origin: self.place(name, &["check", field]) });
             }
         }
         rows

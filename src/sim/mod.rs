@@ -11,6 +11,6 @@ mod test_keys;
 mod trial;
 
 pub(crate) use self::race::{Connections, Ended, NotConnected, Raced, race};
-pub(crate) use self::rehearsal::{NotRehearsed, Rehearsed, rehearse};
+pub(crate) use self::rehearsal::{NotRehearsed, Rehearsal, Rehearsed, rehearse};
 pub(crate) use self::test_keys::TEST_KEYS_LIVE;
 pub(crate) use self::trial::try_steps;

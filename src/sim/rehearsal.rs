@@ -8,6 +8,17 @@ use crate::domain::step::{Request, StepReply};
 use crate::sim::simulate::Servers;
 use crate::store::{Connection, Sandbox, SandboxError, StoreError, pack, set_words};
 
+/// Longer than a step takes, in milliseconds.
+const MOMENT: u64 = 5_000;
+
+/// What became of a completion that was tried.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Rehearsal {
+    pub(crate) then: Rehearsed,
+    /// How long the result lives after the step; `None` where it was not stored.
+    pub(crate) lives: Option<Expiry>,
+}
+
 /// What a request gets that comes after the completion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Rehearsed {
@@ -38,18 +49,34 @@ pub(crate) async fn rehearse(
     request: &Request<'_>,
     hold: Option<&Content>,
     servers: &Servers,
-) -> Result<Option<Rehearsed>, NotRehearsed> {
+) -> Result<Option<Rehearsal>, NotRehearsed> {
     let Some(begin) = &record.schema.begin else { return Ok(None) };
     let sandbox = Sandbox::start(&servers.path, &servers.temp_dir).await?;
     let mut connection = Connection::connect(&sandbox.first_database(&servers.like)).await?;
     put_there(record, hold, &mut connection).await?;
     if play(complete, request, &mut connection).await? != Some(Meaning::Stored) {
-        return Ok(Some(Rehearsed::NotStored));
+        return Ok(Some(Rehearsal { then: Rehearsed::NotStored, lives: None }));
     }
+    let lives = result_lives(record, &mut connection).await?;
     let (owner, response) = (Uuid::new_v4().to_string(), Response::default());
     let again = Request { owner: owner.as_bytes(), response: &response, error: None, before: None, ..request.clone() };
     let means = play(begin, &again, &mut connection).await?;
-    Ok(Some(means.map_or(Rehearsed::Unknown, Rehearsed::Answers)))
+    Ok(Some(Rehearsal { then: means.map_or(Rehearsed::Unknown, Rehearsed::Answers), lives: Some(lives) }))
+}
+
+/// How long the result lives that the step stored. A step that sets no expiry leaves the Redis key the one it had.
+async fn result_lives(record: &Record, connection: &mut Connection) -> Result<Expiry, StoreError> {
+    let key = &record.seen.keys[record.schema.result_role()];
+    let StepReply::Integer(left) = connection.ask(&pack([&b"PTTL"[..], &key.redis_key])).await? else {
+        return Ok(Expiry::Never);
+    };
+    let Ok(left) = u64::try_from(left) else { return Ok(Expiry::Never) };
+    let was_given = key.expiry.millis().map(at_least);
+    match was_given.filter(|given| given.abs_diff(left) < MOMENT) {
+        Some(_) => Ok(key.expiry),
+        // Some of it went by since the step.
+        None => Ok(Expiry::In(left.div_ceil(1_000).saturating_mul(1_000))),
+    }
 }
 
 /// Puts what was seen at the record's Redis keys there, and the lock that is taken for the step.
@@ -70,12 +97,16 @@ async fn set(
     expiry: Expiry,
     connection: &mut Connection,
 ) -> Result<(), StoreError> {
-    // What is about to end shall not end in between.
-    let lives = expiry.millis().map(|ms| ms.max(60_000));
+    let lives = expiry.millis().map(at_least);
     for words in set_words(redis_key, content, lives) {
         connection.ask(&pack(words)).await?;
     }
     Ok(())
+}
+
+/// The time that a Redis key gets for the trial: what is about to end shall not end in between.
+fn at_least(millis: u64) -> u64 {
+    millis.max(60_000)
 }
 
 /// Makes a step's calls until a reply decides; `None` where none that the schema knows does.

@@ -1,9 +1,10 @@
 //! What a service's worker sends for each step, and what the replies mean: by the schema, or by a naive strategy.
 
 use std::collections::BTreeMap;
+use std::time::Instant;
 
 use crate::domain::race::{Answer, Strategy};
-use crate::domain::record::{Content, Reading, decode};
+use crate::domain::record::{Content, Reading, age, decode};
 use crate::domain::schema::{Action, Call, Meaning, Schema, State};
 use crate::domain::step::{Listener, Request, StepReply};
 use crate::store::{Connection, Packed, StoreError, pack};
@@ -14,6 +15,9 @@ pub(super) struct Service<'a> {
     strategy: Strategy,
     /// The digests of the scripts that could be loaded ahead.
     digests: BTreeMap<&'a str, Vec<u8>>,
+    /// The server's time in milliseconds since 1970 at `started`; 0 if the user may not ask for it.
+    started_ms: u64,
+    started: Instant,
 }
 
 /// A request ready to be sent.
@@ -87,7 +91,18 @@ impl<'a> Service<'a> {
                 _ => {}
             }
         }
-        Ok(Self { schema, strategy, digests })
+        let started = Instant::now();
+        let started_ms = match connection.ask(&pack(["TIME"])).await {
+            Ok(time) => server_ms(&time),
+            Err(error) if error.is_permission() => 0,
+            Err(error) => return Err(error),
+        };
+        Ok(Self { schema, strategy, digests, started_ms, started })
+    }
+
+    /// The server's time, in milliseconds since 1970: what a worker on a machine with the right time sends.
+    pub(super) fn now_ms(&self) -> u64 {
+        self.started_ms.saturating_add(age::millis(self.started.elapsed()))
     }
 
     pub(super) fn begin(&self, request: &Request) -> Vec<Prepared<'a>> {
@@ -246,4 +261,14 @@ pub(super) fn words(reply: &StepReply) -> String {
         StepReply::Array(items) => format!("{{{}}}", items.iter().map(words).collect::<Vec<_>>().join(", ")),
         StepReply::Error { code, message } => format!("error {code} {message}"),
     }
+}
+
+/// The reply of TIME in milliseconds; 0 where the reply is no time.
+pub(super) fn server_ms(reply: &StepReply) -> u64 {
+    let StepReply::Array(items) = reply else { return 0 };
+    let number = |index: usize| match items.get(index) {
+        Some(StepReply::Text(text)) => String::from_utf8_lossy(text).parse().unwrap_or(0),
+        _ => 0u64,
+    };
+    number(0) * 1_000 + number(1) / 1_000
 }

@@ -6,7 +6,7 @@ use crate::domain::schema::self_check::headers;
 use crate::domain::schema::{Meaning, Schema, Step};
 use crate::domain::step::next_request::foreseen;
 use crate::domain::step::{Request, StepReply};
-use crate::sim::service::words;
+use crate::sim::service::{server_ms, words};
 use crate::store::{Connection, StoreError, pack, set_words};
 
 /// Longer than a trial takes.
@@ -177,12 +177,4 @@ fn there(schema: &Schema, state: &[Thing]) -> String {
 /// A reply in words, without the digest that an error of a script ends with.
 fn shown(reply: &StepReply) -> String {
     words(reply).split(" script: ").next().unwrap_or_default().to_owned()
-}
-
-fn server_ms(reply: &StepReply) -> u64 {
-    let StepReply::Array(items) = reply else { return 0 };
-    match items.first() {
-        Some(StepReply::Text(text)) => String::from_utf8_lossy(text).parse::<u64>().unwrap_or(0) * 1_000,
-        _ => 0,
-    }
 }

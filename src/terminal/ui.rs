@@ -1,6 +1,7 @@
 //! The only printer: data to stdout, everything else to stderr.
 
 use std::borrow::Cow;
+use std::cell::RefCell;
 use std::fmt;
 use std::io::{self, IsTerminal as _, Write};
 use std::time::Duration;
@@ -10,15 +11,44 @@ use anstream::{AutoStream, ColorChoice};
 use indicatif::{HumanFloatCount, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 use super::frame::Frame;
+use super::pager::{Pager, Stream};
 use super::prompt::{Answer, Prompt};
-use crate::exit::Stop;
+use crate::exit::{Stop, Unwritten};
 use crate::render::fold::fold;
+use crate::render::invocation::Invocation;
 use crate::render::style::{Color, NameColor, Palette, View};
 use crate::render::{debug, escape, plain};
 use crate::store::Trace;
 
+/// What to do without a terminal, where a question is about a change.
+const HINT: &str = "--yes goes ahead without asking";
+
+/// The same, where a password is asked for.
+const PASSWORD_HINT: &str = "give the password with --pass-file FILE or REDISCLI_AUTH";
+
 /// Bytes of data that go out in one write.
 const OUT_BUFFER: usize = 64 * 1024;
+
+/// What a command does after the reader of stdout has gone away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unread {
+    /// It shows something and nothing else: it ends, and that is no error.
+    EndsQuietly,
+    /// Its exit code answers a question: it ends without an answer.
+    Ends,
+    /// It changes records, or its answer is worth as much in the exit code alone.
+    GoesOn,
+}
+
+/// How much is said beside the data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum Talk {
+    /// Warnings and errors.
+    Quiet,
+    #[default]
+    Usual,
+    Verbose,
+}
 
 /// stdout and stderr, and what is known of them.
 pub struct Ui {
@@ -36,6 +66,17 @@ pub struct Ui {
     /// What the look of a watch showed so far, where looks are painted over each other.
     frame: Option<Frame>,
     has_painted: bool,
+    /// Where text for people goes that may be longer than the terminal.
+    pager: Option<Pager>,
+    /// The progress that is shown.
+    progress: RefCell<ProgressBar>,
+    talk: Talk,
+    invocation: Invocation,
+    unread: Unread,
+    /// True from the first change on: a stdout that fails must not stop the changes.
+    changes: bool,
+    /// Why stdout could not be written, for a run that went on.
+    unwritten: Option<String>,
 }
 
 impl Ui {
@@ -57,7 +98,62 @@ impl Ui {
             interactive: err_is_terminal && io::stdin().is_terminal(),
             frame: None,
             has_painted: false,
+            pager: None,
+            progress: RefCell::new(ProgressBar::hidden()),
+            talk: Talk::Usual,
+            invocation: Invocation::default(),
+            unread: Unread::EndsQuietly,
+            changes: false,
+            unwritten: None,
         }
+    }
+
+    /// Leads the command lines that are shown from here on to the server of this run.
+    pub fn lead_to(&mut self, invocation: Invocation) {
+        self.invocation = invocation;
+    }
+
+    /// What the command lines that are shown have in common.
+    pub fn invocation(&self) -> &Invocation {
+        &self.invocation
+    }
+
+    pub fn invocation_mut(&mut self) -> &mut Invocation {
+        &mut self.invocation
+    }
+
+    /// Sets what happens after the reader of stdout has gone away.
+    pub fn when_unread(&mut self, unread: Unread) {
+        self.unread = unread;
+    }
+
+    /// True if a reader of stdout who goes away ends the run without an error.
+    pub fn ends_quietly(&self) -> bool {
+        self.unread == Unread::EndsQuietly && !self.changes
+    }
+
+    /// Records change from here on: no error of stdout ends the run any more.
+    pub fn begin_changes(&mut self) {
+        self.changes = true;
+    }
+
+    /// Why stdout could not be written, for a run that went on all the same.
+    pub fn unwritten(&self) -> Option<&str> {
+        self.unwritten.as_deref()
+    }
+
+    /// Writes to stdout. The first error that does not end the run is kept, and nothing more is written.
+    fn write(&mut self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+        if self.unwritten.is_some() {
+            return Ok(());
+        }
+        let Err(error) = write(&mut self.out) else { return Ok(()) };
+        let is_unread = error.kind() == io::ErrorKind::BrokenPipe;
+        if self.changes || (is_unread && self.unread == Unread::GoesOn) {
+            self.unwritten = Some(error.to_string());
+            return Ok(());
+        }
+        Err(io::Error::new(error.kind(), Unwritten(error)))
     }
 
     /// How text for people is laid out on stdout. Where stdout is no terminal, lines are of any length.
@@ -105,26 +201,87 @@ impl Ui {
         }
     }
 
-    /// Writes data to stdout, with the next [`Ui::flush`] at the latest. A closed pipe is an error, too.
+    /// Sets how much is said beside the data.
+    pub fn talk(&mut self, talk: Talk) {
+        self.talk = talk;
+        self.has_progress &= talk != Talk::Quiet;
+    }
+
+    pub fn is_verbose(&self) -> bool {
+        self.talk == Talk::Verbose
+    }
+
+    /// Shows text for people by a pager where the text is longer than the terminal.
+    pub fn page_by(&mut self, (pager, less_options): (&str, Option<&'static str>)) {
+        if self.out_is_terminal && self.err_is_terminal {
+            self.pager = Pager::new(pager, less_options, height_of(self.out.get_ref()).saturating_sub(1));
+        }
+    }
+
+    /// Shows what waits for a pager, and waits until the user has left the pager.
+    pub fn end_paging(&mut self) {
+        let Some(mut pager) = self.pager.take() else { return };
+        for (stream, text) in pager.end() {
+            match stream {
+                // The error of a terminal that is gone stays for the next who writes.
+                Stream::Out => drop(self.write(|out| out.write_all(&text).and_then(|()| out.flush()))),
+                Stream::Err => drop(io::stderr().write_all(&text)),
+            }
+        }
+    }
+
+    /// Hands text to the pager; false where there is none.
+    fn paged(&mut self, stream: Stream, text: &[u8]) -> io::Result<bool> {
+        let Some(pager) = &mut self.pager else { return Ok(false) };
+        let taken = pager.take(stream, text);
+        if pager.is_running() {
+            self.progress.borrow().finish_and_clear();
+            self.has_progress = false;
+        }
+        match taken {
+            Ok(()) => Ok(true),
+            // Who left the pager has seen enough. What is left to do is done, and says no more.
+            Err(_) if !self.ends_quietly() => Ok(true),
+            Err(error) => Err(io::Error::new(error.kind(), Unwritten(error))),
+        }
+    }
+
+    /// Writes data to stdout, with the next [`Ui::flush`] at the latest.
+    ///
+    /// # Errors
+    /// [`Unwritten`], unless the run goes on: [`Unread`], [`Ui::begin_changes`].
     pub fn data(&mut self, bytes: impl AsRef<[u8]>) -> io::Result<()> {
+        self.end_paging();
+        self.write_data(bytes.as_ref())
+    }
+
+    fn write_data(&mut self, bytes: &[u8]) -> io::Result<()> {
         match &mut self.frame {
             Some(frame) => {
-                frame.data(bytes.as_ref());
+                frame.data(bytes);
                 Ok(())
             }
-            None => self.out.write_all(bytes.as_ref()),
+            None => self.write(|out| out.write_all(bytes)),
         }
     }
 
     /// Writes text for people to stdout, as [`Ui::data`] does, with signs that the terminal can show.
     pub fn page(&mut self, text: impl AsRef<str>) -> io::Result<()> {
-        let text = self.readable(text.as_ref());
-        self.data(text.as_bytes())
+        let text = self.readable(text.as_ref()).into_owned();
+        if self.frame.is_none() && self.paged(Stream::Out, text.as_bytes())? {
+            return Ok(());
+        }
+        self.write_data(text.as_bytes())
     }
 
-    /// The text, in ASCII where nothing else can be shown.
+    /// The text without what moves a cursor, in ASCII where nothing else can be shown, and with command lines that lead to the
+    /// server of this run.
     fn readable<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        if self.is_ascii { Cow::Owned(plain::ascii(text)) } else { Cow::Borrowed(text) }
+        let text = match self.invocation.complete(text) {
+            Cow::Borrowed(text) => escape::styled(text),
+            Cow::Owned(text) => Cow::Owned(escape::styled(&text).into_owned()),
+        };
+        if self.is_ascii { Cow::Owned(plain::ascii(&text)) } else { text }
     }
 
     /// Heeds that the terminal shows nothing but ASCII.
@@ -134,16 +291,15 @@ impl Ui {
 
     /// Collects what is shown from here on, data and sentences, for [`Ui::end_frame`].
     pub fn begin_frame(&mut self, heading: &str) {
+        self.end_paging();
         self.width = width_of(self.out.get_ref(), true);
         self.frame = Some(Frame::new(heading.to_owned(), height_of(self.out.get_ref())));
     }
 
     /// Clears what the terminal made of Ctrl-C below the last frame.
     fn leave_frames(&mut self) -> io::Result<()> {
-        if self.has_painted {
-            self.out.write_all(b"\r\x1b[K")?;
-        }
-        self.out.flush()
+        let clear: &[u8] = if self.has_painted { b"\r\x1b[K" } else { b"" };
+        self.write(|out| out.write_all(clear).and_then(|()| out.flush()))
     }
 
     /// Paints what was collected over the frame before, in one write; without `is_whole` that frame stays.
@@ -151,21 +307,29 @@ impl Ui {
         let Some(frame) = self.frame.take().filter(|_| is_whole) else { return self.leave_frames() };
         let height = height_of(self.out.get_ref());
         let painted = frame.paint(self.width.unwrap_or(usize::MAX), height);
-        let painted = self.readable(&painted);
+        let painted = if self.is_ascii { plain::ascii(&painted) } else { painted };
         // What stood on the terminal before the first frame scrolls away and is kept.
         let room = if self.has_painted { String::new() } else { "\n".repeat(height) };
         self.has_painted = true;
-        self.out.write_all((room + &painted).as_bytes())?;
-        self.out.flush()
+        self.write(|out| out.write_all((room + &painted).as_bytes()).and_then(|()| out.flush()))
     }
 
-    /// Sends the data written so far. A closed pipe is an error, too.
+    /// Sends the data written so far; fails as [`Ui::data`] does.
     pub fn flush(&mut self) -> io::Result<()> {
-        self.out.flush()
+        self.write(|out| out.flush())
     }
 
     pub fn status(&mut self, sentence: &str) {
-        self.say("", "", sentence);
+        if self.talk > Talk::Quiet {
+            self.say("", "", sentence);
+        }
+    }
+
+    /// Says what only an operator wants to know who asked for more.
+    pub fn detail(&mut self, sentence: &str) {
+        if self.talk == Talk::Verbose {
+            self.say("", "", sentence);
+        }
     }
 
     /// Says what deserves attention and stops nothing.
@@ -178,21 +342,28 @@ impl Ui {
     }
 
     pub fn hint(&mut self, text: &str) {
+        if self.talk == Talk::Quiet {
+            return;
+        }
         self.say("\u{1b}[1;36m", "hint: ", text);
     }
 
     fn say(&mut self, style: &str, label: &str, text: &str) {
         let reset = if style.is_empty() { "" } else { "\u{1b}[0m" };
-        let mut err = AutoStream::new(io::stderr(), choice(self.color, &io::stderr()));
         let width = width_of(io::stderr(), self.err_is_terminal);
-        // Where stderr is gone, nobody is left to be told.
-        let text = self.readable(text);
+        let text = self.readable(text).into_owned();
         for line in fold(&format!("{style}{label}{reset}{text}"), width) {
             if let Some(frame) = &mut self.frame {
                 frame.note(line);
                 continue;
             }
-            let _ = writeln!(err, "{line}");
+            let mut painted = AutoStream::new(Vec::new(), choice(self.color, &io::stderr()));
+            // Writing to memory cannot fail, and where stderr is gone, nobody is left to be told.
+            let _ = writeln!(painted, "{line}");
+            let painted = painted.into_inner();
+            if !self.paged(Stream::Err, &painted).unwrap_or(true) {
+                let _ = io::stderr().write_all(&painted);
+            }
         }
     }
 
@@ -209,11 +380,20 @@ impl Ui {
 
     /// A progress line on stderr, which goes when it is dropped or cleared; without a terminal there is none.
     pub fn progress(&self, what: &str) -> ProgressBar {
+        self.progress_of(what, None)
+    }
+
+    /// The same; with a total, it tells how much of it is done.
+    pub fn progress_of(&self, what: &str, total: Option<u64>) -> ProgressBar {
         if !self.has_progress || self.frame.is_some() {
             return ProgressBar::hidden();
         }
-        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(10));
-        if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {human_pos} ({rate}/s, {elapsed})") {
+        let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::stderr_with_hz(10));
+        let template = match total {
+            Some(_) => "{spinner} {msg} {human_pos} of {human_len} ({percent} %, {rate}/s, {eta} left)",
+            None => "{spinner} {msg} {human_pos} ({rate}/s, {elapsed})",
+        };
+        if let Ok(style) = ProgressStyle::with_template(template) {
             // Indicatif's own rate has decimals, which nobody reads at these speeds.
             let style = if self.is_ascii { style.tick_chars("|/-\\ ") } else { style };
             bar.set_style(style.with_key("rate", |state: &ProgressState, text: &mut dyn fmt::Write| {
@@ -223,38 +403,44 @@ impl Ui {
         }
         bar.set_message(what.to_owned());
         bar.enable_steady_tick(Duration::from_millis(100));
+        self.progress.replace(bar.clone());
         bar
     }
 
     /// Asks yes or no: only `y` or `yes` with Enter is yes.
     pub fn confirm(&mut self, question: &str) -> Result<bool, Stop> {
-        let answer = self.asked(&format!("{question} [y/N]"), false)?;
+        let answer = self.asked(&format!("{question} [y/N]"), false, HINT)?;
         Ok(["y", "yes"].contains(&answer.trim().to_lowercase().as_str()))
     }
 
     pub fn ask_for(&mut self, question: &str) -> Result<String, Stop> {
-        self.asked(&format!("{question}:"), false)
+        self.asked(&format!("{question}:"), false, HINT)
     }
 
     /// Asks for a password, which is not shown.
     pub fn ask_password(&mut self, question: &str) -> Result<String, Stop> {
-        self.asked(&format!("{question}:"), true)
+        self.asked(&format!("{question}:"), true, PASSWORD_HINT)
     }
 
     /// Asks, where somebody can be asked; Ctrl-D answers nothing.
     ///
     /// # Errors
     /// Usage: there is no terminal. Interrupted: Ctrl-C at the prompt.
-    fn asked(&mut self, question: &str, is_secret: bool) -> Result<String, Stop> {
+    fn asked(&mut self, question: &str, is_secret: bool, hint: &str) -> Result<String, Stop> {
+        self.end_paging();
         if !self.interactive {
-            return Err(Stop::usage("there is no terminal to ask on").hint("--yes goes ahead without asking"));
+            return Err(Stop::usage("there is no terminal to ask on").hint(hint));
+        }
+        if self.unwritten.is_some() {
+            let message = "cannot ask: what the question is about could not be shown, for nobody reads stdout";
+            return Err(Stop::usage(message).hint("--yes goes ahead without asking"));
         }
         let question = fold(&self.readable(question), width_of(io::stderr(), self.err_is_terminal)).join("\n");
         match Prompt::open().and_then(|mut prompt| prompt.ask(&mut io::stderr(), &format!("{question} "), is_secret)) {
             Ok(Answer::Line(line)) => Ok(line),
             Ok(Answer::End) => Ok(String::new()),
             Ok(Answer::Interrupted) => Err(Stop::interrupted("interrupted, nothing was changed")),
-            Err(error) => Err(Stop::usage(format!("cannot ask: {error}")).hint("--yes goes ahead without asking")),
+            Err(error) => Err(Stop::usage(format!("cannot ask: {error}")).hint(hint)),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! A context's name and protection belong to its server's address, whoever names the server.
 
-use crate::support::{FOREVER, Home, LOCK, Runs, Server, idemctl};
+use crate::support::{FOREVER, Home, LOCK, Runs, Server, free_port, idemctl};
 
 /// A server with a stuck lock.
 fn with_lock() -> Server {
@@ -160,6 +160,45 @@ fn a_host_is_one_however_it_is_written_and_a_sentinel_is_no_server() {
     is(&["-h", "a", "-p", "26379"], None);
 }
 
+/// Rule: a server of this machine is one by whichever number of the loopback, or by its socket.
+#[test]
+fn a_protected_server_is_known_by_each_of_its_own_doors() {
+    let port = free_port();
+    let server = Server::start_with(&[&format!("port {port}"), "bind * -::*", "protected-mode no"]);
+    server.put("idem:stuck", LOCK);
+    let other = with_lock();
+    let socket = server.url();
+    let at = |host: &str| format!("redis://{host}:{port}");
+    for (context, named) in [
+        (at("127.0.0.1"), at("127.0.0.2")),
+        (at("127.0.0.2"), at("localhost")),
+        (at("127.0.0.1"), socket.clone()),
+        (socket.clone(), at("127.0.0.1")),
+        (socket, at("127.0.0.7")),
+    ] {
+        for (kept, says) in [
+            ("protected = true", "context `prod` is protected: --yes is not enough"),
+            ("read_only = true", "context `prod` is read-only: nothing may be changed through it"),
+        ] {
+            let home = Home::with(&format!("[contexts.prod]\nurl = \"{context}\"\n{kept}\n"));
+            for command in [&["force-unlock", "stuck", "--yes"][..], &["sweep", "--orphaned", "--yes"]] {
+                home.run(&[&["-u", &named], command].concat()).exits(2).says(says);
+            }
+            home.run(&["-u", &named, "race", "--rounds", "1", "--schema", "express"])
+                .exits(2)
+                .says("context `prod` is");
+            home.run(&["-u", &named, "list"]).exits(0);
+            home.run(&["-u", &other.url(), "force-unlock", "stuck", "--yes", "--dry-run"]).exits(0);
+        }
+    }
+    assert!(server.get("idem:stuck").is_some());
+    let home = Home::with(&format!("[contexts.prod]\nurl = \"{}\"\nprotected = true\n", at("127.0.0.1")));
+    // Another server of this machine is nobody's.
+    home.run(&["-u", &other.url(), "force-unlock", "stuck", "--yes"]).exits(0);
+    home.run(&["-u", &at("127.0.0.2"), "force-unlock", "stuck", "--confirm", "prod"]).exits(0);
+    assert!(server.get("idem:stuck").is_none());
+}
+
 #[test]
 fn a_relative_socket_is_compared_whole() {
     let server = with_lock();
@@ -167,4 +206,27 @@ fn a_relative_socket_is_compared_whole() {
     let words = ["-s", "./s", "force-unlock", "stuck", "--yes"];
     idemctl(home.path()).current_dir(server.folder()).args(words).run().exits(2);
     assert!(server.get("idem:stuck").is_some());
+}
+
+/// Rule: a URL names one database, or is refused: services share it in REDIS_URL, and some write `?db=`.
+#[test]
+fn a_url_is_never_taken_for_another_database() {
+    let port = free_port();
+    let server = Server::start_with(&[&format!("port {port}"), "bind 127.0.0.1"]);
+    server.set("idem:zero", LOCK, 1_000_000);
+    let lists = |url: &str| {
+        let run = idemctl(server.folder()).env("REDIS_URL", url).args(["list", "-o", "name"]).run();
+        (run.code, run.text())
+    };
+    let at = |more: &str| format!("redis://127.0.0.1:{port}{more}");
+    assert_eq!(lists(&at("")), (0, "express/\"zero\"\n".to_owned()));
+    server.send::<i64>(&[b"MOVE", b"idem:zero", b"5"]);
+    for five in [at("?db=5"), at("/?db=5"), at("/5?db=5"), at("/5"), format!("{}?db=5", server.url())] {
+        assert_eq!(lists(&five), (0, "express/\"zero\"\n".to_owned()), "{five}");
+    }
+    for more in ["/0?db=5", "?database=5", "?db=x", "?db=5&db=0", "?ssl=true", "/5?nonsense=1"] {
+        assert_eq!(lists(&at(more)), (2, String::new()), "{more}");
+    }
+    assert_eq!(lists(&format!("{}?database=5", server.url())).0, 2);
+    assert_eq!(lists("redis-sentinel://127.0.0.1:1/payments?db=5").0, 2);
 }

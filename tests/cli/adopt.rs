@@ -8,7 +8,7 @@ use crate::support::{Home, LOCK, Server};
 const CONFIG: &str = "# Ours.\ndefault_context = \"prod\" # the one\n\n[contexts.prod]\nurl = \"redis://127.0.0.1:1\" # far\n\n[contexts.other]\nurl = \"redis://127.0.0.1:2\"\nschema = [\"express\"] # one\n";
 
 fn adopted(home: &Home, words: &[&str]) -> String {
-    home.run(&[&["schema", "adopt"], words].concat()).exits(0);
+    home.run(&[&["schema", "adopt", "--yes"], words].concat()).exits(0);
     fs::read_to_string(home.config()).unwrap()
 }
 
@@ -46,6 +46,10 @@ fn a_schema_without_a_prefix_is_listed_beside_all_the_others() {
     assert!(text.contains("schema = [\"event-consumer\", \"event-driven\", \"express\", \"go-chi\", "), "{text}");
     adopted(&home, &["go-chi"]);
     assert_eq!(fs::read_to_string(home.config()).unwrap(), text);
+    // A schema that no command read before stays out.
+    let home = Home::with(CONFIG);
+    let text = adopted(&home, &["powertools-python"]);
+    assert!(text.contains("\"powertools-python\"") && !text.contains("go-chi"), "{text}");
 }
 
 /// Rule: a prefix that a context states is nobody else's to change. Revert: without the refusal the new prefix takes its place.
@@ -62,7 +66,7 @@ fn a_context_that_states_another_prefix_is_left_alone() {
 fn an_unknown_name_and_a_missing_context_are_refused() {
     let home = Home::with("");
     home.run(&["schema", "adopt", "expres"]).exits(2).says("there is no schema `expres`").says("express");
-    home.run(&["schema", "adopt", "express"]).exits(2).says("no context is used").says("[contexts.NAME]");
+    home.run(&["schema", "adopt", "express"]).exits(2).says("no context is used").says("`idemctl context set NAME`");
     assert_eq!(fs::read_to_string(home.config()).unwrap(), "");
 }
 
@@ -73,7 +77,47 @@ fn the_line_that_detect_prints_makes_the_records_seen() {
     let found = server.unnamed(&["detect", "-o", "json"]).exits(0).json();
     let line = found["groups"][0]["adopt"].as_str().unwrap().to_owned();
     assert_eq!(line, "idemctl schema adopt express --prefix shop:");
-    server.unnamed(&line.split(' ').skip(1).collect::<Vec<_>>()).exits(0).says("prefix = \"shop:\"");
+    let words: Vec<_> = line.split(' ').skip(1).chain(["--yes"]).collect();
+    server.unnamed(&words).exits(0).says("prefix = \"shop:\"");
     assert_eq!(server.unnamed(&["list", "-o", "jsonl"]).exits(0).json_lines().len(), 5);
     server.unnamed(&["detect"]).exits(0).shows("Read already  idemctl list --schema express");
+}
+
+/// Rule: nothing is written before somebody saw it and said yes, and the former file is kept.
+#[test]
+fn the_change_is_shown_and_asked_for() {
+    let home = Home::with(CONFIG);
+    let refused = home.run(&["schema", "adopt", "express", "--prefix", "shop:"]).exits(2);
+    refused.says("will say:").says("prefix = \"shop:\"").says("there is no terminal to ask on");
+    assert_eq!(fs::read_to_string(home.config()).unwrap(), CONFIG);
+    let run = home.run(&["schema", "adopt", "express", "--prefix", "shop:", "--yes"]).exits(0);
+    run.says("the former file is ");
+    let former = home.config().with_extension("toml.bak");
+    assert_eq!(fs::read_to_string(former).unwrap(), CONFIG);
+}
+
+/// Rule: records that a schema reads today and would read no longer are counted before the question.
+#[test]
+fn what_is_no_longer_recognised_is_counted() {
+    let server = Server::filled((0..7).map(|number| (format!("idem:order-{number}"), LOCK)), 25_000);
+    server.configure(&format!("default_context = \"here\"\n[contexts.here]\nurl = \"{}\"\n", server.url()));
+    let run = server.unnamed(&["schema", "adopt", "express", "--prefix", "shop:", "--yes"]).exits(0);
+    run.says("7 records under idem: will no longer be recognised by express");
+}
+
+/// Rule: a context is changed for its own server alone.
+#[test]
+fn a_server_that_no_context_has_changes_no_context() {
+    let server = Server::filled((0..5).map(|number| (format!("shop:idem:order-{number}"), LOCK)), 25_000);
+    server.configure(CONFIG);
+    let before = fs::read_to_string(server.folder().join(".config/idemctl/config.toml")).unwrap();
+    let found = server.idemctl(&["detect", "-o", "json"]).exits(0).json();
+    let line = found["groups"][0]["adopt"].as_str().unwrap().to_owned();
+    let words: Vec<_> = line.split(' ').skip(1).chain(["--yes"]).collect();
+    server
+        .unnamed(&words)
+        .exits(2)
+        .says("no context is used")
+        .says("`idemctl context set NAME` with the same options makes one for");
+    assert_eq!(fs::read_to_string(server.folder().join(".config/idemctl/config.toml")).unwrap(), before);
 }

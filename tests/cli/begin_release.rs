@@ -22,7 +22,7 @@ fn the_lock_is_taken_once_and_the_exit_code_says_so() {
         let again = step(&server, "begin", schema, &["-o", "json"]).exits(1);
         assert_eq!(told(&again), ("conflict".to_owned(), "in-progress".to_owned()), "{schema}");
         again.says("conflict; nothing was changed");
-        let audit = server.idemctl(&["audit", "-o", "jsonl"]).exits(0).json_lines();
+        let audit = server.idemctl(&["log", "--records", "-o", "jsonl"]).exits(0).json_lines();
         assert_eq!((audit.len(), &audit[0]["what"]), (1, &"begun".into()), "{schema}: a conflict changes nothing");
     }
 }
@@ -81,7 +81,7 @@ fn what_a_service_does_to_a_lock_it_does_not_take_is_logged() {
     server.send::<()>(&[b"PERSIST", b"idemkey:k"]);
     // The reference gives a lock without a TTL one.
     step(&server, "begin", "reference", &[]).exits(1).says("it changed the record all the same");
-    let audit = server.idemctl(&["audit", "-o", "jsonl"]).exits(0).json_lines();
+    let audit = server.idemctl(&["log", "--records", "-o", "jsonl"]).exits(0).json_lines();
     assert_eq!(audit.last().unwrap()["what"], "changed");
 }
 

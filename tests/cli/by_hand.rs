@@ -123,7 +123,7 @@ fn the_backup_is_made_before_or_nothing_is_done() {
 fn the_log_says_who_and_why() {
     let server = seeded();
     server.idemctl(&complete("go-middleware", &["--yes", "--reason", "INC-7"])).exits(0);
-    let line = server.idemctl(&["audit", "-o", "jsonl"]).exits(0).json_lines().remove(0);
+    let line = server.idemctl(&["log", "--records", "-o", "jsonl"]).exits(0).json_lines().remove(0);
     let told =
         ["command", "what", "schema", "key", "redis_key", "reason", "who"].map(|field| line[field].as_str().unwrap());
     assert_eq!(told, ["complete", "completed", "go-middleware", "k", "idempotency:k", "INC-7", "tester"]);

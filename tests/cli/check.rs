@@ -26,7 +26,7 @@ fn one_orphaned_lock_is_critical_and_limits_say_from_how_many_on() {
     let line = says(check(&server, &[]), 0, "OK");
     assert_eq!(
         line,
-        "IDEMCTL OK - no orphaned locks among 1 records in 1 keys | orphaned=0;;0 records=1 foreign=0 keys=1\n"
+        "IDEMCTL OK - no orphaned locks among 1 records in 1 keys | orphaned=0;;0 records=1 foreign=0 keys=1 no_expiry=0;;0\n"
     );
     stuck(&server, 3);
     let line = says(check(&server, &[]), 2, "CRITICAL");
@@ -104,4 +104,160 @@ fn a_master_that_is_down_is_a_gap() {
     cluster.kill(1);
     let line = says(cluster.idemctl(&["check"]), 3, "UNKNOWN");
     assert!(line.contains("1 of 3 masters"), "{line}");
+}
+
+/// The context says which lock TTL the service has.
+fn stating(ttl: &str, more: &str) -> Server {
+    let server = Server::start();
+    server.states(&[("express", &format!("lock_ttl = \"{ttl}\"\n{more}"))]);
+    server
+}
+
+/// Rule: a lock that refuses clients longer than its stated TTL is never OK.
+#[test]
+fn a_lock_that_stays_longer_than_the_stated_lock_ttl_is_never_ok() {
+    let server = Server::holding(&[("idem:stuck", LOCK, 29_800_000)]);
+    says(check(&server, &[]), 0, "OK");
+    server.states(&[("express", "lock_ttl = \"30s\"")]);
+    let line = says(check(&server, &[]), 1, "WARNING");
+    assert!(line.contains("1 lock that stays longer than the stated lock TTL (express 1), e.g. stuck"), "{line}");
+    assert!(line.contains("orphaned=0;;0") && line.contains("excess_ttl=1;0;"), "{line}");
+    let line = says(check(&server, &["--include", "excess-ttl=CRITICAL"]), 2, "CRITICAL");
+    assert!(line.contains("excess_ttl=1;;0"), "{line}");
+    let stated = ["--schema", "express", "--lock-ttl", "9h"];
+    let line = says(check(&server, &stated), 0, "OK");
+    assert!(line.contains("no orphaned or excess-ttl locks") && line.contains("excess_ttl=0;0;"), "{line}");
+}
+
+/// Rule: what is included compares with what the deployment states, and with nothing else.
+#[test]
+fn what_is_included_has_to_be_stated() {
+    let server = Server::holding(&[("idem:held", LOCK, 29_000)]);
+    let line = says(check(&server, &["--include", "excess-ttl=CRITICAL"]), 3, "UNKNOWN");
+    assert!(line.contains("and none is stated"), "{line}");
+    let line = says(check(&server, &["--include", "overdue=CRITICAL"]), 3, "UNKNOWN");
+    assert!(line.contains("from which age on"), "{line}");
+    says(check(&server, &["--include", "excess-ttl=OK"]), 3, "UNKNOWN");
+    let line = says(check(&server, &["--overdue", "5s"]), 3, "UNKNOWN");
+    assert!(line.contains("nothing tells whether 1 lock is overdue"), "{line}");
+}
+
+#[test]
+fn a_lock_older_than_overdue_is_a_warning_or_what_the_context_says() {
+    let server = stating("60s", "[contexts.here.check]\noverdue = \"20s\"");
+    server.set("idem:slow", LOCK, 30_000);
+    server.set("idem:quick", LOCK, 59_000);
+    let line = says(check(&server, &[]), 1, "WARNING");
+    assert!(line.contains("1 overdue lock (express 1), e.g. slow") && line.contains("overdue=1;0;"), "{line}");
+    says(check(&server, &["--overdue", "50s"]), 0, "OK");
+    says(check(&server, &["--include", "overdue=CRITICAL"]), 2, "CRITICAL");
+    let include = "overdue = \"20s\"\ninclude = [\"overdue=CRITICAL\"]";
+    server.states(&[("express", &format!("lock_ttl = \"60s\"\n[contexts.here.check]\n{include}"))]);
+    says(check(&server, &[]), 2, "CRITICAL");
+    says(check(&server, &["--include", "overdue=WARNING"]), 1, "WARNING");
+    let shown = server.idemctl(&["config", "show"]).exits(0).text();
+    assert!(shown.contains("check.overdue") && shown.contains("overdue=CRITICAL"), "{shown}");
+    server.states(&[("express", "lock_ttl = \"60s\"\n[contexts.here.check]\ninclude = [\"no-expiry=WARNING\"]")]);
+    let line = says(check(&server, &[]), 3, "UNKNOWN");
+    assert!(line.contains("config.toml:") && line.contains("excess-ttl=WARNING"), "{line}");
+}
+
+#[test]
+fn json_has_the_same_status_and_each_finding() {
+    let server = stating("30s", "");
+    server.set("idem:stuck", LOCK, 29_800_000);
+    stuck(&server, 2);
+    let document = check(&server, &["-o", "json"]).exits(2).json();
+    assert_eq!((&document["status"], &document["sampled"]), (&"CRITICAL".into(), &false.into()), "{document}");
+    let finding = |index: usize, field: &str| document["findings"][index][field].clone();
+    assert_eq!(
+        (finding(0, "code"), finding(0, "count"), finding(0, "status")),
+        ("no-expiry".into(), 2.into(), "CRITICAL".into())
+    );
+    assert_eq!(
+        (finding(1, "code"), finding(1, "count"), finding(1, "status")),
+        ("excess-ttl".into(), 1.into(), "WARNING".into())
+    );
+    assert_eq!(finding(1, "sample")[0]["key"], "stuck");
+    let closed = support::free_port().to_string();
+    let run = alone(&["-p", &closed, "check", "-o", "json"]).exits(3);
+    assert_eq!((&run.json()["status"], &run.json()["keys"]), (&"UNKNOWN".into(), &serde_json::Value::Null));
+}
+
+/// The Redis keys that nobody used for two seconds.
+fn untouched(server: &Server, keys: &[String]) -> usize {
+    let mut idle = redis::pipe();
+    for key in keys {
+        idle.cmd("OBJECT").arg("IDLETIME").arg(key);
+    }
+    let idle: Vec<u64> = idle.query(&mut server.connect()).unwrap();
+    idle.into_iter().filter(|seconds| *seconds >= 2).count()
+}
+
+/// Rule: a check, which runs every minute, asks for deadlines, which touches no key. It reads the values of Redis keys without
+/// expiry, and a sample of at most 1,000 records.
+#[test]
+fn a_check_touches_no_key_with_an_expiry_but_those_of_its_sample() {
+    const COUNT: usize = 4_000;
+    const SAMPLE: usize = 1_000;
+    let keys: Vec<_> = (0..COUNT).map(|index| format!("idem:k{index}")).collect();
+    let server = Server::filled(keys.iter().map(|key| (key, LOCK)), 600_000);
+    server.fill([("idem:stuck", LOCK)], FOREVER);
+    std::thread::sleep(std::time::Duration::from_millis(3_100));
+    let line = says(check(&server, &[]), 2, "CRITICAL");
+    assert!(line.contains("e.g. stuck") && line.contains(&format!("records={}", COUNT + 1)), "{line}");
+    assert_eq!(server.calls("getrange"), SAMPLE + 1);
+    let deadlines = server.calls("pttl") + server.calls("pexpiretime");
+    assert!(deadlines > COUNT, "{deadlines}");
+    let untouched = untouched(&server, &keys);
+    assert!(untouched >= COUNT - SAMPLE, "{untouched} of {COUNT} keys are as they were");
+    let document = check(&server, &["-o", "json"]).exits(2).json();
+    assert_eq!((&document["sampled"], &document["sample"]), (&true.into(), &SAMPLE.into()), "{document}");
+    server.send::<()>(&[b"DEL", b"idem:stuck"]);
+    let line = says(check(&server, &[]), 0, "OK");
+    assert!(line.contains("about 4000 records in 4000 keys, by a random sample of 1000"), "{line}");
+}
+
+/// A service that keeps its records in hashes, and the moment at which a lock was taken in the lock.
+const HASHES: &str = r#"format = 2
+name = "payhash"
+keys = { record = "pay:{key}" }
+ttl = { lock = "1m", result = "1h" }
+
+[[value]]
+name = "held"
+type = "hash"
+where = { "/st" = "held" }
+required = ["/st"]
+optional = ["/at"]
+state = "in-progress"
+timestamp = "ms"
+fields = { created_at = "/at" }
+
+[[value]]
+name = "done"
+type = "hash"
+where = { "/st" = "done" }
+required = ["/st"]
+state = "completed"
+"#;
+
+#[test]
+fn hashes_are_checked_and_a_time_in_the_value_tells_the_age() {
+    let server = Server::start();
+    server.describe("payhash", &[("schema.toml", HASHES)]);
+    let now: Vec<u64> = server.send(&[b"TIME"]);
+    let hour_ago = ((now[0] - 3_600) * 1_000).to_string();
+    for (key, state) in [("pay:slow", "held"), ("pay:done", "done")] {
+        server.send::<()>(&[b"HSET", key.as_bytes(), b"st", state.as_bytes()]);
+        server.send::<()>(&[b"PEXPIRE", key.as_bytes(), b"600000"]);
+    }
+    server.send::<()>(&[b"HSET", b"pay:slow", b"at", hour_ago.as_bytes()]);
+    let words = ["--schema", "payhash"];
+    let line = says(check(&server, &words), 0, "OK");
+    assert!(line.contains("records=2 foreign=0 keys=2"), "{line}");
+    let line = says(check(&server, &[&words[..], &["--overdue", "5m"]].concat()), 1, "WARNING");
+    assert!(line.contains("1 overdue lock (payhash 1), e.g. slow"), "{line}");
+    server.send::<()>(&[b"PERSIST", b"pay:slow"]);
+    says(check(&server, &words), 2, "CRITICAL");
 }

@@ -254,3 +254,116 @@ fn a_body_that_is_to_be_json_and_is_not_is_refused() {
     assert_eq!(server.get("idempotency:k").unwrap(), br#"{"status":"PENDING"}"#);
     complete(&["--body", r#"{"id":1"#]).exits(0).says("warning: the body begins as JSON does");
 }
+
+/// What follows these words, up to the end of the sentence.
+fn told(run: &Run, before: &str) -> String {
+    let (_, after) = run.stderr.split_once(before).unwrap_or_else(|| panic!("no {before:?}: {}", run.all()));
+    after.split_once('.').unwrap().0.to_owned()
+}
+
+/// How long a sentence says that something lasts, in seconds; `None` for ever.
+fn lasts(sentence: &str) -> Option<u64> {
+    let (_, after) = sentence.split_once("for another ")?;
+    let text = after.split([',', ':']).next().unwrap();
+    Some(humantime::parse_duration(text).unwrap_or_else(|error| panic!("{error}: {sentence}")).as_secs())
+}
+
+/// Rule: what is foretold of the result's life is what is read back, whatever expiry the lock has.
+#[test]
+fn the_life_of_the_result_is_foretold_as_it_comes() {
+    let keeping = own_schema_that_keeps_the_expiry();
+    for (schema, config) in [("express", None), ("go-chi", None), ("go-middleware", None), ("event-driven", None)]
+        .into_iter()
+        .chain([("reference", None), ("event-consumer", None), ("keeping", Some(keeping))])
+    {
+        for expiry in [None, Some("70000"), Some("7200000")] {
+            let server = Server::start();
+            if let Some(toml) = &config {
+                server.describe("keeping", &[("schema.toml", toml)]);
+            }
+            server.idemctl(&["begin", "k", "--schema", schema, "--yes"]).exits(0);
+            for key in server.keys() {
+                match expiry {
+                    None => server.send::<()>(&[b"PERSIST", key.as_bytes()]),
+                    Some(millis) => server.send::<()>(&[b"PEXPIRE", key.as_bytes(), millis.as_bytes()]),
+                }
+            }
+            let owner = server.idemctl(&["inspect", "k", "--schema", schema, "-o", "json"]).exits(0).json();
+            let owner = owner["records"][0]["owner"].as_str().map(str::to_owned);
+            let mut words = vec!["complete", "k", "--schema", schema, "--yes"];
+            if schema != "event-consumer" {
+                words.extend(["--status", "201", "--body", "{}"]);
+            }
+            if let Some(owner) = owner.as_deref().filter(|_| schema != "express") {
+                words.extend(["--owner", owner]);
+            }
+            let run = server.idemctl(&words).exits(0);
+            let (before, after) = (lasts(&told(&run, "Then ")), lasts(&told(&run, "Read back: ")));
+            let differ = match (before, after) {
+                (Some(before), Some(after)) => before.abs_diff(after) > 60,
+                (before, after) => before != after,
+            };
+            assert!(!differ, "{schema}, {expiry:?}: {before:?} was foretold, {after:?} came: {}", run.all());
+        }
+    }
+}
+
+/// go-chi's layout, whose complete step leaves the expiry that the lock had.
+fn own_schema_that_keeps_the_expiry() -> String {
+    r#"
+format = 1
+name = "keeping"
+summary = "Results keep the expiry of the lock"
+
+[keys]
+record = "keep:{key}"
+
+[ttl]
+lock = "1m"
+result = "1d"
+
+[[value]]
+name = "held"
+at = "record"
+encoding = "json"
+has = ["/held"]
+state = "in-progress"
+
+[[value]]
+name = "stored"
+at = "record"
+encoding = "json"
+has = ["/code"]
+state = "completed"
+fields = { status = "/code", body = "/body" }
+
+[write]
+lock_value = '{"held":true}'
+result_value = '{"code":{status},"body":{body_text}}'
+
+[[begin.call]]
+command = ["SET", "{record}", "{lock_value}", "NX", "EX", "{lock_ttl}"]
+replies = [
+  { word = "OK", means = "acquired", when = { record = "absent" } },
+  { nil = true, means = "next", when = { record = "present" } },
+]
+
+[[begin.call]]
+command = ["GET", "{record}"]
+replies = [
+  { word = '{"held":true}', means = "conflict", when = { record = "held" } },
+  { text = true, means = "replay", when = { record = "stored" } },
+]
+
+[complete]
+checks_owner = false
+
+[[complete.call]]
+command = ["SET", "{record}", "{result_value}", "XX", "KEEPTTL"]
+replies = [
+  { word = "OK", means = "stored", when = { record = "present" } },
+  { nil = true, means = "refused", when = { record = "absent" } },
+]
+"#
+    .to_owned()
+}

@@ -3,7 +3,7 @@
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::support::{FOREVER, Home, PENDING, Run, Runs, Server, binary, idemctl};
+use crate::support::{DONE, FOREVER, Home, PENDING, Run, Runs, Server, binary, idemctl};
 
 /// What is offered for the last of these words, as a shell asks: with COMPLETE and the words behind `--`.
 fn asked(mut command: Command, words: &[&str]) -> Run {
@@ -21,7 +21,8 @@ fn offers(command: Command, words: &[&str]) -> Vec<String> {
 /// A server with keys, and a config file that names the server.
 fn seeded() -> (Server, Home) {
     let server = Server::start();
-    server.fill(["order-1", "order-2", "pay-1"].map(|key| (format!("idempotency:{key}"), PENDING)), FOREVER);
+    server
+        .fill(["order-1", "order-2", "pay-1", "acme:1015"].map(|key| (format!("idempotency:{key}"), PENDING)), FOREVER);
     let home = Home::with(&format!("[contexts.prod]\nurl = {:?}\ncolor = \"red\"\n[contexts.parked]\n", server.url()));
     (server, home)
 }
@@ -69,7 +70,40 @@ fn operations_and_backups_are_offered() {
     };
     assert_eq!(offered(&["undo", ""]), names);
     assert_eq!(offered(&["log", "show", names[1]]), [names[1]]);
-    assert_eq!(offered(&["restore", ""]).len(), 2);
+    let backups = offered(&["restore", "20"]);
+    assert_eq!(backups.len(), 2, "{backups:?}");
+    // The name alone is enough.
+    idemctl(home.path()).args(["-u", &server.url(), "restore", &backups[0], "--yes"]).run().exits(0);
+}
+
+/// Rule: what is typed most often comes first, and options only behind `-`.
+#[test]
+fn commands_come_before_options_and_by_their_names() {
+    let (_server, home) = seeded();
+    let first = offers(idemctl(home.path()), &[""]);
+    assert_eq!(first[0], "inspect");
+    assert!(first.contains(&"help".to_owned()) && !first.contains(&"get".to_owned()), "{first:?}");
+    assert!(!first.iter().any(|word| word.starts_with('-')), "{first:?}");
+    assert_eq!(offers(idemctl(home.path()), &["ins"]), ["inspect"]);
+    assert_eq!(offers(idemctl(home.path()), &["context", "s"]), ["show", "set"]);
+    let keys = offers(idemctl(home.path()), &["--context", "prod", "inspect", ""]);
+    assert_eq!(keys, ["acme:1015", "order-1", "order-2", "pay-1"]);
+    let options = offers(idemctl(home.path()), &["--context", "prod", "inspect", "--"]);
+    let at = |option: &str| options.iter().position(|word| word == option);
+    assert!(at("--key-file") < at("--host") && at("--host").is_some(), "{options:?}");
+    assert!(!options.iter().any(|word| word == "pay-1"), "{options:?}");
+}
+
+#[test]
+fn only_locks_are_offered_where_a_lock_is_changed() {
+    let (server, home) = seeded();
+    server.set("idempotency:order-9", DONE, 3_600_000);
+    for command in ["force-unlock", "extend", "release", "complete"] {
+        let locks = offers(idemctl(home.path()), &["--context", "prod", command, "order"]);
+        assert_eq!(locks, ["order-1", "order-2"], "{command}");
+    }
+    let all = offers(idemctl(home.path()), &["--context", "prod", "purge", "order"]);
+    assert_eq!(all, ["order-1", "order-2", "order-9"]);
 }
 
 #[test]
@@ -88,7 +122,7 @@ fn a_completion_neither_asks_nor_waits_nor_complains() {
     ] {
         assert_eq!(offers(idemctl(home.path()), words), [""; 0], "{words:?}");
     }
-    // The deadline is 200 ms; the command's own timeout of 5 s would pass without it.
+    // The deadline is 500 ms; the command's own timeout of 5 s would pass without it.
     let began = Instant::now();
     offers(idemctl(home.path()), &["-p", &port, "--timeout", "60s", "--connect-timeout", "60s", "inspect", "o"]);
     assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
@@ -101,10 +135,12 @@ fn in_bash(home: &Home, words: &[&str]) -> Vec<String> {
     let script = format!(
         r#"source <(idemctl completions bash)
         COMP_WORDS=({}); COMP_CWORD={}; COMP_TYPE=9
+        COMP_LINE='{}'; COMP_POINT=${{#COMP_LINE}}
         _idemctl idemctl '{last}' '{}'
         printf '%s\n' "${{COMPREPLY[@]}}""#,
         words.join(" "),
         words.len() - 1,
+        words.join(" ").replace(" = ", "=").replace(" : ", ":").replace("@ ", "@"),
         before.last().unwrap(),
     );
     let mut bash = Command::new("bash");
@@ -121,6 +157,9 @@ fn tab_completes_in_bash() {
         (&["idemctl", "--context", "prod", "inspect", "pa"][..], "pay-1"),
         (&["idemctl", "list", "--state", "=", "comp"], "completed"),
         (&["idemctl", "list", "--finding", "no-expiry,wrong"], "no-expiry,wrong-type"),
+        (&["idemctl", "context", "use", "par"], "parked"),
+        (&["idemctl", "--context", "=", "prod", "inspect", "acme", ":", "10"], "1015"),
+        (&["idemctl", "--context", "prod", "inspect", "acme", ":", "10"], "1015"),
         (&["idemctl", "context", "use", "par"], "parked"),
     ] {
         assert_eq!(in_bash(&home, words), [wanted], "{words:?}");

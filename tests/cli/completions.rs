@@ -45,15 +45,42 @@ fn an_unknown_shell_is_a_usage_error() {
 #[test]
 fn there_is_a_page_for_each_command() {
     let folder = tempfile::tempdir().unwrap();
-    let below = folder.path().join("new/man1");
-    let run = alone(&["man", below.to_str().unwrap()]).exits(0);
+    let new = folder.path().join("new");
+    let run = alone(&["man", new.to_str().unwrap()]).exits(0);
     assert_eq!(run.text(), "");
+    let below = new.join("man1");
     for command in subcommands() {
         let page = std::fs::read_to_string(below.join(format!("idemctl-{command}.1"))).unwrap();
         assert!(page.contains(".SH NAME") && page.contains(".SH \"SEE ALSO\""), "{command}");
     }
     for nested in ["list", "show", "check"] {
         assert!(below.join(format!("idemctl-schema-{nested}.1")).is_file(), "{nested}");
+    }
+}
+
+/// Rule: `man` finds the pages of each section below the folder.
+#[test]
+fn man_finds_the_pages_of_each_section() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().to_str().unwrap();
+    alone(&["man", path]).exits(0).says(format!("`man -M {path} idemctl` shows the first"));
+    for (section, name, says) in [
+        ("1", "idemctl", "EXIT STATUS"),
+        ("1", "idemctl-context-set", "--protected"),
+        ("5", "idemctl-schema", "schema.toml"),
+        ("5", "idemctl-config", "contexts"),
+        ("7", "idemctl-findings", "no-expiry"),
+        ("7", "idemctl-json", "JSON"),
+    ] {
+        assert!(folder.path().join(format!("man{section}/{name}.{section}")).is_file(), "{name}({section})");
+        let mut man = Command::new("man");
+        man.args(["-M", path, section, name]).env("MANPAGER", "cat").env("MANWIDTH", "100").env("LC_ALL", "C.UTF-8");
+        let Ok(shown) = man.stderr(Stdio::null()).output() else {
+            eprintln!("left out: man is not here");
+            continue;
+        };
+        let text = String::from_utf8_lossy(&shown.stdout);
+        assert!(shown.status.success() && text.contains(says), "man {section} {name}: {text}");
     }
 }
 
@@ -71,13 +98,13 @@ fn a_page_is_not_written_through_a_link() {
     std::fs::create_dir(&below).unwrap();
     std::fs::write(&victim, "precious").unwrap();
     std::os::unix::fs::symlink(&victim, below.join("idemctl.1")).unwrap();
-    let run = alone(&["man", below.to_str().unwrap()]).exits(2);
+    let run = alone(&["man", folder.path().to_str().unwrap()]).exits(2);
     run.says("idemctl.1").says("it is a link, not a regular file");
     assert_eq!(std::fs::read_to_string(&victim).unwrap(), "precious");
     // A page that is a regular file gives way.
     std::fs::remove_file(below.join("idemctl.1")).unwrap();
     std::fs::write(below.join("idemctl.1"), "old").unwrap();
-    alone(&["man", below.to_str().unwrap()]).exits(0);
+    alone(&["man", folder.path().to_str().unwrap()]).exits(0);
     assert_ne!(std::fs::read_to_string(below.join("idemctl.1")).unwrap(), "old");
 }
 

@@ -126,7 +126,10 @@ fn choosing_a_context_changes_one_word_of_the_file() {
     let new = text.replace("default_context = \"a\"", "default_context = \"b\"");
     assert_eq!(fs::read_to_string(home.config()).unwrap(), new);
     assert_eq!(fs::metadata(home.config()).unwrap().permissions().mode() & 0o777, 0o640);
-    assert_eq!(fs::read_dir(home.config().parent().unwrap()).unwrap().count(), 1, "nothing is left beside it");
+    let former = home.config().with_extension("toml.bak");
+    assert_eq!(fs::read_to_string(&former).unwrap(), text);
+    assert_eq!(fs::metadata(&former).unwrap().permissions().mode() & 0o777, 0o640);
+    assert_eq!(fs::read_dir(home.config().parent().unwrap()).unwrap().count(), 2, "nothing else is left beside it");
     home.run(&["context", "use", "c"]).exits(2).says("contexts: a, b");
     assert_eq!(fs::read_to_string(home.config()).unwrap(), new);
     let run = home.run_with(&[("IDEMCTL_CONTEXT", "a")], &["context", "use", "b"]).exits(0);
@@ -274,7 +277,7 @@ fn a_setting_without_effect_or_for_an_unknown_schema_is_an_error_with_its_line()
         }
         // What reads no schema goes on, and so does another context.
         home.run(&["--context", "a", "context", "list"]).exits(0);
-        home.run(&["--context", "a", "audit"]).exits(0);
+        home.run(&["--context", "a", "log"]).exits(0);
         home.run(&["config", "show"]).exits(0);
     }
     let home = Home::with("[contexts.a]\nprefix = \"x:\"\nschema = [\"express\", \"go-chi\"]\n");

@@ -37,6 +37,18 @@ fn no_short_value_and_no_owner_is_told() {
     assert!(!told.iter().any(|line| line.contains("4111") || line.contains(OWNER)), "{told:?}");
 }
 
+/// Rule: a server that refuses a command repeats its words, and what is told of that repeats no value.
+#[test]
+fn no_value_is_told_that_an_error_of_the_server_repeats() {
+    let server = Server::start_with(&["rename-command SET \"\""]);
+    let words =
+        ["--debug", "complete", "k", "--schema", "express", "--create", "--status", "201", "--body", "x", "--yes"];
+    let run = server.idemctl(&words).exits(6);
+    let told: Vec<_> = run.stderr.lines().filter(|line| line.starts_with("debug: ")).collect();
+    assert!(told.iter().any(|line| line.contains("with args beginning with (hidden)")), "{told:?}");
+    assert!(!told.iter().any(|line| line.contains("IN_PROGRESS")), "{told:?}");
+}
+
 /// Rule: what a key is under every schema is read in one call, for each call sends the text of a script.
 #[test]
 fn all_that_a_key_may_be_is_read_in_one_call() {

@@ -5,12 +5,12 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::support::{DONE, PENDING, Run, Runs, Server, idemctl};
+use crate::support::{DONE, PENDING, Run, Runs, Server, idemctl, until};
 
 /// Writes what is there now into a file of the server's folder.
 fn moment(server: &Server, name: &str) -> String {
     let file = server.folder().join(name);
-    fs::write(&file, server.idemctl(&["list", "-o", "jsonl"]).exits(0).stdout).unwrap();
+    fs::write(&file, server.idemctl(&["list", "-o", "json"]).exits(0).stdout).unwrap();
     file.display().to_string()
 }
 
@@ -34,7 +34,8 @@ fn two_moments(server: &Server) -> [String; 2] {
 /// What happened to each key, in the order of the keys.
 fn happened(run: &Run) -> Vec<[String; 2]> {
     let text = |line: &Value, name: &str| line[name].as_str().unwrap().to_owned();
-    let mut found: Vec<_> = run.json_lines().iter().map(|line| [text(line, "key"), text(line, "what")]).collect();
+    let what = |line: &Value| line["how"].as_str().map_or_else(|| text(line, "what"), str::to_owned);
+    let mut found: Vec<_> = run.json_lines().iter().map(|line| [text(line, "key"), what(line)]).collect();
     found.sort();
     found
 }
@@ -42,7 +43,7 @@ fn happened(run: &Run) -> Vec<[String; 2]> {
 const HAPPENED: [[&str; 2]; 6] = [
     ["anew", "retaken"],
     ["done", "state"],
-    ["gone", "went"],
+    ["gone", "removed"],
     ["longer", "renewed"],
     ["new", "came"],
     ["owned", "retaken"],
@@ -55,16 +56,23 @@ fn two_moments_tell_what_came_went_changed_and_was_taken_anew() {
     // Without a server.
     let run = idemctl(server.folder()).args(["diff", &before, &after, "-o", "jsonl"]).run().exits(1);
     assert_eq!(happened(&run), HAPPENED);
-    run.says("1 came, 1 went, 1 changed their state, 2 retaken, 1 renewed; 2 as they were.");
+    run.says(
+        "1 came, 1 went (0 expired, 1 removed before), 1 changed their state, 2 retaken, 1 renewed; 2 as they were.",
+    );
     let now = server.idemctl(&["diff", &before, "-o", "jsonl"]).exits(1);
     assert_eq!(happened(&now), HAPPENED);
     let json = idemctl(server.folder()).args(["diff", &before, &after, "-o", "json"]).run().exits(1).json();
     assert_eq!((&json["same"], &json["retaken"], &json["format"]), (&2.into(), &2.into(), &1.into()));
     let table = idemctl(server.folder()).args(["diff", &before, &after]).run().exits(1);
-    table.shows("WHAT     STATE ").shows("state    in-progress → completed   go-middleware     done\n");
+    let text = table.text();
+    assert!(text.starts_with("SCHEMA         BY       RECORDS      BEFORE  AFTER  CHANGE\n"), "{text}");
+    table.shows("go-middleware  state    completed         0      2      +2\n").shows("\n\nWHAT     STATE ");
+    table.shows("go-middleware  status   2xx               0      2      +2\n");
+    table.shows("go-middleware  finding  no-expiry         1      1       -\n");
+    table.shows("state    in-progress → completed   go-middleware     done\n");
     // The other way round.
     let back = idemctl(server.folder()).args(["diff", &after, &before, "-o", "jsonl"]).run().exits(1);
-    assert!(happened(&back).contains(&["new".to_owned(), "went".to_owned()]));
+    assert!(happened(&back).contains(&["new".to_owned(), "removed".to_owned()]));
 }
 
 #[test]
@@ -74,7 +82,7 @@ fn nothing_that_differs_is_exit_status_0() {
     let now = moment(&server, "now");
     server.idemctl(&["diff", &now]).exits(0).says("0 came, 0 went");
     server.idemctl(&["diff", &now, &now]).exits(0).says("7 as they were");
-    let text = fs::read(&now).unwrap();
+    let text = server.idemctl(&["list", "-o", "jsonl"]).exits(0).stdout;
     // A key that a list shows twice is one record.
     let twice = [&text[..], &text].concat();
     let run = server.idemctl_fed(&["diff", &now, "-", "-o", "json"], &twice).exits(0);
@@ -90,6 +98,29 @@ fn what_was_read_whole_is_compared_with_what_was_read_in_part() {
     server.idemctl_fed(&["diff", &part, "-"], &whole).exits(0);
 }
 
+/// Rule: a list that lacks records says so, and so does what is compared with it. Lines do not say it.
+#[test]
+fn a_list_that_is_not_complete_is_compared_and_told() {
+    let server = Server::start();
+    let [before, after] = two_moments(&server);
+    let text = fs::read_to_string(&before).unwrap();
+    let partial = server.folder().join("partial");
+    // Another program may have laid the document out anew.
+    let laid_out = serde_json::to_string_pretty(&serde_json::from_str::<Value>(&text).unwrap()).unwrap();
+    fs::write(&partial, laid_out.replace("\"complete\": true", "\"complete\": false")).unwrap();
+    let partial = partial.to_str().unwrap();
+    for files in [[partial, &after], [&before, partial]] {
+        let run = server.idemctl(&["diff", files[0], files[1], "-o", "jsonl"]).exits(3);
+        run.says("partial is not complete");
+    }
+    let run = server.idemctl(&["diff", partial, &after, "-o", "jsonl"]).exits(3);
+    assert_eq!(happened(&run), HAPPENED);
+    let lines = server.folder().join("lines");
+    fs::write(&lines, server.idemctl(&["list", "-o", "jsonl"]).exits(0).stdout).unwrap();
+    let lines = lines.to_str().unwrap();
+    server.idemctl(&["diff", lines]).exits(0).says("lines do not say whether a list is complete");
+}
+
 /// Rule: a list that is not whole is no moment: what is missing would count as gone.
 #[test]
 fn what_is_no_whole_list_is_refused() {
@@ -97,10 +128,15 @@ fn what_is_no_whole_list_is_refused() {
     let [before, after] = two_moments(&server);
     let bad = server.folder().join("bad");
     let text = fs::read_to_string(&after).unwrap();
+    let lines = String::from_utf8(server.idemctl(&["list", "-o", "jsonl"]).exits(0).stdout).unwrap();
     let old = text.replace("\"identity\"", "\"other\"");
     for (content, says) in [
         (&text[..text.len() - 20], "the list is not whole"),
-        ("{\"format\":1,\"records\":[\n", "is no"),
+        (&lines[..lines.len() - 20], "the list is not whole"),
+        (&text[..text.find("\"spared\"").unwrap()], "the list is not whole"),
+        ("{\"format\":1,\"records\":[\n", "the list is not whole"),
+        ("{\"format\":1,\"rows\":[],\"complete\":true}\n", "this is no line of a list"),
+        ("{\"format\":1,\"records\":[]}\n", "this is no line of a list"),
         ("hello\n", "this is no line of a list"),
         (&old, "an older idemctl wrote the list"),
     ] {
@@ -113,11 +149,51 @@ fn what_is_no_whole_list_is_refused() {
     server.idemctl(&["diff", "/nowhere", &before]).exits(2).says("cannot read the moment /nowhere");
     assert!(Command::new("mkfifo").arg(server.folder().join("pipe")).status().unwrap().success());
     let pipe = server.folder().join("pipe").display().to_string();
-    // A pipe that nobody writes to would be waited for: the writer opens it, and ends.
-    let writer = std::thread::spawn({
-        let pipe = pipe.clone();
-        move || fs::write(pipe, "")
-    });
+    // Nobody writes to the pipe: it is refused without waiting for a writer.
     server.idemctl(&["diff", &pipe, &before]).exits(2).says("is no regular file");
-    writer.join().unwrap().unwrap();
+}
+
+#[test]
+fn what_expired_is_told_from_what_was_removed_before() {
+    let server = Server::holding(&[
+        ("idempotency:ends", PENDING, 1_500),
+        ("idempotency:removed", PENDING, 50_000_000),
+        ("idempotency:stays", PENDING, 60_000_000),
+    ]);
+    server.put("idempotency:stuck", PENDING);
+    let before = moment(&server, "before");
+    server.send::<()>(&[b"DEL", b"idempotency:removed", b"idempotency:stuck"]);
+    until("the record expires", || server.get("idempotency:ends").is_none());
+    let after = moment(&server, "after");
+    let wanted = [["ends", "expired"], ["removed", "removed"], ["stuck", "removed"]];
+    for words in [&["diff", &before, "-o", "jsonl"][..], &["diff", &before, &after, "-o", "jsonl"]] {
+        assert_eq!(happened(&server.idemctl(words).exits(1)), wanted, "{words:?}");
+    }
+    let json = server.idemctl(&["diff", &before, "-o", "json"]).exits(1).json();
+    assert_eq!((&json["went"], &json["expired"], &json["removed"]), (&3.into(), &1.into(), &2.into()));
+    // Where nothing tells the time of the second moment, nobody knows.
+    let nothing = server.folder().join("nothing");
+    fs::write(&nothing, "{\"format\":1,\"records\":[],\"complete\":true}\n").unwrap();
+    let run = server.idemctl(&["diff", &before, nothing.to_str().unwrap(), "-o", "jsonl"]).exits(1);
+    assert!(happened(&run).contains(&["ends".to_owned(), "went".to_owned()]), "{}", run.all());
+}
+
+#[test]
+fn filters_choose_what_passes_at_either_moment() {
+    let server = Server::start();
+    let [before, after] = two_moments(&server);
+    let told = |filter: &[&str]| {
+        let words = [&["diff", &before, &after, "-o", "jsonl"][..], filter].concat();
+        let from_files = happened(&server.idemctl(&words).exits(1));
+        let now = [&["diff", &before, "-o", "jsonl"][..], filter].concat();
+        assert_eq!(happened(&server.idemctl(&now).exits(1)), from_files, "{filter:?}");
+        from_files.into_iter().map(|[key, _]| key).collect::<Vec<_>>()
+    };
+    assert_eq!(told(&["--match", "d*"]), ["done"]);
+    assert_eq!(told(&["--state", "completed"]), ["done", "new"]);
+    assert_eq!(told(&["--status", "2xx"]), ["done", "new"]);
+    assert_eq!(told(&["--owner", "worker-?"]), ["owned"]);
+    let none = server.idemctl(&["diff", &before, &after, "--finding", "no-expiry"]).exits(0);
+    none.shows("go-middleware  finding  no-expiry         1      1       -").says("1 as they were");
+    server.idemctl(&["diff", &before, "--body-contains", "x"]).exits(2).says("does not hold bodies");
 }

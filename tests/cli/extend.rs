@@ -1,6 +1,8 @@
 //! `idemctl extend` from the outside.
 
-use crate::support::proxy::sends_at;
+use std::time::SystemTime;
+
+use crate::support::proxy::{Hook, hooked_socket, sends_at};
 use crate::support::{DONE, FOREVER, PENDING, Server};
 
 fn seeded() -> Server {
@@ -49,6 +51,23 @@ fn what_is_no_lock_or_lives_longer_stays_as_it_is() {
     assert!(server.audited().is_empty());
 }
 
+/// Rule: only the server that holds a lock says when the lock ends. Another clock, such as that of another node of the
+/// cluster, neither takes time from the lock nor ends it.
+#[test]
+fn a_clock_that_differs_takes_no_time_from_a_lock() {
+    for by in [120, -120] {
+        let server = Server::holding(&[("idempotency:a", PENDING, 50_000)]);
+        let socket = hooked_socket(&server, move |sent| {
+            let is_asked = sent == b"*1\r\n$4\r\nTIME\r\n";
+            let seconds = i64::try_from(SystemTime::UNIX_EPOCH.elapsed().unwrap().as_secs()).unwrap() + by;
+            let told = format!("*2\r\n$10\r\n{seconds}\r\n$1\r\n0\r\n").into_bytes();
+            if is_asked { Hook::Replace(told) } else { Hook::Pass }
+        });
+        server.through(&socket, &["extend", "a", "--for", "60s", "--yes"]).exits(0).says("Extended 1 lock");
+        assert!((50_001..=60_000).contains(&pttl(&server, "a")), "{by}: {}", pttl(&server, "a"));
+    }
+}
+
 /// Rule: a lock that an operator gave more time is not in excess, as long as the lock has that time.
 #[test]
 fn an_extended_lock_is_in_excess_once_somebody_else_moved_its_expiry() {
@@ -57,7 +76,7 @@ fn an_extended_lock_is_in_excess_once_somebody_else_moved_its_expiry() {
     let sweep = [&["sweep", "--include", "excess-ttl", "--yes", "--grace", "0s"], &stated[..]].concat();
     server.idemctl(&["extend", "a", "--for", "1h", "--yes"]).exits(0);
     let listed = server.idemctl(&[&["list", "--finding", "excess-ttl", "-o", "name"], &stated[..]].concat());
-    assert_eq!(listed.exits(0).text(), "go-middleware/long\n");
+    assert_eq!(listed.exits(0).text(), "go-middleware/\"long\"\n");
     // Nor does it contradict a default.
     let told = server.idemctl(&["list", "--match", "a*"]).exits(0).all();
     assert!(!told.contains("default lock TTL"), "{told}");

@@ -18,11 +18,23 @@ fn help_is_where_it_is_looked_for() {
 fn a_command_of_another_tool_is_answered_with_the_right_one_and_changes_nothing() {
     let server = Server::holding(&[("idempotency:k", PENDING, FOREVER)]);
     for (command, says) in [
-        ("delete", "idemctl purge KEY"),
-        ("rm", "idemctl purge KEY"),
-        ("unlock", "idemctl force-unlock KEY"),
-        ("cleanup", "idemctl sweep --orphaned"),
-        ("history", "idemctl log"),
+        ("delete", " purge KEY"),
+        ("rm", " purge KEY"),
+        ("unlock", " force-unlock KEY"),
+        ("cleanup", " sweep --orphaned"),
+        ("history", " log"),
+        ("redo", " undo` after an undo"),
+        ("keys", " list`"),
+        ("scan", " list`"),
+        ("show", " inspect KEY`"),
+        ("describe", " inspect KEY`"),
+        ("ttl", " inspect KEY`"),
+        ("exists", " inspect KEY`"),
+        ("ping", " context test`"),
+        ("info", " context test`"),
+        ("top", "--watch"),
+        ("tail", "--watch"),
+        ("watch", "--watch"),
     ] {
         let run = server.idemctl(&[command, "k", "--yes"]).exits(2);
         run.says(format!("there is no command `{command}`")).says(says);

@@ -182,11 +182,88 @@ fn nothing_raw_reaches_a_terminal_without_a_size() {
     let server = Server::start();
     server
         .put("idem:\u{1b}]0;title\u{7}\u{1b}[31mX", r#"{"status":"COMPLETED","statusCode":200,"headers":{},"body":1}"#);
-    for words in
-        [&["list", "--schema", "express", "-o", "name"][..], &["--debug", "list", "--schema", "express", "-o", "name"]]
-    {
+    for words in [
+        &["list", "--schema", "express", "-o", "name"][..],
+        &["--debug", "list", "--schema", "express", "-o", "name"],
+        // Raw names that end with NUL are for programs.
+        &["list", "--schema", "express", "-o", "name", "-0"],
+    ] {
         let shown = ends(on_terminal(server.command(), words)).exits(0).text();
         assert!(shown.contains("\\x1b]0;title\\x07"), "{words:?}: {shown:?}");
         assert!(!shown.contains("\u{1b}]0;"), "{words:?}: {shown:?}");
+    }
+}
+
+/// Rule: nothing that stands in a message moves a cursor, names of files and what they hold included.
+#[test]
+fn paths_and_files_in_messages_are_escaped() {
+    let server = Server::start();
+    let hostile = "x\u{1b}[2J\u{7}\u{202e}";
+    let folder = server.folder().join(hostile);
+    std::fs::create_dir(&folder).unwrap();
+    let file = folder.join("schema.toml");
+    std::fs::write(&file, "\u{1b}]0;title\u{7} = \"").unwrap();
+    let (folder, file) = (folder.to_str().unwrap(), file.to_str().unwrap());
+    let option = format!("--{hostile}");
+    for words in [
+        &["diff", folder][..],
+        &["diff", file],
+        &["--schema-dir", folder, "list"],
+        &["--schema-dir", file, "list"],
+        &["--config", file, "list"],
+        &["--config", folder, "list"],
+        &["schema", "check", file],
+        &["restore", folder, "--yes"],
+        &["undo", hostile, "--yes"],
+        &["purge", "--key-file", folder, "--yes"],
+        &["--context", hostile, "list"],
+        &["list", "--schema", hostile],
+        &["list", "-o", hostile],
+        &[option.as_str()],
+        &["-h", hostile, "list"],
+        &["-s", file, "list"],
+        &["--pass-file", folder, "list"],
+        &["--cacert", file, "--tls", "list"],
+    ] {
+        let run = server.idemctl(words);
+        assert_ne!(run.code, 0, "{words:?}: {}", run.all());
+        let said = run.all();
+        let moves = |character: char| character.is_control() && character != '\n' || character == '\u{202e}';
+        assert!(!said.contains(moves), "{words:?}: {said:?}");
+    }
+}
+
+/// The greatest moment that PXAT takes, as services write it that mean "for ever", and two moments whose last digits Lua's
+/// numbers cannot hold.
+#[test]
+fn an_expiry_in_the_far_future_is_read_kept_and_compared() {
+    let moments = [i64::MAX.to_string(), ((1_i64 << 53) + 1).to_string(), "9223369999999999999".to_owned()];
+    for moment in &moments {
+        let server = Server::start();
+        let holds = |key: &str, value: &[u8]| {
+            let words: [&[u8]; 5] = [b"SET", key.as_bytes(), value, b"PXAT", moment.as_bytes()];
+            server.send::<()>(&words);
+        };
+        server.send::<()>(&[b"SET", b"idem:lock:stuck", b"1"]);
+        holds("idem:lock:two", b"1");
+        holds("idem:done:two", b"1");
+        holds("idempotency:one", PENDING);
+        holds("idempotency:foreign", b"x");
+
+        assert!(server.idemctl(&["check"]).exits(2).text().contains("1 orphaned lock"));
+        let listed = server.idemctl(&["list", "-o", "json"]).exits(0).json();
+        assert_eq!(listed["records"].as_array().unwrap().len(), 4, "{moment}: {listed}");
+        server.idemctl(&["stats"]).exits(0);
+        let shown = server.idemctl(&["inspect", "stuck", "two", "one"]);
+        assert!(shown.code == 0 || shown.code == 3, "{}", shown.all());
+
+        server.idemctl(&["purge", "two", "--yes"]).exits(0);
+        assert_eq!(server.send::<u64>(&[b"EXISTS", b"idem:done:two"]), 0);
+        server.idemctl(&["undo", "--yes"]).exits(0);
+        let expires: i64 = server.send::<i64>(&[b"PTTL", b"idem:done:two"]);
+        assert!(expires > 1 << 52, "{moment}: {expires} ms left");
+
+        server.idemctl(&["complete", "one", "--status", "200", "--body", "{}", "--yes"]).exits(0);
+        server.idemctl(&["sweep", "--orphaned", "--grace", "0s", "--yes"]).exits(0).says("1 of 1");
     }
 }

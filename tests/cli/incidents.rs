@@ -34,6 +34,30 @@ fn commands() -> Vec<(String, i32)> {
     text.lines().filter_map(|line| line.strip_prefix("$ ")).map(status).collect()
 }
 
+/// What the commands that change something do: the Redis keys that go, and those that come. No other command changes any.
+const EFFECTS: [(&str, &[&str], &[&str]); 9] = [
+    ("idemctl force-unlock order-1 ", &["idempotency:order-1"], &[]),
+    ("printf 'order-6", &["idempotency:order-6", "idempotency:order-7"], &[]),
+    ("idemctl sweep --orphaned ", &["idempotency:order-2"], &[]),
+    ("printf 'order-3", &["idempotency:order-3", "idempotency:order-4"], &[]),
+    ("idemctl purge order-5 ", &["idempotency:order-5"], &[]),
+    ("idemctl purge --schema event-driven ", &["idem:result:bad"], &[]),
+    ("idemctl complete pay-1 ", &["idem:started:pay-1"], &["idem:result:pay-1"]),
+    ("idemctl undo --yes --reason INC-5", &["idem:result:pay-1"], &["idem:started:pay-1"]),
+    ("idemctl undo --yes --reason 'INC-5, it was right'", &["idem:started:pay-1"], &["idem:result:pay-1"]),
+];
+
+/// The keys after a command, by the keys before it.
+fn expected(before: &[String], line: &str) -> Vec<String> {
+    let effect = EFFECTS.iter().rev().find(|(beginning, ..)| line.starts_with(beginning));
+    let Some((_, gone, come)) = effect else { return before.to_vec() };
+    assert!(gone.iter().all(|key| before.iter().any(|there| there == key)), "{line}: {gone:?} of {before:?}");
+    let mut after: Vec<String> = before.iter().filter(|key| !gone.contains(&key.as_str())).cloned().collect();
+    after.extend(come.iter().map(|key| (*key).to_owned()));
+    after.sort();
+    after
+}
+
 #[test]
 fn each_command_does_what_the_document_says() {
     let server = seeded();
@@ -42,7 +66,12 @@ fn each_command_does_what_the_document_says() {
     let binary = binary();
     let path =
         format!("{}:{}:/usr/bin:/bin", binary.parent().unwrap().display(), program().parent().unwrap().display());
+    for (beginning, ..) in EFFECTS {
+        assert!(commands.iter().any(|(line, _)| line.starts_with(beginning)), "the document has no {beginning}");
+    }
     for (line, code) in commands {
+        let before = server.keys();
+        let left = server.send::<i64>(&[b"PTTL", b"idem:started:pay-1"]);
         let mut shell = Command::new("sh");
         shell.args(["-c", &line]).env_clear().env("PATH", &path).env("HOME", server.folder());
         // A race and a simulation go to a server of their own.
@@ -52,6 +81,12 @@ fn each_command_does_what_the_document_says() {
         let run = shell.current_dir(server.folder()).env("USER", "ana").run();
         assert_eq!(run.code, code, "{line}\n{}", run.all());
         assert!(!run.stderr.contains("no such records"), "{line} finds what it speaks of: {}", run.all());
+        assert_eq!(server.keys(), expected(&before, &line), "{line}");
+        if line.starts_with("idemctl extend pay-1 --for 1h") {
+            let extended = server.send::<i64>(&[b"PTTL", b"idem:started:pay-1"]);
+            let hour = i64::try_from(HOUR).unwrap();
+            assert!(left <= hour / 2 && extended > hour - 60_000 && extended <= hour, "{left} ms, then {extended} ms");
+        }
     }
     assert_eq!(server.keys(), ["idem:result:old", "idem:result:pay-1", "idem:result:pay-2", "shop:idempotency:7001"]);
     assert!(

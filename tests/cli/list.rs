@@ -214,5 +214,29 @@ fn the_records_of_all_databases_are_listed_with_their_database() {
     let run = listed(&[]);
     run.shows("DB  STATE").shows("3   in-progress").says("3 records among 3 keys of 2 databases of ");
     assert!(server.idemctl(&["list", "-o", "json"]).exits(0).json()["records"][0]["db"].is_null());
-    server.idemctl(&["list", "--all-dbs", "--limit", "1", "-o", "name"]).exits(0).shows("a\n");
+    server.idemctl(&["list", "--all-dbs", "--limit", "1", "-o", "name"]).exits(0).shows("0/go-middleware/\"a\"\n");
+}
+
+/// Rule: what was not read is null, and never empty.
+#[test]
+fn headers_that_were_not_read_are_null() {
+    let value =
+        format!(r#"{{"status":"COMPLETED","statusCode":201,"headers":{{"a":"{}"}},"body":"x"}}"#, "y".repeat(4_000));
+    let server = Server::holding(&[("idem:k", &value, 50_000_000)]);
+    let headers = |words: &[&str]| {
+        let json = server.idemctl(&[&["list", "--schema", "express", "-o", "json"], words].concat()).exits(0).json();
+        json["records"][0]["response"]["headers"].clone()
+    };
+    assert!(headers(&[]).is_null(), "{}", headers(&[]));
+    assert!(headers(&["--full"])["a"].is_array(), "{}", headers(&["--full"]));
+}
+
+/// Rule: what records were chosen by is shown.
+#[test]
+fn the_status_is_shown_where_it_was_asked_for() {
+    let value = r#"{"status":"COMPLETED","statusCode":503,"headers":{},"body":null}"#;
+    let server = Server::holding(&[("idem:k", value, 50_000_000)]);
+    let run = server.idemctl(&["list", "--schema", "express", "--status", "5xx"]).exits(0);
+    run.shows("STATUS").shows("503");
+    assert!(!server.idemctl(&["list", "--schema", "express"]).exits(0).text().contains("STATUS"));
 }

@@ -1,6 +1,6 @@
 //! A name means one record: what `list -o name` prints, what other commands take, and what is ambiguous.
 
-use crate::support::{PENDING, Run, Server};
+use crate::support::{PENDING, Run, Runs as _, Server, binary};
 
 const BAD: &str = r#"{"status":"COMPLETED","statusCode":500,"headers":{},"body":"bad"}"#;
 
@@ -169,7 +169,7 @@ fn a_key_that_looks_like_a_name_is_told_apart() {
     let server = Server::holding(&[("idem:abc", BAD, HOUR), ("idem:express/abc", BAD, HOUR)]);
     server.set("idem:payments/abc", BAD, HOUR);
     let run = change(&server, &["purge"], &["express/abc"]).exits(2);
-    run.says(r#"express/"abc" and express/express/abc"#);
+    run.says(r#"'express/"abc"' and express/express/abc"#);
     assert_eq!(server.size(), 3);
     change(&server, &["purge"], &["express/abc", "--schema", "go-middleware"]).exits(3).says("not found: express/abc");
     change(&server, &["purge"], &["payments/abc"]).exits(0);
@@ -183,7 +183,7 @@ fn a_key_that_looks_like_a_name_is_told_apart() {
 #[test]
 fn a_line_that_ends_with_a_carriage_return_may_name_two_records() {
     let server = Server::holding(&[("idem:victim", GOOD, HOUR), ("idem:victim\r", BAD, HOUR)]);
-    server.idemctl_fed(&["purge", "-", "--yes"], b"victim\r\n").exits(2).says(r#"express/"victim\r""#);
+    server.idemctl_fed(&["purge", "-", "--yes"], b"victim\r\n").exits(2).says(r#""express/\"victim\\r\"""#);
     assert_eq!(server.size(), 2);
     server.idemctl_fed(&["purge", "-", "--yes", "-0"], b"victim\r\0").exits(0);
     assert_eq!(server.keys(), ["idem:victim"]);
@@ -194,7 +194,7 @@ fn a_line_that_ends_with_a_carriage_return_may_name_two_records() {
 fn a_schema_without_a_prefix_is_named_by_the_name() {
     let server = Server::holding(&[("bare", r#"{"status":0}"#, HOUR)]);
     let list = names(&server, &["--schema", "go-chi"]);
-    assert_eq!(list, b"go-chi/bare\n");
+    assert_eq!(list, b"go-chi/\"bare\"\n");
     change(&server, &["force-unlock"], &["bare"]).exits(2);
     change(&server, &["extend", "--for", "2h"], &["go-chi/bare"]).exits(0);
     server.idemctl_fed(&["purge", "-", "--state", "in-progress", "--yes"], &list).exits(0);
@@ -209,8 +209,8 @@ fn a_record_of_another_database_is_named_with_its_database() {
     server.set("idem:a", GOOD, HOUR);
     server.set("idem:3/express/a", GOOD, HOUR);
     let list = names(&server, &["--all-dbs", "--status", "500"]);
-    assert_eq!(list, b"3/express/a\n");
-    server.idemctl_fed(&["purge", "-", "--yes"], &list).exits(3).says("not found: 3/express/a");
+    assert_eq!(list, b"3/express/\"a\"\n");
+    server.idemctl_fed(&["purge", "-", "--yes"], &list).exits(3).says("not found: 3/express/\"a\"");
     server.idemctl_fed(&["purge", "-", "--yes", "-n", "3"], &list).exits(0).says("1 of 1 records purged");
     assert_eq!(server.size(), 2);
 }
@@ -234,4 +234,73 @@ fn a_key_that_names_two_records_of_a_backup_brings_back_neither() {
         assert!(has(&server, b"idem:victim"));
         server.send::<usize>(&[b"DEL", b"idem:victim"]);
     }
+}
+
+/// Rule: a name in quotes is one record's, whatever keys clients choose, so that nobody keeps a record from being removed.
+#[test]
+fn no_key_shields_a_listed_record() {
+    let server = Server::holding(&[("idem:order-1", BAD, HOUR), ("idem:express/order-1", GOOD, HOUR)]);
+    let list = names(&server, &["--schema", "express", "--status", "500"]);
+    assert_eq!(list, b"express/\"order-1\"\n");
+    server.idemctl_fed(&["purge", "-", "--yes"], &list).exits(0).says("1 of 1 records purged");
+    assert_eq!(server.keys(), ["idem:express/order-1"]);
+}
+
+/// Rule: a name from which a shell took the quotes names no other record.
+#[test]
+fn a_name_without_its_quotes_names_nothing_else() {
+    let server = Server::holding(&[("idem:x\n", BAD, HOUR), ("idem:x\\n", BAD, HOUR)]);
+    let list = names(&server, &["--schema", "express"]);
+    for line in String::from_utf8(list).unwrap().lines() {
+        // As an argument of a shell, which takes the quotes away.
+        let script = format!("exec \"$0\" -s \"$1\" purge --yes {line}");
+        let mut shell = std::process::Command::new("/bin/sh");
+        shell.args(["-c", &script]).arg(binary()).arg(server.socket());
+        let run = shell.env("HOME", server.folder()).run();
+        assert_eq!(server.size(), 2, "{line}: {}", run.all());
+    }
+}
+/// Rule: what is limited is the key, not the line that names the key.
+#[test]
+fn a_large_key_is_named_by_a_longer_line() {
+    let server = Server::start();
+    let odd = [b"idem:".as_slice(), &[0xff; 300 << 10]].concat();
+    let full = [b"idem:".as_slice(), &[b'k'; 1 << 20]].concat();
+    for (key, more) in [(&odd, &[][..]), (&full, &[]), (&full, &["-0"])] {
+        server.send::<()>(&[b"SET", key, BAD.as_bytes(), b"PX", b"3600000"]);
+        let list = names(&server, &[&["--status", "500"], more].concat());
+        assert!(list.len() > 1 << 20);
+        server.idemctl_fed(&[&["inspect", "-", "-o", "json"], more].concat(), &list).exits(0);
+        server.idemctl_fed(&[&["purge", "-", "--yes"], more].concat(), &list).exits(0).says("1 of 1 records purged");
+        assert_eq!(server.size(), 0);
+    }
+    for key in [[b'k'; (1 << 20) + 1].to_vec(), b"\\xff".repeat((1 << 20) + 1)] {
+        let quoted = [b"express/\"", key.as_slice(), b"\""].concat();
+        server.idemctl_fed(&["purge", "-", "--yes"], &quoted).exits(2).says("a key is larger than 1 MiB");
+    }
+}
+
+/// Rule: a record that is named in several ways is one.
+#[test]
+fn a_record_that_is_named_in_different_words_is_dealt_with_once() {
+    let server = Server::start();
+    let named = ["L", "idem:lock:L", "event-consumer/L"];
+    for command in [&["force-unlock"][..], &["extend", "--for", "1h"]] {
+        server.set("idem:lock:L", "1", 60_000);
+        let run = server.idemctl(&[command, &["--yes", "-o", "json"], &named].concat()).exits(0).json();
+        assert_eq!(run["locks"].as_array().map(Vec::len), Some(1), "{run}");
+        assert_eq!(run["done"], 1);
+    }
+    let run = server.idemctl(&[&["inspect", "-o", "jsonl"][..], &named].concat()).exits(0);
+    assert_eq!(run.json_lines().len(), 1, "{}", run.all());
+    server.set("idem:c", BAD, HOUR);
+    let run = server.idemctl(&["purge", "--yes", "-o", "json", "c", "idem:c", "express/c"]).exits(0).json();
+    assert_eq!((&run["total"], &run["done"]), (&1.into(), &1.into()), "{run}");
+    // What names a record in two pages of a list names one, too.
+    server.set("idem:c", BAD, HOUR);
+    let others = (0..300).map(|number| format!("k{number}")).collect::<Vec<_>>().join("\n");
+    server.fill((0..300).map(|number| (format!("idem:k{number}"), BAD)), HOUR);
+    let list = format!("c\n{others}\nidem:c\n");
+    let run = server.idemctl_fed(&["purge", "--yes", "-o", "json", "-"], list.as_bytes()).exits(0).json();
+    assert_eq!((&run["total"], &run["done"]), (&301.into(), &301.into()), "{run}");
 }

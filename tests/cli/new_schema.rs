@@ -139,3 +139,71 @@ fn a_draft_tells_what_values_are_packed_in() {
     server.send::<()>(&[b"SADD", b"set:a", b"x"]);
     server.idemctl(&["schema", "new", "sets", "--from", "set:a"]).exits(2).says("is no string and no hash");
 }
+
+/// Records as hashes under three tenants, with states and a field of seconds that no name gives away; every hundredth is stuck.
+fn tenants() -> Server {
+    let server = Server::start();
+    let now: Vec<String> = server.send(&[b"TIME"]);
+    let at = now[0].as_bytes();
+    for tenant in ["acme", "globex", "initech"] {
+        for number in 0..40 {
+            let key = format!("pay:idem:{tenant}:{number:08x}a");
+            let key = key.as_bytes();
+            if number % 10 == 0 {
+                server.send::<i64>(&[b"HSET", key, b"ph", b"P", b"owner", b"w-1", b"created_at", at]);
+            } else {
+                server.send::<i64>(&[b"HSET", key, b"ph", b"D", b"created_at", at, b"resp", br#"{"id":1}"#]);
+            }
+            if number > 0 {
+                server.send::<i64>(&[b"EXPIRE", key, if number % 10 == 0 { b"25" } else { b"80000" }]);
+            }
+        }
+    }
+    server.fill((0..50).map(|number| (format!("cache:{number}"), "x")), 60_000);
+    server
+}
+
+/// Rule: the line that `detect` ends with makes a schema that reads the keys, once a person has decided what the words mean.
+#[test]
+fn what_detect_prints_drafts_a_schema_of_keys_that_nobody_knows() {
+    let server = tenants();
+    let run = server.idemctl(&["detect"]).exits(0);
+    let text = run.text();
+    let printed = text.lines().last().unwrap();
+    let (_, command) = printed.split_once("idemctl ").unwrap();
+    assert!(command.ends_with("schema new NAME --match 'pay:idem:*:*'"), "{text}");
+    let groups = server.idemctl(&["detect", "-o", "json"]).exits(0).json()["groups"].clone();
+    assert_eq!((&groups[0]["pattern"], &groups[0]["keys"]), (&"pay:idem:*:{hex}".into(), &120.into()), "{groups:#}");
+    assert!(groups[0]["describe"].as_str().unwrap().ends_with(command.split_once("schema ").unwrap().1));
+    let run = server.idemctl(&["schema", "new", "payidem", "--match", "pay:idem:*:*"]).exits(0);
+    run.says("Drafted from 120 of 120 Redis keys that match");
+    let file = folder(&server, "payidem").join("schema.toml");
+    let draft = fs::read_to_string(&file).unwrap();
+    for line in [
+        "record = \"pay:idem:{key}\"",
+        "where = { \"/ph\" = \"P\" }",
+        "where = { \"/ph\" = \"D\" }",
+        "timestamp = \"s\"",
+    ] {
+        assert!(draft.contains(line), "{line}: {draft}");
+    }
+    let decided = draft.replacen("state = \"DECIDE\"", "state = \"completed\"", 1);
+    let decided = decided.replacen("state = \"DECIDE\"", "state = \"in-progress\"", 1);
+    let decided = decided.replacen("lock = \"DECIDE\"", "lock = \"30s\"", 1);
+    fs::write(&file, decided.replacen("result = \"DECIDE\"", "result = \"24h\"", 1)).unwrap();
+    let check = server.idemctl(&["schema", "check", "payidem"]).exits(0);
+    check.shows("payidem: ok, 120 keys: 108 completed, 12 in progress, 0 unreadable");
+    let stuck = server.idemctl(&["list", "--schema", "payidem", "--finding", "no-expiry", "-o", "jsonl"]).exits(0);
+    assert_eq!(stuck.json_lines().len(), 3);
+}
+
+#[test]
+fn a_glob_that_matches_nothing_drafts_nothing() {
+    let server = tenants();
+    server.idemctl(&["schema", "new", "x", "--match", "nowhere:*"]).exits(1).says("no Redis key of").says("detect");
+    server.send::<()>(&[b"SADD", b"set:a", b"v"]);
+    server.idemctl(&["schema", "new", "x", "--match", "set:*"]).exits(1).says("neither strings nor hashes");
+    server.idemctl(&["schema", "new", "x"]).exits(2).says("--from");
+    server.idemctl(&["schema", "new", "x", "--match", "a", "--from", "b"]).exits(2);
+    assert!(!folder(&server, "x").exists());
+}

@@ -273,3 +273,20 @@ fn a_folder_that_is_wrong_is_left_out_with_a_warning_unless_it_is_named() {
     server.idemctl(&["list", "--schema", "orders"]).exits(2);
     server.idemctl(&["list"]).exits(0).says("schema orders is left out");
 }
+
+/// Rule: one schema of the context that cannot be read does not keep the operator from the records of the others.
+#[test]
+fn a_schema_of_the_context_that_cannot_be_read_is_skipped_and_named() {
+    let server = Server::holding(&[("idem:a", r#"{"status":"IN_PROGRESS"}"#, 20_000)]);
+    server.describe("broken", &[("schema.toml", "format = 2\nname = \"broken\"\nstate = DECIDE\n")]);
+    let run = |words: &[&str]| server.in_context("m", "schema = [\"express\", \"broken\"]", words);
+    run(&["inspect", "a"]).exits(0).shows("in-progress").says("schema broken is left out").says("schema check broken");
+    run(&["list"]).exits(0).shows("express").says("Skipped the schema broken");
+    run(&["check"]).exits(3).shows("UNKNOWN - no schema could be read from the files of broken");
+    server.put("idem:stuck", r#"{"status":"IN_PROGRESS"}"#);
+    run(&["check"]).exits(2).shows("CRITICAL - 1 orphaned lock");
+    run(&["sweep", "--orphaned", "--yes"]).exits(3).says("Skipped the schema broken");
+    assert_eq!(server.keys(), ["idem:a"]);
+    run(&["list", "--schema", "broken"]).exits(2).says("schema check broken");
+    server.in_context("n", "schema = [\"broken\"]", &["list"]).exits(2).says("schema.toml:3");
+}

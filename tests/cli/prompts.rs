@@ -1,7 +1,7 @@
 //! What is asked on a terminal, from the outside: a terminal of the test's own, keys pressed as a person does.
 
-use crate::support::terminal::{answered, on_terminal};
-use crate::support::{DONE, FOREVER, LOCK, PENDING, Server, binary, idemctl};
+use crate::support::terminal::{answered, on_terminal, press};
+use crate::support::{DONE, FOREVER, LOCK, PENDING, Runs, Server, binary, idemctl};
 
 /// A result, and a lock that never expires.
 fn seeded() -> Server {
@@ -17,8 +17,14 @@ fn a_purge_goes_ahead_when_the_servers_name_is_typed_and_only_then() {
     let server = seeded();
     let name = format!("{}/0", server.socket().display());
     let purge = || on_terminal(server.command(), &["purge", "--all"]);
-    for typed in ["\r", "y\r", "yes\r", "localhost\r"] {
+    for typed in ["\r", "\x04"] {
         answered(purge(), "to go ahead", typed).exits(2).shows("not confirmed; nothing was changed");
+    }
+    for typed in ["y", "yes", "localhost"] {
+        let mut session = purge();
+        press(&mut session, "to go ahead", &format!("{typed}\r"));
+        session.exp_string(&format!("You typed `{typed}`.")).unwrap();
+        answered(session, "to go ahead", "\r").exits(2).shows("not confirmed; nothing was changed");
     }
     assert!(is_there(&server, "idempotency:done"));
     let run = answered(purge(), "Purge this record?", &format!("{name}\r")).exits(0);
@@ -104,11 +110,15 @@ fn the_name_of_a_protected_context_stands_in_every_question_and_has_to_be_typed(
         &["complete", "stuck", step[0], step[1], "--status", "201", "--body", ""],
         &["release", "held", "--schema", "express"],
     ] {
-        for (yes, typed) in [(&[][..], "y\r"), (&["--yes"], "\r"), (&[], "staging\r")] {
+        for (yes, typed) in [(&[][..], "y"), (&["--yes"], ""), (&[], "staging")] {
             let mut session = on(&[words, yes].concat());
             // In its colour, on a line before anything else, and in the question.
             session.exp_string("\x1b[1m\x1b[31mprod\x1b[0m at ").unwrap();
-            let run = answered(session, "Type `prod` to go ahead", typed).exits(2);
+            if !typed.is_empty() {
+                press(&mut session, "Type `prod` to go ahead", &format!("{typed}\r"));
+                session.exp_string(&format!("You typed `{typed}`.")).unwrap();
+            }
+            let run = answered(session, "Type `prod` to go ahead", "\r").exits(2);
             run.shows("not confirmed; nothing was changed");
         }
     }
@@ -116,6 +126,40 @@ fn the_name_of_a_protected_context_stands_in_every_question_and_has_to_be_typed(
     assert!(!is_there(&server, "idempotency:new") && !is_there(&server, "idempotency:gone"));
     answered(on(&["force-unlock", "stuck"]), "Type `prod` to go ahead", "prod\r").exits(0);
     assert!(!is_there(&server, "idempotency:stuck"));
+}
+
+/// Rule: who types `y` out of habit is asked again, three times at most.
+#[test]
+fn a_name_is_asked_for_again() {
+    let server = seeded();
+    let config = protected(&server);
+    let unlock = || on_terminal(idemctl(server.folder()), &["--config", &config, "force-unlock", "stuck"]);
+    let mut session = unlock();
+    for typed in ["y\r", "yes\r"] {
+        press(&mut session, "Type `prod` to go ahead", typed);
+    }
+    answered(session, "Type `prod` to go ahead", "Y\r").exits(2).shows("not confirmed; nothing was changed");
+    assert!(is_there(&server, "idempotency:stuck"));
+    let mut session = unlock();
+    press(&mut session, "Type `prod` to go ahead", "y\r");
+    session.exp_string("You typed `y`.").unwrap();
+    answered(session, "or press Enter to stop", "prod\r").exits(0);
+    assert!(!is_there(&server, "idempotency:stuck"));
+}
+
+/// Rule: a hint names what would have worked, and no option that nobody gave.
+#[test]
+fn without_a_terminal_the_hint_fits_the_question() {
+    let server = seeded();
+    let config = protected(&server);
+    let run = idemctl(server.folder()).args(["--config", &config, "force-unlock", "stuck"]).run().exits(2);
+    run.says("context `prod` is protected: there is no terminal").says("in scripts, add --confirm prod");
+    assert!(!run.stderr.contains("--yes"), "{}", run.all());
+    let run = idemctl(server.folder()).args(["--config", &config, "force-unlock", "stuck", "--yes"]).run().exits(2);
+    run.says("--yes is not enough").says("in scripts, add --confirm prod");
+    let run = server.idemctl(&["--askpass", "inspect", "stuck"]).exits(2);
+    run.says("there is no terminal to ask on").says("--pass-file FILE or REDISCLI_AUTH");
+    assert!(!run.stderr.contains("--yes"), "{}", run.all());
 }
 
 #[test]

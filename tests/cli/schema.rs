@@ -267,7 +267,7 @@ fn every_folder_is_checked_though_one_is_wrong() {
 
 #[test]
 fn a_folder_that_is_none_is_a_usage_error() {
-    alone(&["schema", "check", "nowhere"]).exits(2).says("cannot read nowhere");
+    alone(&["schema", "check", "nowhere"]).exits(2).says("there is no folder nowhere");
     alone(&["schema", "check", "."]).exits(2).says("there is no schema.toml");
 }
 

@@ -1,6 +1,7 @@
 //! `idemctl schema check`: all errors in one run, the steps run on a private server, and what a schema finds in real data.
 
 use std::fs;
+use std::time::SystemTime;
 
 use crate::support::{Run, Runs, Server};
 
@@ -195,7 +196,8 @@ fn without_a_server_program_the_steps_are_not_run_and_that_is_said() {
 fn what_the_schema_finds_in_real_data_is_counted() {
     let server = with(SOUND, TAKE);
     server.fill((0..5).map(|number| (format!("mine:d{number}"), "done")), 80_000_000);
-    server.set("mine:r", r#"{"status":"RUN","at":1}"#, 30_000);
+    let now_ms = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_millis();
+    server.set("mine:r", format!(r#"{{"status":"RUN","at":{now_ms}}}"#), 30_000);
     server.set("mine:torn", r#"{"status":"#, 30_000);
     server.set("mine:other", r#"{"status":"RUN","at":1,"user":"ann"}"#, 30_000);
     let run = server.idemctl(&["schema", "check", "mine"]).exits(0);

@@ -79,7 +79,7 @@ fn sweep_and_check_leave_out_what_the_options_leave_out() {
         server.idemctl(&[&["check"], options].concat()).exits(code).shows(format!("orphaned={count};"));
     }
     // Nothing tells the age of a lock without expiry whose value has no time.
-    let run = server.idemctl(&["sweep", "--orphaned", "--newer-than", "1h", "--dry-run", "-o", "json"]).exits(0).json();
+    let run = server.idemctl(&["sweep", "--orphaned", "--newer-than", "1h", "--dry-run", "-o", "json"]).exits(3).json();
     assert_eq!((&run["total"], &run["unproven"]["age"]), (&0.into(), &2.into()));
 }
 
@@ -88,8 +88,8 @@ fn sweep_and_check_leave_out_what_the_options_leave_out() {
 fn a_purge_of_new_records_needs_a_stated_ttl() {
     let server = seeded();
     let words = ["purge", "--schema", "event-driven", "--newer-than", "2h", "--dry-run", "-o", "json"];
-    let run = server.idemctl(&words).exits(0).json();
-    assert_eq!((&run["total"], &run["unproven"]["result_ttl"]), (&0.into(), &3.into()));
+    let run = server.idemctl(&words).exits(3).json();
+    assert_eq!((&run["total"], &run["unproven"]["result_ttl"]), (&0.into(), &2.into()));
 }
 
 #[test]
@@ -118,4 +118,22 @@ fn what_is_no_status_or_glob_is_a_usage_error() {
     server.idemctl(&["list", "--status", "5x"]).exits(2).says("201");
     server.idemctl(&["stats", "--owner", "[a"]).exits(2).says("--owner");
     server.idemctl(&["check", "--fingerprint", "[a"]).exits(3);
+}
+
+/// Rule: a variable that is not set chooses nothing.
+#[test]
+fn an_empty_text_chooses_nothing() {
+    let server = seeded();
+    let before = server.keys();
+    for empty in ["--body-contains", "--match", "--owner", "--fingerprint", "--state", "--status", "--finding"] {
+        for command in [&["purge", "--yes"][..], &["list"], &["stats"]] {
+            server.idemctl(&[command, &[empty, ""]].concat()).exits(2);
+        }
+    }
+    server.idemctl(&["purge", "--yes", "--body-contains", " \t\n"]).exits(2).says("--body-contains: the text is empty");
+    server.idemctl(&["inspect", "--find", ""]).exits(2).says("--find: the text is empty");
+    for empty in ["--older-than", "--newer-than", "--ttl-below", "--ttl-above", "--schema", "--key-file"] {
+        server.idemctl(&["purge", "--yes", empty, ""]).exits(2);
+    }
+    assert_eq!(server.keys(), before);
 }

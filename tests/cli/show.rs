@@ -1,5 +1,6 @@
 //! How `list` shows records: for people, spreadsheets and programs.
 
+use crate::support::terminal::{ends, on_terminal};
 use crate::support::{FOREVER, PENDING, Runs as _, Server};
 
 fn seeded() -> Server {
@@ -20,17 +21,20 @@ fn each_record_is_one_whole_line_where_stdout_is_no_terminal() {
     let text = sorted(&server, &[]);
     let lines: Vec<_> = text.lines().collect();
     assert_eq!(lines.len(), 4, "{text}");
-    assert!(lines[0].starts_with("STATE ") && lines[0].ends_with(" KEY"), "{text}");
+    assert!(lines[0].starts_with("KEY ") && lines[0].ends_with(" FINDINGS"), "{text}");
     assert!(text.contains(" worker-7-with-a-name-that-is-longer-than-any-column "), "nothing is cut: {text}");
-    assert!(lines[3].ends_with(" no-expiry          stuck"), "{text}");
+    assert!(lines[3].starts_with("stuck  ") && lines[3].ends_with(" no-expiry"), "{text}");
     server.idemctl(&["list"]).exits(0).says("3 records among 3 keys of");
 }
 
 #[test]
 fn a_spreadsheet_gets_numbers_and_moments() {
     let server = seeded();
-    let columns = ["--columns", "key,state,ttl,owner,status,expires-at,findings"];
+    let columns = ["--columns", "key,state,ttl_ms,owner,status,expires_at,findings"];
     let text = sorted(&server, &[&columns[..], &["-o", "csv"]].concat());
+    // The names that tables show do as well.
+    let shorter = ["--columns", "key,state,ttl,owner,status,expires-at,findings", "-o", "csv"];
+    assert_eq!(sorted(&server, &shorter).lines().next(), text.lines().next());
     let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split(',').collect()).collect();
     assert_eq!(lines[0], ["key", "state", "ttl_ms", "owner", "status", "expires_at", "findings"]);
     assert_eq!((lines[1][0], lines[1][1]), ("a", "in-progress"));
@@ -47,7 +51,7 @@ fn a_spreadsheet_gets_numbers_and_moments() {
 fn names_are_what_purge_reads() {
     let server = seeded();
     let names = sorted(&server, &["-o", "name"]);
-    assert_eq!(names, "event-driven/a\nevent-driven/\"b,\\\"c\\\"\"\nevent-driven/stuck\n");
+    assert_eq!(names, "event-driven/\"a\"\nevent-driven/\"b,\\\"c\\\"\"\nevent-driven/\"stuck\"\n");
     let run =
         server.idemctl_fed(&["purge", "-", "--state", "in-progress,completed", "--yes"], names.as_bytes()).exits(0);
     run.says("3 of 3 records purged");
@@ -62,11 +66,11 @@ fn every_column_has_its_place_and_the_other_end_may_come_first() {
     }
     assert_eq!(
         sorted(&server, &["-o", "name", "--reverse"]),
-        "event-driven/stuck\nevent-driven/\"b,\\\"c\\\"\"\nevent-driven/a\n"
+        "event-driven/\"stuck\"\nevent-driven/\"b,\\\"c\\\"\"\nevent-driven/\"a\"\n"
     );
-    assert_eq!(sorted(&server, &["-o", "name", "--reverse", "--limit", "1"]), "event-driven/stuck\n");
+    assert_eq!(sorted(&server, &["-o", "name", "--reverse", "--limit", "1"]), "event-driven/\"stuck\"\n");
     server.idemctl(&["list", "--reverse"]).exits(2);
-    server.idemctl(&["list", "--columns", "nosuch"]).exits(2).says("expires-at");
+    server.idemctl(&["list", "--columns", "nosuch"]).exits(2).says("expires_at");
 }
 
 #[test]
@@ -115,4 +119,73 @@ fn all_commands_paint_with_the_colours_of_the_terminal() {
         let own = ["0", "1", "2", "31", "32", "33", "34", "35", "36", "39", "22"];
         codes.for_each(|code| assert!(own.contains(&code), "{words:?} paints with {code}: {shown:?}"));
     }
+}
+
+/// Fifty healthy locks, and between them one that has no expiry.
+fn many() -> Server {
+    let server = Server::start();
+    server.fill((0..50).map(|number| (format!("idempotency:k{number:02}"), PENDING)), 200_000);
+    server.send::<()>(&[b"SET", b"idempotency:k25", PENDING.as_bytes()]);
+    server
+}
+
+#[test]
+fn a_terminal_shows_problems_first_and_a_file_shows_what_is_found() {
+    let server = many();
+    let shown = ends(on_terminal(server.command(), &["list"])).text();
+    let first = shown.lines().nth(1).unwrap();
+    assert!(first.contains("k25") && shown.lines().next().unwrap().contains("KEY"), "{shown}");
+    // Only what is wrong has a colour.
+    let painted: Vec<_> = shown.lines().skip(1).filter(|line| line.contains("\u{1b}[3")).collect();
+    assert_eq!(painted.len(), 1, "{shown}");
+    let sorted = ends(on_terminal(server.command(), &["list", "--sort", "key"])).text();
+    assert!(sorted.lines().nth(1).unwrap().contains("k00"), "{sorted}");
+    let limited = ends(on_terminal(server.command(), &["list", "--limit", "12"])).text();
+    assert!(limited.contains("12 shown (limit 12), ") && limited.contains(" of 50 keys scanned"), "{limited}");
+    let run = server.idemctl(&["list", "--limit", "12"]).exits(0);
+    assert_eq!(run.text().lines().count(), 13);
+    run.says("12 shown (limit 12), ");
+}
+
+#[test]
+fn more_than_a_screen_goes_to_the_pager_with_all_that_is_said() {
+    let server = many();
+    let kept = server.folder().join("paged");
+    let with = |pager: &str| {
+        let mut command = server.command();
+        command.env("PAGER", pager);
+        command
+    };
+    let pager = format!("cat > {}", kept.display());
+    let mut on_screen = ends(on_terminal(with(&pager), &["list", "--limit", "3"]));
+    assert!(on_screen.text().contains("3 shown") && !kept.exists(), "{}", on_screen.all());
+    on_screen = ends(on_terminal(with(&pager), &["list"]));
+    assert!(on_screen.code == 0 && !on_screen.text().contains("k25"), "{}", on_screen.all());
+    let paged = std::fs::read_to_string(&kept).unwrap();
+    assert_eq!(paged.lines().count(), 52, "{paged}");
+    assert!(paged.lines().last().unwrap().contains("50 records among 50 keys of "), "{paged}");
+    // Errors reach the reader, too, and the exit code stays.
+    let failed = ends(on_terminal(with(&pager), &["inspect", "k01", "k02", "k03", "k04", "k05", "k06", "nosuch"]));
+    assert_eq!(failed.code, 3, "{}", failed.all());
+    assert!(std::fs::read_to_string(&kept).unwrap().contains("nosuch: no record"), "{}", failed.all());
+    // Who leaves the pager has seen enough.
+    assert_eq!(ends(on_terminal(with("head -1"), &["list"])).code, 0);
+    std::fs::remove_file(&kept).unwrap();
+    for words in [&["list", "--no-pager"][..], &["list", "-o", "json"]] {
+        assert!(ends(on_terminal(with(&pager), words)).text().contains("k49") && !kept.exists());
+    }
+    assert!(server.command().env("PAGER", &pager).arg("list").run().exits(0).text().contains("k49"));
+    assert!(!kept.exists(), "a file is not paged");
+}
+
+#[test]
+fn quiet_leaves_data_and_errors_and_verbose_tells_more() {
+    let server = many();
+    let quiet = server.idemctl(&["-q", "list"]).exits(0);
+    assert_eq!((quiet.text().lines().count(), quiet.stderr.as_str()), (51, ""));
+    let failed = server.idemctl(&["-q", "force-unlock", "nosuch", "--yes"]).exits(1);
+    assert!(failed.stderr.starts_with("error: ") && !failed.stderr.contains("hint:"), "{}", failed.all());
+    let verbose = server.idemctl(&["-v", "list"]).exits(0);
+    verbose.says("server: ").says("schemas: ").says("took ").says("50 records among");
+    server.idemctl(&["-q", "-v", "list"]).exits(2);
 }

@@ -1,5 +1,6 @@
 //! `idemctl stats` from the outside.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
@@ -113,7 +114,14 @@ fn prometheus_reads_the_figures() {
             samples.push(sample.to_owned());
         }
     }
-    assert!(text.contains(r#"idemctl_records{schema="event-driven",state="in-progress"} 3"#), "{text}");
+    let of_run = format!(r#"server="{}/0",context="""#, server.socket().display());
+    for sample in [
+        r#"idemctl_records{RUN,schema="event-driven",state="in-progress"} 3"#,
+        r#"idemctl_findings{RUN,code="overdue"} 0"#,
+        "idemctl_up{RUN} 1",
+    ] {
+        assert!(text.contains(&sample.replace("RUN", &of_run)), "{sample}\n{text}");
+    }
     assert!(!text.contains("_total"), "a gauge is no counter");
 }
 
@@ -157,4 +165,70 @@ fn figures_are_rows_for_a_spreadsheet() {
     }
     let tsv = server.idemctl(&["stats", "-o", "tsv", "--by", "owner"]).exits(0).text();
     assert!(tsv.starts_with("schema\towner\trecords\t"), "{tsv}");
+}
+
+/// The value of the only sample of a metric.
+fn sample(text: &str, name: &str) -> f64 {
+    let mut lines = text.lines().filter(|line| line.starts_with(&format!("{name}{{")));
+    let line = lines.next().unwrap_or_else(|| panic!("no {name}:\n{text}"));
+    line.rsplit_once(' ').unwrap().1.parse().unwrap()
+}
+
+/// Rule: figures of a server that cannot be read any more do not stay.
+#[test]
+fn a_server_that_does_not_answer_is_told_in_the_file_of_figures() {
+    let mut server = seeded();
+    server.send::<()>(&[b"ACL", b"SETUSER", b"ops", b"on", b">s3cret", b"~*", b"+@all"]);
+    let login = "user = \"ops\"\npassword = \"s3cret\"\n";
+    server.configure(&format!("[contexts.prod]\nurl = \"{}\"\n{login}", server.url()));
+    let file = server.folder().join("idemctl.prom");
+    let words = ["--context", "prod", "stats", "--prometheus", file.to_str().unwrap()];
+    server.unnamed(&words).exits(0);
+    let before = fs::read_to_string(&file).unwrap();
+    assert!(before.contains("context=\"prod\"") && !before.contains("s3cret"), "{before}");
+    assert!(sample(&before, "idemctl_up") > 0.5 && before.contains("idemctl_records{"), "{before}");
+    server.unnamed(&[&words[..], &["--schema", "nosuch"]].concat()).exits(2);
+    assert_eq!(fs::read_to_string(&file).unwrap(), before, "a slip says nothing of the server");
+    server.kill();
+    server.unnamed(&words).exits(5);
+    let after = fs::read_to_string(&file).unwrap();
+    assert!(sample(&after, "idemctl_up") < 0.5 && !after.contains("idemctl_records"), "{after}");
+    let ran = |text: &str| sample(text, "idemctl_last_run_timestamp_seconds");
+    assert!(ran(&after) >= ran(&before) && ran(&before) > 1e9, "{before}{after}");
+    let labels = |text: &str| text.split_once("idemctl_up{").unwrap().1.split_once('}').unwrap().0.to_owned();
+    assert_eq!(labels(&after), labels(&before));
+}
+
+/// The names of metrics in a text.
+fn metrics(text: &str) -> BTreeSet<String> {
+    let is_part = |letter: char| letter.is_ascii_lowercase() || letter == '_';
+    let mut names = BTreeSet::new();
+    for (at, _) in text.match_indices("idemctl_") {
+        names.insert(text[at..].chars().take_while(|letter| is_part(*letter)).collect());
+    }
+    names
+}
+
+/// Rule: alert rules and the dashboard ask for nothing that is never written.
+#[test]
+fn rules_and_dashboard_name_metrics_that_are_written() {
+    let server = seeded();
+    let text = server.idemctl(&["stats", "--prometheus"]).exits(0).text();
+    let types = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next());
+    let written: BTreeSet<_> = types.map(str::to_owned).collect();
+    for file in ["prometheus/idemctl.rules.yml", "grafana/idemctl.json"] {
+        let text = fs::read_to_string(format!("{}/contrib/{file}", env!("CARGO_MANIFEST_DIR"))).unwrap();
+        let named = metrics(&text);
+        assert!(named.len() >= 4 && named.is_subset(&written), "{file}: {:?}", named.difference(&written));
+        for code in text.match_indices("code=").map(|(at, _)| &text[at..]) {
+            let code = code.split(['"', '\\']).find(|part| !part.is_empty() && *part != "code=").unwrap();
+            assert!(
+                idemctl::domain::diagnosis::FindingCode::ALL.iter().any(|known| known.as_str() == code),
+                "{file}: {code}"
+            );
+        }
+    }
+    let dashboard = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/contrib/grafana/idemctl.json")).unwrap();
+    let dashboard: Value = serde_json::from_str(&dashboard).unwrap();
+    assert_eq!(dashboard["panels"].as_array().unwrap().len(), 11);
 }

@@ -1,10 +1,12 @@
 //! idemctl on a cluster.
 
 use std::collections::BTreeSet;
+use std::io::{BufRead as _, BufReader};
+use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::support::PENDING;
 use crate::support::cluster::Cluster;
+use crate::support::{PENDING, until};
 
 const DONE: &str = r#"{"status":"COMPLETED","code":200,"headers":{},"body":""}"#;
 const RESULT: &str = r#"{"statusCode":200,"body":""}"#;
@@ -23,12 +25,50 @@ fn a_key_is_found_on_whichever_node_it_is() {
         for node in 0..3 {
             let run = cluster.idemctl_at(node, &["inspect", &format!("k{number}"), "-o", "json"]).exits(0);
             assert_eq!(run.json()["records"][0]["state"], "completed", "{}", run.all());
+            assert!(run.json()["records"][0]["idle_seconds"].is_null(), "a cluster is not asked for NO-TOUCH");
         }
     }
     // Many keys in one call, from all nodes, in the order they were asked for.
     let run = cluster.idemctl(&["inspect", "k0", "k1", "k2", "k3", "k4", "nowhere", "-o", "jsonl"]);
     let keys: Vec<_> = run.json_lines().iter().filter_map(|line| Some(line["key"].as_str()?.to_owned())).collect();
     assert_eq!(keys, ["k0", "k1", "k2", "k3", "k4"], "{}", run.all());
+}
+
+/// Rule: a cluster is one by whichever of its nodes, replicas included.
+#[test]
+fn what_a_context_keeps_is_kept_at_each_node() {
+    let cluster = Cluster::start_with_replicas(3);
+    cluster.set("idempotency:stuck", PENDING, 600_000);
+    let config = cluster.node(0).folder().join("prod.toml");
+    let unlock = |node: usize, more: &[&str]| {
+        let port = cluster.port(node).to_string();
+        let named = ["--config", config.to_str().unwrap(), "-p", &port, "--timeout", "20s"];
+        cluster.node(0).unnamed(&[&named[..], &["force-unlock", "stuck"], more].concat())
+    };
+    // A node lists a replica once that has data.
+    for node in 0..3 {
+        until("each node lists each replica", || {
+            let slots = format!("{:?}", cluster.node(node).send::<redis::Value>(&[b"CLUSTER", b"SLOTS"]));
+            (0..6).all(|other| slots.contains(&cluster.port(other).to_string()))
+        });
+    }
+    for of_context in [0, 1, 4] {
+        for (kept, says) in [("protected", "--yes is not enough"), ("read_only", "nothing may be changed through it")] {
+            let url = format!("redis://localhost:{}", cluster.port(of_context));
+            std::fs::write(&config, format!("[contexts.prod]\nurl = \"{url}\"\n{kept} = true\n")).unwrap();
+            for node in [0, 1, 2, 3, 5] {
+                unlock(node, &["--yes"]).exits(2).says("context `prod` is").says(says);
+            }
+        }
+    }
+    assert!(cluster.get("idempotency:stuck").is_some());
+    std::fs::write(
+        &config,
+        format!("[contexts.prod]\nurl = \"redis://127.0.0.1:{}\"\nprotected = true\n", cluster.port(1)),
+    )
+    .unwrap();
+    unlock(2, &["--confirm", "prod"]).exits(0);
+    assert!(cluster.get("idempotency:stuck").is_none());
 }
 
 #[test]
@@ -187,6 +227,76 @@ fn a_list_misses_nothing_while_slots_are_moved() {
     assert_eq!(keys.len(), 20_000, "{moved} slots were moved; {}", run.stderr);
 }
 
+/// The idempotency keys of a slow list, while which a slot is moved or opened for moving.
+fn listed_while(cluster: &Cluster, moves: impl FnOnce()) -> Vec<String> {
+    let mut command = cluster.command();
+    command.args(["list", "-o", "jsonl", "--rate", "1000/s", "--scan-count", "50"]);
+    let mut list = command.stdout(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(list.stdout.take().unwrap()).lines();
+    let mut keys = Vec::new();
+    let mut moves = Some(moves);
+    for line in lines {
+        let record: serde_json::Value = serde_json::from_str(&line.unwrap()).unwrap();
+        keys.push(record["key"].as_str().unwrap().to_owned());
+        if keys.len() == 100
+            && let Some(moves) = moves.take()
+        {
+            moves();
+        }
+    }
+    assert!(list.wait().unwrap().success());
+    assert!(moves.is_none(), "the list was over before the slot moved");
+    keys
+}
+
+/// Rule: a slot that moves while a walk goes on is read wholly, and each of its records once.
+#[test]
+fn each_record_of_a_slot_that_moves_is_listed_once() {
+    let slot_of = |cluster: &Cluster| cluster.slot("idempotency:{t}0");
+    let tagged: Vec<String> = (0..300).map(|number| format!("idempotency:{{t}}{number}")).collect();
+    for (is_finished, others_beside) in [(true, true), (true, false), (false, true), (false, false)] {
+        let cluster = Cluster::start(3);
+        let from = cluster.owner(&tagged[0]);
+        let to = (from + 1) % 3;
+        // The node that is read the longest is the one that loses the slot, or the one that gets it.
+        let slow = if others_beside { from } else { to };
+        let others = (0..).map(|number| format!("idempotency:k{number}")).filter(|key| cluster.owner(key) == slow);
+        cluster.fill(others.take(1_200).map(|key| (key, DONE)), 80_000_000);
+        cluster.fill(tagged.iter().map(|key| (key, DONE)), 80_000_000);
+        let mut keys = listed_while(&cluster, || {
+            if is_finished {
+                cluster.move_slot(slot_of(&cluster), from, to);
+            } else {
+                cluster.begin_to_move(slot_of(&cluster), from, to);
+                let names: Vec<&str> = tagged.iter().map(String::as_str).collect();
+                cluster.migrate(&names[..200], from, to);
+            }
+        });
+        let listed = keys.len();
+        keys.sort();
+        keys.dedup();
+        let say = format!("finished {is_finished}, others at the loser {others_beside}: {listed} lines");
+        assert_eq!((keys.len(), listed), (1_500, 1_500), "{say}");
+    }
+}
+
+#[test]
+fn who_may_not_ask_which_slots_are_being_moved_is_told_so() {
+    let cluster = filled(12);
+    for node in 0..3 {
+        let rules = ["on", "nopass", "~*", "+@all", "-cluster|nodes"];
+        let mut command = redis::cmd("ACL");
+        command.arg("SETUSER").arg("default").arg(&rules[..]);
+        if command.exec(&mut cluster.connect(node)).is_err() {
+            return; // Redis 6.2 knows no subcommands there.
+        }
+    }
+    let list = cluster.idemctl(&["list", "-o", "json"]).exits(3);
+    list.says("+cluster|nodes");
+    assert_eq!((list.json()["records"].as_array().unwrap().len(), &list.json()["complete"]), (12, &false.into()));
+    cluster.idemctl(&["check"]).exits(3).shows("UNKNOWN").shows("+cluster/nodes");
+}
+
 #[test]
 fn a_purge_leaves_nothing_behind_while_slots_are_moved_and_its_backup_has_all() {
     let cluster = filled(20_000);
@@ -235,6 +345,23 @@ fn a_step_that_cannot_be_guarded_there_is_a_usage_error_and_a_database_is_a_hint
     assert!(run.code != 0 && hints.iter().any(|hint| run.stderr.contains(hint)), "{}", run.all());
 }
 
+/// Rule: deadlines come from every node, also those of a record whose Redis keys are on two of them.
+#[test]
+fn a_check_finds_a_stuck_lock_whose_result_would_be_on_another_node() {
+    let cluster = filled(12);
+    cluster.idemctl(&["check"]).exits(0).shows("records=12 foreign=0");
+    let lock = (0..).find(|number| {
+        let owner = |part: &str| cluster.owner(&format!("idem:{part}:k{number}"));
+        owner("started") != owner("result")
+    });
+    let key = format!("k{}", lock.unwrap());
+    cluster.set(&format!("idem:started:{key}"), "worker-7", 0);
+    cluster.idemctl(&["check"]).exits(2).shows("1 orphaned lock (event-driven 1)").shows(format!("e.g. {key} "));
+    let stated = ["--schema", "event-driven", "--lock-ttl", "30s"];
+    cluster.set(&format!("idem:started:{key}"), "worker-7", 600_000);
+    cluster.idemctl(&[&["check"], &stated[..]].concat()).exits(1).shows("excess_ttl=1;0;");
+}
+
 /// Redis 8.0 to 8.2 crash when a client that asked for CLIENT NO-TOUCH names a key of a slot on its way to another node.
 #[test]
 fn a_cluster_survives_every_command_on_a_slot_that_is_being_moved() {
@@ -264,4 +391,15 @@ fn an_unknown_cluster_is_named_from_all_of_its_masters() {
     assert_eq!((&records["schema"], &records["keys"]), (&"go-middleware".into(), &90.into()), "{told}");
     assert_eq!(records["states"]["completed"], 90, "{told}");
     assert!(group("session:")["schema"].is_null(), "{told}");
+}
+
+/// Rule: `context test` asks the master of the key, and says that it is a cluster.
+#[test]
+fn a_context_is_tested_on_a_cluster() {
+    let cluster = Cluster::start(3);
+    for node in 0..3 {
+        let run = cluster.idemctl_at(node, &["context", "test"]).exits(0);
+        run.shows("ok  role     master of a cluster with 3 masters").shows("ok  remove").shows("ok  step");
+    }
+    assert_eq!(cluster.size(), 0, "nothing is written");
 }

@@ -105,7 +105,7 @@ fn what_was_done_on_the_other_masters_is_not_done_again_after_a_failover() {
     assert_eq!(cluster.get(&taken).as_deref(), Some(PENDING), "a live worker's lock: {}", run.all());
     assert_eq!(cluster.get(&completed).as_deref(), Some(DONE));
     assert_eq!(backup::held(&cluster.node(0).folder().join("b")).len(), 3);
-    let audit = cluster.idemctl(&["audit", "-o", "jsonl"]).json_lines();
+    let audit = cluster.idemctl(&["log", "--records", "-o", "jsonl"]).json_lines();
     assert_eq!(audit.iter().filter(|line| line["what"] == "swept").count(), 3, "{audit:?}");
 }
 

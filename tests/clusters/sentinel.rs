@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::support::certificates::{Authority, Pair};
 use crate::support::fault::{self, Hook};
 use crate::support::sentinel::{self, Watched};
-use crate::support::{self, PENDING, Run, Runs, Server};
+use crate::support::{self, PENDING, Run, Runs, Server, until};
 
 const DONE: &str = r#"{"status":"COMPLETED","code":200,"headers":{},"body":""}"#;
 
@@ -35,6 +35,35 @@ fn the_master_is_found_and_found_again_after_a_failover() {
     idemctl(&watched, &["complete", "b", "--schema", "go-middleware", "--status", "200", "--body", "", "--yes"])
         .exits(0);
     assert!(watched.server(1).get("idempotency:b").unwrap().starts_with(b"{\"status\":\"COMPLETED"));
+}
+
+/// Rule: a service's master is one, named by itself or by its Sentinels, before and after a failover.
+#[test]
+fn what_a_context_keeps_is_kept_at_the_master_and_through_the_sentinels() {
+    let watched = Watched::start(2);
+    let config = watched.server(0).folder().join("prod.toml");
+    let by_sentinels = watched.url();
+    for index in [0, 1] {
+        let master = format!("redis://127.0.0.1:{}", watched.port(index));
+        watched.server(index).set("idempotency:a", PENDING, 600_000);
+        // A Sentinel listens on its master a moment after it began.
+        until("the Sentinels listen", || {
+            let listeners = watched.server(index).send::<redis::Value>(&[b"PUBSUB", b"NUMSUB", b"__sentinel__:hello"]);
+            !format!("{listeners:?}").contains("int(0)")
+        });
+        for (context, named) in [(&by_sentinels, &master), (&master, &by_sentinels)] {
+            for (kept, says) in [("protected", "--yes is not enough"), ("read_only", "nothing may be changed")] {
+                std::fs::write(&config, format!("[contexts.prod]\nurl = \"{context}\"\n{kept} = true\n")).unwrap();
+                let words = ["--config", config.to_str().unwrap(), "-u", named, "force-unlock", "a", "--yes"];
+                let run = watched.server(0).unnamed(&words).exits(2);
+                run.says("context `prod` is").says(says);
+            }
+        }
+        assert!(watched.server(index).get("idempotency:a").is_some());
+        if index == 0 {
+            watched.fail_over();
+        }
+    }
 }
 
 #[test]

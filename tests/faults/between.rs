@@ -29,7 +29,7 @@ fn key(number: usize) -> String {
 }
 
 fn noted(server: &Server, what: &str) -> usize {
-    let lines = server.idemctl(&["audit", "-o", "jsonl", "--limit", "1000"]).json_lines();
+    let lines = server.idemctl(&["log", "--records", "-o", "jsonl", "--limit", "1000"]).json_lines();
     lines.iter().filter(|line| line["what"] == what).count()
 }
 
@@ -182,10 +182,16 @@ fn replicas_are_waited_for_also_after_a_lost_reply() {
 #[test]
 fn what_was_done_and_could_not_be_noted_is_said_beside_whatever_else_went_wrong() {
     let stage = Stage::new(&[]);
-    let way = fault::hooked(&stage.server, |sent| if says(sent, "UNLINK") { Hook::Cut } else { Hook::Pass });
     let log = stage.server.state("audit.jsonl");
-    std::fs::remove_file(&log).unwrap();
-    std::os::unix::fs::symlink("/dev/full", &log).unwrap();
+    let way = fault::hooked(&stage.server, move |sent| {
+        if !says(sent, "UNLINK") {
+            return Hook::Pass;
+        }
+        // The disk is full from here on.
+        let _ = std::fs::remove_file(&log);
+        let _ = std::os::unix::fs::symlink("/dev/full", &log);
+        Hook::Cut
+    });
     stage.server.at(way, &[REMOVALS[0], &["--backup", "b"]].concat()).exits(7).says("outcome unknown").says("audit");
 }
 

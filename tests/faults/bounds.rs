@@ -9,9 +9,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
 use crate::support::fault::{Hook, hooked};
 use crate::support::memory::peak_of;
-use crate::support::{Run, Runs, Server, binary, idemctl};
+use crate::support::{Run, Runs, Server, backup, binary, idemctl};
 
 /// More than idemctl takes for itself, far less than what is offered to it.
 const LITTLE: u64 = 48 * 1024 * 1024;
@@ -138,13 +141,13 @@ fn a_line_without_end_is_no_key_and_no_change() {
     let huge = server.folder().join("huge");
     File::create(&huge).unwrap().set_len(1024 * 1024 * 1024).unwrap();
     for file in ["/dev/zero", huge.to_str().unwrap()] {
-        let says = format!("cannot read keys from {file}: a line is larger than 1 MiB");
+        let says = format!("cannot read keys from {file}: a line is larger than 4 MiB");
         is_refused(server.command().args(["purge", "--key-file", file, "--yes"]), &says);
     }
     let log = server.folder().join(".local/state/idemctl");
     std::fs::create_dir_all(&log).unwrap();
     std::fs::rename(&huge, log.join("audit.jsonl")).unwrap();
-    is_refused(server.command().arg("audit"), "a line is larger than 16 MiB");
+    is_refused(server.command().args(["log", "--records"]), "a line is larger than 16 MiB");
 }
 
 /// The head of a result that is stored, up to its body.
@@ -185,6 +188,31 @@ fn a_large_value_that_is_wanted_whole_takes_a_few_times_its_memory() {
     }
 }
 
+/// Rule: a backup is read a line at a time, and no value of it is kept while the rest is checked.
+#[test]
+fn a_backup_of_many_large_values_takes_little_memory() {
+    let server = Server::start_with(&["rdbcompression no"]);
+    server.set("idem:b", format!("{HEAD}\"{}\"]}}", "x".repeat(1 << 20)), 50_000_000);
+    let line = backup::line(&server, "idem:b");
+    let numbered = |number: i32| {
+        let mut line = line.clone();
+        line["redis_key_base64"] = STANDARD.encode(format!("idem:b{number}")).into();
+        line["key"] = format!("b{number}").into();
+        line
+    };
+    let file = backup::write(&server, &(0..100).map(numbered).collect::<Vec<_>>());
+    let folder = server.state("backups");
+    std::fs::create_dir_all(&folder).unwrap();
+    let file_there = folder.join("2026-01-01T000000.000Z-purge-1.jsonl");
+    std::fs::rename(file, &file_there).unwrap();
+    for words in [&["backup", "list"][..], &["restore", file_there.to_str().unwrap(), "--dry-run"]] {
+        let (run, peak) = peak_of(server.command().args(words));
+        let run = run.exits(0);
+        assert!(run.all().contains("100"), "{}", run.all());
+        assert!(peak < LITTLE, "{words:?}: {peak} bytes of memory");
+    }
+}
+
 /// Rule: a duration is checked where it is read. No later step adds one to a moment that cannot hold the sum.
 #[test]
 fn a_duration_beyond_a_hundred_years_is_refused_and_nothing_panics() {
@@ -206,7 +234,7 @@ fn a_duration_beyond_a_hundred_years_is_refused_and_nothing_panics() {
         &["list", "--result-ttl"],
         &["list", "--timeout"],
         &["list", "--connect-timeout"],
-        &["audit", "--since"],
+        &["log", "--since"],
         &["backup", "prune", "--older-than"],
         &["force-unlock", "n", "--yes", "--wait-replicas", "1", "--wait-timeout"],
     ] {
@@ -297,4 +325,17 @@ fn a_purge_looks_at_few_large_values_at_a_time() {
     idemctl(server.folder()).args(words).run().exits(0).says("30 of 30 records purged");
     let most = most.load(Ordering::SeqCst);
     assert!((1..=4).contains(&most), "{most} scripts in one write");
+}
+
+/// Rule: a purge reads large values whole to tell whose they are, and holds few of them at a time.
+#[test]
+fn a_purge_holds_few_large_values_at_a_time() {
+    let server = Server::start();
+    let value = format!("{HEAD}\"{}\"]}}", "x".repeat(8 << 20));
+    for number in 0..16 {
+        server.set(&format!("idem:b{number}"), &value, 50_000_000);
+    }
+    let (run, peak) = peak_of(server.command().args(["--timeout", "60s", "purge", "--schema", "express", "--yes"]));
+    run.exits(0).says("16 of 16 records purged");
+    assert!(peak < LITTLE + LITTLE, "{peak} bytes of memory");
 }

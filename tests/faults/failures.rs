@@ -124,7 +124,7 @@ fn a_closed_pipe_ends_quietly() {
     let mut child = server.command().args(["list"]).start();
     let mut line = String::new();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    assert!(line.starts_with("STATE"));
+    assert!(line.starts_with("KEY"));
     assert_eq!(child.ends().exits(0).stderr, "");
 }
 
@@ -160,12 +160,12 @@ fn a_server_that_dies_in_the_middle_leaves_a_partial_list_that_says_so() {
 }
 
 #[test]
-fn ctrl_c_during_a_watch_is_an_interruption() {
+fn ctrl_c_ends_a_watch_at_once() {
     let server = Server::holding(&[("idem:web-1", LOCK, 200_000)]);
     let mut child = server.command().args(["inspect", "web-1", "--watch", "50ms"]).start();
     child.stdout.as_mut().unwrap().read_exact(&mut [0; 16]).unwrap();
     let began = Instant::now();
     child.signal(Signal::INT);
-    child.ends().exits(130);
+    child.ends().exits(0);
     assert!(began.elapsed() < Duration::from_secs(60));
 }

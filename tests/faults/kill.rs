@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use crate::support::backup;
 use crate::support::proxy;
-use crate::support::{Run, Running, Runs, Server, Signal, at_once, bounded};
+use crate::support::{PENDING, Run, Running, Runs, Server, Signal, at_once, bounded};
 
 /// The commands that remove many records, and how they are asked to remove all that `fill` makes.
 const REMOVING: &[&[&str]] =
@@ -155,6 +155,29 @@ fn on_a_full_disk_nothing_goes_that_is_not_in_the_backup() {
     assert!(server.get("idem:started:a").is_some());
 }
 
+/// Rule: a limit for the size of a file ends nothing between a change and its line in the audit log.
+#[test]
+fn a_limit_for_the_size_of_a_file_is_as_a_full_disk() {
+    let server = Server::start();
+    let log = server.state("audit.jsonl");
+    fs::create_dir_all(log.parent().unwrap()).unwrap();
+    for words in [
+        &["force-unlock", "a", "--yes"][..],
+        &["extend", "a", "--for", "1h", "--yes"],
+        &["purge", "a", "--state", "in-progress", "--yes"],
+        &["sweep", "--orphaned", "--yes", "--grace", "0"],
+    ] {
+        match words[0] {
+            "extend" => server.set("idempotency:a", PENDING, 50_000),
+            _ => server.put("idempotency:a", PENDING),
+        }
+        fs::write(&log, "\n".repeat(9_000)).unwrap();
+        let run = bounded(server.command().args(words), "ulimit -f 16").exits(2);
+        run.says("File too large").says("nothing was changed");
+        assert_eq!(server.get("idempotency:a").unwrap(), PENDING.as_bytes(), "{words:?}");
+    }
+}
+
 /// Folders in which nothing can be created, for the superuser neither.
 fn closed_folders(server: &Server) -> Vec<PathBuf> {
     use std::os::unix::fs::PermissionsExt as _;
@@ -205,7 +228,7 @@ fn what_nobody_knows_is_outcome_unknown_and_stays_in_the_backup() {
         let run = server.through(&socket, words).exits(7);
         run.says("100 of 100 records");
         assert_eq!(backed_up(&server).len(), BATCH, "{}", run.all());
-        let audit = server.idemctl(&["audit", "--limit", "200", "-o", "jsonl"]).json_lines();
+        let audit = server.idemctl(&["log", "--records", "--limit", "200", "-o", "jsonl"]).json_lines();
         assert!(audit.len() == BATCH && audit.iter().all(|line| line["what"] == "outcome-unknown"));
     }
 }

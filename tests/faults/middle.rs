@@ -1,13 +1,14 @@
 //! A server that stops or is cut off in the middle of much: how far it got is said, the rest can be done later.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
 use crate::support::backup;
 use crate::support::fault::{self, Fault};
-use crate::support::{PENDING, Run, Running, Runs, Server, Signal, signal, until};
+use crate::support::proxy::{Hook, hooked_socket, says};
+use crate::support::{PENDING, Run, Running, Runs, Server, Signal, idemctl, signal, until};
 
 const LOCKS: usize = 1_500;
 
@@ -98,5 +99,31 @@ fn a_restore_that_is_cut_off_says_how_far_it_got_and_the_next_run_does_the_rest(
         // What is back already is left as it is, which is told.
         server.idemctl(&["restore", "b", "--yes"]).exits(3);
         assert_eq!(left(&server).len(), LOCKS);
+    }
+}
+
+/// Rule: exit status 5 says that nothing was sent, and 6 that nothing was changed. After the first hundred locks neither is
+/// true any more.
+#[test]
+fn an_error_after_the_first_locks_is_told_apart_from_one_before() {
+    for (at, refuses, code) in [(1, false, 3), (2, true, 3), (1, true, 6)] {
+        let server = full();
+        let calls = AtomicUsize::new(0);
+        let socket = hooked_socket(&server, move |sent| {
+            let is_the_one = says(sent, "$6\r\nUNLINK\r\n") && calls.fetch_add(1, Ordering::SeqCst) + 1 == at;
+            match is_the_one {
+                true if refuses => Hook::Answer(b"-BUSY Redis is busy running a script.\r\n".to_vec()),
+                true => Hook::Lose,
+                false => Hook::Pass,
+            }
+        });
+        let keys: String = (0..250).map(|index| format!("{index}\n")).collect();
+        let words = ["force-unlock", "-", "--schema", "go-middleware", "--yes"];
+        let mut command = idemctl(server.folder());
+        command.args(["--timeout", "20s", "-s"]).arg(&socket).args(words);
+        let run = command.fed(keys.as_bytes()).exits(code);
+        let gone = LOCKS - left(&server).len();
+        assert_eq!(gone, if code == 3 { 100 } else { 0 }, "{}", run.all());
+        assert_eq!((run.stderr.contains("100 of 250 locks unlocked"), server.audited().len()), (code == 3, gone));
     }
 }

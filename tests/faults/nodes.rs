@@ -144,7 +144,7 @@ fn one_master_that_does_not_answer_a_change_keeps_nobody_from_the_others() {
     assert_eq!((&run.json()["done"], &run.json()["unknown"]), (&ours.into(), &unheard.len().into()));
     assert_eq!((on(&cluster, 0).len(), on(&cluster, 1).len(), on(&cluster, 2).len()), (0, unheard.len(), 0));
     assert_eq!(backup::held(&cluster.node(0).folder().join("b")).len(), 90);
-    let audit = cluster.idemctl(&["audit", "-o", "jsonl", "--limit", "90"]).json_lines();
+    let audit = cluster.idemctl(&["log", "--records", "-o", "jsonl", "--limit", "90"]).json_lines();
     let noted = |what: &str| audit.iter().filter(|line| line["what"] == what).count();
     assert_eq!((noted("purged"), noted("outcome-unknown")), (ours, unheard.len()));
 }

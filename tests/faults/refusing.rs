@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::thread;
 use std::time::Duration;
 
-use crate::stage::{ADDITIONS, AMENDMENTS, PLAYS, READS, REMOVALS, Stage, each};
+use crate::stage::{ADDITIONS, AMENDMENTS, PLAYS, READS, REMOVALS, Stage, contents, each};
 use crate::support::fault::{self, Fault};
 use crate::support::{self, PENDING, Runs, Server, until};
 
@@ -88,11 +88,31 @@ fn a_server_without_a_password_that_takes_nobody_from_elsewhere_is_exit_6() {
 
 #[test]
 fn a_replica_is_read_and_refuses_every_change() {
+    let port = support::free_port().to_string();
+    let mut master = Server::start_with(&[&format!("port {port}"), "bind 127.0.0.1", "repl-diskless-sync-delay 0"]);
     let stage = Stage::new(&[]);
-    stage.server.send::<()>(&[b"REPLICAOF", b"127.0.0.1", b"1"]);
+    for redis_key in stage.server.send::<Vec<Vec<u8>>>(&[b"KEYS", b"*"]) {
+        let value: Vec<u8> = stage.server.send(&[b"DUMP", &redis_key]);
+        let left: i64 = stage.server.send(&[b"PTTL", &redis_key]);
+        master.send::<()>(&[b"RESTORE", &redis_key, left.max(0).to_string().as_bytes(), &value]);
+    }
+    stage.server.send::<()>(&[b"REPLICAOF", b"127.0.0.1", port.as_bytes()]);
+    let info = || stage.server.send::<String>(&[b"INFO", b"replication"]);
+    until("the replica is in step", || info().contains("master_link_status:up"));
     each(&stage.all(&[READS], &[]), 0, &[]);
+
+    // Cut off from its master it may not know what happened since.
+    master.kill();
+    until("the replica is cut off", || info().contains("master_link_status:down"));
+    let behind = format!("is a replica that is cut off from its master 127.0.0.1:{port}: it may be behind");
+    stage.server.idemctl(&["inspect", "stuck"]).exits(0).says(&behind);
+    let list = stage.server.idemctl(&["list", "-o", "json"]).exits(3);
+    assert_eq!(list.says(&behind).json()["complete"], false, "{}", list.all());
+    stage.server.idemctl(&["check"]).exits(2).shows("CRITICAL").shows(&behind);
+    stage.server.idemctl(&["check", "--schema", "event-driven"]).exits(3).shows("UNKNOWN").shows(&behind);
+    let before = contents(&stage.server);
     each(&stage.all(CHANGES, &[]), 6, &["READONLY", "connect to its master"]);
-    stage.is_untouched();
+    assert_eq!(contents(&stage.server), before);
 }
 
 #[test]

@@ -105,6 +105,28 @@ fn the_other_keys_of_a_record_get_no_ttl() {
     }
 }
 
+/// Rule: with + no key ends earlier than before, and with - none later, by the clock of the server that holds it. A key without
+/// expiry has more time than any.
+#[test]
+fn a_bound_leaves_a_key_alone_that_has_enough_time_or_little_enough() {
+    let mut bench = bench();
+    for (change, seconds, of_a_minute, of_no_end) in
+        [("+5000", 5, "K", "K"), ("+120000", 120, "D", "K"), ("-5000", 5, "D", "D"), ("-120000", 120, "K", "D")]
+    {
+        bench.put_expiring("minute", "x");
+        bench.put("endless", "x");
+        let rules = whole(b"x", &bench.deadline("minute")) + &whole(b"x", "-1");
+        let args = to(change, &["x", "x", &rules]);
+        assert_eq!(letters(&mut bench, &["minute", "endless"], &args), format!("{of_a_minute}{of_no_end}"), "{change}");
+        bench.assert_ttl("minute", if of_a_minute == "D" { seconds } else { 60 });
+        if of_no_end == "D" {
+            bench.assert_ttl("endless", seconds);
+        } else {
+            assert_eq!(bench.pttl("endless"), -1, "{change}");
+        }
+    }
+}
+
 #[test]
 fn each_record_is_judged_on_its_own() {
     let mut bench = bench();

@@ -8,7 +8,7 @@ use idemctl::exit::Exit;
 fn manual() -> String {
     let folder = tempfile::tempdir().unwrap();
     alone(&["man", folder.path().to_str().unwrap()]).exits(0);
-    std::fs::read_to_string(folder.path().join("idemctl.1")).unwrap()
+    std::fs::read_to_string(folder.path().join("man1/idemctl.1")).unwrap()
 }
 
 #[test]

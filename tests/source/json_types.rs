@@ -9,7 +9,7 @@ use serde_json::Value;
 use syn::{Attribute, Field, Fields, Item, LitStr, Meta};
 
 /// A struct, or one and what is flattened into it, by file and name; and the place of its schema.
-const STRUCTS: [(&[(&str, &str)], &str); 14] = [
+const STRUCTS: [(&[(&str, &str)], &str); 15] = [
     (&[("render/record_json.rs", "RecordJson")], "record.json#/$defs/fields"),
     (&[("render/record_json.rs", "OwnExpiry")], "record.json#/$defs/own_expiry"),
     (&[("render/record_json.rs", "NextRequest")], "record.json#/$defs/next_request"),
@@ -24,10 +24,11 @@ const STRUCTS: [(&[(&str, &str)], &str); 14] = [
     (&[("render/backups.rs", "Line")], "backups.json#/$defs/line"),
     (&[("render/settings.rs", "Setting")], "settings.json#/$defs/line"),
     (&[("render/settings.rs", "NamedContext")], "contexts.json#/$defs/line"),
+    (&[("render/connection_test.rs", "Check")], "context-test.json#/$defs/line"),
 ];
 
 /// An enum by file and name, and the places of its words.
-const ENUMS: [(&str, &str, &str); 35] = [
+const ENUMS: [(&str, &str, &str); 37] = [
     ("domain/schema/forms.rs", "State", "record.json#/$defs/fields/properties/state"),
     ("domain/schema/forms.rs", "State", "stats.json#/$defs/line/properties/state"),
     ("domain/schema/forms.rs", "State", "purge.json#/$defs/group/properties/state"),
@@ -65,6 +66,8 @@ const ENUMS: [(&str, &str, &str); 35] = [
     ("domain/step/next_request.rs", "Answer", "record.json#/$defs/next_request/properties/answer"),
     ("domain/detect/group.rs", "Confidence", "detect.json#/$defs/line/properties/confidence"),
     ("domain/moments/difference.rs", "What", "diff.json#/$defs/line/properties/what"),
+    ("domain/moments/difference.rs", "How", "diff.json#/$defs/line/properties/how"),
+    ("domain/diagnosis/health.rs", "Status", "check.json#/$defs/status"),
     ("domain/change/outcome.rs", "Ended", "sweep.json#/properties/outcome"),
     ("domain/race/event.rs", "Act", "race.json#/$defs/event/properties/step"),
     ("domain/race/event.rs", "Answer", "race.json#/$defs/event/properties/reply"),

@@ -9,6 +9,9 @@ use crate::keyspace::Entry;
 use crate::oracle::Oracle;
 use crate::run::Run;
 
+/// How long a worker takes at most between two calls of one step, in microseconds.
+const JUST_BEFORE: u64 = 1_000_000;
+
 impl Oracle {
     /// A replica that follows another master holds what that holds; what the two differ in was lost.
     pub(crate) fn resync(&mut self, master: usize, replica: usize, at: u64) {
@@ -25,15 +28,16 @@ impl Oracle {
         self.unsure.extend(unsure.into_iter().map(|(_, key)| (replica, key)));
     }
 
-    /// Where a part of a stream may be lost, nothing is sure of what the two of a pair differ in.
+    /// Where a part of a stream may be lost, nothing is sure of what the two of a pair differ in, nor of what was written just
+    /// before: a failover breaks off the streams of both, and a worker that had taken a lock may then have taken its expiry.
     pub(crate) fn miss(&mut self, node: usize, at: u64) {
         let (one, other) = (&self.spaces[node], &self.spaces[self.peers[node]]);
-        let differ = |key: &Vec<u8>| match (one.get(key, at), other.get(key, at)) {
-            (Some(one), Some(other)) => !one.is_like(other),
+        let is_unsure = |key: &Vec<u8>| match (one.get(key, at), other.get(key, at)) {
+            (Some(one), Some(other)) => !one.is_like(other) || one.written + JUST_BEFORE > at,
             (one, other) => one.is_some() || other.is_some(),
         };
         let keys: HashSet<_> = one.all(at).chain(other.all(at)).map(|(key, _)| key).collect();
-        let unsure: Vec<_> = keys.into_iter().filter(|key| differ(key)).cloned().collect();
+        let unsure: Vec<_> = keys.into_iter().filter(|key| is_unsure(key)).cloned().collect();
         self.unsure.extend(unsure.into_iter().map(|key| (node, key)));
     }
 

@@ -88,6 +88,14 @@ impl Oracle {
 
     /// A run of idemctl gave what was this entry another expiry.
     pub(crate) fn gave_expiry(&mut self, operator: usize, key: &[u8], before: &Entry, (node, at): (usize, u64)) {
+        if self.unsure.remove(&(node, key.to_vec())) {
+            // A broken stream may have hidden that the lock lost its expiry.
+            self.verdict.count("oracle", "expiries of keys that a stream broke off on", 1);
+            if let Some(run) = self.runs.get_mut(&operator) {
+                run.is_unsure = true;
+            }
+            return;
+        }
         let Some(run) = self.runs.get(&operator) else { return };
         let rule = run.rule;
         let Some((facts, _)) = self.facts(run, key, before, (node, at)) else { return };

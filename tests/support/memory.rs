@@ -1,12 +1,15 @@
 //! How much memory a run takes.
 
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use crate::support::{Run, Runs};
+use crate::support::{Run, Runs, Signal, signal};
 
 /// How often a command that ended at once is started anew.
 const TRIES: u32 = 20;
+
+/// Longer than any command takes. One that reads without end is killed then, so that its test fails and does not wait.
+const LIMIT: Duration = Duration::from_secs(120);
 
 /// Runs a command with nothing on stdin; the most memory it held at a time, in bytes, comes with what it gave.
 ///
@@ -14,12 +17,17 @@ const TRIES: u32 = 20;
 /// taken in the last one.
 pub fn peak_of(command: &mut Command) -> (Run, u64) {
     for _ in 0..TRIES {
-        let child = command.start();
-        let status = format!("/proc/{}/status", child.id());
+        let (child, began) = (command.start(), Instant::now());
+        let pid = child.id();
+        let status = format!("/proc/{pid}/status");
         let output = std::thread::spawn(move || child.wait_with_output().unwrap());
-        let mut peak = 0;
+        let (mut peak, mut is_killed) = (0, false);
         while !output.is_finished() {
             peak = peak.max(high_water(&status).unwrap_or_default());
+            if began.elapsed() > LIMIT && !is_killed {
+                signal(pid, Signal::KILL);
+                is_killed = true;
+            }
             std::thread::sleep(Duration::from_millis(1));
         }
         let run = Run::from(output.join().unwrap());

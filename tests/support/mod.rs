@@ -11,6 +11,7 @@ mod home;
 mod keys;
 pub mod memory;
 mod port;
+pub mod printed;
 pub mod proxy;
 mod run;
 pub mod sentinel;

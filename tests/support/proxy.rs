@@ -33,6 +33,8 @@ pub enum Hook {
     Talk(Talk),
     /// It is passed on, and gets this reply in place of its own.
     Replace(Vec<u8>),
+    /// It is passed on, and gets its reply twice.
+    Twice,
 }
 
 /// A port of the loopback that leads to the server; the hook sees whatever is sent at a time, and says what becomes of it.
@@ -143,6 +145,7 @@ fn talk(client: &mut (impl Read + Write), mut server: impl Read + Write, hook: &
             Hook::Lose => return,
             Hook::Then(act) => act(),
             Hook::Replace(other) => reply = other,
+            Hook::Twice => reply.extend_from_within(..),
             _ => {}
         }
         let _ = client.write_all(&reply);

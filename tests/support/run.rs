@@ -6,6 +6,7 @@ use std::process::{Child, Command, Output, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use super::printed;
 use super::server::Server;
 
 /// The binary under test: the one that was built with the tests, or the one that `IDEMCTL_TEST_BINARY` names, as a release has it.
@@ -60,11 +61,23 @@ pub trait Runs {
     }
 
     /// Runs it with nothing on stdin.
-    fn run(&mut self) -> Run {
-        self.start().ends()
-    }
+    fn run(&mut self) -> Run;
 
     /// Runs it with this on stdin.
+    fn fed(&mut self, stdin: &[u8]) -> Run;
+}
+
+impl Runs for Command {
+    fn start_with(&mut self, stdin: Stdio) -> Child {
+        self.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts")
+    }
+
+    fn run(&mut self) -> Run {
+        let run = self.start().ends();
+        printed::lead_back(self, &run);
+        run
+    }
+
     fn fed(&mut self, stdin: &[u8]) -> Run {
         let mut child = self.start_with(Stdio::piped());
         let mut pipe = child.stdin.take().expect("stdin");
@@ -75,13 +88,8 @@ pub trait Runs {
         });
         let run = child.ends();
         feeder.join().expect("the feeder ends");
+        printed::lead_back(self, &run);
         run
-    }
-}
-
-impl Runs for Command {
-    fn start_with(&mut self, stdin: Stdio) -> Child {
-        self.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts")
     }
 }
 
@@ -178,7 +186,8 @@ impl Run {
         let lines = text.lines().filter(|line| !line.starts_with("  Idle "));
         let lines = lines.map(|line| match line.split_once(" B, ") {
             Some((before, after)) if after.ends_with(" of memory") => format!("{before} B"),
-            _ if line.starts_with("For scripts: --expect ") => line.split('@').next().unwrap_or_default().to_owned(),
+            // A token ends with the moment at which the lock expires.
+            _ if line.starts_with("For scripts: ") => line.split('@').next().unwrap_or_default().to_owned(),
             _ => line.to_owned(),
         });
         lines.collect::<Vec<_>>().join("\n")

@@ -109,7 +109,7 @@ impl Server {
 
     /// The lines of the audit log, the oldest first.
     pub fn audited(&self) -> Vec<serde_json::Value> {
-        self.idemctl(&["audit", "-o", "jsonl", "--limit", "100000"]).json_lines()
+        self.idemctl(&["log", "--records", "-o", "jsonl", "--limit", "100000"]).json_lines()
     }
 
     /// A user with the password `pw`, who may do what these rules say.

@@ -8,6 +8,9 @@ local has_pexpiretime = true
 -- wrong, the change takes the key for another one and leaves the key alone.
 local MOST_READINGS = 50
 
+-- Numbers of Lua are exact up to here, in the year 287396. A later moment counts as this one.
+local FARTHEST = 9007199254740992
+
 -- The clock as it was read last, milliseconds since 1970.
 local clock
 
@@ -24,7 +27,7 @@ local function deadline_of(key)
   if has_pexpiretime then
     local at = redis.pcall('PEXPIRETIME', key)
     if type(at) == 'number' then
-      return at, true
+      return math.min(at, FARTHEST), true
     end
     has_pexpiretime = false
   end
@@ -38,7 +41,7 @@ local function deadline_of(key)
     if not after then
       return -3, false
     end
-    moment = after + left
+    moment = math.min(after + left, FARTHEST)
     -- Two such moments of one key lie at most 1 ms apart.
     if before and after - before <= 1 then
       break

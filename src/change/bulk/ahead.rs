@@ -4,7 +4,7 @@ use anyhow::{Error, Result};
 use tokio::sync::mpsc::{Receiver, Sender};
 
 use super::place::Place;
-use super::rule::{Chosen, Rule};
+use super::rule::{Planned, Rule};
 use super::second_look::sharpen;
 use super::source::{Page, Source};
 use super::survey::Survey;
@@ -55,9 +55,13 @@ impl<R: Rule> Ahead<'_, R> {
     }
 
     async fn places(&mut self, page: Page<R::Group>) -> Result<Vec<Place>> {
-        let is_meant = |chosen: &Chosen<R::Group>| self.asks_owners || !chosen.ends_by_itself;
-        let chosen = page.chosen.into_iter().filter(|(_, chosen)| is_meant(chosen));
-        let mut records: Vec<_> = chosen.map(|(record, _)| record).collect();
+        let is_meant = |planned: &Planned<R::Group>| self.asks_owners || !planned.ends_by_itself;
+        let mut records = Vec::with_capacity(page.selected.len());
+        for (record, planned) in page.selected {
+            if is_meant(&planned) {
+                records.push(record);
+            }
+        }
         // Whatever waits is known by all of its bytes; what does not, at least by its deadline.
         let waits = self.waits;
         let blurred = records.iter_mut().filter(|record| waits || record.seen.has_unknown_deadline());

@@ -12,7 +12,7 @@ use super::rule::Rule;
 use super::source::Source;
 use super::survey::Survey;
 use crate::args::{ChangeArgs, ConfirmArgs};
-use crate::change::{Journal, Pace};
+use crate::change::{Journal, Pace, exit_after};
 use crate::context::Context;
 use crate::domain::change::outcome::{Account, Ended};
 use crate::domain::select::Rate;
@@ -85,7 +85,8 @@ impl<'a, R: Rule> BulkRun<'a, R> {
         if self.writer.is_none() {
             context.ui.status("dry run: nothing was changed");
         }
-        Ok(self.found.missed.map_or(Ok(Exit::Done), Err)?)
+        let exit = exit_after(&self.found.coverage, &self.rule.scope().catalog, self.key_file.is_none());
+        Ok(self.found.missed.map_or(Ok(exit), Err)?)
     }
 
     /// Changes what was counted, or, where nothing was counted, what a walk finds now. The account says what was done,
@@ -105,7 +106,9 @@ impl<'a, R: Rule> BulkRun<'a, R> {
             }
         };
         let mut journal = Journal::open(context, args, how.command, how.removes)?;
+        let chosen = self.is_counted.then(|| self.found.tally.total().min(how.limit));
         let mut flow = Flow {
+            chosen,
             rule: self.rule,
             reader: self.reader.clone(),
             writer,
@@ -119,7 +122,10 @@ impl<'a, R: Rule> BulkRun<'a, R> {
             interrupt: &self.interrupt,
         };
         let ended = flow.run(context, supply, &mut self.account).await;
-        let (backup, ended) = journal.close(ended).await;
+        if matches!(ended, Ok(Ended::Interrupted)) {
+            journal.trail().stops_early();
+        }
+        let (backup, ended) = journal.close(ended, context.now()).await;
         let ended = ended.and_then(|ended| Ok(missed.map_or(Ok(ended), Err)?));
         self.account.backup = backup.map(|file| file.display().to_string());
         self.account.outcome = *ended.as_ref().unwrap_or(&Ended::Failed);

@@ -12,7 +12,7 @@ use super::ahead::{Ahead, Supply, Waiting};
 use super::owners::{Answer, Owners};
 use super::place::Place;
 use super::removal::{self, Changes, Removal};
-use super::rule::{Chosen, Rule};
+use super::rule::{Planned, PlannedAction, Rule};
 use super::second_look::{Looked, look_again};
 use super::survey::{CHUNK, Survey};
 use crate::change::{Journal, Pace};
@@ -34,6 +34,8 @@ pub struct Flow<'a, R: Rule> {
     pub owners: Option<Owners>,
     /// Records that may be changed at most.
     pub limit: u64,
+    /// How many records were chosen, where that is known.
+    pub chosen: Option<u64>,
     pub uncounted: Option<&'a mut Survey<R::Group>>,
     pub interrupt: &'a Interrupt,
 }
@@ -77,7 +79,7 @@ impl<R: Rule> Flow<'_, R> {
         mut waiting: Waiting,
         account: &mut Account,
     ) -> Result<(Ended, Option<StoreError>)> {
-        let progress = context.ui.progress("records dealt with");
+        let progress = context.ui.progress_of("records dealt with", self.chosen);
         let interrupt = self.interrupt;
         let mut silence = None;
         loop {
@@ -121,12 +123,12 @@ impl<R: Rule> Flow<'_, R> {
             looked.silence = StoreError::worse(silence, looked.silence);
         }
         let mut removals = Vec::with_capacity(looked.there.len());
-        for (record, chosen) in looked.there {
-            // Also one that the look before took for another: nobody was asked about its owner.
-            let is_left = chosen.ends_by_itself && self.owners.is_none();
-            match chosen.action.filter(|_| !is_left) {
-                Some(action) => removals.push(Removal::of(record, &chosen, action)),
-                None => looked.account.left_to_expire += 1,
+        for (record, planned) in looked.there {
+            // Also a lock that the check before took for another one: nobody was asked about its owner.
+            let is_left = planned.ends_by_itself && self.owners.is_none();
+            match planned.action {
+                PlannedAction::Change(action) if !is_left => removals.push(Removal::new(record, &planned, action)),
+                PlannedAction::Change(_) | PlannedAction::LeaveToExpire => looked.account.left_to_expire += 1,
             }
         }
         // Only now: whoever is interrupted before has not counted these.
@@ -152,11 +154,11 @@ async fn spare_the_living<G>(owners: &mut Owners, looked: &mut Looked<G>) -> Res
     let asked = looked.there.iter().filter(|(record, _)| record.is_owner_told());
     owners.ask(asked.filter_map(|(record, _)| record.owner())).await?;
     let account = &mut looked.account;
-    looked.there.retain(|(record, chosen): &(Record, Chosen<G>)| {
+    looked.there.retain(|(record, planned): &(Record, Planned<G>)| {
         let answer = match record.owner() {
             _ if !record.is_owner_told() => Answer::of_part(&record.key),
             Some(owner) => owners.answer(owner),
-            None if chosen.ends_by_itself => {
+            None if planned.ends_by_itself => {
                 account.left_to_expire += 1;
                 return false;
             }

@@ -11,12 +11,15 @@ use std::path::Path;
 use self::repeated::Once;
 use crate::args::KeysArgs;
 use crate::context::Context;
-use crate::domain::record::Given;
+use crate::domain::record::{Given, Name};
 use crate::exit::Stop;
 use crate::files::{self, Opened};
 
 /// The most bytes of a key; no service has longer keys.
-const MOST_KEY: u64 = 1 << 20;
+const MOST_KEY: usize = 1 << 20;
+
+/// The most bytes of a line: a name has four for each byte of a key that is not printable, and a schema and a prefix before.
+const MOST_LINE: u64 = 4 * (1 << 20) + (64 << 10);
 
 /// The most bytes that are kept of a list that cannot be read twice: the list may have no end.
 const MOST_KEPT: u64 = 4 << 30;
@@ -142,7 +145,7 @@ impl List {
     fn next(&mut self) -> Result<Option<Given>, Stop> {
         loop {
             let mut key = Vec::new();
-            let read = files::read_line(&mut self.source, self.end, &mut key, MOST_KEY);
+            let read = files::read_line(&mut self.source, self.end, &mut key, MOST_LINE);
             if read.map_err(|error| cannot_read(&self.name, &error))? == 0 {
                 return Ok(None);
             }
@@ -153,6 +156,11 @@ impl List {
             let has_cr = self.end == b'\n' && key.last() == Some(&b'\r');
             if has_cr {
                 key.pop();
+            }
+            let bytes = Name::parse(&key).map_or(key.len(), |parsed| parsed.name.key.len());
+            if bytes > MOST_KEY {
+                let too_large = io::Error::other(format!("a key is larger than {} MiB", MOST_KEY >> 20));
+                return Err(cannot_read(&self.name, &too_large));
             }
             if !key.is_empty() {
                 return Ok(Some(Given { text: key, has_cr }));
@@ -172,7 +180,7 @@ fn keep(mut from: impl BufRead, end: u8, temp_dir: &Path, most: u64) -> io::Resu
     let mut file = BufWriter::new(tempfile::tempfile_in(temp_dir)?);
     let (mut line, mut kept) = (Vec::new(), 0);
     loop {
-        let read = files::read_line(&mut from, end, &mut line, MOST_KEY)? as u64;
+        let read = files::read_line(&mut from, end, &mut line, MOST_LINE)? as u64;
         if read == 0 {
             break;
         }

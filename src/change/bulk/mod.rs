@@ -18,4 +18,4 @@ pub use self::bulk_run::{BulkRun, How};
 pub use self::key_file::KeyFile;
 pub use self::narrowing::Narrowing;
 pub use self::owners::Owners;
-pub use self::rule::{Chosen, Rule, Scope, Verdict};
+pub use self::rule::{Planned, PlannedAction, Rule, Scope};

@@ -3,7 +3,7 @@
 
 use anyhow::Result;
 
-use super::rule::Chosen;
+use super::rule::Planned;
 use crate::change::Journal;
 use crate::context::Context;
 use crate::domain::change::outcome::Account;
@@ -23,20 +23,12 @@ pub(super) struct Removal {
 
 impl Removal {
     /// The change that makes up `action` on a record.
-    pub(super) fn of<G>(record: Record, chosen: &Chosen<G>, action: Action) -> Self {
+    pub(super) fn new<G>(record: Record, planned: &Planned<G>, action: Action) -> Self {
         let about = About { schema: record.schema.name.clone(), key: record.key, state: record.state.as_str() };
         let is_there = |role: &usize| record.seen.keys[*role].content != Content::Absent;
-        let roles = chosen.roles.iter().copied().filter(is_there).collect();
+        let roles = planned.roles.iter().copied().filter(is_there).collect();
         Self { action, roles, seen: record.seen, about }
     }
-}
-
-/// A record whose first calls were made, with what is left to be done.
-struct Begun {
-    /// The roles of each call that follows.
-    calls: Vec<Vec<usize>>,
-    seen: Observation,
-    about: About,
 }
 
 /// By what the changes of a batch are made, and how they are noted.
@@ -79,25 +71,24 @@ async fn change_alike(
     account: &mut Account,
 ) -> Result<()> {
     let mut changes = Vec::with_capacity(records.len());
-    let mut begun = Vec::with_capacity(records.len());
-    for Removal { roles, seen, about, .. } in records {
-        let mut calls = writer.calls_for(&seen, &roles).await?;
-        let first = calls.remove(0);
+    // The roles of each call that follows the first one of a record.
+    let mut left = Vec::with_capacity(records.len());
+    for Removal { mut roles, seen, about, .. } in records {
         // The backup has one entry with all Redis keys as they were together, before the first of them changes.
-        changes.push(Change { roles: first, saves: roles, seen: seen.clone(), about: about.clone() });
-        begun.push(Begun { calls, seen, about });
+        let saves = roles.clone();
+        left.push(writer.later_calls(&seen, &mut roles).await?);
+        changes.push(Change { roles, saves, seen, about });
     }
     let (outcomes, mut ended) = journal.apply(writer, &changes, action, what, context.now()).await;
-    for ((mut record, change), outcome) in begun.into_iter().zip(&changes).zip(outcomes) {
+    for ((mut calls, mut change), outcome) in left.into_iter().zip(changes).zip(outcomes) {
         let mut outcome = outcome;
-        let mut changed = change.roles.clone();
-        while !record.calls.is_empty() && outcome.is_done() && ended.is_ok() {
-            for role in std::mem::take(&mut changed) {
-                record.seen.keys[role].content = Content::Absent;
+        while !calls.is_empty() && outcome.is_done() && ended.is_ok() {
+            for role in std::mem::take(&mut change.roles) {
+                change.seen.keys[role].content = Content::Absent;
             }
-            let roles = record.calls.remove(0);
-            changed.clone_from(&roles);
-            let next = Change { roles, saves: Vec::new(), seen: record.seen.clone(), about: record.about.clone() };
+            let roles = calls.remove(0);
+            change.roles.clone_from(&roles);
+            let next = Change { roles, saves: Vec::new(), seen: change.seen.clone(), about: change.about.clone() };
             let (outcomes, next_ended) =
                 journal.apply(writer, std::slice::from_ref(&next), action, what, context.now()).await;
             ended = next_ended;
@@ -109,10 +100,10 @@ async fn change_alike(
                 }
             }
         }
-        if !record.calls.is_empty() && outcome.is_done() {
+        if !calls.is_empty() && outcome.is_done() {
             outcome = Outcome::Partly;
         }
-        count(account, &record.about, outcome);
+        count(account, &change.about, outcome);
     }
     ended
 }

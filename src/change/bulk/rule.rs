@@ -3,7 +3,7 @@
 use crate::domain::diagnosis::Thresholds;
 use crate::domain::record::{Age, Record};
 use crate::domain::schema::Catalog;
-use crate::domain::select::Missing;
+use crate::domain::select::Selected;
 use crate::store::Action;
 
 pub struct Scope {
@@ -26,36 +26,25 @@ pub trait Rule {
         true
     }
 
-    /// Whether the command is about a record, and what is to become of that record.
-    fn choose(&self, record: &Record) -> Verdict<Self::Group>;
+    /// Whether the command works on a record, and what it plans for that record.
+    fn select(&self, record: &Record) -> Selected<Planned<Self::Group>>;
 }
 
-/// What a rule says of a record.
-pub enum Verdict<G> {
-    Chosen(Chosen<G>),
-    Passed,
-    /// The command may be about the record: nothing proves what was asked for.
-    Unproven(Missing),
-}
-
-impl<G> Verdict<G> {
-    /// The record's change; `None` unless the command is about the record.
-    pub fn chosen(self) -> Option<Chosen<G>> {
-        match self {
-            Self::Chosen(chosen) => Some(chosen),
-            Self::Passed | Self::Unproven(_) => None,
-        }
-    }
-}
-
-pub struct Chosen<G> {
+/// What a command plans for a record that it selected.
+pub struct Planned<G> {
     pub group: G,
     /// How old the record, or its lock, is.
     pub age: Option<Age>,
     /// The roles of the Redis keys that change, in this order.
     pub roles: Vec<usize>,
-    /// The change of these Redis keys; `None` for a lock that ends sooner by itself than with the change.
-    pub action: Option<Action>,
+    pub action: PlannedAction,
     /// True for a lock that ends by itself: it is changed only after word of its owner's death.
     pub ends_by_itself: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PlannedAction {
+    Change(Action),
+    /// The lock expires by itself before the change would make it expire.
+    LeaveToExpire,
 }

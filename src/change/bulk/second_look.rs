@@ -3,7 +3,7 @@
 use anyhow::Result;
 
 use super::place::{Kept, Place};
-use super::rule::{Chosen, Rule};
+use super::rule::{Planned, Rule};
 use crate::domain::change::outcome::Account;
 use crate::domain::record::{Candidate, Claim, Comparison, Identity, Observation, Record, SeenKey, locate};
 use crate::store::{MOST_FURTHER, Reader, Seen, StoreError};
@@ -13,7 +13,7 @@ const MOST_AT_ONCE: u64 = 16 << 20;
 
 pub(super) struct Looked<G> {
     /// The records that are still what was seen, judged anew.
-    pub there: Vec<(Record, Chosen<G>)>,
+    pub there: Vec<(Record, Planned<G>)>,
     /// The account with those that are not.
     pub account: Account,
     /// Why a node of a cluster could not be asked: its records are left alone.
@@ -107,7 +107,7 @@ impl<G> Looked<G> {
             self.account.foreign += 1;
             return;
         }
-        match record.and_then(|record| rule.choose(&record).chosen().map(|chosen| (record, chosen))) {
+        match record.and_then(|record| rule.select(&record).yes().map(|planned| (record, planned))) {
             Some(there) => self.there.push(there),
             None => self.account.changed += 1,
         }

@@ -1,13 +1,15 @@
 //! Where the records of a run come from: a walk over the keyspace, or the keys of a file.
 
 use std::collections::HashSet;
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher as _;
 
 use anyhow::Result;
 
 use super::key_file::KeyFile;
-use super::rule::{Chosen, Rule, Verdict};
+use super::rule::{Planned, Rule};
 use crate::domain::record::Record;
-use crate::domain::select::Coverage;
+use crate::domain::select::{Coverage, Selected};
 use crate::store::read::records::{self, Lookup};
 use crate::store::{MOST_WHOLE, ReadLimit, Reader, StoreError, Walk};
 
@@ -18,10 +20,34 @@ const PAGE: usize = 200;
 /// would cost more than the bytes of the others.
 const CHOSEN_IN: usize = 4;
 
+/// The Redis keys of the records that a list named so far, in different words perhaps: 16 bytes for each. That two keys share
+/// both hashes is as good as impossible.
+#[derive(Default)]
+struct Met {
+    hashers: [RandomState; 2],
+    hashes: HashSet<[u64; 2]>,
+}
+
+impl Met {
+    fn hash(&self, redis_key: &[u8]) -> [u64; 2] {
+        [self.hashers[0].hash_one(redis_key), self.hashers[1].hash_one(redis_key)]
+    }
+
+    /// True the first time that a Redis key is met.
+    fn is_new(&mut self, redis_key: &[u8]) -> bool {
+        let hash = self.hash(redis_key);
+        self.hashes.insert(hash)
+    }
+
+    fn has(&self, redis_key: &[u8]) -> bool {
+        self.hashes.contains(&self.hash(redis_key))
+    }
+}
+
 pub struct Page<G> {
     /// Records of the schemas, chosen or not.
     pub records: usize,
-    pub chosen: Vec<(Record, Chosen<G>)>,
+    pub selected: Vec<(Record, Planned<G>)>,
 }
 
 pub struct Source<'a> {
@@ -34,7 +60,7 @@ pub struct Source<'a> {
 
 enum Origin<'a> {
     Walk(Box<Walk>),
-    Keys { file: &'a mut KeyFile, reader: Box<Reader>, looked_at: u64 },
+    Keys { file: &'a mut KeyFile, reader: Box<Reader>, looked_at: u64, met: Met },
 }
 
 impl<'a> Source<'a> {
@@ -44,7 +70,7 @@ impl<'a> Source<'a> {
             None => Origin::Walk(Box::new(walk(rule, reader).await?)),
             Some(file) => {
                 file.rewind()?;
-                Origin::Keys { file, reader: Box::new(reader), looked_at: 0 }
+                Origin::Keys { file, reader: Box::new(reader), looked_at: 0, met: Met::default() }
             }
         };
         Ok(Self { from, missed: None, coverage: Coverage::default() })
@@ -85,17 +111,17 @@ impl<'a> Source<'a> {
         };
         let count = records.len();
         let (coverage, is_named) = (&mut self.coverage, matches!(self.from, Origin::Keys { .. }));
-        let chosen = records.into_iter().filter_map(|record| {
+        let mut selected = Vec::new();
+        for record in records {
             coverage.contradictions.note(&record);
-            match rule.choose(&record) {
-                Verdict::Chosen(chosen) => return Some((record, chosen)),
-                Verdict::Unproven(missing) => coverage.unproven.add(missing),
-                Verdict::Passed if is_named => coverage.named.add_passed(record.state),
-                Verdict::Passed => {}
+            match rule.select(&record) {
+                Selected::Yes(planned) => selected.push((record, planned)),
+                Selected::No if is_named => coverage.named.add_passed(record.state),
+                Selected::No => {}
+                Selected::Unproven(missing) => coverage.unproven.add(&record, missing),
             }
-            None
-        });
-        Ok(Some(Page { records: count, chosen: chosen.collect() }))
+        }
+        Ok(Some(Page { records: count, selected }))
     }
 
     /// The next page of a run that changes what is chosen. Where many records are chosen, later pages bring whole values.
@@ -108,7 +134,7 @@ impl<'a> Source<'a> {
     /// Lets later pages bring whole values, where many records of this page are chosen.
     fn bring_values<G>(&mut self, page: &Page<G>) {
         if let Origin::Walk(walk) = &mut self.from
-            && page.chosen.len() * CHOSEN_IN > page.records
+            && page.selected.len() * CHOSEN_IN > page.records
         {
             walk.bring_heads(ReadLimit::Bytes(MOST_WHOLE));
         }
@@ -133,7 +159,7 @@ impl<'a> Source<'a> {
                 let may_choose = |key: &[u8]| rule.may_choose(key);
                 Ok(records::next_page(walk, &scope.catalog, &scope.thresholds, coverage, may_choose).await?)
             }
-            Origin::Keys { file, reader, looked_at } => {
+            Origin::Keys { file, reader, looked_at, met } => {
                 let keys = file.next(PAGE)?;
                 if keys.is_empty() {
                     return Ok(None);
@@ -145,7 +171,6 @@ impl<'a> Source<'a> {
                 let silent = found.iter().find_map(|found| found.silent().cloned());
                 self.missed = self.missed.take().or(silent);
                 let scanned = scope.catalog.scanned();
-                let mut known = HashSet::new();
                 let mut records = Vec::new();
                 for mut found in found {
                     if let Some(names) = found.several() {
@@ -158,11 +183,13 @@ impl<'a> Source<'a> {
                             found.records.push(record);
                         }
                     }
-                    if found.records.is_empty() && found.unread.is_none() {
+                    // What another line named may be gone by now.
+                    let was_met = found.looked_at.iter().any(|redis_key| met.has(redis_key));
+                    if found.records.is_empty() && found.unread.is_none() && !was_met {
                         coverage.named.add_absent(&found.key);
                     }
                     for record in found.records {
-                        if known.insert(record.seen.keys[0].redis_key.clone()) && coverage.claims(&record) {
+                        if met.is_new(&record.seen.keys[0].redis_key) && coverage.claims(&record) {
                             records.push(record);
                         }
                     }

@@ -61,8 +61,13 @@ impl<G: Ord + Clone> Survey<G> {
         let mut survey = Self::default();
         while let Some(page) = interrupt.unless_raised(source.next(rule)).await.ok_or_else(interrupted)?? {
             survey.add(&page, source.looked_at());
-            let kept = page.chosen.into_iter().filter(|(_, chosen)| keeps_ending || !chosen.ends_by_itself);
-            survey.keep(reader, rule, kept.map(|(record, _)| record).collect()).await?;
+            let mut kept = Vec::with_capacity(page.selected.len());
+            for (record, planned) in page.selected {
+                if keeps_ending || !planned.ends_by_itself {
+                    kept.push(record);
+                }
+            }
+            survey.keep(reader, rule, kept).await?;
             progress.set_position(source.looked_at());
         }
         progress.finish_and_clear();
@@ -79,9 +84,9 @@ impl<G: Ord + Clone> Survey<G> {
 
     pub(super) fn add(&mut self, page: &Page<G>, looked_at: u64) {
         self.records += page.records as u64;
-        for (record, chosen) in &page.chosen {
-            self.ending += u64::from(chosen.ends_by_itself);
-            self.tally.add(chosen.group.clone(), record, chosen.age);
+        for (record, planned) in &page.selected {
+            self.ending += u64::from(planned.ends_by_itself);
+            self.tally.add(planned.group.clone(), record, planned.age);
         }
         self.looked_at = looked_at;
     }

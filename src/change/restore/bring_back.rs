@@ -106,7 +106,7 @@ pub async fn bring_back(
     rows: &mut Rows,
     interrupt: &Interrupt,
 ) -> Result<bool> {
-    let progress = context.ui.progress("Redis keys");
+    let progress = context.ui.progress_of("Redis keys", Some(source.wanted));
     let mut told_apart = false;
     loop {
         let batch = next_batch(source, of)?;
@@ -166,12 +166,16 @@ pub fn finish(context: &mut Context, dry_run: bool, rows: &Rows, ended: Result<b
         Ok(true) if dry_run => context.ui.status(&format!("{so_far}. Dry run: nothing was changed.")),
         Ok(true) => context.ui.status(&format!("{so_far}.")),
         Ok(false) => {
-            return Err(Stop::interrupted(format!("interrupted: {so_far}"))
-                .hint("the same command again goes on: what is back stays as it is")
-                .into());
+            return Err(Stop::interrupted(format!("interrupted: {so_far}")).hint(rows.goes_on()).into());
         }
         Err(error) if rows.seen() == 0 => return Err(error),
-        Err(error) => return Err(exit::between(&error, rows.restored() > 0, &so_far).into()),
+        Err(error) => {
+            let mut stop = exit::between(&error, rows.restored() > 0, &so_far);
+            if stop.hint.as_deref() == Some(exit::GOES_ON) {
+                stop.hint = Some(rows.goes_on());
+            }
+            return Err(stop.into());
+        }
     }
     Ok(())
 }

@@ -10,6 +10,7 @@ use crate::domain::record::Expiry;
 use crate::domain::schema::Role;
 use crate::render::change::restored;
 use crate::render::document::Streamed;
+use crate::render::escape;
 use crate::store::backup::{Held, HeldKey};
 use crate::store::{RestoreOutcome, RestoreResult, StoreError};
 
@@ -193,9 +194,14 @@ impl Rows {
         }
     }
 
-    /// Closes the document. The error is the first of stdout's.
+    /// Passes if stdout took every row so far. The error is the first of stdout's.
+    pub fn were_shown(&mut self) -> io::Result<()> {
+        std::mem::replace(&mut self.shown, Ok(()))
+    }
+
+    /// Closes the document; fails as [`Rows::were_shown`] does.
     pub fn close(&mut self, context: &mut Context, whole: bool, left_out: u64) -> io::Result<()> {
-        std::mem::replace(&mut self.shown, Ok(()))?;
+        self.were_shown()?;
         if self.output == Output::Json {
             let of_all = self.of_all(whole, left_out);
             context.ui.data(self.document.end(&of_all))?;
@@ -223,6 +229,15 @@ impl Rows {
     fn left(&self) -> impl Iterator<Item = (Ending, &'static str)> {
         let count = if self.undoes.is_some() { LEFT.len() } else { OF_RESTORE };
         LEFT.into_iter().take(count)
+    }
+
+    /// How one goes on after an end in the middle. Without its name an undo would be of whatever is the last operation then.
+    pub fn goes_on(&self) -> String {
+        let command = match &self.undoes {
+            Some(op) => format!("`idemctl undo {}` with the same options", escape::again(op)),
+            None => "the same command again".to_owned(),
+        };
+        format!("{command} goes on: what is back stays as it is")
     }
 
     /// How far it got, as a sentence without its full stop.

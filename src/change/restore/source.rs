@@ -17,10 +17,11 @@ use crate::domain::change::provenance::Provenance;
 use crate::domain::history::Entry;
 use crate::domain::record::{KeyIdentity, Only};
 use crate::domain::schema::Role;
-use crate::exit::{Exit, Stop};
+use crate::exit::Stop;
 use crate::render::{escape, name};
 use crate::store::Return;
-use crate::store::audit::log::Log;
+use crate::store::audit::log::{Log, has_operation, operation_of_backup};
+use crate::store::backup::folder::is_being_written;
 use crate::store::backup::{BackupError, BackupReader, Closing, Damage, Held, HeldKey};
 
 /// Which Redis keys of a backup come back.
@@ -92,6 +93,17 @@ pub fn say_ambiguous(context: &mut Context, only: &Only) -> Result<bool, Stop> {
     Ok(is_any)
 }
 
+/// Names each `--only` that means no record, unless none means any. `who` is said to hold or to have changed no such key.
+/// Gives whether there is any.
+pub fn say_unknown(context: &mut Context, only: &Only, who: &str) -> bool {
+    let mut is_any = false;
+    for text in only.unknown() {
+        is_any = true;
+        context.ui.warning(&format!("{}: {who} no such key", escape::text(text)));
+    }
+    is_any
+}
+
 /// A backup that was checked from its beginning to its end.
 pub struct Source {
     pub wanted: u64,
@@ -108,11 +120,19 @@ pub struct Source {
 }
 
 impl Source {
-    /// Checks the whole backup, and says which of its lines are left out.
+    /// Checks the whole backup, and says which of its lines are left out. `op` is the operation whose backup it is, if that
+    /// is known.
     ///
     /// # Errors
-    /// Usage: no backup, a newer one, one that is damaged in the middle. No: it holds none of the keys asked for.
-    pub fn open(context: &mut Context, file: &Path, of: &Wanted<'_>) -> Result<Self, Stop> {
+    /// Usage: no backup, one that is still written, a newer one, one that is damaged in the middle, one of another operation.
+    pub fn open(context: &mut Context, file: &Path, of: &Wanted<'_>, op: Option<&str>) -> Result<Self, Stop> {
+        if is_being_written(file) {
+            return Err(Stop::usage(format!(
+                "{} is still being written: its operation has not ended yet",
+                file.display()
+            ))
+            .hint("nothing was restored; wait until it ends, or end it with Ctrl-C"));
+        }
         let (mut wanted, mut from_nowhere, mut places) = (0, 0, Vec::new());
         let mut held_keys = HashSet::new();
         let hasher = RandomState::new();
@@ -134,8 +154,14 @@ impl Source {
         let file = std::path::absolute(file).unwrap_or_else(|_| file.to_owned()).display().to_string();
         let mut left_out = left_out(context, of.args, &file, reader.damage())?;
         let is_held = |redis_key: &Vec<u8>| held_keys.contains(&hasher.hash_one(redis_key));
-        let compared = compare_with_log(context, of, &reader, is_held)?;
+        let compared = compare_with_log(context, of, &reader, (&file, op), is_held)?;
         let missing = compared.missing;
+        if reader.is_blank() && missing == 0 {
+            let message = format!("{file} holds no line of a backup: it is empty, or lost what it held");
+            return Err(
+                Stop::usage(message).hint("nothing was restored; `idemctl log` names the backup of each operation")
+            );
+        }
         if missing > 0 {
             let names = compared.names.join(", ");
             let more = if missing > compared.names.len() as u64 { ", …" } else { "" };
@@ -158,9 +184,6 @@ impl Source {
                 context.ui.warning(&format!("{file} is not whole: its closing line counts other lines than there are"));
                 left_out = left_out.max(1);
             }
-        }
-        if wanted == 0 && !of.args.keys.is_empty() {
-            return Err(Stop::new(Exit::No, format!("{file} holds none of these keys")));
         }
         Ok(Self { wanted, left_out, missing, file, reader, places, from_nowhere })
     }
@@ -194,7 +217,7 @@ const MOST_NAMES: usize = 5;
 /// What the audit log says of a backup.
 #[derive(Default)]
 struct Compared {
-    /// True if the log names a change of the backup's operation.
+    /// True if the log tells of the backup's operation.
     has_log: bool,
     /// Redis keys that the operation removed, and that the backup does not hold.
     missing: u64,
@@ -210,14 +233,19 @@ fn compare_with_log(
     context: &Context,
     of: &Wanted<'_>,
     reader: &BackupReader,
+    (file, op): (&str, Option<&str>),
     is_held: impl Fn(&Vec<u8>) -> bool,
 ) -> Result<Compared, Stop> {
     let mut compared = Compared::default();
-    let (Some(by), Ok(path)) = (reader.by(), context.settings.audit_log()) else { return Ok(compared) };
+    let Ok(path) = context.settings.audit_log() else { return Ok(compared) };
     let unreadable = |error: io::Error| Stop::usage(format!("cannot read the audit log {}: {error}", path.display()));
+    // The first line of the backup may be gone, and the file may have another name by now.
+    let by_name = if op.is_some() { None } else { operation_of_backup(&path, file).map_err(unreadable)? };
+    let by_first_line = reader.by().map(|by| by.op.clone());
+    let Some(op) = op.map(str::to_owned).or(by_name).or(by_first_line) else { return Ok(compared) };
+    compared.has_log = has_operation(&path, &op).map_err(unreadable)?;
     let Some(mut log) = Log::open(&path).map_err(unreadable)? else { return Ok(compared) };
-    while let Some(entry) = log.next_entry_of(&by.op).map_err(unreadable)? {
-        compared.has_log = true;
+    while let Some(entry) = log.next_entry_of(&op).map_err(unreadable)? {
         let is_removed = entry.after.as_ref().is_some_and(KeyIdentity::is_absent) && entry.backup.is_some();
         let redis_key = entry.redis_key_bytes();
         if !is_removed || !of.means(&entry) || is_held(&redis_key) {
@@ -251,5 +279,5 @@ fn left_out(context: &mut Context, args: &ReturnArgs, file: &str, damage: &Damag
 }
 
 fn not_a_backup(error: BackupError) -> Stop {
-    Stop::usage(error.to_string()).hint("nothing was restored; idemctl log names the backup of each operation")
+    Stop::usage(error.to_string()).hint("nothing was restored; `idemctl log` names the backup of each operation")
 }

@@ -1,16 +1,16 @@
 //! What was seen of a completion on a private server, and what may be promised for that.
 
 use crate::context::Context;
-use crate::domain::record::Record;
+use crate::domain::record::{Expiry, Record};
 use crate::domain::schema::Meaning;
 use crate::domain::step::Answer;
 use crate::render::words;
-use crate::sim::Rehearsed;
+use crate::sim::{Rehearsal, Rehearsed};
 
 pub(super) enum Tried {
     /// There is nothing to promise.
     NotNeeded,
-    Came(Rehearsed),
+    Came(Rehearsal),
     /// No private server could be had; why.
     Nobody(String),
 }
@@ -20,7 +20,9 @@ impl Tried {
     pub(super) fn vouches_for(&self, completed: &Record) -> bool {
         match self {
             Self::NotNeeded => true,
-            Self::Came(Rehearsed::Answers(means)) => is_as_foretold(*means, completed.next_request.answer),
+            Self::Came(Rehearsal { then: Rehearsed::Answers(means), .. }) => {
+                is_as_foretold(*means, completed.next_request.answer)
+            }
             Self::Came(_) | Self::Nobody(_) => false,
         }
     }
@@ -28,7 +30,15 @@ impl Tried {
     /// What the service's own begin answered.
     pub(super) fn answer(&self) -> Option<Meaning> {
         match self {
-            Self::Came(Rehearsed::Answers(means)) => Some(*means),
+            Self::Came(Rehearsal { then: Rehearsed::Answers(means), .. }) => Some(*means),
+            _ => None,
+        }
+    }
+
+    /// How long the result will live, as far as that was seen.
+    pub(super) fn lives(&self) -> Option<Expiry> {
+        match self {
+            Self::Came(rehearsal) => rehearsal.lives,
             _ => None,
         }
     }
@@ -42,7 +52,7 @@ impl Tried {
                 context.ui.status(&format!("Then {then}. The service's own steps did so on a private server."));
             }
             Self::Came(other) => {
-                let what = match other {
+                let what = match &other.then {
                     Rehearsed::Answers(means) => format!("the service's begin answers {}", means.as_str()),
                     Rehearsed::NotStored => "the service's complete step stores nothing".to_owned(),
                     Rehearsed::Unknown => "the service's begin answers what its schema does not know".to_owned(),

@@ -1,9 +1,13 @@
-//! A moment as a file: what `idemctl list -o jsonl` wrote, a record a line.
+//! A moment as a file: what `idemctl list -o json` wrote, or a record a line, as `-o jsonl` writes them.
+//!
+//! A document says at its end whether the list is complete. Lines do not: a list that was cut off between two of them looks
+//! whole.
 
 use std::io::{self, BufRead, BufReader, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::Result;
+use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use crate::domain::moments::Sighting;
 use crate::exit::Stop;
@@ -12,66 +16,171 @@ use crate::files::{self, Opened};
 /// The most bytes of a line: a list may show whole values.
 const MOST_LINE: u64 = 1 << 30;
 
-/// The records of a moment, one by one: memory does not depend on how many there are.
-pub(super) struct Lines {
-    from: BufReader<Box<dyn Read>>,
-    path: PathBuf,
-    line: u64,
-    bytes: Vec<u8>,
+/// What a moment says of itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Completeness {
+    Complete,
+    /// The walk was cut off, or some records could not be read.
+    Incomplete,
+    /// Nothing: `-o jsonl` wrote it.
+    Unknown,
 }
 
-impl Lines {
-    /// Opens a file or a pipe, or stdin where the name is `-`.
-    pub(super) fn open(path: &Path) -> Result<Self, Stop> {
-        let from: Box<dyn Read> = match path.to_str() {
-            Some("-") => Box::new(io::stdin()),
-            _ => match files::open_or_receive(path).map_err(|error| unreadable(path, &error))? {
-                Opened::File(file) => Box::new(file),
-                Opened::Pipe(pipe) => Box::new(pipe),
-                // A line may be as long as a value, so that a device without end would fill the memory.
-                Opened::Device(_) => return Err(unreadable(path, &io::Error::other("it is a device"))),
-            },
-        };
-        Ok(Self { from: BufReader::with_capacity(1 << 16, from), path: path.to_owned(), line: 0, bytes: Vec::new() })
-    }
-
-    /// The next record; `None` at the end.
-    ///
-    /// # Errors
-    /// Usage: the file cannot be read, or a line is none of a list's.
-    pub(super) fn next(&mut self) -> Result<Option<Sighting>, Stop> {
-        let read = files::read_line(&mut self.from, b'\n', &mut self.bytes, MOST_LINE);
-        if read.map_err(|error| unreadable(&self.path, &error))? == 0 {
-            return Ok(None);
-        }
-        self.line += 1;
-        let wrong = |why: &str| Stop::usage(format!("{}:{}: {why}", self.path.display(), self.line));
-        let sighting: Sighting = serde_json::from_slice(&self.bytes).map_err(|error| {
-            let why = if error.is_eof() {
-                "the line is cut short, so the list is not whole"
-            } else {
-                "this is no line of a list"
-            };
-            wrong(why).hint("a moment is what `idemctl list -o jsonl` wrote, to its end")
-        })?;
-        if sighting.identity.is_none() {
-            return Err(wrong("the line has no `identity`: an older idemctl wrote the list")
-                .hint("idemctl list -o jsonl writes one that can be compared"));
-        }
-        Ok(Some(sighting))
-    }
-}
-
-/// Hands out each record of a file.
+/// Hands out each record of a moment, a file, a pipe, or stdin where the name is `-`. Memory does not depend on how many
+/// there are.
 ///
 /// # Errors
-/// Usage: the file cannot be read, or a line is none of a list's; else that of `take`.
-pub(super) fn records(path: &Path, mut take: impl FnMut(Sighting) -> Result<()>) -> Result<()> {
-    let mut lines = Lines::open(path)?;
-    while let Some(sighting) = lines.next()? {
-        take(sighting)?;
+/// Usage: the file cannot be read, is no list, or is cut short; else that of `take`.
+pub(super) fn records(path: &Path, mut take: impl FnMut(Sighting) -> Result<()>) -> Result<Completeness> {
+    let mut from = open(path)?;
+    let mut line = Vec::new();
+    let read_line = |from: &mut Input, line: &mut Vec<u8>| {
+        files::read_line(from, b'\n', line, MOST_LINE).map_err(|error| unreadable(path, &error))
+    };
+    if read_line(&mut from, &mut line)? == 0 {
+        return Ok(Completeness::Unknown);
     }
-    Ok(())
+    // The first line of a document is not the whole of a record.
+    if serde_json::from_slice::<Sighting>(&line).is_err() && opens_document(&line) {
+        return document(path, line.chain(from), take);
+    }
+    let mut number = 1;
+    loop {
+        let sighting = serde_json::from_slice(&line).map_err(|error| no_list(path, number, &error))?;
+        if !has_identity(&sighting) {
+            return Err(too_old(path, number).into());
+        }
+        take(sighting)?;
+        if read_line(&mut from, &mut line)? == 0 {
+            return Ok(Completeness::Unknown);
+        }
+        number += 1;
+    }
+}
+
+type Input = BufReader<Box<dyn Read>>;
+
+fn open(path: &Path) -> Result<Input, Stop> {
+    let from: Box<dyn Read> = match path.to_str() {
+        Some("-") => Box::new(io::stdin()),
+        _ => match files::open_or_receive(path).map_err(|error| unreadable(path, &error))? {
+            Opened::File(file) => Box::new(file),
+            Opened::Pipe(pipe) => Box::new(pipe),
+            // A line may be as long as a value, so that a device without end would fill the memory.
+            Opened::Device(_) => return Err(unreadable(path, &io::Error::other("it is a device"))),
+        },
+    };
+    Ok(BufReader::with_capacity(1 << 16, from))
+}
+
+/// True for the first line of a document, whoever laid it out: its opening brace alone, or `"format"` behind it.
+fn opens_document(line: &[u8]) -> bool {
+    let Some(fields) = line.trim_ascii().strip_prefix(b"{") else { return false };
+    let fields = fields.trim_ascii();
+    fields.is_empty() || fields.starts_with(b"\"format\"")
+}
+
+/// Hands out the records of a document.
+fn document(path: &Path, from: impl Read, mut take: impl FnMut(Sighting) -> Result<()>) -> Result<Completeness> {
+    let mut stopped = None;
+    let mut read = serde_json::Deserializer::from_reader(from);
+    let records = Records {
+        take: &mut |sighting: Sighting| {
+            let taken = if has_identity(&sighting) { take(sighting) } else { Err(too_old(path, 1).into()) };
+            taken.map_err(|error| stopped = Some(error)).is_ok()
+        },
+    };
+    let complete = Document { records }.deserialize(&mut read).and_then(|complete| read.end().map(|()| complete));
+    match (complete, stopped) {
+        (_, Some(error)) => Err(error),
+        (Ok(true), None) => Ok(Completeness::Complete),
+        (Ok(false), None) => Ok(Completeness::Incomplete),
+        (Err(error), None) => Err(no_list(path, error.line(), &error).into()),
+    }
+}
+
+/// A list as a document, whose records are handed out while it is read. Its value is what it says of being complete.
+struct Document<'a> {
+    records: Records<'a>,
+}
+
+impl<'de> DeserializeSeed<'de> for Document<'_> {
+    type Value = bool;
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<bool, D::Error> {
+        from.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Document<'_> {
+    type Value = bool;
+
+    fn expecting(&self, into: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        into.write_str("a list")
+    }
+
+    fn visit_map<M: MapAccess<'de>>(mut self, mut fields: M) -> Result<bool, M::Error> {
+        let (mut has_records, mut complete) = (false, None);
+        while let Some(name) = fields.next_key::<String>()? {
+            match name.as_str() {
+                "records" => {
+                    fields.next_value_seed(&mut self.records)?;
+                    has_records = true;
+                }
+                "complete" => complete = Some(fields.next_value::<bool>()?),
+                _ => drop(fields.next_value::<IgnoredAny>()?),
+            }
+        }
+        if !has_records {
+            return Err(M::Error::missing_field("records"));
+        }
+        complete.ok_or_else(|| M::Error::missing_field("complete"))
+    }
+}
+
+struct Records<'a> {
+    /// False where no more is wanted.
+    take: &'a mut dyn FnMut(Sighting) -> bool,
+}
+
+impl<'de> DeserializeSeed<'de> for &mut Records<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
+        from.deserialize_seq(self)
+    }
+}
+
+impl<'de> Visitor<'de> for &mut Records<'_> {
+    type Value = ();
+
+    fn expecting(&self, into: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        into.write_str("records")
+    }
+
+    fn visit_seq<S: SeqAccess<'de>>(self, mut records: S) -> Result<(), S::Error> {
+        while let Some(sighting) = records.next_element()? {
+            if !(self.take)(sighting) {
+                return Err(S::Error::custom("no more is wanted"));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn has_identity(sighting: &Sighting) -> bool {
+    sighting.identity.is_some()
+}
+
+fn no_list(path: &Path, line: usize, error: &serde_json::Error) -> Stop {
+    let why = if error.is_eof() { "it is cut short, so the list is not whole" } else { "this is no line of a list" };
+    Stop::usage(format!("{}:{line}: {why}", path.display()))
+        .hint("a moment is what `idemctl list -o json` wrote, to its end")
+}
+
+fn too_old(path: &Path, line: usize) -> Stop {
+    Stop::usage(format!("{}:{line}: the line has no `identity`: an older idemctl wrote the list", path.display()))
+        .hint("`idemctl list -o json` writes one that can be compared")
 }
 
 /// How many lines a file has.

@@ -26,6 +26,9 @@ pub(super) async fn keys(
     catalog: &Catalog,
     reader: &Reader,
 ) -> Result<Option<Vec<Vec<u8>>>> {
+    if text.is_empty() {
+        return Err(Stop::usage("--find: the text is empty").into());
+    }
     let mut coverage = Coverage::default();
     let mut walk = Walk::start(reader.clone(), catalog, ReadLimit::Bytes(0)).await?;
     let thresholds = args.thresholds.thresholds();
@@ -56,8 +59,8 @@ pub(super) async fn keys(
         }
         return Ok(Some(keys.into_iter().collect()));
     }
-    let schema_columns = found.iter().map(|record| record.schema.name.len()).max().unwrap_or_default();
-    let listing = Listing::new(context.ui.view(), schema_columns, &[]);
+    let mut listing = Listing::new(context.ui.view(), &[]);
+    listing.fit(&found);
     context.ui.page(listing.heading() + &listing.rows(&found))?;
     context.ui.flush()?;
     let first = if is_cut { "the first " } else { "" };

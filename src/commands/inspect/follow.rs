@@ -40,7 +40,8 @@ pub(super) async fn follow(
         let mut all = Awaited::Came;
         let found = lookup.find(reader, catalog, keys.clone()).await?;
         for (followed, found) in followed.iter_mut().zip(found) {
-            let now = known(found)?;
+            let mut now = known(found)?;
+            context.advise(&mut now);
             if watch.paints() || followed.before.as_ref().is_none_or(|before| differs(before, &now)) {
                 show(context, followed, &now, (watch, args))?;
             }

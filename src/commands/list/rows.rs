@@ -7,12 +7,14 @@ use serde_json::{Map, Value};
 use crate::args::{Format, ShowArgs};
 use crate::context::Context;
 use crate::domain::record::{Name, Record};
-use crate::domain::schema::Catalog;
 use crate::domain::select::top_n::{Order, Top};
-use crate::render::columns::{self, Column, csv, tsv};
+use crate::render::columns::{self, Column, Separated};
 use crate::render::document::Streamed;
 use crate::render::listing::Listing;
-use crate::render::record_json;
+use crate::render::{record_json, words};
+
+/// The most rows that wait on a terminal until all are known.
+const MOST_HELD: usize = 10_000;
 
 /// Which rows are kept.
 pub(super) enum Kept {
@@ -25,6 +27,8 @@ pub(super) struct How<'a> {
     pub(super) show: &'a ShowArgs,
     pub(super) reveal: bool,
     pub(super) all_dbs: bool,
+    /// True if the operator chose records by their status.
+    pub(super) by_status: bool,
     /// True if NUL ends each name.
     pub(super) null: bool,
 }
@@ -32,12 +36,16 @@ pub(super) struct How<'a> {
 pub(super) struct Rows {
     output: Format,
     has_header: bool,
+    raw_csv: bool,
     columns: Vec<Column>,
     reveal: bool,
     null: bool,
     listing: Listing,
     document: Streamed,
     top: Option<Top>,
+    is_sorted: bool,
+    /// Rows held back until all are known, so that problems come first; `None` where rows are shown as they come.
+    held: Option<Vec<Record>>,
     limit: usize,
     shown: usize,
     cut: bool,
@@ -46,24 +54,52 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    /// Rows, with the database of each before all others where there are several.
-    pub(super) fn new(context: &Context, catalog: &Catalog, how: How<'_>, kept: Kept) -> Self {
-        let How { show, reveal, all_dbs, null } = how;
-        let first: &[Column] = if all_dbs { &[Column::Db] } else { &[] };
-        let schema_columns = catalog.chosen().iter().map(|schema| schema.name.len()).max().unwrap_or(0).max(6);
+    /// Rows, with the database of each where there are several.
+    pub(super) fn new(context: &Context, how: How<'_>, kept: Kept) -> Self {
+        let How { show, reveal, all_dbs, by_status, null } = how;
+        let mut second = Vec::new();
+        if all_dbs {
+            second.push(Column::Db);
+        }
+        // What records were chosen by is shown; columns for programs stay as they are.
+        if by_status && show.output == Format::Table {
+            second.push(Column::Status);
+        }
         let (limit, top) = match kept {
             Kept::First(limit) => (limit, None),
             Kept::Sorted(order, limit) => (limit, Some(Top::new(order, show.reverse, limit))),
         };
         let (view, output) = (context.ui.view(), show.output);
-        let columns = if show.columns.is_empty() { [first, &columns::ALL].concat() } else { show.columns.clone() };
+        let mut columns = show.columns.clone();
+        if columns.is_empty() {
+            columns = [&second[..], &columns::ALL].concat();
+        }
+        if show.columns.is_empty() && output == Format::Wide {
+            // For people the key comes first.
+            columns.rotate_right(1);
+        }
         let listing = match output {
-            Format::Table if show.columns.is_empty() => Listing::new(view, schema_columns, first),
-            _ => Listing::of(view.palette, &columns, schema_columns),
+            Format::Table if show.columns.is_empty() => Listing::new(view, &second),
+            _ => Listing::of(view, &columns),
         };
-        let (has_header, document) = (!show.no_header, Streamed::new("records"));
-        let page = String::new();
-        Self { output, has_header, columns, reveal, null, listing, document, top, limit, shown: 0, cut: false, page }
+        let waits = context.ui.out_is_terminal() && matches!(output, Format::Table | Format::Wide) && top.is_none();
+        Self {
+            held: waits.then(Vec::new),
+            is_sorted: top.is_some(),
+            output,
+            has_header: !show.no_header,
+            raw_csv: show.raw_csv,
+            columns,
+            reveal,
+            null,
+            listing,
+            document: Streamed::new("records"),
+            top,
+            limit,
+            shown: 0,
+            cut: false,
+            page: String::new(),
+        }
     }
 
     pub(super) fn shown(&self) -> usize {
@@ -72,7 +108,17 @@ impl Rows {
 
     /// True when no more rows are wanted.
     pub(super) fn are_full(&self) -> bool {
-        self.top.is_none() && self.shown >= self.limit
+        !self.is_sorted && self.taken() >= self.limit
+    }
+
+    /// Rows that are shown, or will be.
+    fn taken(&self) -> usize {
+        self.shown + self.held.as_ref().map_or(0, Vec::len)
+    }
+
+    /// The most rows that the operator asked for, where the walk ended because of it.
+    pub(super) fn limit_reached(&self) -> Option<usize> {
+        self.are_full().then_some(self.limit)
     }
 
     /// True when sorting left out rows beyond the default limit.
@@ -86,20 +132,41 @@ impl Rows {
             records.into_iter().for_each(|record| top.add(record));
             return Ok(());
         }
-        records.truncate(self.limit - self.shown);
-        self.show(context, &records)
+        records.truncate(self.limit - self.taken());
+        if matches!(self.output, Format::Json | Format::Jsonl) {
+            context.advise(&mut records);
+        }
+        let Some(held) = &mut self.held else { return self.show(context, &records) };
+        held.append(&mut records);
+        if held.len() <= MOST_HELD {
+            return Ok(());
+        }
+        let all = std::mem::take(held);
+        self.held = None;
+        context.ui.status(&format!(
+            "more than {} records: they are shown as they are found, not problems first; --finding and --sort choose",
+            words::count(MOST_HELD as u64)
+        ));
+        self.show(context, &all)
     }
 
-    /// Shows what sorting kept, and closes the document with what the walk covered.
+    /// Shows what was kept until now, and closes the document with what the walk covered.
     pub(super) fn close(
         &mut self,
         context: &mut Context,
         whole: bool,
         mut covered: Map<String, Value>,
     ) -> io::Result<()> {
+        if let Some(mut held) = self.held.take() {
+            let worst = |record: &Record| record.findings.iter().map(|finding| finding.severity).max();
+            held.sort_by_key(|record| std::cmp::Reverse(worst(record)));
+            self.show(context, &held)?;
+        }
         if let Some(top) = self.top.take() {
             self.cut = top.was_cut();
-            self.show(context, &top.into_sorted())?;
+            let mut records = top.into_sorted();
+            context.advise(&mut records);
+            self.show(context, &records)?;
         }
         if self.output == Format::Json {
             covered.insert("complete".to_owned(), whole.into());
@@ -114,13 +181,16 @@ impl Rows {
         }
         match self.output {
             Format::Table | Format::Wide => {
+                if self.shown == 0 {
+                    self.listing.fit(records);
+                }
                 if self.shown == 0 && self.has_header {
                     context.ui.page(self.listing.heading())?;
                 }
                 context.ui.page(self.listing.rows(records))?;
             }
-            Format::Csv => self.separated(context, records, csv)?,
-            Format::Tsv => self.separated(context, records, tsv)?,
+            Format::Csv => self.separated(context, records, Separated::csv(self.raw_csv))?,
+            Format::Tsv => self.separated(context, records, Separated::tsv(self.raw_csv))?,
             Format::Name => records.iter().try_for_each(|record| self.name(context, record))?,
             Format::Json => {
                 context.ui.data(self.document.before_value())?;
@@ -138,26 +208,24 @@ impl Rows {
         context.ui.flush()
     }
 
-    /// The record's name, which other commands read back. Raw bytes are for programs, and not for a terminal.
+    /// The record's name, which other commands read back. In quotes it names this record alone: without them it may also be the
+    /// key of another record, which a client chose. Raw bytes are for programs, and not for a terminal.
     fn name(&self, context: &mut Context, record: &Record) -> io::Result<()> {
         let name = Name::of(record);
         let is_raw = self.null && !context.ui.out_is_terminal();
-        let mut name = if is_raw { name.raw() } else { name.text().into_bytes() };
+        let mut name = if is_raw { name.raw() } else { name.quoted().into_bytes() };
         name.push(if self.null { 0 } else { b'\n' });
         context.ui.data(name)
     }
 
     /// Rows of fields for programs, below the names of the fields.
-    fn separated(
-        &self,
-        context: &mut Context,
-        records: &[Record],
-        row: fn(&mut dyn Iterator<Item = String>) -> String,
-    ) -> io::Result<()> {
+    fn separated(&self, context: &mut Context, records: &[Record], separated: Separated) -> io::Result<()> {
         if self.shown == 0 && self.has_header {
-            context.ui.data(row(&mut self.columns.iter().map(|column| column.field().to_owned())))?;
+            context.ui.data(separated.row(self.columns.iter().map(|column| column.as_str().to_owned())))?;
         }
-        let fields = |record: &Record| row(&mut self.columns.iter().map(|column| column.plain(record)));
-        records.iter().try_for_each(|record| context.ui.data(fields(record)))
+        for record in records {
+            context.ui.data(separated.row(self.columns.iter().map(|column| column.plain(record))))?;
+        }
+        Ok(())
     }
 }

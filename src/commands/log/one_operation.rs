@@ -46,7 +46,7 @@ pub(super) fn run(context: &mut Context, args: &ShowOperation) -> Result<Exit> {
     let no_such = || Stop::new(Exit::No, format!("the audit log has no operation {op}"));
     let (operations, damaged) = read.ok_or_else(no_such)?;
     let operation = match operations.named(&op).as_slice() {
-        [] => return Err(no_such().hint("idemctl log names the operations").into()),
+        [] => return Err(no_such().hint("`idemctl log` names the operations").into()),
         [one] => history::Shown::of(one, is_there(one)),
         several => {
             let names: Vec<_> = several.iter().map(|operation| operation.op.as_str()).collect();

@@ -3,13 +3,13 @@
 use clap::Args;
 
 use crate::args::{KeysArgs, SchemaArgs, SelectArgs, StateArg, ThresholdArgs};
-use crate::change::bulk::{Chosen, KeyFile, Narrowing, Rule, Scope, Verdict};
+use crate::change::bulk::{KeyFile, Narrowing, Planned, PlannedAction, Rule, Scope};
 use crate::context::Context;
 use crate::domain::diagnosis::FindingCode;
 use crate::domain::record::{Evidence, Reading, Record};
 use crate::domain::schema::State;
 use crate::domain::schema::catalog::LONG_HEAD_BYTES;
-use crate::domain::select::{Judged, Selection};
+use crate::domain::select::{Selected, Selection};
 use crate::exit::Stop;
 use crate::store::Action;
 
@@ -55,7 +55,7 @@ impl ChoiceArgs {
         let takes_locks = self.select.state.contains(&StateArg::InProgress);
         if let Some(code) = self.select.finding.iter().find(of_locks).filter(|_| !takes_locks) {
             return Err(Stop::usage(format!("--finding {} is of locks, which a purge leaves alone", code.as_str()))
-                .hint("`idemctl sweep` removes them after two looks; --state in-progress purges them"));
+                .hint("`idemctl sweep --orphaned` removes them after two looks; --state in-progress purges them"));
         }
         if self.select.finding.contains(&FindingCode::WrongType) {
             return Err(Stop::usage("--finding wrong-type: such a Redis key is another program's")
@@ -131,22 +131,22 @@ impl Rule for Choice {
 
     /// Every Redis key goes, the lock's first: were the result's first, a retry in between would find the lock alone and be
     /// turned away.
-    fn choose(&self, record: &Record) -> Verdict<Self::Group> {
+    fn select(&self, record: &Record) -> Selected<Planned<Self::Group>> {
         if record.readings.iter().any(|reading| matches!(reading, Reading::WrongType(_))) {
-            return Verdict::Passed;
+            return Selected::No;
         }
-        match self.selection.judge(record) {
-            Judged::Passes => {}
-            Judged::Fails => return Verdict::Passed,
-            Judged::Unproven(missing) => return Verdict::Unproven(missing),
+        match self.selection.selects(record) {
+            Selected::Yes(()) => {}
+            Selected::No => return Selected::No,
+            Selected::Unproven(missing) => return Selected::Unproven(missing),
         }
         let lock = record.schema.lock_role();
         let others = (0..record.seen.keys.len()).filter(|role| *role != lock);
-        Verdict::Chosen(Chosen {
+        Selected::Yes(Planned {
             group: (record.schema.name.clone(), record.state.as_str()),
             age: record.age,
             roles: std::iter::once(lock).chain(others).collect(),
-            action: Some(Action::Remove),
+            action: PlannedAction::Change(Action::Remove),
             ends_by_itself: false,
         })
     }

@@ -1,57 +1,143 @@
 //! `idemctl schema adopt`.
 
 use anyhow::Result;
+use clap::Args as ClapArgs;
 
 use crate::args::{SchemaArgs, SchemaFolderArgs};
 use crate::context::Context;
 use crate::domain::detect::Shelf as _;
+use crate::domain::diagnosis::Thresholds;
+use crate::domain::schema::Schema;
+use crate::domain::select::Coverage;
 use crate::exit::{Exit, Stop};
 use crate::render::escape;
 use crate::settings::{self, Adoption};
+use crate::store::read::records;
+use crate::store::{ReadLimit, Walk};
 
-pub(super) fn adopt(context: &mut Context, name: &str, prefix: Option<&str>, folder: SchemaFolderArgs) -> Result<Exit> {
+/// Let a context's commands read a schema's records
+///
+/// Shows what is missing in the context, and asks before it writes: the schema's name where the context lists schemas, and the
+/// prefix of the schema's keys. The rest of the config file stays as it is, and the former file is kept beside it.
+/// `idemctl detect` prints the line to run.
+#[derive(Debug, ClapArgs)]
+pub(super) struct Args {
+    /// Its name
+    name: String,
+
+    /// Prefix of this deployment's keys; `idemctl schema show NAME` says where the prefix stands
+    #[arg(long, value_name = "TEXT")]
+    prefix: Option<String>,
+
+    /// Write without asking
+    #[arg(short, long)]
+    yes: bool,
+
+    #[command(flatten)]
+    folder: SchemaFolderArgs,
+}
+
+pub(super) async fn adopt(context: &mut Context, args: Args) -> Result<Exit> {
+    let Args { name, prefix, yes, folder } = args;
     let args = SchemaArgs { folder, ..SchemaArgs::default() };
     let schemas = context.all_schemas(&args.folder)?;
     let known = || schemas.all().iter().map(|schema| schema.name.as_str()).collect::<Vec<_>>().join(", ");
-    let deployed = schemas.deployed(name, prefix).map_err(|error| context.settings.not_loaded(&error, &args))?;
+    let deployed =
+        schemas.deployed(&name, prefix.as_deref()).map_err(|error| context.settings.not_loaded(&error, &args))?;
     let Some(schema) = deployed else {
         let stop = Stop::usage(format!("there is no schema `{name}`"));
-        return Err(stop.hint(format!("schemas: {}; `idemctl schema new` makes one", known())).into());
+        return Err(stop.hint(format!("schemas: {}; `idemctl schema new NAME` makes one", known())).into());
     };
     let Some(used) = context.settings.context_name().map(str::to_owned) else { return Err(no_context(context)) };
     let catalog = context.catalog(&args)?;
-    let there = catalog.all().iter().find(|there| there.name == name);
+    let there = catalog.all().iter().find(|there| there.name == name).cloned();
     let is_read_unasked = there.is_some();
     // The context may have stated a prefix before.
-    let is_bare = !schema.has_prefix() && there.is_none_or(|there| !there.has_prefix());
-    // A schema without a literal prefix is read only by its name: so every other one needs its name, too.
-    let mut beside: Vec<_> = catalog.all().iter().map(|there| there.name.clone()).collect();
+    let is_bare = !schema.has_prefix() && there.as_ref().is_none_or(|there| !there.has_prefix());
+    // A schema without a literal prefix is read only by its name, so every other one that the context reads needs its name, too.
+    let mut beside = Vec::new();
+    for read in catalog.all() {
+        if read.has_prefix() || read.name == name {
+            beside.push(read.name.clone());
+        }
+    }
     if !is_read_unasked {
-        beside.push(name.to_owned());
+        beside.push(name.clone());
     }
     let beside = is_bare.then_some(&beside[..]);
-    let adoption = Adoption { schema: name, prefix, beside, is_read_unasked };
-    let written = settings::adopt(context.settings.file(), &used, &adoption)?;
-    say(context, &used, name, &written);
+    let adoption = Adoption { schema: &name, prefix: prefix.as_deref(), beside, is_read_unasked };
+    // The context stays usable for the questions below.
+    let file = context.settings.file().clone();
+    let adopted = settings::adopt(&file, &used, &adoption)?;
+    let path = file.path().map(|path| path.display().to_string()).unwrap_or_default();
+    if adopted.lines.is_empty() {
+        context.ui.status(&format!("Nothing to write: context {used} in {path} reads {name} as it is."));
+        return Ok(Exit::Done);
+    }
+    let server = context.settings.target().to_string();
+    context.ui.status(&format!("Context {used} ({server}) in {path} will say:"));
+    for line in &adopted.lines {
+        context.ui.status(&format!("  {}", escape::text(line.as_bytes())));
+    }
+    if let Some(there) = there.filter(|there| there.has_prefix() && !there.has_templates_of(&schema)) {
+        say_unrecognised(context, &there).await;
+    }
+    if !yes && !context.ui.confirm("Write this?")? {
+        return Err(Stop::usage("not confirmed, nothing was written").into());
+    }
+    let former = adopted.save()?;
+    let former = former.map(|former| format!("; the former file is {}", former.display())).unwrap_or_default();
+    context.ui.status(&format!("Written{former}."));
+    if is_bare {
+        context.ui.status(&format!(
+            "{name} has no literal prefix: `list` and `sweep` leave it out unless --schema names it."
+        ));
+    }
+    context.ui.hint(&format!("`idemctl --context {used} list --schema {name}` lists its records"));
     Ok(Exit::Done)
 }
 
-fn say(context: &mut Context, used: &str, name: &str, written: &[String]) {
-    let file = context.settings.file().path().map(|path| path.display().to_string()).unwrap_or_default();
-    if written.is_empty() {
-        context.ui.status(&format!("Nothing to write: context {used} in {file} reads {name} as it is."));
-        return;
+/// Says how many records the schema reads today, under the prefix that it will no longer have.
+async fn say_unrecognised(context: &mut Context, there: &Schema) {
+    let prefixes: Vec<_> = there.keys.iter().map(|key| escape::text(key.template.prefix())).collect();
+    let (prefixes, name) = (prefixes.join(" and "), &there.name);
+    match count(context, there).await {
+        Ok(0) => {}
+        Ok(1) => {
+            let text = format!("1 record under {prefixes} will no longer be recognised by {name}");
+            context.ui.warning(&text);
+        }
+        Ok(records) => {
+            let text = format!("{records} records under {prefixes} will no longer be recognised by {name}");
+            context.ui.warning(&text);
+        }
+        Err(error) => context.ui.warning(&format!(
+            "records under {prefixes} will no longer be recognised by {name}; how many, nobody could count: {error:#}"
+        )),
     }
-    context.ui.status(&format!("Context {used} in {file} says now:"));
-    for line in written {
-        context.ui.status(&format!("  {}", escape::text(line.as_bytes())));
+}
+
+/// How many records the server holds of a schema as the context has it.
+async fn count(context: &mut Context, schema: &Schema) -> Result<u64> {
+    let args = SchemaArgs { schema: vec![schema.name.clone()], ..SchemaArgs::default() };
+    let catalog = context.catalog(&args)?;
+    let mut walk = Walk::start(context.reader().await?, &catalog, ReadLimit::Bytes(0)).await?.without_lengths();
+    let (mut coverage, thresholds, mut count) = (Coverage::default(), Thresholds::default(), 0);
+    while let Some(page) = records::next_page(&mut walk, &catalog, &thresholds, &mut coverage, |_| true).await? {
+        count += page.len() as u64;
     }
-    context.ui.hint(&format!("`idemctl --context {used} list --schema {name}` lists its records"));
+    Ok(count)
 }
 
 fn no_context(context: &Context) -> anyhow::Error {
-    let file = context.settings.file().path().map(|path| path.display().to_string()).unwrap_or_default();
-    let hint =
-        format!("--context NAME; a context is made by two lines in {file}: [contexts.NAME] and url = \"redis://…\"");
+    let hint = if context.settings.asks_for_its_server() {
+        let server = context.settings.target();
+        format!("`idemctl context set NAME` with the same options makes one for {server}; then add --context NAME")
+    } else if context.settings.file().contexts().is_empty() {
+        "`idemctl context set NAME`, with -u, -h, -p or -s for its server, makes one; then add --context NAME"
+            .to_owned()
+    } else {
+        "--context NAME; `idemctl context list` shows them".to_owned()
+    };
     Stop::usage("no context is used, and a schema is adopted in one").hint(hint).into()
 }

@@ -1,18 +1,22 @@
 //! `idemctl schema check`.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args as ClapArgs;
 
-use crate::args::WalkArgs;
+use crate::args::{SchemaFolderArgs, WalkArgs};
 use crate::context::Context;
 use crate::domain::diagnosis::Thresholds;
-use crate::domain::schema::{Catalog, State};
+use crate::domain::record::implausible::{Era, ImplausibleTime, implausible_times};
+use crate::domain::record::{Reading, Record};
+use crate::domain::schema::{Catalog, State, Timestamp};
 use crate::domain::select::Coverage;
 use crate::exit::{Exit, Stop};
 use crate::interrupt::Interrupt;
 use crate::render::escape;
+use crate::schemas;
 use crate::schemas::check::{self, Report};
 use crate::sim;
 use crate::store::read::records;
@@ -20,17 +24,21 @@ use crate::store::{Connection, ReadLimit, Sandbox, SandboxError, Walk};
 
 #[derive(Debug, ClapArgs)]
 pub(super) struct Args {
-    /// A schema's folder, or a folder of such folders
-    #[arg(value_name = "DIR")]
-    folder: PathBuf,
+    /// A schema's folder, a folder of such folders, or the name of a schema of your own
+    #[arg(value_name = "DIR|NAME")]
+    schema: PathBuf,
+
+    #[command(flatten)]
+    own: SchemaFolderArgs,
 
     #[command(flatten)]
     walk: WalkArgs,
 }
 
 pub(super) async fn run(context: &mut Context, args: Args) -> Result<Exit> {
-    let shown = args.folder.display().to_string();
-    let reports = check::check(&args.folder).map_err(|error| Stop::usage(format!("cannot read {shown}: {error}")))?;
+    let folder = folder(context, &args)?;
+    let shown = folder.display().to_string();
+    let reports = check::check(&folder).map_err(|error| Stop::usage(format!("cannot read {shown}: {error}")))?;
     let Some(mut reports) = reports else {
         let hint = "a schema is a folder with a schema.toml and its scripts";
         return Err(Stop::usage(format!("there is no schema.toml in {shown}, nor in the folders below it"))
@@ -38,11 +46,46 @@ pub(super) async fn run(context: &mut Context, args: Args) -> Result<Exit> {
             .into());
     };
     try_all(context, &mut reports).await?;
-    for report in &reports {
+    for report in &mut reports {
         let counted = count(context, report, &args.walk).await?;
-        context.ui.data(lines(report, counted.as_deref()))?;
+        let mut text = None;
+        if let Some(counted) = counted {
+            counted.times.warn(report);
+            text = Some(counted.text);
+        }
+        context.ui.data(lines(report, text.as_deref()))?;
     }
     Ok(if reports.iter().any(Report::is_wrong) { Exit::No } else { Exit::Done })
+}
+
+/// The folder that was named. A path goes before a name, because the shell completes paths.
+///
+/// # Errors
+/// Usage: there is no such folder, and no schema of the operator's own of this name.
+fn folder(context: &Context, args: &Args) -> Result<PathBuf, Stop> {
+    if args.schema.exists() {
+        return Ok(args.schema.clone());
+    }
+    let name = args.schema.display().to_string();
+    let is_name = schemas::refuse_name(&name).is_ok();
+    let own = context.settings.schema_dir(args.own.schema_dir.as_deref());
+    if let Some(own) = own.as_ref().filter(|_| is_name) {
+        let folder = own.join(&name);
+        if folder.is_dir() {
+            return Ok(folder);
+        }
+    }
+    let message = format!("there is no folder {name}, and no schema of your own has this name");
+    let is_built_in = is_name && schemas::files_of(None, &name).is_ok_and(|files| files.is_some());
+    let hint = if is_built_in {
+        format!("{name} comes with idemctl; `idemctl schema show {name}` shows it")
+    } else {
+        match own {
+            Some(own) => format!("schemas of your own are folders in {}", own.display()),
+            None => "a schema is a folder with a schema.toml and its scripts".to_owned(),
+        }
+    };
+    Err(Stop::usage(message).hint(hint))
 }
 
 /// Runs the steps of every schema that is sound so far on a private server.
@@ -74,7 +117,7 @@ async fn try_all(context: &mut Context, reports: &mut [Report]) -> Result<()> {
 }
 
 /// What the schema finds on the server that the command line names; `None` where none is named.
-async fn count(context: &mut Context, report: &Report, walk: &WalkArgs) -> Result<Option<String>> {
+async fn count(context: &mut Context, report: &Report, walk: &WalkArgs) -> Result<Option<Counted>> {
     let Some(schema) = report.schema.clone().filter(|_| context.settings.asks_for_its_server()) else {
         return Ok(None);
     };
@@ -87,13 +130,64 @@ async fn count(context: &mut Context, report: &Report, walk: &WalkArgs) -> Resul
     counted.ok_or_else(|| Stop::interrupted("interrupted: the records were not counted"))?.map(Some)
 }
 
-/// Counts the records of a walk by their states: `40 keys: 24 completed, 16 in progress, 0 unreadable`.
-async fn tally(context: &Context, catalog: &Catalog, mut walk: Walk) -> Result<String> {
+/// What a schema finds on a server.
+struct Counted {
+    /// The records by their states: `40 keys: 24 completed, 16 in progress, 0 unreadable`.
+    text: String,
+    times: Times,
+}
+
+/// The implausible times of the records that were counted.
+#[derive(Default)]
+struct Times {
+    /// By the index of the value and the name of the field: how many, and the first one.
+    implausible: BTreeMap<(usize, &'static str, Era), (u64, ImplausibleTime)>,
+    /// How many records were read under each value.
+    records: BTreeMap<usize, u64>,
+}
+
+impl Times {
+    fn add(&mut self, record: &Record, now_ms: u64) {
+        for decoded in record.readings.iter().filter_map(Reading::decoded) {
+            *self.records.entry(decoded.case).or_default() += 1;
+        }
+        for time in implausible_times(record, now_ms) {
+            let (count, _) = self.implausible.entry((time.value, time.field, time.era)).or_insert((0, time));
+            *count += 1;
+        }
+    }
+
+    /// Adds a warning for each field with implausible times.
+    fn warn(&self, report: &mut Report) {
+        for ((value, field, era), (count, time)) in &self.implausible {
+            let records = self.records.get(value).copied().unwrap_or(*count);
+            let era = match era {
+                Era::Before2015 => "before 2015",
+                Era::Future => "in the future",
+            };
+            let mut message = format!("`{field}` of {count} of {records} records is {era}");
+            match time.unit {
+                Some(unit) => message.push_str(&format!(
+                    "; if the service stores {}, write `timestamp = \"{}\"`",
+                    if unit == Timestamp::Seconds { "seconds" } else { "milliseconds" },
+                    unit.as_str()
+                )),
+                None => message.push_str("; check `timestamp`, and that the field is a time"),
+            }
+            report.warn_of_value(*value, message);
+        }
+    }
+}
+
+async fn tally(context: &Context, catalog: &Catalog, mut walk: Walk) -> Result<Counted> {
+    let mut times = Times::default();
+    let now_ms = context.now_ms();
     let (mut completed, mut in_progress, mut unreadable, mut past) = (0_u64, 0_u64, 0_u64, 0_u64);
     let (mut coverage, thresholds) = (Coverage::default(), Thresholds::default());
     let progress = context.ui.progress("keys looked at");
     while let Some(page) = records::next_page(&mut walk, catalog, &thresholds, &mut coverage, |_| true).await? {
         for record in page {
+            times.add(&record, now_ms);
             match record.state {
                 State::Completed => completed += 1,
                 State::InProgress => in_progress += 1,
@@ -111,7 +205,7 @@ async fn tally(context: &Context, catalog: &Catalog, mut walk: Walk) -> Result<S
     for (count, what) in more.into_iter().filter(|(count, _)| *count > 0) {
         text.push_str(&format!(", {count} {what}"));
     }
-    Ok(text)
+    Ok(Counted { text, times })
 }
 
 /// A line for each problem, as compilers write them, and a line for the verdict.

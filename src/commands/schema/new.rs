@@ -7,12 +7,23 @@ use clap::Args as ClapArgs;
 
 use crate::args::SchemaFolderArgs;
 use crate::context::{Context, interruptible};
-use crate::domain::draft::{DECIDE, draft};
+use crate::domain::draft::{DECIDE, draft, representatives};
 use crate::domain::record::{Content, SeenKey};
+use crate::domain::select::glob;
 use crate::exit::{Exit, Stop};
 use crate::render::escape;
+use crate::render::invocation::word;
 use crate::schemas::{self, Files};
-use crate::store::ReadLimit;
+use crate::store::{ReadLimit, Sampler};
+
+/// Matching keys of one master that are looked at to find each format.
+const MOST_MATCHING: usize = 10_000;
+
+/// Samples that a draft is made from.
+const MOST_SAMPLES: usize = 400;
+
+/// Samples that are read whole in one pipeline.
+const AT_A_TIME: usize = 20;
 
 /// Bytes of a sample value that are read: no form takes more to tell.
 const MOST: usize = 64 * 1024;
@@ -27,8 +38,12 @@ pub(super) struct Args {
     name: String,
 
     /// A schema to copy with its scripts, or Redis keys whose records are like those to come: some of each state
-    #[arg(long, value_name = "SCHEMA|KEY", num_args = 1.., required = true)]
+    #[arg(long, value_name = "SCHEMA|KEY", num_args = 1.., required_unless_present = "glob")]
     from: Vec<String>,
+
+    /// Draft from the Redis keys that match this glob, some of each format and of each expiry
+    #[arg(long = "match", value_name = "GLOB", conflicts_with = "from")]
+    glob: Option<String>,
 
     #[command(flatten)]
     folder: SchemaFolderArgs,
@@ -48,14 +63,76 @@ pub(super) async fn new(context: &mut Context, args: Args) -> Result<Exit> {
         [one] => schemas::files_of(own.as_deref(), one).map_err(|error| Stop::usage(format!("schema {error}")))?,
         _ => None,
     };
-    let files = match copied {
-        Some(files) => files.renamed(&args.name),
-        None => Files { toml: draft(&args.name, &samples(context, &args.from).await?), scripts: Vec::new() },
+    let files = match (copied, &args.glob) {
+        (Some(files), _) => files.renamed(&args.name),
+        (None, Some(glob)) => {
+            let samples = matching(context, glob).await?;
+            Files { toml: draft(&args.name, &samples), scripts: Vec::new() }
+        }
+        (None, None) => {
+            let samples = samples(context, &args.from).await?;
+            Files { toml: draft(&args.name, &samples), scripts: Vec::new() }
+        }
     };
     let cannot = |error| Stop::usage(format!("cannot make {}: {error}", folder.display()));
     schemas::write_new(&folder, &files).map_err(cannot)?;
     say(context, &folder, &files);
     Ok(Exit::Done)
+}
+
+/// Some of the Redis keys that match a glob: of each format and of each expiry some, read as far as a draft needs.
+///
+/// # Errors
+/// No: nothing matches, or nothing that a draft can be made from.
+async fn matching(context: &mut Context, glob: &str) -> Result<Vec<SeenKey>> {
+    glob::check(glob.as_bytes()).map_err(|why| Stop::usage(format!("--match: {why}")))?;
+    let reader = context.reader().await?;
+    let mut sampler = Sampler::matching(reader.clone(), glob.as_bytes(), MOST_MATCHING).await?;
+    let progress = context.ui.progress("keys looked at");
+    let found = interruptible(async {
+        let mut found = Vec::new();
+        while let Some(page) = sampler.next().await? {
+            found.extend(page);
+            progress.set_position(found.len() as u64);
+        }
+        Ok(found)
+    })
+    .await?;
+    progress.finish_and_clear();
+    let shown = escape::text(glob.as_bytes());
+    let count = found.len();
+    let mut candidates = Vec::with_capacity(count);
+    for key in found {
+        if !matches!(key.content, Content::Other(_)) {
+            candidates.push(key);
+        }
+    }
+    if candidates.is_empty() {
+        let message = match count {
+            0 => format!("no Redis key of {} matches `{shown}`", reader.name()),
+            _ => format!("`{shown}` matches {count} Redis keys of {}, neither strings nor hashes", reader.name()),
+        };
+        return Err(Stop::new(Exit::No, message).hint("`idemctl detect` groups the keys by their names").into());
+    }
+    let matching = candidates.len();
+    let chosen = representatives(candidates, MOST_SAMPLES);
+    let mut samples = Vec::with_capacity(chosen.len());
+    for keys in chosen.chunks(AT_A_TIME) {
+        let records: Vec<_> = keys.iter().map(|key| vec![key.redis_key.clone()]).collect();
+        for seen in interruptible(async { Ok(reader.peek(&records, ReadLimit::Bytes(MOST)).await?) }).await? {
+            // A key may expire meanwhile.
+            samples.extend(seen?.keys.into_iter().filter(|key| key.content != Content::Absent));
+        }
+    }
+    let more = if matching == MOST_MATCHING { "at least " } else { "" };
+    context.ui.status(&format!("Drafted from {} of {more}{matching} Redis keys that match {shown}.", samples.len()));
+    let others = count - matching;
+    if others > 0 {
+        context.ui.status(&format!("{others} other keys that match are neither strings nor hashes."));
+    }
+    sampler.forbidden().iter().for_each(|forbidden| context.ui.warning(forbidden));
+    sampler.missed().iter().for_each(|missed| context.ui.warning(&missed.to_string()));
+    Ok(samples)
 }
 
 /// The Redis keys of the operator, as they are on the server.
@@ -95,5 +172,5 @@ fn say(context: &mut Context, folder: &Path, files: &Files) {
         context.ui.status(&format!("Decide {lines} that {say} {DECIDE} ({open})."));
     }
     let shown: PathBuf = folder.to_owned();
-    context.ui.hint(&format!("`idemctl schema check {}` tells what is left to do", shown.display()));
+    context.ui.hint(&format!("`idemctl schema check {}` tells what is left to do", word(&shown.display().to_string())));
 }

@@ -7,14 +7,15 @@ use anyhow::Result;
 use clap::{Args, ValueEnum};
 
 use crate::args::{FilterArgs, SchemaArgs, finding_codes, parse_duration};
-use crate::change::bulk::{Chosen, Narrowing, Rule, Scope, Verdict};
+use crate::change::bulk::{Narrowing, Planned, PlannedAction, Rule, Scope};
+use crate::change::needs_a_stated_lock_ttl;
 use crate::context::Context;
-use crate::domain::change::orphan::{self, INCLUDABLE, ORPHANED, Orphan, Told};
+use crate::domain::change::orphan::{self, INCLUDABLE, ORPHANED, Orphan};
 use crate::domain::diagnosis::{FindingCode, Thresholds};
 use crate::domain::record::{Evidence, Record, age};
 use crate::domain::schema::catalog::LONG_HEAD_BYTES;
 use crate::domain::schema::{Schema, TtlOf};
-use crate::domain::select::{Judged, Missing, Selection};
+use crate::domain::select::{Missing, Selected, Selection};
 use crate::exit::Stop;
 use crate::store::Action;
 
@@ -93,14 +94,14 @@ impl Orphans {
         narrowing.check(&self.scope.catalog, self.sought.contains(&FindingCode::Unreadable))
     }
 
-    fn chosen(&self, record: &Record, orphan: Orphan) -> Chosen<&'static str> {
+    fn planned(&self, record: &Record, orphan: Orphan) -> Planned<&'static str> {
         let action = match self.action {
-            ActionArg::Unlock => Some(Action::Remove),
-            ActionArg::Expire if orphan::expires_anyway(record, orphan.role) => None,
-            ActionArg::Expire => Some(Action::Shorten(age::millis(record.schema.lock_ttl))),
+            ActionArg::Unlock => PlannedAction::Change(Action::Remove),
+            ActionArg::Expire if orphan::expires_anyway(record, orphan.role) => PlannedAction::LeaveToExpire,
+            ActionArg::Expire => PlannedAction::Change(Action::Shorten(age::millis(record.schema.lock_ttl))),
         };
         let ends_by_itself = orphan::may_be_held(record, orphan);
-        Chosen {
+        Planned {
             group: orphan.code.as_str(),
             age: orphan::age(record),
             roles: vec![orphan.role],
@@ -122,23 +123,19 @@ impl Rule for Orphans {
         self.selection.passes_key(key)
     }
 
-    fn choose(&self, record: &Record) -> Verdict<Self::Group> {
-        let judged = self.selection.judge(record);
-        match orphan::of(record, &self.sought) {
-            _ if judged == Judged::Fails => Verdict::Passed,
-            Told::Orphan(_) if let Judged::Unproven(missing) = judged => Verdict::Unproven(missing),
-            Told::Orphan(_) if self.action == ActionArg::Expire && !states_lock_ttl(&record.schema) => {
-                Verdict::Unproven(Missing::Ttl(TtlOf::Lock))
+    fn select(&self, record: &Record) -> Selected<Planned<Self::Group>> {
+        match orphan::chosen(record, &self.sought, &self.selection) {
+            Selected::Yes(_) if self.action == ActionArg::Expire && !record.schema.states_ttl(TtlOf::Lock) => {
+                Selected::Unproven(Missing::Ttl(TtlOf::Lock))
             }
-            Told::Orphan(orphan) => Verdict::Chosen(self.chosen(record, orphan)),
-            Told::Unproven(missing) => Verdict::Unproven(missing),
-            Told::Nothing => Verdict::Passed,
+            Selected::Yes(orphan) => Selected::Yes(self.planned(record, orphan)),
+            Selected::Unproven(missing) => Selected::Unproven(missing),
+            Selected::No => Selected::No,
         }
     }
 }
 
-/// Passes where a lock TTL is stated, or none is needed: a schema's default lock TTL tells neither that a lock stays too long
-/// nor how long a worker may still need.
+/// Passes where a lock TTL is stated, or none is needed.
 ///
 /// # Errors
 /// Usage: none of the schemas has a lock TTL that the deployment states.
@@ -150,13 +147,5 @@ fn needs_a_stated_ttl(schemas: &[Arc<Schema>], sought: &[FindingCode], action: A
         }
         ActionArg::Unlock => return Ok(()),
     };
-    if schemas.iter().any(|schema| states_lock_ttl(schema)) {
-        return Ok(());
-    }
-    Err(Stop::usage(format!("{what}, and none is stated"))
-        .hint("state one with --schema NAME --lock-ttl DURATION, or in the context: [contexts.NAME.deployment.SCHEMA] lock_ttl"))
-}
-
-fn states_lock_ttl(schema: &Schema) -> bool {
-    schema.ttl_evidence(TtlOf::Lock) == Evidence::Stated && schema.ttl(TtlOf::Lock).is_some()
+    needs_a_stated_lock_ttl(what, schemas)
 }

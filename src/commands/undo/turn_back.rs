@@ -3,7 +3,8 @@
 use anyhow::Result;
 
 use super::look::{Goes, Looked, look};
-use super::undone::{Undone, unreadable};
+use super::operation_to_undo::unreadable;
+use super::undone::Undone;
 use super::units::{Unit, Units};
 use crate::change::restore::{Ending, Rows};
 use crate::change::{Journal, Step};
@@ -133,8 +134,8 @@ async fn turn_back(
     former: &[Former],
 ) -> Result<bool> {
     let Looked { about, record, part, .. } = looked;
-    journal.back_up(writer, record, about).await?;
     let now = context.now();
+    journal.back_up(writer, record, about, now).await?;
     let made = writer.turn_back(part, former).await;
     let after = match &made {
         Ok(StepOutcome::Made { reply: Ok(_), after, .. }) => Some(after),

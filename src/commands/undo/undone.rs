@@ -7,15 +7,17 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 
+use super::operation_to_undo::{Choice, backup_of_unended, unreadable};
 use super::units::{Unit, Units};
 use crate::args::ReturnArgs;
 use crate::change::restore::may_go_to;
 use crate::context::Context;
 use crate::domain::change::provenance::Provenance;
-use crate::domain::history::Operation;
+use crate::domain::history::{Operation, State};
 use crate::domain::record::Only;
 use crate::exit::{Exit, Stop};
 use crate::store::audit::log;
+use crate::store::backup::BackupReader;
 
 /// An operation, and what taking it back comes to.
 pub(super) struct Undone {
@@ -33,26 +35,45 @@ pub(super) struct Undone {
 }
 
 impl Undone {
-    /// Finds the operation whose name begins so, or the last one.
+    /// Finds the operation whose name begins so, or the last one on this server.
     ///
     /// # Errors
-    /// No: the log has none. Usage: several have such a name, or an older idemctl did not say what its changes left.
-    pub(super) fn find(context: &Context, op: Option<&str>, args: &ReturnArgs) -> Result<Self> {
+    /// No: the log has none, or it changed none of the keys asked for. Usage: several have such a name, or it cannot be
+    /// taken back.
+    pub(super) fn find(
+        context: &mut Context,
+        op: Option<&str>,
+        args: &ReturnArgs,
+        here: &Provenance,
+        server: &str,
+    ) -> Result<Self> {
         let path = context.settings.audit_log()?;
-        let operation = find(&path, op)?;
+        let read = log::each(&path, |_, _| {}).map_err(|error| unreadable(&path, &error))?;
+        let Some((operations, _)) = read else {
+            return Err(Stop::new(Exit::No, "nothing was changed yet: there is no audit log").into());
+        };
+        let choice = Choice { log: &path, operations: &operations, args, here, server };
+        let operation = choice.choose(context, op)?.clone();
+        if operation.state == Some(State::Unended) {
+            let name = operation.name();
+            context.ui.warning(&format!("{name} did not end: it was killed. What its backup holds comes back, too"));
+        }
         let only = Only::of(args.keys.iter().map(|key| key.as_bytes()));
         let (backups, but, places) = (Vec::new(), HashSet::new(), Vec::new());
         let mut found = Self { operation, backups, but, records: 0, only, places, log: path };
         found.survey().map_err(|error| unreadable(&found.log, &error))?;
+        if found.only.is_all_unknown() {
+            return Err(Stop::new(Exit::No, format!("{} changed none of these keys", found.name())).into());
+        }
         Ok(found)
     }
 
     fn survey(&mut self) -> io::Result<()> {
+        self.take_backup_of_unended();
         if !self.only.is_all() {
             let mut units = Units::open(&self.log, &self.operation.op)?;
             while let Some(unit) = units.next()? {
-                let redis_keys = unit.changes.iter().map(|change| &change.redis_key);
-                redis_keys.for_each(|redis_key| self.only.note(&unit.schema, &unit.key, redis_key));
+                unit.note_in(&mut self.only);
             }
         }
         let mut units = Units::open(&self.log, &self.operation.op)?;
@@ -69,6 +90,25 @@ impl Undone {
         }
         self.places = units.places;
         Ok(())
+    }
+
+    /// Takes the backup of an operation without an end, which may hold more than the log names.
+    fn take_backup_of_unended(&mut self) {
+        let Some(file) = backup_of_unended(&self.operation) else { return };
+        let mut held = Vec::new();
+        let read = BackupReader::open(file, |record| {
+            for key in &record.keys {
+                held.push((record.schema.clone(), record.key.clone(), key.saved.redis_key.clone()));
+            }
+        });
+        // Where the log names what was changed, a backup without a line has nothing to add.
+        let is_needed = !self.operation.is_told || !matches!(&read, Ok(reader) if reader.is_blank());
+        if is_needed {
+            self.backups.push(file.to_owned());
+        }
+        for (schema, key, redis_key) in &held {
+            self.only.note(schema, key, redis_key);
+        }
     }
 
     fn take_backups(&mut self, unit: &Unit) {
@@ -101,43 +141,6 @@ impl Undone {
 
     /// The operation's name for people.
     pub(super) fn name(&self) -> String {
-        format!("{} {}", self.operation.command, self.operation.op)
+        self.operation.name()
     }
-}
-
-fn find(path: &Path, op: Option<&str>) -> Result<Operation, Stop> {
-    let read = log::each(path, |_, _| {}).map_err(|error| unreadable(path, &error))?;
-    let Some((operations, _)) = read else {
-        return Err(Stop::new(Exit::No, "nothing was changed yet: there is no audit log"));
-    };
-    let found = match op {
-        None => operations.last().into_iter().collect(),
-        Some(op) => operations.named(op),
-    };
-    match (found.as_slice(), op) {
-        ([one], _) if operations.is_ambiguous(&one.op) => {
-            Err(Stop::usage(format!("two operations of the audit log have the name {}; nothing was changed", one.op))
-                .hint("`idemctl log show` names their backups, and `idemctl restore FILE` brings one of them back"))
-        }
-        ([one], _) if one.says_what_was_left => Ok((*one).clone()),
-        ([one], _) => {
-            let hint = match &one.backup {
-                Some(file) => format!("idemctl restore {file} brings back what is in its backup"),
-                None => "it has no backup either".to_owned(),
-            };
-            let message = format!("nobody knows what {} {} left: the audit log does not say", one.command, one.op);
-            Err(Stop::usage(message).hint(hint))
-        }
-        ([], None) => Err(Stop::new(Exit::No, "nothing was changed yet: the audit log has no operation")),
-        ([], Some(name)) => Err(Stop::new(Exit::No, format!("the audit log has no operation {name}"))
-            .hint("idemctl log names the operations")),
-        (several, _) => {
-            let names: Vec<_> = several.iter().map(|operation| operation.op.as_str()).collect();
-            Err(Stop::usage(format!("several operations have such a name: {}", names.join(", "))))
-        }
-    }
-}
-
-pub(super) fn unreadable(path: &Path, error: &io::Error) -> Stop {
-    Stop::usage(format!("cannot read the audit log {}: {error}", path.display()))
 }

@@ -38,6 +38,13 @@ impl Unit {
         self.changes.iter().any(|change| only.holds(&self.schema, &self.key, &change.redis_key))
     }
 
+    /// Tells `--only` of the record.
+    pub(super) fn note_in(&self, only: &mut Only) {
+        for change in &self.changes {
+            only.note(&self.schema, &self.key, &change.redis_key);
+        }
+    }
+
     fn takes(&self, other: &Self) -> bool {
         let is_known = |change: &KeyChange| other.changes.iter().any(|new| new.redis_key == change.redis_key);
         self.schema == other.schema && self.key == other.key && !self.changes.iter().any(is_known)

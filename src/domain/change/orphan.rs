@@ -1,11 +1,13 @@
 //! Orphans: locks that nobody will release, by finding, and what a sweep may do with each.
 
+use std::sync::Arc;
+
 use super::unlock;
-use crate::domain::diagnosis::FindingCode;
+use crate::domain::diagnosis::{FindingCode, Thresholds};
 use crate::domain::record::{Age, Evidence, Expiry, Record, age};
-use crate::domain::schema::{State, TtlOf};
-use crate::domain::select::Missing;
+use crate::domain::schema::{Schema, State, TtlOf};
 use crate::domain::select::unproven::{missing_age, missing_for};
+use crate::domain::select::{Selected, Selection};
 use crate::domain::step::fencing;
 
 /// The finding of a lock that will never end by itself: an orphan under any setting of the deployment.
@@ -21,33 +23,77 @@ pub(crate) struct Orphan {
     pub(crate) role: usize,
 }
 
-/// What a record is to a sweep.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Told {
-    Orphan(Orphan),
-    /// None, or not of a kind that is sought.
-    Nothing,
-    /// Perhaps an orphan: nothing proves what is sought.
-    Unproven(Missing),
-}
-
 /// The orphan that a record is by these findings, if any. A stored result never is one, nor what may turn out to be, nor what
 /// only a schema's default makes one.
-pub(crate) fn of(record: &Record, sought: &[FindingCode]) -> Told {
+pub(crate) fn of(record: &Record, sought: &[FindingCode]) -> Selected<Orphan> {
     let has_lock = record.schema.has_locks();
     let unlockable = unlock::removable(record).ok().filter(|role| has_lock && *role == record.schema.lock_role());
-    let Some(role) = unlockable.filter(|_| !record.is_undecided()) else { return Told::Nothing };
+    let Some(role) = unlockable.filter(|_| !record.is_undecided()) else { return Selected::No };
     let found = || record.findings.iter().filter(|finding| sought.contains(&finding.code));
     if let Some(proven) = found().find(|finding| finding.evidence > Evidence::Estimated) {
-        return Told::Orphan(Orphan { code: proven.code, role });
+        return Selected::Yes(Orphan { code: proven.code, role });
     }
     let is_ageless = sought.contains(&FindingCode::Overdue)
         && record.state == State::InProgress
         && age(record).is_none_or(is_estimated);
     match found().next() {
-        Some(estimated) => Told::Unproven(missing_for(estimated)),
-        None if is_ageless => Told::Unproven(missing_age(record)),
-        None => Told::Nothing,
+        Some(estimated) => Selected::Unproven(missing_for(estimated)),
+        None if is_ageless => Selected::Unproven(missing_age(record)),
+        None => Selected::No,
+    }
+}
+
+/// The same, of the records that a selection lets through.
+pub(crate) fn chosen(record: &Record, sought: &[FindingCode], selection: &Selection) -> Selected<Orphan> {
+    let orphan = of(record, sought);
+    match selection.selects(record) {
+        Selected::Yes(()) => orphan,
+        Selected::No => Selected::No,
+        Selected::Unproven(missing) if matches!(orphan, Selected::Yes(_)) => Selected::Unproven(missing),
+        // A sweep names what it lacks to know that the lock is an orphan before what a filter lacks.
+        Selected::Unproven(_) => orphan,
+    }
+}
+
+/// True if a record whose Redis keys expire like this (`None`: not there) may be such an orphan under one of these schemas, so
+/// that its values have to be read.
+pub(crate) fn may_be(
+    schemas: &[Arc<Schema>],
+    expiries: &[Option<Expiry>],
+    sought: &[FindingCode],
+    thresholds: &Thresholds,
+) -> bool {
+    let may = |schema: &Schema| sought.iter().any(|code| may_have(schema, expiries, *code, thresholds));
+    schemas.iter().any(|schema| schema.has_locks() && may(schema))
+}
+
+fn may_have(schema: &Schema, expiries: &[Option<Expiry>], code: FindingCode, thresholds: &Thresholds) -> bool {
+    let Some(lock) = expiries.get(schema.lock_role()).copied().flatten() else {
+        return false;
+    };
+    let lock_ttl = schema.ttl(TtlOf::Lock).map(age::millis);
+    let is_stated = schema.states_ttl(TtlOf::Lock);
+    match code {
+        FindingCode::NoExpiry => lock == Expiry::Never && lock_ttl.is_some(),
+        FindingCode::ExcessTtl => match (lock, lock_ttl) {
+            (Expiry::In(left), Some(ttl)) => is_stated && left > ttl.saturating_add(age::TTL_TOLERANCE_MS),
+            _ => false,
+        },
+        FindingCode::Overdue => match (lock, lock_ttl, thresholds.overdue_ms) {
+            // The deadline tells the age of a lock: neither does the value, nor is the lock TTL a mere default.
+            (Expiry::In(left), Some(ttl), Some(overdue)) if is_stated && !schema.tells_time() => {
+                left.saturating_add(overdue) < ttl
+            }
+            _ => true,
+        },
+        FindingCode::LeftoverLock => schema.keys.len() > 1 && expiries.iter().all(Option::is_some),
+        FindingCode::Unreadable => true,
+        // None of them makes a lock an orphan.
+        FindingCode::ForeignSchema
+        | FindingCode::WrongType
+        | FindingCode::ResultNoExpiry
+        | FindingCode::ShortResultTtl
+        | FindingCode::Oversized => false,
     }
 }
 
@@ -101,6 +147,7 @@ mod tests {
     use crate::domain::diagnosis::{self, Thresholds};
     use crate::domain::record::Content;
     use crate::domain::samples::{CHI_LOCK, CHI_RESULT, chi, record, text};
+    use crate::domain::select::Missing;
 
     fn diagnosed(mut record: Record) -> Record {
         let thresholds = Thresholds { overdue_ms: Some(10_000), ..Thresholds::default() };
@@ -110,9 +157,9 @@ mod tests {
 
     fn told(record: Record, sought: &[FindingCode]) -> Result<Option<FindingCode>, Missing> {
         match of(&diagnosed(record), sought) {
-            Told::Orphan(orphan) => Ok(Some(orphan.code)),
-            Told::Nothing => Ok(None),
-            Told::Unproven(missing) => Err(missing),
+            Selected::Yes(orphan) => Ok(Some(orphan.code)),
+            Selected::No => Ok(None),
+            Selected::Unproven(missing) => Err(missing),
         }
     }
 
@@ -178,6 +225,35 @@ mod tests {
             (consumer(Expiry::In(9)), FindingCode::ExcessTtl, false, "it stays too long"),
         ] {
             assert_eq!(may(&record, code), expected, "{code:?}: {why}");
+        }
+    }
+
+    /// Rule: a value is read only if no deadline tells that its record is none of what is sought.
+    #[test]
+    fn deadlines_tell_which_values_have_to_be_read() {
+        use FindingCode::{ExcessTtl, LeftoverLock, NoExpiry, Overdue, Unreadable};
+        let (plain, stated) = (chi(CHI_LOCK, Expiry::In(1)), stating(chi(CHI_LOCK, Expiry::In(1))));
+        let two = record("event-consumer", &[(text("1"), Expiry::In(9)), (text("1"), Expiry::In(9))]);
+        let thresholds = Thresholds { overdue_ms: Some(10_000), ..Thresholds::default() };
+        let left = |millis| Some(Expiry::In(millis));
+        for (record, expiries, code, expected) in [
+            (&plain, &[Some(Expiry::Never)][..], NoExpiry, true),
+            (&plain, &[left(86_400_000)], NoExpiry, false),
+            (&plain, &[None], NoExpiry, false),
+            (&plain, &[left(86_400_000)], ExcessTtl, false),
+            (&stated, &[left(86_400_000)], ExcessTtl, true),
+            (&stated, &[left(60_500)], ExcessTtl, false),
+            (&stated, &[left(49_999)], Overdue, true),
+            (&stated, &[left(50_000)], Overdue, false),
+            (&plain, &[left(50_000)], Overdue, true),
+            (&stated, &[left(50_000)], Unreadable, true),
+            (&two, &[Some(Expiry::Never), left(9)], NoExpiry, true),
+            (&two, &[left(9), Some(Expiry::Never)], NoExpiry, false),
+            (&two, &[left(9), left(9)], LeftoverLock, true),
+            (&two, &[left(9), None], LeftoverLock, false),
+        ] {
+            let schemas = [Arc::clone(&record.schema)];
+            assert_eq!(may_be(&schemas, expiries, &[code], &thresholds), expected, "{code:?} {expiries:?}");
         }
     }
 

@@ -1,13 +1,14 @@
 //! From samples to groups: Redis keys named alike, of one type, each held against every schema.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::bid::{Bid, Lot, bids, share};
-use super::evidence_of::{look, nearest, of as evidence, parting};
+use super::evidence_of::{ASKED, look, nearest, of as evidence, parting};
 use super::group::{Confidence, Group, Guess, Other};
-use super::pattern::{Pattern, patterns};
+use super::pattern::{Pattern, is_separator, patterns};
 use super::placing::{Named, Shelf};
+use super::token::ANY;
 use crate::domain::diagnosis::{FindingCode, Thresholds, findings};
 use crate::domain::record::{Content, Deadline, Expiry, Observation, Record, SeenKey, locate};
 use crate::domain::schema::{Schema, TtlOf};
@@ -54,9 +55,80 @@ pub fn detect(samples: &[SeenKey], shelf: &dyn Shelf) -> Vec<Group> {
         patterned.iter().flat_map(|(kind, pattern)| panel((*kind, pattern)).judge()).collect()
     };
     // Once more, with what the first time tells of the whole keyspace.
-    let mut groups = together(judged(&named(&judged(&Named::new()))));
+    let mut groups = tenants_together(together(judged(&named(&judged(&Named::new())))));
     groups.sort_by(|a, b| b.sampled.cmp(&a.sampled).then_with(|| a.pattern.cmp(&b.pattern)));
     groups
+}
+
+/// The names of the fields of these hashes and JSON objects; none if one of them is anything else.
+fn fields(samples: &[SeenKey], among: &[usize]) -> BTreeSet<Vec<u8>> {
+    let mut names = BTreeSet::new();
+    for sample in among.iter().filter(|sample| samples[**sample].content.is_whole()).take(ASKED) {
+        match &samples[*sample].content {
+            Content::Hash(hash) => names.extend(hash.fields.iter().map(|field| field.name.clone())),
+            Content::Text { head, .. } => match serde_json::from_slice(head) {
+                Ok(serde_json::Value::Object(members)) => {
+                    names.extend(members.into_iter().map(|(name, _)| name.into()))
+                }
+                _ => return BTreeSet::new(),
+            },
+            Content::Absent | Content::Other(_) => return BTreeSet::new(),
+        }
+    }
+    names
+}
+
+/// The groups, where unclaimed ones whose values have the same fields, and whose patterns differ in one part, are one: keys
+/// often have the name of a tenant in them.
+fn tenants_together(mut groups: Vec<Group>) -> Vec<Group> {
+    let mut at = 0;
+    while at < groups.len() {
+        let same = (at + 1..groups.len()).find_map(|other| Some((other, common_pattern(&groups[at], &groups[other])?)));
+        match same {
+            Some((other, pattern)) => {
+                let other = groups.remove(other);
+                groups[at].take_in(other);
+                groups[at].pattern = pattern;
+            }
+            None => at += 1,
+        }
+    }
+    groups
+}
+
+/// The pattern that two unclaimed groups have in common.
+fn common_pattern(one: &Group, other: &Group) -> Option<String> {
+    let is_unclaimed = one.guess.is_none() && other.guess.is_none();
+    if !is_unclaimed || one.kind != other.kind || one.fields.is_empty() || one.fields != other.fields {
+        return None;
+    }
+    let parts =
+        |group: &Group| -> Vec<String> { group.pattern.split_inclusive(is_separator).map(str::to_owned).collect() };
+    let (mut common, other) = (parts(one), parts(other));
+    if common.len() != other.len() {
+        return None;
+    }
+    let mut names_that_differ = 0;
+    for (part, (one, other)) in common.iter_mut().zip(&other).enumerate() {
+        if one == other {
+            continue;
+        }
+        let separator = one.chars().next_back().filter(|last| is_separator(*last));
+        if other.chars().next_back().filter(|last| is_separator(*last)) != separator {
+            return None;
+        }
+        let is_any = |text: &str| text.trim_end_matches(is_separator) == ANY;
+        if !is_any(one) && !is_any(other) {
+            names_that_differ += 1;
+        }
+        // Without its first part a key says nothing of whose it is.
+        if part == 0 || names_that_differ > 1 {
+            return None;
+        }
+        *one = ANY.to_owned();
+        one.extend(separator);
+    }
+    Some(common.concat())
 }
 
 /// What these groups name beyond doubt.
@@ -160,7 +232,8 @@ impl Panel<'_> {
         let near = nearest(self.shelf, self.lot(among));
         let others = others.into_iter().chain(near).collect();
         let look = look(&self.pattern.text, self.lot(among));
-        Group { others, evidence: look.into_iter().collect(), ..self.group(among) }
+        let fields = fields(self.samples, among);
+        Group { others, evidence: look.into_iter().collect(), fields, ..self.group(among) }
     }
 
     fn group(&self, among: &[usize]) -> Group {
@@ -175,6 +248,7 @@ impl Panel<'_> {
             states: BTreeMap::new(),
             stuck: None,
             example: among.first().map(|sample| self.samples[*sample].redis_key.clone()).unwrap_or_default(),
+            fields: BTreeSet::new(),
         }
     }
 

@@ -10,8 +10,8 @@ use super::placing::{Place, Shelf, place};
 use crate::domain::record::{Content, decode};
 use crate::domain::schema::{Schema, ValueCase};
 
-/// Samples that are asked which schema comes nearest.
-const ASKED: usize = 50;
+/// Samples of an unclaimed group whose fields are looked at.
+pub(super) const ASKED: usize = 50;
 
 /// Parts of a Redis key that say that a lock is meant.
 const LOCK_WORDS: [&str; 8] = ["lock", "locks", "mutex", "started", "idem", "idempotency", "idempotent", "dedup"];
@@ -93,9 +93,14 @@ pub(super) fn nearest(shelf: &dyn Shelf, lot: Lot<'_>) -> Option<Other> {
     let redis_keys: Vec<_> = asked.iter().map(|sample| &samples[*sample].redis_key[..]).collect();
     shelf.all().iter().find_map(|schema| {
         (0..schema.keys.len()).find_map(|role| {
-            let read = |sample: &usize| decode::read(schema, role, &samples[*sample].content);
-            let why =
-                asked.iter().map(read).find_map(|reading| Some(reading.decoded()?.form.strangeness()?.to_owned()))?;
+            let why = asked.iter().find_map(|sample| {
+                let reading = decode::read(schema, role, &samples[*sample].content);
+                let decoded = reading.decoded()?;
+                // A format without tests reads any hash, or any object: that says nothing.
+                let is_tested = !schema.values[decoded.case].tests.is_empty();
+                let why = decoded.form.strangeness().filter(|_| is_tested)?;
+                Some(why.to_owned())
+            })?;
             let placed = place(shelf, schema, role, Place { leader, redis_keys: &redis_keys, named })?;
             let has_words = placed.schema.keys[role].template.specificity() > placed.schema.prefix.text.len();
             has_words.then(|| Other { schema: schema.name.clone(), why: format!("comes nearest, but {why}") })

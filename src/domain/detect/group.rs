@@ -26,6 +26,32 @@ pub(crate) struct Group {
     pub(crate) stuck: Option<usize>,
     /// One of the Redis keys.
     pub(crate) example: Vec<u8>,
+    /// The names of the fields that the values have, where they are hashes or JSON objects and nobody claims the keys.
+    pub(crate) fields: BTreeSet<Vec<u8>>,
+}
+
+impl Group {
+    /// A glob, as SCAN takes one, that matches the Redis keys of the group.
+    pub(crate) fn glob(&self) -> String {
+        let mut glob = String::with_capacity(self.pattern.len());
+        let mut rest = self.pattern.chars();
+        while let Some(character) = rest.next() {
+            match character {
+                '{' => {
+                    // What stands in braces is a class of text, or a hash tag.
+                    rest.by_ref().find(|inner| *inner == '}');
+                    glob.push('*');
+                }
+                '*' => glob.push('*'),
+                '?' | '[' | ']' | '\\' => glob.extend(['\\', character]),
+                _ => glob.push(character),
+            }
+        }
+        while glob.contains("**") {
+            glob = glob.replace("**", "*");
+        }
+        glob
+    }
 }
 
 /// How sure it is whose the keys are.
@@ -72,4 +98,33 @@ pub(crate) struct Other {
     pub(crate) schema: String,
     /// What speaks for the schema, or parts it from the first one.
     pub(crate) why: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_glob_has_a_star_for_each_part_that_varies() {
+        let glob = |pattern: &str| {
+            let group = Group {
+                pattern: pattern.to_owned(),
+                kind: "hash".to_owned(),
+                sampled: 1,
+                confidence: Confidence::Unknown,
+                guess: None,
+                others: Vec::new(),
+                evidence: Vec::new(),
+                states: BTreeMap::new(),
+                stuck: None,
+                example: Vec::new(),
+                fields: BTreeSet::new(),
+            };
+            group.glob()
+        };
+        assert_eq!(glob("pay:idem:*:{hex}"), "pay:idem:*:*");
+        assert_eq!(glob("x-idem/{n}"), "x-idem/*");
+        assert_eq!(glob("order-{n}{uuid}"), "order-*");
+        assert_eq!(glob("a[b]?:{n}"), "a\\[b\\]\\?:*");
+    }
 }

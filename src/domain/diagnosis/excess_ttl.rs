@@ -7,9 +7,9 @@ use crate::domain::record::{Evidence, Expiry, age};
 use crate::domain::schema::{State, TtlOf};
 
 const STATE_THE_TTL: &str =
-    "if this deployment's lock TTL is longer, say so with --lock-ttl; else `idemctl force-unlock` the key";
+    "if this deployment's lock TTL is longer, say so with --lock-ttl; else `idemctl force-unlock KEY`";
 
-const UNLOCK: &str = "make sure that no worker is still at it, then `idemctl force-unlock` the key";
+const UNLOCK: &str = "make sure that no worker is still at it, then `idemctl force-unlock KEY`";
 
 pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
     let lock = case.record.lock().filter(|_| case.record.state == State::InProgress)?;

@@ -33,7 +33,7 @@ pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
                 case.how_long()
             ),
             advice: format!(
-                "if {newer} serves this key now, `idemctl force-unlock` it once its worker is done; if {own} still does, say --schema {own}"
+                "if {newer} serves this key now, `idemctl force-unlock KEY` once its worker is done; if {own} still does, say --schema {own}"
             ),
         },
     })

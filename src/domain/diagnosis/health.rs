@@ -1,36 +1,63 @@
 //! Health: what a monitoring plugin makes of the records of a server.
 
-use strum::IntoStaticStr;
+use std::collections::BTreeMap;
+use std::str::FromStr;
 
+use strum::{EnumString, IntoStaticStr};
+
+use super::FindingCode;
 use crate::domain::as_str::as_str;
 use crate::domain::record::Record;
 use crate::domain::select::Tally;
 
+/// The findings beside `no-expiry` that `check` can look for: each keeps clients waiting.
+pub(crate) const INCLUDABLE: [FindingCode; 4] =
+    [FindingCode::ExcessTtl, FindingCode::Overdue, FindingCode::LeftoverLock, FindingCode::Unreadable];
+
 #[derive(Debug, Clone, Default)]
 pub struct Health {
-    pub(crate) orphaned: Tally<String>,
+    /// The locks with a finding that was sought, by finding and schema.
+    pub(crate) found: Tally<(FindingCode, String)>,
+    /// Records of the schemas; an estimate if they were sampled.
     pub(crate) records: u64,
+    /// Records that bear the schemas' Redis keys and have other forms; an estimate if they were sampled.
+    pub(crate) foreign: u64,
     /// By schema, with more foreign records than its own under its prefix: how many of each.
     pub(crate) outnumbered: Vec<(String, u64, u64)>,
-    pub(crate) foreign: u64,
+    /// How many records were read to tell the schemas' from foreign ones, if not all of them were.
+    pub(crate) sample: Option<u64>,
     pub(crate) keys: u64,
     pub(crate) gap: Option<String>,
 }
 
-/// From how many orphaned locks on a status is given.
-#[derive(Debug, Clone, Copy)]
+/// From how many locks on a status is given.
+#[derive(Debug, Clone, Default)]
 pub struct Limits {
+    /// Orphaned locks for WARNING.
     pub(crate) warning: Option<u64>,
+    /// Orphaned locks for CRITICAL.
     pub(crate) critical: u64,
+    /// The status that one lock with another finding gives.
+    pub(crate) alarms: BTreeMap<FindingCode, Status>,
+}
+
+/// What `--include` says: the status that one lock with this finding gives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Alarm {
+    pub(crate) code: FindingCode,
+    pub(crate) status: Status,
 }
 
 /// The statuses of a monitoring plugin.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
-#[strum(serialize_all = "UPPERCASE")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, EnumString)]
 pub(crate) enum Status {
+    #[strum(serialize = "OK")]
     Ok = 0,
+    #[strum(serialize = "WARNING")]
     Warning = 1,
+    #[strum(serialize = "CRITICAL")]
     Critical = 2,
+    #[strum(serialize = "UNKNOWN")]
     Unknown = 3,
 }
 
@@ -42,20 +69,83 @@ impl Status {
     }
 }
 
+impl Alarm {
+    /// Every alarm as it is written.
+    pub(crate) fn all() -> Vec<String> {
+        let mut all = Vec::new();
+        for code in INCLUDABLE {
+            for status in [Status::Warning, Status::Critical] {
+                all.push(format!("{}={}", code.as_str(), status.as_str()));
+            }
+        }
+        all
+    }
+}
+
+impl FromStr for Alarm {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("write one of {}", Self::all().join(", "));
+        let (code, status) = text.split_once('=').ok_or_else(wrong)?;
+        let code = code.parse().ok().filter(|code| INCLUDABLE.contains(code)).ok_or_else(wrong)?;
+        let gives = |status: &Status| matches!(status, Status::Warning | Status::Critical);
+        let status = status.parse().ok().filter(gives).ok_or_else(wrong)?;
+        Ok(Self { code, status })
+    }
+}
+
+impl Limits {
+    /// The findings that are sought.
+    pub(crate) fn sought(&self) -> Vec<FindingCode> {
+        [FindingCode::NoExpiry].into_iter().chain(self.alarms.keys().copied()).collect()
+    }
+
+    /// The status that this many locks with a finding give.
+    pub(crate) fn status(&self, code: FindingCode, count: u64) -> Status {
+        if code == FindingCode::NoExpiry {
+            if count >= self.critical {
+                return Status::Critical;
+            }
+            let warns = self.warning.is_some_and(|warning| count >= warning);
+            return if warns { Status::Warning } else { Status::Ok };
+        }
+        match self.alarms.get(&code) {
+            Some(status) if count > 0 => *status,
+            _ => Status::Ok,
+        }
+    }
+
+    /// From how many locks with a finding on WARNING and CRITICAL are given; `None` for never.
+    pub(crate) fn bounds(&self, code: FindingCode) -> (Option<u64>, Option<u64>) {
+        match (code, self.alarms.get(&code)) {
+            (FindingCode::NoExpiry, _) => (self.warning, Some(self.critical)),
+            (_, Some(Status::Critical)) => (None, Some(1)),
+            (_, Some(_)) => (Some(1), None),
+            (_, None) => (None, None),
+        }
+    }
+}
+
 impl Health {
-    pub(crate) fn add_orphan(&mut self, record: &Record) {
-        self.orphaned.add(record.schema.name.clone(), record, None);
+    pub(crate) fn add(&mut self, code: FindingCode, record: &Record) {
+        self.found.add((code, record.schema.name.clone()), record, None);
+    }
+
+    /// How many locks have the finding.
+    pub(crate) fn count(&self, code: FindingCode) -> u64 {
+        self.found.groups().filter(|((of, _), _)| *of == code).map(|(_, group)| group.count).sum()
     }
 
     /// The status. What is known to be critical is critical, whatever was not looked at; else a gap weighs more than a warning,
     /// for behind the gap may be worse.
-    pub(crate) fn status(&self, limits: Limits) -> Status {
-        let orphaned = self.orphaned.total();
-        if orphaned >= limits.critical {
+    pub(crate) fn status(&self, limits: &Limits) -> Status {
+        let statuses: Vec<_> = limits.sought().into_iter().map(|code| limits.status(code, self.count(code))).collect();
+        if statuses.contains(&Status::Critical) {
             Status::Critical
         } else if self.gap.is_some() {
             Status::Unknown
-        } else if limits.warning.is_some_and(|warning| orphaned >= warning) || !self.outnumbered.is_empty() {
+        } else if statuses.contains(&Status::Warning) || !self.outnumbered.is_empty() {
             Status::Warning
         } else {
             Status::Ok
@@ -71,9 +161,9 @@ mod tests {
 
     fn status(orphans: usize, warning: Option<u64>, critical: u64, change: impl FnOnce(&mut Health)) -> Status {
         let mut health = Health::default();
-        (0..orphans).for_each(|_| health.add_orphan(&chi(CHI_LOCK, Expiry::Never)));
+        (0..orphans).for_each(|_| health.add(FindingCode::NoExpiry, &chi(CHI_LOCK, Expiry::Never)));
         change(&mut health);
-        health.status(Limits { warning, critical })
+        health.status(&Limits { warning, critical, ..Limits::default() })
     }
 
     #[test]
@@ -98,5 +188,28 @@ mod tests {
     #[test]
     fn more_foreign_than_claimed_records_are_a_warning() {
         assert_eq!(status(0, None, 1, |health| health.outnumbered.push(("express".to_owned(), 1, 9))), Status::Warning);
+    }
+
+    #[test]
+    fn one_lock_with_an_included_finding_gives_its_status() {
+        let mut health = Health::default();
+        health.add(FindingCode::ExcessTtl, &chi(CHI_LOCK, Expiry::In(600_000)));
+        for (status, expected) in [(Status::Warning, Status::Warning), (Status::Critical, Status::Critical)] {
+            let alarms = BTreeMap::from([(FindingCode::ExcessTtl, status), (FindingCode::Overdue, Status::Critical)]);
+            let limits = Limits { warning: None, critical: 1, alarms };
+            assert_eq!(health.status(&limits), expected);
+        }
+        assert_eq!(health.status(&Limits { critical: 1, ..Limits::default() }), Status::Ok, "it is not sought");
+    }
+
+    #[test]
+    fn an_alarm_reads_what_it_writes_and_nothing_else() {
+        for text in Alarm::all() {
+            let alarm: Alarm = text.parse().unwrap();
+            assert_eq!(format!("{}={}", alarm.code.as_str(), alarm.status.as_str()), text);
+        }
+        for text in ["excess-ttl", "excess-ttl=OK", "no-expiry=WARNING", "oversized=WARNING", "=", ""] {
+            assert!(text.parse::<Alarm>().is_err(), "{text}");
+        }
     }
 }

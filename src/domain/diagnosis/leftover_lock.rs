@@ -25,7 +25,7 @@ pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
         severity: Severity::Warning,
         evidence: Evidence::Known,
         message: format!("a lock stands beside the result, {whose}: retries get the result, and {then}"),
-        advice: "`idemctl force-unlock` removes the lock and leaves the result".to_owned(),
+        advice: "`idemctl force-unlock KEY` removes the lock and leaves the result".to_owned(),
     })
 }
 

@@ -20,7 +20,7 @@ pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
         severity: Severity::Error,
         evidence: Evidence::Known,
         message: format!("the lock has no expiry: {then}"),
-        advice: "make sure that no worker is still at it, then `idemctl force-unlock` the key".to_owned(),
+        advice: "make sure that no worker is still at it, then `idemctl force-unlock KEY`".to_owned(),
     })
 }
 

@@ -17,7 +17,7 @@ pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
             duration::short(age.millis),
             duration::short(threshold)
         ),
-        advice: "look for the worker; if it is gone, `idemctl force-unlock` the key or wait for the TTL".to_owned(),
+        advice: "look for the worker; if it is gone, `idemctl force-unlock KEY`, or wait for the TTL".to_owned(),
     })
 }
 

@@ -13,7 +13,7 @@ pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
             severity: Severity::Info,
             evidence: Evidence::Known,
             message: format!("the value is too long to tell by its beginning: {why}"),
-            advice: "`idemctl inspect` reads more of it, with --full all of it".to_owned(),
+            advice: "`idemctl inspect --full KEY` reads all of it".to_owned(),
         });
     }
     let retries = match case.record.next_request.answer {
@@ -23,12 +23,18 @@ pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
         Answer::Replay => "retries are answered from it as it is",
         Answer::Execute => "the next request executes",
     };
+    // Any Redis key may be a record of a schema without a prefix, also one of a cache.
+    let advice = if case.record.schema.has_prefix() {
+        "find out who wrote it; `idemctl force-unlock KEY` removes it, and the next request executes"
+    } else {
+        "find out who wrote it before anything is removed: the schema has no prefix, so that the key may be another program's"
+    };
     Some(Finding {
         code: FindingCode::Unreadable,
         severity: Severity::Error,
         evidence: Evidence::Known,
         message: format!("the value cannot be read ({why}): {retries} {}", case.how_long()),
-        advice: "find out who wrote it; `idemctl force-unlock` removes it, and the next request executes".to_owned(),
+        advice: advice.to_owned(),
     })
 }
 

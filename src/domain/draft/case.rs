@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::sample::Sample;
 use super::states;
@@ -73,6 +73,23 @@ fn by(samples: Vec<Sample>, test: impl Fn(&Sample) -> Test) -> Vec<Case> {
     apart.into_values().collect()
 }
 
+/// True if the values of a field go with different further fields: `st` if each `P` has an owner and each `D` a response.
+fn parts_fields(objects: &[&Map<String, Value>], name: &str) -> bool {
+    let mut by_value: BTreeMap<String, (usize, BTreeSet<&String>)> = BTreeMap::new();
+    for object in objects {
+        let Some(value) = object.get(name) else { return false };
+        let fields: BTreeSet<_> = object.keys().collect();
+        let (count, known) = by_value.entry(value.to_string()).or_insert_with(|| (0, fields.clone()));
+        if *known != fields {
+            return false;
+        }
+        *count += 1;
+    }
+    let kinds: BTreeSet<_> = by_value.values().map(|(_, fields)| fields).collect();
+    // A value that occurs once tells nothing: each owner and each time would part the fields.
+    kinds.len() > 1 && by_value.values().all(|(count, _)| *count > 1)
+}
+
 /// The field whose words tell the values apart: one that all of them have, of few words.
 fn state_field(samples: &[Sample]) -> Option<String> {
     let objects: Vec<_> = samples.iter().filter_map(Sample::fields).collect();
@@ -86,7 +103,7 @@ fn state_field(samples: &[Sample]) -> Option<String> {
         values.len() == objects.len()
             && values.iter().all(|value| is_word(value))
             && distinct.len() <= MOST_WORDS
-            && is_named
+            && (is_named || parts_fields(&objects, name))
     };
     first.keys().filter(tells).min_by_key(|name| states::rank(name)).cloned()
 }

@@ -10,7 +10,7 @@ const NAMES: [(&str, &[&str]); 8] = [
     ("completed_at", &["completedat", "finishedat", "completed", "finished"]),
     ("status", &["statuscode", "code", "httpstatus", "status"]),
     ("headers", &["headers", "header"]),
-    ("body", &["body", "data", "payload", "result"]),
+    ("body", &["body", "data", "payload", "result", "resp"]),
     ("error", &["error", "errormessage"]),
 ];
 

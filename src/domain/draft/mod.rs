@@ -3,9 +3,11 @@
 mod case;
 mod common_template;
 mod fields;
+mod representatives;
 mod sample;
 mod states;
 mod toml_text;
 mod unwrap;
 
+pub(crate) use representatives::representatives;
 pub(crate) use toml_text::{DECIDE, draft};

@@ -33,7 +33,7 @@ const DONE: [&str; 12] = [
 ];
 
 /// Fields in which a service keeps a record's state, the likeliest first.
-const STATE_FIELDS: [&str; 6] = ["status", "state", "phase", "stage", "s", "done"];
+const STATE_FIELDS: [&str; 8] = ["status", "state", "phase", "stage", "stat", "st", "s", "done"];
 
 /// TTLs that people configure, in seconds.
 const USUAL: [u64; 20] = [

@@ -6,6 +6,8 @@ use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
 use super::entry::{Entry, LEFT_ALONE};
+use super::mark::{Begin, End, EndState, Mark};
+use crate::domain::change::provenance::{Likeness, Provenance};
 
 /// The letters of an operation's name.
 const NAME: usize = 8;
@@ -18,9 +20,13 @@ pub(crate) struct Operation {
     pub(crate) at: String,
     pub(crate) who: String,
     pub(crate) sudo_user: Option<String>,
+    /// The user's number on the host; `None` where the idemctl that wrote the lines did not say.
+    pub(crate) uid: Option<u32>,
     pub(crate) host: String,
     pub(crate) server: String,
     pub(crate) command: String,
+    /// The options by which it chose records, quoted for a shell.
+    pub(crate) filters: Option<String>,
     /// How many Redis keys were changed.
     pub(crate) redis_keys: u64,
     /// How many of them nobody knows to be changed.
@@ -31,8 +37,35 @@ pub(crate) struct Operation {
     pub(crate) undoes: Option<String>,
     /// The last operation that took this one back.
     pub(crate) undone_by: Option<String>,
+    /// The last operation that took only part of this one back.
+    pub(crate) partly_undone_by: Option<String>,
+    /// `None` where the idemctl that wrote the lines did not say.
+    pub(crate) state: Option<State>,
     /// False where the idemctl that wrote the lines did not say what the changes left.
     pub(crate) says_what_was_left: bool,
+    /// True if a line tells of a change.
+    #[serde(skip)]
+    pub(crate) is_told: bool,
+    /// The backup that it wrote, or was about to write, before its first change.
+    #[serde(skip)]
+    pub(crate) begun_backup: Option<String>,
+    /// True if it takes back only the records that `--only` named.
+    #[serde(skip)]
+    pub(crate) is_part: bool,
+    /// Where it changed something, each place once; empty where the log does not say.
+    #[serde(skip)]
+    pub(crate) places: Vec<Provenance>,
+}
+
+/// Whether an operation came to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum State {
+    Ended,
+    /// An error or a signal ended it before it had come to everything.
+    Interrupted,
+    /// Nothing tells of its end: it was killed, or still runs.
+    Unended,
 }
 
 /// The operations of a log, the oldest first, put together line by line.
@@ -54,8 +87,14 @@ impl Operations {
             (None, Some((before, place))) => before.is_like(entry).then_some(*place),
             (None, None) => None,
         };
-        let place = known.unwrap_or_else(|| self.begin(entry));
+        let place = known.unwrap_or_else(|| self.push(Operation::of(entry)));
         let operation = &mut self.all[place];
+        if !operation.is_told {
+            operation.is_told = true;
+            // An undo names the backup of what comes back, too.
+            operation.backup = entry.backup.as_ref().map(ToString::to_string);
+        }
+        operation.note_place(entry.from.as_ref());
         operation.redis_keys += u64::from(entry.what != LEFT_ALONE);
         operation.unknown += u64::from(entry.is_unknown());
         operation.says_what_was_left |= entry.after.is_some();
@@ -65,27 +104,59 @@ impl Operations {
         if entry.op.is_none() {
             self.before = Some((entry.clone(), place));
         }
+        self.note_undone(place);
         &self.all[place]
     }
 
-    fn begin(&mut self, entry: &Entry<'_>) -> usize {
-        let place = self.all.len();
-        let operation = Operation::of(entry);
-        if let Some(undone) = operation.undoes.as_ref().and_then(|undoes| self.places.get(undoes)) {
-            self.all[*undone].undone_by = Some(operation.op.clone());
+    /// Takes the next line of the log that tells of no change.
+    pub(crate) fn add_mark(&mut self, mark: &Mark<'_>) {
+        match mark {
+            Mark::Begin(begin) if self.places.contains_key(begin.op.as_ref()) => {
+                self.ambiguous.insert(begin.op.to_string());
+            }
+            Mark::Begin(begin) => {
+                self.push(Operation::begun(begin));
+            }
+            Mark::End(End { op, state, .. }) => {
+                let Some(place) = self.places.get(op.as_ref()).copied() else { return };
+                self.all[place].state = Some(match state {
+                    EndState::Ended => State::Ended,
+                    EndState::Interrupted => State::Interrupted,
+                });
+                self.note_undone(place);
+            }
         }
+    }
+
+    /// Notes of the operation that this one takes back, if it is an undo that changed something, how far it is taken back.
+    fn note_undone(&mut self, place: usize) {
+        let Operation { op, undoes, state, is_part, is_told, .. } = &self.all[place];
+        let undone = undoes.as_ref().and_then(|undoes| self.places.get(undoes).copied());
+        let (Some(undone), true) = (undone, *is_told) else { return };
+        let (by, is_whole) = (op.clone(), !is_part && matches!(state, None | Some(State::Ended)));
+        let undone = &mut self.all[undone];
+        (undone.undone_by, undone.partly_undone_by) = if is_whole { (Some(by), None) } else { (None, Some(by)) };
+    }
+
+    fn push(&mut self, operation: Operation) -> usize {
+        let place = self.all.len();
         self.places.insert(operation.op.clone(), place);
         self.all.push(operation);
         place
     }
 
     pub(crate) fn last(&self) -> Option<&Operation> {
-        self.all.last()
+        self.all().last()
+    }
+
+    /// Those that changed something, or may have, the oldest first.
+    pub(crate) fn all(&self) -> impl DoubleEndedIterator<Item = &Operation> {
+        self.all.iter().filter(|operation| operation.may_have_changed())
     }
 
     /// The operations whose names begin so.
     pub(crate) fn named(&self, beginning: &str) -> Vec<&Operation> {
-        self.all.iter().filter(|operation| operation.op.starts_with(beginning)).collect()
+        self.all().filter(|operation| operation.op.starts_with(beginning)).collect()
     }
 
     /// True if two runs have this name.
@@ -93,7 +164,8 @@ impl Operations {
         self.ambiguous.contains(op)
     }
 
-    pub(crate) fn into_all(self) -> Vec<Operation> {
+    pub(crate) fn into_all(mut self) -> Vec<Operation> {
+        self.all.retain(Operation::may_have_changed);
         self.all
     }
 }
@@ -106,21 +178,78 @@ impl Operation {
             at: first.at.to_string(),
             who: first.who.to_string(),
             sudo_user: text(&first.sudo_user),
+            uid: None,
             host: first.host.to_string(),
             server: first.server.to_string(),
             command: first.command.to_string(),
+            filters: None,
             redis_keys: 0,
             unknown: 0,
             reason: text(&first.reason),
             backup: text(&first.backup),
             undoes: text(&first.undoes),
             undone_by: None,
+            partly_undone_by: None,
+            state: None,
             says_what_was_left: false,
+            is_told: false,
+            begun_backup: None,
+            is_part: false,
+            places: Vec::new(),
         }
     }
-}
 
-impl Operation {
+    /// An operation of which nothing but its beginning is known yet.
+    fn begun(begin: &Begin<'_>) -> Self {
+        let text = |text: &Option<std::borrow::Cow<'_, str>>| text.as_ref().map(ToString::to_string);
+        Self {
+            op: begin.op.to_string(),
+            at: begin.at.to_string(),
+            who: begin.who.to_string(),
+            sudo_user: text(&begin.sudo_user),
+            uid: begin.uid,
+            host: begin.host.to_string(),
+            server: begin.server.to_string(),
+            command: begin.command.to_string(),
+            filters: text(&begin.filters),
+            redis_keys: 0,
+            unknown: 0,
+            reason: text(&begin.reason),
+            backup: text(&begin.backup),
+            undoes: text(&begin.undoes),
+            undone_by: None,
+            partly_undone_by: None,
+            state: Some(State::Unended),
+            says_what_was_left: false,
+            is_told: false,
+            begun_backup: text(&begin.backup),
+            is_part: begin.part,
+            places: begin.from.iter().cloned().collect(),
+        }
+    }
+
+    fn note_place(&mut self, from: Option<&Provenance>) {
+        if let Some(from) = from.filter(|from| !self.places.contains(from)) {
+            self.places.push(from.clone());
+        }
+    }
+
+    /// False if it ended without a change.
+    fn may_have_changed(&self) -> bool {
+        self.is_told || self.state == Some(State::Unended)
+    }
+
+    /// True if it changed something on the server of this place and name.
+    pub(crate) fn was_on(&self, here: &Provenance, server: &str) -> bool {
+        let is_here = |place: &Provenance| place.likeness(here) != Likeness::Elsewhere;
+        if self.places.is_empty() { self.server == server } else { self.places.iter().any(is_here) }
+    }
+
+    /// Its name for people.
+    pub(crate) fn name(&self) -> String {
+        format!("{} {}", self.command, self.op)
+    }
+
     /// True if a line of this name may be one of this run. An undo names the backups of both what it reads and what it removes.
     fn may_have(&self, entry: &Entry<'_>) -> bool {
         let same_backup = self.command == "undo" || self.backup.as_deref() == entry.backup.as_deref();

@@ -46,10 +46,12 @@ fn answer(step: Option<&Step>, readings: &[Reading]) -> Meaning {
 }
 
 /// The record as the complete step leaves it when it stores.
-pub(crate) fn completed(record: &Record, request: &Request<'_>) -> Record {
+///
+/// `lives` is how long the result lives, where that was tried; else the schema says it.
+pub(crate) fn completed(record: &Record, request: &Request<'_>, lives: Option<Expiry>) -> Record {
     let schema = &record.schema;
     let whole = |ttl| Expiry::In(age::millis(ttl).div_ceil(1_000).saturating_mul(1_000));
-    let expiry = schema.ttl(TtlOf::Result).map_or(Expiry::Never, whole);
+    let expiry = lives.unwrap_or_else(|| schema.ttl(TtlOf::Result).map_or(Expiry::Never, whole));
     let left = |(role, seen): (usize, &SeenKey)| {
         let is_result = role == schema.result_role();
         let content = if is_result { request.result_over(&seen.content) } else { Content::Absent };
@@ -107,7 +109,7 @@ mod tests {
             let record = record(&schema.name, &nothing);
             let response = Response { status: Some(201), body: b"{}".to_vec(), ..Response::default() };
             let request = Request::new(&schema, b"k", "w", &response);
-            let completed = completed(&record, &request);
+            let completed = completed(&record, &request, None);
             assert_eq!(completed.next_request.answer, Answer::Replay, "{}", schema.name);
             let blind = ["go-chi", "go-middleware-v1", "express", "event-consumer"].contains(&schema.name.as_str());
             assert_eq!(is_overwritten_later(&completed), blind, "{}", schema.name);

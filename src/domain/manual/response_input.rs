@@ -71,7 +71,7 @@ impl ResponseInput {
             return Ok(());
         }
         let (first, last) = (stores.start(), stores.end());
-        let free = if schema.release.is_some() { "`idemctl release`" } else { "`idemctl force-unlock`" };
+        let free = if schema.release.is_some() { "`idemctl release KEY`" } else { "`idemctl force-unlock KEY`" };
         misfit(
             format!(
                 "{} stores the statuses {first} to {last} alone: no retry ever gets a stored {status}",

@@ -20,11 +20,37 @@ pub(crate) enum What {
 
 as_str!(What);
 
+/// How a record went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
+pub(crate) enum How {
+    /// By the second moment its time was over.
+    Expired,
+    /// Somebody removed it before its time was over.
+    Removed,
+}
+
+as_str!(How);
+
+/// What became of a record that the second moment does not have: `ends_at` is when it was gone by itself, `at` the time of
+/// the second moment.
+pub(crate) fn how_it_went(ends_at: Option<u64>, at: Option<u64>) -> Option<How> {
+    match (ends_at, at) {
+        (Some(ends_at), Some(at)) if ends_at <= at => Some(How::Expired),
+        // Without an expiry nothing but somebody ends it.
+        (None, _) | (Some(_), Some(_)) => Some(How::Removed),
+        (Some(_), None) => None,
+    }
+}
+
 /// How many records each of it happened to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub(crate) came: u64,
     pub(crate) went: u64,
+    /// Of those that went.
+    pub(crate) expired: u64,
+    pub(crate) removed: u64,
     pub(crate) state: u64,
     pub(crate) retaken: u64,
     pub(crate) renewed: u64,
@@ -43,6 +69,15 @@ impl Counts {
             None => &mut self.same,
         };
         *count += 1;
+    }
+
+    /// Counts how a record went that was counted.
+    pub(crate) fn add_how(&mut self, how: Option<How>) {
+        match how {
+            Some(How::Expired) => self.expired += 1,
+            Some(How::Removed) => self.removed += 1,
+            None => {}
+        }
     }
 
     /// How many records are not as they were.

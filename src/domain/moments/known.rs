@@ -11,7 +11,7 @@ use super::sighting::Sighting;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Kept {
     place: u64,
-    /// From the highest bits: the state (3), how its two Redis keys end (2 each), how far the moments may be off (8), a hash of
+    /// From the highest bits: whether the record is chosen (1), the state (2), how its two Redis keys end (2 each), how far the moments may be off (8), a hash of
     /// how much was read, unless it was all (9), a hash of the bytes (40).
     content: u64,
     /// The lowest bits of the moments at which its Redis keys expire: 49 days go by before one comes again.
@@ -21,6 +21,7 @@ struct Kept {
 /// States by their number; what is none of these is the last.
 const STATES: [&str; 4] = ["in-progress", "completed", "unreadable", "absent"];
 
+const CHOSEN: u32 = 63;
 const STATE: u32 = 61;
 const ENDS: u32 = 57;
 const WITHIN: u32 = 49;
@@ -44,8 +45,9 @@ impl Known {
         Self { all: Vec::with_capacity(records), ..Self::default() }
     }
 
-    pub(crate) fn add(&mut self, sighting: &Sighting) {
-        self.all.push(self.kept(sighting));
+    /// Adds a record, which is chosen for the comparison or not.
+    pub(crate) fn add(&mut self, sighting: &Sighting, is_chosen: bool) {
+        self.all.push(self.kept(sighting, is_chosen));
     }
 
     /// Ends the adding. A record that was listed twice, for SCAN may come by a key twice, is one.
@@ -55,10 +57,12 @@ impl Known {
         self.met = vec![0; self.all.len().div_ceil(64)];
     }
 
-    /// What happened to a record that the other moment has; `None` where a line before told of the record already.
-    pub(crate) fn meet(&mut self, now: &Sighting) -> Option<Met> {
-        let now = self.kept(now);
+    /// What happened to a record that the other moment has; `None` where a line before told of the record already, or where
+    /// neither moment's record is chosen.
+    pub(crate) fn meet(&mut self, now: &Sighting, is_chosen: bool) -> Option<Met> {
+        let now = self.kept(now, is_chosen);
         match self.all.binary_search_by_key(&now.place, |kept| kept.place) {
+            Err(_) if !is_chosen => None,
             Err(_) => self.came.insert(now.place).then_some(Met { what: Some(What::Came), before: None }),
             Ok(index) => {
                 let (word, bit) = (index / 64, 1 << (index % 64));
@@ -66,7 +70,8 @@ impl Known {
                 self.met[word] |= bit;
                 let before = self.all[index];
                 let what = before.compare(&now);
-                is_first.then_some(Met { what, before: Some(STATES[before.state()]) })
+                let is_chosen = is_chosen || before.content >> CHOSEN == 1;
+                (is_first && is_chosen).then_some(Met { what, before: Some(STATES[before.state()]) })
             }
         }
     }
@@ -81,7 +86,7 @@ impl Known {
         is_gone
     }
 
-    fn kept(&self, of: &Sighting) -> Kept {
+    fn kept(&self, of: &Sighting, is_chosen: bool) -> Kept {
         let state = STATES.iter().position(|state| *state == of.state).unwrap_or(STATES.len() - 1) as u64;
         let prints = of.identity.as_deref().unwrap_or_default();
         let print = |index: usize| prints.get(index).and_then(Option::as_ref);
@@ -97,7 +102,11 @@ impl Known {
         let ends = ends(print(0)) << 2 | ends(print(1));
         let hashes = (read.finish() & 0x1ff) << READ | bytes.finish() & ((1 << READ) - 1);
         let at = [0, 1].map(|index| print(index).and_then(|print| print.expires_at_ms).unwrap_or(0) as u32);
-        Kept { place: of.place(&self.hasher), content: state << STATE | ends << ENDS | within << WITHIN | hashes, at }
+        Kept {
+            place: of.place(&self.hasher),
+            content: u64::from(is_chosen) << CHOSEN | state << STATE | ends << ENDS | within << WITHIN | hashes,
+            at,
+        }
     }
 }
 
@@ -117,7 +126,7 @@ fn ends(print: Option<&KeyPrint>) -> u64 {
 
 impl Kept {
     fn state(&self) -> usize {
-        ((self.content >> STATE) as usize).min(STATES.len() - 1)
+        (self.content >> STATE & 0b11) as usize
     }
 
     fn compare(&self, now: &Self) -> Option<What> {
@@ -157,15 +166,21 @@ mod tests {
             redis_keys: vec![format!("idem:{key}")],
             state: state.to_owned(),
             owner: None,
+            fingerprint: None,
+            response: None,
+            findings: Vec::new(),
+            age_ms: None,
+            lock_ttl_ms: None,
+            result_ttl_ms: None,
             identity: Some(identity.to_vec()),
         }
     }
 
     fn compare(then: &Sighting, now: &Sighting) -> Option<What> {
         let mut known = Known::with_capacity(1);
-        known.add(then);
+        known.add(then, true);
         known.close();
-        known.meet(now).unwrap().what
+        known.meet(now, true).unwrap().what
     }
 
     #[test]
@@ -212,10 +227,26 @@ mod tests {
     fn a_record_that_is_listed_twice_counts_once() {
         let (a, b) = (record("a", "completed", &[]), record("b", "completed", &[]));
         let mut known = Known::with_capacity(2);
-        known.add(&a);
-        known.add(&a);
+        known.add(&a, true);
+        known.add(&a, true);
         known.close();
-        assert!(known.meet(&b).is_some() && known.meet(&b).is_none());
+        assert!(known.meet(&b, true).is_some() && known.meet(&b, true).is_none());
         assert!(known.is_gone(&a) && !known.is_gone(&a) && !known.is_gone(&b));
+    }
+
+    #[test]
+    fn a_record_counts_where_either_moment_chooses_it() {
+        let (then, now) = (record("a", "in-progress", &[]), record("a", "completed", &[]));
+        for (before, after, counts) in
+            [(true, true, true), (true, false, true), (false, true, true), (false, false, false)]
+        {
+            let mut known = Known::with_capacity(1);
+            known.add(&then, before);
+            known.close();
+            let met = known.meet(&now, after);
+            assert_eq!(met.is_some_and(|met| met.what == Some(What::State)), counts, "{before} {after}");
+        }
+        let mut known = Known::with_capacity(0);
+        assert!(known.meet(&now, false).is_none() && known.meet(&now, true).is_some());
     }
 }

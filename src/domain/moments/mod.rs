@@ -4,8 +4,10 @@ mod difference;
 mod known;
 mod print;
 mod sighting;
+mod summary;
 
-pub(crate) use difference::{Counts, What};
+pub(crate) use difference::{Counts, How, What, how_it_went};
 pub(crate) use known::Known;
 pub(crate) use print::KeyPrint;
 pub(crate) use sighting::Sighting;
+pub(crate) use summary::Summary;

@@ -7,7 +7,12 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 
 use super::print::KeyPrint;
+use crate::domain::diagnosis::FindingCode;
 use crate::domain::record::Record;
+use crate::domain::schema::State;
+use crate::domain::select::glob;
+use crate::domain::select::selection::Selection;
+use crate::domain::select::status_class::StatusClass;
 
 /// What a line of `list -o jsonl` says that a comparison takes; what else the line has is passed over.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -19,8 +24,32 @@ pub(crate) struct Sighting {
     pub(crate) redis_keys: Vec<String>,
     pub(crate) state: String,
     pub(crate) owner: Option<String>,
+    #[serde(default)]
+    pub(crate) fingerprint: Option<String>,
+    #[serde(default)]
+    pub(crate) response: Option<Response>,
+    #[serde(default)]
+    pub(crate) findings: Vec<Finding>,
+    #[serde(default)]
+    pub(crate) age_ms: Option<u64>,
+    #[serde(default)]
+    pub(crate) lock_ttl_ms: Option<u64>,
+    #[serde(default)]
+    pub(crate) result_ttl_ms: Option<u64>,
     /// By Redis key; null for one that was not there. `None` where an older idemctl wrote the line.
     pub(crate) identity: Option<Vec<Option<KeyPrint>>>,
+}
+
+/// What a line says of a stored response.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(crate) struct Response {
+    pub(crate) status: Option<i64>,
+}
+
+/// What a line says of a finding.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(crate) struct Finding {
+    pub(crate) code: String,
 }
 
 impl Sighting {
@@ -35,8 +64,79 @@ impl Sighting {
             redis_keys: record.seen.keys.iter().map(|key| text(&key.redis_key)).collect(),
             state: record.state.as_str().to_owned(),
             owner: record.owner().map(text),
+            fingerprint: record.fingerprint().map(str::to_owned),
+            response: record.stored().map(|response| Response { status: response.status }),
+            findings: record
+                .findings
+                .iter()
+                .map(|finding| Finding { code: finding.code.as_str().to_owned() })
+                .collect(),
+            age_ms: record.age.map(|age| age.millis),
+            lock_ttl_ms: record.lock().and_then(|key| key.expiry.millis()),
+            result_ttl_ms: record.result().and_then(|key| key.expiry.millis()),
             identity: Some(record.seen.keys.iter().map(KeyPrint::of).collect()),
         }
+    }
+
+    /// The HTTP status of the stored response.
+    pub(crate) fn status(&self) -> Option<i64> {
+        self.response.as_ref()?.status
+    }
+
+    /// When the record is gone by itself, in milliseconds since the epoch; `None` where a Redis key of it has no expiry.
+    pub(crate) fn ends_at_ms(&self) -> Option<u64> {
+        let mut last = None;
+        for print in self.identity.iter().flatten().flatten() {
+            last = last.max(Some(print.expires_at_ms?));
+        }
+        last
+    }
+
+    /// When the record was read, by its server's clock, where the line tells.
+    pub(crate) fn read_at_ms(&self) -> Option<u64> {
+        let ttl = match (self.lock_ttl_ms, self.result_ttl_ms) {
+            (Some(ttl), None) | (None, Some(ttl)) => ttl,
+            // Which of them is which Redis key's is not told.
+            _ => return None,
+        };
+        let mut prints = self.identity.iter().flatten().flatten();
+        let (only, None) = (prints.next()?, prints.next()) else { return None };
+        only.expires_at_ms?.checked_sub(ttl)
+    }
+
+    /// True if the record has as much left as a selection asks for.
+    fn passes_ttl(&self, selection: &Selection) -> bool {
+        let is_there = self.identity.iter().flatten().flatten().next().is_some();
+        let left = match self.state.as_str() {
+            "completed" => self.result_ttl_ms,
+            _ => self.lock_ttl_ms,
+        };
+        let stays = is_there && left.is_none() && self.ends_at_ms().is_none();
+        selection.ttl_below.is_none_or(|limit| left.is_some_and(|left| left < limit))
+            && selection.ttl_above.is_none_or(|limit| stays || left.is_some_and(|left| left > limit))
+            && (!selection.no_expiry || stays)
+    }
+
+    /// True if a selection chooses the record as it was at this moment. What a list does not hold (bodies) is not compared.
+    pub(crate) fn is_chosen(&self, selection: &Selection) -> bool {
+        let has = |glob: &Option<Vec<u8>>, text: &Option<String>| {
+            let text = text.as_ref().map(String::as_bytes);
+            glob.as_ref().is_none_or(|glob| text.is_some_and(|text| glob::matches(glob, text)))
+        };
+        let key = self.key_base64.as_ref().and_then(|key| STANDARD.decode(key).ok());
+        let is_in = |state: &State| state.as_str() == self.state;
+        let has_status = |class: &StatusClass| self.status().is_some_and(|status| class.contains(status));
+        let is_found = |code: &FindingCode| self.findings.iter().any(|finding| finding.code == code.as_str());
+        let ages = selection.older_than.unwrap_or(0)..=selection.newer_than.unwrap_or(u64::MAX);
+        let asks_age = selection.older_than.is_some() || selection.newer_than.is_some();
+        selection.passes_key(key.as_deref().unwrap_or(self.key.as_bytes()))
+            && (selection.states.is_empty() || selection.states.iter().any(is_in))
+            && (selection.statuses.is_empty() || selection.statuses.iter().any(has_status))
+            && (selection.findings.is_empty() || selection.findings.iter().any(is_found))
+            && (!asks_age || self.age_ms.is_some_and(|age| ages.contains(&age)))
+            && has(&selection.owner_glob, &self.owner)
+            && has(&selection.fingerprint_glob, &self.fingerprint)
+            && self.passes_ttl(selection)
     }
 
     /// A number for the record, whatever its state: the same for the same record by the same hasher.

@@ -4,6 +4,10 @@
 /// readings in a script, on an idle and on a busy server, they lay 0 to 1 ms apart.
 pub(crate) const SLACK_MS: u64 = 2;
 
+/// The farthest moment that is told apart from later ones, in milliseconds since the epoch: in the year 287396. The scripts
+/// compare moments too, and numbers of Lua are exact up to here.
+const FARTHEST_MS: u64 = 1 << 53;
+
 /// The moment at which a Redis key expires, in milliseconds since the epoch by its server's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Deadline {
@@ -17,18 +21,17 @@ pub(crate) enum Deadline {
 }
 
 impl Deadline {
-    /// Reads the reply of PEXPIRETIME; an absent key has no deadline.
+    /// Reads the reply of PEXPIRETIME; an absent key has no deadline. A moment beyond 2^53 ms counts as that one.
     pub(crate) fn from_pexpiretime(at: i64) -> Self {
-        u64::try_from(at).map_or(Self::Never, Self::At)
+        u64::try_from(at).map_or(Self::Never, |at| Self::At(at.min(FARTHEST_MS)))
     }
 
-    /// Puts together the reply of PTTL, and the server's time before and after it.
+    /// Puts together the reply of PTTL, and the server's time before and after it. A moment beyond 2^53 ms counts as that one.
     pub(crate) fn from_pttl(pttl: i64, before: Option<u64>, after: Option<u64>) -> Self {
         let Ok(left) = u64::try_from(pttl) else { return Self::Never };
-        match (before, after) {
-            (Some(before), Some(after)) => Self::Between(before.saturating_add(left), after.saturating_add(left)),
-            _ => Self::Unknown,
-        }
+        let (Some(before), Some(after)) = (before, after) else { return Self::Unknown };
+        let ends = |asked: u64| asked.saturating_add(left).min(FARTHEST_MS);
+        Self::Between(ends(before), ends(after))
     }
 
     /// True when both readings can be of one moment. An unknown deadline is the same as no other one.
@@ -119,6 +122,8 @@ mod tests {
         assert_eq!(Deadline::from_pttl(-1, Some(1), Some(2)), Never);
         assert_eq!(Deadline::from_pttl(10, Some(1), Some(2)), Between(11, 12));
         assert_eq!(Deadline::from_pttl(10, None, Some(2)), Unknown);
+        assert_eq!(Deadline::from_pexpiretime(i64::MAX), At(1 << 53));
+        assert_eq!(Deadline::from_pttl(i64::MAX, Some(1), Some(2)), Between(1 << 53, 1 << 53));
         assert_eq!([Never.millis(), At(5).millis(), Between(4, 6).millis()], [None, Some(5), Some(5)]);
     }
 

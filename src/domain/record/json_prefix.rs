@@ -133,6 +133,12 @@ mod tests {
     }
 
     #[test]
+    fn a_string_that_ends_like_a_cut_surrogate_pair_is_kept() {
+        let cut = r#"{"a":"x\\ud83d"#;
+        assert_eq!(parse_with_care(cut.as_bytes(), false).unwrap()["a"], r"x\ud83d");
+    }
+
+    #[test]
     fn any_bytes_in_strings_leave_the_rest_readable() {
         assert_eq!(parse_with_care(b"{\"status\":1,\"body\":\"caf\xe9\"}", true).unwrap()["body"], "caf\u{fffd}");
         assert_eq!(parse_with_care(b"{\"status\":1,\"body\":\"caf\xe9 cr", false).unwrap()["body"], "caf\u{fffd} cr");

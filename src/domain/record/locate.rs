@@ -34,6 +34,11 @@ impl Candidate {
         self.schemas.iter().any(|schema| schema.keeps_collections())
     }
 
+    /// True when a value of one of its schemas may tell how old it is, or when it ends.
+    pub(crate) fn tells_time(&self) -> bool {
+        self.schemas.iter().any(|schema| schema.tells_time())
+    }
+
     /// True when one of its schemas keeps a hash there.
     pub(crate) fn keeps_hashes(&self) -> bool {
         let mut cases = self.schemas.iter().flat_map(|schema| &schema.values);
@@ -141,7 +146,7 @@ pub(crate) fn records_in(
         read.retain(|(_, readings)| is_readable(readings));
     } else {
         // Without a literal prefix a Redis key is anybody's, unless the operator says whose.
-        let is_theirs = |schema: &Schema| catalog.is_named() || schema.has_prefix();
+        let is_theirs = |schema: &Schema| catalog.takes_bare() || schema.has_prefix();
         let prefixed = || read.iter().enumerate().filter(|(_, (schema, _))| is_theirs(schema));
         let newest =
             prefixed().find(|(_, (schema, _))| schema.older_release_of.is_none()).or_else(|| prefixed().next());

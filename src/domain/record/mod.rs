@@ -10,6 +10,7 @@ pub(crate) mod encode;
 pub(crate) mod evidence;
 pub(crate) mod extended;
 pub(crate) mod identity;
+pub(crate) mod implausible;
 pub mod json;
 pub mod json_prefix;
 pub(crate) mod key_identity;

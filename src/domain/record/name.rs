@@ -52,7 +52,7 @@ impl Name {
 
     /// The name with the bytes of the key as they are, if a NUL ends it and nothing else makes quotes necessary.
     pub(crate) fn raw(&self) -> Vec<u8> {
-        if self.key.is_empty() || self.key.starts_with(b"\"") || self.key.contains(&0) {
+        if self.key.is_empty() || self.key.iter().any(|byte| b"\"\\\0".contains(byte)) {
             return self.quoted().into_bytes();
         }
         [self.before_key().as_bytes(), &self.key].concat()
@@ -103,6 +103,9 @@ impl Name {
                 return None;
             }
             key
+        } else if rest.iter().any(|byte| b"\"\\".contains(byte)) {
+            // A shell took the quotes away from around the escapes, so that they would mean another key.
+            return None;
         } else {
             rest.to_vec()
         };

@@ -141,6 +141,11 @@ impl Content {
         Self::Text { length: Some(bytes.len() as u64), head: bytes }
     }
 
+    /// A value that is there, and of which nothing was read.
+    pub(crate) fn unread() -> Self {
+        Self::Text { head: Vec::new(), length: None }
+    }
+
     pub(crate) fn read_bytes(&self) -> usize {
         match self {
             Self::Text { head, .. } => head.len(),

@@ -50,6 +50,16 @@ impl Only {
         words.map(|word| (word.text.as_slice(), word.names.as_slice()))
     }
 
+    /// The words that name none of the records.
+    pub(crate) fn unknown(&self) -> impl Iterator<Item = &[u8]> {
+        self.words.iter().filter(|word| word.names.is_empty()).map(|word| word.text.as_slice())
+    }
+
+    /// True if words were given, and none of them names a record.
+    pub(crate) fn is_all_unknown(&self) -> bool {
+        !self.is_all() && self.unknown().count() == self.words.len()
+    }
+
     /// True if every word names more than one record.
     pub(crate) fn is_all_ambiguous(&self) -> bool {
         !self.is_all() && self.ambiguous().count() == self.words.len()

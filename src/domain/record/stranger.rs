@@ -40,7 +40,7 @@ pub(crate) fn places(catalog: &Catalog, key: &[u8]) -> Vec<Vec<u8>> {
 /// The chosen schemas that leave a Redis key out. One without a literal prefix is asked only where it is named, for any Redis key
 /// may be its.
 fn leaving_out(catalog: &Catalog, redis_key: &[u8]) -> impl Iterator<Item = (String, LeftOut)> {
-    let asked = catalog.places().iter().filter(|schema| catalog.is_named() || schema.has_prefix());
+    let asked = catalog.places().iter().filter(|schema| catalog.takes_bare() || schema.has_prefix());
     asked.filter_map(|schema| Some((schema.name.clone(), schema.leaves_out(redis_key)?)))
 }
 

@@ -18,6 +18,8 @@ pub struct Catalog {
     /// The chosen ones, and behind each the same under its other prefixes.
     places: Vec<Arc<Schema>>,
     named: bool,
+    /// True if schemas without a literal prefix are walked, too: any Redis key may be theirs.
+    takes_bare: bool,
     /// Every key of every schema, the most specific templates first.
     keys: Vec<OwnedKey>,
     /// The words that are results to some schema.
@@ -25,6 +27,8 @@ pub struct Catalog {
     /// True when a result of some schema is told from other values by more than how JSON begins.
     has_wrapped_results: bool,
     extended: Extended,
+    /// The schemas that the context names and that cannot be read.
+    unreadable: Vec<String>,
 }
 
 #[derive(Debug, Clone)]
@@ -57,6 +61,7 @@ impl Catalog {
             }
         }
         let named = !names.is_empty();
+        let takes_bare = named;
         let chosen = if named { chosen } else { all.clone() };
         let everywhere = everywhere(&all);
         let is_chosen = |schema: &&Arc<Schema>| chosen.iter().any(|chosen| chosen.name == schema.name);
@@ -64,13 +69,42 @@ impl Catalog {
         let results = || all.iter().flat_map(|schema| &schema.values).filter(|case| case.state == State::Completed);
         let result_words = results().filter_map(|case| case.tests.equals.clone()).collect();
         let has_wrapped_results = results().any(|case| case.closed.is_some() && !case.reads_json_as_it_stands());
-        let (keys, extended) = (owned_keys(&everywhere, &places, named), Extended::default());
-        Ok(Self { keys, result_words, has_wrapped_results, places, chosen, all, named, extended })
+        let (keys, extended) = (owned_keys(&everywhere, &places, takes_bare), Extended::default());
+        Ok(Self {
+            keys,
+            result_words,
+            has_wrapped_results,
+            places,
+            chosen,
+            all,
+            named,
+            takes_bare,
+            extended,
+            unreadable: Vec::new(),
+        })
+    }
+
+    /// The same for schemas that a context names, and not the operator of this run: those without a literal prefix are left
+    /// out, unless the context names no others.
+    pub(crate) fn of_context(mut self) -> Self {
+        self.takes_bare = self.named && self.chosen.iter().all(|schema| !schema.has_prefix());
+        self.keys = owned_keys(&everywhere(&self.all), &self.places, self.takes_bare);
+        self
     }
 
     /// With the locks that operators gave more time.
     pub(crate) fn with_extended(self, extended: Extended) -> Self {
         Self { extended, ..self }
+    }
+
+    /// With the names of the schemas that the context names and that cannot be read.
+    pub(crate) fn with_unreadable(self, unreadable: Vec<String>) -> Self {
+        Self { unreadable, ..self }
+    }
+
+    /// The schemas that the context names and that cannot be read: nobody looks for their records.
+    pub(crate) fn unreadable(&self) -> &[String] {
+        &self.unreadable
     }
 
     pub(crate) fn extended(&self) -> &Extended {
@@ -96,14 +130,24 @@ impl Catalog {
         self.named
     }
 
+    /// True if a Redis key may be taken for a record of a schema without a literal prefix.
+    pub(crate) fn takes_bare(&self) -> bool {
+        self.takes_bare
+    }
+
     /// The schemas that a scan looks for: the chosen ones, but those without a literal prefix only when named.
     pub(crate) fn scanned(&self) -> Vec<Arc<Schema>> {
-        self.places.iter().filter(|schema| walks(schema, self.named)).cloned().collect()
+        self.places.iter().filter(|schema| walks(schema, self.takes_bare)).cloned().collect()
     }
 
     /// The chosen schemas that a scan leaves out: any Redis key may be theirs, and nobody named them.
     pub(crate) fn left_out(&self) -> impl Iterator<Item = &Arc<Schema>> {
-        self.chosen.iter().filter(|schema| !walks(schema, self.named))
+        self.chosen.iter().filter(|schema| !walks(schema, self.takes_bare))
+    }
+
+    /// Those that are left out although the context names them.
+    pub(crate) fn skipped(&self) -> impl Iterator<Item = &Arc<Schema>> {
+        self.left_out().filter(|_| self.named)
     }
 
     /// One `MATCH` pattern that lets through every Redis key of the scanned schemas, so that a single walk over the
@@ -169,8 +213,8 @@ impl Catalog {
 
 /// The one rule for what a scan looks for and takes for a record: a schema without a literal prefix only when it is named,
 /// for any Redis key may be its.
-fn walks(schema: &Schema, named: bool) -> bool {
-    named || schema.has_prefix()
+fn walks(schema: &Schema, takes_bare: bool) -> bool {
+    takes_bare || schema.has_prefix()
 }
 
 /// Every schema, each followed by itself under its other prefixes.
@@ -181,9 +225,9 @@ fn everywhere(all: &[Arc<Schema>]) -> Vec<Arc<Schema>> {
     all.iter().flat_map(with_others).collect()
 }
 
-fn owned_keys(all: &[Arc<Schema>], chosen: &[Arc<Schema>], named: bool) -> Vec<OwnedKey> {
+fn owned_keys(all: &[Arc<Schema>], chosen: &[Arc<Schema>], takes_bare: bool) -> Vec<OwnedKey> {
     let is_scanned =
-        |schema: &Arc<Schema>| walks(schema, named) && chosen.iter().any(|chosen| chosen.name == schema.name);
+        |schema: &Arc<Schema>| walks(schema, takes_bare) && chosen.iter().any(|chosen| chosen.name == schema.name);
     let of = |schema: &Arc<Schema>| {
         let alike: Arc<[_]> =
             all.iter().filter(|other| is_scanned(other) && other.has_templates_of(schema)).cloned().collect();

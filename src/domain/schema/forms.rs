@@ -159,6 +159,13 @@ pub(crate) struct Where {
     pub(crate) has: Vec<String>,
 }
 
+impl Where {
+    /// True if there are no tests: any value of the type passes.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.equals.is_none() && self.fields.is_empty() && self.has.is_empty()
+    }
+}
+
 /// JSON pointers to what a value holds; the empty pointer is the whole value.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]

@@ -73,6 +73,16 @@ impl Schema {
         self.values.iter().any(|case| case.expires_at.is_some())
     }
 
+    /// True when a value may tell how old it is, or when it ends.
+    pub(crate) fn tells_time(&self) -> bool {
+        self.lapses() || self.values.iter().any(|case| case.fields.created_at.is_some())
+    }
+
+    /// True when this deployment states such a TTL, and that there is one.
+    pub(crate) fn states_ttl(&self, of: TtlOf) -> bool {
+        self.ttl_evidence(of) == Evidence::Stated && self.ttl(of).is_some()
+    }
+
     /// False for a schema of results alone.
     pub(crate) fn has_locks(&self) -> bool {
         self.keys[self.lock_role()].role != Role::Result

@@ -29,6 +29,7 @@ pub(in crate::domain) enum Place {
     Outcome,
     Fingerprint,
     Now,
+    NowMilliseconds,
     NowSeconds,
     NowRfc3339,
     NowTicks,
@@ -57,6 +58,9 @@ pub(super) const IN_CALLS: &[(&str, Place)] = &[
     ("fingerprint", Place::Fingerprint),
 ];
 
+/// What a word of a call can also be from format 2 on.
+pub(super) const IN_NEWER_CALLS: &[(&str, Place)] = &[("now_s", Place::NowSeconds), ("now_ms", Place::NowMilliseconds)];
+
 /// What a response is made of, and a value with it.
 pub(super) const IN_RESPONSES: &[(&str, Place)] = &[
     ("status", Place::Status),
@@ -78,6 +82,7 @@ pub(super) const IN_NEWER_VALUES: &[(&str, Place)] = &[
     ("key", Place::Key),
     ("client_key", Place::ClientKey),
     ("now_s", Place::NowSeconds),
+    ("now_ms", Place::NowMilliseconds),
     ("now_rfc3339", Place::NowRfc3339),
     ("now_ticks", Place::NowTicks),
     ("lock_expires_s", Place::Expires(TtlOf::Lock, Timestamp::Seconds)),

@@ -170,6 +170,13 @@ pub(super) struct RawCall {
     pub(crate) replies: Vec<RawReply>,
 }
 
+impl RawCall {
+    /// What is sent: KEYS and ARGV of a script, or the words of a command.
+    pub(super) fn words(&self) -> impl Iterator<Item = &Template> {
+        self.keys.iter().chain(&self.args).chain(self.command.iter().flatten())
+    }
+}
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawReply {

@@ -32,6 +32,11 @@ impl Call {
         }
     }
 
+    /// True if a word of the call is the time.
+    pub(crate) fn sends_time(&self) -> bool {
+        self.words().any(|word| word.time().is_some())
+    }
+
     /// The same, by the lists of `schema.toml` that the words stand in.
     pub(super) fn lists(&self) -> Vec<(&'static str, &[Template])> {
         match &self.action {

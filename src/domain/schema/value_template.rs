@@ -6,7 +6,7 @@ use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-use super::place::{IN_CALLS, IN_NEWER_VALUES, IN_RESPONSES, IN_VALUES};
+use super::place::{IN_CALLS, IN_NEWER_CALLS, IN_NEWER_VALUES, IN_RESPONSES, IN_VALUES};
 use super::role::Role;
 
 pub(in crate::domain) use super::place::Place;
@@ -56,7 +56,7 @@ impl Visitor<'_> for Known {
 /// A word of a call: one of its KEYS, of its ARGV, or of a plain command.
 impl<'de> Deserialize<'de> for Template {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_str(Known(&[IN_CALLS]))
+        deserializer.deserialize_str(Known(&[IN_CALLS, IN_NEWER_CALLS]))
     }
 }
 
@@ -135,7 +135,7 @@ impl Template {
 
     /// The template as it stands in `schema.toml`.
     pub(crate) fn display(&self) -> String {
-        let known = || [IN_CALLS, IN_RESPONSES, IN_VALUES, IN_NEWER_VALUES].into_iter().flatten();
+        let known = || [IN_CALLS, IN_RESPONSES, IN_VALUES, IN_NEWER_VALUES, IN_NEWER_CALLS].into_iter().flatten();
         let name = |place: &Place| known().find(|(_, known)| known == place);
         self.0
             .iter()
@@ -165,6 +165,11 @@ impl Template {
             Part::Literal(_) => false,
         };
         self.0.iter().find(is_newer).map(|part| Self(vec![part.clone()]).display())
+    }
+
+    /// The placeholder of the time in a word of a call, which format 1 does not have.
+    pub(super) fn time(&self) -> Option<&'static str> {
+        IN_NEWER_CALLS.iter().find(|(_, place)| self.has(&[*place])).map(|(name, _)| *name)
     }
 
     /// What looks like a placeholder and is none.

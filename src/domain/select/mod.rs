@@ -6,6 +6,7 @@ pub mod coverage;
 pub mod glob;
 pub(crate) mod named_keys;
 pub(crate) mod rate;
+pub(crate) mod reservoir;
 pub(crate) mod selection;
 pub(crate) mod status_class;
 pub(crate) mod tally;
@@ -14,6 +15,7 @@ pub(crate) mod unproven;
 
 pub(crate) use coverage::Coverage;
 pub(crate) use rate::Rate;
-pub(crate) use selection::{Judged, Selection};
+pub(crate) use reservoir::Reservoir;
+pub(crate) use selection::{Selected, Selection};
 pub(crate) use tally::Tally;
 pub(crate) use unproven::Missing;

@@ -33,19 +33,30 @@ pub(crate) struct Selection {
     pub(crate) findings: Vec<FindingCode>,
 }
 
+/// Whether a command works on a record; if so, with what the command plans for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Judged {
-    Passes,
-    Fails,
-    /// The record fails none, but nothing proves that it passes.
+pub(crate) enum Selected<T = ()> {
+    Yes(T),
+    No,
+    /// No filter rejects the record, but too little is known of the record for one of them to accept it.
     Unproven(Missing),
 }
 
-impl Judged {
+impl<T> Selected<T> {
+    /// What the command plans for the record; `None` unless it is selected.
+    pub(crate) fn yes(self) -> Option<T> {
+        match self {
+            Self::Yes(planned) => Some(planned),
+            Self::No | Self::Unproven(_) => None,
+        }
+    }
+}
+
+impl Selected {
     fn and(self, other: Self) -> Self {
         match (self, other) {
-            (Self::Fails, _) | (_, Self::Fails) => Self::Fails,
-            (Self::Passes, other) => other,
+            (Self::No, _) | (_, Self::No) => Self::No,
+            (Self::Yes(()), other) => other,
             (unproven, _) => unproven,
         }
     }
@@ -62,35 +73,37 @@ impl Selection {
         self.body_contains.is_some()
     }
 
-    pub(crate) fn judge(&self, record: &Record) -> Judged {
+    /// Whether all filters accept the record.
+    pub(crate) fn selects(&self, record: &Record) -> Selected {
         let passes = self.passes_key(&record.key)
             && (self.states.is_empty() || self.states.contains(&record.state))
             && self.passes_ttl(record.expiry())
             && has_match(self.owner_glob.as_deref(), record.owner())
             && has_match(self.fingerprint_glob.as_deref(), record.fingerprint().map(str::as_bytes))
             && self.passes_response(record.stored());
-        if passes { self.judge_age(record).and(self.judge_findings(record)) } else { Judged::Fails }
+        if passes { self.selects_age(record).and(self.selects_findings(record)) } else { Selected::No }
     }
 
-    fn judge_age(&self, record: &Record) -> Judged {
+    fn selects_age(&self, record: &Record) -> Selected {
         if self.older_than.is_none() && self.newer_than.is_none() {
-            return Judged::Passes;
+            return Selected::Yes(());
         }
         let range = self.older_than.unwrap_or(0)..=self.newer_than.unwrap_or(u64::MAX);
-        match record.age.filter(|age| age.evidence >= self.evidence) {
-            Some(age) if range.contains(&age.millis) => Judged::Passes,
-            Some(_) => Judged::Fails,
-            None => Judged::Unproven(missing_age(record)),
+        match record.age {
+            // What `list` would not show for its age is not chosen, however little is known of the age.
+            Some(age) if !range.contains(&age.millis) => Selected::No,
+            Some(age) if age.evidence >= self.evidence => Selected::Yes(()),
+            _ => Selected::Unproven(missing_age(record)),
         }
     }
 
-    fn judge_findings(&self, record: &Record) -> Judged {
+    fn selects_findings(&self, record: &Record) -> Selected {
         let mut sought = record.findings.iter().filter(|finding| self.findings.contains(&finding.code)).peekable();
         let first = sought.peek().copied();
         if self.findings.is_empty() || sought.any(|finding| finding.evidence >= self.evidence) {
-            return Judged::Passes;
+            return Selected::Yes(());
         }
-        first.map_or(Judged::Fails, |finding| Judged::Unproven(missing_for(finding)))
+        first.map_or(Selected::No, |finding| Selected::Unproven(missing_for(finding)))
     }
 
     fn passes_response(&self, response: Option<&Stored>) -> bool {
@@ -134,7 +147,7 @@ mod tests {
     fn passes(record: &Record, change: impl FnOnce(&mut Selection)) -> bool {
         let mut selection = Selection::default();
         change(&mut selection);
-        selection.judge(record) == Judged::Passes
+        selection.selects(record) == Selected::Yes(())
     }
 
     #[test]
@@ -160,12 +173,16 @@ mod tests {
         assert!(!passes(&lock(), |s| s.newer_than = Some(9_999)));
         assert!(!passes(&lock(), |s| (s.older_than, s.newer_than) = (Some(5_000), Some(9_000))));
         let judge = |record: &Record, older_than, evidence| {
-            Selection { older_than: Some(older_than), evidence, ..Selection::default() }.judge(record)
+            Selection { older_than: Some(older_than), evidence, ..Selection::default() }.selects(record)
         };
-        assert_eq!(judge(&chi(CHI_LOCK, Expiry::Never), 0, Evidence::Estimated), Judged::Unproven(Missing::Age));
-        let by_ttl = Judged::Unproven(Missing::Ttl(TtlOf::Lock));
+        assert_eq!(judge(&chi(CHI_LOCK, Expiry::Never), 0, Evidence::Estimated), Selected::Unproven(Missing::Age));
+        let by_ttl = Selected::Unproven(Missing::Ttl(TtlOf::Lock));
         assert_eq!(judge(&lock(), 10_000, Evidence::Stated), by_ttl, "an estimate proves nothing");
-        assert_eq!(judge(&lock(), 10_001, Evidence::Stated), by_ttl, "nor the contrary");
+        assert_eq!(
+            judge(&lock(), 10_001, Evidence::Stated),
+            Selected::No,
+            "what a list leaves out is no longer in question"
+        );
     }
 
     #[test]
@@ -174,11 +191,11 @@ mod tests {
         long.findings = diagnosis::findings(&long, &diagnosis::Thresholds::default(), None);
         let judge = |evidence, states: &[State]| {
             let (findings, states) = (vec![FindingCode::ExcessTtl], states.to_vec());
-            Selection { findings, evidence, states, ..Selection::default() }.judge(&long)
+            Selection { findings, evidence, states, ..Selection::default() }.selects(&long)
         };
-        assert_eq!(judge(Evidence::Estimated, &[]), Judged::Passes);
-        assert_eq!(judge(Evidence::Stated, &[]), Judged::Unproven(Missing::Ttl(TtlOf::Lock)));
-        assert_eq!(judge(Evidence::Stated, &[State::Completed]), Judged::Fails);
+        assert_eq!(judge(Evidence::Estimated, &[]), Selected::Yes(()));
+        assert_eq!(judge(Evidence::Stated, &[]), Selected::Unproven(Missing::Ttl(TtlOf::Lock)));
+        assert_eq!(judge(Evidence::Stated, &[State::Completed]), Selected::No);
     }
 
     #[test]

@@ -41,20 +41,41 @@ pub(crate) fn missing_for(finding: &Finding) -> Missing {
     Missing::Ttl(finding.code.depends_on())
 }
 
-/// Records that were left out, counted by what is missing.
+/// Records that were left out, counted by schema and by what is missing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Unproven {
-    counts: BTreeMap<Missing, u64>,
+    of_schemas: BTreeMap<(String, Missing), LeftOut>,
+}
+
+/// Records of one schema that were left out because the same is missing of all of them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct LeftOut {
+    pub(crate) count: u64,
+    /// The most time that one of them has left, in milliseconds; `None` if none of them expires.
+    pub(crate) longest_ms: Option<u64>,
 }
 
 impl Unproven {
-    pub(crate) fn add(&mut self, missing: Missing) {
-        *self.counts.entry(missing).or_default() += 1;
+    pub(crate) fn add(&mut self, record: &Record, missing: Missing) {
+        let left_out = self.of_schemas.entry((record.schema.name.clone(), missing)).or_default();
+        left_out.count += 1;
+        let left_ms = record.expiry().and_then(|expiry| expiry.millis());
+        left_out.longest_ms = left_out.longest_ms.max(left_ms);
     }
 
-    /// The counts, without those that are zero.
-    pub(crate) fn counts(&self) -> impl Iterator<Item = (Missing, u64)> {
-        self.counts.iter().map(|(missing, count)| (*missing, *count))
+    /// How many were left out for want of this.
+    pub(crate) fn count(&self, missing: Missing) -> u64 {
+        let of_missing = self.of_schemas.iter().filter(|((_, of), _)| *of == missing);
+        of_missing.map(|(_, left_out)| left_out.count).sum()
+    }
+
+    /// Those of each schema, by name.
+    pub(crate) fn of_schemas(&self) -> impl Iterator<Item = (&str, Missing, LeftOut)> {
+        self.of_schemas.iter().map(|((schema, missing), left_out)| (schema.as_str(), *missing, *left_out))
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.of_schemas.is_empty()
     }
 }
 

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use super::by::By;
 use super::row::Row;
-use crate::domain::record::Record;
+use crate::domain::diagnosis::FindingCode;
+use crate::domain::record::{Evidence, Record};
 use crate::domain::schema::State;
 
 /// Groups that are told apart; the records of further ones count together.
@@ -32,6 +33,8 @@ pub(crate) enum Group {
 pub(crate) struct Stats {
     by: By,
     rows: BTreeMap<(String, Group), Row>,
+    /// Findings that the record or the deployment's own TTLs prove.
+    findings: BTreeMap<FindingCode, u64>,
     /// Locks by owner.
     owners: BTreeMap<Vec<u8>, u64>,
     /// Locks of owners that are not told apart.
@@ -40,11 +43,17 @@ pub(crate) struct Stats {
 
 impl Stats {
     pub(crate) fn new(by: By) -> Self {
-        Self { by, rows: BTreeMap::new(), owners: BTreeMap::new(), of_other_owners: 0 }
+        let (rows, findings, owners) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        Self { by, rows, findings, owners, of_other_owners: 0 }
     }
 
     pub(crate) fn by(&self) -> By {
         self.by
+    }
+
+    /// How many records have this finding for certain: what only a schema's default TTL tells does not count.
+    pub(crate) fn proven(&self, code: FindingCode) -> u64 {
+        self.findings.get(&code).copied().unwrap_or(0)
     }
 
     /// Counts the records of a page. Gives the indices of those whose memory is to be weighed: some of each group.
@@ -53,6 +62,7 @@ impl Stats {
         let mut wanted = Vec::new();
         for (index, record) in page.iter().enumerate() {
             self.count_owner(record);
+            self.count_findings(record);
             let mut is_light = false;
             for place in self.places(record) {
                 let row = self.rows.entry(place).or_default();
@@ -84,6 +94,14 @@ impl Stats {
             if fits { place } else { (place.0, Group::Others) }
         };
         self.by.groups(record).into_iter().map(place).collect()
+    }
+
+    fn count_findings(&mut self, record: &Record) {
+        for finding in &record.findings {
+            if finding.evidence > Evidence::Estimated {
+                *self.findings.entry(finding.code).or_default() += 1;
+            }
+        }
     }
 
     fn count_owner(&mut self, record: &Record) {

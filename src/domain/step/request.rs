@@ -211,7 +211,7 @@ impl<'a> Request<'a> {
             Place::Fingerprint => self.fingerprint.as_bytes().to_vec(),
             Place::Key => self.key.to_vec(),
             Place::ClientKey => self.schema.keys[0].template.client_key(self.key).to_vec(),
-            Place::Now => self.now_ms.to_string().into_bytes(),
+            Place::Now | Place::NowMilliseconds => self.now_ms.to_string().into_bytes(),
             Place::NowSeconds => moment(self.now_ms, Timestamp::Seconds),
             Place::NowRfc3339 => moment(self.now_ms, Timestamp::Rfc3339),
             Place::NowTicks => moment(self.now_ms, Timestamp::Ticks),

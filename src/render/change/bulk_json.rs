@@ -73,7 +73,8 @@ fn group(group: &Group) -> Value {
     })
 }
 
-fn sample(sample: &Sample) -> Value {
+/// A record that stands for others.
+pub fn sample(sample: &Sample) -> Value {
     match std::str::from_utf8(&sample.key) {
         Ok(key) => json!({ "schema": sample.schema, "key": key }),
         Err(_) => json!({

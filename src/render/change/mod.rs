@@ -5,6 +5,6 @@ mod found;
 pub mod restored;
 mod step_json;
 
-pub use self::bulk_json::{purge, sweep};
+pub use self::bulk_json::{purge, sample, sweep};
 pub use self::found::{named, orphans, records};
 pub use self::step_json::{Outcome, Report};

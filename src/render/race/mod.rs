@@ -3,6 +3,7 @@
 mod chart;
 mod race_json;
 mod report;
+mod sentences;
 mod table;
 mod timeline;
 

@@ -2,15 +2,16 @@
 
 use std::collections::HashSet;
 
-use super::{chart, table, timeline};
+use super::{chart, sentences, table, timeline};
 use crate::domain::duration;
-use crate::domain::race::{Plan, Run, Strategy, Verdict};
+use crate::domain::race::{Plan, Run, Strategy};
 use crate::domain::record::age::millis;
 use crate::render::style::View;
 
-pub fn text(runs: &[Run], view: View) -> String {
-    let mut parts = vec![heading(runs), table::text(runs, view)];
-    if runs.iter().all(|run| run.schema == runs[0].schema) {
+/// The verdict, what it rests on, and the round that breaks it; if `is_verbose`, latencies as well.
+pub fn text(runs: &[Run], view: View, is_verbose: bool) -> String {
+    let mut parts = vec![sentences::text(runs, view.width), heading(runs) + &table::text(runs, view, is_verbose)];
+    if is_verbose && runs.iter().all(|run| run.schema == runs[0].schema) {
         parts.extend(runs.iter().map(|run| chart::text(run, view.width)));
     }
     // The schema's own failure is what matters most.
@@ -46,10 +47,6 @@ fn heading(runs: &[Run]) -> String {
     for run in runs.iter().filter(|run| run.void_rounds > 0) {
         let (void, name) = (count(run.void_rounds, "round"), run.strategy.as_str());
         lines.push_str(&format!("{}, {name}: {void} void: a lock ended or vanished within the round\n", run.schema));
-    }
-    if runs.iter().any(|run| run.verdict() == Verdict::NoneSeen) {
-        lines
-            .push_str("`none in N`: nothing in N begins that an atomic service does not do; rarer flaws stay unseen\n");
     }
     lines
 }

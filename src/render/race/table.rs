@@ -20,12 +20,15 @@ const SPEED: [&str; 6] = ["OPS/S", "P50", "P95", "P99", "MAX", "LATENCIES"];
 /// Columns of text; all others are numbers.
 const LEFT: [&str; 3] = ["VERDICT", "SCHEMA", "LATENCIES"];
 
-/// The table; in a narrow terminal two, one below the other.
-pub(super) fn text(runs: &[Run], view: View) -> String {
-    let is_wide = view.width.is_none_or(|width| width >= WIDE);
+/// The table, with how fast the runs went if that is wanted; then in a narrow terminal two, one below the other.
+pub(super) fn text(runs: &[Run], view: View, with_speed: bool) -> String {
+    let is_wide = !with_speed || view.width.is_none_or(|width| width >= WIDE);
     let (rows, palette) = (rows(runs, is_wide, view.palette), view.palette);
     let judged = |row: &Row| [vec![row.seen.clone(), Cell::new(&row.name)], cells(&row.counts)].concat();
     let judged_heads = [&["VERDICT", "SCHEMA"][..], &COUNTS].concat();
+    if !with_speed {
+        return lay_out(&judged_heads, rows.iter().map(judged), palette);
+    }
     if is_wide {
         let whole = rows.iter().map(|row| [judged(row), cells(&row.speed)].concat());
         return lay_out(&[&judged_heads[..], &SPEED].concat(), whole, palette);

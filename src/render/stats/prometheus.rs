@@ -3,6 +3,7 @@
 //! The format: <https://prometheus.io/docs/instrumenting/exposition_formats/>; names carry their base units, as `promtool check
 //! metrics` asks.
 
+use crate::domain::diagnosis::FindingCode;
 use crate::domain::stats::{Group, Row, Stats};
 use crate::render::escape;
 
@@ -41,9 +42,28 @@ const GAUGES: [Gauge; 5] = [
     },
 ];
 
+/// Which run the figures are of.
+pub struct Run<'a> {
+    /// The server's address, without a password.
+    pub server: &'a str,
+    /// The context's name; empty if there is none.
+    pub context: &'a str,
+    /// When it ran, in milliseconds since 1970.
+    pub at_ms: u64,
+}
+
+impl Run<'_> {
+    fn labels(&self) -> String {
+        let server = escape::text(self.server.as_bytes());
+        let context = escape::text(self.context.as_bytes());
+        format!("server=\"{}\",context=\"{}\"", quoted(&server), quoted(&context))
+    }
+}
+
 /// All figures, with how many Redis keys were walked and how many of the schemas' Redis keys hold other forms.
-pub fn exposition(stats: &Stats, keys_walked: u64, foreign: u64) -> String {
-    let mut text = String::new();
+pub fn exposition(stats: &Stats, keys_walked: u64, foreign: u64, run: &Run<'_>) -> String {
+    let of_run = run.labels();
+    let mut text = outcome(run, true);
     for Gauge { name, help, figure } in &GAUGES {
         let samples: Vec<_> = stats
             .rows()
@@ -51,16 +71,38 @@ pub fn exposition(stats: &Stats, keys_walked: u64, foreign: u64) -> String {
             .collect();
         if !samples.is_empty() {
             head(&mut text, name, help);
-            samples.iter().for_each(|(labels, value)| text.push_str(&format!("{name}{{{labels}}} {value}\n")));
+            samples.iter().for_each(|(labels, value)| text.push_str(&format!("{name}{{{of_run},{labels}}} {value}\n")));
         }
+    }
+    let help = "Records with this finding, without those that only a schema's default TTL tells.";
+    head(&mut text, "idemctl_findings", help);
+    for code in FindingCode::ALL {
+        let count = stats.proven(*code);
+        text.push_str(&format!("idemctl_findings{{{of_run},code=\"{}\"}} {count}\n", code.as_str()));
     }
     for (name, help, value) in [
         ("idemctl_keys_walked", "Redis keys that the walk looked at.", keys_walked),
         ("idemctl_foreign_records", "Values under the schemas' prefixes that have another form.", foreign),
     ] {
         head(&mut text, name, help);
-        text.push_str(&format!("{name} {value}\n"));
+        text.push_str(&format!("{name}{{{of_run}}} {value}\n"));
     }
+    text
+}
+
+/// All that is told of a run that could not read everything.
+pub fn down(run: &Run<'_>) -> String {
+    outcome(run, false)
+}
+
+fn outcome(run: &Run<'_>, is_up: bool) -> String {
+    let (of_run, at) = (run.labels(), run.at_ms);
+    let mut text = String::new();
+    head(&mut text, "idemctl_up", "1 if the last run read everything, 0 if the server did not answer or refused.");
+    text.push_str(&format!("idemctl_up{{{of_run}}} {}\n", u8::from(is_up)));
+    head(&mut text, "idemctl_last_run_timestamp_seconds", "When the last run ended, since 1970.");
+    let seconds = format!("{}.{:03}", at / 1_000, at % 1_000);
+    text.push_str(&format!("idemctl_last_run_timestamp_seconds{{{of_run}}} {seconds}\n"));
     text
 }
 
@@ -92,16 +134,23 @@ mod tests {
     fn each_gauge_has_its_help_and_type_once_before_its_samples() {
         let mut stats = Stats::new(By::State);
         stats.add(&[chi(CHI_LOCK, Expiry::In(58_500)), chi("garbage", Expiry::Never)]);
-        let text = exposition(&stats, 7, 1);
-        assert!(text.starts_with("# HELP idemctl_records Records"), "{text}");
-        for line in [
-            "idemctl_records{schema=\"go-chi\",state=\"in-progress\"} 1",
-            "idemctl_records_without_expiry{schema=\"go-chi\",state=\"unreadable\"} 1",
-            "idemctl_oldest_age_seconds{schema=\"go-chi\",state=\"in-progress\"} 1.500",
-            "idemctl_keys_walked 7",
+        let run = Run { server: "cache:6379/0", context: "prod", at_ms: 1_500 };
+        let text = exposition(&stats, 7, 1, &run);
+        assert!(text.starts_with("# HELP idemctl_up 1 if"), "{text}");
+        let of_run = "server=\"cache:6379/0\",context=\"prod\"";
+        for (name, labels, value) in [
+            ("up", "", "1"),
+            ("last_run_timestamp_seconds", "", "1.500"),
+            ("records", ",schema=\"go-chi\",state=\"in-progress\"", "1"),
+            ("records_without_expiry", ",schema=\"go-chi\",state=\"unreadable\"", "1"),
+            ("oldest_age_seconds", ",schema=\"go-chi\",state=\"in-progress\"", "1.500"),
+            ("findings", ",code=\"no-expiry\"", "0"),
+            ("keys_walked", "", "7"),
         ] {
+            let line = format!("idemctl_{name}{{{of_run}{labels}}} {value}");
             assert!(text.lines().any(|other| other == line), "{line}\n{text}");
         }
+        assert!(down(&run).contains(&format!("idemctl_up{{{of_run}}} 0\n")) && !down(&run).contains("idemctl_records"));
         assert!(!text.contains("idemctl_memory_bytes"), "a gauge without samples is left out: {text}");
         assert_eq!(text.matches("# TYPE idemctl_records gauge").count(), 1);
     }

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::domain::stats::By;
+use crate::render::columns::Separated;
 use crate::render::escape;
 
 /// The fields behind the schema and what is counted by.
@@ -17,12 +18,14 @@ const FIELDS: [&str; 8] = [
     "no_age",
 ];
 
-/// The rows, as JSON has them, below their names; `row` writes one. What is unknown is empty.
-pub fn separated(rows: &[Value], by: By, row: fn(&mut dyn Iterator<Item = String>) -> String) -> String {
+/// The rows, as JSON has them, below their names. What is unknown is empty.
+pub fn separated(rows: &[Value], by: By, separated: Separated) -> String {
     let names = || ["schema", by.as_str()].into_iter().chain(FIELDS);
-    let line = |of: &Value| row(&mut names().map(|name| field(of, name, by)));
-    let heading = row(&mut names().map(str::to_owned));
-    [heading].into_iter().chain(rows.iter().map(line)).collect()
+    let mut text = separated.row(names().map(str::to_owned));
+    for row in rows {
+        text.push_str(&separated.row(names().map(|name| field(row, name, by))));
+    }
+    text
 }
 
 fn field(of: &Value, name: &str, by: By) -> String {

@@ -1,9 +1,13 @@
 //! A script that sees the time of the exploration, in which nothing passes by itself.
 
-use crate::domain::schema::{Action, Schema};
+use crate::domain::schema::{Action, Call, Schema};
 
-/// True when a script of the schema asks for the time.
+/// True when a script of the schema asks for the time, or a call sends it: then the same call in the same state can get
+/// another reply later.
 pub(super) fn sees_time(schema: &Schema) -> bool {
+    if schema.steps().flat_map(|step| &step.calls).any(Call::sends_time) {
+        return true;
+    }
     let calls = schema.steps().flat_map(|step| &step.calls);
     let names = calls.filter_map(|call| match &call.action {
         Action::Script { name, .. } => schema.scripts.get(name),

@@ -51,7 +51,9 @@ impl<'r, 's> Seat<'r, 's> {
         // Every worker answers differently, so that a replay tells whose response it is.
         let body = format!(r#"{{"worker":{}}}"#, worker.id).into_bytes();
         let response = Response { status: Some(201), headers: Vec::new(), body, whole: true };
-        let begin = service.begin(&Request::new(service.schema, key, &worker.owner, &response));
+        let request =
+            Request { now_ms: service.now_ms(), ..Request::new(service.schema, key, &worker.owner, &response) };
+        let begin = service.begin(&request);
         Self {
             worker,
             service,
@@ -96,7 +98,10 @@ impl<'r, 's> Seat<'r, 's> {
     }
 
     async fn finish(&mut self, fails: bool) {
-        let request = Request::new(self.service.schema, self.key, &self.worker.owner, &self.response);
+        let request = Request {
+            now_ms: self.service.now_ms(),
+            ..Request::new(self.service.schema, self.key, &self.worker.owner, &self.response)
+        };
         if !fails {
             let (step, stores) = (self.service.complete(&request), request.replayed());
             self.perform(&step, Act::Complete(stores)).await;

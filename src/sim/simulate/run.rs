@@ -16,7 +16,7 @@ use crate::domain::schema::Schema;
 use crate::domain::simulation::{Event, History, Told};
 use crate::domain::step::{StepReply, next_request};
 use crate::sim::content;
-use crate::sim::service::{Service, words};
+use crate::sim::service::{Service, server_ms, words};
 use crate::sim::test_keys::TEST_KEYS_LIVE;
 use crate::store::{Connection, Packed, StoreError, Writable, pack};
 
@@ -242,14 +242,4 @@ impl<'s> Run<'s> {
     pub(super) async fn ask(&self, request: &Packed) -> Played<StepReply> {
         Ok(self.control.lock().await.ask(request).await?)
     }
-}
-
-/// The reply of TIME in milliseconds; 0 where the reply is no time.
-fn server_ms(reply: &StepReply) -> u64 {
-    let StepReply::Array(items) = reply else { return 0 };
-    let number = |index: usize| match items.get(index) {
-        Some(StepReply::Text(text)) => String::from_utf8_lossy(text).parse().unwrap_or(0),
-        _ => 0u64,
-    };
-    number(0) * 1_000 + number(1) / 1_000
 }

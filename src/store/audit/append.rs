@@ -6,7 +6,7 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::domain::history::Entry;
+use crate::domain::history::{Entry, Mark};
 use crate::store::backup::writer::{create_folder, file_error, private};
 use crate::store::error::StoreError;
 
@@ -22,6 +22,14 @@ impl Lines {
         // Text written to memory cannot fail.
         let _ = serde_json::to_writer(&mut self.0, entry);
         self.0.push(b'\n');
+    }
+
+    pub fn of_mark(mark: &Mark<'_>) -> Self {
+        let mut bytes = Vec::new();
+        // Text written to memory cannot fail.
+        let _ = serde_json::to_writer(&mut bytes, mark);
+        bytes.push(b'\n');
+        Self(bytes)
     }
 }
 

@@ -1,15 +1,20 @@
 //! Reading the audit log, a line at a time.
 
 use std::fs::File;
-use std::io::{self, BufReader};
+use std::io::{self, BufReader, Read as _};
 use std::path::Path;
 
-use crate::domain::history::{Entry, Operation, Operations};
-use crate::domain::record::Left;
+use memchr::memmem::Finder;
+
+use crate::domain::history::{Entry, Mark, Operation, Operations};
+use crate::domain::record::{KeyIdentity, Left};
 use crate::files;
 
 /// The most bytes of a line: a key of a megabyte, each byte of which is escaped, takes six.
 const MOST_LINE: u64 = 16 << 20;
+
+/// How many bytes are searched for a name at a time.
+const CHUNK: usize = 1 << 20;
 
 /// What stands in each line of `extend`.
 const EXTENDED: &[u8] = b"\"extend\"";
@@ -29,6 +34,12 @@ pub struct Damaged {
     pub lines: u64,
     /// The number of the first, from 1.
     pub first: Option<u64>,
+}
+
+/// A line of the log.
+enum Line {
+    Change(Box<Entry<'static>>),
+    Mark(Mark<'static>),
 }
 
 impl Log {
@@ -68,20 +79,53 @@ impl Log {
         Ok(None)
     }
 
-    /// The next change whose line holds these bytes: others are not taken apart.
+    /// The next change whose line holds these bytes.
     fn next_entry_with(&mut self, bytes: &[u8]) -> io::Result<Option<Entry<'static>>> {
+        while let Some(line) = self.next_line_with(bytes)? {
+            if let Line::Change(entry) = line {
+                return Ok(Some(*entry));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The next line that holds these bytes: others are not taken apart.
+    fn next_line_with(&mut self, bytes: &[u8]) -> io::Result<Option<Line>> {
+        let sought = Finder::new(bytes);
         while files::read_line(&mut self.lines, b'\n', &mut self.bytes, MOST_LINE)? > 0 {
             self.line += 1;
-            if memchr::memmem::find(&self.bytes, bytes).is_none() {
+            if sought.find(&self.bytes).is_none() {
                 continue;
             }
-            if let Some(entry) = entry(&self.bytes) {
-                return Ok(Some(entry));
+            if let Some(line) = parse(&self.bytes) {
+                return Ok(Some(line));
             }
             self.damaged.lines += 1;
             self.damaged.first.get_or_insert(self.line);
         }
         Ok(None)
+    }
+}
+
+/// True if this name stands anywhere in the log, whatever of: it is not for a new operation then.
+///
+/// # Errors
+/// When the log is there and cannot be read.
+pub fn mentions(path: &Path, op: &str) -> io::Result<bool> {
+    let Some(mut log) = Log::open(path)? else { return Ok(false) };
+    let sought = Finder::new(op.as_bytes());
+    let mut chunk = Vec::with_capacity(CHUNK);
+    loop {
+        // What a name may begin with at the end of the last chunk is searched again.
+        let overlap = chunk.len().min(op.len());
+        chunk.drain(..chunk.len() - overlap);
+        let more = u64::try_from(CHUNK - overlap).unwrap_or(u64::MAX);
+        if log.lines.by_ref().take(more).read_to_end(&mut chunk)? == 0 {
+            return Ok(false);
+        }
+        if sought.find(&chunk).is_some() {
+            return Ok(true);
+        }
     }
 }
 
@@ -91,7 +135,38 @@ impl Log {
 /// When the log is there and cannot be read.
 pub fn has_operation(path: &Path, op: &str) -> io::Result<bool> {
     let Some(mut log) = Log::open(path)? else { return Ok(false) };
-    Ok(log.next_entry_of(op)?.is_some())
+    while let Some(line) = log.next_line_with(op.as_bytes())? {
+        let named = match &line {
+            Line::Change(entry) => entry.op.as_deref(),
+            Line::Mark(Mark::Begin(begin)) => Some(begin.op.as_ref()),
+            Line::Mark(Mark::End(end)) => Some(end.op.as_ref()),
+        };
+        if named == Some(op) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// The last operation of the log of which this file is the backup.
+///
+/// # Errors
+/// When the log is there and cannot be read.
+pub fn operation_of_backup(path: &Path, file: &str) -> io::Result<Option<String>> {
+    let Some(mut log) = Log::open(path)? else { return Ok(None) };
+    let mut last = None;
+    while let Some(line) = log.next_line_with(b"")? {
+        let (op, backup) = match &line {
+            Line::Change(entry) if entry.after.as_ref().is_some_and(KeyIdentity::is_absent) => {
+                (&entry.op, &entry.backup)
+            }
+            _ => continue,
+        };
+        if backup.as_deref() == Some(file) && op.is_some() {
+            last = op.as_ref().map(ToString::to_string);
+        }
+    }
+    Ok(last)
 }
 
 /// What `extend` left at each Redis key.
@@ -108,9 +183,23 @@ pub fn extended(path: &Path) -> io::Result<Left> {
     Ok(left)
 }
 
-fn entry(line: &[u8]) -> Option<Entry<'static>> {
-    let entry: Entry<'static> = serde_json::from_slice(line).ok()?;
-    humantime::parse_rfc3339(&entry.at).ok().map(|_| entry)
+fn parse(line: &[u8]) -> Option<Line> {
+    let entry: Result<Entry<'static>, _> = serde_json::from_slice(line);
+    let (line, at) = match entry {
+        Ok(entry) => {
+            let at = entry.at.to_string();
+            (Line::Change(Box::new(entry)), at)
+        }
+        Err(_) => {
+            let mark: Mark<'static> = serde_json::from_slice(line).ok()?;
+            let at = match &mark {
+                Mark::Begin(begin) => begin.at.to_string(),
+                Mark::End(end) => end.at.to_string(),
+            };
+            (Line::Mark(mark), at)
+        }
+    };
+    humantime::parse_rfc3339(&at).ok().map(|_| line)
 }
 
 /// Hands out each change of the log with the operation that it belongs to. `None` when there is no log.
@@ -123,9 +212,32 @@ pub fn each(
 ) -> io::Result<Option<(Operations, Damaged)>> {
     let Some(mut log) = Log::open(path)? else { return Ok(None) };
     let mut operations = Operations::default();
-    while let Some(entry) = log.next_entry()? {
-        let operation = operations.add(&entry);
-        take(entry, operation);
+    while let Some(line) = log.next_line_with(b"")? {
+        match line {
+            Line::Change(entry) => {
+                let operation = operations.add(&entry);
+                take(*entry, operation);
+            }
+            Line::Mark(mark) => operations.add_mark(&mark),
+        }
     }
     Ok(Some((operations, log.damaged)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_found_wherever_it_stands() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("audit.jsonl");
+        assert!(!mentions(&file, "0123456789abcdef").unwrap());
+        for before in [0, 1, CHUNK - 16, CHUNK - 15, CHUNK - 1, CHUNK, 2 * CHUNK - 40] {
+            let text = format!("{}0123456789abcdef\n", "x".repeat(before));
+            std::fs::write(&file, &text).unwrap();
+            assert!(mentions(&file, "0123456789abcdef").unwrap(), "{before}");
+            assert!(!mentions(&file, "0123456789abcdee").unwrap(), "{before}");
+        }
+    }
 }

@@ -9,6 +9,7 @@ use super::closing::Closing;
 use super::maker::Maker;
 use super::reader::BackupReader;
 use crate::domain::change::provenance::Provenance;
+use crate::files;
 
 /// A backup in a folder.
 #[derive(Debug, Clone)]
@@ -111,7 +112,7 @@ fn look(path: &Path) -> Result<Found, String> {
     let damage = reader.damage();
     let gap = damage.middle.as_ref().or(damage.tail.as_ref());
     let is = match gap {
-        _ if File::open(path).is_ok_and(|file| is_locked(&file)) => Is::BeingWritten,
+        _ if is_being_written(path) => Is::BeingWritten,
         Some(gap) => Is::Damaged(format!("{}: {}", gap.words(), gap.why)),
         None => match reader.closing() {
             Closing::Whole | Closing::Older => Is::Complete,
@@ -125,6 +126,11 @@ fn look(path: &Path) -> Result<Found, String> {
 
 fn modified(metadata: &Metadata) -> SystemTime {
     metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH)
+}
+
+/// True while a run writes to the backup at this path.
+pub(crate) fn is_being_written(path: &Path) -> bool {
+    files::open_regular(path).is_ok_and(|file| is_locked(&file))
 }
 
 /// True while a run writes to the backup. Another reader, or a file system without locks, is no writer.

@@ -25,6 +25,15 @@ impl Client {
         Ok(Provenance { address, db: target.db, service, cluster, run_id, uptime, taken_at: None })
     }
 
+    /// The id of this run of the server; `None` where nobody may ask for it, and of a cluster.
+    ///
+    /// # Errors
+    /// As every read.
+    pub async fn run_id(&self) -> Result<Option<String>, StoreError> {
+        self.masters().await?;
+        if self.is_cluster() { Ok(None) } else { Ok(self.process().await?.run_id) }
+    }
+
     async fn process(&self) -> Result<Process, StoreError> {
         let asked = self.process.get_or_try_init(|| async {
             match self.ask(redis::cmd("INFO").arg("server")).await {

@@ -130,24 +130,31 @@ impl Writer {
         ended
     }
 
-    /// The Redis keys of a record that change in one call, by their roles: all of them, or on a cluster those of each slot.
+    /// Of the Redis keys of a record that are to change, by their roles, those that no node takes in one call with the first:
+    /// a call for each slot of a cluster. The others stay in `roles`.
     ///
     /// # Errors
     /// When nobody can say which nodes there are.
-    pub async fn calls_for(&self, seen: &Observation, roles: &[usize]) -> Result<Vec<Vec<usize>>, StoreError> {
-        self.client().masters().await?;
-        if roles.len() < 2 || !self.client().is_cluster() {
-            return Ok(vec![roles.to_vec()]);
+    pub async fn later_calls(&self, seen: &Observation, roles: &mut Vec<usize>) -> Result<Vec<Vec<usize>>, StoreError> {
+        let mut later: Vec<Vec<usize>> = Vec::new();
+        if roles.len() < 2 {
+            return Ok(later);
         }
-        let mut calls: Vec<Vec<usize>> = Vec::new();
-        for role in roles {
-            let slot = |role: usize| hash_slot::of(&seen.keys[role].redis_key);
-            match calls.iter_mut().find(|call| slot(call[0]) == slot(*role)) {
-                Some(call) => call.push(*role),
-                None => calls.push(vec![*role]),
+        let client = self.client();
+        client.masters().await?;
+        if !client.is_cluster() {
+            return Ok(later);
+        }
+        let slot = |role: usize| hash_slot::of(&seen.keys[role].redis_key);
+        let first = slot(roles[0]);
+        for role in roles.iter().copied().filter(|role| slot(*role) != first) {
+            match later.iter_mut().find(|call| slot(call[0]) == slot(role)) {
+                Some(call) => call.push(role),
+                None => later.push(vec![role]),
             }
         }
-        Ok(calls)
+        roles.retain(|role| slot(*role) == first);
+        Ok(later)
     }
 
     fn most_keys(&self) -> usize {

@@ -96,7 +96,7 @@ pub(in crate::store) struct Batch<'a> {
 struct Asked<'a> {
     index: usize,
     change: &'a Change,
-    /// What the backup gets, by the change's `saves`; `None` as long as a DUMP is missing.
+    /// What the backup gets, by the change's `saves`; `None` as long as a DUMP is missing. Empty where there is no backup.
     saved: Vec<Option<Saved>>,
 }
 
@@ -107,9 +107,7 @@ impl<'a> Batch<'a> {
         let asked = changes.iter().enumerate().filter(|(_, change)| change.can_be_compared());
         Self {
             outcomes: vec![Outcome::Changed; changes.len()],
-            asked: asked
-                .map(|(index, change)| Asked { index, change, saved: vec![None; change.saves.len()] })
-                .collect(),
+            asked: asked.map(|(index, change)| Asked { index, change, saved: Vec::new() }).collect(),
             left_out: Vec::new(),
         }
     }
@@ -123,6 +121,7 @@ impl<'a> Batch<'a> {
     pub(in crate::store) fn save(&mut self) -> Vec<&'a [u8]> {
         let mut open = Vec::new();
         for asked in &mut self.asked {
+            asked.saved.resize(asked.change.saves.len(), None);
             for (role, saved) in asked.change.saves.iter().zip(&mut asked.saved) {
                 let seen = &asked.change.seen.keys[*role];
                 if saved.is_none() {

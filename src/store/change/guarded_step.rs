@@ -18,7 +18,7 @@ use crate::domain::record::{Content, Expiry, Observation, SeenKey};
 use crate::domain::step::StepReply;
 use crate::store::backup::{About, Backup, BackupEntry, Saved};
 use crate::store::cluster::deadlines::{TRIED, is_known as knows_pexpiretime};
-use crate::store::cluster::routing::Route;
+use crate::store::cluster::routing::{Route, half_moved};
 use crate::store::connection::{Connection, Target, pack, reply};
 use crate::store::error::StoreError;
 use crate::store::read::observed::observation;
@@ -150,7 +150,8 @@ impl Writer {
                 other => return other,
             }
         }
-        self.guarded_at(&route, seen, calls).await
+        let last = self.guarded_at(&route, seen, calls).await;
+        last.map_err(|error| if error.is_redirect() { half_moved(&error, keys[0]) } else { error })
     }
 
     async fn guarded_at(&self, route: &Route, seen: &Observation, calls: &Calls) -> Result<StepOutcome, StoreError> {
@@ -243,7 +244,8 @@ impl Writer {
             let call = [b"EVAL".to_vec(), scripts::OBSERVE.into(), count].into_iter().chain(keys.iter().cloned());
             ask_first(connection, route).await?;
             let reply = connection.tell(&pack(call.chain([b"-1".to_vec(), b"0".to_vec()]))).await?;
-            return observation(reply, &keys).ok_or_else(|| self.client().unexpected("EVAL"));
+            // Nobody asked for CLIENT NO-TOUCH on this connection.
+            return observation(reply, &keys, false).ok_or_else(|| self.client().unexpected("EVAL"));
         }
         let mut replies = Vec::new();
         for words in asked.words() {

@@ -203,6 +203,12 @@ impl Client {
         StoreError::UnexpectedReply { target: self.name(), asked: asked.to_owned() }
     }
 
+    /// True once it is known to be a cluster.
+    pub fn is_cluster(&self) -> bool {
+        let topology = self.topology.lock().unwrap_or_else(PoisonError::into_inner);
+        matches!(*topology, Topology::Cluster(..))
+    }
+
     pub(super) fn known(&self) -> Topology {
         self.topology.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

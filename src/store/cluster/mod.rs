@@ -3,6 +3,8 @@
 pub(crate) mod client;
 pub(crate) mod deadlines;
 pub(crate) mod node;
+pub(crate) mod own_slots;
+mod rights;
 pub(crate) mod routing;
 pub(crate) mod scripted;
 pub(crate) mod slot_map;

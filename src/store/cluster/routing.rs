@@ -91,9 +91,16 @@ impl Client {
             let is_redirect = |reply: &Reply| reply.as_ref().is_err_and(StoreError::is_redirect);
             let astray: Vec<_> = (0..replies.len()).filter(|index| is_redirect(&replies[*index])).collect();
             if astray.is_empty() {
-                break;
+                return replies;
             }
             self.send_on(&commands, &astray, &mut replies).await;
+        }
+        for (command, reply) in commands.iter().zip(&mut replies) {
+            if let Err(error) = reply
+                && error.is_redirect()
+            {
+                *error = half_moved(error, slot_map::key_of(command).unwrap_or_default());
+            }
         }
         replies
     }
@@ -181,6 +188,14 @@ impl Client {
             }
         })
     }
+}
+
+/// Why a command was sent from node to node and executed by none: its keys are on either side of a move.
+pub(in crate::store) fn half_moved(error: &StoreError, redis_key: &[u8]) -> StoreError {
+    let StoreError::Refused { target, place, .. } = error else { return error.clone() };
+    let slot = hash_slot::of(redis_key);
+    let why = format!("slot {slot} is being moved, and a command of several keys has to wait until that is done");
+    StoreError::Refused { target: target.clone(), code: "TRYAGAIN".to_owned(), why, place: *place }
 }
 
 /// The replies of one node; its error for each where it did not answer.

@@ -11,6 +11,8 @@ use crate::store::connection::{Address, Target, reply};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::store) struct SlotMap {
     masters: Vec<Target>,
+    /// The addresses of masters and replicas.
+    addresses: Vec<Address>,
     /// The ids of masters and replicas, where they are told.
     ids: BTreeSet<String>,
     /// The index of each slot's master; `None` for a slot that nobody serves.
@@ -22,19 +24,44 @@ impl SlotMap {
     /// is no such reply.
     pub(in crate::store) fn parse(slots: Value, asked: &Target) -> Option<Self> {
         let owners = vec![None; usize::from(hash_slot::SLOTS)];
-        let mut map = Self { masters: Vec::new(), ids: BTreeSet::new(), owners };
+        let mut map = Self { masters: Vec::new(), addresses: Vec::new(), ids: BTreeSet::new(), owners };
         for range in reply::array(slots)? {
             let mut range = reply::array(range)?.into_iter();
             let (first, last) = (reply::integer(&range.next()?)?, reply::integer(&range.next()?)?);
             let mut master = reply::array(range.next()?)?.into_iter();
             let (host, port) = (reply::word(master.next()?), reply::integer(&master.next()?)?);
             map.ids.extend(master.next().and_then(reply::word));
-            map.ids.extend(range.filter_map(|replica| reply::word(reply::array(replica)?.into_iter().nth(2)?)));
-            let owner = map.index_of(address(asked, host, u16::try_from(port).ok()?));
+            let master = address(asked, host, u16::try_from(port).ok()?);
+            map.announced(&master);
+            for replica in range {
+                map.add_replica(replica, asked);
+            }
+            let owner = map.index_of(master);
             let range = usize::try_from(first).ok()?..=usize::try_from(last).ok()?;
             map.owners.get_mut(range)?.fill(Some(owner));
         }
         Some(map)
+    }
+
+    /// Takes in a replica's address and id, as far as they are told.
+    fn add_replica(&mut self, replica: Value, asked: &Target) {
+        let mut replica = reply::array(replica).unwrap_or_default().into_iter();
+        let (host, port) = (replica.next().and_then(reply::word), replica.next().as_ref().and_then(reply::integer));
+        if let Some(port) = port.and_then(|port| u16::try_from(port).ok()) {
+            self.announced(&address(asked, host, port));
+        }
+        self.ids.extend(replica.next().and_then(reply::word));
+    }
+
+    fn announced(&mut self, node: &Target) {
+        if !self.addresses.contains(&node.address) {
+            self.addresses.push(node.address.clone());
+        }
+    }
+
+    /// The addresses of all nodes, as the nodes announce them.
+    pub(in crate::store) fn addresses(&self) -> &[Address] {
+        &self.addresses
     }
 
     pub(in crate::store) fn masters(&self) -> &[Target] {
@@ -96,7 +123,8 @@ pub(in crate::store) fn redirect(why: &str, like: &Target) -> Option<(u16, Targe
     Some((slot, address(like, Some(host.to_owned()), port.parse().ok()?)))
 }
 
-fn address(like: &Target, host: Option<String>, port: u16) -> Target {
+/// A node of the same cluster as `like`; where no host is told, at that of `like`.
+pub(super) fn address(like: &Target, host: Option<String>, port: u16) -> Target {
     let own = match &like.address {
         Address::Tcp(host, _) => host.clone(),
         Address::Unix(_) | Address::Service(_) => "127.0.0.1".to_owned(),

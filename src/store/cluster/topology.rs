@@ -22,6 +22,26 @@ impl Client {
         })
     }
 
+    /// Where the server is: its address, and of a cluster those that all nodes announce.
+    ///
+    /// # Errors
+    /// As every read.
+    pub async fn addresses(&self) -> Result<Vec<Address>, StoreError> {
+        self.masters().await?;
+        let mut addresses = vec![self.target().address.clone()];
+        if let Some(map) = self.slot_map() {
+            addresses.extend(map.addresses().iter().cloned());
+        }
+        Ok(addresses)
+    }
+
+    /// False if the server says that no Sentinel has an eye on it: each listens on a channel of every server of its services.
+    pub async fn may_be_watched(&self) -> bool {
+        let asked = self.home.ask(redis::cmd("PUBSUB").arg("NUMSUB").arg("__sentinel__:hello")).await;
+        let listeners = asked.ok().and_then(reply::array).and_then(|reply| reply::integer(reply.get(1)?));
+        listeners != Some(0)
+    }
+
     /// The node that serves a Redis key.
     ///
     /// # Errors
@@ -65,11 +85,6 @@ impl Client {
             }
         }
         groups
-    }
-
-    /// True once it is known to be a cluster.
-    pub fn is_cluster(&self) -> bool {
-        matches!(self.known(), Topology::Cluster(..))
     }
 
     /// True when it is known to be a cluster, and these Redis keys are in several slots of it.
@@ -142,6 +157,22 @@ impl Client {
         let mut parts = reply::array(self.home.ask(&redis::cmd("ROLE")).await.ok()?)?.into_iter().skip(1);
         let (host, port) = (reply::word(parts.next()?)?, reply::integer(&parts.next()?)?);
         Some(format!("{host}:{port}"))
+    }
+
+    /// Why reads here may show what was long ago: the server is a replica that is cut off from its master. `None` for any
+    /// other server, and where nobody may ask.
+    pub async fn is_behind(&self) -> Option<String> {
+        if self.is_cluster() {
+            return None;
+        }
+        let mut parts = reply::array(self.home.ask(&redis::cmd("ROLE")).await.ok()?)?.into_iter();
+        let role = reply::word(parts.next()?)?;
+        let (host, port) = (reply::word(parts.next()?)?, reply::integer(&parts.next()?)?);
+        let link = reply::word(parts.next()?)?;
+        let is_cut_off = role == "slave" && link != "connected";
+        let name = self.name();
+        is_cut_off
+            .then(|| format!("{name} is a replica that is cut off from its master {host}:{port}: it may be behind"))
     }
 
     /// True when the server's greeting says so, which everybody may ask for.

@@ -19,6 +19,7 @@ pub struct ClientOptions(Arc<Remembered>);
 struct Remembered {
     no_name: AtomicBool,
     may_no_touch: AtomicBool,
+    agreed_to_no_touch: AtomicBool,
     said_hello: AtomicBool,
     looked_closer: AtomicBool,
 }
@@ -57,6 +58,11 @@ impl ClientOptions {
         }
     }
 
+    /// True if idemctl's own reads leave the idle times of keys alone: the server agreed to [`ClientOption::NoTouch`].
+    pub(in crate::store) fn keeps_idle_times(&self) -> bool {
+        self.does(ClientOption::NoTouch) && self.0.agreed_to_no_touch.load(Ordering::Relaxed)
+    }
+
     /// Notes what the server said to it.
     ///
     /// # Errors
@@ -67,7 +73,12 @@ impl ClientOptions {
         reply: Result<T, StoreError>,
     ) -> Result<(), StoreError> {
         match reply {
-            Ok(_) => Ok(()),
+            Ok(_) => {
+                if matches!(option, ClientOption::NoTouch) {
+                    self.0.agreed_to_no_touch.store(true, Ordering::Relaxed);
+                }
+                Ok(())
+            }
             Err(error) if error.is_permission() || error.is_unknown_command() => {
                 match option {
                     ClientOption::Name => self.0.no_name.store(true, Ordering::Relaxed),

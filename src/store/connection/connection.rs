@@ -10,14 +10,15 @@ use std::ops::Range;
 use std::task::Poll;
 use std::time::Instant;
 
-use redis::{Cmd, ErrorKind, RedisError, Value};
+use redis::{Cmd, RedisError, Value};
 
+use super::bounds::Bounds;
 use super::client_options::ClientOption;
 use super::diagnose;
 use super::patience::Patience;
 use super::permit::Writable;
 use super::reply;
-use super::resp::{self, Arriving, Token};
+use super::resp::{self, Arriving, Token, Unreadable};
 use super::socket::{self, NotOpen, in_time};
 use super::target::Target;
 use super::traced::Traced;
@@ -43,8 +44,13 @@ pub struct Connection {
     transport: Transport,
     target: Target,
     patience: Patience,
+    /// How large the replies to come may be.
+    bounds: Bounds,
     /// Replies that are still to come. Whoever waited for them may have given up: they come before all later ones.
     owed: usize,
+    /// True once a reply came: what a server says before that is read as the reply to the first request, because a server
+    /// that turns a client away says why without being asked.
+    has_answered: bool,
 }
 
 impl Connection {
@@ -79,8 +85,14 @@ impl Connection {
             Some(trace) => Box::new(Traced::around(socket, trace, target.to_string())),
             None => socket,
         };
-        let mut connection =
-            Self { transport: Transport::new(socket), target: target.clone(), patience: Patience::default(), owed: 0 };
+        let mut connection = Self {
+            transport: Transport::new(socket),
+            target: target.clone(),
+            patience: Patience::default(),
+            bounds: Bounds::default(),
+            owed: 0,
+            has_answered: false,
+        };
         match connection.log_in().await {
             Ok(()) => Ok(connection),
             Err(error) => Err(diagnose::look_closer(&connection.target, error).await),
@@ -153,7 +165,8 @@ impl Connection {
     /// Sends so many requests in one write and waits for whatever comes back.
     ///
     /// # Errors
-    /// Not all replies came in time, or the connection broke: what was sent may have been executed.
+    /// Bytes came that nothing had asked for, so that nothing was sent. Or not all replies came in time, more came than
+    /// were asked for, or the connection broke: what was sent may have been executed.
     pub(in crate::store) async fn exchange_all(
         &mut self,
         requests: &[u8],
@@ -162,39 +175,62 @@ impl Connection {
         if count == 0 {
             return Ok(Vec::new());
         }
+        if self.owed == 0 && self.has_answered && self.has_unread().await.map_err(|error| self.lost(&error.into()))? {
+            return Err(StoreError::Unasked { target: self.target.to_string() });
+        }
         self.transport.out.extend_from_slice(requests);
+        self.bounds.ask_packed(requests);
         let stale = self.owed;
         self.owed += count;
         self.patience = Patience::default();
         let mut replies = Vec::new();
         for number in 0..stale + count {
-            let reply = self.value().await.map_err(|error| self.lost(&error))?;
+            let reply = self.value().await?;
             // Nobody waits for the first ones any longer.
             if number >= stale {
                 replies.push(reply);
             }
         }
+        self.has_answered = true;
+        if count > 1 && self.has_unread().await.unwrap_or(false) {
+            // One of them is there twice, and all behind it are taken for others.
+            let why = "it sent more replies than it was asked for".to_owned();
+            return Err(StoreError::NotRedis { target: self.target.to_string(), why });
+        }
         Ok(replies)
     }
 
-    async fn value(&mut self) -> Result<Value, RedisError> {
-        let mut arriving = Arriving::new();
+    /// True when bytes came that nobody asked for: the next request would take them for its reply. Waits for nothing.
+    async fn has_unread(&mut self) -> io::Result<bool> {
+        if self.transport.taken < self.transport.inbox.len() {
+            return Ok(true);
+        }
+        // The runtime learns what has arrived at its sockets between tasks alone.
+        tokio::task::yield_now().await;
+        poll_fn(|context| match self.transport.poll_receive(context) {
+            Poll::Ready(received) => Poll::Ready(received.map(|_| true)),
+            Poll::Pending => Poll::Ready(Ok(false)),
+        })
+        .await
+    }
+
+    async fn value(&mut self) -> Result<Value, StoreError> {
+        let mut arriving = Arriving::new(self.bounds.of_reply());
         loop {
-            if let Some(end) = arriving
-                .end(&self.transport.inbox[self.transport.taken..])
-                .map_err(|resp::Malformed| not_the_protocol())?
-            {
-                let value =
-                    redis::parse_redis_value(&self.transport.inbox[self.transport.taken..self.transport.taken + end])?;
+            let arrived = &self.transport.inbox[self.transport.taken..];
+            if let Some(end) = arriving.end(arrived).map_err(|why| self.unreadable(why))? {
+                let value = redis::parse_redis_value(&arrived[..end]).map_err(|error| self.lost(&error))?;
                 self.transport.taken += end;
+                self.bounds.took_reply();
                 self.owed -= 1;
                 return Ok(value);
             }
-            self.receive().await?;
+            self.receive().await.map_err(|error| self.lost(&error.into()))?;
         }
     }
 
     pub(in crate::store) fn queue(&mut self, words: &[&[u8]]) {
+        self.bounds.ask(words);
         resp::pack(&mut self.transport.out, words);
     }
 
@@ -216,13 +252,15 @@ impl Connection {
     /// No reply in time, the connection broke, or what comes is no reply.
     pub(in crate::store) async fn token(&mut self) -> Result<Token, StoreError> {
         loop {
-            match resp::token(&self.transport.inbox, self.transport.taken) {
+            match resp::token(&self.transport.inbox, self.transport.taken, self.bounds.of_token()) {
                 Ok(Some((token, next))) => {
+                    self.bounds.check(&token).map_err(|why| self.unreadable(why))?;
+                    self.bounds.took_token(&token, next - self.transport.taken);
                     self.transport.taken = next;
                     return Ok(token);
                 }
                 Ok(None) => self.receive().await.map_err(|error| self.lost(&error.into()))?,
-                Err(resp::Malformed) => return Err(self.lost(&not_the_protocol())),
+                Err(why) => return Err(self.unreadable(why)),
             }
         }
     }
@@ -261,6 +299,15 @@ impl Connection {
         }
     }
 
+    /// Bytes that are no reply to what was asked.
+    fn unreadable(&self, why: Unreadable) -> StoreError {
+        let why = match why {
+            Unreadable::Malformed => "its reply is not in the Redis protocol",
+            Unreadable::TooLarge => "its reply is larger than any reply to what it was asked",
+        };
+        StoreError::NotRedis { target: self.target.to_string(), why: why.to_owned() }
+    }
+
     fn lost(&self, error: &RedisError) -> StoreError {
         StoreError::at(&self.target, error)
     }
@@ -273,10 +320,6 @@ impl Connection {
         self.patience.received += count as u64;
         Ok(())
     }
-}
-
-fn not_the_protocol() -> RedisError {
-    (ErrorKind::Parse, "not in the Redis protocol").into()
 }
 
 #[cfg(test)]

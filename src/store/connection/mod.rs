@@ -1,5 +1,6 @@
 //! One connection: where to, how it is opened, logged in to and spoken on, and the leave to change.
 
+mod bounds;
 pub(crate) mod client_options;
 mod connection;
 pub(crate) mod diagnose;

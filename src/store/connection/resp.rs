@@ -7,6 +7,8 @@ use std::ops::Range;
 
 use bstr::ByteSlice as _;
 
+use self::Unreadable::{Malformed, TooLarge};
+
 /// One element of a reply; an array's elements follow it as tokens of their own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::store) enum Token {
@@ -23,12 +25,21 @@ pub(in crate::store) enum Token {
 /// The longest line, as servers keep it too: what is longer is a string, whose length comes first.
 pub(in crate::store) const LONGEST_LINE: usize = 64 * 1024;
 
-/// The bytes are not in the protocol.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::store) struct Malformed;
+/// The fewest bytes that an element of an array takes: `+` and the end of the line.
+pub(in crate::store) const SHORTEST: usize = 3;
 
-/// The token that starts at `at`, and where the next one starts; `None` while it is not complete.
-pub(in crate::store) fn token(buffer: &[u8], at: usize) -> Result<Option<(Token, usize)>, Malformed> {
+/// Why bytes are no reply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::store) enum Unreadable {
+    /// They are not in the protocol.
+    Malformed,
+    /// They are more than was asked for, or promise to be.
+    TooLarge,
+}
+
+/// The token that starts at `at`, and where the next one starts; `None` while it is not complete. A string or an array that
+/// takes more than `most` bytes is none.
+pub(in crate::store) fn token(buffer: &[u8], at: usize, most: usize) -> Result<Option<(Token, usize)>, Unreadable> {
     let Some(line) = buffer[at..].find_byte(b'\n') else {
         return if buffer.len() - at > LONGEST_LINE { Err(Malformed) } else { Ok(None) };
     };
@@ -41,11 +52,17 @@ pub(in crate::store) fn token(buffer: &[u8], at: usize) -> Result<Option<(Token,
         b':' => Token::Integer(integer(text)?),
         b'*' => match integer(text)? {
             -1 => Token::Nil,
-            count => Token::Array(usize::try_from(count).map_err(|_| Malformed)?),
+            count => match usize::try_from(count).map_err(|_| Malformed)? {
+                count if count > most / SHORTEST => return Err(TooLarge),
+                count => Token::Array(count),
+            },
         },
         b'$' => match integer(text)? {
             -1 => Token::Nil,
-            length => return bulk(buffer, next, usize::try_from(length).map_err(|_| Malformed)?),
+            length => match usize::try_from(length).map_err(|_| Malformed)? {
+                length if length > most => return Err(TooLarge),
+                length => return bulk(buffer, next, length),
+            },
         },
         _ => return Err(Malformed),
     };
@@ -56,27 +73,33 @@ pub(in crate::store) fn token(buffer: &[u8], at: usize) -> Result<Option<(Token,
 pub(in crate::store) struct Arriving {
     at: usize,
     missing: usize,
+    most: usize,
 }
 
 impl Arriving {
-    pub(in crate::store) fn new() -> Self {
-        Self { at: 0, missing: 1 }
+    /// A reply of at most so many bytes.
+    pub(in crate::store) fn new(most: usize) -> Self {
+        Self { at: 0, missing: 1, most }
     }
 
     /// Where a reply ends that starts the buffer; `None` while it is not whole. What was looked at before is not looked at
     /// again.
-    pub(in crate::store) fn end(&mut self, buffer: &[u8]) -> Result<Option<usize>, Malformed> {
+    pub(in crate::store) fn end(&mut self, buffer: &[u8]) -> Result<Option<usize>, Unreadable> {
         while self.missing > 0 {
-            let Some((token, next)) = token(buffer, self.at)? else { return Ok(None) };
+            let left = self.most.saturating_sub(self.at);
+            let Some((token, next)) = token(buffer, self.at, left)? else { return Ok(None) };
             let elements = if let Token::Array(count) = token { count } else { 0 };
             self.missing = (self.missing - 1).checked_add(elements).ok_or(Malformed)?;
+            if self.missing > left / SHORTEST {
+                return Err(TooLarge);
+            }
             self.at = next;
         }
         Ok(Some(self.at))
     }
 }
 
-fn bulk(buffer: &[u8], start: usize, length: usize) -> Result<Option<(Token, usize)>, Malformed> {
+fn bulk(buffer: &[u8], start: usize, length: usize) -> Result<Option<(Token, usize)>, Unreadable> {
     let end = start.checked_add(length).ok_or(Malformed)?;
     match buffer.get(end..).and_then(|rest| rest.get(..2)) {
         None => Ok(None),
@@ -85,16 +108,18 @@ fn bulk(buffer: &[u8], start: usize, length: usize) -> Result<Option<(Token, usi
     }
 }
 
-fn integer(text: &[u8]) -> Result<i64, Malformed> {
+fn integer(text: &[u8]) -> Result<i64, Unreadable> {
     let (negative, digits) = text.strip_prefix(b"-").map_or((false, text), |digits| (true, digits));
     if digits.is_empty() {
         return Err(Malformed);
     }
+    // The smallest number has no positive counterpart.
     let number = digits.iter().try_fold(0_i64, |number, byte| {
         let digit = byte.is_ascii_digit().then(|| i64::from(byte - b'0'))?;
-        number.checked_mul(10)?.checked_add(digit)
+        let tens = number.checked_mul(10)?;
+        if negative { tens.checked_sub(digit) } else { tens.checked_add(digit) }
     });
-    number.map(|number| if negative { -number } else { number }).ok_or(Malformed)
+    number.ok_or(Malformed)
 }
 
 /// Appends a command as it goes over the wire.
@@ -132,7 +157,7 @@ mod tests {
 
     /// Puts tokens together as the crate does.
     fn value(buffer: &[u8], at: &mut usize) -> Option<Value> {
-        let (token, next) = token(buffer, *at).ok()??;
+        let (token, next) = token(buffer, *at, usize::MAX).ok()??;
         *at = next;
         Some(match token {
             Token::Nil => Value::Nil,
@@ -151,7 +176,7 @@ mod tests {
             .prop_map(|bytes| [format!("${}\r\n", bytes.len()).as_bytes(), &bytes, b"\r\n"].concat());
         let leaf = prop_oneof![
             4 => bulk,
-            2 => any::<i64>().prop_filter("the least has no positive twin", |number| *number > i64::MIN)
+            2 => prop_oneof![any::<i64>(), Just(i64::MIN), Just(i64::MAX)]
                 .prop_map(|number| format!(":{number}\r\n").into_bytes()),
             1 => prop::sample::select(vec!["$-1\r\n", "*-1\r\n", "+OK\r\n", "+PONG\r\n", "-ERR no\r\n", "-NOPERM x y\r\n"])
                 .prop_map(|text| text.as_bytes().to_vec()),
@@ -167,15 +192,15 @@ mod tests {
         for bytes in
             ["HTTP/1.1 400\r\n", ":\r\n", ":1x\r\n", ":-\r\n", "$3\r\nabcd\r\n", "*-2\r\n", "$-5\r\n", "\r\n", "\n"]
         {
-            assert_eq!(token(bytes.as_bytes(), 0), Err(Malformed), "{bytes:?}");
+            assert_eq!(token(bytes.as_bytes(), 0, usize::MAX), Err(Malformed), "{bytes:?}");
         }
     }
 
     #[test]
     fn a_line_without_end_is_malformed_before_it_fills_the_memory() {
         let line = [b"+".to_vec(), vec![b'x'; LONGEST_LINE]].concat();
-        assert_eq!(token(&line[..LONGEST_LINE], 0), Ok(None));
-        assert_eq!(token(&line, 0), Err(Malformed));
+        assert_eq!(token(&line[..LONGEST_LINE], 0, usize::MAX), Ok(None));
+        assert_eq!(token(&line, 0, usize::MAX), Err(Malformed));
     }
 
     proptest! {
@@ -191,10 +216,10 @@ mod tests {
         fn a_cut_reply_is_incomplete_and_nothing_makes_it_panic(reply in reply(), bytes in prop::collection::vec(any::<u8>(), 0..12)) {
             let cut = &reply[..reply.len() - 1];
             prop_assert_eq!(value(cut, &mut 0), None);
-            let mut arriving = Arriving::new();
+            let mut arriving = Arriving::new(usize::MAX);
             prop_assert_eq!(arriving.end(cut), Ok(None));
             prop_assert_eq!(arriving.end(&reply), Ok(Some(reply.len())));
-            let _ = token(&bytes, 0);
+            let _ = token(&bytes, 0, usize::MAX);
         }
 
         #[test]

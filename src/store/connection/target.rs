@@ -66,7 +66,7 @@ impl Target {
         }
     }
 
-    /// Parses `redis://[user[:password]@]host[:port][/db]`, `rediss://…[#insecure]` (TLS), `unix:///path[?db=n]`, or
+    /// Parses `redis://[user[:password]@]host[:port][/db]` or `redis://…[?db=n]`, `rediss://…[#insecure]` (TLS), `unix:///path[?db=n]`, or
     /// `redis-sentinel://` and `rediss-sentinel://` with a service's Sentinels.
     ///
     /// # Errors
@@ -87,6 +87,11 @@ impl Target {
             Some(_) => return Err("after # a URL may only say insecure".to_owned()),
         };
         parsed.set_fragment(None);
+        let is_socket = parsed.scheme().ends_with("unix");
+        let db = query::database(is_socket, parsed.path(), parsed.query_pairs())?;
+        if !is_socket {
+            parsed.set_query(None);
+        }
         let tls = match parsed.scheme() {
             "rediss" | "valkeys" => Some(Tls::new(TlsOptions { insecure, ..TlsOptions::default() })),
             _ if insecure => return Err("#insecure is for TLS: rediss://".to_owned()),
@@ -97,7 +102,7 @@ impl Target {
         let plain = if tls.is_some() { format!("redis:{rest}") } else { parsed.to_string() };
         let info = <url_info::ConnectionInfo as url_info::FromUrl>::from_url(&plain)?;
         let (user, password) = (info.user, info.password);
-        Ok(Self { db: info.db, user, password, tls, ..Self::new(info.address) })
+        Ok(Self { db: db.unwrap_or(info.db), user, password, tls, ..Self::new(info.address) })
     }
 
     /// A service whose master Sentinels know: `[user[:password]@]host:port,host:port/service[/db]`, the log-in that of
@@ -105,6 +110,9 @@ impl Target {
     fn of_service(rest: &str) -> Result<Self, String> {
         let (log_in, hosts) = rest.rsplit_once('@').map_or(("", rest), |(log_in, hosts)| (log_in, hosts));
         let sentinels = Sentinels::parse(hosts)?;
+        if sentinels.service.contains('?') {
+            return Err("a URL of Sentinels has nothing behind ?: the database stands behind the service".to_owned());
+        }
         let (service, db) = match sentinels.service.split_once('/') {
             Some((service, db)) => {
                 let db = db.parse().map_err(|_| "behind the service stands a database's number".to_owned())?;
@@ -121,6 +129,46 @@ impl Target {
     /// True when nobody on the way can read what is sent, or it takes no way.
     pub fn is_tls(&self) -> bool {
         self.tls.is_some()
+    }
+}
+
+mod query {
+    //! What stands behind `?` in a URL. What is not understood is refused: it may name another database.
+
+    use std::borrow::Cow;
+
+    /// The database that a URL names there. The crate reads it from a unix socket's URL, with the log-in, and not from a
+    /// host's.
+    ///
+    /// # Errors
+    /// What is wrong, without repeating what may be a password.
+    pub(super) fn database<'a>(
+        is_socket: bool,
+        path: &str,
+        query: impl Iterator<Item = (Cow<'a, str>, Cow<'a, str>)>,
+    ) -> Result<Option<i64>, String> {
+        let known: &[&str] = if is_socket { &["db", "user", "pass"] } else { &["db"] };
+        let mut db = None;
+        let mut seen = Vec::new();
+        for (name, value) in query {
+            if !known.contains(&name.as_ref()) || seen.contains(&name) {
+                return Err(format!("after ? this URL may only say {}, each once", known.join(", ")));
+            }
+            if name == "db" {
+                let number = value.parse().ok().filter(|number: &i64| *number >= 0);
+                db = Some(number.ok_or("after ?db= stands a database's number")?);
+            }
+            seen.push(name);
+        }
+        let in_path = path.trim_matches('/');
+        if let Some(db) = db
+            && !is_socket
+            && !in_path.is_empty()
+            && in_path.parse() != Ok(db)
+        {
+            return Err("the URL names two databases, one after / and one after ?db=".to_owned());
+        }
+        Ok(db)
     }
 }
 
@@ -219,6 +267,38 @@ mod tests {
         for url in
             ["redis://:s3cret@host/notanumber", "redis://:s3cret@host/0#insecure", "rediss://:s3cret@host#s3cret"]
         {
+            let why = Target::parse(url).unwrap_err();
+            assert!(!why.contains("s3cret"), "{why}");
+        }
+    }
+
+    #[test]
+    fn a_url_names_one_database_and_nothing_that_is_not_understood() {
+        for (url, db) in [
+            ("redis://h:7000?db=5", 5),
+            ("rediss://:pw@h/?db=5", 5),
+            ("redis://h/5?db=5", 5),
+            ("redis://h/3", 3),
+            ("redis://h/?", 0),
+            ("unix:///s?db=5&user=ops&pass=pw", 5),
+            ("redis-sentinel://:pw@h:1/pay/5", 5),
+        ] {
+            assert_eq!(Target::parse(url).map(|target| target.db), Ok(db), "{url}");
+        }
+        for url in [
+            "redis://h/0?db=5",
+            "redis://h?db=",
+            "redis://h?db=-1",
+            "redis://h?db=1&db=2",
+            "redis://h?DB=5",
+            "redis://h?ssl=true",
+            "redis://h?password=s3cret",
+            "redis://h?protocol=resp3",
+            "unix:///s?database=5",
+            "unix:///s?db=1&db=2",
+            "unix:///s?db=x",
+            "redis-sentinel://h:1/pay?db=5",
+        ] {
             let why = Target::parse(url).unwrap_err();
             assert!(!why.contains("s3cret"), "{why}");
         }

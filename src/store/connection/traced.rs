@@ -32,7 +32,7 @@ impl Traced {
 
     fn sent(&mut self, bytes: &[u8]) {
         self.asked.extend_from_slice(bytes);
-        while let Ok(Some(end)) = Arriving::new().end(&self.asked) {
+        while let Ok(Some(end)) = Arriving::new(usize::MAX).end(&self.asked) {
             self.waiting.push_back((words(&self.asked), Instant::now()));
             self.asked.drain(..end);
         }
@@ -40,9 +40,9 @@ impl Traced {
 
     fn received(&mut self, bytes: &[u8]) {
         self.answered.extend_from_slice(bytes);
-        while let Ok(Some(end)) = Arriving::new().end(&self.answered) {
+        while let Ok(Some(end)) = Arriving::new(usize::MAX).end(&self.answered) {
             if let Some((words, since)) = self.waiting.pop_front() {
-                let error = match resp::token(&self.answered, 0) {
+                let error = match resp::token(&self.answered, 0, usize::MAX) {
                     Ok(Some((Token::Error(text), _))) => Some(told::told_error(&self.answered[text], &words)),
                     _ => None,
                 };
@@ -58,9 +58,9 @@ impl Traced {
 /// The words of the command that starts the buffer.
 fn words(buffer: &[u8]) -> Vec<Vec<u8>> {
     let mut words = Vec::new();
-    let Ok(Some((Token::Array(count), mut at))) = resp::token(buffer, 0) else { return words };
+    let Ok(Some((Token::Array(count), mut at))) = resp::token(buffer, 0, usize::MAX) else { return words };
     for _ in 0..count {
-        let Ok(Some((Token::Text(text), next))) = resp::token(buffer, at) else { break };
+        let Ok(Some((Token::Text(text), next))) = resp::token(buffer, at, usize::MAX) else { break };
         words.push(buffer[text].to_vec());
         at = next;
     }

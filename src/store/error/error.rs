@@ -24,6 +24,9 @@ pub enum StoreError {
     /// What answered does not speak the Redis protocol.
     #[error("what answers at {target} is not a Redis server: {why}")]
     NotRedis { target: String, why: String },
+    /// Bytes came that nothing had asked for: whatever is asked next would get the wrong reply. The request was not sent.
+    #[error("Redis at {target}, or a proxy on the way, sent a reply that nothing had asked for: nothing more was sent")]
+    Unasked { target: String },
     /// TLS is wanted, and what is there speaks the Redis protocol in the clear.
     #[error("what answers at {target} is a Redis server without TLS")]
     NoTls { target: String },
@@ -120,7 +123,9 @@ impl StoreError {
             Self::Permission { .. } | Self::NeedsSlots { .. } | Self::ClientCertificate { .. } => {
                 ErrorClass::Permission
             }
-            Self::Unreachable { .. } | Self::TimedOut { .. } | Self::NotRedis { .. } => ErrorClass::Unreachable,
+            Self::Unreachable { .. } | Self::TimedOut { .. } | Self::NotRedis { .. } | Self::Unasked { .. } => {
+                ErrorClass::Unreachable
+            }
             Self::NoTls { .. } | Self::OnlyTls { .. } | Self::Tls { .. } | Self::UnknownService { .. } => {
                 ErrorClass::Unreachable
             }

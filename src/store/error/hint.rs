@@ -23,6 +23,7 @@ impl StoreError {
                 "nothing was sent; check --cacert, --cert, --key and --sni, or what the context says"
             }
             Self::NotRedis { .. } => "check host and port",
+            Self::Unasked { .. } => "run it again; if it happens again, connect without the proxy",
             Self::Authentication { why, .. } if why.contains("NOAUTH") => {
                 "give the password with --askpass, --pass-file or REDISCLI_AUTH"
             }
@@ -38,7 +39,7 @@ impl StoreError {
             Self::NotReplicated { .. } => "--wait-timeout waits longer; INFO replication tells how the replicas are",
             Self::MasterUnknown { .. } => "once the Sentinels agree, inspect tells whether it is done there",
             Self::FailedOver { .. } => "the same command again changes what has come back, and goes on",
-            Self::Missed { .. } => "run the same command again once all of the cluster can be read",
+            Self::Missed { .. } => "run the same command again once all of it can be read",
             Self::OutcomeUnknown { .. } => "inspect the key: what it is now tells",
             Self::File { .. } => "nothing was changed; check the folder's rights and free space",
             Self::UnexpectedReply { .. } => return None,
@@ -49,7 +50,8 @@ impl StoreError {
 /// What to do where the server refuses with this code and these words.
 fn refused(code: &str, why: &str) -> Option<&'static str> {
     Some(match code {
-        "LOADING" | "BUSY" | "MASTERDOWN" | "CLUSTERDOWN" | "TRYAGAIN" | "ASK" | "MOVED" => "try again in a moment",
+        "LOADING" | "BUSY" | "MASTERDOWN" | "CLUSTERDOWN" | "ASK" | "MOVED" => "try again in a moment",
+        "TRYAGAIN" => "try again when the slot has moved; `redis-cli --cluster fix` ends a move that was interrupted",
         "READONLY" => "this server is a replica: connect to its master",
         "OOM" => "the server is out of memory: free some, or raise maxmemory",
         "MISCONF" => "the server cannot save to disk and refuses writes: look at its log",

@@ -10,12 +10,14 @@ pub(super) const REDIRECTS: [&str; 3] = ["MOVED", "ASK", "TRYAGAIN"];
 const FOR_NOW: [&str; 3] = ["LOADING", "BUSY", "MASTERDOWN"];
 
 impl StoreError {
-    /// The server that could not be reached or did not answer in time, where that is what went wrong.
+    /// The server that could not be reached, did not answer in time, or answered out of turn, where that is what went wrong.
     pub(in crate::store) fn silent_server(&self) -> Option<&str> {
         match self {
             Self::Unreachable { target, .. } | Self::TimedOut { target, .. } | Self::UnknownService { target, .. } => {
                 Some(target)
             }
+            // No more can be asked there.
+            Self::Unasked { target } => Some(target),
             _ => None,
         }
     }
@@ -93,7 +95,7 @@ impl StoreError {
     }
 
     /// True when a node of a cluster names another node, or another moment; nothing was done.
-    pub(in crate::store) fn is_redirect(&self) -> bool {
+    pub fn is_redirect(&self) -> bool {
         matches!(self, Self::Refused { code, .. } if REDIRECTS.contains(&code.as_str()))
     }
 

@@ -36,7 +36,7 @@ impl StoreError {
             },
             Self::Authentication { why, .. } => why.starts_with("NOAUTH") || why.starts_with("WRONGPASS"),
             Self::Permission { .. } | Self::NeedsSlots { .. } | Self::SentinelLogIn { .. } | Self::Apart { .. } => true,
-            Self::File { .. } | Self::TlsFile { .. } | Self::Missed { .. } => true,
+            Self::File { .. } | Self::TlsFile { .. } | Self::Missed { .. } | Self::Unasked { .. } => true,
             Self::Unreachable { .. } | Self::UnknownService { .. } => false,
             Self::TimedOut { .. } | Self::NotRedis { .. } => false,
             Self::NoTls { .. } | Self::OnlyTls { .. } | Self::Tls { .. } | Self::ClientCertificate { .. } => false,

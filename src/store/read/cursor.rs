@@ -41,6 +41,11 @@ impl Scan {
         self.end.asks_how_many()
     }
 
+    /// Redis keys that the page on its way was asked for: about as many the server goes through.
+    pub(in crate::store) fn count(&self) -> usize {
+        self.count
+    }
+
     /// True when the answer to DBSIZE comes before the page.
     pub(in crate::store) fn awaits_size(&self) -> bool {
         self.end.asks_how_many()

@@ -24,6 +24,8 @@ pub(in crate::store) struct Gaps {
     unserved: Vec<u16>,
     /// Why nodes could not be read to the end.
     nodes: Vec<StoreError>,
+    /// What makes the rest doubtful: nobody may ask which slots are being moved, or a replica is behind.
+    doubts: Vec<String>,
     /// Why records could not be read, by one of their Redis keys.
     records: BTreeMap<Vec<u8>, StoreError>,
     /// Unread records beyond [`MOST_NAMED`].
@@ -46,6 +48,7 @@ impl Gaps {
             is_cluster: map.is_some(),
             unserved: map.as_ref().map(|map| map.unserved()).unwrap_or_default(),
             nodes: Vec::new(),
+            doubts: Vec::new(),
             records: BTreeMap::new(),
             more_records: 0,
         };
@@ -62,6 +65,13 @@ impl Gaps {
         let silent = why.silent_server();
         if silent.is_none() || !self.nodes.iter().any(|known| known.silent_server() == silent) {
             self.nodes.push(why);
+        }
+    }
+
+    /// Notes why records may be missing that no error speaks of.
+    pub(in crate::store) fn doubt(&mut self, why: String) {
+        if !self.doubts.contains(&why) {
+            self.doubts.push(why);
         }
     }
 
@@ -126,6 +136,7 @@ impl Gaps {
                 parts.push(format!("slots {slots} are served by no node: records there were not read"));
             }
         }
+        parts.extend(self.doubts.iter().cloned());
         parts.extend(self.unread_records());
         (!parts.is_empty()).then(|| StoreError::Missed { why: parts.join("; ") })
     }
@@ -148,8 +159,8 @@ mod tests {
     use crate::store::error::Place;
 
     fn gaps() -> Gaps {
-        let (nodes, records) = (Vec::new(), BTreeMap::new());
-        Gaps { masters: 3, is_cluster: true, unserved: Vec::new(), nodes, records, more_records: 0 }
+        let (nodes, doubts, records) = (Vec::new(), Vec::new(), BTreeMap::new());
+        Gaps { masters: 3, is_cluster: true, unserved: Vec::new(), nodes, doubts, records, more_records: 0 }
     }
 
     fn try_again() -> StoreError {

@@ -2,6 +2,7 @@
 
 pub(crate) mod cursor;
 pub(crate) mod gaps;
+pub(crate) mod handed_out;
 pub(crate) mod held;
 pub(crate) mod look;
 pub(crate) mod observed;

@@ -7,11 +7,17 @@ use redis::Value;
 use crate::domain::record::{Content, Deadline, Expiry, Field, Hash, Observation, SeenKey};
 use crate::store::connection::reply;
 
-/// Reads the reply of `observe.lua` for these Redis keys.
-pub(in crate::store) fn observation(value: Value, keys: &[Vec<u8>]) -> Option<Observation> {
+/// Reads the reply of `observe.lua` for these Redis keys. Idle times are left out unless `keeps_idle_times`: earlier reads of
+/// idemctl would count as use.
+pub(in crate::store) fn observation(value: Value, keys: &[Vec<u8>], keeps_idle_times: bool) -> Option<Observation> {
     let mut items = reply::array(value)?.into_iter();
     let server_ms = u64::try_from(reply::integer(&items.next()?)?).ok();
-    let seen = keys.iter().map(|key| seen_key(key, items.next()?, server_ms)).collect::<Option<_>>()?;
+    let mut seen = Vec::with_capacity(keys.len());
+    for key in keys {
+        let mut key = seen_key(key, items.next()?, server_ms)?;
+        key.idle = key.idle.filter(|_| keeps_idle_times);
+        seen.push(key);
+    }
     Some(Observation { server_ms, keys: seen, atomic: true })
 }
 

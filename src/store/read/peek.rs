@@ -43,6 +43,31 @@ impl Reader {
         records.iter().map(record).collect()
     }
 
+    /// When the Redis keys of records expire. Nothing is read of a value that is there.
+    pub(in crate::store) async fn peek_deadlines(&self, records: &[Vec<Vec<u8>>]) -> Vec<Seen> {
+        let mut pipeline = Pipeline::with_capacity(records.len() * 2);
+        for key in records.iter().flatten() {
+            pipeline.cmd("PTTL").arg(key);
+        }
+        let mut replies = self.client().ask_each(&pipeline).await.into_iter();
+        let mut seen = Vec::with_capacity(records.len());
+        for redis_keys in records {
+            let replies: Vec<_> = replies.by_ref().take(redis_keys.len()).collect();
+            seen.push(self.with_deadlines(redis_keys, replies));
+        }
+        seen
+    }
+
+    fn with_deadlines(&self, redis_keys: &[Vec<u8>], replies: Vec<Result<Value, StoreError>>) -> Seen {
+        let mut keys = Vec::with_capacity(redis_keys.len());
+        for (key, reply) in redis_keys.iter().zip(replies) {
+            let pttl = reply::integer(&reply?).ok_or_else(|| self.client().unexpected("PTTL"))?;
+            let content = if pttl == -2 { Content::Absent } else { Content::unread() };
+            keys.push(SeenKey::new(key, content, Expiry::from_pttl(pttl), Deadline::from_pttl(pttl, None, None)));
+        }
+        Ok(Observation { server_ms: None, atomic: keys.len() == 1, keys })
+    }
+
     fn peeked(
         &self,
         key: &[u8],

@@ -30,7 +30,8 @@ impl Reader {
                 Ok(all) => seen.extend(taken_apart(call, all)),
                 // One record of the call is out of bounds for the user, or of another node.
                 Err(error) if !error.lost_the_reply() => {
-                    seen.extend(self.observe_with(call, head, Depth::Brief).await?)
+                    let each = self.observe_with(call, head, Depth::Brief).await?;
+                    seen.extend(self.observe_half_moved(call, each, head, Depth::Brief).await?);
                 }
                 // A node that does not answer is not asked again.
                 Err(error) => seen.extend(call.iter().map(|_| Err(error.clone()))),

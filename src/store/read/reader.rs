@@ -102,6 +102,11 @@ impl Reader {
         self.client.name()
     }
 
+    /// Why what is read here may show what was long ago.
+    pub async fn is_behind(&self) -> Option<String> {
+        self.client.is_behind().await
+    }
+
     /// The number of the database.
     pub(crate) fn db(&self) -> i64 {
         self.client.target().db
@@ -120,15 +125,42 @@ impl Reader {
         self.observe_each(records, head).await?.into_iter().map(of_the_record).collect()
     }
 
-    /// The same with an own error for each record that cannot be read, whatever the reason: its node does not answer.
+    /// The same with an own error for each record that cannot be read, whatever the reason: its node does not answer. A record
+    /// that is half moved to another node is read key by key.
     ///
     /// # Errors
     /// When no record could be read at all.
     pub async fn observe_each(&mut self, records: &[Vec<Vec<u8>>], head: ReadLimit) -> Result<Vec<Seen>, StoreError> {
         match self.observe_together(records, head).await? {
             Some(seen) => Ok(seen),
-            None => self.observe_with(records, head, Depth::Usual).await,
+            None => {
+                let seen = self.observe_with(records, head, Depth::Usual).await?;
+                self.observe_half_moved(records, seen, head, Depth::Usual).await
+            }
         }
+    }
+
+    /// Reads key by key what could not be read in one step because its slot is being moved: no node has all the keys, or knows
+    /// that there are no more.
+    pub(super) async fn observe_half_moved(
+        &mut self,
+        records: &[Vec<Vec<u8>>],
+        seen: Vec<Seen>,
+        head: ReadLimit,
+        depth: Depth,
+    ) -> Result<Vec<Seen>, StoreError> {
+        let mut all = Vec::with_capacity(seen.len());
+        for (redis_keys, seen) in records.iter().zip(seen) {
+            let is_half_moved = redis_keys.len() > 1 && seen.as_ref().is_err_and(StoreError::is_redirect);
+            if !is_half_moved {
+                all.push(seen);
+                continue;
+            }
+            let each: Vec<_> = redis_keys.iter().map(|redis_key| vec![redis_key.clone()]).collect();
+            let read = self.observe_with(&each, head, depth).await?;
+            all.extend(together(std::slice::from_ref(redis_keys), read));
+        }
+        Ok(all)
     }
 
     /// The same, telling more or less.
@@ -159,10 +191,15 @@ impl Reader {
             match fallback {
                 Some(way) => self.way = way,
                 None => {
-                    let read = replies.into_iter().zip(&units);
-                    let read = read
-                        .map(|(reply, keys)| observation(reply?, keys).ok_or_else(|| self.client.unexpected(command)));
-                    return Ok(together(records, read.collect()));
+                    let keeps_idle_times = self.client.target().client_options.keeps_idle_times();
+                    let mut read = Vec::with_capacity(units.len());
+                    for (reply, keys) in replies.into_iter().zip(&units) {
+                        read.push(reply.and_then(|reply| {
+                            let seen = observation(reply, keys, keeps_idle_times);
+                            seen.ok_or_else(|| self.client.unexpected(command))
+                        }));
+                    }
+                    return Ok(together(records, read));
                 }
             }
         }

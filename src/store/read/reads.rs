@@ -14,6 +14,8 @@ pub(in crate::store) struct Reads {
     pub(in crate::store) head: ReadLimit,
     /// True when the lengths of values are asked for, too.
     pub(in crate::store) lengths: bool,
+    /// False when only deadlines are asked for, which touches no key.
+    pub(in crate::store) values: bool,
     /// True when the node tells deadlines by PEXPIRETIME, and its time; else PTTL is asked, and the time around the page.
     pub(in crate::store) exact: bool,
 }
@@ -31,9 +33,11 @@ impl Reads {
                 ReadLimit::Whole => "-1".to_owned(),
             };
             for redis_key in &candidate.redis_keys {
-                stream.queue(&[b"GETRANGE", redis_key, b"0", last_byte.as_bytes()]);
+                if self.values {
+                    stream.queue(&[b"GETRANGE", redis_key, b"0", last_byte.as_bytes()]);
+                }
                 stream.queue(&[self.expiry_command().as_bytes(), redis_key]);
-                if self.lengths {
+                if self.values && self.lengths {
                     stream.queue(&[b"STRLEN", redis_key]);
                 }
             }
@@ -79,9 +83,12 @@ impl Reads {
         let mut keys = Vec::with_capacity(candidate.redis_keys.len());
         let mut forbidden = None;
         for redis_key in &candidate.redis_keys {
-            let mut content = self.content(stream, candidate).await?;
+            let mut content = match self.values {
+                true => self.content(stream, candidate).await?,
+                false => Ok(Content::unread()),
+            };
             let expiry = number(stream, self.expiry_command()).await?;
-            if self.lengths {
+            if self.values && self.lengths {
                 let now = number(stream, "STRLEN").await?.ok().and_then(|now| u64::try_from(now).ok());
                 if let Ok(Content::Text { head, length }) = &mut content {
                     // It may have changed meanwhile.

@@ -1,9 +1,11 @@
 //! Finding records: those that a KEY names, every candidate of every KEY in one round trip, and those of a walk's page.
 
+use std::collections::HashSet;
+
 use anyhow::Result;
 
 use crate::domain::diagnosis::Thresholds;
-use crate::domain::record::{Candidate, Given, Name, Readings, Record, Stranger, locate, name, stranger};
+use crate::domain::record::{Candidate, Given, Name, Observation, Readings, Record, Stranger, locate, name, stranger};
 use crate::domain::schema::Catalog;
 use crate::domain::select::Coverage;
 use crate::store::{ReadLimit, Reader, Seen, StoreError, Walk};
@@ -39,6 +41,22 @@ impl Found {
     pub fn several(&self) -> Option<Vec<Name>> {
         let own = self.records.iter().filter(|record| !record.claim.is_foreign());
         Some(name::of_each(own)).filter(|names| names.len() > 1)
+    }
+
+    /// The same without those that name the records of an earlier one in other words: each record is dealt with once.
+    pub fn each_once(all: Vec<Self>) -> Vec<Self> {
+        let mut known = HashSet::new();
+        let mut each = Vec::with_capacity(all.len());
+        for found in all {
+            let redis_keys =
+                |record: &Record| record.seen.keys.iter().map(|key| key.redis_key.clone()).collect::<Vec<_>>();
+            let records: Vec<_> =
+                found.records.iter().map(|record| (record.schema.name.clone(), redis_keys(record))).collect();
+            if records.is_empty() || known.insert(records) {
+                each.push(found);
+            }
+        }
+        each
     }
 
     /// The record that the KEY means if it is read as a name, whether the record exists or not.
@@ -171,18 +189,43 @@ pub async fn next_page(
     wanted: impl Fn(&[u8]) -> bool,
 ) -> Result<Option<Vec<Record>>, StoreError> {
     let Some(page) = walk.next(catalog, wanted).await? else { return Ok(None) };
+    decoded(walk, catalog, thresholds, coverage, page).await.map(Some)
+}
+
+/// The records at these places, each read as [`next_page`] reads those of a page.
+///
+/// # Errors
+/// As every read.
+pub async fn at_places(
+    walk: &mut Walk,
+    catalog: &Catalog,
+    thresholds: &Thresholds,
+    coverage: &mut Coverage,
+    places: Vec<Candidate>,
+) -> Result<Vec<Record>, StoreError> {
+    let read = walk.read(places).await?;
+    decoded(walk, catalog, thresholds, coverage, read).await
+}
+
+async fn decoded(
+    walk: &mut Walk,
+    catalog: &Catalog,
+    thresholds: &Thresholds,
+    coverage: &mut Coverage,
+    read: Vec<(Candidate, Observation)>,
+) -> Result<Vec<Record>, StoreError> {
     let record = |(candidate, seen)| locate::first_record(catalog, candidate, seen, thresholds);
-    let (open, mut records): (Vec<_>, Vec<_>) = page.into_iter().filter_map(record).partition(Record::is_undecided);
+    let (open, mut records): (Vec<_>, Vec<_>) = read.into_iter().filter_map(record).partition(Record::is_undecided);
     records.retain(|record| coverage.claims(record));
     if open.is_empty() {
-        return Ok(Some(records));
+        return Ok(records);
     }
     let places: Vec<_> = open.into_iter().map(|record| place(catalog, record)).collect();
     let wanted: Vec<_> = places.iter().map(|place| place.redis_keys.clone()).collect();
     let longer = walk.read_on(&wanted).await?;
     let longer = places.into_iter().zip(longer).filter_map(|(place, seen)| record((place, seen.ok()?)));
     records.extend(longer.filter(|record| coverage.claims(record)));
-    Ok(Some(records))
+    Ok(records)
 }
 
 /// Where a record is, with every schema that keeps records there.

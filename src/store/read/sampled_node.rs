@@ -20,11 +20,16 @@ const PATIENCE: usize = 4;
 /// Pages on top of that.
 const LEAST_PAGES: usize = 20;
 
+/// Redis keys that one SCAN with a glob looks at.
+const MATCHED_PAGE: usize = 1_000;
+
 pub(super) struct SampledNode {
     pub(super) node: Target,
     /// How many Redis keys it holds; `None` where that may not be asked.
     pub(super) size: Option<u64>,
     wanted: usize,
+    /// Only Redis keys that match this glob.
+    glob: Option<Vec<u8>>,
     way: Way,
     known: HashSet<Vec<u8>>,
 }
@@ -47,7 +52,7 @@ impl SampledNode {
             None => None,
         };
         let way = Way::Through(Box::new(Scan::new()));
-        Ok(Self { node, size, wanted: 0, way, known: HashSet::new() })
+        Ok(Self { node, size, wanted: 0, glob: None, way, known: HashSet::new() })
     }
 
     /// Wants so many of its Redis keys, in pages of so many; all of them where there are no more.
@@ -56,6 +61,12 @@ impl SampledNode {
         if self.size.is_some_and(|size| size > wanted as u64) {
             self.way = Way::AtRandom(wanted.div_ceil(page.max(1)) * PATIENCE + LEAST_PAGES);
         }
+    }
+
+    /// Wants so many of its Redis keys that match a glob, from the beginning of its table.
+    pub(super) fn want_matching(&mut self, wanted: usize, glob: &[u8]) {
+        self.wanted = wanted;
+        self.glob = Some(glob.to_vec());
     }
 
     /// The next page of Redis keys, each of which comes once; `None` at the end.
@@ -73,7 +84,13 @@ impl SampledNode {
         let Some(cursor) = self.cursor(random).filter(|_| left > 0) else { return Ok(None) };
         let mut pipeline = redis::pipe();
         pipeline.cmd("DBSIZE");
-        pipeline.cmd("SCAN").arg(&cursor).arg("COUNT").arg(page);
+        let scan = pipeline.cmd("SCAN").arg(&cursor);
+        // Redis counts the keys that it looks at, not those that match.
+        let page = if self.glob.is_some() { MATCHED_PAGE } else { page };
+        if let Some(glob) = &self.glob {
+            scan.arg("MATCH").arg(glob);
+        }
+        scan.arg("COUNT").arg(page);
         let mut replies = client.ask_node(&self.node, pipeline, 2).await.into_iter();
         let size = replies.next().and_then(Result::ok).and_then(|size| reply::integer(&size));
         let (next, keys) = match replies.next() {

@@ -47,6 +47,27 @@ impl Sampler {
     /// # Errors
     /// When no node can be reached.
     pub async fn start(reader: Reader, wanted: usize, random: Rng, rate: Option<Rate>) -> Result<Self, StoreError> {
+        let mut sampler = Self::open(reader, random, rate).await?;
+        let (there, nodes, page) = (sampler.there, sampler.nodes.len(), page(rate));
+        for node in &mut sampler.nodes {
+            node.want(part(node.size, there, wanted, nodes), page);
+        }
+        Ok(sampler)
+    }
+
+    /// Looks for Redis keys that match a glob, at most so many on each master.
+    ///
+    /// # Errors
+    /// When no node can be reached.
+    pub async fn matching(reader: Reader, glob: &[u8], wanted: usize) -> Result<Self, StoreError> {
+        let mut sampler = Self::open(reader, Rng::new(), None).await?;
+        for node in &mut sampler.nodes {
+            node.want_matching(wanted, glob);
+        }
+        Ok(sampler)
+    }
+
+    async fn open(reader: Reader, random: Rng, rate: Option<Rate>) -> Result<Self, StoreError> {
         let client = reader.client().clone();
         let mut nodes = VecDeque::new();
         let (masters, _, mut gaps) = Gaps::open(&client).await?;
@@ -62,9 +83,6 @@ impl Sampler {
             return Err(client.look_closer(error).await);
         }
         let there = nodes.iter().map(|node| node.size).sum();
-        let page = page(rate);
-        let nodes_there = nodes.len();
-        nodes.iter_mut().for_each(|node| node.want(part(node.size, there, wanted, nodes_there), page));
         Ok(Self { reader, random, rate, due: Instant::now(), nodes, there, gaps, forbidden: None, sampled: 0 })
     }
 

@@ -6,8 +6,8 @@ use tokio::time::{Instant, sleep_until};
 
 use super::reader::{ReadLimit, Reader, Seen};
 use super::scan_nodes::Nodes;
-use super::scan_page::Found;
-use crate::domain::record::{Candidate, Content, Observation, SeenKey};
+use super::scan_page::{Found, Page};
+use crate::domain::record::{Candidate, Content, Expiry, Observation, SeenKey};
 use crate::domain::schema::Catalog;
 use crate::store::error::StoreError;
 
@@ -17,6 +17,17 @@ const LONGER: ReadLimit = ReadLimit::Bytes(64 * 1024);
 /// How many such values are read at a time: memory stays flat.
 const LONGER_READS: usize = 50;
 
+/// What is read of records that no node's own connection reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    /// When their Redis keys expire.
+    Deadlines,
+    /// The beginnings of their values.
+    Heads,
+    /// Their lengths as well.
+    HeadsAndLengths,
+}
+
 /// A walk over every node for the records of the catalog's scanned schemas.
 pub struct Walk {
     reader: Reader,
@@ -24,6 +35,7 @@ pub struct Walk {
     head: ReadLimit,
     lengths: bool,
     page_records: usize,
+    scanned: u64,
     looked_at: u64,
     /// When the next page may be looked at.
     due: Instant,
@@ -44,6 +56,7 @@ impl Walk {
                 head,
                 lengths: true,
                 page_records: 0,
+                scanned: 0,
                 looked_at: 0,
                 due: Instant::now(),
                 forbidden: None,
@@ -58,6 +71,14 @@ impl Walk {
     #[must_use]
     pub fn without_lengths(mut self) -> Self {
         self.lengths = false;
+        self
+    }
+
+    /// Asks for deadlines alone, which touches no key: the pages come from [`Walk::next_deadlines`], and values from
+    /// [`Walk::read`].
+    #[must_use]
+    pub fn deadlines_first(mut self) -> Self {
+        self.nodes.read_deadlines_alone();
         self
     }
 
@@ -138,6 +159,11 @@ impl Walk {
         Some(format!("{count} {records} left out: {why}"))
     }
 
+    /// About how many Redis keys the nodes went through so far, those of other names included.
+    pub fn scanned(&self) -> u64 {
+        self.scanned
+    }
+
     /// Redis keys that were looked at so far.
     pub fn looked_at(&self) -> u64 {
         self.looked_at
@@ -150,6 +176,53 @@ impl Walk {
         catalog: &Catalog,
         wanted: impl Fn(&[u8]) -> bool,
     ) -> Result<Option<Vec<(Candidate, Observation)>>, StoreError> {
+        let Some(page) = self.page(catalog, wanted).await? else { return Ok(None) };
+        let mut records: Vec<_> = page.found.into_iter().filter_map(record).collect();
+        records.extend(self.read_elsewhere(page.elsewhere, Wanted::HeadsAndLengths).await?);
+        self.settle(&mut records).await?;
+        self.page_records = records.len();
+        self.any_read |= !records.is_empty();
+        // What is no string is rare, and its type is part of what is wrong with it.
+        self.reader.measure(records.iter_mut().map(|(_, seen)| seen).filter(|seen| has_another_type(seen))).await?;
+        if self.lengths {
+            self.measure(records.iter_mut().map(|(_, seen)| seen)).await?;
+        }
+        self.nodes.hand_out(records.iter().map(|(candidate, _)| candidate));
+        Ok(Some(records))
+    }
+
+    /// When the Redis keys of the next page's records expire, `None` for one that is not there, of a walk that asks for
+    /// [deadlines first](Walk::deadlines_first). Else as [`Walk::next`].
+    pub async fn next_deadlines(
+        &mut self,
+        catalog: &Catalog,
+    ) -> Result<Option<Vec<(Candidate, Vec<Option<Expiry>>)>>, StoreError> {
+        let Some(page) = self.page(catalog, |_| true).await? else { return Ok(None) };
+        let mut records: Vec<_> = page.found.into_iter().filter_map(record).collect();
+        records.extend(self.read_elsewhere(page.elsewhere, Wanted::Deadlines).await?);
+        self.any_read |= !records.is_empty();
+        self.nodes.hand_out(records.iter().map(|(candidate, _)| candidate));
+        let expiry = |key: &SeenKey| (key.content != Content::Absent).then_some(key.expiry);
+        let mut deadlines = Vec::with_capacity(records.len());
+        for (candidate, seen) in records {
+            deadlines.push((candidate, seen.keys.iter().map(expiry).collect()));
+        }
+        Ok(Some(deadlines))
+    }
+
+    /// Reads the values of these records, as far as they are there. One that cannot be read is left out and told.
+    pub async fn read(&mut self, places: Vec<Candidate>) -> Result<Vec<(Candidate, Observation)>, StoreError> {
+        sleep_until(self.due).await;
+        self.wait_after(places.len());
+        let places = places.into_iter().map(|candidate| (candidate, 0)).collect();
+        let mut records = self.read_elsewhere(places, Wanted::Heads).await?;
+        self.settle(&mut records).await?;
+        self.reader.measure(records.iter_mut().map(|(_, seen)| seen).filter(|seen| has_another_type(seen))).await?;
+        Ok(records)
+    }
+
+    /// The next page as a node gives it; `None` at the end.
+    async fn page(&mut self, catalog: &Catalog, wanted: impl Fn(&[u8]) -> bool) -> Result<Option<Page>, StoreError> {
         sleep_until(self.due).await;
         let page = self.nodes.next(catalog, wanted).await;
         let Some(page) = self.explained(page).await? else {
@@ -164,21 +237,17 @@ impl Walk {
                 self.leave_out(&candidate.redis_keys[*role], why.clone())?;
             }
         }
+        self.scanned += page.scanned as u64;
         self.looked_at += page.looked_at as u64;
+        self.wait_after(page.read);
+        Ok(Some(page))
+    }
+
+    /// Lets the next page wait as long as `--rate` has it after this many Redis keys.
+    fn wait_after(&mut self, keys: usize) {
         if let Some(rate) = self.reader.scan_options().rate {
-            self.due = self.due.max(Instant::now()) + rate.time_for(page.looked_at);
+            self.due = self.due.max(Instant::now()) + rate.time_for(keys);
         }
-        let mut records: Vec<_> = page.found.into_iter().filter_map(record).collect();
-        records.extend(self.read_elsewhere(page.elsewhere).await?);
-        self.settle(&mut records).await?;
-        self.page_records = records.len();
-        self.any_read |= !records.is_empty();
-        // What is no string is rare, and its type is part of what is wrong with it.
-        self.reader.measure(records.iter_mut().map(|(_, seen)| seen).filter(|seen| has_another_type(seen))).await?;
-        if self.lengths {
-            self.measure(records.iter_mut().map(|(_, seen)| seen)).await?;
-        }
-        Ok(Some(records))
     }
 
     /// Reads records that no node of a cluster serves alone, each Redis key where it is, and those that hold no strings. A record
@@ -186,6 +255,7 @@ impl Walk {
     async fn read_elsewhere(
         &mut self,
         places: Vec<(Candidate, usize)>,
+        what: Wanted,
     ) -> Result<Vec<(Candidate, Observation)>, StoreError> {
         let mut records = Vec::new();
         for (owners, places) in self.nodes.by_owners(places) {
@@ -194,11 +264,15 @@ impl Walk {
             }
             let wanted: Vec<_> = places.iter().map(|(candidate, _)| candidate.redis_keys.clone()).collect();
             let head = self.head_for(places.iter().map(|(candidate, _)| candidate));
-            let read = match places.iter().any(|(candidate, _)| candidate.keeps_collections()) {
-                true => self.reader.observe_many(&wanted, head).await,
-                false => self.reader.peek(&wanted, head).await,
+            // Plain commands tell neither a hash in part, nor the server's time.
+            let by_script = places.iter().any(|(candidate, _)| candidate.keeps_collections() || candidate.tells_time());
+            let read = match what {
+                Wanted::Deadlines => self.reader.peek_deadlines(&wanted).await,
+                Wanted::Heads | Wanted::HeadsAndLengths if by_script => self.reader.observe_many(&wanted, head).await?,
+                Wanted::Heads => self.reader.peek_each(&wanted, head).await,
+                Wanted::HeadsAndLengths => self.reader.peek(&wanted, head).await?,
             };
-            for ((candidate, role), seen) in places.into_iter().zip(read?) {
+            for ((candidate, role), seen) in places.into_iter().zip(read) {
                 match seen {
                     Ok(seen) => records.extend(record((candidate, role, Ok(seen)))),
                     Err(error) => self.leave_out(&candidate.redis_keys[role], error)?,

@@ -1,20 +1,23 @@
 //! The keyspace of all nodes, a page of each in turn: while one node's page is decoded the others work at theirs.
 //!
 //! A cluster may move slots while it is walked. So the slot map is compared before and after, and the nodes that have
-//! got slots meanwhile are walked again for what is in these. A node that cannot be reached, a slot that no node serves, and a
-//! record that cannot be read are left out, and named at the end.
+//! got slots meanwhile are walked again for what is in these. A slot that is still being moved has keys on two nodes: both
+//! are asked for their names, first the node that loses them. No record is handed out twice. A node that cannot be reached, a
+//! slot that no node serves, and a record that cannot be read are left out, and named at the end.
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use super::gaps::Gaps;
+use super::handed_out::HandedOut;
 use super::page_size::ScanOptions;
 use super::reader::ReadLimit;
 use super::scan_page::{Page, Pages};
 use crate::domain::hash_slot;
-use crate::domain::record::Candidate;
+use crate::domain::record::{Candidate, locate};
 use crate::domain::schema::Catalog;
 use crate::store::cluster::client::Client;
+use crate::store::cluster::own_slots::MovingSlot;
 use crate::store::cluster::slot_map::SlotMap;
 use crate::store::connection::Target;
 use crate::store::error::{Place, StoreError};
@@ -22,17 +25,36 @@ use crate::store::error::{Place, StoreError};
 /// How often nodes are walked again for slots that moved meanwhile.
 const MOST_ROUNDS: usize = 5;
 
+/// The most keys of a slot that is being moved: their names come in one reply.
+const MOST_MOVING: usize = 100_000;
+
+/// How many keys of such slots make a page.
+const PAGE: usize = 1_000;
+
+/// A node whose pages are read.
+struct Source {
+    pages: Pages,
+    /// Of each slot, whether it is this node's as the round began; empty where it is no cluster.
+    own: Vec<bool>,
+}
+
 pub(in crate::store) struct Nodes {
     client: Client,
-    open: VecDeque<(Target, Pages)>,
+    open: VecDeque<Source>,
     pattern: Vec<u8>,
     head: ReadLimit,
     lengths: bool,
+    values: bool,
     /// The slot map of the round under way; `None` where it is no cluster.
     map: Option<Arc<SlotMap>>,
     /// In later rounds the slots that are looked for.
     moved: Option<HashSet<u16>>,
     rounds: usize,
+    /// Slots being moved whose keys are known, beside the node that loses them.
+    listed: HashSet<(u16, String)>,
+    /// The keys of such slots that are still to be read.
+    names: VecDeque<Vec<u8>>,
+    handed_out: HandedOut,
     gaps: Gaps,
     scan_options: ScanOptions,
 }
@@ -49,9 +71,26 @@ impl Nodes {
         scan_options: ScanOptions,
     ) -> Result<Self, StoreError> {
         let (masters, map, gaps) = Gaps::open(&client).await?;
-        let (open, lengths, moved, rounds) = (VecDeque::new(), false, None, 1);
-        let mut nodes = Self { client, open, pattern, head, lengths, map, moved, rounds, gaps, scan_options };
+        let mut nodes = Self {
+            client,
+            open: VecDeque::new(),
+            pattern,
+            head,
+            lengths: false,
+            values: true,
+            map,
+            moved: None,
+            rounds: 1,
+            listed: HashSet::new(),
+            names: VecDeque::new(),
+            handed_out: HandedOut::new(),
+            gaps,
+            scan_options,
+        };
         nodes.connect(masters).await;
+        if let Some(why) = nodes.client.is_behind().await {
+            nodes.gaps.doubt(why);
+        }
         if nodes.open.is_empty()
             && let Some(error) = nodes.gaps.pop_node()
         {
@@ -63,13 +102,19 @@ impl Nodes {
     /// Whether the pages to come bring the lengths of values along.
     pub(in crate::store) fn bring_lengths(&mut self, lengths: bool) {
         self.lengths = lengths;
-        self.open.iter_mut().for_each(|(_, pages)| pages.bring_lengths(lengths));
+        self.open.iter_mut().for_each(|source| source.pages.bring_lengths(lengths));
+    }
+
+    /// Makes the pages to come ask for deadlines alone.
+    pub(in crate::store) fn read_deadlines_alone(&mut self) {
+        self.values = false;
+        self.open.iter_mut().for_each(|source| source.pages.read_values(false));
     }
 
     /// The least that the pages to come read of each value.
     pub(in crate::store) fn bring_heads(&mut self, head: ReadLimit) {
         self.head = head;
-        self.open.iter_mut().for_each(|(_, pages)| pages.bring_heads(head));
+        self.open.iter_mut().for_each(|source| source.pages.bring_heads(head));
     }
 
     /// The next page; `None` at the end.
@@ -82,16 +127,24 @@ impl Nodes {
         wanted: impl Fn(&[u8]) -> bool,
     ) -> Result<Option<Page>, StoreError> {
         loop {
-            let Some((node, mut pages)) = self.open.pop_front() else {
+            if let Some(page) = self.page_of_moving_slots(catalog, &wanted) {
+                return Ok(Some(page));
+            }
+            let Some(mut source) = self.open.pop_front() else {
                 if self.next_round().await? {
                     continue;
                 }
                 return self.gaps.error().map_or(Ok(None), Err);
             };
-            match pages.next(catalog, &wanted).await {
-                Ok(Some(page)) => {
-                    self.open.push_back((node, pages));
-                    return Ok(Some(self.of_moved_slots(page)));
+            match source.pages.next(catalog, &wanted).await {
+                Ok(Some(mut page)) => {
+                    page.found.retain(|(record, role, _)| self.is_wanted(&source, record, *role));
+                    page.elsewhere.retain(|(record, role)| self.is_wanted(&source, record, *role));
+                    if self.moved.is_some() {
+                        page.looked_at = page.found.len() + page.elsewhere.len();
+                    }
+                    self.open.push_back(source);
+                    return Ok(Some(page));
                 }
                 Ok(None) => {}
                 Err(error) if self.gaps.masters() > 1 => self.gaps.miss_node(error),
@@ -100,9 +153,48 @@ impl Nodes {
         }
     }
 
+    /// Notes records that are handed out.
+    pub(in crate::store) fn hand_out<'a>(&mut self, records: impl Iterator<Item = &'a Candidate>) {
+        if self.map.is_some() {
+            records.for_each(|record| self.handed_out.note(record));
+        }
+    }
+
+    /// True for a record of a node's page that is read in this round and was not handed out before.
+    fn is_wanted(&mut self, source: &Source, record: &Candidate, role: usize) -> bool {
+        if self.map.is_none() {
+            return true;
+        }
+        let slot = hash_slot::of(&record.redis_keys[role]);
+        if self.moved.as_ref().is_some_and(|moved| !moved.contains(&slot)) {
+            return false;
+        }
+        let is_own = source.own.get(usize::from(slot)).is_none_or(|is_own| *is_own);
+        let may_be_twice = self.moved.is_some() || !is_own || self.handed_out.is_of_two_nodes(record);
+        !(may_be_twice && self.handed_out.has(record))
+    }
+
+    /// The next records of slots that are being moved, whichever node has them.
+    fn page_of_moving_slots(&mut self, catalog: &Catalog, wanted: impl Fn(&[u8]) -> bool) -> Option<Page> {
+        if self.names.is_empty() {
+            return None;
+        }
+        let names: Vec<Vec<u8>> = self.names.drain(..PAGE.min(self.names.len())).collect();
+        let mut page = Page { scanned: 0, read: names.len(), looked_at: 0, found: Vec::new(), elsewhere: Vec::new() };
+        for (record, role) in names.iter().filter_map(|name| locate::for_redis_key(catalog, name)) {
+            if wanted(&record.key) && !self.handed_out.has(&record) {
+                page.elsewhere.push((record, role));
+            }
+        }
+        page.looked_at = page.elsewhere.len();
+        Some(page)
+    }
+
     async fn connect(&mut self, nodes: Vec<Target>) {
         let masters = self.map.as_ref().map(|_| self.gaps.masters());
         for master in nodes {
+            let owns = |slot: u16| self.map.as_ref().is_some_and(|map| map.master(slot) == Some(&master));
+            let own: Vec<bool> = masters.iter().flat_map(|_| (0..hash_slot::SLOTS).map(owns)).collect();
             // Without a replica that answers, the master does.
             let replica = if self.scan_options.from_replicas { self.client.replica_of(&master).await } else { None };
             let mut last = None;
@@ -110,7 +202,8 @@ impl Nodes {
                 match Pages::open(&node, &self.pattern, self.head, self.scan_options, masters).await {
                     Ok(mut pages) => {
                         pages.bring_lengths(self.lengths);
-                        self.open.push_back((node, pages));
+                        pages.read_values(self.values);
+                        self.open.push_back(Source { pages, own: own.clone() });
                         last = None;
                         break;
                     }
@@ -123,7 +216,7 @@ impl Nodes {
         }
     }
 
-    /// Begins another round when slots have moved since the last began.
+    /// Begins another round when slots have moved since the last began, or are being moved.
     async fn next_round(&mut self) -> Result<bool, StoreError> {
         let Some(before) = self.map.clone() else { return Ok(false) };
         // Where the map cannot be asked for, nobody knows what has moved.
@@ -131,6 +224,7 @@ impl Nodes {
             self.gaps.miss_node(error);
             return Ok(false);
         }
+        self.list_moving_slots().await;
         let Some(now) = self.client.slot_map() else { return Ok(false) };
         let moved: HashSet<u16> = now.moved_since(&before).into_iter().collect();
         // Whoever has taken over from a master that is silent has what it had.
@@ -138,12 +232,12 @@ impl Nodes {
         let has_moved = |node: &&Target| moved.iter().any(|slot| now.master(*slot) == Some(*node));
         let nodes: Vec<_> = now.masters().iter().filter(has_moved).cloned().collect();
         if nodes.is_empty() {
-            return Ok(false);
+            return Ok(!self.names.is_empty());
         }
         if self.rounds == MOST_ROUNDS {
             // What moves now and was looked through before is known; what was looked for and went on is not.
             if self.moved.as_ref().is_some_and(|sought| sought.is_disjoint(&moved)) {
-                return Ok(false);
+                return Ok(!self.names.is_empty());
             }
             let (code, why) = ("MOVED".to_owned(), "slots go on moving from node to node".to_owned());
             self.gaps.miss_node(StoreError::Refused { target: nodes[0].to_string(), code, why, place: Place::Command });
@@ -156,15 +250,42 @@ impl Nodes {
         Ok(true)
     }
 
-    /// In a later round what is in other slots is known already.
-    fn of_moved_slots(&self, mut page: Page) -> Page {
-        if let Some(moved) = &self.moved {
-            let has_moved =
-                |candidate: &Candidate, role: usize| moved.contains(&hash_slot::of(&candidate.redis_keys[role]));
-            page.found.retain(|(candidate, role, _)| has_moved(candidate, *role));
-            page.elsewhere.retain(|(candidate, role)| has_moved(candidate, *role));
+    /// Asks the two nodes of each slot that is being moved for its keys: first the one that loses them, so that none is
+    /// missed that goes over in between.
+    async fn list_moving_slots(&mut self) {
+        let gaps = &self.gaps;
+        let heard = self.client.hear_each_master(|node| gaps.has_missed(&[node.to_string()])).await;
+        for error in heard.silent {
+            match error {
+                error if error.is_permission() => {
+                    self.gaps.doubt(
+                        "a slot may have moved unseen while it was read: to tell takes +cluster|nodes".to_owned(),
+                    );
+                }
+                error => self.gaps.miss_node(error),
+            }
         }
-        page
+        for moving in heard.moving {
+            if !self.listed.insert((moving.slot, moving.from.to_string())) {
+                continue;
+            }
+            for node in [&moving.from, &moving.to] {
+                let names = self.client.keys_in_slot(node, moving.slot, MOST_MOVING).await;
+                let MovingSlot { slot, from, to } = &moving;
+                let doubt = |why: String| format!("slot {slot} is being moved from {from} to {to}, and {why}");
+                match names {
+                    Ok(Some(names)) => self.names.extend(names),
+                    Ok(None) => self.gaps.doubt(doubt(format!(
+                        "has more than {MOST_MOVING} keys: some that moved while the others were read may be missing"
+                    ))),
+                    Err(error) if error.is_permission() => self.gaps.doubt(doubt(
+                        "which keys it has is not known: to tell takes +cluster|countkeysinslot +cluster|getkeysinslot"
+                            .to_owned(),
+                    )),
+                    Err(error) => self.gaps.miss_node(error),
+                }
+            }
+        }
     }
 
     /// Records whose Redis keys are on several nodes, put together by the names of these.

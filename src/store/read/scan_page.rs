@@ -23,6 +23,11 @@ pub(in crate::store) type Found = (Candidate, usize, Seen);
 type Places = Vec<(Candidate, usize)>;
 
 pub(in crate::store) struct Page {
+    /// About how many Redis keys the node went through for it, those of other names included.
+    pub(in crate::store) scanned: usize,
+    /// Redis keys that were read for it.
+    pub(in crate::store) read: usize,
+    /// Those of them that no page held before.
     pub(in crate::store) looked_at: usize,
     pub(in crate::store) found: Vec<Found>,
     /// Those that this node does not serve alone, for a cluster keeps their Redis keys apart, or is moving them; and those that
@@ -31,6 +36,7 @@ pub(in crate::store) struct Page {
 }
 
 struct Asked {
+    scanned: usize,
     looked_at: usize,
     places: Places,
     /// What may be a small hash.
@@ -67,7 +73,7 @@ impl Pages {
         let (stream, round_trip) = connect(target).await?;
         let (scan, pace) = (Scan::new(), Pace::new(round_trip, scan_options, masters.unwrap_or(1)));
         let (pattern, in_cluster) = (pattern.to_vec(), masters.is_some());
-        let reads = Reads { head, lengths: false, exact: false };
+        let reads = Reads { head, lengths: false, values: true, exact: false };
         let (asked, hashes) = (None, SmallHashes::default());
         let mut pages = Self { stream, scan, pace, pattern, reads, scanning: false, asked, hashes, in_cluster };
         if in_cluster {
@@ -107,13 +113,13 @@ impl Pages {
             if self.hashes.is_empty() {
                 return Ok(None);
             }
-            let mut page = Page { looked_at: 0, found: Vec::new(), elsewhere: Vec::new() };
+            let mut page = Page { scanned: 0, read: 0, looked_at: 0, found: Vec::new(), elsewhere: Vec::new() };
             self.take_hashes(&mut page).await?;
             return Ok(Some(page));
         };
         self.turn(catalog, &wanted).await?;
-        let Asked { looked_at, places, weighed, elsewhere, reads, at } = asked;
-        let mut page = Page { looked_at, found: Vec::with_capacity(places.len()), elsewhere };
+        let Asked { scanned, looked_at, places, weighed, elsewhere, reads, at } = asked;
+        let mut page = Page { scanned, read: looked_at, looked_at, found: Vec::with_capacity(places.len()), elsewhere };
         let seen = reads.seen(&mut self.stream, candidates(&places)).await?;
         for ((candidate, role), seen) in places.into_iter().zip(seen) {
             match seen {
@@ -147,6 +153,11 @@ impl Pages {
         self.reads.lengths = lengths;
     }
 
+    /// Whether the pages to come read values, or deadlines alone.
+    pub(in crate::store) fn read_values(&mut self, values: bool) {
+        self.reads.values = values;
+    }
+
     /// The least that the pages to come read of each value.
     pub(in crate::store) fn bring_heads(&mut self, head: ReadLimit) {
         self.reads.head = head;
@@ -157,20 +168,22 @@ impl Pages {
         if !self.scanning {
             return Ok(());
         }
+        let scanned = self.scan.count();
         let (looked_at, places) = self.page(catalog, wanted).await?;
         self.ask_for_page();
         let apart = |(candidate, _): &(Candidate, usize)| {
             let is_apart = self.in_cluster
                 && candidate.redis_keys.len() > 1
                 && !hash_slot::is_one(candidate.redis_keys.iter().map(Vec::as_slice));
-            is_apart || candidate.keeps_collections()
+            is_apart || (self.reads.values && candidate.keeps_collections())
         };
         let (elsewhere, places): (Places, Places) = places.into_iter().partition(apart);
         let (weighed, elsewhere): (Places, Places) =
             elsewhere.into_iter().partition(|(candidate, _)| self.may_be_small_hash(candidate));
         self.reads.ask(&mut self.stream, candidates(&places));
         small_hashes::weigh(&mut self.stream, candidates(&weighed));
-        self.asked = Some(Asked { looked_at, places, weighed, elsewhere, reads: self.reads, at: Instant::now() });
+        self.asked =
+            Some(Asked { scanned, looked_at, places, weighed, elsewhere, reads: self.reads, at: Instant::now() });
         self.stream.send().await
     }
 

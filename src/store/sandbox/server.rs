@@ -174,6 +174,11 @@ impl Sandbox {
         self.target(&Target { db: 0, ..like.clone() })
     }
 
+    /// The private folder, which ends with the server.
+    pub fn folder(&self) -> &Path {
+        self.socket.parent().unwrap_or(Path::new("/"))
+    }
+
     /// The server as a URL, for other programs.
     pub fn url(&self, db: i64) -> String {
         let mut url = String::from("unix://");

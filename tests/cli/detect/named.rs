@@ -49,7 +49,8 @@ fn a_lock_without_expiry_is_stuck_and_states_are_counted() {
     let found = detected(&server, &[]);
     let group = &found["groups"][0];
     assert_eq!((&group["stuck"], &group["states"]), (&json!(1), &json!({ "completed": 10, "in-progress": 11 })));
-    assert_eq!(group["adopt"], "idemctl schema adopt express --prefix shop:");
+    let socket = server.socket().display().to_string();
+    assert_eq!(group["adopt"], format!("idemctl -s {socket} schema adopt express --prefix shop:"));
     assert_eq!((&group["type"], &group["also_possible"]), (&json!("string"), &json!([])));
 }
 

@@ -218,7 +218,8 @@ fn a_token_is_of_the_lock_that_was_printed() {
     let server = Server::holding(&[("idem:k", LOCK, MINUTES)]);
     let token = |server: &Server| {
         let run = server.idemctl(&["force-unlock", "k", "--schema", "express", "--dry-run"]).exits(0);
-        run.stderr.lines().find_map(|line| line.strip_prefix("For scripts: --expect ").map(str::to_owned)).unwrap()
+        let (_, token) = run.stderr.split_once(" --expect ").unwrap();
+        token.split_whitespace().next().unwrap().to_owned()
     };
     let unlock =
         |expect: &str| server.idemctl(&["force-unlock", "k", "--schema", "express", "--yes", "--expect", expect]);

@@ -10,7 +10,7 @@ fn one_record_is_shown_and_several_are_listed() {
     }
     server.idemctl(&["inspect", "--find", "der-"]).exits(0).shows("Next request  conflict").shows("order-7");
     let run = server.idemctl(&["inspect", "--find", "2026"]).exits(0);
-    run.shows("invoice-2026-1").shows("invoice-2026-2").says("2 records; `idemctl inspect KEY` shows one");
+    run.shows("invoice-2026-1").shows("invoice-2026-2").says("2 records; `idemctl -s ").says(" inspect KEY` shows one");
     assert!(!run.text().contains("Next request"), "{}", run.all());
     let json = server.idemctl(&["inspect", "--find", "2026", "-o", "json"]).exits(0).json();
     assert_eq!(json["records"].as_array().unwrap().len(), 2, "{json}");

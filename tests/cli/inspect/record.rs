@@ -137,7 +137,7 @@ fn keys_without_end_on_stdin_are_refused() {
     let server = Server::start();
     let mut command = server.command();
     command.args(["inspect", "-"]).stdin(std::fs::File::open("/dev/zero").unwrap());
-    Run::from(command.output().unwrap()).exits(2).says("a line is larger than 1 MiB");
+    Run::from(command.output().unwrap()).exits(2).says("a line is larger than 4 MiB");
     let run = server.idemctl_fed(&["inspect", "-"], &b"a key\n".repeat(3 << 20)).exits(2);
     run.says("cannot read keys from stdin: they are larger than 16 MiB");
 }
@@ -200,6 +200,22 @@ fn reading_leaves_the_idle_time_as_it_is_where_the_server_can() {
     assert!(knows_no_touch.is_err() || idle >= 1, "the key was touched: idle for {idle} s");
 }
 
+/// Rule: an idle time that counts idemctl's own reads is not shown.
+#[test]
+fn the_idle_time_is_shown_only_where_reading_leaves_it_as_it_is() {
+    let server = Server::holding(&[("idempotency:order-1", PENDING, 60_000)]);
+    let no_touch: redis::RedisResult<()> = redis::cmd("CLIENT").arg("NO-TOUCH").arg("OFF").query(&mut server.connect());
+    let knows_no_touch = no_touch.is_ok();
+    server.add_user("narrow", "~* +@all -client");
+    for (user, shows) in [(&[][..], knows_no_touch), (&["--user", "narrow", "-a", "pw"], false)] {
+        let document = server.idemctl(&[user, &["inspect", "order-1", "-o", "json"]].concat()).exits(0).json();
+        let idle = &document["records"][0]["idle_seconds"];
+        assert_eq!(idle.is_u64(), shows, "{user:?}: {idle}");
+        let text = server.idemctl(&[user, &["inspect", "order-1"]].concat()).exits(0).text();
+        assert_eq!(text.contains("\n  Idle "), shows, "{user:?}: {text}");
+    }
+}
+
 /// Rule: "there is nothing" is said only of what was looked at.
 #[test]
 fn a_key_that_the_user_may_not_read_is_not_absent() {
@@ -257,4 +273,19 @@ fn whatever_stands_under_a_named_schema_without_prefix_is_shown() {
         assert_eq!((&record["key"], &record["next_request"]["answer"]), (&key.into(), &answer.into()), "{json}");
         assert!(record["foreign_because"].is_string(), "{json}");
     }
+}
+
+/// Rule: a value that nobody can read is seen: its first bytes by default, and with --raw the bytes of every value.
+#[test]
+fn the_bytes_of_a_value_are_shown() {
+    let server = Server::holding(&[("idempotency:odd", "{\"status\":\"COMPL\u{1b}", 50_000)]);
+    server.set("idempotency:k", PENDING, 50_000);
+    server.idemctl(&["inspect", "odd"]).exits(0).shows(r#"Value         {"status":"COMPL\x1b"#);
+    let run = server.idemctl(&["inspect", "k", "--raw"]).exits(0);
+    run.shows("Raw           idempotency:k").shows(PENDING);
+    server.set("idempotency:long", format!("{{\"status\":\"{}", "x".repeat(10_000)), 50_000);
+    let run = server.idemctl(&["inspect", "long", "--raw"]).exits(0);
+    run.shows("the first 4.0 KiB of 9.8 KiB");
+    assert!(server.idemctl(&["inspect", "long", "--raw", "--full"]).exits(0).text().contains(&"x".repeat(10_000)));
+    server.idemctl(&["inspect", "k", "--raw", "-o", "json"]).exits(2).says("leave out -o");
 }

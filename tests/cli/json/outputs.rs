@@ -5,15 +5,16 @@ use std::collections::BTreeSet;
 use super::validator::files;
 
 /// The commands with `-o json`, each with the schemas of its documents; `$defs/line` in there is of a line of `-o jsonl`.
-pub const OUTPUTS: [(&str, &[&str]); 27] = [
-    ("audit", &["changes.json"]),
+pub const OUTPUTS: [(&str, &[&str]); 28] = [
     ("backup list", &["backups.json"]),
     ("backup prune", &["backups.json"]),
     ("begin", &["step.json"]),
+    ("check", &["check.json"]),
     ("complete", &["step.json"]),
     ("config show", &["settings.json"]),
     ("context list", &["contexts.json"]),
     ("context show", &["contexts.json"]),
+    ("context test", &["context-test.json"]),
     ("detect", &["detect.json"]),
     ("diff", &["diff.json"]),
     ("explore", &["explore.json"]),

@@ -30,7 +30,7 @@ impl Stage {
         let mut sandbox = command(home.path(), &words).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(sandbox.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let url = line.trim_end().strip_prefix("REDIS_URL=").expect(&line).to_owned();
+        let url = line.trim_end().strip_prefix("IDEMCTL_URL=").expect(&line).to_owned();
         Self { home, sandbox, url, seen: BTreeSet::new() }
     }
 

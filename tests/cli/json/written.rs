@@ -141,6 +141,14 @@ fn named(stage: &mut Stage) {
 /// Changes of many records.
 fn many(stage: &mut Stage) {
     stage.writes("sweep", "sweep.json", &["--orphaned", "--check"]);
+    stage.writes("check", "check.json", &[]);
+    let stated = ["--schema", "go-middleware", "--lock-ttl", "1s", "--overdue", "1s"];
+    stage.writes(
+        "check",
+        "check.json",
+        &[&stated[..], &["--include", "leftover-lock=WARNING,unreadable=CRITICAL"]].concat(),
+    );
+    stage.writes("check", "check.json", &["-n", "15", "--schema", "nosuch"]);
     let stated = ["--schema", "go-middleware", "--lock-ttl", "1s", "--older-than", "1s"];
     let sought = ["--orphaned", "--include", "excess-ttl,leftover-lock,unreadable", "--dry-run"];
     stage.writes("sweep", "sweep.json", &[&sought[..], &stated].concat());
@@ -156,7 +164,6 @@ fn accounts(stage: &mut Stage) {
     let operations = stage.lines("log", "log.json", &[]);
     stage.document("log", "log.json", &["--limit", "3"]);
     stage.writes("log", "changes.json", &["--records"]);
-    stage.writes("audit", "changes.json", &[]);
     stage.writes("backup list", "backups.json", &[]);
     stage.writes("backup prune", "backups.json", &["--older-than", "1ms", "--dry-run"]);
     for backup in stage.backups() {
@@ -215,6 +222,8 @@ fn settings(stage: &mut Stage) {
     stage.writes("config show", "settings.json", &[]);
     stage.writes("context list", "contexts.json", &[]);
     stage.writes("context show", "contexts.json", &["full"]);
+    stage.writes("context test", "context-test.json", &["bare"]);
+    stage.writes("context test", "context-test.json", &[]);
 }
 
 #[test]

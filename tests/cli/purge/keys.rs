@@ -1,7 +1,10 @@
 //! Keys that are named one by one.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use super::choice::{purge, seeded};
 use crate::support::Server;
+use crate::support::proxy::{Hook, hooked_socket, says};
 
 #[test]
 fn keys_that_are_not_there_or_not_chosen_are_named_and_the_others_are_purged() {
@@ -32,4 +35,20 @@ fn a_key_that_a_long_list_names_twice_is_counted_and_missed_once() {
     let list = [once.clone(), once].concat().join("\n");
     let run = server.idemctl_fed(&["purge", "-", "--yes", "-o", "json"], list.as_bytes()).exits(3).json();
     assert_eq!((&run["done"], &run["keys_not_found"]), (&600.into(), &1.into()), "{run}");
+}
+
+/// Rule: the lock and the result of a record go in one call, so that nothing can come between the two.
+#[test]
+fn both_redis_keys_of_a_record_go_in_one_call() {
+    let server = Server::start();
+    server.put("idem:lock:c1", "1");
+    server.set("idem:done:c1", "1", 4_000_000);
+    let calls = AtomicUsize::new(0);
+    let socket = hooked_socket(&server, move |sent| {
+        let is_second = says(sent, "$6\r\nUNLINK\r\n") && calls.fetch_add(1, Ordering::SeqCst) == 1;
+        if is_second { Hook::Answer(b"-BUSY Redis is busy running a script.\r\n".to_vec()) } else { Hook::Pass }
+    });
+    let run = server.through(&socket, &["purge", "c1", "--schema", "event-consumer", "--yes"]).exits(0);
+    run.says("1 of 1 records purged");
+    assert_eq!((server.size(), server.audited().len()), (0, 2), "{}", run.all());
 }

@@ -3,3 +3,4 @@
 mod choice;
 mod ending;
 mod keys;
+mod unproven;

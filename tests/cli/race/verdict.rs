@@ -63,7 +63,8 @@ fn the_json_has_every_field_of_the_contract() {
 #[test]
 fn by_default_scripts_are_raced_beside_check_then_act() {
     let server = Server::start();
-    let run = race(&server, &["--rounds", "3"]).exits(0);
+    // The pause between the look and the write lets the flaw show on a busy machine, too.
+    let run = race(&server, &["--rounds", "3", "--think-time", "10ms"]).exits(0);
     let fields = ["schema", "strategy", "verdict"];
     let played = runs(&run).into_iter().map(|run| fields.map(|field| run[field].as_str().unwrap().to_owned()));
     let raced = ["event-driven", "express", "go-chi", "go-middleware", "reference"];
@@ -137,13 +138,20 @@ fn bad_input_is_a_usage_error() {
 #[test]
 fn the_report_fits_a_narrow_terminal_and_shows_the_pair() {
     let server = Server::start();
-    let words = ["race", "--schema", "go-middleware", "--strategy", "schema,check-then-act", "--rounds", "3"];
+    let race = ["race", "--schema", "go-middleware", "--strategy", "schema,check-then-act", "--rounds", "3"];
+    // The pause between the look and the write lets the flaw show on a busy machine, too.
+    let words = [&race[..], &["--think-time", "10ms"]].concat();
     let run = server.idemctl(&words).exits(0);
     let text = run.text();
-    assert!(text.starts_with("50 workers, 3 rounds, each on one fresh key\n"), "{text}");
+    let verdict = "Exactly one of 50 simultaneous requests got through in each round of go-middleware. A flaw rarer than 1 in \
+                   150 begins would stay unseen.\nWith check-then-act up to ";
+    assert!(text.starts_with(verdict), "{text}");
+    assert!(text.contains("\n50 workers, 3 rounds, each on one fresh key\n"), "{text}");
     assert!(text.contains("\nnone in 150 begins  go-middleware"), "{text}");
     assert!(text.contains("\nnot-atomic            check-then-act"), "{text}");
-    assert!(text.contains("Latency of go-middleware, schema\n"), "{text}");
+    assert!(!text.contains("Latency of") && !text.contains("P99"), "{text}");
+    let verbose = server.idemctl(&[&words[..], &["-v"]].concat()).exits(0);
+    verbose.shows("Latency of go-middleware, schema\n").shows("P99");
     assert!(text.contains("Round 1 of go-middleware, check-then-act cannot have been atomic:"), "{text}");
     assert_eq!(text.matches('▶').count(), 2, "{text}");
 }

@@ -115,7 +115,7 @@ fn only_the_keys_asked_for() {
     let server = Server::start();
     let file = backup::write(&server, &two(&server));
     assert!(restore(&server, &file, &["--only", "nowhere"]).exits(1).stderr.contains("none of these keys"));
-    restore(&server, &file, &["--only", "b", "--only", "nowhere"]).exits(0);
+    restore(&server, &file, &["--only", "b", "--only", "nowhere"]).exits(3).says("nowhere: ").says("holds no such key");
     assert_eq!(server.get("idem:a"), None);
     restore(&server, &file, &["--only", "idem:a"]).exits(0);
     assert_eq!(server.size(), 2);
@@ -160,7 +160,7 @@ fn a_backup_that_a_crash_cut_short_gives_back_what_it_holds() {
     assert!(!restore(&server, &file, &[]).exits(3).stderr.contains("cut short"));
     assert!(server.get("idem:b").is_some());
     fs::write(&file, "").unwrap();
-    restore(&server, &file, &[]).exits(0);
+    restore(&server, &file, &[]).exits(2).says("holds no line of a backup");
 }
 
 #[test]

@@ -10,6 +10,7 @@ use std::time::Duration;
 use rustix::process::{Pid, kill_process_group};
 
 use crate::simulate::variant::{command, home, run};
+use crate::support::terminal::{ends, on_terminal, press};
 use crate::support::{self, Running, Runs, Signal, until};
 
 /// A sandbox without a command, and its socket.
@@ -25,7 +26,7 @@ impl Staying {
             command(home, &["sandbox"]).stdout(Stdio::piped()).stderr(Stdio::null()).process_group(0).spawn().unwrap();
         let mut url_line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut url_line).unwrap();
-        let socket = PathBuf::from(url_line.trim_end().strip_prefix("REDIS_URL=unix://").unwrap());
+        let socket = PathBuf::from(url_line.trim_end().strip_prefix("IDEMCTL_URL=unix://").unwrap());
         assert!(UnixStream::connect(&socket).is_ok(), "it listens as soon as it says where");
         Self { child, socket, url_line }
     }
@@ -174,7 +175,7 @@ fn it_stays_until_ctrl_c() {
     for signal in [Signal::INT, Signal::TERM] {
         let home = home();
         let mut sandbox = Staying::start(home.path());
-        assert!(sandbox.url_line.starts_with("REDIS_URL=unix:///"), "{}", sandbox.url_line);
+        assert!(sandbox.url_line.starts_with("IDEMCTL_URL=unix:///"), "{}", sandbox.url_line);
         sandbox.send(signal);
         assert_eq!(sandbox.ends().code(), Some(0), "a wanted end is no failure");
         assert!(is_empty(home.path()), "gone before idemctl is");
@@ -257,4 +258,37 @@ fn the_flag_gives_any_command_a_server_of_its_own() {
     let home = home();
     let run = run(home.path(), &["--sandbox", "sandbox", "--", "sh", "-c", "echo $REDIS_URL"]).exits(0);
     assert!(run.text().starts_with("unix://"), "{}", run.all());
+}
+
+/// Rule: on a terminal a shell opens whose idemctl works on the sandbox, whatever the operator's own files name; `exit` ends the
+/// server.
+#[test]
+fn on_a_terminal_a_shell_with_a_marked_prompt_opens() {
+    for shell in ["bash", "zsh", "fish", "sh"] {
+        let Some(shell) =
+            ["/bin", "/usr/bin"].map(|folder| Path::new(folder).join(shell)).into_iter().find(|path| path.exists())
+        else {
+            eprintln!("no {shell}: not tried");
+            continue;
+        };
+        let home = home();
+        for file in [".bashrc", ".zshrc"] {
+            std::fs::write(home.path().join(file), "export IDEMCTL_URL=redis://127.0.0.1:1\n").unwrap();
+        }
+        let fish = home.path().join(".config/fish");
+        std::fs::create_dir_all(&fish).unwrap();
+        std::fs::write(fish.join("config.fish"), "set -gx IDEMCTL_URL redis://127.0.0.1:1\n").unwrap();
+        let mut command = command(home.path(), &["sandbox"]);
+        command
+            .env("SHELL", &shell)
+            .env("IDEMCTL_CONTEXT", "")
+            .env("REDIS_URL", "redis://127.0.0.1:1")
+            .env("TERM", "xterm");
+        let mut session = on_terminal(command, &[]);
+        press(&mut session, "(idemctl sandbox) ", "echo at-$IDEMCTL_URL-\r");
+        session.exp_regex("at-unix:[^ ]*/s-").unwrap();
+        session.send("exit\r").unwrap();
+        session.flush().unwrap();
+        ends(session).exits(0);
+    }
 }

@@ -75,14 +75,19 @@ fn another_server_is_refused_unless_it_is_meant() {
     other.send::<()>(&[b"SET", b"idempotency:a", PENDING.as_bytes(), b"PXAT", at.to_string().as_bytes()]);
     let there = other.socket().display().to_string();
     for more in [&["--yes"][..], &["--dry-run"]] {
-        server.unnamed(&[&["-s", &there, "undo"], more].concat()).exits(2).says("was taken from").says("--elsewhere");
+        let run = server.unnamed(&[&["-s", &there, "undo"], more].concat()).exits(1);
+        run.says("has no operation on this server").says("the last one, extend ");
+        let op = server.audited()[0]["op"].as_str().unwrap().to_owned();
+        let named = [&["-s", &there, "undo", &op], more].concat();
+        server.unnamed(&named).exits(2).says("was taken from").says("--elsewhere");
         assert!(pttl(&other, "idempotency:a") > 3_000_000);
     }
     server.unnamed(&["-s", &there, "undo", "--yes", "--elsewhere"]).exits(0);
     assert!(pttl(&other, "idempotency:a") <= 50_000);
     // What comes from a backup goes by what the backup says of its place.
     server.idemctl(&["force-unlock", "a", "--yes"]).exits(0);
-    server.unnamed(&["-s", &there, "undo", "--yes", "--only", "a"]).exits(2).says("--elsewhere");
+    let op = server.audited().last().unwrap()["op"].as_str().unwrap().to_owned();
+    server.unnamed(&["-s", &there, "undo", &op, "--yes", "--only", "a"]).exits(2).says("--elsewhere");
 }
 
 #[test]

@@ -2,7 +2,9 @@
 
 mod guards;
 mod left;
+mod pieces;
 mod removed;
+mod unfinished;
 mod whole_records;
 
 use crate::support::{DONE, PENDING, Server};
@@ -16,8 +18,10 @@ fn rewrite_log(server: &Server, edit: impl Fn(&mut serde_json::Value)) {
     let log = server.state("audit.jsonl");
     let text = std::fs::read_to_string(&log).unwrap();
     let lines = text.lines().map(|line| {
-        let mut line = serde_json::from_str(line).unwrap();
-        edit(&mut line);
+        let mut line: serde_json::Value = serde_json::from_str(line).unwrap();
+        if line["mark"].is_null() {
+            edit(&mut line);
+        }
         format!("{line}\n")
     });
     let lines: String = lines.collect();

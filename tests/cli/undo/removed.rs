@@ -77,7 +77,7 @@ fn an_operation_of_an_older_idemctl_is_left_to_restore() {
     rewrite_log(&server, |line| {
         line.as_object_mut().unwrap().retain(|field, _| !["op", "after", "from"].contains(&field.as_str()));
     });
-    server.idemctl(&["undo", "--yes"]).exits(2).says("the audit log does not say").says("idemctl restore /");
+    server.idemctl(&["undo", "--yes"]).exits(2).says("the audit log does not say").says(" restore /");
     server.idemctl(&["log"]).exits(0).shows("purge");
 }
 

@@ -84,9 +84,9 @@ fn a_name_of_two_operations_is_refused() {
     assert_eq!(server.size(), 0);
 }
 
-/// Rule: an extension is compared with the deadline that is there: it never shortens, whatever the clocks say.
+/// Rule: the log tells what an extension left, and its undo gives the lock its former time.
 #[test]
-fn an_extension_leaves_a_lock_alone_that_has_more_time_by_now() {
+fn an_extension_is_noted_with_what_it_left_and_taken_back() {
     let server = Server::holding(&[(LOCK, "worker-1", 30_000)]);
     let words = ["extend", "k", "--schema", "event-driven", "--for", "60s", "--yes", "-o", "json"];
     let json = server.idemctl(&words).exits(0).json();

@@ -114,8 +114,13 @@ impl Scan {
 fn without_lone_surrogate(text: &[u8]) -> &[u8] {
     let Some(start) = text.len().checked_sub(6) else { return text };
     let tail = &text[start..];
-    let high =
+    let is_high_surrogate =
         tail[0] == b'\\' && tail[1] == b'u' && tail[2].eq_ignore_ascii_case(&b'd') && b"89abAB".contains(&tail[3]);
-    // An even number of backslashes before it would make it plain text; cutting it is harmless then.
-    if high { &text[..start] } else { text }
+    if !is_high_surrogate {
+        return text;
+    }
+    // Behind an odd number of backslashes, its own backslash is an escaped one and `ud83d` is plain text. To cut
+    // there would leave half an escape sequence, which escapes the quote that closes the string.
+    let backslashes_before = text[..start].iter().rev().take_while(|byte| **byte == b'\\').count();
+    if backslashes_before % 2 == 1 { text } else { &text[..start] }
 }

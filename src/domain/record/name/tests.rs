@@ -41,7 +41,9 @@ fn other_texts_are_no_names() {
     for text in ["", "k", "express", "express/", "/k", "express/\"a", "express/\"a\"b", "express/\"\"", "3/k"] {
         assert_eq!(Name::parse(text.as_bytes()), None, "{text}");
     }
-    for text in [r#"express/"\q""#, r#"express/"\x1""#, "express@old/k", r#""express/k"#] {
+    for text in
+        [r#"express/"\q""#, r#"express/"\x1""#, "express@old/k", r#""express/k"#, r"express/x\n", r#"express/x"y"#]
+    {
         assert_eq!(Name::parse(text.as_bytes()), None, "{text}");
     }
 }

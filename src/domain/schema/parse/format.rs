@@ -52,6 +52,9 @@ fn says_all(raw: &RawSchema) -> Checked<()> {
     }
     values_say_all(raw)?;
     for (step, call) in raw.calls() {
+        if let Some(time) = call.words().find_map(|word| word.time()) {
+            return wrong(format!("`{{{time}}}` is of format 2: write `format = 2`")).at("call").at(step);
+        }
         let is_newer = |reply: &RawReply| {
             reply.value.is_some() || reply.when.iter().any(|condition| condition.contains_key("fingerprint"))
         };

@@ -6,7 +6,7 @@ use crate::domain::schema::location::{At as _, Checked, wrong};
 use crate::domain::schema::prefix::{Prefix, PrefixPlace, Prefixes};
 use crate::domain::schema::raw::{RawCall, RawKeys, RawSchema};
 use crate::domain::schema::role::{Role, RoleKey};
-use crate::domain::schema::value_template::{Place, Template};
+use crate::domain::schema::value_template::Place;
 
 /// Where a record is, under each prefix that the service has used: the one in use first.
 pub(super) fn resolve(raw: &RawSchema, prefixes: Prefixes<'_>) -> Checked<Vec<(Prefix, Vec<RoleKey>)>> {
@@ -76,7 +76,7 @@ fn check_groups(raw: &RawSchema, keys: &[RoleKey]) -> Checked<()> {
         let message = "a lock for all keys is a schema of its own, with `record`: no result tells which key holds it";
         return wrong(message).at(fixed.role.as_str());
     }
-    let sends_key = |call: &RawCall| words(call).any(|word| word.has(&[Place::Key]));
+    let sends_key = |call: &RawCall| call.words().any(|word| word.has(&[Place::Key]));
     match first.template.groups() {
         Some(groups) if raw.calls().any(|(_, call)| sends_key(call)) => {
             wrong(format!("a step sends `{{key}}`, which is `{groups}` here: it would have the groups in front"))
@@ -90,7 +90,7 @@ fn check_groups(raw: &RawSchema, keys: &[RoleKey]) -> Checked<()> {
 /// # Errors
 /// A step writes `{prefix}`, and no key template does: begin would take a lock at another Redis key than is read.
 fn place(raw: &RawSchema) -> Checked<PrefixPlace> {
-    let sent = raw.calls().any(|(_, call)| words(call).any(|word| word.has(&[Place::Prefix])));
+    let sent = raw.calls().any(|(_, call)| call.words().any(|word| word.has(&[Place::Prefix])));
     match (is_written(&raw.keys), sent) {
         (false, true) => wrong("a step writes `{prefix}`: write it into the templates of [keys] as well"),
         (true, true) => Ok(PrefixPlace::InKey),
@@ -122,8 +122,4 @@ fn bare_key(raw: &RawSchema, written: bool) -> Option<String> {
             "[{step}] sends {what} the bare {{key}}, and Redis keys that are made of it would lack the prefix: schema.toml has to write {{prefix}}, in [keys] and before that {{key}}"
         )
     })
-}
-
-fn words(call: &RawCall) -> impl Iterator<Item = &Template> {
-    call.keys.iter().chain(&call.args).chain(call.command.iter().flatten())
 }

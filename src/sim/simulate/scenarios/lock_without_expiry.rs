@@ -9,7 +9,7 @@ pub(super) const SCENARIO: Scenario = Scenario {
         name: "lock-without-expiry",
         summary: "SET NX, then a crash before EXPIRE: a lock without TTL",
         remedy: "take the lock and set its TTL in one command or script, and let begin give a TTL to a lock that has none; \
-             until then `idemctl sweep --orphaned` finds them",
+             until then `sweep --orphaned` finds them",
     },
     play: |environment| Box::pin(play(environment)),
 };

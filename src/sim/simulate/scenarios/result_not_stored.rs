@@ -8,7 +8,7 @@ pub(super) const SCENARIO: Scenario = Scenario {
         name: "result-not-stored",
         summary: "the operation is made, but Redis cannot be reached to store the result",
         remedy: "no script can help: pass the idempotency key on to the provider, or keep the result in the operation's own \
-             transaction; by hand, `idemctl complete` stores the true response before the lock's TTL ends",
+             transaction; by hand, `complete` stores the true response before the lock's TTL ends",
     },
     play: |environment| Box::pin(play(environment)),
 };

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tokio::io::AsyncWriteExt as _;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixStream;
 
 use super::*;
@@ -10,7 +10,15 @@ use crate::store::connection::Address;
 
 fn connection(here: UnixStream, timeout: Duration) -> Connection {
     let target = Target { timeout, ..Target::new(Address::Unix("s".into())) };
-    Connection { transport: Transport::new(Box::new(here)), target, patience: Patience::default(), owed: 0 }
+    let transport = Transport::new(Box::new(here));
+    Connection {
+        transport,
+        target,
+        patience: Patience::default(),
+        bounds: Bounds::default(),
+        owed: 0,
+        has_answered: false,
+    }
 }
 
 /// Rule: the replies to one write take the timeout as a whole, however many pieces they come in.
@@ -76,4 +84,34 @@ async fn the_reply_to_a_request_that_was_given_up_is_not_that_of_the_next_one() 
     connection.target.timeout = Duration::from_secs(60);
     there.write_all(b"st\r\n+the second\r\n").await.unwrap();
     assert_eq!(connection.exchange(&pack(["SECOND"])).await.unwrap(), Value::SimpleString("the second".to_owned()));
+}
+
+/// Rule: bytes that nothing asked for end the connection before the next request is sent.
+#[tokio::test]
+async fn a_byte_that_nobody_asked_for_ends_the_connection() {
+    for extra in [&b"+twice\r\n"[..], b"+", b"\n"] {
+        let (here, mut there) = UnixStream::pair().unwrap();
+        let mut connection = connection(here, Duration::from_secs(60));
+        there.write_all(b"+one\r\n").await.unwrap();
+        connection.exchange(&pack(["FIRST"])).await.unwrap();
+        there.write_all(extra).await.unwrap();
+        for _ in 0..2 {
+            let refused = connection.exchange(&pack(["SECOND"])).await;
+            assert!(matches!(refused, Err(StoreError::Unasked { .. })), "{refused:?}");
+        }
+        drop(connection);
+        let mut sent = String::new();
+        there.read_to_string(&mut sent).await.unwrap();
+        assert!(!sent.contains("SECOND"), "{sent}");
+    }
+}
+
+/// Rule: replies of which there are more than were asked for belong to nobody knows which request.
+#[tokio::test]
+async fn one_reply_too_many_spoils_all_that_were_asked_for_together() {
+    let (here, mut there) = UnixStream::pair().unwrap();
+    let mut connection = connection(here, Duration::from_secs(60));
+    there.write_all(b":1\r\n:1\r\n:2\r\n").await.unwrap();
+    let spoiled = connection.exchange_all(b"*1\r\n$4\r\nPING\r\n*1\r\n$4\r\nPING\r\n", 2).await;
+    assert!(matches!(spoiled, Err(StoreError::NotRedis { .. })), "{spoiled:?}");
 }

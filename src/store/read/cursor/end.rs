@@ -11,6 +11,8 @@
 //! - A page holds about as many Redis keys as were asked for.
 //! - A page of COUNT n passes n keys or ten times n empty places of the table. No machine holds tables of so many places
 //!   that pages of [`MOST_PASSED`] altogether do not pass all of them.
+//! - If the server says how many Redis keys are there, its table is hardly larger than they need. A table that held many
+//!   more before shrinks in the background, so that a walk may find it as large as before: [`EMPTY`] is room for that.
 
 /// How often one cursor may come again.
 const MOST_RETURNS: u32 = 16;
@@ -26,6 +28,9 @@ const PAGE_FACTOR: u64 = 100;
 
 /// The COUNTs of all pages together.
 const MOST_PASSED: u64 = 1 << 34;
+
+/// The COUNTs of pages that pass nothing but the empty places of a table that held 40 million Redis keys a moment ago.
+const EMPTY: u64 = 1 << 22;
 
 /// How far a walk has come.
 #[derive(Debug, Default)]
@@ -79,6 +84,10 @@ impl End {
         if self.passed > MOST_PASSED {
             return Err("it is longer than any keyspace");
         }
+        let needed = self.most_there.saturating_mul(FACTOR).saturating_add(EMPTY);
+        if self.passed > needed {
+            return Err("it goes on far beyond the keys that it holds");
+        }
         if self.pages >= self.marked_at * 2 {
             (self.mark, self.marked_at, self.returns) = (to.to_vec(), self.pages, 0);
         }
@@ -112,9 +121,11 @@ mod tests {
         }
         let (pages, why) = walk(|page| page + 1, 500, Some(10));
         assert!(why == "it answers many times the keys that it holds" && pages < 4_100, "{pages}: {why}");
-        let mut end = End { passed: MOST_PASSED - 500, ..End::default() };
+        let mut end = End { passed: MOST_PASSED - 500, most_there: u64::MAX, ..End::default() };
         assert_eq!(end.page(b"1", b"2", (500, 0)), Ok(()));
         assert_eq!(end.page(b"2", b"3", (500, 0)), Err("it is longer than any keyspace"));
+        let (pages, why) = walk(|page| page + 1, 0, Some(17));
+        assert!(why == "it goes on far beyond the keys that it holds" && pages < 34_000, "{pages}: {why}");
         assert_eq!(walk(|page| page + 1, 150_001, None).1, "a page holds many times what was asked for");
     }
 

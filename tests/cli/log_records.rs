@@ -1,13 +1,14 @@
-//! `idemctl audit` from the outside.
+//! `idemctl log --records` from the outside.
 
 use std::fs;
 use std::io::Write as _;
 use std::path::PathBuf;
+use std::process::Command;
 use std::time::{Duration, SystemTime};
 
 use serde_json::json;
 
-use crate::support::{self, Run, Runs, Server, until};
+use crate::support::{self, Run, Runs, Server};
 
 /// A home with a log; the command needs no server.
 struct Home(tempfile::TempDir);
@@ -35,12 +36,12 @@ impl Home {
         self.write(format!("{line}\n").as_bytes());
     }
 
-    fn audit(&self, words: &[&str]) -> Run {
-        support::idemctl(self.0.path()).arg("audit").args(words).run()
+    fn records(&self, words: &[&str]) -> Run {
+        support::idemctl(self.0.path()).args(["log", "--records"]).args(words).run()
     }
 
     fn keys(&self, words: &[&str]) -> Vec<String> {
-        let run = self.audit(&[words, &["-o", "jsonl"]].concat()).exits(0);
+        let run = self.records(&[words, &["-o", "jsonl"]].concat()).exits(0);
         run.json_lines().iter().map(|line| line["key"].as_str().unwrap().to_owned()).collect()
     }
 }
@@ -49,9 +50,9 @@ const MINUTE: Duration = Duration::from_secs(60);
 
 #[test]
 fn nothing_changed_yet_is_no_error() {
-    let run = Home::new().audit(&[]).exits(0);
+    let run = Home::new().records(&[]).exits(0);
     assert!(run.stdout.is_empty() && run.stderr.contains("Nothing was changed yet"), "{}", run.all());
-    assert_eq!(Home::new().audit(&["-o", "json"]).exits(0).json(), json!({"format": 1, "changes": []}));
+    assert_eq!(Home::new().records(&["-o", "json"]).exits(0).json(), json!({"format": 1, "changes": []}));
 }
 
 #[test]
@@ -59,7 +60,7 @@ fn shows_what_commands_did_the_newest_last() {
     let server = Server::holding(&[("idem:started:a", "w", 20_000), ("idem:started:b", "w", 20_000)]);
     server.idemctl(&["force-unlock", "a", "--yes", "--reason", "INC-7"]).exits(0);
     server.idemctl(&["force-unlock", "b", "--yes"]).exits(0);
-    let run = server.idemctl(&["audit"]).exits(0);
+    let run = server.idemctl(&["log", "--records"]).exits(0);
     let text = run.text();
     let lines: Vec<_> = text.lines().collect();
     assert_eq!(lines.len(), 3, "{}", run.all());
@@ -67,7 +68,7 @@ fn shows_what_commands_did_the_newest_last() {
     for word in ["tester", "force-unlock", "unlocked", "event-driven", " a ", "INC-7"] {
         assert!(lines[1].contains(word), "{word}: {}", run.all());
     }
-    let json = server.idemctl(&["audit", "-o", "json"]).exits(0).json();
+    let json = server.idemctl(&["log", "--records", "-o", "json"]).exits(0).json();
     assert_eq!(json["changes"][1]["key"], "b");
     assert!(json["changes"][1]["backup"].as_str().unwrap().ends_with(".jsonl"));
 }
@@ -83,10 +84,10 @@ fn chooses_by_key_time_and_number() {
     assert_eq!(home.keys(&["--only", "idem:b"]), ["b"]);
     assert_eq!(home.keys(&["--since", "1h"]), ["b", "a", "c"]);
     assert_eq!(home.keys(&["--since", "1h", "--only", "a", "--limit", "5"]), ["a"]);
-    home.audit(&["--limit", "2"]).exits(0).says("The newest 2 of 4; --limit shows more.");
+    home.records(&["--limit", "2"]).exits(0).says("The newest 2 of 4; --limit shows more.");
     assert_eq!(home.keys(&["--limit", "2"]), ["a", "c"]);
-    assert!(home.audit(&["--only", "z"]).exits(0).stderr.contains("No such change"));
-    home.audit(&["--limit", "0"]).exits(2);
+    assert!(home.records(&["--only", "z"]).exits(0).stderr.contains("No such change"));
+    home.records(&["--limit", "0"]).exits(2);
     (0..60).for_each(|_| home.add("d", MINUTE));
     assert_eq!(home.keys(&[]).len(), 50);
 }
@@ -98,7 +99,7 @@ fn damaged_lines_are_left_out_and_said() {
     home.write(b"not json\n{\"at\":\"yesterday\"}\n\xff\xfe\n");
     home.add("b", MINUTE);
     home.write(b"{\"at\":\"2026-");
-    let run = home.audit(&["-o", "jsonl"]).exits(0);
+    let run = home.records(&["-o", "jsonl"]).exits(0);
     assert_eq!(run.json_lines().len(), 2);
     run.says("not shown: 4, the first is line 2");
 }
@@ -110,7 +111,7 @@ fn a_torn_last_line_does_not_swallow_the_next_change() {
     fs::create_dir_all(log.parent().unwrap()).unwrap();
     fs::write(&log, "{\"at\":\"2026-").unwrap();
     server.idemctl(&["force-unlock", "a", "--yes"]).exits(0);
-    let run = server.idemctl(&["audit", "-o", "jsonl"]).exits(0);
+    let run = server.idemctl(&["log", "--records", "-o", "jsonl"]).exits(0);
     assert_eq!(run.json_lines().len(), 1, "{}", run.all());
 }
 
@@ -130,29 +131,38 @@ fn another_in_the_middle_of_a_line() -> (Server, fs::File) {
 fn two_operators_lines_never_mix() {
     let (server, mut log) = another_in_the_middle_of_a_line();
     let mut unlocks = server.command().args(["force-unlock", "a", "--yes"]).start();
-    until("a is unlocked", || server.get("idem:started:a").is_none());
-    // The line of the other one is written in between.
-    std::thread::sleep(Duration::from_millis(200));
+    // The line that says that a change begins waits for the other one's line.
+    std::thread::sleep(Duration::from_millis(400));
+    assert!(server.get("idem:started:a").is_some());
     log.write_all(b"true}\n").unwrap();
     log.unlock().unwrap();
     assert!(unlocks.wait().unwrap().success());
     let text = fs::read_to_string(server.state("audit.jsonl")).unwrap();
     let lines: Vec<_> = text.lines().collect();
-    assert!(lines.len() == 2 && lines[0] == "{\"half\":true}" && lines[1].contains("\"unlocked\""), "{text}");
+    assert!(lines.len() == 4 && lines[0] == "{\"half\":true}", "{text}");
+    assert!(
+        lines[1].contains("\"begin\"") && lines[2].contains("\"unlocked\"") && lines[3].contains("\"end\""),
+        "{text}"
+    );
 }
 
 #[test]
 fn an_operator_that_was_stopped_in_the_middle_of_a_line_stops_nobody_else() {
     let (server, _log) = another_in_the_middle_of_a_line();
     server.idemctl(&["force-unlock", "a", "--yes"]).exits(0);
-    assert_eq!(server.idemctl(&["audit", "-o", "jsonl"]).exits(0).json_lines().len(), 1);
+    assert_eq!(server.idemctl(&["log", "--records", "-o", "jsonl"]).exits(0).json_lines().len(), 1);
 }
 
 #[test]
 fn a_log_that_cannot_be_read_is_an_error() {
     let home = Home::new();
     fs::create_dir_all(home.log()).unwrap();
-    home.audit(&[]).exits(2).says("cannot read the audit log");
+    home.records(&[]).exits(2).says("cannot read the audit log");
+    fs::remove_dir(home.log()).unwrap();
+    // A pipe that nobody writes to is not waited for.
+    assert!(Command::new("mkfifo").arg(home.log()).status().unwrap().success());
+    let run = support::bounded(support::idemctl(home.0.path()).args(["log", "--records"]), "set -- timeout 20 \"$@\"");
+    run.exits(2).says("it is a pipe, not a regular file");
 }
 
 #[test]
@@ -161,9 +171,9 @@ fn nothing_of_the_log_reaches_a_terminal_as_it_is() {
     home.add("a\u{1b}[31m\u{202e}\u{7}", MINUTE);
     home.add("b\\x1b\\xff", MINUTE);
     for output in ["table", "json", "jsonl"] {
-        let text = home.audit(&["-o", output]).exits(0).text();
+        let text = home.records(&["-o", output]).exits(0).text();
         assert!(!text.contains(['\u{1b}', '\u{202e}', '\u{7}']), "{text}");
     }
     // What was escaped when it was written is not escaped again.
-    assert!(home.audit(&[]).exits(0).text().contains(" b\\x1b\\xff "));
+    assert!(home.records(&[]).exits(0).text().contains(" b\\x1b\\xff "));
 }

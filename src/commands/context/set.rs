@@ -1,0 +1,205 @@
+//! `idemctl context set` and `idemctl context remove`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Result;
+use clap::{Args as ClapArgs, ValueEnum};
+
+use crate::args::{ConnectionArgs, SchemaFolderArgs};
+use crate::context::Context;
+use crate::domain::detect::Shelf as _;
+use crate::domain::schema::ttl::parse_ttl_or_none;
+use crate::exit::{Exit, Stop};
+use crate::render::escape;
+use crate::render::style::NameColor;
+use crate::settings::{self, ContextFields};
+
+/// Add a context, or change what it says; the rest of the file stays as it is
+///
+/// The connection and TLS options (-u, -h, -p, -s, -n, --user, --password-file, --tls, --cacert, --timeout ...) are written into
+/// the context in place of being used. A password itself is never written. What is not given stays as it is, and the former
+/// file is kept beside the new one as config.toml.bak. No server is asked; `idemctl context test` does that.
+#[derive(Debug, ClapArgs)]
+pub(super) struct SetArgs {
+    /// Its name
+    #[arg(value_name = "NAME")]
+    name: String,
+
+    /// Every change asks for the context's name (`--protected=false`: no longer)
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    protected: Option<bool>,
+
+    /// Nothing may be changed through it (`--read-only=false`: no longer)
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    read_only: Option<bool>,
+
+    /// Colour of its name in questions and on stderr
+    #[arg(long, value_name = "COLOR", value_enum)]
+    name_color: Option<ColorArg>,
+
+    /// Schemas that its commands read, in place of those it lists; `idemctl schema list` names them
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    schema: Vec<String>,
+
+    /// Lock TTL of this deployment, e.g. express=90s (`none`: its locks get no TTL); may be repeated
+    #[arg(long, value_name = "SCHEMA=DURATION", value_parser = parse_ttl_of)]
+    lock_ttl: Vec<(String, Duration)>,
+
+    /// Result TTL of this deployment, e.g. express=24h; may be repeated
+    #[arg(long, value_name = "SCHEMA=DURATION", value_parser = parse_ttl_of)]
+    result_ttl: Vec<(String, Duration)>,
+
+    /// Folder with schemas of your own
+    #[arg(long, value_name = "DIR")]
+    schema_dir: Option<PathBuf>,
+}
+
+/// Remove a context; its server stays as it is
+#[derive(Debug, ClapArgs)]
+pub(super) struct RemoveArgs {
+    /// Which
+    #[arg(value_name = "NAME")]
+    name: String,
+
+    /// Remove it although it is the default context; then there is none
+    #[arg(long)]
+    default: bool,
+
+    /// Go ahead without asking
+    #[arg(short = 'y', long)]
+    yes: bool,
+}
+
+/// `--name-color`.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum ColorArg {
+    Red,
+    Green,
+    Yellow,
+    Blue,
+    Magenta,
+    Cyan,
+}
+
+impl From<ColorArg> for NameColor {
+    fn from(arg: ColorArg) -> Self {
+        match arg {
+            ColorArg::Red => Self::Red,
+            ColorArg::Green => Self::Green,
+            ColorArg::Yellow => Self::Yellow,
+            ColorArg::Blue => Self::Blue,
+            ColorArg::Magenta => Self::Magenta,
+            ColorArg::Cyan => Self::Cyan,
+        }
+    }
+}
+
+fn parse_ttl_of(text: &str) -> Result<(String, Duration), String> {
+    let (schema, ttl) = text.split_once('=').ok_or("write SCHEMA=DURATION, with a name and a TTL such as 90s")?;
+    Ok((schema.to_owned(), parse_ttl_or_none(ttl)?))
+}
+
+pub(super) fn set(context: &mut Context, args: SetArgs, connection: &ConnectionArgs) -> Result<Exit> {
+    let name = args.name;
+    if name.trim().is_empty() || name.contains(char::is_control) {
+        return Err(Stop::usage("a context's name has letters in it, and no control characters").into());
+    }
+    let mut ttls = Vec::new();
+    for (schema, ttl) in args.lock_ttl {
+        ttls.push((schema, "lock_ttl", ttl));
+    }
+    for (schema, ttl) in args.result_ttl {
+        ttls.push((schema, "result_ttl", ttl));
+    }
+    let fields = ContextFields {
+        protected: args.protected,
+        read_only: args.read_only,
+        color: args.name_color.map(NameColor::from),
+        schemas: args.schema,
+        schema_dir: args.schema_dir,
+        ttls,
+    };
+    check_schemas(context, &name, &fields)?;
+    let file = context.settings.file();
+    let is_without_default = file.default_context().is_none();
+    let written = settings::set_context(file, &name, connection, &fields)?;
+    let path = file.path().map(|path| path.display().to_string()).unwrap_or_default();
+    if written.lines.is_empty() {
+        context.ui.status(&format!("Nothing to write: context {name} in {path} says so already."));
+        return Ok(Exit::Done);
+    }
+    context.ui.status(&format!("Context {name} in {path} says now:"));
+    for line in &written.lines {
+        context.ui.status(&format!("  {}", escape::text(line.as_bytes())));
+    }
+    if let Some(former) = written.former {
+        context.ui.status(&format!("The former file is kept as {}.", former.display()));
+    }
+    if let Some(field) = written.login_kept {
+        context.ui.warning(&format!("{field} stays as it was, and is sent to the new server from now on"));
+    }
+    if let Some(pass_file) = connection.pass_file.as_deref().filter(|pass_file| !pass_file.is_file()) {
+        context.ui.warning(&format!("{} does not exist yet", pass_file.display()));
+    }
+    let default = if written.is_new && is_without_default {
+        format!(", `idemctl context use {name}` makes it the default")
+    } else {
+        String::new()
+    };
+    context.ui.hint(&format!("`idemctl context test {name}` connects and says what works there{default}"));
+    Ok(Exit::Done)
+}
+
+/// # Errors
+/// Usage: a schema that does not exist. Every command in the context would stop there.
+fn check_schemas(context: &Context, name: &str, fields: &ContextFields) -> Result<(), Stop> {
+    let own = context.settings.file().contexts().get(name).and_then(|config| config.schema_dir.clone());
+    let schema_dir = fields.schema_dir.clone().or(own);
+    let schemas = context.all_schemas(&SchemaFolderArgs { schema_dir })?;
+    let named = fields.schemas.iter().chain(fields.ttls.iter().map(|(schema, ..)| schema));
+    let known: Vec<_> = schemas.all().iter().map(|schema| schema.name.as_str()).collect();
+    for schema in named {
+        if !known.contains(&schema.as_str()) {
+            let stop = Stop::usage(format!("there is no schema `{schema}`"));
+            return Err(stop.hint(format!("schemas: {}", known.join(", "))));
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn remove(context: &mut Context, args: &RemoveArgs) -> Result<Exit> {
+    let name = &args.name;
+    let file = context.settings.file();
+    let config = file.context(name)?;
+    let is_default = file.default_context() == Some(name.as_str());
+    if is_default && !args.default {
+        return Err(Stop::usage(format!("{name} is the default context: commands that name no server would stop"))
+            .hint(format!(
+                "`idemctl context use OTHER` makes another one the default; `idemctl context remove {name} --default` leaves none"
+            ))
+            .into());
+    }
+    let server = config.server().unwrap_or_else(|| "no server of its own".to_owned());
+    let kept = match (config.protected, config.read_only) {
+        (_, true) => ", read-only",
+        (true, false) => ", protected",
+        (false, false) => "",
+    };
+    let path = file.path().map(|path| path.display().to_string()).unwrap_or_default();
+    let question = format!("Remove context {name} ({server}{kept}) from {path}?");
+    if !args.yes && !context.ui.confirm(&question)? {
+        return Err(Stop::usage("not confirmed; nothing was removed").into());
+    }
+    let former = settings::remove_context(context.settings.file(), name, is_default)?;
+    context.ui.status(&format!("Context {name} is removed."));
+    if let Some(former) = former {
+        context.ui.status(&format!("The former file is kept as {}.", former.display()));
+    }
+    if let Some(used) = context.settings.overriding_context()
+        && context.settings.context_name() == Some(name.as_str())
+    {
+        context.ui.warning(&format!("{used} still names it"));
+    }
+    Ok(Exit::Done)
+}

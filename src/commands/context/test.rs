@@ -1,0 +1,177 @@
+//! `idemctl context test`.
+
+use anyhow::Result;
+use clap::Args as ClapArgs;
+
+use crate::args::{ConnectionArgs, Output, SchemaArgs};
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::render::connection_test::{self as render, Check};
+use crate::store::{Client, ReadLimit, StoreError};
+
+/// Connect to a context's server, and say what it is and what its user may do there
+///
+/// One line each: the server and its version, its role, the user, and whether the user may do what idemctl needs to walk the
+/// keyspace, to read records, and to change them. Nothing is changed: rights are checked with commands that are queued and
+/// then discarded. Exit status 4 if the user lacks a right, 5 if the server cannot be reached, 6 if it refuses changes.
+#[derive(Debug, ClapArgs)]
+pub(super) struct Args {
+    /// Which [default: the one that is used, or the server that the options name]
+    #[arg(value_name = "NAME")]
+    name: Option<String>,
+
+    /// How to show it
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Output,
+}
+
+/// The key of the records that are asked for; no service has it.
+const KEY: &[u8] = b"context-test";
+
+/// What idemctl sends to change records, by the commands of idemctl that send it. `KEY` stands for a Redis key.
+const CHANGES: [(&str, &str, &[&[&str]]); 3] = [
+    (
+        "remove",
+        "force-unlock, extend, sweep and purge",
+        &[&["EVAL", "return 1", "1", "KEY"], &["UNLINK", "KEY"], &["PEXPIREAT", "KEY", "1"]],
+    ),
+    ("restore", "restore and undo", &[&["EVAL", "return 1", "1", "KEY"], &["RESTORE", "KEY", "0", ""]]),
+    (
+        "step",
+        "begin, complete and release",
+        &[&["EVAL", "return 1", "1", "KEY"], &["SET", "KEY", ""], &["DEL", "KEY"], &["PEXPIRE", "KEY", "1"]],
+    ),
+];
+
+impl Args {
+    /// The connection to test: that of the context that is named.
+    pub(super) fn connection(&self, given: &ConnectionArgs) -> ConnectionArgs {
+        ConnectionArgs { context: self.name.clone().or_else(|| given.context.clone()), ..given.clone() }
+    }
+}
+
+pub(super) async fn run(context: &mut Context, args: Args) -> Result<Exit> {
+    let client = context.client().await?;
+    let mut test = Test { checks: Vec::new(), exit: Exit::Done };
+    test.server(context, &client).await?;
+    let user = context.settings.target().user.clone().unwrap_or_else(|| "default".to_owned());
+    let with = if context.settings.target().password.is_some() { "with a password" } else { "without a password" };
+    test.says("user", Some(true), format!("{user}, {with}"));
+    match client.may_scan().await {
+        Ok(()) => test.says("scan", Some(true), "list, stats, check and other commands may walk the keyspace"),
+        Err(error) => test.refused("scan", "list, stats and check", &error)?,
+    }
+    if let Some(redis_key) = test.read(context, &client).await? {
+        test.change(context, &client, &redis_key).await?;
+    }
+    context.show(args.output, "checks", &test.checks, |view| render::page(&test.checks, view))?;
+    if test.exit == Exit::Permission {
+        context.ui.hint("docs/connecting.md, ACL users, has two that are ready to use");
+    }
+    Ok(test.exit)
+}
+
+struct Test {
+    checks: Vec<Check>,
+    exit: Exit,
+}
+
+impl Test {
+    fn says(&mut self, check: &'static str, ok: Option<bool>, says: impl Into<String>) {
+        self.checks.push(Check { check, ok, says: says.into() });
+    }
+
+    /// Notes what the user may not do, or the server does not do.
+    ///
+    /// # Errors
+    /// The server gives no answer.
+    fn refused(&mut self, check: &'static str, needed_by: &str, error: &StoreError) -> Result<(), StoreError> {
+        if error.lost_the_reply() {
+            return Err(error.clone());
+        }
+        let exit = if error.is_permission() { Exit::Permission } else { Exit::Refused };
+        if self.exit == Exit::Done {
+            self.exit = exit;
+        }
+        self.says(check, Some(false), format!("{needed_by} do not work here: {error}"));
+        Ok(())
+    }
+
+    async fn server(&mut self, context: &Context, client: &Client) -> Result<()> {
+        let place = match context.settings.context_name() {
+            Some(name) => format!("{name} at {}", client.name()),
+            None => client.name(),
+        };
+        let Some(greeting) = client.greeting().await? else {
+            self.says("server", Some(true), format!("{place} answers; the user may not ask for its version (+hello)"));
+            return Ok(());
+        };
+        let name = if greeting.server == "valkey" { "Valkey" } else { "Redis" };
+        self.says("server", Some(true), format!("{place} answers: {name} {}", greeting.version));
+        let masters = client.masters().await?;
+        let role = match masters.len() {
+            _ if client.is_cluster() => format!("{} of a cluster with {} masters", greeting.role, masters.len()),
+            _ => format!("{} ({})", greeting.role, greeting.mode),
+        };
+        self.says("role", Some(true), role);
+        Ok(())
+    }
+
+    /// Reads a record of each schema. Gives a Redis key that may be read.
+    async fn read(&mut self, context: &mut Context, client: &Client) -> Result<Option<Vec<u8>>> {
+        let catalog = context.catalog(&SchemaArgs::default())?;
+        let (mut may, mut may_not, mut first, mut refusal) = (Vec::new(), Vec::new(), None, None);
+        for schema in catalog.chosen() {
+            let redis_keys = schema.redis_keys(KEY);
+            let seen = client.reader().observe(std::slice::from_ref(&redis_keys), ReadLimit::Bytes(0)).await;
+            let error = seen.map_or_else(Some, |seen| seen.into_iter().find_map(Result::err));
+            if let Some(error) = error {
+                may_not.push(schema.name.as_str());
+                refusal = Some(error);
+            } else {
+                may.push(schema.name.as_str());
+                first = first.or_else(|| redis_keys.into_iter().next());
+            }
+        }
+        if !may.is_empty() {
+            self.says("read", Some(true), format!("the records of {}", may.join(", ")));
+        }
+        if let Some(error) = refusal {
+            // Nobody asked for the schemas that a context does not list.
+            if may.is_empty() || catalog.is_named() {
+                self.refused("read", &format!("the records of {}", may_not.join(", ")), &error)?;
+            } else {
+                self.says("read", None, format!("not the records of {}: {error}", may_not.join(", ")));
+            }
+        }
+        Ok(first)
+    }
+
+    async fn change(&mut self, context: &Context, client: &Client, redis_key: &[u8]) -> Result<()> {
+        if !context.settings.may_change() {
+            self.says("change", None, format!("{}: nothing may be changed through it", context.settings.read_only()));
+            return Ok(());
+        }
+        if let Err(error) = client.may_change().await {
+            self.refused("change", "commands that change records", &error)?;
+            return Ok(());
+        }
+        // Without MULTI nothing more can be told.
+        if let Some(error) = client.refusals(redis_key, &[]).await?.first() {
+            self.refused("change", "commands that change records", error)?;
+            return Ok(());
+        }
+        for (check, needed_by, commands) in CHANGES {
+            let mut words: Vec<Vec<&[u8]>> = Vec::new();
+            for command in commands {
+                let word = |word: &&'static str| if *word == "KEY" { redis_key } else { word.as_bytes() };
+                words.push(command.iter().map(word).collect());
+            }
+            match client.refusals(redis_key, &words).await?.first() {
+                Some(error) => self.refused(check, needed_by, error)?,
+                None => self.says(check, Some(true), format!("{needed_by} have the rights that they need")),
+            }
+        }
+        Ok(())
+    }
+}

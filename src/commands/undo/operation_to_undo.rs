@@ -1,0 +1,187 @@
+//! Which operation `undo` takes back.
+
+use std::io;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+use super::units::Units;
+use crate::args::ReturnArgs;
+use crate::context::Context;
+use crate::domain::change::provenance::Provenance;
+use crate::domain::history::{Operation, Operations, State};
+use crate::domain::record::Only;
+use crate::exit::{Exit, Stop};
+use crate::render::escape;
+use crate::render::invocation::word;
+use crate::store::backup::folder::is_being_written;
+
+/// What `undo` chooses among, and for which server.
+pub(super) struct Choice<'a> {
+    pub(super) log: &'a Path,
+    pub(super) operations: &'a Operations,
+    pub(super) args: &'a ReturnArgs,
+    pub(super) here: &'a Provenance,
+    /// The name of this server, which older lines have in place of its place.
+    pub(super) server: &'a str,
+}
+
+impl<'a> Choice<'a> {
+    /// The operation whose name begins so, or without a name the last one.
+    ///
+    /// # Errors
+    /// No: there is none. Usage: several have such a name, or it cannot be taken back.
+    pub(super) fn choose(&self, context: &mut Context, op: Option<&str>) -> Result<&'a Operation, Stop> {
+        let operation = match op {
+            Some(op) => self.named(op)?,
+            None => self.last(context)?,
+        };
+        self.can_be_undone(operation)?;
+        Ok(operation)
+    }
+
+    fn named(&self, op: &str) -> Result<&'a Operation, Stop> {
+        match self.operations.named(op).as_slice() {
+            [one] => Ok(one),
+            [] => Err(Stop::new(Exit::No, format!("the audit log has no operation {op}"))
+                .hint("`idemctl log` names the operations")),
+            several => {
+                let names: Vec<_> = several.iter().map(|operation| operation.op.as_str()).collect();
+                Err(Stop::usage(format!("several operations have such a name: {}", names.join(", "))))
+            }
+        }
+    }
+
+    /// The last operation on this server, or the one that an undo was to take back and did not take back as a whole.
+    fn last(&self, context: &mut Context) -> Result<&'a Operation, Stop> {
+        let is_here = |operation: &&Operation| self.args.elsewhere || operation.was_on(self.here, self.server);
+        let Some(mut chosen) = self.operations.all().rev().find(is_here) else { return Err(self.none_here()) };
+        while let Some(undone) = self.undone_by(chosen) {
+            if matches!(chosen.state, Some(State::Interrupted | State::Unended)) {
+                self.has_ended(chosen)?;
+                self.goes_on(context, chosen, undone)?;
+                return Ok(undone);
+            }
+            // Whoever brings records back one by one does not mean the undo of the record before.
+            let wrong = |error| unreadable(self.log, &error);
+            if self.args.keys.is_empty() || self.changed_any(chosen).map_err(wrong)? {
+                break;
+            }
+            chosen = undone;
+        }
+        Ok(chosen)
+    }
+
+    fn none_here(&self) -> Stop {
+        let Some(last) = self.operations.last() else {
+            return Stop::new(Exit::No, "nothing was changed yet: the audit log has no operation");
+        };
+        let server = escape::again(&last.server);
+        let message =
+            format!("the audit log has no operation on this server; the last one, {}, was on {server}", last.name());
+        Stop::new(Exit::No, message).hint("`idemctl log` names the operations, `idemctl undo OP` takes one back")
+    }
+
+    /// The operation that an undo takes back.
+    fn undone_by(&self, undo: &Operation) -> Option<&'a Operation> {
+        let undoes = undo.undoes.as_ref()?;
+        self.operations.all().find(|operation| operation.op == *undoes)
+    }
+
+    /// Says that an undo goes on which was cut short.
+    ///
+    /// # Errors
+    /// Usage: that undo was to take back a part, and nobody says which.
+    fn goes_on(&self, context: &mut Context, undo: &Operation, undone: &Operation) -> Result<(), Stop> {
+        let (all, back) = (escape::again(&undone.op), escape::again(&undo.op));
+        if undo.is_part && self.args.keys.is_empty() {
+            let message = format!(
+                "the last operation, {}, was to take back part of {} and did not come to its end",
+                undo.name(),
+                undone.name()
+            );
+            let hint = format!(
+                "name the same --only again to go on; `idemctl undo {all}` takes back all of it, and `idemctl undo {back}` what came back"
+            );
+            return Err(Stop::usage(message).hint(hint));
+        }
+        context.ui.status(&format!(
+            "{} did not come to its end: {} is taken back further. (`idemctl undo {back}` takes back what came back so far.)",
+            undo.name(),
+            undone.name()
+        ));
+        Ok(())
+    }
+
+    /// True if the operation changed one of the records that `--only` names.
+    fn changed_any(&self, operation: &Operation) -> io::Result<bool> {
+        let mut only = Only::of(self.args.keys.iter().map(|key| key.as_bytes()));
+        let mut units = Units::open(self.log, &operation.op)?;
+        while let Some(unit) = units.next()? {
+            unit.note_in(&mut only);
+        }
+        Ok(!only.is_all_unknown())
+    }
+
+    /// # Errors
+    /// Usage: the operation is still at work.
+    fn has_ended(&self, operation: &Operation) -> Result<(), Stop> {
+        let is_at_work = operation.begun_backup.as_ref().is_some_and(|file| is_being_written(Path::new(file)));
+        if !is_at_work {
+            return Ok(());
+        }
+        Err(Stop::usage(format!("{} has not ended yet: its backup is still being written", operation.name()))
+            .hint("nothing was changed; wait until it ends, or end it with Ctrl-C"))
+    }
+
+    /// # Errors
+    /// Usage: the operation is still at work, or nobody knows what it changed.
+    fn can_be_undone(&self, operation: &Operation) -> Result<(), Stop> {
+        if self.operations.is_ambiguous(&operation.op) {
+            return Err(Stop::usage(format!(
+                "two operations of the audit log have the name {}; nothing was changed",
+                operation.op
+            ))
+            .hint("`idemctl log show` names their backups, and `idemctl restore FILE` brings one of them back"));
+        }
+        self.has_ended(operation)?;
+        if operation.says_what_was_left || !operation.is_told && backup_of_unended(operation).is_some() {
+            return Ok(());
+        }
+        if !operation.is_told {
+            let message = format!("{} did not end, and the audit log does not say what it changed", operation.name());
+            let hint = match self.before(operation) {
+                Some(before) => format!(
+                    "it still runs, or was killed: look at its records; `idemctl undo {}` takes back {}, the operation before it",
+                    escape::again(&before.op),
+                    before.name()
+                ),
+                None => "it still runs, or was killed: look at its records".to_owned(),
+            };
+            return Err(Stop::usage(message).hint(hint));
+        }
+        let hint = match &operation.backup {
+            Some(file) => format!("`idemctl restore {}` brings back what is in its backup", word(file)),
+            None => "it has no backup either".to_owned(),
+        };
+        let message = format!("nobody knows what {} left: the audit log does not say", operation.name());
+        Err(Stop::usage(message).hint(hint))
+    }
+
+    /// The operation on this server before that one.
+    fn before(&self, operation: &Operation) -> Option<&'a Operation> {
+        let earlier = self.operations.all().take_while(|other| other.op != operation.op);
+        earlier.filter(|other| other.was_on(self.here, self.server)).last()
+    }
+}
+
+/// The backup of an operation without an end. It may hold records that were removed and that the log does not name.
+pub(super) fn backup_of_unended(operation: &Operation) -> Option<&Path> {
+    // A restore reads the backup that it names.
+    let is_its_own = operation.state == Some(State::Unended) && operation.command != "restore";
+    let file = operation.begun_backup.as_deref().filter(|_| is_its_own)?;
+    Some(Path::new(file)).filter(|file| file.is_file())
+}
+
+pub(super) fn unreadable(path: &Path, error: &io::Error) -> Stop {
+    Stop::usage(format!("cannot read the audit log {}: {error}", path.display()))
+}

@@ -1,0 +1,31 @@
+//! What `context test` found out, as lines and as JSON.
+
+use anstyle::AnsiColor;
+use serde::Serialize;
+
+use super::escape;
+use super::style::View;
+
+/// Something that a connection was tested for, in the order of the JSON fields.
+#[derive(Serialize)]
+pub struct Check {
+    pub check: &'static str,
+    /// `None` if it was not tested, or does not matter.
+    pub ok: Option<bool>,
+    pub says: String,
+}
+
+/// One line for each check.
+pub fn page(checks: &[Check], view: View) -> String {
+    let mut text = String::new();
+    let (good, bad) = (AnsiColor::Green.on_default(), AnsiColor::Red.on_default().bold());
+    for check in checks {
+        let mark = match check.ok {
+            Some(true) => view.palette.paint(good, "ok"),
+            Some(false) => view.palette.paint(bad, "NO"),
+            None => view.palette.dim("- "),
+        };
+        text.push_str(&format!("{mark}  {:<7}  {}\n", check.check, escape::text(check.says.as_bytes())));
+    }
+    text
+}

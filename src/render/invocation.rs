@@ -1,0 +1,257 @@
+//! Command lines that idemctl prints: each leads to the server that this run works on, and is safe to paste.
+
+use std::borrow::Cow;
+use std::fmt::Display;
+
+use crate::domain::record::{Name, Record};
+
+/// What a subcommand knows of the options that a run is repeated with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Knows {
+    /// How to reach the server.
+    Server,
+    /// And where the operator's own schemas are.
+    SchemaDir,
+    /// And the prefix of a schema.
+    Prefix,
+}
+
+/// The subcommands that reach a server. All others need none, or start their own.
+pub(crate) const REACHING: [(&str, Knows); 23] = [
+    ("inspect", Knows::Prefix),
+    ("list", Knows::Prefix),
+    ("stats", Knows::Prefix),
+    ("diff", Knows::Prefix),
+    ("check", Knows::Prefix),
+    ("force-unlock", Knows::Prefix),
+    ("extend", Knows::Prefix),
+    ("complete", Knows::Prefix),
+    ("release", Knows::Prefix),
+    ("begin", Knows::Prefix),
+    ("sweep", Knows::Prefix),
+    ("purge", Knows::Prefix),
+    ("race", Knows::Prefix),
+    ("simulate", Knows::Prefix),
+    ("explore", Knows::Prefix),
+    ("detect", Knows::SchemaDir),
+    ("schema adopt", Knows::SchemaDir),
+    ("schema new", Knows::SchemaDir),
+    ("schema check", Knows::SchemaDir),
+    ("restore", Knows::Server),
+    ("undo", Knows::Server),
+    ("log", Knows::Server),
+    ("context test", Knows::Server),
+];
+
+/// Stands for the key of a record in the text of an advice.
+const KEY: &str = "KEY";
+
+/// What the command lines that idemctl prints have in common: the options that lead to the server and the schemas of this run.
+/// All words are quoted for a shell.
+#[derive(Debug, Clone, Default)]
+pub struct Invocation {
+    server: Vec<String>,
+    schema_dir: Vec<String>,
+    /// `--schema` and `--prefix`, which belong together.
+    prefix: Vec<String>,
+    /// The subcommand of this run, and its own options and arguments, without `--schema`.
+    own: Vec<String>,
+    /// The options by which this run chooses records.
+    filters: Vec<String>,
+}
+
+impl Invocation {
+    pub(crate) fn option(&mut self, name: &str, value: Option<impl Display>) {
+        self.server.extend(option(name, value));
+    }
+
+    pub(crate) fn flag(&mut self, name: &str, is_set: bool) {
+        if is_set {
+            self.server.push(name.to_owned());
+        }
+    }
+
+    /// Says where schemas come from in this run, and the one prefix that was given with the schema that it is of.
+    pub(crate) fn set_schemas(&mut self, schema_dir: Option<impl Display>, prefix: Option<(&str, &str)>) {
+        self.schema_dir = option("--schema-dir", schema_dir);
+        let (schema, prefix) = prefix.unzip();
+        self.prefix = [option("--schema", schema), option("--prefix", prefix)].concat();
+    }
+
+    /// A command line for a shell. `words` are the subcommand and its arguments, as the program is to get them.
+    pub fn command_line<W: AsRef<str>>(&self, words: impl IntoIterator<Item = W>) -> String {
+        let words: Vec<String> = words.into_iter().map(|word| self::word(word.as_ref())).collect();
+        self.completed(&words.join(" "))
+    }
+
+    /// Takes in the words of this run: the subcommand, and its own options and arguments but `--schema`.
+    pub(crate) fn set_own<W: AsRef<str>>(&mut self, words: impl IntoIterator<Item = W>) {
+        self.own = words.into_iter().map(|word| self::word(word.as_ref())).collect();
+    }
+
+    /// Takes in the options by which this run chooses records, each as `--name value`.
+    pub(crate) fn set_filters<W: AsRef<str>>(&mut self, words: impl IntoIterator<Item = W>) {
+        self.filters = words.into_iter().map(|word| self::word(word.as_ref())).collect();
+    }
+
+    /// The options by which this run chooses records, as for a shell; `None` if there are none.
+    pub fn filters(&self) -> Option<String> {
+        if self.filters.is_empty() { None } else { Some(self.filters.join(" ")) }
+    }
+
+    /// The command line of this run, with these options added.
+    pub fn again(&self, options: &[String]) -> String {
+        let Some((subcommand, own)) = self.own.split_first() else { return "idemctl".to_owned() };
+        let mut options: Vec<String> = options.iter().map(|option| word(option)).collect();
+        if let [_, schema, name, prefix] = self.prefix.as_slice()
+            && options.contains(schema)
+        {
+            options.extend([name.clone(), prefix.clone()]);
+        }
+        let subcommand = std::slice::from_ref(subcommand);
+        self.completed(&[subcommand, &options[..], own].concat().join(" "))
+    }
+
+    /// The same around words that are quoted for a shell already.
+    fn completed(&self, words: &str) -> String {
+        let is_subcommand =
+            |name: &str| words.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '));
+        let Some((subcommand, knows)) = REACHING.into_iter().find(|(name, _)| is_subcommand(name)) else {
+            return format!("idemctl {words}");
+        };
+        let mut line = vec!["idemctl"];
+        line.extend(self.server.iter().map(String::as_str));
+        line.push(subcommand);
+        if knows != Knows::Server {
+            line.extend(self.schema_dir.iter().map(String::as_str));
+        }
+        // A command line that names a schema of its own means no other one.
+        if knows == Knows::Prefix && !words.contains(" --schema ") {
+            line.extend(self.prefix.iter().map(String::as_str));
+        }
+        line.join(" ") + &words[subcommand.len()..]
+    }
+
+    /// A text in which each command line, from `` `idemctl `` to the next backtick, leads to the server of this run. One that
+    /// does so already stays as it is, because it begins with an option.
+    pub fn complete<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        const BEGINNING: &str = "`idemctl ";
+        let is_bare = self.server.is_empty() && self.schema_dir.is_empty() && self.prefix.is_empty();
+        if is_bare || !text.contains(BEGINNING) {
+            return Cow::Borrowed(text);
+        }
+        let mut completed = String::with_capacity(text.len() + 64);
+        let mut rest = text;
+        while let Some(at) = rest.find(BEGINNING) {
+            let (before, behind) = rest.split_at(at + BEGINNING.len());
+            let (words, after) = behind.split_at(behind.find('`').unwrap_or(behind.len()));
+            completed.push_str(&before[..at + 1]);
+            completed.push_str(&self.completed(words));
+            rest = after;
+        }
+        completed.push_str(rest);
+        Cow::Owned(completed)
+    }
+
+    /// Names the record, and the server, in the command lines of the advice on its findings.
+    pub fn advise(&self, record: &mut Record) {
+        if record.findings.is_empty() {
+            return;
+        }
+        let name = argument_of(record);
+        for finding in &mut record.findings {
+            let named = named(&finding.advice, &name);
+            finding.advice = self.complete(&named).into_owned();
+        }
+    }
+}
+
+fn option(name: &str, value: Option<impl Display>) -> Vec<String> {
+    value.map(|value| vec![name.to_owned(), word(&value.to_string())]).unwrap_or_default()
+}
+
+/// The text with the name in place of each `KEY` that stands in a command line.
+fn named(text: &str, name: &str) -> String {
+    let mut named = String::with_capacity(text.len() + name.len());
+    for (number, part) in text.split('`').enumerate() {
+        if number > 0 {
+            named.push('`');
+        }
+        // Every other part stands between backticks.
+        let is_command_line = number % 2 == 1 && part.starts_with("idemctl ");
+        if is_command_line { named.push_str(&part.replace(KEY, name)) } else { named.push_str(part) }
+    }
+    named
+}
+
+/// The record's name as an argument for a shell.
+pub fn argument_of(record: &Record) -> String {
+    argument(&name_of(record))
+}
+
+/// The record's name without backticks, because a command line stands between two of them.
+pub fn name_of(record: &Record) -> String {
+    let name = Name::of(record);
+    let text = name.text();
+    if text.contains('`') { name.quoted().replace('`', "\\x60") } else { text }
+}
+
+/// A key or a name as an argument for a shell: what begins like an option stands behind `--`.
+fn argument(text: &str) -> String {
+    let word = word(text);
+    if text.starts_with('-') { format!("-- {word}") } else { word }
+}
+
+/// A word of a command line, quoted where a shell would take it for anything but itself.
+pub fn word(text: &str) -> String {
+    // No shell takes a NUL, and no argument has one.
+    shlex::try_quote(text).map_or_else(|_| "''".to_owned(), Cow::into_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn invocation() -> Invocation {
+        let mut invocation = Invocation::default();
+        invocation.option("-p", Some(7000));
+        invocation.set_schemas(Some("my schemas"), Some(("express", "shop:")));
+        invocation
+    }
+
+    #[test]
+    fn each_command_line_of_a_text_leads_to_the_server_once() {
+        let text = "see `idemctl list`, `idemctl log show`, `idemctl help list` and `--all`; idemctl is a program";
+        let completed = "see `idemctl -p 7000 list --schema-dir 'my schemas' --schema express --prefix shop:`, `idemctl -p 7000 \
+                         log show`, `idemctl help list` and `--all`; idemctl is a program";
+        assert_eq!(invocation().complete(text), completed);
+        assert_eq!(Invocation::default().complete(text), text);
+        let of_another = invocation().complete("`idemctl list --schema go-chi`").into_owned();
+        assert_eq!(of_another, "`idemctl -p 7000 list --schema-dir 'my schemas' --schema go-chi`");
+    }
+
+    #[test]
+    fn a_command_line_that_is_complete_stays_as_it_is() {
+        let line = format!("`{}`", invocation().command_line(["inspect", "a b"]));
+        assert_eq!(line, "`idemctl -p 7000 inspect --schema-dir 'my schemas' --schema express --prefix shop: 'a b'`");
+        assert_eq!(invocation().complete(&line), line);
+        assert_eq!(invocation().complete("`idemctl listen`, `idemctl "), "`idemctl listen`, `idemctl ");
+    }
+
+    #[test]
+    fn a_key_that_a_stranger_chose_is_one_word() {
+        for (key, shown) in [
+            ("plain:1", "plain:1"),
+            ("a;touch X;$(id)", "'a;touch X;$(id)'"),
+            ("it's", "\"it's\""),
+            ("-rf", "-- -rf"),
+            ("~", "'~'"),
+        ] {
+            assert_eq!(argument(key), shown);
+        }
+        assert_eq!(
+            named("a KEY: `idemctl force-unlock KEY` or `KEY`", "x"),
+            "a KEY: `idemctl force-unlock x` or `KEY`"
+        );
+    }
+}

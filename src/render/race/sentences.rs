@@ -1,0 +1,81 @@
+//! What a race came to, in sentences.
+
+use crate::domain::race::{Run, Strategy, Verdict};
+use crate::render::fold::fold;
+use crate::render::words::count;
+
+/// What the schemas' own steps came to, and what the strategies came to that they are compared with.
+pub(super) fn text(runs: &[Run], width: Option<usize>) -> String {
+    let (own, others): (Vec<&Run>, Vec<&Run>) = runs.iter().partition(|run| run.strategy == Strategy::Schema);
+    let (held, failed): (Vec<&Run>, Vec<&Run>) = own.into_iter().partition(|run| run.verdict() == Verdict::NoneSeen);
+    let mut sentences: Vec<String> = failed.iter().map(|run| not_held(run)).collect();
+    sentences.extend(held_by(&held));
+    sentences.extend(compared(&others));
+    let mut text = String::new();
+    for line in sentences.iter().flat_map(|sentence| fold(sentence, width)) {
+        text.push_str(&line);
+        text.push('\n');
+    }
+    text
+}
+
+/// The schemas of which nothing was seen that an atomic service does not do.
+fn held_by(runs: &[&Run]) -> Option<String> {
+    let first = runs.first()?;
+    let who = match runs {
+        [run] => run.schema.clone(),
+        _ => format!("{} schemas", runs.len()),
+    };
+    let one = if runs.iter().all(|run| run.winners_min == 1) { "Exactly one" } else { "Never more than one" };
+    let (workers, begins) = (requests(first.plan.concurrency), count(first.begins));
+    Some(format!(
+        "{one} of {workers} got through in each round of {who}. A flaw rarer than 1 in {begins} begins would stay unseen."
+    ))
+}
+
+/// A schema that let too many through, or of which nothing can be said.
+fn not_held(run: &Run) -> String {
+    let (schema, judged, workers) = (&run.schema, run.judged(), requests(run.plan.concurrency));
+    match run.rounds_with_many_winners {
+        _ if run.verdict() == Verdict::Void => {
+            format!(
+                "Of {schema} nothing can be said: in {} of {} rounds a lock ended or vanished.",
+                run.void_rounds, run.rounds
+            )
+        }
+        0 => format!("{schema} is not atomic: {} replies were wrong.", count(run.wrong_replies)),
+        many => format!(
+            "{schema} is not atomic: up to {} of {workers} got through at once, in {many} of {judged} rounds.",
+            run.winners_max
+        ),
+    }
+}
+
+/// The strategies that services without a script use.
+fn compared(runs: &[&Run]) -> Vec<String> {
+    let mut strategies: Vec<Strategy> = Vec::new();
+    for run in runs {
+        if !strategies.contains(&run.strategy) {
+            strategies.push(run.strategy);
+        }
+    }
+    let mut sentences = Vec::new();
+    for strategy in strategies {
+        let of: Vec<&&Run> = runs.iter().filter(|run| run.strategy == strategy).collect();
+        let name = strategy.as_str();
+        let most = of.iter().map(|run| run.winners_max).max().unwrap_or(0);
+        let wrong: u64 = of.iter().map(|run| run.wrong_replies).sum();
+        if most > 1 {
+            sentences.push(format!("With {name} up to {most} got through at once: the operation runs {most} times."));
+        } else if wrong > 0 {
+            sentences.push(format!("With {name} {} replies were wrong.", count(wrong)));
+        } else {
+            sentences.push(format!("With {name} nothing wrong was seen this time; --think-time widens its window."));
+        }
+    }
+    sentences
+}
+
+fn requests(concurrency: usize) -> String {
+    format!("{concurrency} simultaneous request{}", if concurrency == 1 { "" } else { "s" })
+}

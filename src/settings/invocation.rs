@@ -1,0 +1,111 @@
+//! The options that lead to the server of this run again, for every command line that idemctl prints.
+
+use crate::args::{ConnectionArgs, SchemaArgs, TlsArgs};
+use crate::render::invocation::Invocation;
+
+impl Invocation {
+    /// The options of the command line that say which server, and how to reach it. A variable or the default context needs no
+    /// option: it holds for the next command of the same shell, too. A password is asked for.
+    pub(crate) fn of(args: &ConnectionArgs) -> Self {
+        let mut invocation = Self::default();
+        let (url, has_password) = match &args.url {
+            Some(url) => without_password(url),
+            None => (None, false),
+        };
+        invocation.option("--config", args.config.as_ref().map(|path| path.display()));
+        invocation.option("--context", args.context.as_ref());
+        invocation.option("-u", url);
+        invocation.option("-h", args.host.as_ref());
+        invocation.option("-p", args.port);
+        invocation.option("-s", args.socket.as_ref().map(|path| path.display()));
+        invocation.option("--sentinel", args.sentinel.as_ref());
+        invocation.option("--master-name", args.master_name.as_ref());
+        invocation.option("--sentinel-user", args.sentinel_user.as_ref());
+        invocation.option("--sentinel-pass-file", args.sentinel_pass_file.as_ref().map(|path| path.display()));
+        invocation.option("-n", args.db);
+        invocation.flag("-c", args.cluster);
+        invocation.flag("--sandbox", args.sandbox);
+        invocation.option("--user", args.user.as_ref());
+        let stdin = args.pass_file.as_ref().is_some_and(|file| file.as_os_str() == "-");
+        invocation.option("--pass-file", args.pass_file.as_ref().filter(|_| !stdin).map(|path| path.display()));
+        invocation.flag("--askpass", args.askpass || args.password.is_some() || has_password || stdin);
+        invocation.tls(&args.tls);
+        invocation
+    }
+
+    fn tls(&mut self, args: &TlsArgs) {
+        self.flag("--tls", args.tls);
+        self.option("--cacert", args.cacert.as_ref().map(|path| path.display()));
+        self.option("--cacertdir", args.cacertdir.as_ref().map(|path| path.display()));
+        self.option("--cert", args.cert.as_ref().map(|path| path.display()));
+        self.option("--key", args.key.as_ref().map(|path| path.display()));
+        self.option("--sni", args.sni.as_ref());
+        self.flag("--insecure", args.insecure);
+    }
+
+    /// Takes in where schemas come from, and the prefix of the one that is named.
+    pub(crate) fn heed_schemas(&mut self, args: &SchemaArgs) {
+        let prefix = match (args.schema.as_slice(), &args.prefix) {
+            ([schema], Some(prefix)) => Some((schema.as_str(), prefix.as_str())),
+            _ => None,
+        };
+        self.set_schemas(args.folder.schema_dir.as_ref().map(|path| path.display()), prefix);
+    }
+}
+
+/// The URL without its password, and whether it has one.
+fn without_password(url: &str) -> (Option<String>, bool) {
+    for scheme in ["redis-sentinel://", "rediss-sentinel://"] {
+        let Some(rest) = url.strip_prefix(scheme) else { continue };
+        let Some((login, hosts)) = rest.rsplit_once('@') else { return (Some(url.to_owned()), false) };
+        let (user, password) = login.split_once(':').unwrap_or((login, ""));
+        let at = if user.is_empty() { "" } else { "@" };
+        return (Some(format!("{scheme}{user}{at}{hosts}")), !password.is_empty());
+    }
+    let Some(mut parsed) = redis::parse_redis_url(url) else { return (None, false) };
+    let mut has_password = parsed.password().is_some();
+    // A URL without a host cannot have a password there.
+    let _ = parsed.set_password(None);
+    let pairs: Vec<(String, String)> = parsed.query_pairs().into_owned().collect();
+    if pairs.iter().any(|(name, _)| name == "pass") {
+        has_password = true;
+        parsed.query_pairs_mut().clear().extend_pairs(pairs.iter().filter(|(name, _)| name != "pass"));
+    }
+    if parsed.query() == Some("") {
+        parsed.set_query(None);
+    }
+    (Some(parsed.to_string()), has_password)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::PathBuf;
+
+    #[test]
+    fn a_url_is_printed_without_its_password() {
+        for (url, printed, has_password) in [
+            ("redis://h:1/2", "redis://h:1/2", false),
+            ("redis://ann:s3cret@h:1/2", "redis://ann@h:1/2", true),
+            ("rediss://:s3cret@h:1#insecure", "rediss://h:1#insecure", true),
+            ("unix:///run/s?db=1&user=ann&pass=s3cret", "unix:///run/s?db=1&user=ann", true),
+            ("unix:///run/s?pass=s3cret", "unix:///run/s", true),
+            ("redis-sentinel://ann:s3@cret@a:1,b:2/main", "redis-sentinel://ann@a:1,b:2/main", true),
+            ("redis-sentinel://a:1/main", "redis-sentinel://a:1/main", false),
+        ] {
+            assert_eq!(without_password(url), (Some(printed.to_owned()), has_password), "{url}");
+        }
+    }
+
+    #[test]
+    fn what_was_named_is_named_again_and_a_password_is_asked_for() {
+        let args = ConnectionArgs {
+            url: Some("redis://:s3cret@h:1".to_owned()),
+            config: Some(PathBuf::from("my config")),
+            ..ConnectionArgs::default()
+        };
+        let line = Invocation::of(&args).command_line(["list"]);
+        assert_eq!(line, "idemctl --config 'my config' -u redis://h:1 --askpass list");
+        assert_eq!(Invocation::of(&ConnectionArgs::default()).command_line(["list"]), "idemctl list");
+    }
+}

@@ -1,0 +1,250 @@
+//! `context set` and `context remove`: a context of the config file is added, changed or removed.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use toml_edit::{Array, Table, TableLike, Value};
+
+use super::config::ContextConfig;
+use super::edit::{self, Edit, table};
+use super::file::ConfigFile;
+use crate::args::ConnectionArgs;
+use crate::domain::schema::ttl::{FOR_EVER, NONE};
+use crate::exit::Stop;
+use crate::render::style::NameColor;
+use crate::store::Target;
+
+/// What a context is to say besides how its server is reached. `None` and empty lists leave the context as it is.
+#[derive(Debug, Default)]
+pub(crate) struct ContextFields {
+    pub(crate) protected: Option<bool>,
+    pub(crate) read_only: Option<bool>,
+    pub(crate) color: Option<NameColor>,
+    pub(crate) schemas: Vec<String>,
+    pub(crate) schema_dir: Option<PathBuf>,
+    /// TTLs of the deployment: the schema, the field, the TTL.
+    pub(crate) ttls: Vec<(String, &'static str, Duration)>,
+}
+
+/// What was written.
+pub(crate) struct Written {
+    /// The fields as `NAME = VALUE`; none if the context said all of it already.
+    pub(crate) lines: Vec<String>,
+    pub(crate) is_new: bool,
+    /// Where the former file is kept.
+    pub(crate) former: Option<PathBuf>,
+    /// The log-in that the context had before, and now sends to another server.
+    pub(crate) login_kept: Option<&'static str>,
+}
+
+/// A field of a context by its names from the outside in, and its value.
+type Field = (Vec<String>, Value);
+
+/// Writes the connection options and these fields into a context, which is made if it does not exist.
+///
+/// # Errors
+/// Usage: a password that would be stored, an option that a context cannot hold, a new context without a server, nothing to
+/// write, or a file that cannot be written.
+pub(crate) fn set_context(
+    file: &ConfigFile,
+    name: &str,
+    connection: &ConnectionArgs,
+    fields: &ContextFields,
+) -> Result<Written, Stop> {
+    refuse_what_is_not_stored(connection)?;
+    let url = url(connection)?;
+    let before = file.contexts().get(name);
+    if before.is_none() && url.is_none() {
+        return Err(Stop::usage(format!("there is no context `{name}` yet, and a new one needs a server"))
+            .hint(format!("`idemctl context set {name} -u redis://HOST:PORT/DB` makes it")));
+    }
+    let login_kept = before.and_then(|before| login_kept(before, url.as_deref(), connection));
+    let mut all = of_connection(url, connection);
+    all.extend(of_context(fields));
+    if all.is_empty() {
+        return Err(Stop::usage(format!("nothing to write into context `{name}`"))
+            .hint("`idemctl context set --help` lists what a context can say"));
+    }
+    let mut edit = Edit::open(file)?;
+    let mut lines = Vec::new();
+    for (keys, value) in all {
+        let line = format!("{} = {value}", keys.join("."));
+        let of_context = edit.contexts().and_then(|contexts| table(contexts, name, false));
+        match of_context.and_then(|of_context| write(of_context, &keys, value)) {
+            Some(true) => lines.push(line),
+            Some(false) => {}
+            None => return Err(edit.cannot(format!("there is something else at `{}`", keys.join(".")))),
+        }
+    }
+    let former = edit.save()?;
+    Ok(Written { lines, is_new: before.is_none(), former, login_kept })
+}
+
+/// Removes a context. `is_default` says that it may be the default one, which the file then has none of.
+///
+/// # Errors
+/// Usage: the file cannot be written.
+pub(crate) fn remove_context(file: &ConfigFile, name: &str, is_default: bool) -> Result<Option<PathBuf>, Stop> {
+    file.context(name)?;
+    let mut edit = Edit::open(file)?;
+    if let Some(contexts) = edit.contexts() {
+        contexts.remove(name);
+    }
+    if is_default {
+        edit.document.remove("default_context");
+    }
+    edit.save()
+}
+
+/// Options that are for one run, or hold a secret.
+fn refuse_what_is_not_stored(connection: &ConnectionArgs) -> Result<(), Stop> {
+    let in_url = connection.url.as_deref().is_some_and(|url| {
+        // A URL that cannot be read is refused later.
+        Target::parse(url).is_ok_and(|target| target.password.is_some())
+    });
+    if in_url || connection.password.is_some() {
+        let option = if in_url { "--url" } else { "--pass" };
+        return Err(Stop::usage(format!("{option}: the config file would hold the password as plain text")).hint(
+            "write the password into a file that only you can read and pass --password-file FILE, or set REDISCLI_AUTH",
+        ));
+    }
+    let is_stdin = |file: &Option<PathBuf>| file.as_deref() == Some(Path::new("-"));
+    let refused = [
+        ("--askpass", connection.askpass),
+        ("--sandbox", connection.sandbox),
+        ("--cluster", connection.cluster),
+        ("--password-file -", is_stdin(&connection.pass_file)),
+        ("--sentinel-pass-file -", is_stdin(&connection.sentinel_pass_file)),
+    ];
+    match refused.iter().find(|(_, is_given)| *is_given) {
+        Some((option, _)) => Err(Stop::usage(format!("{option} is for one run: a context cannot hold it"))),
+        None => Ok(()),
+    }
+}
+
+/// The URL of the server that the options name; `None` if they name no server.
+fn url(connection: &ConnectionArgs) -> Result<Option<String>, Stop> {
+    let db = connection.db;
+    let path = |db: Option<i64>| db.map_or_else(String::new, |db| format!("/{db}"));
+    let url = if let Some(url) = &connection.url {
+        if db.is_some() {
+            return Err(Stop::usage("-n: write the database into the URL, e.g. redis://HOST:PORT/3"));
+        }
+        url.clone()
+    } else if let Some(socket) = &connection.socket {
+        let socket = absolute(socket);
+        format!("unix://{socket}{}", db.map_or_else(String::new, |db| format!("?db={db}")))
+    } else if let (Some(sentinels), Some(service)) = (&connection.sentinel, &connection.master_name) {
+        format!("redis-sentinel://{sentinels}/{service}{}", path(db))
+    } else if connection.host.is_some() || connection.port.is_some() {
+        let host = connection.host.as_deref().unwrap_or("127.0.0.1");
+        let host = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
+        format!("redis://{host}:{}{}", connection.port.unwrap_or(6379), path(db))
+    } else if db.is_some() {
+        return Err(Stop::usage("-n: name the server, too, e.g. -u redis://HOST:PORT/3"));
+    } else {
+        return Ok(None);
+    };
+    Target::parse(&url).map_err(|why| Stop::usage(format!("the server's URL: {why}")))?;
+    Ok(Some(url))
+}
+
+/// The context's log-in, if the context gets another server and keeps the log-in.
+fn login_kept(before: &ContextConfig, url: Option<&str>, connection: &ConnectionArgs) -> Option<&'static str> {
+    let now = Target::parse(url?).ok()?;
+    let then = before.url.as_deref().and_then(|url| Target::parse(url).ok())?;
+    if now.address == then.address || connection.pass_file.is_some() {
+        return None;
+    }
+    match (&before.password, &before.password_file) {
+        (Some(_), _) => Some("password"),
+        (None, Some(_)) => Some("password_file"),
+        (None, None) => None,
+    }
+}
+
+fn of_connection(url: Option<String>, connection: &ConnectionArgs) -> Vec<Field> {
+    let tls = &connection.tls;
+    let mut fields = Vec::new();
+    let mut add = |keys: &[&str], value: Option<Value>| {
+        let keys = keys.iter().map(|key| (*key).to_owned()).collect();
+        fields.extend(value.map(|value| (keys, value)));
+    };
+    let path = |path: &Option<PathBuf>| path.as_deref().map(|path| Value::from(absolute(path)));
+    let span = |span: Option<Duration>| span.map(|span| Value::from(duration_text(span)));
+    add(&["url"], url.map(Value::from));
+    add(&["user"], connection.user.clone().map(Value::from));
+    add(&["password_file"], path(&connection.pass_file));
+    add(&["sentinel", "user"], connection.sentinel_user.clone().map(Value::from));
+    add(&["sentinel", "password_file"], path(&connection.sentinel_pass_file));
+    // A table says that TLS is spoken, and how.
+    add(&["tls"], (tls.tls && tls.named().is_none()).then(|| Value::from(true)));
+    add(&["tls", "cacert"], path(&tls.cacert));
+    add(&["tls", "cacertdir"], path(&tls.cacertdir));
+    add(&["tls", "cert"], path(&tls.cert));
+    add(&["tls", "key"], path(&tls.key));
+    add(&["tls", "sni"], tls.sni.clone().map(Value::from));
+    add(&["tls", "insecure"], tls.insecure.then(|| Value::from(true)));
+    add(&["timeout"], span(connection.timeout));
+    add(&["connect_timeout"], span(connection.connect_timeout));
+    fields
+}
+
+fn of_context(fields: &ContextFields) -> Vec<Field> {
+    let mut all: Vec<Field> = Vec::new();
+    let mut add = |name: &str, value: Option<Value>| all.extend(value.map(|value| (vec![name.to_owned()], value)));
+    add("protected", fields.protected.map(Value::from));
+    add("read_only", fields.read_only.map(Value::from));
+    add("color", fields.color.map(|color| Value::from(color.as_str())));
+    let schemas: Array = fields.schemas.iter().map(String::as_str).collect();
+    add("schema", (!schemas.is_empty()).then(|| Value::from(schemas)));
+    add("schema_dir", fields.schema_dir.as_deref().map(|folder| Value::from(absolute(folder))));
+    for (schema, field, ttl) in &fields.ttls {
+        let ttl = if *ttl == FOR_EVER { NONE.to_owned() } else { duration_text(*ttl) };
+        all.push((vec!["deployment".to_owned(), schema.clone(), (*field).to_owned()], Value::from(ttl)));
+    }
+    all
+}
+
+/// Writes a field. `Some(false)` if it has this value already, `None` if something that is not a table is in the way.
+fn write(of_context: &mut dyn TableLike, keys: &[String], value: Value) -> Option<bool> {
+    let (last, outer) = keys.split_last()?;
+    let mut within = of_context;
+    for (depth, key) in outer.iter().enumerate() {
+        // `tls = true` gives way to the table that says how.
+        if key == "tls" && within.get(key).is_some_and(|item| item.as_bool().is_some()) {
+            within.insert(key, toml_edit::Item::Table(Table::new()));
+        }
+        let has_fields = depth + 1 == outer.len();
+        within = table(within, key, !has_fields)?;
+    }
+    let there = within.get(last);
+    if last == "tls" && there.is_some_and(|there| there.is_table_like()) {
+        return Some(false);
+    }
+    let is_same = there.and_then(|there| there.as_value()).is_some_and(|there| said(there) == said(&value));
+    if !is_same {
+        edit::set(within, last, value);
+    }
+    Some(!is_same)
+}
+
+/// A value without the spaces and comments around it.
+fn said(value: &Value) -> String {
+    let mut value = value.clone();
+    value.decor_mut().clear();
+    match &value {
+        Value::String(text) => text.value().clone(),
+        Value::Array(all) => all.iter().map(said).collect::<Vec<_>>().join("\n"),
+        other => other.to_string(),
+    }
+}
+
+fn duration_text(span: Duration) -> String {
+    humantime::format_duration(span).to_string().replace(' ', "")
+}
+
+/// The config file has another folder than the command line.
+fn absolute(path: &Path) -> String {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).display().to_string()
+}

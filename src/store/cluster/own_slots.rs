@@ -1,0 +1,242 @@
+//! What the nodes of a cluster say of their own slots.
+//!
+//! `CLUSTER SLOTS` tells the owner of each slot as one node has heard of it, which may be seconds behind, and says nothing of a
+//! slot that is being moved key by key. `CLUSTER NODES` of a master tells both of the master's own slots.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+
+use super::client::{Client, Topology};
+use super::slot_map::{SlotMap, address};
+use crate::domain::hash_slot;
+use crate::store::connection::{Address, Target, reply};
+use crate::store::error::StoreError;
+
+/// A slot whose keys are being moved from one master to another.
+#[derive(Debug, Clone)]
+pub(in crate::store) struct MovingSlot {
+    pub(in crate::store) slot: u16,
+    pub(in crate::store) from: Target,
+    pub(in crate::store) to: Target,
+}
+
+/// What the masters said.
+#[derive(Default)]
+pub(in crate::store) struct Heard {
+    pub(in crate::store) moving: Vec<MovingSlot>,
+    /// Why some of them said nothing.
+    pub(in crate::store) silent: Vec<StoreError>,
+}
+
+/// A line of `CLUSTER NODES`.
+#[derive(Debug, PartialEq, Eq)]
+struct Line {
+    id: String,
+    host: String,
+    port: u16,
+    hostname: Option<String>,
+    is_self: bool,
+    /// A master that can be asked.
+    is_master: bool,
+    /// Of two nodes that claim a slot, the one with the greater epoch has it.
+    epoch: u64,
+    slots: Vec<(u16, u16)>,
+    /// The slots that it gives away, and the ids of the nodes that get them. Told of the own line alone.
+    migrating: Vec<(u16, String)>,
+}
+
+impl Client {
+    /// Corrects the slot map by what each master says of its own slots, and tells which slots are being moved. Masters that
+    /// are known not to answer are not asked.
+    pub(in crate::store) async fn hear_each_master(&self, is_known_silent: impl Fn(&Target) -> bool) -> Heard {
+        let mut heard = Heard::default();
+        let Some(map) = self.slot_map() else { return heard };
+        let views = self.own_views(&map, is_known_silent, &mut heard.silent).await;
+        let mut by_epoch: Vec<&(Target, Line)> = views.values().collect();
+        by_epoch.sort_by_key(|(_, line)| line.epoch);
+        let mut corrected = SlotMap::clone(&map);
+        for (node, line) in by_epoch {
+            for slot in line.slots.iter().flat_map(|(first, last)| *first..=*last) {
+                if corrected.master(slot) != Some(node) {
+                    corrected.moved(slot, node.clone());
+                }
+            }
+            for (slot, to) in &line.migrating {
+                // A node without a view is among the silent ones.
+                if let Some((to, _)) = views.get(to) {
+                    heard.moving.push(MovingSlot { slot: *slot, from: node.clone(), to: to.clone() });
+                }
+            }
+        }
+        if corrected != *map {
+            self.change(|topology| {
+                if let Topology::Cluster(map, _) = topology {
+                    *map = Arc::new(corrected);
+                }
+            });
+        }
+        heard
+    }
+
+    /// What each master says of itself, by its id.
+    async fn own_views(
+        &self,
+        map: &SlotMap,
+        is_known_silent: impl Fn(&Target) -> bool,
+        silent: &mut Vec<StoreError>,
+    ) -> BTreeMap<String, (Target, Line)> {
+        let mut views: BTreeMap<String, (Target, Line)> = BTreeMap::new();
+        let mut asked: Vec<Target> = Vec::new();
+        let mut to_ask: Vec<Target> = map.masters().iter().filter(|node| !is_known_silent(node)).cloned().collect();
+        // A master without slots stands in no slot map: the others name it.
+        while !to_ask.is_empty() {
+            let answers = join_all(to_ask.iter().map(|node| self.nodes_as_seen_by(node))).await;
+            let mut others: Vec<(String, Target)> = Vec::new();
+            for (node, answer) in to_ask.iter().zip(answers) {
+                let lines = answer.unwrap_or_else(|error| {
+                    silent.push(error);
+                    Vec::new()
+                });
+                let (own, named): (Vec<Line>, Vec<Line>) = lines.into_iter().partition(|line| line.is_self);
+                for line in own {
+                    views.entry(line.id.clone()).or_insert((node.clone(), line));
+                }
+                for line in named.into_iter().filter(|line| line.is_master) {
+                    let place = target(&line, node, map.addresses());
+                    others.push((line.id, place));
+                }
+            }
+            asked.append(&mut to_ask);
+            for (id, node) in others {
+                let is_known = views.contains_key(&id) || asked.contains(&node) || to_ask.contains(&node);
+                if !is_known && !is_known_silent(&node) {
+                    to_ask.push(node);
+                }
+            }
+        }
+        views
+    }
+
+    /// The names of all Redis keys that this node has in a slot; `None` where they are more than `most`.
+    ///
+    /// # Errors
+    /// As every read; the user may not ask for them.
+    pub(in crate::store) async fn keys_in_slot(
+        &self,
+        node: &Target,
+        slot: u16,
+        most: usize,
+    ) -> Result<Option<Vec<Vec<u8>>>, StoreError> {
+        let command = |name: &str| redis::cmd("CLUSTER").arg(name).arg(slot).to_owned();
+        let asked = self.node(node).await?;
+        let count = asked.ask(&command("COUNTKEYSINSLOT")).await?;
+        let count = reply::integer(&count).ok_or_else(|| self.unexpected("CLUSTER COUNTKEYSINSLOT"))?;
+        if usize::try_from(count).map_or(true, |count| count > most) {
+            return Ok(None);
+        }
+        // What is added meanwhile is added to the node that gets the slot.
+        let names = asked.ask(command("GETKEYSINSLOT").arg(most)).await?;
+        let names = reply::array(names).ok_or_else(|| self.unexpected("CLUSTER GETKEYSINSLOT"))?;
+        Ok(Some(names.into_iter().filter_map(reply::bytes).collect()))
+    }
+
+    async fn nodes_as_seen_by(&self, node: &Target) -> Result<Vec<Line>, StoreError> {
+        let answer = self.node(node).await?.ask(redis::cmd("CLUSTER").arg("NODES")).await?;
+        let text = reply::bytes(answer).ok_or_else(|| self.unexpected("CLUSTER NODES"))?;
+        Ok(String::from_utf8_lossy(&text).lines().filter_map(line).collect())
+    }
+}
+
+/// Where the node of a line is, as seen by `like`. A cluster names its nodes by address or by hostname; `addresses` shows which.
+fn target(line: &Line, like: &Target, addresses: &[Address]) -> Target {
+    let is_used = |hostname: &&String| {
+        addresses.iter().any(|address| matches!(address, Address::Tcp(host, _) if host == *hostname))
+    };
+    let host = line.hostname.as_ref().filter(is_used).unwrap_or(&line.host);
+    address(like, Some(host.clone()), line.port)
+}
+
+/// Reads `<id> <ip>:<port>@<bus port>[,<hostname>] <flags> <master> <ping> <pong> <epoch> <link> <slot> ...`. A slot is `5`,
+/// `5-9`, `[5->-<id>]` while the node gives it away, or `[5-<-<id>]` while it gets it.
+fn line(text: &str) -> Option<Line> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let [id, place, flags, _, _, _, epoch, _, slots @ ..] = &words[..] else { return None };
+    let (place, named) = place.split_once(',').unwrap_or((place, ""));
+    let (host, port) = place.split('@').next()?.rsplit_once(':')?;
+    let flags: Vec<&str> = flags.split(',').collect();
+    let has = |flag: &str| flags.contains(&flag);
+    let mut line = Line {
+        id: (*id).to_owned(),
+        host: host.to_owned(),
+        port: port.parse().ok()?,
+        hostname: named.split(',').next().filter(|name| !name.is_empty() && !name.contains('=')).map(str::to_owned),
+        is_self: has("myself"),
+        is_master: has("master") && !has("fail") && !has("handshake") && !has("noaddr"),
+        epoch: epoch.parse().ok()?,
+        slots: Vec::new(),
+        migrating: Vec::new(),
+    };
+    for word in slots {
+        let bracketed = word.strip_prefix('[').and_then(|word| word.strip_suffix(']'));
+        if let Some((slot, to)) = bracketed.and_then(|word| word.split_once("->-")) {
+            line.migrating.push((slot_number(slot)?, to.to_owned()));
+        } else if bracketed.is_none() {
+            let (first, last) = word.split_once('-').unwrap_or((word, word));
+            line.slots.push((slot_number(first)?, slot_number(last)?));
+        }
+    }
+    Some(line)
+}
+
+fn slot_number(text: &str) -> Option<u16> {
+    text.parse().ok().filter(|slot| *slot < hash_slot::SLOTS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OWN: &str =
+        "07c3 10.0.0.1:7000@17000,node-1 myself,master - 0 0 8 connected 0-5460 9000 [93->-292f] [77-<-e7d1]";
+
+    #[test]
+    fn a_node_tells_its_slots_and_those_that_it_gives_away() {
+        let own = line(OWN).unwrap();
+        assert!(own.is_self && own.is_master);
+        assert_eq!((own.slots, own.migrating), (vec![(0, 5460), (9000, 9000)], vec![(93, "292f".to_owned())]));
+        assert_eq!((own.hostname.as_deref(), own.epoch), (Some("node-1"), 8));
+    }
+
+    #[test]
+    fn nodes_that_cannot_be_asked_are_no_masters() {
+        for flags in ["slave", "master,fail", "handshake", "master,noaddr"] {
+            let other = line(&format!("292f :0@0 {flags} - 0 0 3 connected")).unwrap();
+            assert!(!other.is_master && !other.is_self, "{flags}");
+        }
+        let with_shard = line("292f 10.0.0.2:7001@17001,,shard-id=99 master - 0 0 3 connected 1-2").unwrap();
+        assert!(with_shard.is_master && with_shard.hostname.is_none());
+    }
+
+    #[test]
+    fn what_is_no_such_line_is_left_out() {
+        for wrong in [
+            "",
+            "07c3 10.0.0.1:7000@17000 master",
+            "07c3 nowhere master - 0 0 1 connected",
+            "a h:1 master - 0 0 1 c 99999",
+        ] {
+            assert_eq!(line(wrong), None, "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn a_node_is_named_as_the_slot_map_names_its_nodes() {
+        let like = Target::parse("redis://10.0.0.9:7009").unwrap();
+        let own = line(OWN).unwrap();
+        let named = |host: &str| target(&own, &like, &[Address::Tcp(host.to_owned(), 7000)]).to_string();
+        assert_eq!(named("10.0.0.1"), "10.0.0.1:7000/0");
+        assert_eq!(named("node-1"), "node-1:7000/0");
+    }
+}

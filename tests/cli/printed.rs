@@ -1,0 +1,137 @@
+//! Every command line that idemctl prints is safe to paste, and leads to the server that was looked at.
+
+use std::process::Command;
+
+use crate::support::{PENDING, Runs, Server, binary, idemctl, printed};
+
+/// Keys that a shell, or idemctl, would take for something else.
+const KEYS: [&str; 9] =
+    ["plain", "a;touch X;$(touch Y)", "it's `touch Z`", "-rf", "--yes", "~", "two words", "new\nline", "express/plain"];
+
+/// Another server than the one that is looked at, which everything that names no server leads to.
+struct Servers {
+    looked_at: Server,
+    other: Server,
+}
+
+impl Servers {
+    fn start() -> Self {
+        let (looked_at, other) = (Server::start(), Server::start());
+        for key in KEYS {
+            looked_at.put(&format!("idempotency:{key}"), PENDING);
+            looked_at.set(&format!("shop:idem:{key}"), PENDING, 50_000_000);
+        }
+        looked_at.put("idempotency:odd", "no JSON");
+        looked_at.put("idem:done:d", r#"{"statusCode":200,"body":"x"}"#);
+        looked_at.put("idem:started:d", "worker");
+        let config = format!(
+            "default_context = \"other\"\n[contexts.other]\nurl = \"{}\"\n[contexts.here]\nurl = \"{}\"\n",
+            other.url(),
+            looked_at.url()
+        );
+        looked_at.configure(&config);
+        Self { looked_at, other }
+    }
+
+    fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
+        let mut command = Command::new(program);
+        let template = idemctl(self.looked_at.folder());
+        command.env_clear().envs(template.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        command.env("REDIS_URL", self.other.url()).current_dir(self.looked_at.folder());
+        let folder = binary().parent().unwrap().display().to_string();
+        command.env("PATH", format!("{folder}:/usr/bin:/bin"));
+        command
+    }
+}
+
+fn connections(server: &Server) -> u64 {
+    let info: String = server.send(&[b"INFO", b"stats"]);
+    let line = info.lines().find_map(|line| line.strip_prefix("total_connections_received:")).unwrap();
+    line.trim().parse().unwrap()
+}
+
+/// Pastes every command line that a run prints; gives how many there were.
+fn paste_all(servers: &Servers, named: &[&str], words: &[&str]) -> usize {
+    let run = servers.command(binary()).args(named).args(words).run();
+    let lines = printed::command_lines(&run);
+    for line in &lines {
+        let before = [connections(&servers.other), connections(&servers.looked_at)];
+        let pasted = servers.command("/bin/sh").args(["-c", &format!("idemctl {line}")]).run();
+        let after = [connections(&servers.other), connections(&servers.looked_at)];
+        let say = || format!("{named:?} {words:?} printed `idemctl {line}`: {}", pasted.all());
+        // Asking for it is a connection, too.
+        assert_eq!(after[0] - before[0], 1, "it went to the other server: {}", say());
+        let reaches = ![" log", " schema ", " help "].iter().any(|alone| format!(" {line}").contains(alone));
+        assert!(!reaches || after[1] - before[1] > 1, "it did not go to the server: {}", say());
+        assert_ne!(pasted.code, 127, "{}", say());
+        for made in ["X", "Y", "Z"] {
+            assert!(!servers.looked_at.folder().join(made).exists(), "a key was run as a command: {}", say());
+        }
+    }
+    lines.len()
+}
+
+#[test]
+fn every_printed_command_line_reaches_the_server_that_was_looked_at() {
+    for way in ["-s", "-u", "--context"] {
+        // What is pasted may remove what the next way would look at.
+        let servers = Servers::start();
+        let named = match way {
+            "-s" => [way.to_owned(), servers.looked_at.socket().display().to_string()],
+            "-u" => [way.to_owned(), servers.looked_at.url()],
+            _ => [way.to_owned(), "here".to_owned()],
+        };
+        let named = &named.each_ref().map(String::as_str)[..];
+        let mut printed = 0;
+        for key in KEYS.into_iter().chain(["odd", "d"]) {
+            printed += paste_all(&servers, named, &["inspect", "--", key]);
+            printed += paste_all(&servers, named, &["inspect", "-o", "json", "--", key]);
+            printed += paste_all(&servers, named, &["force-unlock", "--dry-run", "--", key]);
+            printed += paste_all(&servers, named, &["extend", "--for", "1h", "--yes", "--", key]);
+            printed += paste_all(&servers, named, &["release", "--schema", "go-middleware", "--yes", "--", key]);
+        }
+        for words in [
+            &["list", "-o", "jsonl"][..],
+            &["list", "--finding", "no-expiry", "--sort", "age", "-o", "json"],
+            &["detect", "-o", "json"],
+            &["undo", "nothing", "--yes"],
+            &["log", "show", "nothing"],
+            &["sweep", "--orphaned", "--dry-run"],
+            &["purge", "--older-than", "1s", "--dry-run"],
+            &["schema", "check", "/nowhere"],
+        ] {
+            printed += paste_all(&servers, named, words);
+        }
+        assert!(printed >= 30, "{named:?}: {printed} command lines");
+    }
+}
+
+/// Rule: the page of `detect` prints command lines of its own, without backticks, for people to copy.
+#[test]
+fn what_detect_prints_leads_to_the_server_that_it_looked_at() {
+    let servers = Servers::start();
+    let socket = servers.looked_at.socket().display().to_string();
+    for named in [&["-s", socket.as_str()], &["--context", "here"]] {
+        let run = servers.command(binary()).args(named).arg("detect").run().exits(0);
+        let lines: Vec<_> =
+            run.text().lines().filter_map(|line| Some(line.split_once("idemctl ")?.1.to_owned())).collect();
+        assert!(!lines.is_empty(), "{}", run.all());
+        assert!(lines.iter().all(|line| line.starts_with(&named.join(" "))), "{lines:?}");
+    }
+}
+
+#[test]
+fn a_password_is_asked_for_and_never_printed() {
+    let server = Server::start_with(&["requirepass s3cret"]);
+    let url = format!("{}?pass=s3cret", server.url());
+    server.connect_as("s3cret", |connection| {
+        redis::cmd("SET").arg("idempotency:k").arg(PENDING).exec(connection).unwrap();
+    });
+    let socket = server.socket().display().to_string();
+    for named in [&["-u", &url][..], &["-s", &socket, "-a", "s3cret"]] {
+        let run = server.unnamed(&[named, &["--no-auth-warning", "inspect", "k"]].concat()).exits(0);
+        assert!(!run.all().contains("s3cret"), "{}", run.all());
+        let lines = printed::command_lines(&run);
+        assert!(!lines.is_empty() && lines.iter().all(|line| line.contains(" --askpass ")), "{lines:?}");
+    }
+}

@@ -1,0 +1,91 @@
+//! An undo of some records, the operations of two servers, and backups that lost everything.
+
+use std::fs;
+
+use super::{DONE, PENDING};
+use crate::support::{Server, backup};
+
+/// A server of which three records were purged.
+fn purged() -> Server {
+    let server = Server::holding(&["idempotency:a", "idempotency:b", "idempotency:c"].map(|key| (key, DONE, 500_000)));
+    server.idemctl(&["purge", "--all", "--yes"]).exits(0);
+    server
+}
+
+/// Rule: one record that came back leaves the others to be brought back, one by one.
+#[test]
+fn records_come_back_one_by_one() {
+    let server = purged();
+    server.idemctl(&["undo", "--only", "a", "--yes"]).exits(0).says("Took back 1 of 1");
+    let log = server.idemctl(&["log", "-o", "jsonl"]).exits(0).json_lines();
+    assert_eq!((&log[0]["undone_by"], &log[0]["partly_undone_by"]), (&serde_json::Value::Null, &log[1]["op"]));
+    server.idemctl(&["log"]).shows("purge, partly undone");
+    server.idemctl(&["undo", "--only", "b", "--yes"]).exits(0).says("Took back 1 of 1");
+    assert_eq!(server.keys(), ["idempotency:a", "idempotency:b"]);
+    // The last undo is taken back where its record is meant.
+    server.idemctl(&["undo", "--only", "b", "--yes"]).exits(0).shows("would-remove");
+    assert_eq!(server.keys(), ["idempotency:a"]);
+}
+
+/// Rule: a key that the operation did not change is named.
+#[test]
+fn a_key_that_the_operation_did_not_change_is_named() {
+    let server = purged();
+    let run = server.idemctl(&["undo", "--only", "a", "--only", "nosuch", "--yes"]).exits(3);
+    run.says("nosuch: purge ").says("changed no such key").says("Took back 1 of 1");
+    server.idemctl(&["undo", "--only", "nosuch", "--yes"]).exits(1).says("changed none of these keys");
+    let file = backup::only(&server).display().to_string();
+    let run = server.idemctl(&["restore", &file, "--only", "b", "--only", "nosuch", "--yes"]).exits(3);
+    run.says("nosuch: ").says("holds no such key");
+    assert_eq!(server.keys(), ["idempotency:a", "idempotency:b"]);
+}
+
+/// Rule: without a name it is the last operation on the server of the command line.
+#[test]
+fn the_last_operation_is_that_of_this_server() {
+    let (server, other) = (purged(), Server::holding(&[("idempotency:x", PENDING, 50_000)]));
+    let there = other.socket().display().to_string();
+    server.unnamed(&["-s", &there, "force-unlock", "x", "--yes"]).exits(0);
+    server.idemctl(&["undo", "--yes"]).exits(0).says("Took back 3 of 3");
+    assert_eq!((server.size(), other.size()), (3, 0));
+    server.unnamed(&["-s", &there, "undo", "--yes"]).exits(0).says("Took back 1 of 1");
+    assert_eq!(other.size(), 1);
+}
+
+/// Rule: a backup that lost its first line, or everything, is compared with what the log says of the file.
+#[test]
+fn a_backup_that_lost_everything_is_not_whole() {
+    let server = purged();
+    let file = backup::only(&server);
+    let whole = fs::read_to_string(&file).unwrap();
+    let closing = whole.lines().last().unwrap().to_owned() + "\n";
+    let path = file.display().to_string();
+    for left in [String::new(), whole[..60].to_owned(), "\0".repeat(4096), closing] {
+        fs::write(&file, &left).unwrap();
+        for words in [&["undo", "--yes"][..], &["undo", "--dry-run"], &["restore", &path, "--yes"]] {
+            let run = server.idemctl(&[words, &["-o", "json"]].concat()).exits(3);
+            run.says("3 Redis keys are missing").says("0 of 3 Redis keys");
+            assert_eq!(run.json()["complete"], false, "{words:?}");
+        }
+        let list = server.idemctl(&["backup", "list"]).exits(0);
+        let is_listed = list.text().contains("damaged");
+        assert!(is_listed || list.stderr.contains("removed 3 Redis keys into it"), "{}", list.all());
+    }
+    assert_eq!(server.size(), 0);
+    // Nothing tells what was in it.
+    let other = server.folder().join("other");
+    fs::write(&other, "").unwrap();
+    server.idemctl(&["restore", &other.display().to_string(), "--yes"]).exits(2).says("holds no line of a backup");
+}
+
+/// Rule: the backup of another operation that has the name of this one's is told by the log.
+#[test]
+fn the_backup_of_another_operation_in_its_place_is_not_whole() {
+    let server = purged();
+    let file = backup::only(&server);
+    server.set("idempotency:other", DONE, 500_000);
+    server.idemctl(&["purge", "--all", "--yes", "--backup", "other"]).exits(0);
+    fs::copy(server.folder().join("other"), &file).unwrap();
+    let path = file.display().to_string();
+    server.idemctl(&["restore", &path, "--yes"]).exits(3).says("3 Redis keys are missing");
+}
