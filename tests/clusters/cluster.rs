@@ -71,6 +71,28 @@ fn what_a_context_keeps_is_kept_at_each_node() {
     assert!(cluster.get("idempotency:stuck").is_none());
 }
 
+/// `CLUSTER SLOTS` leaves out replicas that are down, and those that have no data yet. A context that names such a node still
+/// protects its cluster.
+#[test]
+fn a_context_protects_its_cluster_while_the_node_that_it_names_is_down() {
+    let mut cluster = Cluster::start_with_replicas(3);
+    cluster.set("idempotency:stuck", PENDING, 600_000);
+    let down = cluster.port(4).to_string();
+    cluster.kill(4);
+    until("no slot is said to be at the node that is down", || {
+        let slots = cluster.node(0).send::<redis::Value>(&[b"CLUSTER", b"SLOTS"]);
+        !format!("{slots:?}").contains(&down)
+    });
+    let config = cluster.node(0).folder().join("prod.toml");
+    let context = format!("[contexts.prod]\nurl = \"redis://localhost:{down}\"\nprotected = true\n");
+    std::fs::write(&config, context).unwrap();
+    let port = cluster.port(0).to_string();
+    let words =
+        ["--config", config.to_str().unwrap(), "-p", &port, "--timeout", "20s", "force-unlock", "stuck", "--yes"];
+    cluster.node(0).unnamed(&words).exits(2).says("context `prod` is").says("--yes is not enough");
+    assert!(cluster.get("idempotency:stuck").is_some());
+}
+
 #[test]
 fn a_record_of_two_keys_in_two_slots_is_read_in_two_steps_and_says_so() {
     let cluster = Cluster::start(3);

@@ -142,6 +142,31 @@ impl Client {
         Ok(Some(names.into_iter().filter_map(reply::bytes).collect()))
     }
 
+    /// The addresses that the nodes of the cluster announce, by IP address and by hostname, of nodes that are down as well.
+    /// Empty if the user may not ask.
+    ///
+    /// # Errors
+    /// No reply, or the server refuses for now.
+    pub(super) async fn addresses_of_all_nodes(&self) -> Result<Vec<Address>, StoreError> {
+        let nodes = match self.nodes_as_seen_by(self.target()).await {
+            Ok(nodes) => nodes,
+            Err(error) if error.is_permission() => return Ok(Vec::new()),
+            Err(error) => return Err(error),
+        };
+        let mut addresses = Vec::new();
+        for node in nodes {
+            // A node whose address is unknown has port 0.
+            if node.port == 0 {
+                continue;
+            }
+            addresses.push(address(self.target(), Some(node.host), node.port).address);
+            if node.hostname.is_some() {
+                addresses.push(address(self.target(), node.hostname, node.port).address);
+            }
+        }
+        Ok(addresses)
+    }
+
     async fn nodes_as_seen_by(&self, node: &Target) -> Result<Vec<Line>, StoreError> {
         let answer = self.node(node).await?.ask(redis::cmd("CLUSTER").arg("NODES")).await?;
         let text = reply::bytes(answer).ok_or_else(|| self.unexpected("CLUSTER NODES"))?;

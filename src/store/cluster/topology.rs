@@ -22,7 +22,7 @@ impl Client {
         })
     }
 
-    /// Where the server is: its address, and of a cluster those that all nodes announce.
+    /// The address of the server, and those of all nodes of its cluster, reachable or not.
     ///
     /// # Errors
     /// As every read.
@@ -31,6 +31,8 @@ impl Client {
         let mut addresses = vec![self.target().address.clone()];
         if let Some(map) = self.slot_map() {
             addresses.extend(map.addresses().iter().cloned());
+            // CLUSTER SLOTS lists neither nodes that are down nor replicas without data nor masters without slots.
+            addresses.extend(self.addresses_of_all_nodes().await?);
         }
         Ok(addresses)
     }
