@@ -249,12 +249,40 @@ async fn find(settings: &Settings, schemas: &SchemaArgs, wanted: &Wanted<'_>, fo
             keys.extend(page.into_iter().map(|(candidate, _)| candidate.key));
         }
         for key in keys {
-            let key = String::from_utf8(key).ok().filter(|key| !key.contains(char::is_control));
-            found.extend(key);
+            if let Ok(key) = String::from_utf8(key)
+                && is_inert(&key)
+            {
+                found.push(key);
+            }
         }
         found.sort();
         found.dedup();
     }
     found.truncate(MOST_KEYS);
     Some(())
+}
+
+/// True if every shell takes a word for itself, as one argument. Clients choose keys, and bash puts what is offered on the
+/// command line unquoted: a key such as `x$(reboot)` or `x --yes` must not get there by TAB.
+fn is_inert(word: &str) -> bool {
+    let is_plain = |character: char| character.is_ascii_alphanumeric() || "_-./:@%+,=".contains(character);
+    !word.starts_with(['-', '=', '%', '@']) && word.chars().all(is_plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_that_a_shell_reads_is_not_inert() {
+        for word in ["pay-1", "acme:1015", "a/b.c_d", "user@example.com", "1+1=2", "50%"] {
+            assert!(is_inert(word), "{word}");
+        }
+        let read = ["$(x)", "`x`", "a b", "a;b", "a|b", "a&b", "a>b", "a*", "a?", "[a]", "{a,b}", "~", "!1", "^a^b"];
+        for word in
+            read.into_iter().chain(["-y", "--yes", "=ls", "%1", "@f", "a\"b", "a'b", "a\\b", "a#b", "a\nb", "ä"])
+        {
+            assert!(!is_inert(word), "{word}");
+        }
+    }
 }

@@ -159,3 +159,20 @@ fn the_package_bash_completion_loads_the_script() {
         bash.completes(&home, &format!("idemctl {typed}"), &format!("idemctl {wanted}"));
     }
 }
+
+/// Clients choose keys, and a shell runs what is on its line.
+#[test]
+fn tab_never_puts_a_key_on_the_line_that_the_shell_would_read() {
+    let (server, home) = seeded();
+    for key in ["evil$(touch ran)", "other`touch ran`", "third --yes pay-1", "fourth;touch ran"] {
+        server.set(&format!("idempotency:{key}"), PENDING, 600_000);
+    }
+    for shell in SHELLS.iter().filter(|shell| shell.is_here()) {
+        shell.install(&home);
+        for begun in ["inspect ev", "force-unlock oth", "force-unlock thi", "purge fou"] {
+            let line = format!("idemctl --context prod {begun}");
+            shell.completes(&home, &line, &format!("{line}\r\n"));
+        }
+    }
+    assert!(!home.path().join("ran").exists(), "a shell ran what a client put into a key");
+}
