@@ -60,6 +60,17 @@ const TOMLS: [&str; 7] = [
     include_str!("../../lua/reference/schema.toml"),
 ];
 
+/// The same files as release 0.2.0 had them, in format 1.
+pub(crate) const FORMAT_1: [&str; 7] = [
+    include_str!("schema/parse/tests/format_1/event-consumer.toml"),
+    include_str!("schema/parse/tests/format_1/event-driven.toml"),
+    include_str!("schema/parse/tests/format_1/express.toml"),
+    include_str!("schema/parse/tests/format_1/go-chi.toml"),
+    include_str!("schema/parse/tests/format_1/go-middleware.toml"),
+    include_str!("schema/parse/tests/format_1/go-middleware-v1.toml"),
+    include_str!("schema/parse/tests/format_1/reference.toml"),
+];
+
 /// The built-in schemas, their scripts left out.
 pub(crate) fn schemas() -> Vec<Schema> {
     SCHEMAS.clone()
@@ -80,7 +91,7 @@ fn parse(toml: &str, prefix: Option<&str>) -> Schema {
 }
 
 /// The schema of such a file.
-pub(crate) fn of_toml(toml: &str) -> Schema {
+pub(crate) fn from_toml(toml: &str) -> Schema {
     parse(toml, None)
 }
 

@@ -23,7 +23,7 @@ const LONGEST_TOKEN: usize = 64;
 pub(super) fn of(guess: &Guess) -> Vec<String> {
     let cases: Vec<_> = guess.cases.iter().map(|case| &guess.schema.values[*case]).collect();
     let template = &guess.schema.keys[guess.role].template;
-    let key = template.has_prefix().then(|| format!("the keys are {}", template.display(guess.schema.format)));
+    let key = template.has_prefix().then(|| format!("the keys are {}", template.display()));
     words(&cases).into_iter().chain(fields(&cases)).chain(any_text(&cases)).chain(key).collect()
 }
 

@@ -21,7 +21,7 @@ const FORMAT: u32 = 2;
 /// The text of a schema of this name for these strings and hashes.
 pub(crate) fn draft(name: &str, seen: &[SeenKey]) -> String {
     let keys: Vec<_> = seen.iter().map(|key| &key.redis_key[..]).collect();
-    let template = common_template::template(&keys, FORMAT);
+    let template = common_template::template(&keys);
     let cases = cases(seen.iter().map(Sample::of).collect());
     let mut text = format!(
         "# A draft from {} Redis keys. What is marked {DECIDE} a person has to know; `idemctl schema check` refuses the word.\n\

@@ -5,9 +5,6 @@ use std::fmt::Write as _;
 use bstr::ByteSlice as _;
 use regex_lite::Regex;
 
-/// The format that groups came with.
-const OF_GROUPS: u32 = 2;
-
 /// What stands for itself behind a backslash.
 const ESCAPED: &str = "{}\\";
 
@@ -23,14 +20,14 @@ pub(super) enum Part {
 ///
 /// # Errors
 /// A placeholder that is none, an escape that is none.
-pub(super) fn parse(text: &str, prefix: &str, format: u32) -> Result<Vec<Part>, String> {
+pub(super) fn parse(text: &str, prefix: &str) -> Result<Vec<Part>, String> {
     let mut parts = Parts { parts: Vec::new(), literal: Vec::new() };
     let mut rest = text;
     while let Some(character) = rest.chars().next() {
         let (before, after) = rest.split_at(character.len_utf8());
         rest = match character {
-            '\\' if format > 1 => parts.escaped(after)?,
-            '{' => parts.brace(after, prefix, format)?,
+            '\\' => parts.escaped(after)?,
+            '{' => parts.brace(after, prefix)?,
             _ => {
                 parts.literal.extend_from_slice(before.as_bytes());
                 after
@@ -41,11 +38,10 @@ pub(super) fn parse(text: &str, prefix: &str, format: u32) -> Result<Vec<Part>, 
     Ok(parts.parts)
 }
 
-/// These parts as a template of this format writes them, without escapes where they are read back without any. A brace that
-/// format 1 cannot say stands as format 2 writes it.
-pub(super) fn write(parts: &[Part], format: u32) -> String {
+/// These parts as a template, without escapes if it reads back as the same parts without any.
+pub(super) fn write(parts: &[Part]) -> String {
     let plain = plain(parts);
-    if parse(&plain, "", format).is_ok_and(|read| read == parts) { plain } else { text(parts, escaped) }
+    if parse(&plain, "").is_ok_and(|read| read == parts) { plain } else { text(parts, escaped) }
 }
 
 /// These parts without escapes: text for people alone.
@@ -89,7 +85,7 @@ impl Parts {
     }
 
     /// What stands behind an opening brace: a place, or anything else, for which the brace is literal.
-    fn brace<'a>(&mut self, after: &'a str, prefix: &str, format: u32) -> Result<&'a str, String> {
+    fn brace<'a>(&mut self, after: &'a str, prefix: &str) -> Result<&'a str, String> {
         let Some((name, rest)) = after.split_once('}').filter(|(name, _)| !name.contains('{')) else {
             self.literal.push(b'{');
             return Ok(after);
@@ -98,7 +94,7 @@ impl Parts {
             self.literal.extend_from_slice(prefix.as_bytes());
             return Ok(rest);
         }
-        let part = if name == "key" { Part::Key } else { Part::Group(group(name, format)?) };
+        let part = if name == "key" { Part::Key } else { Part::Group(group(name)?) };
         self.end_literal();
         if self.parts.last().is_some_and(|last| !matches!(last, Part::Literal(_))) {
             return Err(format!("`{{{name}}}` needs text in front that parts it from the place before"));
@@ -111,15 +107,14 @@ impl Parts {
     }
 }
 
-fn group(name: &str, format: u32) -> Result<String, String> {
-    let is_name = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
-    match format {
-        1 => Err(format!("`{{{name}}}` is a placeholder other than {{key}} and {{prefix}}")),
-        _ if name.is_empty() || !name.bytes().all(is_name) => Err(format!(
+fn group(name: &str) -> Result<String, String> {
+    let is_allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+    if name.is_empty() || !name.bytes().all(is_allowed) {
+        return Err(format!(
             "`{{{name}}}` is no name of a group: lower-case letters, digits, `_`; a brace that is meant as it stands is written `\\{{`"
-        )),
-        _ => Ok(name.to_owned()),
+        ));
     }
+    Ok(name.to_owned())
 }
 
 /// What the text between the first place of a template and the last looks like.
@@ -206,7 +201,7 @@ impl Shape {
 
     /// The parts as they are written, where there is more than the key.
     pub(super) fn groups(&self) -> Option<String> {
-        (self.parts.len() > 1).then(|| write(&self.parts, OF_GROUPS))
+        (self.parts.len() > 1).then(|| write(&self.parts))
     }
 
     pub(super) fn literal_bytes(&self) -> usize {
@@ -265,16 +260,7 @@ mod tests {
                 (false, true) => vec![Part::Key, after],
                 (false, false) => vec![before],
             };
-            prop_assert_eq!(parse(&write(&parts, 2), "", 2).unwrap(), parts);
-        }
-
-        /// Rule: so is what format 1 says, in format 1 and in format 2.
-        #[test]
-        fn what_format_1_says_is_read_back(text in r"[{}\\:a]{0,3}\{key\}[{}\\:a]{0,3}") {
-            let Ok(parts) = parse(&text, "", 1) else { return Ok(()) };
-            for format in [1, 2] {
-                prop_assert_eq!(&parse(&write(&parts, format), "", format).unwrap(), &parts);
-            }
+            prop_assert_eq!(parse(&write(&parts), "").unwrap(), parts);
         }
     }
 }

@@ -35,18 +35,17 @@ pub(crate) enum LeftOut {
 as_str!(LeftOut);
 
 impl KeyTemplate {
-    /// Parses `idem:lock:{key}`, with `{prefix}` replaced by the deployment's prefix. Named groups, escaped braces and templates
-    /// without a key are new in format 2.
+    /// Parses `idem:lock:{key}`, with `{prefix}` replaced by the deployment's prefix.
     ///
     /// # Errors
-    /// Says what is wrong when `{key}` does not occur exactly once or an unknown placeholder occurs.
-    pub(crate) fn parse(text: &str, prefix: &str, format: u32) -> Result<Self, String> {
-        let parts = key_parts::parse(text, prefix, format)?;
+    /// Why the text is not a template, such as a second `{key}`, or groups without one.
+    pub(crate) fn parse(text: &str, prefix: &str) -> Result<Self, String> {
+        let parts = key_parts::parse(text, prefix)?;
         let is_place = |part: &Part| !matches!(part, Part::Literal(_));
         let keys = parts.iter().filter(|part| **part == Part::Key).count();
         let Some(first) = parts.iter().position(is_place).filter(|_| keys > 0) else {
             return match parts.as_slice() {
-                [Part::Literal(fixed)] if format > 1 => Ok(Self::fixed(fixed)),
+                [Part::Literal(fixed)] => Ok(Self::fixed(fixed)),
                 _ => Err(format!("`{text}` has no {{key}}")),
             };
         };
@@ -199,9 +198,9 @@ impl KeyTemplate {
         self.before.len() + within + self.after.len()
     }
 
-    /// The template as `schema.toml` writes it in this format, e.g. `idem:lock:{key}`: it is read back as the same.
-    pub(crate) fn display(&self, format: u32) -> String {
-        key_parts::write(&self.parts(), format)
+    /// The template as `schema.toml` writes it, e.g. `idem:lock:{key}`: it is read back as the same.
+    pub(crate) fn display(&self) -> String {
+        key_parts::write(&self.parts())
     }
 
     /// The names of its Redis keys, with a star for the key: no template, for braces stand as they are.

@@ -26,8 +26,8 @@ const TELLING_HEAD_BYTES: usize = 512;
 /// How one service library stores a record: key templates, values, TTLs, and the three steps.
 #[derive(Debug, Clone)]
 pub struct Schema {
-    /// The version of the file's format.
-    pub(crate) format: u32,
+    /// True if the file is of format 1. What format 2 rejects stays a warning there, because such folders are in use.
+    pub(crate) from_format_1: bool,
     /// The name operators type, e.g. `go-middleware`; also the folder's name.
     pub name: String,
     pub(crate) summary: String,

@@ -41,17 +41,17 @@ pub(super) struct RawSchema {
 }
 
 impl RawSchema {
-    /// Every call of every step, with the step's name.
-    pub(super) fn calls(&self) -> impl Iterator<Item = (&'static str, &RawCall)> {
-        let steps = [
-            ("begin", self.begin.as_ref()),
-            ("renew", self.renew.as_ref()),
-            ("complete", self.complete.as_ref()),
-            ("release", self.release.as_ref()),
-        ];
-        let calls =
-            |(name, step): (_, Option<_>)| step.map(|step: &RawStep| step.call.iter().map(move |call| (name, call)));
-        steps.into_iter().filter_map(calls).flatten()
+    /// Every call of every step, with the step's name and the call's index there.
+    pub(super) fn calls(&self) -> impl Iterator<Item = (&'static str, usize, &RawCall)> {
+        let mut calls = Vec::new();
+        let steps =
+            [("begin", &self.begin), ("renew", &self.renew), ("complete", &self.complete), ("release", &self.release)];
+        for (name, step) in steps {
+            for (index, call) in step.iter().flat_map(|step| &step.call).enumerate() {
+                calls.push((name, index, call));
+            }
+        }
+        calls.into_iter()
     }
 }
 
@@ -171,9 +171,13 @@ pub(super) struct RawCall {
 }
 
 impl RawCall {
-    /// What is sent: KEYS and ARGV of a script, or the words of a command.
+    /// What is sent, by the names of the lists: KEYS and ARGV of a script, or the words of a command.
+    pub(super) fn lists(&self) -> [(&'static str, &[Template]); 3] {
+        [("keys", &self.keys), ("args", &self.args), ("command", self.command.as_deref().unwrap_or_default())]
+    }
+
     pub(super) fn words(&self) -> impl Iterator<Item = &Template> {
-        self.keys.iter().chain(&self.args).chain(self.command.iter().flatten())
+        self.lists().into_iter().flat_map(|(_, words)| words)
     }
 }
 

@@ -36,7 +36,7 @@ impl Schema {
 
     /// The templates of its Redis keys, the lock's first, as its `schema.toml` writes templates.
     pub(crate) fn templates(&self) -> Vec<String> {
-        self.keys.iter().map(|key| key.template.display(self.format)).collect()
+        self.keys.iter().map(|key| key.template.display()).collect()
     }
 
     /// The pattern that its keys are of.
@@ -47,6 +47,6 @@ impl Schema {
     /// The templates of Redis keys that are no records, which each of its Redis keys leaves out alike.
     pub(crate) fn ignored(&self) -> Vec<String> {
         let ignored = self.keys.first().map(|key| key.template.ignored()).unwrap_or_default();
-        ignored.iter().map(|template| template.display(self.format)).collect()
+        ignored.iter().map(|template| template.display()).collect()
     }
 }

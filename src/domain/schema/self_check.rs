@@ -46,7 +46,7 @@ pub(crate) fn mismatches(schema: &Schema) -> Vec<Mismatch> {
         found.extend(keeps_error(schema, &failed));
     }
 
-    if schema.format > 1 {
+    if !schema.from_format_1 {
         found.extend(constant_times(&request));
     }
     if schema.begin.is_none() {

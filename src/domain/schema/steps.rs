@@ -36,14 +36,6 @@ impl Call {
     pub(crate) fn sends_time(&self) -> bool {
         self.words().any(|word| word.time().is_some())
     }
-
-    /// The same, by the lists of `schema.toml` that the words stand in.
-    pub(super) fn lists(&self) -> Vec<(&'static str, &[Template])> {
-        match &self.action {
-            Action::Command(words) => vec![("command", words)],
-            Action::Script { keys, args, .. } => vec![("keys", keys), ("args", args)],
-        }
-    }
 }
 
 #[derive(Debug, Clone)]
@@ -100,15 +92,18 @@ pub enum KeyIs {
     Value(usize),
 }
 
+/// The word of `when` for a value that the next request takes over. Format 1 did not have it.
+pub(super) const RECLAIMABLE: &str = "reclaimable";
+
 impl KeyIs {
-    /// The state of a Redis key that a word of `when` names in this version of the format; `None` for the name of a value case.
-    pub(super) fn of_word(word: &str, format: u32) -> Option<Self> {
+    /// The state of a Redis key that a word of `when` names; `None` for the name of a value.
+    pub(super) fn from_word(word: &str) -> Option<Self> {
         match word {
             "absent" => Some(Self::Absent),
             "present" => Some(Self::Present),
             "unreadable" => Some(Self::Unreadable),
             "wrong-type" => Some(Self::WrongType),
-            "reclaimable" if format > 1 => Some(Self::Reclaimable),
+            RECLAIMABLE => Some(Self::Reclaimable),
             _ => None,
         }
     }

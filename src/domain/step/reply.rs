@@ -151,7 +151,7 @@ fn fits(pattern: &Pattern, reply: &StepReply) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::samples::of_toml;
+    use crate::domain::samples::from_toml;
 
     const TOML: &str = r#"
 format = 2
@@ -184,7 +184,7 @@ replies = [
 
     /// What a reply means to a request whose payload has the hash `mine`.
     fn meaning(command: &str, items: &[Option<&str>]) -> Option<&'static str> {
-        let schema = of_toml(&TOML.replace("COMMAND", command));
+        let schema = from_toml(&TOML.replace("COMMAND", command));
         let item = |item: &Option<&str>| item.map_or(StepReply::Nil, |text| StepReply::Text(text.into()));
         let reply = StepReply::Array(items.iter().map(item).collect());
         let listener = Listener { schema: &schema, fingerprint: "mine", now_ms: 0 };

@@ -78,13 +78,18 @@ pub(super) fn begins_with(schema: &Schema) -> &'static str {
     }
 }
 
-/// Why there is nothing to tell of a step.
-pub(super) fn no_step(schema: &Schema) -> &'static str {
-    match (&schema.begin, schema.format) {
-        (None, _) => "not described: idemctl observes what this service stores",
-        // In format 2 a step may be left out that the service has.
-        (Some(_), 2..) => "not described, or the service has no such step",
-        (Some(_), _) => "never: the service has no such step",
+/// Why there is nothing to show of the step that the page calls so.
+pub(super) fn no_step(schema: &Schema, name: &str) -> &'static str {
+    if schema.begin.is_none() {
+        return "not described: idemctl observes what this service stores";
+    }
+    // Format 1 asks for every step that the service has; format 2 lets a file leave one out. But a service that keeps the
+    // lock or stores the error when its handler fails has no use for a release.
+    let never_releases = matches!(schema.conduct.on_failure, Some(OnFailure::Keep | OnFailure::Store));
+    if schema.from_format_1 || (name == "Release" && never_releases) {
+        "never: the service has no such step"
+    } else {
+        "not described, or the service has no such step"
     }
 }
 

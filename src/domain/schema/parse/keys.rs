@@ -42,14 +42,15 @@ fn role_keys(raw: &RawSchema, prefix: &Prefix) -> Checked<Vec<RoleKey>> {
         (None, None, Some(result)) => vec![(Role::Result, result)],
         _ => return wrong("[keys] has either `record`, or `lock`, `result` or both"),
     };
-    let ignore =
-        written.ignore.iter().enumerate().map(|(index, text)| {
-            KeyTemplate::parse(text, &prefix.text, raw.format).or_else(wrong).at(index).at("ignore")
-        });
+    let ignore = written
+        .ignore
+        .iter()
+        .enumerate()
+        .map(|(index, text)| KeyTemplate::parse(text, &prefix.text).or_else(wrong).at(index).at("ignore"));
     let ignored = ignore.collect::<Checked<Vec<_>>>()?;
     let mut keys: Vec<RoleKey> = Vec::with_capacity(named.len());
     for (role, text) in named {
-        let template = KeyTemplate::parse(text, &prefix.text, raw.format).or_else(wrong).at(role.as_str())?;
+        let template = KeyTemplate::parse(text, &prefix.text).or_else(wrong).at(role.as_str())?;
         let template = match &written.key {
             Some(pattern) => template.matching(pattern).or_else(wrong).at("key")?,
             None => template,
@@ -78,7 +79,7 @@ fn check_groups(raw: &RawSchema, keys: &[RoleKey]) -> Checked<()> {
     }
     let sends_key = |call: &RawCall| call.words().any(|word| word.has(&[Place::Key]));
     match first.template.groups() {
-        Some(groups) if raw.calls().any(|(_, call)| sends_key(call)) => {
+        Some(groups) if raw.calls().any(|(_, _, call)| sends_key(call)) => {
             wrong(format!("a step sends `{{key}}`, which is `{groups}` here: it would have the groups in front"))
         }
         _ => Ok(()),
@@ -90,7 +91,7 @@ fn check_groups(raw: &RawSchema, keys: &[RoleKey]) -> Checked<()> {
 /// # Errors
 /// A step writes `{prefix}`, and no key template does: begin would take a lock at another Redis key than is read.
 fn place(raw: &RawSchema) -> Checked<PrefixPlace> {
-    let sent = raw.calls().any(|(_, call)| call.words().any(|word| word.has(&[Place::Prefix])));
+    let sent = raw.calls().any(|(_, _, call)| call.words().any(|word| word.has(&[Place::Prefix])));
     match (is_written(&raw.keys), sent) {
         (false, true) => wrong("a step writes `{prefix}`: write it into the templates of [keys] as well"),
         (true, true) => Ok(PrefixPlace::InKey),
@@ -116,7 +117,7 @@ fn bare_key(raw: &RawSchema, written: bool) -> Option<String> {
         let words = call.keys.iter().chain(args).chain(call.command.iter().flatten());
         words.into_iter().any(|word| word.has(&[Place::Key]))
     };
-    raw.calls().find(|(_, call)| names_key(call)).map(|(step, call)| {
+    raw.calls().find(|(_, _, call)| names_key(call)).map(|(step, _, call)| {
         let what = call.script.as_ref().map_or("a command".to_owned(), |script| format!("{script}.lua"));
         format!(
             "[{step}] sends {what} the bare {{key}}, and Redis keys that are made of it would lack the prefix: schema.toml has to write {{prefix}}, in [keys] and before that {{key}}"

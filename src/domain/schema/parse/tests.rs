@@ -1,6 +1,7 @@
 //! What is said of a schema that is wrong, and of which line.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
+mod format_1;
 mod prefix;
 mod second_format;
 
@@ -143,14 +144,6 @@ fn values() {
     wrong("owner = \"\"", "owner = \"/x\"", 17, "text has no fields");
     wrong("body = \"/body\"", "body = \"body\"", 25, "`body` is not a JSON pointer");
     wrong("encoding = \"json\"", "", 19, "missing field `encoding`");
-    for newer in ["decode = [\"json\"]", "decode_at = { \"/a\" = [\"json\"] }", "type = \"hash\""] {
-        wrong("encoding = \"json\"", &format!("encoding = \"json\"\n{newer}"), 23, "is of format 2");
-    }
-    wrong("encoding = \"json\"", "encoding = \"cbor\"", 22, "this `encoding` is of format 2");
-    let result = "result = \"result:{key}\"";
-    for newer in ["prefix = [\"a\"]", "key = \"x\"", "ignore = [\"a:{key}\"]", "hash = \"sha256(body)\""] {
-        wrong(result, &format!("{result}\n{newer}"), 7, "");
-    }
     wrong("\"/done\" = true", "\"/done\" = 1.5", 23, "`where` compares with a text, a whole number");
 }
 

@@ -7,19 +7,23 @@ use crate::domain::schema::model::Script;
 use crate::domain::schema::role::{self, Role, RoleKey};
 use crate::domain::schema::value_template::Place;
 
-pub(super) struct Names {
-    /// The version of the file format.
-    pub(crate) format: u32,
-    pub(crate) scripts: BTreeMap<String, Script>,
-    pub(crate) keys: Vec<RoleKey>,
-    pub(crate) values: Vec<ValueCase>,
-    /// The names of forms that something is wrong with: what refers to them is not wrong for that.
-    pub(crate) broken: Vec<String>,
+pub(super) struct SymbolTable {
+    pub(super) scripts: BTreeMap<String, Script>,
+    pub(super) keys: Vec<RoleKey>,
+    pub(super) values: Vec<ValueCase>,
+    /// The index in the file of each of `values`.
+    pub(super) indexes: Vec<usize>,
+    /// The names of values that have an error: what refers to one of them is not wrong for that.
+    pub(super) broken: Vec<String>,
     /// The placeholders of TTLs and values that the file does not give.
-    pub(crate) unset: Vec<Place>,
+    pub(super) unset: Vec<Place>,
 }
 
-impl Names {
+impl SymbolTable {
+    pub(super) fn new(scripts: BTreeMap<String, Script>, keys: Vec<RoleKey>) -> Self {
+        Self { scripts, keys, values: Vec::new(), indexes: Vec::new(), broken: Vec::new(), unset: Vec::new() }
+    }
+
     /// The index of the key that a placeholder of this role stands for.
     pub(super) fn index_of(&self, role: Role) -> Option<usize> {
         role::index_of(&self.keys, role)
@@ -30,13 +34,12 @@ impl Names {
         self.keys.iter().position(|key| key.role.as_str() == role)
     }
 
-    /// True for a form that something is wrong with.
     pub(super) fn is_broken(&self, name: &str) -> bool {
         self.broken.iter().any(|broken| broken == name)
     }
 
-    /// The index of the value case with a name, of those at a role.
+    /// The index of the value with a name, of those at a role.
     pub(super) fn value(&self, role: usize, name: &str) -> Option<usize> {
-        self.values.iter().position(|case| case.role == role && case.name == name)
+        self.values.iter().position(|value| value.role == role && value.name == name)
     }
 }
