@@ -67,9 +67,7 @@ fn document(bytes: &[u8]) -> Option<(Encoding, Value)> {
     if has_type {
         return packed(Encoding::Newtonsoft, packed::newtonsoft);
     }
-    json.or_else(|| packed(Encoding::Php, packed::php))
-        .or_else(|| packed(Encoding::Msgpack, packed::msgpack))
-        .or_else(|| packed(Encoding::Cbor, packed::cbor))
+    json.or_else(|| packed(Encoding::Php, packed::php)).or_else(|| packed(Encoding::Msgpack, packed::msgpack))
 }
 
 #[cfg(test)]
@@ -102,7 +100,6 @@ mod tests {
         assert_eq!(words(b"a:1:{s:1:\"a\";i:1;}").unwrap(), ["php"]);
         assert_eq!(words(br#"{"$type":"Pay, app","Id":1}"#).unwrap(), ["newtonsoft"]);
         assert_eq!(words(b"\x82\xa1a\x01\xa1b\x02").unwrap(), ["msgpack"]);
-        assert_eq!(words(b"\xa2\x61a\x01\x61b\x02").unwrap(), ["cbor"]);
     }
 
     #[test]

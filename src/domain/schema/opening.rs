@@ -15,7 +15,6 @@ pub(crate) enum Encoding {
     Text,
     Json,
     Msgpack,
-    Cbor,
     /// Python's, told by its first bytes and shown as bytes. To read a pickle is to run what it says.
     Pickle,
     /// The text that PHP's `serialize` writes. An object's class stands in it as the field `__class`.
@@ -41,7 +40,7 @@ as_str!(Encoding);
 impl Encoding {
     /// True when pointers lead to fields of it.
     pub(crate) fn has_fields(self) -> bool {
-        matches!(self, Self::Json | Self::Msgpack | Self::Cbor | Self::Php | Self::Newtonsoft | Self::Hash)
+        matches!(self, Self::Json | Self::Msgpack | Self::Php | Self::Newtonsoft | Self::Hash)
     }
 
     /// True when idemctl writes such a value of the JSON that the value stands for.
@@ -89,7 +88,6 @@ impl ValueType {
 pub(crate) enum Codec {
     Gzip,
     Zlib,
-    Brotli,
     Hex,
     Base64,
     /// A text in front of what follows, such as a version.
@@ -107,9 +105,7 @@ impl Codec {
         match word.split_once(OF) {
             Some(("prefix", text)) if !text.is_empty() => Some(Self::Prefix(text.to_owned())),
             Some(("suffix", text)) if !text.is_empty() => Some(Self::Suffix(text.to_owned())),
-            _ => [Self::Gzip, Self::Zlib, Self::Brotli, Self::Hex, Self::Base64]
-                .into_iter()
-                .find(|codec| codec.word() == word),
+            _ => [Self::Gzip, Self::Zlib, Self::Hex, Self::Base64].into_iter().find(|codec| codec.word() == word),
         }
     }
 
@@ -118,7 +114,6 @@ impl Codec {
         Cow::Borrowed(match self {
             Self::Gzip => "gzip",
             Self::Zlib => "zlib",
-            Self::Brotli => "brotli",
             Self::Hex => "hex",
             Self::Base64 => "base64",
             Self::Prefix(text) => return Cow::Owned(format!("prefix{OF}{text}")),
@@ -128,7 +123,7 @@ impl Codec {
 
     /// True when the first bytes of what is stored may tell nothing yet of what is in it.
     pub(crate) fn compresses(&self) -> bool {
-        matches!(self, Self::Gzip | Self::Zlib | Self::Brotli)
+        matches!(self, Self::Gzip | Self::Zlib)
     }
 }
 
@@ -168,17 +163,26 @@ impl Pipeline {
     pub(crate) fn words(&self) -> Vec<Cow<'static, str>> {
         self.codecs.iter().map(Codec::word).chain([self.encoding.as_str().into()]).collect()
     }
-
-    /// True when idemctl writes what it reads so.
-    fn is_written(&self) -> bool {
-        self.encoding.is_written() && !self.codecs.contains(&Codec::Brotli)
-    }
 }
 
 fn unknown(word: &str) -> String {
-    format!(
-        "`{word}` is no step of `decode` here: gzip, zlib, brotli, hex, base64, prefix=TEXT, suffix=TEXT, and at the end json, msgpack, cbor, text, pickle, php, newtonsoft or marshal"
-    )
+    removed(word).unwrap_or_else(|| {
+        format!(
+            "`{word}` is no step of `decode` here: gzip, zlib, hex, base64, prefix=TEXT, suffix=TEXT, and at the end json, msgpack, text, pickle, php, newtonsoft or marshal"
+        )
+    })
+}
+
+/// What to say of a word that older versions read; `None` for any other word.
+pub(super) fn removed(word: &str) -> Option<String> {
+    let name = match word {
+        "brotli" => "brotli",
+        "cbor" => "CBOR",
+        _ => return None,
+    };
+    Some(format!(
+        "{name} was removed in idemctl 0.3.0: mark the values `opaque = true`, or let the service store gzip or zlib, and msgpack or json"
+    ))
 }
 
 /// How a value is opened, before its fields are looked at.
@@ -198,7 +202,7 @@ impl Opening {
 
     /// True when idemctl writes such values of the text that `[write]` has.
     pub(crate) fn is_written(&self) -> bool {
-        self.value.is_written() && self.inside.iter().all(|(_, pipeline)| pipeline.is_written())
+        self.value.encoding.is_written() && self.inside.iter().all(|(_, pipeline)| pipeline.encoding.is_written())
     }
 
     /// True when the first bytes of a value may tell nothing yet of what is in it.
@@ -221,7 +225,7 @@ mod tests {
     fn codecs_come_first_and_what_they_wrap_last() {
         assert_eq!(parse(&["base64", "gzip", "json"]).unwrap(), ["base64", "gzip", "json"]);
         assert_eq!(parse(&["hex"]).unwrap(), ["hex", "text"]);
-        assert_eq!(parse(&["cbor"]).unwrap(), ["cbor"]);
+        assert_eq!(parse(&["msgpack"]).unwrap(), ["msgpack"]);
         let wrapped = ["prefix=v=1", "suffix=:1", "zlib", "msgpack"];
         assert_eq!(parse(&wrapped).unwrap(), wrapped);
         for (words, at) in [
@@ -233,6 +237,14 @@ mod tests {
             (&["suffix="], 0),
         ] {
             assert_eq!(parse(words).unwrap_err().0, at, "{words:?}");
+        }
+    }
+
+    #[test]
+    fn what_older_versions_read_is_named() {
+        for (words, at) in [(["brotli", "json"], 0), (["gzip", "cbor"], 1), (["gzip", "brotli"], 1)] {
+            let (index, why) = parse(&words).unwrap_err();
+            assert!(index == at && why.contains("was removed in idemctl 0.3.0"), "{why}");
         }
     }
 }

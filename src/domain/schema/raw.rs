@@ -6,13 +6,13 @@ use std::fmt;
 use std::time::Duration;
 
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
-use serde::de::{Error, MapAccess, SeqAccess, Visitor};
+use serde::de::{Error, IntoDeserializer as _, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use super::conduct::Conduct;
 use super::forms::{BodyEncoding, ExpiresAt, Fields, State, Timestamp};
-use super::opening::{Encoding, ValueType};
+use super::opening::{self, Encoding, ValueType};
 use super::role::Role;
 use super::steps::{First, Meaning};
 use super::ttl::{FOR_EVER, NONE};
@@ -122,6 +122,7 @@ pub(super) struct RawValue {
     pub(crate) at: Option<Role>,
     #[serde(rename = "type")]
     pub(crate) kind: Option<ValueType>,
+    #[serde(default, deserialize_with = "encoding")]
     pub(crate) encoding: Option<Encoding>,
     pub(crate) decode: Option<Vec<String>>,
     #[serde(default)]
@@ -147,6 +148,15 @@ pub(super) struct RawValue {
     #[serde(default)]
     pub(crate) timestamp: Timestamp,
     pub(crate) expires_at: Option<ExpiresAt>,
+}
+
+/// Reads an encoding. Of one that older versions read the error says what to do instead.
+fn encoding<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Encoding>, D::Error> {
+    let word = String::deserialize(deserializer)?;
+    match opening::removed(&word) {
+        Some(why) => Err(D::Error::custom(why)),
+        None => Encoding::deserialize(word.as_str().into_deserializer()).map(Some),
+    }
 }
 
 #[derive(Deserialize)]

@@ -129,7 +129,6 @@ pub(crate) fn named(encoding: Encoding) -> &'static str {
         Encoding::Text => "text",
         Encoding::Json => "JSON",
         Encoding::Msgpack => "MessagePack",
-        Encoding::Cbor => "CBOR",
         Encoding::Pickle => "Python pickle",
         Encoding::Php => "PHP serialize",
         Encoding::Newtonsoft => "JSON of Newtonsoft.Json",

@@ -127,7 +127,6 @@ fn document(encoding: Encoding, bytes: &[u8], whole: bool) -> Result<Json<'_>, S
         Encoding::Msgpack => packed::msgpack(bytes, whole).map_err(|why| format!("not MessagePack: {why}")),
         Encoding::Php => packed::php(bytes, whole).map_err(|why| format!("not what PHP serializes: {why}")),
         Encoding::Newtonsoft => packed::newtonsoft(bytes, whole).map_err(|why| format!("not JSON: {why}")),
-        Encoding::Cbor => packed::cbor(bytes, whole).map_err(|why| format!("not CBOR: {why}")),
         _ => json_prefix::parse(bytes, whole).map_err(|why| format!("not JSON: {why}")),
     }
 }

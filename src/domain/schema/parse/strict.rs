@@ -43,7 +43,7 @@ fn check_value(raw: &RawValue, encoding: Encoding) -> Checked<()> {
         Encoding::Text if raw.equals.is_none() && !raw.opaque => {
             wrong("takes any text: write `equals`, or `opaque = true` where any text is meant")
         }
-        Encoding::Json | Encoding::Msgpack | Encoding::Cbor
+        Encoding::Json | Encoding::Msgpack
             if raw.fields_are.is_empty() && raw.has.is_empty() && raw.required.is_none() =>
         {
             wrong(

@@ -109,6 +109,7 @@ fn what_toml_or_the_format_does_not_know() {
     wrong("at = \"lock\"", "at = 1", 14, "");
     wrong("lock = \"30s\"", "lock = 30", 9, "invalid type: integer `30`, expected a string");
     wrong("encoding = \"json\"", "encoding = \"yaml\"", 22, "unknown variant `yaml`, expected one of `text`, `json`");
+    wrong("encoding = \"json\"", "encoding = \"cbor\"", 22, "CBOR was removed in idemctl 0.3.0");
     wrong("lock_value = \"{owner}\"\n", "", 27, "missing field `lock_value`");
     wrong("means = \"next\"", "means = \"maybe\"", 35, "unknown variant `maybe`");
     wrong("when = { lock = \"absent\" }", "when = 1", 46, "expected a table of roles, or a list of such tables");

@@ -77,7 +77,7 @@ fn opening(raw: &RawValue) -> Checked<Opening> {
         (None, None, None) => Pipeline::from(derived_encoding(raw)?),
     };
     if !raw.decode_at.is_empty() && !value.encoding.has_fields() {
-        return wrong("`decode_at` looks into JSON, msgpack, CBOR or a hash").at("decode_at");
+        return wrong("`decode_at` looks into JSON, msgpack or a hash").at("decode_at");
     }
     let mut inside = Vec::with_capacity(raw.decode_at.len());
     // In the order of the pointers an outer one comes before those that lead into what it holds.
