@@ -4,11 +4,11 @@ use std::sync::{Arc, LazyLock};
 
 use proptest::prelude::*;
 
-use super::detect::Shelf;
+use super::detect::SchemaSet;
 use super::record::decode;
 use crate::domain::record::{Content, Deadline, Expiry, Observation, Record, SeenKey};
 use crate::domain::schema;
-use crate::domain::schema::{Catalog, Origin, Prefixes, Schema, SchemaSource, Script};
+use crate::domain::schema::{Catalog, Prefixes, Schema, SchemaOrigin, SchemaSource, Script};
 
 /// A schema whose values carry times; none of the built-in ones does.
 const TIMED: &str = r#"
@@ -84,7 +84,7 @@ fn parse(toml: &str, prefix: Option<&str>) -> Schema {
         toml,
         json: None,
         scripts: scripts.map(script).collect(),
-        origin: Origin::BuiltIn,
+        origin: SchemaOrigin::BuiltIn,
         prefixes: Prefixes { own: prefix, shared: None },
     };
     schema::parse(source).expect("a sound schema")
@@ -185,7 +185,7 @@ pub(crate) fn shelf() -> BuiltIns {
     BuiltIns(schemas().into_iter().map(Arc::new).collect())
 }
 
-impl Shelf for BuiltIns {
+impl SchemaSet for BuiltIns {
     fn all(&self) -> &[Arc<Schema>] {
         &self.0
     }

@@ -2,8 +2,8 @@
 //! the schema lists, and what it foretells.
 
 use crate::domain::record::{Content, Deadline, Expiry, Observation, Response, SeenKey, decode};
-use crate::domain::schema::self_check::headers;
 use crate::domain::schema::{Meaning, Schema, Step};
+use crate::domain::self_check::headers;
 use crate::domain::step::next_request::foreseen;
 use crate::domain::step::{Request, StepReply};
 use crate::sim::service::{server_ms, words};

@@ -14,15 +14,15 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use self::symbol_table::SymbolTable;
-use super::forms::{State, Timestamp};
 use super::key_hash::KeyHash;
 use super::location::{AllChecked, At as _, Checked, Wrong, all, wrong};
-use super::model::{Origin, Schema, Script};
-use super::prefix::Prefixes;
+use super::model::{Schema, SchemaOrigin, Script};
 use super::raw::{RawSchema, RawStep};
+use super::redis_keys::Prefixes;
 use super::steps::{Meaning, Step};
-use super::ttl::{FOR_EVER, TtlOf};
-use super::value_template::Place;
+use super::ttl::{NO_TTL, TtlOf};
+use super::value_format::{State, Timestamp};
+use super::value_template::Placeholder;
 use super::write_format::WriteFormat;
 
 /// What the replies of each step may mean. One reply must have the first of its meanings.
@@ -48,7 +48,7 @@ pub struct SchemaSource<'a> {
     /// The file as JSON, for the built-in schemas: JSON is read many times faster, and the TOML only to find a line.
     pub(crate) json: Option<&'a str>,
     pub(crate) scripts: Vec<Script>,
-    pub(crate) origin: Origin,
+    pub(crate) origin: SchemaOrigin,
     pub(crate) prefixes: Prefixes<'a>,
 }
 
@@ -88,7 +88,7 @@ fn resolve(
     raw: RawSchema,
     scripts: BTreeMap<String, Script>,
     prefixes: Prefixes<'_>,
-    origin: Origin,
+    origin: SchemaOrigin,
 ) -> AllChecked<Schema> {
     let from_format_1 = raw.format == 1;
     let raw = all(in_format_2(raw))?;
@@ -154,7 +154,7 @@ fn resolve(
         complete,
         renew,
         release,
-        conduct: raw.service,
+        service: raw.service,
         scripts: symbols.scripts,
         origin,
     })
@@ -182,7 +182,7 @@ fn key_hash(text: Option<&str>) -> Checked<Option<KeyHash>> {
     }
 }
 
-/// How long locks or results live; [`FOR_EVER`] if no value of the schema is one.
+/// How long locks or results live; [`NO_TTL`] if no value of the schema is one.
 fn ttl(raw: &RawSchema, of: TtlOf) -> Checked<Duration> {
     let (name, ttl, state) = match of {
         TtlOf::Lock => ("lock", raw.ttl.lock, State::InProgress),
@@ -190,7 +190,7 @@ fn ttl(raw: &RawSchema, of: TtlOf) -> Checked<Duration> {
     };
     match ttl {
         Some(ttl) => Ok(ttl),
-        None if !raw.value.iter().any(|value| value.state == state) => Ok(FOR_EVER),
+        None if !raw.value.iter().any(|value| value.state == state) => Ok(NO_TTL),
         None => wrong(format!(
             "missing field `{name}`: write how long the service lets it live, such as {name} = \"24h\", or \"none\" for no TTL"
         ))
@@ -205,7 +205,7 @@ fn check_written(write: &WriteFormat, lock_ttl: Duration, result_ttl: Duration) 
             return wrong(format!("`{left}` is no placeholder of a value, and would be written as it is")).at(name);
         }
         for (of, ttl) in [(TtlOf::Lock, lock_ttl), (TtlOf::Result, result_ttl)] {
-            if ttl == FOR_EVER && text.has(&Timestamp::ALL.map(|unit| Place::Expires(of, unit))) {
+            if ttl == NO_TTL && text.has(&Timestamp::ALL.map(|unit| Placeholder::Expires(of, unit))) {
                 let message = format!("it is to end with a {0} TTL, and [ttl] gives no {0} TTL", of.as_str());
                 return wrong(message).at(name);
             }
@@ -218,12 +218,12 @@ fn check_written(write: &WriteFormat, lock_ttl: Duration, result_ttl: Duration) 
 }
 
 /// The placeholders of TTLs and values that the file does not give.
-fn unset(write: &WriteFormat, lock_ttl: Duration, result_ttl: Duration) -> Vec<Place> {
+fn unset(write: &WriteFormat, lock_ttl: Duration, result_ttl: Duration) -> Vec<Placeholder> {
     let given = [
-        (Place::LockTtl, lock_ttl != FOR_EVER),
-        (Place::ResultTtl, result_ttl != FOR_EVER),
-        (Place::LockValue, write.lock_value.is_some()),
-        (Place::ResultValue, write.result_value.is_some()),
+        (Placeholder::LockTtl, lock_ttl != NO_TTL),
+        (Placeholder::ResultTtl, result_ttl != NO_TTL),
+        (Placeholder::LockValue, write.lock_value.is_some()),
+        (Placeholder::ResultValue, write.result_value.is_some()),
     ];
     given.into_iter().filter(|(_, is_given)| !is_given).map(|(place, _)| place).collect()
 }

@@ -10,12 +10,12 @@ use serde::de::{Error, IntoDeserializer as _, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-use super::conduct::Conduct;
-use super::forms::{BodyEncoding, ExpiresAt, Fields, State, Timestamp};
-use super::opening::{self, Encoding, ValueType};
-use super::role::Role;
+use super::decoder::{self, Encoding, ValueType};
+use super::redis_keys::Role;
+use super::service_behavior::ServiceBehavior;
 use super::steps::{First, Meaning};
-use super::ttl::{FOR_EVER, NONE};
+use super::ttl::{NO_TTL, NONE};
+use super::value_format::{BodyEncoding, ExpiresAt, FieldPointers, State, Timestamp};
 use super::value_template::Template;
 use super::write_format::WriteFormat;
 use crate::domain::duration::parse_duration;
@@ -37,7 +37,7 @@ pub(super) struct RawSchema {
     pub(crate) renew: Option<RawStep>,
     pub(crate) release: Option<RawStep>,
     #[serde(default)]
-    pub(crate) service: Conduct,
+    pub(crate) service: ServiceBehavior,
 }
 
 impl RawSchema {
@@ -106,7 +106,7 @@ pub(super) struct RawTtl {
 fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
     let text = String::deserialize(deserializer)?;
     if text == NONE {
-        return Ok(Some(FOR_EVER));
+        return Ok(Some(NO_TTL));
     }
     match parse_duration(&text) {
         Ok(duration) if duration.is_zero() => Err(D::Error::custom("a TTL is longer than zero")),
@@ -142,7 +142,7 @@ pub(super) struct RawValue {
     pub(crate) opaque: bool,
     pub(crate) state: State,
     #[serde(default)]
-    pub(crate) fields: Fields,
+    pub(crate) fields: FieldPointers,
     #[serde(default)]
     pub(crate) body_encoding: BodyEncoding,
     #[serde(default)]
@@ -153,7 +153,7 @@ pub(super) struct RawValue {
 /// Reads an encoding. Of one that older versions read the error says what to do instead.
 fn encoding<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Encoding>, D::Error> {
     let word = String::deserialize(deserializer)?;
-    match opening::removed(&word) {
+    match decoder::removed(&word) {
         Some(why) => Err(D::Error::custom(why)),
         None => Encoding::deserialize(word.as_str().into_deserializer()).map(Some),
     }

@@ -47,9 +47,9 @@ pub enum Action {
 /// One reply: how it is recognised, what it means, and in which state of the Redis keys it comes.
 #[derive(Debug, Clone)]
 pub struct Reply {
-    pub pattern: Pattern,
-    /// The form that the reply's text has to have, by its index in [`super::Schema::values`].
-    pub(crate) form: Option<usize>,
+    pub pattern: ReplyPattern,
+    /// The value format that the reply's text has to have, by its index in [`super::Schema::values`].
+    pub(crate) value: Option<usize>,
     pub means: Meaning,
     /// The alternatives, any of which makes it come. Empty: never foreseen. One without keys: always.
     pub when: Vec<Condition>,
@@ -83,12 +83,12 @@ pub struct Condition {
 pub enum KeyIs {
     Absent,
     Present,
-    /// A string that no value case of the role fits.
+    /// A string that no value format of the role fits.
     Unreadable,
     WrongType,
     /// A value whose own moment is past, and which the next request takes over.
     Reclaimable,
-    /// The value case with this index in [`super::Schema::values`].
+    /// The value format with this index in [`super::Schema::values`].
     Value(usize),
 }
 
@@ -110,7 +110,7 @@ impl KeyIs {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Pattern {
+pub enum ReplyPattern {
     /// A string equal to this.
     Word(String),
     Integer(i64),
@@ -121,8 +121,8 @@ pub enum Pattern {
     Array(First),
     /// Any string: the stored response.
     Text,
-    /// A string of the reply's form, or an array with one.
-    Form,
+    /// A string of the reply's value format, or an array with one.
+    Value,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]

@@ -148,7 +148,7 @@ impl SchemaPage<'_> {
     }
 
     fn conduct(&mut self) {
-        let rows = words::conduct(&self.schema.conduct);
+        let rows = words::conduct(&self.schema.service);
         if rows.is_empty() {
             return;
         }

@@ -3,11 +3,11 @@
 //! Format 1 asks a file to say everything, and knows fewer words. Both are checked first, so that a file which an older
 //! idemctl rejects is not accepted by accident. What the two formats read differently is then rewritten.
 
+use crate::domain::schema::decoder::Encoding;
 use crate::domain::schema::location::{At as _, CALL, Checked, REPLIES, wrong};
-use crate::domain::schema::opening::Encoding;
 use crate::domain::schema::raw::{OneOrMore, RawKeys, RawReply, RawSchema, RawValue};
 use crate::domain::schema::steps::RECLAIMABLE;
-use crate::domain::schema::ttl::FOR_EVER;
+use crate::domain::schema::ttl::NO_TTL;
 use crate::domain::schema::write_format::WriteFormat;
 
 /// The file as format 2 writes it.
@@ -21,7 +21,7 @@ pub(super) fn convert(mut raw: RawSchema) -> Checked<RawSchema> {
     require("complete", raw.complete.is_some())?;
     for (name, ttl) in [("lock", raw.ttl.lock), ("result", raw.ttl.result)] {
         require(name, ttl.is_some()).at("ttl")?;
-        if ttl == Some(FOR_EVER) {
+        if ttl == Some(NO_TTL) {
             return newer("none").at(name).at("ttl");
         }
     }

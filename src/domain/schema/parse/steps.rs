@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use super::symbol_table::SymbolTable;
 use crate::domain::schema::location::{AllChecked, At as _, CALL, Checked, REPLIES, Wrong, all, wrong};
 use crate::domain::schema::raw::{RawCall, RawReply, RawStep};
-use crate::domain::schema::steps::{Action, Call, Condition, KeyIs, Meaning, Pattern, Reply, Step};
-use crate::domain::schema::value_template::{Place, Template};
+use crate::domain::schema::steps::{Action, Call, Condition, KeyIs, Meaning, Reply, ReplyPattern, Step};
+use crate::domain::schema::value_template::{Placeholder, Template};
 
 /// What a condition calls the payload by, beside the Redis keys.
 const PAYLOAD: &str = "fingerprint";
@@ -73,7 +73,7 @@ fn check_word(symbols: &SymbolTable, word: &Template) -> Checked<()> {
         return wrong(format!("`{{{0}}}` stands for nothing: [keys] has no `{0}`", role.as_str()));
     }
     if word.has(&symbols.unset) {
-        let is_ttl = word.has(&[Place::LockTtl, Place::ResultTtl]);
+        let is_ttl = word.has(&[Placeholder::LockTtl, Placeholder::ResultTtl]);
         let none = if is_ttl { "; a TTL of \"none\" is no time to send" } else { "" };
         return wrong(format!("`{}` stands for nothing: neither [ttl] nor [write] gives it{none}", word.display()));
     }
@@ -81,7 +81,7 @@ fn check_word(symbols: &SymbolTable, word: &Template) -> Checked<()> {
 }
 
 fn resolve_reply(symbols: &SymbolTable, raw: &RawReply) -> Checked<Reply> {
-    let form = match &raw.value {
+    let value = match &raw.value {
         Some(name) => value_named(symbols, name)?,
         None => None,
     };
@@ -90,25 +90,25 @@ fn resolve_reply(symbols: &SymbolTable, raw: &RawReply) -> Checked<Reply> {
     for (index, condition) in raw.when.iter().enumerate() {
         when.push(resolve_condition(symbols, condition).at(index).at("when")?);
     }
-    if let Some(form) = form {
-        add_value(&mut when, symbols.values[form].role, form);
+    if let Some(value) = value {
+        add_value(&mut when, symbols.values[value].role, value);
     }
-    Ok(Reply { pattern, form, means: raw.means, when, client: raw.client.clone() })
+    Ok(Reply { pattern, value, means: raw.means, when, client: raw.client.clone() })
 }
 
-fn pattern(raw: &RawReply) -> Checked<Pattern> {
+fn pattern(raw: &RawReply) -> Checked<ReplyPattern> {
     let patterns = [
-        raw.word.clone().map(Pattern::Word),
-        raw.integer.map(Pattern::Integer),
-        raw.nil.filter(|on| *on).map(|_| Pattern::Nil),
-        raw.error.clone().map(Pattern::Error),
-        raw.array.clone().map(Pattern::Array),
-        raw.text.filter(|on| *on).map(|_| Pattern::Text),
+        raw.word.clone().map(ReplyPattern::Word),
+        raw.integer.map(ReplyPattern::Integer),
+        raw.nil.filter(|on| *on).map(|_| ReplyPattern::Nil),
+        raw.error.clone().map(ReplyPattern::Error),
+        raw.array.clone().map(ReplyPattern::Array),
+        raw.text.filter(|on| *on).map(|_| ReplyPattern::Text),
     ];
     let mut given = patterns.into_iter().flatten();
     match (given.next(), given.next(), &raw.value) {
-        (None, None, Some(_)) => Ok(Pattern::Form),
-        (Some(pattern @ Pattern::Array(_)), None, _) | (Some(pattern), None, None) => Ok(pattern),
+        (None, None, Some(_)) => Ok(ReplyPattern::Value),
+        (Some(pattern @ ReplyPattern::Array(_)), None, _) | (Some(pattern), None, None) => Ok(pattern),
         (Some(_), None, Some(_)) => wrong("`value` stands alone, or beside `array`").at("value"),
         _ => wrong("a reply has exactly one of word, integer, nil, error, array, text, value"),
     }

@@ -3,11 +3,11 @@
 //! Folders of format 1 that have them are in use and keep working. `schema check` warns of what it can.
 
 use super::symbol_table::SymbolTable;
-use crate::domain::schema::forms::{ValueCase, Where};
+use crate::domain::schema::decoder::Encoding;
 use crate::domain::schema::location::{At as _, CALL, Checked, REPLIES, Wrong, wrong};
-use crate::domain::schema::opening::Encoding;
 use crate::domain::schema::raw::{RawSchema, RawValue};
-use crate::domain::schema::steps::{Pattern, RECLAIMABLE, Reply, Step};
+use crate::domain::schema::steps::{RECLAIMABLE, Reply, ReplyPattern, Step};
+use crate::domain::schema::value_format::{ValueFormat, Where};
 
 /// All that format 2 rejects in a schema whose values and steps are resolved as far as they can be.
 pub(super) fn faults(raw: &RawSchema, symbols: &SymbolTable, steps: &[(&'static str, &Option<Step>)]) -> Vec<Wrong> {
@@ -56,7 +56,7 @@ fn check_value(raw: &RawValue, encoding: Encoding) -> Checked<()> {
 }
 
 /// Passes replies each of which can be met: a reply that an earlier one covers says what never happens.
-fn check_replies(replies: &[Reply], values: &[ValueCase]) -> Checked<()> {
+fn check_replies(replies: &[Reply], values: &[ValueFormat]) -> Checked<()> {
     for (later, reply) in replies.iter().enumerate() {
         let earlier = replies[..later].iter().position(|earlier| covers(earlier, reply, values));
         if let Some(earlier) = earlier {
@@ -71,22 +71,22 @@ fn check_replies(replies: &[Reply], values: &[ValueCase]) -> Checked<()> {
 }
 
 /// True if every reply that fits the later entry fits the earlier one, too.
-fn covers(earlier: &Reply, later: &Reply, values: &[ValueCase]) -> bool {
-    if earlier.form.is_some() && earlier.is_for_other_payloads() && !later.is_for_other_payloads() {
+fn covers(earlier: &Reply, later: &Reply, values: &[ValueFormat]) -> bool {
+    if earlier.value.is_some() && earlier.is_for_other_payloads() && !later.is_for_other_payloads() {
         return false;
     }
-    if earlier.form.is_some() && earlier.is_for_lapsed() != later.is_for_lapsed() {
+    if earlier.value.is_some() && earlier.is_for_lapsed() != later.is_for_lapsed() {
         return false;
     }
     match (&earlier.pattern, &later.pattern) {
-        (Pattern::Text, Pattern::Text | Pattern::Word(_) | Pattern::Form) => true,
-        (Pattern::Error(earlier), Pattern::Error(later)) => earlier == "*" || earlier == later,
-        (Pattern::Array(first), Pattern::Array(other)) => {
-            first == other && (earlier.form.is_none() || earlier.form == later.form)
+        (ReplyPattern::Text, ReplyPattern::Text | ReplyPattern::Word(_) | ReplyPattern::Value) => true,
+        (ReplyPattern::Error(earlier), ReplyPattern::Error(later)) => earlier == "*" || earlier == later,
+        (ReplyPattern::Array(first), ReplyPattern::Array(other)) => {
+            first == other && (earlier.value.is_none() || earlier.value == later.value)
         }
-        (Pattern::Form, Pattern::Form) => earlier.form == later.form,
-        (Pattern::Form, Pattern::Word(word)) => {
-            let tests: Option<&Where> = earlier.form.map(|form| &values[form].tests);
+        (ReplyPattern::Value, ReplyPattern::Value) => earlier.value == later.value,
+        (ReplyPattern::Value, ReplyPattern::Word(word)) => {
+            let tests: Option<&Where> = earlier.value.map(|value| &values[value].tests);
             tests.is_some_and(|tests| tests.equals.as_deref() == Some(word.as_bytes()))
         }
         (earlier, later) => earlier == later,

@@ -2,21 +2,21 @@
 
 use std::collections::BTreeMap;
 
-use crate::domain::schema::forms::ValueCase;
 use crate::domain::schema::model::Script;
-use crate::domain::schema::role::{self, Role, RoleKey};
-use crate::domain::schema::value_template::Place;
+use crate::domain::schema::redis_keys::{self, Role, RoleKey};
+use crate::domain::schema::value_format::ValueFormat;
+use crate::domain::schema::value_template::Placeholder;
 
 pub(super) struct SymbolTable {
     pub(super) scripts: BTreeMap<String, Script>,
     pub(super) keys: Vec<RoleKey>,
-    pub(super) values: Vec<ValueCase>,
+    pub(super) values: Vec<ValueFormat>,
     /// The index in the file of each of `values`.
     pub(super) indexes: Vec<usize>,
     /// The names of values that have an error: what refers to one of them is not wrong for that.
     pub(super) broken: Vec<String>,
     /// The placeholders of TTLs and values that the file does not give.
-    pub(super) unset: Vec<Place>,
+    pub(super) unset: Vec<Placeholder>,
 }
 
 impl SymbolTable {
@@ -26,7 +26,7 @@ impl SymbolTable {
 
     /// The index of the key that a placeholder of this role stands for.
     pub(super) fn index_of(&self, role: Role) -> Option<usize> {
-        role::index_of(&self.keys, role)
+        redis_keys::index_of(&self.keys, role)
     }
 
     /// The index of the key with a role, by the role's word.

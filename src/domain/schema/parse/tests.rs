@@ -74,7 +74,7 @@ fn deployed(toml: &str, prefixes: Prefixes<'_>) -> Result<Schema, SchemaError> {
         toml,
         json: None,
         scripts: vec![Script { name: "begin".into(), text: "return 1".into() }],
-        origin: Origin::BuiltIn,
+        origin: SchemaOrigin::BuiltIn,
         prefixes,
     })
 }
@@ -198,7 +198,7 @@ fn the_fields_of_a_closed_form() {
         ("required = [\"code\"]", 25, "`code` is not a JSON pointer to a field"),
         ("null = [\"/code\"]", 25, "`null` goes with `required` or `optional`"),
         ("strict = true", 25, "`strict` goes with `required` or `optional`"),
-        ("required = []\nnull = [\"/other\"]", 26, "`/other` is no field of this form"),
+        ("required = []\nnull = [\"/other\"]", 26, "`/other` is not a field of this value format"),
         ("opaque = true", 25, "`opaque` means any text"),
     ] {
         wrong(state, &format!("{state}\n{line}"), at, message);

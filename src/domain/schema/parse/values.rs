@@ -3,17 +3,17 @@
 use serde_json::Value;
 
 use super::symbol_table::SymbolTable;
-use crate::domain::schema::closed::Closed;
-use crate::domain::schema::forms::{ValueCase, Where};
+use crate::domain::schema::closed_fields::ClosedFields;
+use crate::domain::schema::decoder::{Decoder, Decoding, Encoding, ValueType};
 use crate::domain::schema::location::{At as _, Checked, wrong};
-use crate::domain::schema::opening::{Encoding, Opening, Pipeline, ValueType};
 use crate::domain::schema::raw::RawValue;
 use crate::domain::schema::steps::{KeyIs, RECLAIMABLE};
+use crate::domain::schema::value_format::{ValueFormat, Where};
 
-pub(super) fn resolve(symbols: &SymbolTable, raw: &RawValue) -> Checked<ValueCase> {
+pub(super) fn resolve(symbols: &SymbolTable, raw: &RawValue) -> Checked<ValueFormat> {
     let role = role(symbols, raw)?;
-    let opening = opening(raw)?;
-    let encoding = opening.value.encoding;
+    let decoding = decoding(raw)?;
+    let encoding = decoding.value.encoding;
     check_tests(raw, encoding)?;
     let closed = closed_fields(raw, encoding)?;
     for (name, path) in raw.fields.pointers() {
@@ -24,14 +24,14 @@ pub(super) fn resolve(symbols: &SymbolTable, raw: &RawValue) -> Checked<ValueCas
     }
     let mut fields = Vec::with_capacity(raw.fields_are.len());
     for (path, value) in &raw.fields_are {
-        fields.push((path.clone(), as_stored(&opening, path, value)));
+        fields.push((path.clone(), as_stored(&decoding, path, value)));
     }
     let equals = raw.equals.as_ref().map(|text| text.clone().into_bytes());
-    Ok(ValueCase {
+    Ok(ValueFormat {
         name: raw.name.clone(),
         role,
         tests: Where { equals, fields, has: raw.has.clone() },
-        opening,
+        decoding,
         closed,
         is_marked_opaque: raw.opaque,
         state: raw.state,
@@ -65,16 +65,16 @@ fn role(symbols: &SymbolTable, raw: &RawValue) -> Checked<usize> {
 }
 
 /// How a value is opened, by `type`, `encoding`, `decode` and `decode_at`.
-fn opening(raw: &RawValue) -> Checked<Opening> {
+fn decoding(raw: &RawValue) -> Checked<Decoding> {
     let value = match (raw.kind.and_then(ValueType::encoding), raw.encoding, &raw.decode) {
-        (Some(collection), None, None) => Pipeline::from(collection),
+        (Some(collection), None, None) => Decoder::from(collection),
         (Some(_), ..) => return wrong("`encoding` and `decode` are of strings: a hash has `decode_at`").at("type"),
-        (None, Some(encoding), None) => Pipeline::from(encoding),
-        (None, None, Some(words)) => pipeline(words).at("decode")?,
+        (None, Some(encoding), None) => Decoder::from(encoding),
+        (None, None, Some(words)) => decoder(words).at("decode")?,
         (None, Some(_), Some(_)) => {
             return wrong("`decode` ends with the encoding: leave `encoding` out").at("encoding");
         }
-        (None, None, None) => Pipeline::from(derived_encoding(raw)?),
+        (None, None, None) => Decoder::from(derived_encoding(raw)?),
     };
     if !raw.decode_at.is_empty() && !value.encoding.has_fields() {
         return wrong("`decode_at` looks into JSON, msgpack or a hash").at("decode_at");
@@ -82,15 +82,14 @@ fn opening(raw: &RawValue) -> Checked<Opening> {
     let mut inside = Vec::with_capacity(raw.decode_at.len());
     // In the order of the pointers an outer one comes before those that lead into what it holds.
     for (path, words) in &raw.decode_at {
-        let opened =
-            if path.starts_with('/') { pipeline(words) } else { wrong("a pointer to a field starts with `/`") };
+        let opened = if path.starts_with('/') { decoder(words) } else { wrong("a pointer to a field starts with `/`") };
         inside.push((path.clone(), opened.at(path.as_str()).at("decode_at")?));
     }
-    Ok(Opening { value, inside })
+    Ok(Decoding { value, inside })
 }
 
-fn pipeline(words: &[String]) -> Checked<Pipeline> {
-    Pipeline::parse(words).or_else(|(index, why)| wrong(why).at(index))
+fn decoder(words: &[String]) -> Checked<Decoder> {
+    Decoder::parse(words).or_else(|(index, why)| wrong(why).at(index))
 }
 
 /// The encoding of a value whose file leaves it out: what tests fields is JSON, what compares a text is text.
@@ -148,11 +147,11 @@ fn check_pointer(path: &str, encoding: Encoding) -> Checked<()> {
 }
 
 /// A value as `where` compares with it. A field of a hash holds text, unless `decode_at` opens the field.
-fn as_stored(opening: &Opening, path: &str, value: &Value) -> Value {
-    if value.is_string() || opening.value.encoding != Encoding::Hash {
+fn as_stored(decoding: &Decoding, path: &str, value: &Value) -> Value {
+    if value.is_string() || decoding.value.encoding != Encoding::Hash {
         return value.clone();
     }
-    for (outer, _) in &opening.inside {
+    for (outer, _) in &decoding.inside {
         if path.strip_prefix(outer.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')) {
             return value.clone();
         }
@@ -161,7 +160,7 @@ fn as_stored(opening: &Opening, path: &str, value: &Value) -> Value {
 }
 
 /// The fields of a value that lists its fields; `None` if it lists none.
-fn closed_fields(raw: &RawValue, encoding: Encoding) -> Checked<Option<Closed>> {
+fn closed_fields(raw: &RawValue, encoding: Encoding) -> Checked<Option<ClosedFields>> {
     let lists = [("required", raw.required.as_ref()), ("optional", raw.optional.as_ref()), ("null", Some(&raw.null))];
     for (name, list) in lists {
         for (index, path) in list.into_iter().flatten().enumerate() {
@@ -179,7 +178,7 @@ fn closed_fields(raw: &RawValue, encoding: Encoding) -> Checked<Option<Closed>> 
     }
     let required = raw.fields_are.keys().chain(&raw.has).chain(raw.required.iter().flatten());
     let optional: Vec<_> = raw.optional.iter().flatten().map(String::as_str).collect();
-    let mut closed = Closed::new(required.map(String::as_str), &optional, raw.strict);
+    let mut closed = ClosedFields::new(required.map(String::as_str), &optional, raw.strict);
     for (_, path) in raw.fields.pointers() {
         allow(&mut closed, path);
     }
@@ -189,14 +188,14 @@ fn closed_fields(raw: &RawValue, encoding: Encoding) -> Checked<Option<Closed>> 
     for (index, path) in raw.null.iter().enumerate() {
         match closed.get_mut(path) {
             Some(member) => member.may_be_null = true,
-            None => return wrong(format!("`{path}` is no field of this form")).at(index).at("null"),
+            None => return wrong(format!("`{path}` is not a field of this value format")).at(index).at("null"),
         }
     }
     Ok(Some(closed))
 }
 
 /// Lets a field be there that `fields` or `expires_at` names. The empty pointer is the whole value, and no field.
-fn allow(closed: &mut Closed, path: &str) {
+fn allow(closed: &mut ClosedFields, path: &str) {
     if !path.is_empty() {
         closed.allow(path);
     }
