@@ -7,7 +7,7 @@ use super::config::{IncludedAlarm, Ttl};
 use super::effective::Settings;
 use super::origin::{Origin, Sourced};
 use super::tls_settings::TlsSettings;
-use crate::domain::schema::ttl::{FOR_EVER, NONE};
+use crate::domain::schema::ttl::{NO_TTL, NONE};
 use crate::store::Address;
 
 /// A setting, its value without anything secret, and where it comes from.
@@ -88,7 +88,7 @@ impl Settings {
         let mut rows = Vec::new();
         let name = self.context_name().unwrap_or_default();
         for (schema, deployment) in &self.belonging.context.deployment {
-            let shown = |ttl: Ttl| if ttl.0 == FOR_EVER { NONE.to_owned() } else { span(ttl.0) };
+            let shown = |ttl: Ttl| if ttl.0 == NO_TTL { NONE.to_owned() } else { span(ttl.0) };
             let ttl = |ttl: Option<Ttl>| ttl.map(shown);
             let extra: Vec<_> = deployment.extra_fields.iter().map(|pointer| pointer.0.as_str()).collect();
             let extra = extra.join(", ");

@@ -5,7 +5,7 @@ use clap::Args as ClapArgs;
 
 use crate::args::{SchemaArgs, SchemaFolderArgs};
 use crate::context::Context;
-use crate::domain::detect::Shelf as _;
+use crate::domain::detect::SchemaSet as _;
 use crate::domain::diagnosis::Thresholds;
 use crate::domain::schema::Schema;
 use crate::domain::select::Coverage;

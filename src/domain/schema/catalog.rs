@@ -66,9 +66,9 @@ impl Catalog {
         let everywhere = everywhere(&all);
         let is_chosen = |schema: &&Arc<Schema>| chosen.iter().any(|chosen| chosen.name == schema.name);
         let places: Vec<_> = everywhere.iter().filter(is_chosen).cloned().collect();
-        let results = || all.iter().flat_map(|schema| &schema.values).filter(|case| case.state == State::Completed);
-        let result_words = results().filter_map(|case| case.tests.equals.clone()).collect();
-        let has_wrapped_results = results().any(|case| case.closed.is_some() && !case.reads_json_as_it_stands());
+        let results = || all.iter().flat_map(|schema| &schema.values).filter(|format| format.state == State::Completed);
+        let result_words = results().filter_map(|format| format.tests.equals.clone()).collect();
+        let has_wrapped_results = results().any(|format| format.closed.is_some() && !format.reads_json_as_it_stands());
         let (keys, extended) = (owned_keys(&everywhere, &places, takes_bare), Extended::default());
         Ok(Self {
             keys,
@@ -176,7 +176,7 @@ impl Catalog {
         self.owning_keys(redis_key).filter(|owner| owner.scanned)
     }
 
-    /// The first schema besides this one of which a closed form reads what stands at a Redis key as a result.
+    /// The first other schema that reads the value at a Redis key as a result, by a format that lists its fields.
     pub(crate) fn result_of_another(
         &self,
         schema: &Schema,

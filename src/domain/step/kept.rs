@@ -1,7 +1,7 @@
 //! What a new value keeps of the value of before: the fields that the schema does not name are somebody's.
 
 use crate::domain::record::{Content, Json, decode, json_prefix};
-use crate::domain::schema::{Member, Schema, ValueCase};
+use crate::domain::schema::{Member, Schema, ValueFormat};
 
 /// The JSON text at a pointer of the value of before; `None` where nothing stands there.
 pub(super) fn at(before: &Json<'_>, pointer: &str) -> Option<Vec<u8>> {
@@ -40,7 +40,7 @@ pub(crate) fn unknown_fields(schema: &Schema, value: &Content) -> Vec<(String, V
     unknown.map(|(name, value)| (name.into_owned(), text(value))).collect()
 }
 /// True when a form says something of the field of this name, or of a field in it.
-fn names(case: &ValueCase, name: &str) -> bool {
+fn names(case: &ValueFormat, name: &str) -> bool {
     let of_closed = case.closed.iter().flat_map(|closed| closed.paths(|_: &Member| true));
     let tested = case.tests.fields.iter().map(|(path, _)| path).chain(&case.tests.has);
     let moment = case.expires_at.iter().map(|expires_at| expires_at.field.as_str());

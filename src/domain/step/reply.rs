@@ -1,7 +1,7 @@
 //! Replies of a step's calls, as data: which of the schema's replies one is.
 
 use crate::domain::record::{Content, Reading, decode};
-use crate::domain::schema::{Action, Call, Encoding, First, KeyIs, Pattern, Reply, Schema, Template};
+use crate::domain::schema::{Action, Call, Encoding, First, KeyIs, Reply, ReplyPattern, Schema, Template};
 
 /// A reply of Redis to a step's call, as far as schemas can speak of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,49 +64,52 @@ impl<'a> Listener<'a> {
 
     /// The stored response that comes with this reply, which is the schema's `known` one; `None` where none comes along as a text.
     pub fn carried<'r>(&self, known: &Reply, reply: &'r StepReply) -> Option<&'r [u8]> {
-        match (known.form, &known.pattern) {
-            (Some(form), _) => reply.texts().find(|text| self.is_of_form(known, form, &Content::text(text.to_vec()))),
-            (None, Pattern::Text | Pattern::Array(_)) => reply.stored(),
+        match (known.value, &known.pattern) {
+            (Some(format), _) => {
+                reply.texts().find(|text| self.has_format(known, format, &Content::text(text.to_vec())))
+            }
+            (None, ReplyPattern::Text | ReplyPattern::Array(_)) => reply.stored(),
             _ => None,
         }
     }
 
     fn knows(&self, known: &Reply, reply: &StepReply, values: &[Content]) -> bool {
-        // Without a form a script has compared the payloads.
-        let has_form = |form: usize| {
-            let value = values.iter().find(|value| self.is_of_form(known, form, value));
-            value.is_some_and(|value| !known.is_for_other_payloads() || self.has_other_payload(form, value))
-        };
-        fits(&known.pattern, reply) && known.form.is_none_or(has_form)
+        if !fits(&known.pattern, reply) {
+            return false;
+        }
+        // Without a value format, a script has compared the payloads.
+        let Some(format) = known.value else { return true };
+        let value = values.iter().find(|value| self.has_format(known, format, value));
+        value.is_some_and(|value| !known.is_for_other_payloads() || self.has_other_payload(format, value))
     }
 
-    /// The values in which a form is looked for: the texts of a reply, or the hash whose fields the call asks for.
+    /// The values in which a value format is searched for: the texts of a reply, or the hash whose fields the call asks for.
     fn values(&self, call: &Call, reply: &StepReply) -> Vec<Content> {
-        let Some(form) = call.replies.iter().find_map(|known| known.form) else { return Vec::new() };
-        let is_of_hashes = self.schema.values[form].encoding() == Encoding::Hash;
+        let Some(format) = call.replies.iter().find_map(|known| known.value) else { return Vec::new() };
+        let is_of_hashes = self.schema.values[format].encoding() == Encoding::Hash;
         match hash_of(&call.action, reply).filter(|_| is_of_hashes) {
             Some(hash) => vec![hash],
             None => reply.texts().map(|text| Content::text(text.to_vec())).collect(),
         }
     }
 
-    /// True for a value of this form, its own moment past where the schema's `known` reply says so.
-    fn is_of_form(&self, known: &Reply, form: usize, value: &Content) -> bool {
-        let reading = self.read(form, value);
+    /// True for a value of this format; if it has expired by its own time, only for a reply that is for such values.
+    fn has_format(&self, known: &Reply, format: usize, value: &Content) -> bool {
+        let reading = self.read(format, value);
         match reading.lapsed() {
-            None => reading.is(&KeyIs::Value(form)),
-            Some(_) => known.is_for_lapsed() && reading.decoded().is_some_and(|value| value.case == form),
+            None => reading.is(&KeyIs::Value(format)),
+            Some(_) => known.is_for_lapsed() && reading.decoded().is_some_and(|value| value.case == format),
         }
     }
 
-    fn has_other_payload(&self, form: usize, value: &Content) -> bool {
-        let reading = self.read(form, value);
+    fn has_other_payload(&self, format: usize, value: &Content) -> bool {
+        let reading = self.read(format, value);
         let stored = reading.decoded().and_then(|value| value.fingerprint.as_deref());
         stored.is_some_and(|stored| stored != self.fingerprint)
     }
 
-    fn read(&self, form: usize, value: &Content) -> Reading {
-        decode::read_at(self.schema, self.schema.values[form].role, value, Some(self.now_ms))
+    fn read(&self, format: usize, value: &Content) -> Reading {
+        decode::read_at(self.schema, self.schema.values[format].role, value, Some(self.now_ms))
     }
 }
 
@@ -126,20 +129,20 @@ fn hash_of(action: &Action, reply: &StepReply) -> Option<Content> {
     .map(Content::hash)
 }
 
-fn fits(pattern: &Pattern, reply: &StepReply) -> bool {
+fn fits(pattern: &ReplyPattern, reply: &StepReply) -> bool {
     match (pattern, reply) {
-        (Pattern::Word(word), StepReply::Text(text)) => word.as_bytes() == text,
-        (Pattern::Integer(number), StepReply::Integer(got)) => number == got,
-        (Pattern::Nil, StepReply::Nil) | (Pattern::Text, StepReply::Text(_)) => true,
-        (Pattern::Nil, StepReply::Array(items)) => items.iter().all(|item| *item == StepReply::Nil),
-        (Pattern::Form, StepReply::Text(_) | StepReply::Array(_)) => true,
-        (Pattern::Array(first), StepReply::Array(items)) => match (first, items.first()) {
+        (ReplyPattern::Word(word), StepReply::Text(text)) => word.as_bytes() == text,
+        (ReplyPattern::Integer(number), StepReply::Integer(got)) => number == got,
+        (ReplyPattern::Nil, StepReply::Nil) | (ReplyPattern::Text, StepReply::Text(_)) => true,
+        (ReplyPattern::Nil, StepReply::Array(items)) => items.iter().all(|item| *item == StepReply::Nil),
+        (ReplyPattern::Value, StepReply::Text(_) | StepReply::Array(_)) => true,
+        (ReplyPattern::Array(first), StepReply::Array(items)) => match (first, items.first()) {
             (First::Integer(number), Some(StepReply::Integer(got))) => number == got,
             (First::Word(word), Some(StepReply::Text(text))) => word.as_bytes() == text,
             _ => false,
         },
         // Redis 6.2 wraps an error raised inside a script: the code stands somewhere in its text.
-        (Pattern::Error(wanted), StepReply::Error { code, message }) => {
+        (ReplyPattern::Error(wanted), StepReply::Error { code, message }) => {
             wanted == "*"
                 || wanted == code
                 || message.split_whitespace().any(|word| word.trim_start_matches('-') == wanted)
@@ -151,7 +154,7 @@ fn fits(pattern: &Pattern, reply: &StepReply) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::samples::of_toml;
+    use crate::domain::samples::from_toml;
 
     const TOML: &str = r#"
 format = 2
@@ -184,7 +187,7 @@ replies = [
 
     /// What a reply means to a request whose payload has the hash `mine`.
     fn meaning(command: &str, items: &[Option<&str>]) -> Option<&'static str> {
-        let schema = of_toml(&TOML.replace("COMMAND", command));
+        let schema = from_toml(&TOML.replace("COMMAND", command));
         let item = |item: &Option<&str>| item.map_or(StepReply::Nil, |text| StepReply::Text(text.into()));
         let reply = StepReply::Array(items.iter().map(item).collect());
         let listener = Listener { schema: &schema, fingerprint: "mine", now_ms: 0 };

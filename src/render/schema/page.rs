@@ -115,7 +115,7 @@ impl SchemaPage<'_> {
 
     fn step(&mut self, name: &str, step: Option<&Step>) {
         let Some(step) = step else {
-            self.section(name, words::no_step(self.schema));
+            self.section(name, words::no_step(self.schema, name));
             return;
         };
         let owner = match (name, step.checks_owner) {
@@ -148,7 +148,7 @@ impl SchemaPage<'_> {
     }
 
     fn conduct(&mut self) {
-        let rows = words::conduct(&self.schema.conduct);
+        let rows = words::conduct(&self.schema.service);
         if rows.is_empty() {
             return;
         }

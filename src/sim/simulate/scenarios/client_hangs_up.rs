@@ -14,7 +14,7 @@ pub(super) const SCENARIO: Scenario = Scenario {
 };
 
 async fn play(environment: &Environment<'_>) -> Played {
-    let Some(does) = environment.schema.conduct.on_hang_up else {
+    let Some(does) = environment.schema.service.on_hang_up else {
         return Err(Abort::NotApplicable(
             "schema.toml does not say what the service does then (on_hang_up)".to_owned(),
         ));

@@ -14,7 +14,7 @@ pub(super) const SCENARIO: Scenario = Scenario {
 };
 
 async fn play(environment: &Environment<'_>) -> Played {
-    let Some(does) = environment.schema.conduct.without_redis else {
+    let Some(does) = environment.schema.service.without_redis else {
         return Err(Abort::NotApplicable(
             "schema.toml does not say what the service does then (without_redis)".to_owned(),
         ));

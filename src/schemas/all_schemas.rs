@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::load::{self, Deployment, LoadError};
-use crate::domain::detect::Shelf;
+use crate::domain::detect::SchemaSet;
 use crate::domain::schema::Schema;
 
 /// Schemas by name and prefix; `None` for those that take no such prefix.
@@ -42,7 +42,7 @@ impl AllSchemas {
     }
 }
 
-impl Shelf for AllSchemas {
+impl SchemaSet for AllSchemas {
     fn all(&self) -> &[Arc<Schema>] {
         &self.all
     }

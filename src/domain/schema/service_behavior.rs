@@ -11,7 +11,7 @@ use crate::domain::as_str::as_str;
 /// What a service does around the steps of the state machine: its own code, which no script shows.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct Conduct {
+pub(crate) struct ServiceBehavior {
     /// When its handler fails; `None` where it is not told.
     pub(crate) on_failure: Option<OnFailure>,
     /// When the client is gone before the response; `None` where it is not told.

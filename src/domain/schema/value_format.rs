@@ -1,11 +1,11 @@
-//! The forms that the value of a Redis key can have, and how they are told apart.
+//! The formats that the value of a Redis key can have, and how idemctl tells one from another.
 
 use serde::Deserialize;
 use serde_json::Value;
 use strum::IntoStaticStr;
 
-use super::closed::Closed;
-use super::opening::{Encoding, Opening};
+use super::closed_fields::ClosedFields;
+use super::decoder::{Decoding, Encoding};
 use crate::domain::as_str::as_str;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize, IntoStaticStr)]
@@ -17,14 +17,14 @@ pub enum State {
     /// A lock is held and no result is stored.
     InProgress,
     Completed,
-    /// Something is stored that the schema cannot read.
+    /// Something is stored that idemctl cannot read by this schema.
     #[serde(skip_deserializing)]
     Unreadable,
 }
 
 as_str!(State);
 
-/// How a response body sits inside a value.
+/// How a value holds a response body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
@@ -63,21 +63,21 @@ impl Timestamp {
     pub(crate) const ALL: [Self; 4] = [Self::Milliseconds, Self::Seconds, Self::Rfc3339, Self::Ticks];
 }
 
-/// An expiry that stands in the value, and that the service's client goes by whatever TTL the Redis key has.
+/// An expiry in the value. The service's client goes by it, whatever TTL the Redis key has.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ExpiresAt {
-    /// The JSON pointer to the moment; a value without the field does not lapse.
+    /// The JSON pointer to the time; a value without the field does not expire so.
     pub(crate) field: String,
     #[serde(default)]
     pub(crate) unit: Timestamp,
     #[serde(default)]
     pub(crate) clock: Clock,
     #[serde(default)]
-    pub(crate) past: Past,
+    pub(crate) past: PastExpiry,
 }
 
-/// Whose clock tells whether the moment is past.
+/// Whose clock tells whether that time is past.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
@@ -91,11 +91,11 @@ pub(crate) enum Clock {
 
 as_str!(Clock);
 
-/// What a value is to the next request once its moment is past.
+/// What a value is to the next request after its own expiry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
-pub(crate) enum Past {
+pub(crate) enum PastExpiry {
     /// As if nothing were there.
     #[default]
     Absent,
@@ -103,52 +103,52 @@ pub(crate) enum Past {
     Reclaimable,
 }
 
-as_str!(Past);
+as_str!(PastExpiry);
 
-/// One kind of value that a Redis key can hold: how to tell it, what it says of the record.
+/// One `[[value]]`: a format that the value of a Redis key can have, how it is recognised, and what it says of the record.
 #[derive(Debug, Clone)]
-pub struct ValueCase {
-    /// The name that `when` conditions use.
+pub struct ValueFormat {
+    /// The name that `when` uses.
     pub(crate) name: String,
     /// The role of the Redis key that holds it: an index into [`super::Schema::keys`].
     pub(crate) role: usize,
-    pub(crate) opening: Opening,
-    /// What must hold for the value to be of this case.
+    pub(crate) decoding: Decoding,
+    /// What must hold for a value of this format.
     pub(crate) tests: Where,
-    /// The fields that the schema writes; `None` where any other field may stand beside what is tested.
-    pub(crate) closed: Option<Closed>,
-    /// True when the file says that any text is of this case.
+    /// The fields that the service writes; `None` if a value may have any other field, too.
+    pub(crate) closed: Option<ClosedFields>,
+    /// True if the file says that any text is meant.
     pub(crate) is_marked_opaque: bool,
     pub(crate) state: State,
-    pub(crate) fields: Fields,
+    pub(crate) fields: FieldPointers,
     pub(crate) body_encoding: BodyEncoding,
     pub(crate) timestamp: Timestamp,
     pub(crate) expires_at: Option<ExpiresAt>,
 }
 
-impl ValueCase {
-    /// What a value of this case is, once its codecs are undone.
+impl ValueFormat {
+    /// What a value of this format is, once its codecs are undone.
     pub(crate) fn encoding(&self) -> Encoding {
-        self.opening.value.encoding
+        self.decoding.value.encoding
     }
 
-    /// True when any text, or nearly any, is of this case: the Redis key alone tells whose the value is.
+    /// True if any text, or nearly any, is of this format: only the Redis key tells whose the value is.
     pub(crate) fn is_opaque(&self) -> bool {
         !self.encoding().has_fields() && self.tests.equals.is_none()
     }
 
-    /// True when a value of this case is JSON that nothing was put around.
+    /// True if a value of this format is JSON with no codec around it.
     pub(crate) fn reads_json_as_it_stands(&self) -> bool {
-        self.opening.value.codecs.is_empty() && self.encoding() == Encoding::Json
+        self.decoding.value.codecs.is_empty() && self.encoding() == Encoding::Json
     }
 
-    /// True when a value of this case is told from other programs' values by its bytes.
+    /// True if the bytes of a value tell it from other programs' values.
     pub(crate) fn is_closed(&self) -> bool {
         self.closed.is_some() || self.tests.equals.is_some()
     }
 }
 
-/// What must hold for a value to be of a case.
+/// What must hold for a value of a format.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Where {
     /// The whole value equals these bytes.
@@ -169,7 +169,7 @@ impl Where {
 /// JSON pointers to what a value holds; the empty pointer is the whole value.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct Fields {
+pub(crate) struct FieldPointers {
     /// Who holds the lock (the fencing token).
     pub(crate) owner: Option<String>,
     pub(crate) fingerprint: Option<String>,
@@ -186,7 +186,7 @@ pub(crate) struct Fields {
     pub(crate) blob: Option<String>,
 }
 
-impl Fields {
+impl FieldPointers {
     /// The pointers there are, each with the name of what stands there.
     pub(crate) fn pointers(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let Self { owner, fingerprint, created_at, completed_at, status, headers, content_type, body, error, blob } =

@@ -1,4 +1,4 @@
-//! How a value is opened: the codecs that were put around it, what it is then, and which of its fields are opened in turn.
+//! How a value is decoded: the codecs around it, the encoding of what they hold, and the fields that are decoded in turn.
 
 use std::borrow::Cow;
 
@@ -15,7 +15,6 @@ pub(crate) enum Encoding {
     Text,
     Json,
     Msgpack,
-    Cbor,
     /// Python's, told by its first bytes and shown as bytes. To read a pickle is to run what it says.
     Pickle,
     /// The text that PHP's `serialize` writes. An object's class stands in it as the field `__class`.
@@ -41,7 +40,7 @@ as_str!(Encoding);
 impl Encoding {
     /// True when pointers lead to fields of it.
     pub(crate) fn has_fields(self) -> bool {
-        matches!(self, Self::Json | Self::Msgpack | Self::Cbor | Self::Php | Self::Newtonsoft | Self::Hash)
+        matches!(self, Self::Json | Self::Msgpack | Self::Php | Self::Newtonsoft | Self::Hash)
     }
 
     /// True when idemctl writes such a value of the JSON that the value stands for.
@@ -60,7 +59,7 @@ impl Encoding {
     }
 }
 
-/// The type of a Redis key, where a form names it.
+/// The type of a Redis key, if a value format names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum ValueType {
@@ -89,7 +88,6 @@ impl ValueType {
 pub(crate) enum Codec {
     Gzip,
     Zlib,
-    Brotli,
     Hex,
     Base64,
     /// A text in front of what follows, such as a version.
@@ -98,18 +96,16 @@ pub(crate) enum Codec {
     Suffix(String),
 }
 
-/// How the text of a prefix or a suffix is told from its name.
-const OF: char = '=';
+/// Separates the name of `prefix` and `suffix` from their text.
+const TEXT_FOLLOWS: char = '=';
 
 impl Codec {
-    /// Reads the word of `schema.toml`; `None` for a word that is no codec's.
-    fn of_word(word: &str) -> Option<Self> {
-        match word.split_once(OF) {
+    /// Reads the word of `schema.toml`; `None` for any other word.
+    fn from_word(word: &str) -> Option<Self> {
+        match word.split_once(TEXT_FOLLOWS) {
             Some(("prefix", text)) if !text.is_empty() => Some(Self::Prefix(text.to_owned())),
             Some(("suffix", text)) if !text.is_empty() => Some(Self::Suffix(text.to_owned())),
-            _ => [Self::Gzip, Self::Zlib, Self::Brotli, Self::Hex, Self::Base64]
-                .into_iter()
-                .find(|codec| codec.word() == word),
+            _ => [Self::Gzip, Self::Zlib, Self::Hex, Self::Base64].into_iter().find(|codec| codec.word() == word),
         }
     }
 
@@ -118,34 +114,33 @@ impl Codec {
         Cow::Borrowed(match self {
             Self::Gzip => "gzip",
             Self::Zlib => "zlib",
-            Self::Brotli => "brotli",
             Self::Hex => "hex",
             Self::Base64 => "base64",
-            Self::Prefix(text) => return Cow::Owned(format!("prefix{OF}{text}")),
-            Self::Suffix(text) => return Cow::Owned(format!("suffix{OF}{text}")),
+            Self::Prefix(text) => return Cow::Owned(format!("prefix{TEXT_FOLLOWS}{text}")),
+            Self::Suffix(text) => return Cow::Owned(format!("suffix{TEXT_FOLLOWS}{text}")),
         })
     }
 
-    /// True when the first bytes of what is stored may tell nothing yet of what is in it.
+    /// True if the first bytes may tell nothing of what the codec holds.
     pub(crate) fn compresses(&self) -> bool {
-        matches!(self, Self::Gzip | Self::Zlib | Self::Brotli)
+        matches!(self, Self::Gzip | Self::Zlib)
     }
 }
 
 /// The codecs to undo, in this order, and what comes out.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Pipeline {
+pub(crate) struct Decoder {
     pub(crate) codecs: Vec<Codec>,
     pub(crate) encoding: Encoding,
 }
 
-impl From<Encoding> for Pipeline {
+impl From<Encoding> for Decoder {
     fn from(encoding: Encoding) -> Self {
         Self { codecs: Vec::new(), encoding }
     }
 }
 
-impl Pipeline {
+impl Decoder {
     /// Reads such a list as `["base64", "gzip", "json"]`.
     ///
     /// # Errors
@@ -154,13 +149,13 @@ impl Pipeline {
         let Some((last, before)) = words.split_last() else { return Err((0, "`decode` names no step".to_owned())) };
         let mut codecs = Vec::with_capacity(words.len());
         for (index, word) in before.iter().enumerate() {
-            codecs.push(Codec::of_word(word).ok_or_else(|| (index, unknown(word)))?);
+            codecs.push(Codec::from_word(word).ok_or_else(|| (index, unknown(word)))?);
         }
         let encoding = last.parse().ok().filter(|encoding: &Encoding| encoding.other_type().is_none());
         if let Some(encoding) = encoding {
             return Ok(Self { codecs, encoding });
         }
-        codecs.push(Codec::of_word(last).ok_or_else(|| (before.len(), unknown(last)))?);
+        codecs.push(Codec::from_word(last).ok_or_else(|| (before.len(), unknown(last)))?);
         Ok(Self { codecs, encoding: Encoding::Text })
     }
 
@@ -168,43 +163,52 @@ impl Pipeline {
     pub(crate) fn words(&self) -> Vec<Cow<'static, str>> {
         self.codecs.iter().map(Codec::word).chain([self.encoding.as_str().into()]).collect()
     }
-
-    /// True when idemctl writes what it reads so.
-    fn is_written(&self) -> bool {
-        self.encoding.is_written() && !self.codecs.contains(&Codec::Brotli)
-    }
 }
 
 fn unknown(word: &str) -> String {
-    format!(
-        "`{word}` is no step of `decode` here: gzip, zlib, brotli, hex, base64, prefix=TEXT, suffix=TEXT, and at the end json, msgpack, cbor, text, pickle, php, newtonsoft or marshal"
-    )
+    removed(word).unwrap_or_else(|| {
+        format!(
+            "`{word}` is no step of `decode` here: gzip, zlib, hex, base64, prefix=TEXT, suffix=TEXT, and at the end json, msgpack, text, pickle, php, newtonsoft or marshal"
+        )
+    })
 }
 
-/// How a value is opened, before its fields are looked at.
+/// What to say of a word that older versions read; `None` for any other word.
+pub(super) fn removed(word: &str) -> Option<String> {
+    let name = match word {
+        "brotli" => "brotli",
+        "cbor" => "CBOR",
+        _ => return None,
+    };
+    Some(format!(
+        "{name} was removed in idemctl 0.3.0: mark the values `opaque = true`, or let the service store gzip or zlib, and msgpack or json"
+    ))
+}
+
+/// How a value is decoded before its fields are read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Opening {
-    pub(crate) value: Pipeline,
-    /// Pointers to texts in the value that are opened in turn, outer ones first: a pointer goes on into what comes out.
-    pub(crate) inside: Vec<(String, Pipeline)>,
+pub(crate) struct Decoding {
+    pub(crate) value: Decoder,
+    /// Pointers to fields that are decoded in turn, outer ones first. A pointer goes on into what comes out.
+    pub(crate) inside: Vec<(String, Decoder)>,
 }
 
-impl Opening {
-    /// True when a text as `[write]` has texts is all of the value.
+impl Decoding {
+    /// True if a value is stored as the very text that `[write]` has.
     pub(crate) fn is_as_stored(&self) -> bool {
         let is_text = matches!(self.value.encoding, Encoding::Text | Encoding::Json);
         is_text && self.value.codecs.is_empty() && self.inside.is_empty()
     }
 
-    /// True when idemctl writes such values of the text that `[write]` has.
+    /// True if idemctl can write such values from the text that `[write]` has.
     pub(crate) fn is_written(&self) -> bool {
-        self.value.is_written() && self.inside.iter().all(|(_, pipeline)| pipeline.is_written())
+        self.value.encoding.is_written() && self.inside.iter().all(|(_, decoder)| decoder.encoding.is_written())
     }
 
-    /// True when the first bytes of a value may tell nothing yet of what is in it.
+    /// True if the first bytes of a value may tell nothing of what is in it.
     pub(crate) fn compresses(&self) -> bool {
-        let pipelines = self.inside.iter().map(|(_, pipeline)| pipeline).chain([&self.value]);
-        pipelines.flat_map(|pipeline| &pipeline.codecs).any(Codec::compresses)
+        let decoders = self.inside.iter().map(|(_, decoder)| decoder).chain([&self.value]);
+        decoders.flat_map(|decoder| &decoder.codecs).any(Codec::compresses)
     }
 }
 
@@ -214,14 +218,14 @@ mod tests {
 
     fn parse(words: &[&str]) -> Result<Vec<Cow<'static, str>>, (usize, String)> {
         let words: Vec<_> = words.iter().map(|word| (*word).to_owned()).collect();
-        Pipeline::parse(&words).map(|pipeline| pipeline.words())
+        Decoder::parse(&words).map(|decoder| decoder.words())
     }
 
     #[test]
     fn codecs_come_first_and_what_they_wrap_last() {
         assert_eq!(parse(&["base64", "gzip", "json"]).unwrap(), ["base64", "gzip", "json"]);
         assert_eq!(parse(&["hex"]).unwrap(), ["hex", "text"]);
-        assert_eq!(parse(&["cbor"]).unwrap(), ["cbor"]);
+        assert_eq!(parse(&["msgpack"]).unwrap(), ["msgpack"]);
         let wrapped = ["prefix=v=1", "suffix=:1", "zlib", "msgpack"];
         assert_eq!(parse(&wrapped).unwrap(), wrapped);
         for (words, at) in [
@@ -233,6 +237,14 @@ mod tests {
             (&["suffix="], 0),
         ] {
             assert_eq!(parse(words).unwrap_err().0, at, "{words:?}");
+        }
+    }
+
+    #[test]
+    fn what_older_versions_read_is_named() {
+        for (words, at) in [(["brotli", "json"], 0), (["gzip", "cbor"], 1), (["gzip", "brotli"], 1)] {
+            let (index, why) = parse(&words).unwrap_err();
+            assert!(index == at && why.contains("was removed in idemctl 0.3.0"), "{why}");
         }
     }
 }

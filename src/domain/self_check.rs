@@ -1,8 +1,8 @@
 //! A schema held against itself: what it writes must read back as what it says, and lead to the answers it foretells.
 
-use super::{Schema, State};
 use crate::domain::record::response::CONTENT_TYPE;
 use crate::domain::record::{Content, Deadline, Expiry, Observation, Reading, Response, SeenKey, Stored, decode};
+use crate::domain::schema::{Schema, State};
 use crate::domain::step::{Answer, Request, next_request};
 
 /// Something that does not fit together.
@@ -46,7 +46,7 @@ pub(crate) fn mismatches(schema: &Schema) -> Vec<Mismatch> {
         found.extend(keeps_error(schema, &failed));
     }
 
-    if schema.format > 1 {
+    if !schema.from_format_1 {
         found.extend(constant_times(&request));
     }
     if schema.begin.is_none() {

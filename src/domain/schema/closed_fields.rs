@@ -1,16 +1,16 @@
-//! Closed forms: which fields a value has at the levels that the schema itself writes.
+//! The fields of a value format that lists them: which fields a value has on the levels that the service writes.
 //!
-//! A level is an object in the value: the value itself, or an object in it of which the schema names a field. What stands
-//! in the other fields is the client's or the handler's, and open.
+//! A level is an object in the value: the value itself, or an object in it of which the schema names a field. All other
+//! fields hold what the client or the handler wrote, and may hold anything.
 
 use std::borrow::Cow;
 
-/// The fields of a closed form.
+/// The fields of a value, by levels.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Closed {
+pub(crate) struct ClosedFields {
     /// The levels, the value itself first.
     levels: Vec<Level>,
-    /// True when the service's scripts, too, take a value with any other field for something else.
+    /// True if the service's scripts, too, reject a value with any other field.
     pub(crate) is_strict: bool,
 }
 
@@ -26,14 +26,14 @@ pub(crate) struct Level {
 pub(crate) struct Member {
     pub(crate) name: String,
     pub(crate) is_required: bool,
-    /// True when the service's encoder writes `null` where there is nothing.
+    /// True if the service's encoder writes `null` for what is missing.
     pub(crate) may_be_null: bool,
-    /// The level that it is, where the schema writes its fields, too.
+    /// The level that it is, if the schema names its fields as well.
     pub(crate) level: Option<usize>,
 }
 
-impl Closed {
-    /// A form of these pointers. An object with a required field is required itself, unless it is named as optional.
+impl ClosedFields {
+    /// The fields at these pointers. An object with a required field is required itself, unless it is named as optional.
     pub(super) fn new<'a>(required: impl IntoIterator<Item = &'a str>, optional: &[&str], is_strict: bool) -> Self {
         let mut closed = Self { levels: Vec::new(), is_strict };
         closed.level("");
@@ -55,37 +55,45 @@ impl Closed {
         &self.levels
     }
 
-    /// The field at a pointer, where it is one of the form's.
+    /// The field at a pointer, if it is one of these.
     pub(super) fn get_mut(&mut self, path: &str) -> Option<&mut Member> {
         let (parent, name) = split(path);
         let level = self.levels.iter_mut().find(|level| level.at == parent)?;
         level.members.iter_mut().find(|member| member.name == name)
     }
 
-    /// Lets a field stand where its level is closed; elsewhere any field may stand anyway.
+    /// Adds a field to its level; `None` if the field is on no level of these, where any field may be anyway.
     pub(crate) fn allow(&mut self, path: &str) -> Option<&mut Member> {
         let (parent, _) = split(path);
-        self.levels.iter().any(|level| level.at == parent).then(|| self.member(path))
+        if !self.levels.iter().any(|level| level.at == parent) {
+            return None;
+        }
+        Some(self.member(path))
     }
 
+    /// The pointers of the fields that pass.
     pub(crate) fn paths(&self, passes: impl Fn(&Member) -> bool) -> Vec<String> {
-        let of_level = |level: &Level| {
-            let passing = level.members.iter().filter(|member| passes(member));
-            passing.map(|member| format!("{}/{}", level.at, escaped(&member.name))).collect::<Vec<_>>()
-        };
-        self.levels.iter().flat_map(of_level).collect()
+        let mut paths = Vec::new();
+        for level in &self.levels {
+            for member in level.members.iter().filter(|member| passes(member)) {
+                paths.push(format!("{}/{}", level.at, escaped(&member.name)));
+            }
+        }
+        paths
     }
 
     fn member(&mut self, path: &str) -> &mut Member {
         let (parent, name) = split(path);
         let level = self.level(parent);
         let members = &mut self.levels[level].members;
-        let known = members.iter().position(|member| member.name == name);
-        let index = known.unwrap_or_else(|| {
-            members.push(Member { name: name.into_owned(), is_required: false, may_be_null: false, level: None });
-            members.len() - 1
-        });
-        &mut self.levels[level].members[index]
+        let index = match members.iter().position(|member| member.name == name) {
+            Some(index) => index,
+            None => {
+                members.push(Member { name: name.into_owned(), is_required: false, may_be_null: false, level: None });
+                members.len() - 1
+            }
+        };
+        &mut members[index]
     }
 
     fn level(&mut self, at: &str) -> usize {
@@ -118,21 +126,21 @@ mod tests {
 
     #[test]
     fn a_level_is_every_object_of_which_a_field_is_named() {
-        let closed = Closed::new(["/status", "/response/code"], &["/response/~1a", "/note"], false);
+        let closed = ClosedFields::new(["/status", "/response/code"], &["/response/~1a", "/note"], false);
         let levels: Vec<_> = closed.levels().iter().map(|level| (level.at.as_str(), level.members.len())).collect();
         assert_eq!(levels, [("", 3), ("/response", 2)]);
         assert_eq!(closed.paths(|member| member.is_required), ["/status", "/response", "/response/code"]);
         assert_eq!(closed.paths(|member| !member.is_required), ["/note", "/response/~1a"]);
         assert_eq!(closed.levels()[0].members[1].level, Some(1));
-        let perhaps = Closed::new(["/a/b"], &["/a"], false);
+        let perhaps = ClosedFields::new(["/a/b"], &["/a"], false);
         assert_eq!(perhaps.paths(|member| member.is_required), ["/a/b"]);
     }
 
     #[test]
     fn a_field_is_allowed_where_its_level_is_closed() {
-        let mut closed = Closed::new(["/status"], &[], false);
+        let mut closed = ClosedFields::new(["/status"], &[], false);
         assert!(closed.allow("/trace").is_some() && closed.allow("/headers/trace").is_none());
         assert_eq!(closed.paths(|_| true), ["/status", "/trace"]);
-        assert_eq!(closed, Closed::new(["/status"], &["/trace"], false));
+        assert_eq!(closed, ClosedFields::new(["/status"], &["/trace"], false));
     }
 }
