@@ -54,7 +54,7 @@ impl Undone {
         };
         let choice = Choice { log: &path, operations: &operations, args, here, server };
         let operation = choice.choose(context, op)?.clone();
-        if operation.state == Some(State::Unended) {
+        if operation.state == State::Unended {
             let name = operation.name();
             context.ui.warning(&format!("{name} did not end: it was killed. What its backup holds comes back, too"));
         }

@@ -76,7 +76,7 @@ impl Units {
     pub(super) fn next(&mut self) -> io::Result<Option<Unit>> {
         while let Some(entry) = self.log.next_entry()? {
             // What was left alone is not undone.
-            if entry.op.as_deref() != Some(&self.op) || entry.what == LEFT_ALONE {
+            if entry.op != self.op || entry.what == LEFT_ALONE {
                 continue;
             }
             if let Some(place) = entry.from.clone().filter(|place| !self.places.contains(place)) {
