@@ -4,7 +4,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-use super::units::Units;
+use super::changed_records::ChangedRecords;
 use crate::args::ReturnArgs;
 use crate::context::Context;
 use crate::domain::change::provenance::Provenance;
@@ -133,9 +133,9 @@ impl<'a> Choice<'a> {
     /// True if the operation changed one of the records that `--only` names.
     fn changed_any(&self, operation: &Operation) -> io::Result<bool> {
         let mut only = Only::of(self.args.keys.iter().map(|key| key.as_bytes()));
-        let mut units = Units::open(self.log, &operation.op)?;
-        while let Some(unit) = units.next()? {
-            unit.note_in(&mut only);
+        let mut records = ChangedRecords::open(self.log, &operation.op)?;
+        while let Some(record) = records.next()? {
+            record.note_in(&mut only);
         }
         Ok(!only.is_all_unknown())
     }
