@@ -392,6 +392,16 @@ fn usage(mut error: clap::Error, words: &[OsString]) -> Exit {
         ui.hint(hint);
         return Exit::Usage;
     }
+    if let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg)
+        && let Some(command) = first_command(words)
+        && let Some(hint) = familiar::hint_for_removed_option(&command, option)
+    {
+        let mut ui = Ui::new(Color::Auto);
+        ui.lead_to(named_in(words));
+        ui.error(&format!("`{command}` no longer has the option {option}"));
+        ui.hint(hint);
+        return Exit::Usage;
+    }
     familiar::keep_slips(&mut error);
     escape_arguments(&mut error);
     let asked = error.kind() == ErrorKind::DisplayVersion;
@@ -399,7 +409,7 @@ fn usage(mut error: clap::Error, words: &[OsString]) -> Exit {
     let _ = error.print();
     match asked {
         true => Exit::Done,
-        false if names_check(words) => {
+        false if first_command(words).is_some_and(|command| command == "check") => {
             unknown(&mut Ui::new(Color::Never), "the command line cannot be understood", Output::Table)
         }
         false => Exit::Usage,
@@ -432,9 +442,13 @@ fn escape_arguments(error: &mut clap::Error) {
     }
 }
 
-/// True when the first word that is a command is `check`.
-fn names_check(words: &[OsString]) -> bool {
+/// The first word that is a command.
+fn first_command(words: &[OsString]) -> Option<String> {
     let all = Command::augment_subcommands(clap::Command::new("all"));
-    let is_command = |word: &&OsString| all.get_subcommands().any(|command| *word == command.get_name());
-    words.iter().skip(1).find(is_command).is_some_and(|word| word == "check")
+    for word in words.iter().skip(1) {
+        if let Some(command) = all.get_subcommands().find(|command| *word == command.get_name()) {
+            return Some(command.get_name().to_owned());
+        }
+    }
+    None
 }

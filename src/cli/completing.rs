@@ -203,8 +203,9 @@ fn operations(settings: &Settings) -> Option<Vec<String>> {
     let mut log = Log::open(&settings.audit_log().ok()?).ok()??;
     let mut names = Vec::new();
     while let Some(entry) = log.next_entry().ok()? {
-        let name = entry.op.map(|op| op.into_owned());
-        names.extend(name.filter(|name| names.last() != Some(name)));
+        if !entry.is_of_older_version() && names.last().map(String::as_str) != Some(&*entry.op) {
+            names.push(entry.op.into_owned());
+        }
     }
     Some(names)
 }

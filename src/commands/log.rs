@@ -10,7 +10,7 @@ use anyhow::Result;
 use clap::{Args as ClapArgs, Subcommand};
 
 use self::one_operation::ShowOperation;
-use self::reading::{Choice, each, is_there, path, say_count, say_damaged};
+use self::reading::{Choice, each, is_there, path, say_count, warn_of_unshown};
 use crate::args::Output;
 use crate::context::Context;
 use crate::domain::history::Operation;
@@ -63,6 +63,7 @@ fn operations(context: &mut Context, args: &Args) -> Result<Exit> {
         }
     })?;
     let Some((operations, damaged)) = read else { return nothing_yet(context, choice.output) };
+    let older = operations.older().len();
     let now = context.now();
     let is_wanted = |operation: &Operation| {
         let is_command = args.command.as_ref().is_none_or(|name| *name == operation.command);
@@ -74,7 +75,7 @@ fn operations(context: &mut Context, args: &Args) -> Result<Exit> {
     let newest = &wanted[wanted.len().saturating_sub(choice.limit())..];
     let shown: Vec<_> = newest.iter().map(|operation| history::Shown::of(operation, is_there(operation))).collect();
     context.show(choice.output, "operations", &shown, |view| history::table(view, &shown))?;
-    say_damaged(context, &path, damaged);
+    warn_of_unshown(context, &path, damaged, older);
     say_count(context, "operation", shown.len(), wanted.len() as u64);
     Ok(Exit::Done)
 }

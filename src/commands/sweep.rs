@@ -15,7 +15,7 @@ use crate::change::{came_to_its_end, exit_after, say_coverage, say_read_back, sa
 use crate::context::Context;
 use crate::domain::change::outcome::Account;
 use crate::exit::{Exit, Stop};
-use crate::render::{change, coverage, plugin};
+use crate::render::{change, coverage};
 
 /// Find locks that nobody will release, and remove them after two looks
 ///
@@ -28,8 +28,7 @@ use crate::render::{change, coverage, plugin};
 /// Orphaned is a lock that will never end by itself, whatever TTLs the deployment sets. What only a schema's default TTL
 /// tells of a lock selects nothing: such locks are counted, and the option is named that states the deployment's own.
 ///
-/// For monitoring `idemctl check` prints a line in every case and has the exit codes of plugins; --check, which is deprecated,
-/// prints one where the server answers, and ends with exit status 1 when anything is found.
+/// For monitoring use `idemctl check`, which changes nothing.
 #[derive(Debug, ClapArgs)]
 #[command(group = ArgGroup::new("sought").args(["orphaned", "older_than", "include"]).required(true).multiple(true))]
 pub struct Args {
@@ -47,11 +46,6 @@ pub struct Args {
     /// What to do to the locks
     #[arg(long, value_name = "ACTION", value_enum, default_value_t = ActionArg::Unlock)]
     action: ActionArg,
-
-    /// Deprecated, use `idemctl check`: say in one line what is found, change nothing, and end with exit status 1 when
-    /// that is anything
-    #[arg(long)]
-    check: bool,
 
     /// How to show what was found and done; both kinds of JSON are one object, jsonl in one line
     #[arg(short, long, value_enum, default_value_t)]
@@ -73,9 +67,9 @@ pub struct Args {
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let orphans = Orphans::new(context, &args.sought, args.action, &args.schemas)?;
     args.sought.filter.remark(&orphans.scope().catalog).iter().for_each(|remark| context.ui.status(remark));
-    let only_shows = args.check || args.change.confirmed.dry_run;
+    let only_shows = args.change.confirmed.dry_run;
     if args.walk.scan_options().from_replicas && !only_shows {
-        let message = "--read-from replica goes with --check or --dry-run: no change relies on a replica";
+        let message = "--read-from replica needs --dry-run: no change relies on a replica";
         return Err(Stop::usage(message).into());
     }
     if !only_shows {
@@ -86,9 +80,6 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     sweep.look(context, args.owner_alive.is_some()).await?;
     if let Some(forbidden) = &sweep.found.forbidden {
         context.ui.warning(forbidden);
-    }
-    if args.check {
-        return check(context, &args, &orphans, sweep);
     }
     if args.owner_alive.is_none() {
         sweep.account.left_to_expire = sweep.found.ending;
@@ -115,18 +106,6 @@ fn how(args: &Args) -> How {
         owners: args.owner_alive.clone().map(Owners::new),
         limit: u64::MAX,
     }
-}
-
-/// Says in one line what was found; the answer is no when anything was.
-fn check(context: &mut Context, args: &Args, orphans: &Orphans, sweep: BulkRun<'_, Orphans>) -> Result<Exit> {
-    let found = &sweep.found;
-    match args.output {
-        Output::Table => context.ui.data(plugin::orphans(&found.tally, &orphans.codes(), found.looked_at))?,
-        Output::Json | Output::Jsonl => report(context, args, orphans, &sweep)?,
-    }
-    say_coverage(context, &found.coverage, &orphans.scope().catalog);
-    let exit = if found.tally.total() == 0 { Exit::Done } else { Exit::No };
-    Ok(sweep.found.missed.map_or(Ok(exit), Err)?)
 }
 
 /// Shows the locks that were found, and says what becomes of them.

@@ -114,7 +114,7 @@ pub fn json(row: &Row<'_>) -> String {
         "before": before,
         "after": after,
         "owner": of.owner,
-        "expires_at_ms": of.identity.iter().flatten().map(expires).collect::<Vec<_>>(),
+        "expires_at_ms": of.identity.iter().map(expires).collect::<Vec<_>>(),
     });
     if let Some(base64) = &of.key_base64 {
         value["key_base64"] = base64.as_str().into();

@@ -4,8 +4,7 @@ use serde_json::{Map, Value, json};
 
 use crate::domain::diagnosis::FindingCode;
 use crate::domain::diagnosis::health::{Health, Limits, Status};
-use crate::domain::select::Tally;
-use crate::render::{change, escape, words};
+use crate::render::{change, escape};
 
 pub fn health(health: &Health, limits: &Limits) -> String {
     let mut measures = vec![measure("orphaned", FindingCode::NoExpiry, health, limits)];
@@ -121,21 +120,6 @@ fn label(code: &str) -> String {
     code.replace('-', "_")
 }
 
-/// The line of `sweep --check`, with a measure for each finding that was sought.
-pub fn orphans(tally: &Tally<&'static str>, sought: &[&'static str], keys: u64) -> String {
-    let total = tally.total();
-    let counts: Vec<_> = tally.groups().map(|(code, group)| format!("{} {code}", group.count)).collect();
-    let words = if total == 0 {
-        format!("OK - no orphaned locks among {keys} keys")
-    } else {
-        let oldest = tally.oldest().map_or_else(|| "unknown".to_owned(), words::short_age);
-        format!("CRITICAL - {total} orphaned: {}; oldest {oldest}", counts.join(", "))
-    };
-    let count = |code: &str| tally.groups().find(|(found, _)| **found == code).map_or(0, |(_, group)| group.count);
-    let labels: Vec<_> = sought.iter().map(|code| format!(" {}={}", label(code), count(code))).collect();
-    format!("IDEMCTL {words} | orphaned={total};0;0{}\n", labels.concat())
-}
-
 fn troubles(health: &Health, limits: &Limits) -> Vec<String> {
     let mut troubles = Vec::new();
     for code in limits.sought() {
@@ -221,21 +205,5 @@ mod tests {
         );
         assert!(line.contains("excess_ttl=1;;0 overdue=0;0;"), "{line}");
         assert_eq!(health_json(&found, &limits)["findings"][1]["schemas"]["go-chi"], 1);
-    }
-
-    #[test]
-    fn says_what_was_found_and_measures_every_finding_that_was_sought() {
-        let mut tally = Tally::default();
-        let line = orphans(&tally, &["no-expiry"], 7);
-        assert_eq!(line, "IDEMCTL OK - no orphaned locks among 7 keys | orphaned=0;0;0 no_expiry=0\n");
-        tally.add("no-expiry", &chi(CHI_LOCK, Expiry::Never), None);
-        assert!(orphans(&tally, &["no-expiry"], 7).contains("1 orphaned: 1 no-expiry; oldest unknown |"));
-        let slow = chi(CHI_LOCK, Expiry::In(10_000));
-        tally.add("overdue", &slow, slow.age);
-        let line = orphans(&tally, &["no-expiry", "excess-ttl", "overdue"], 7);
-        assert_eq!(
-            line,
-            "IDEMCTL CRITICAL - 2 orphaned: 1 no-expiry, 1 overdue; oldest ~50s | orphaned=2;0;0 no_expiry=1 excess_ttl=0 overdue=1\n"
-        );
     }
 }

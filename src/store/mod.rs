@@ -14,7 +14,7 @@ pub use self::change::guarded_step::{Hold, StepOutcome};
 pub(crate) use self::change::restore::RestoreResult;
 pub use self::change::restore::{RestoreOutcome, Return};
 pub(crate) use self::change::set_words;
-pub use self::change::{Action, Change, Former, Outcome, Writer};
+pub use self::change::{Action, Change, Outcome, PriorValue, Writer};
 pub use self::cluster::client::{Client, connect};
 pub use self::connection::permit::Access;
 pub(crate) use self::connection::permit::{Permit, Writable};

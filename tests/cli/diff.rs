@@ -138,7 +138,7 @@ fn what_is_no_whole_list_is_refused() {
         ("{\"format\":1,\"rows\":[],\"complete\":true}\n", "this is no line of a list"),
         ("{\"format\":1,\"records\":[]}\n", "this is no line of a list"),
         ("hello\n", "this is no line of a list"),
-        (&old, "an older idemctl wrote the list"),
+        (&old, "this is no line of a list"),
     ] {
         fs::write(&bad, content).unwrap();
         let bad = bad.to_str().unwrap();

@@ -67,6 +67,18 @@ fn what_commands_share_has_pages_of_its_own() {
     alone(&["help", "nonsense"]).exits(2).says("there is no help on `nonsense`").says("idemctl help");
 }
 
+/// Rule: a script that uses an option of an earlier version fails, and the error names the replacement.
+#[test]
+fn an_option_that_was_removed_names_its_replacement() {
+    let server = Server::holding(&[("idempotency:k", PENDING, FOREVER)]);
+    let run = server.idemctl(&["sweep", "--orphaned", "--yes", "--check"]).exits(2);
+    run.says("`sweep` no longer has the option --check").says("hint: `idemctl").says(" check` prints one line");
+    assert!(run.stdout.is_empty() && server.get("idempotency:k").is_some(), "{}", run.all());
+    // Another command never had it.
+    let run = server.idemctl(&["purge", "--all", "--check"]).exits(2);
+    assert!(!run.stderr.contains("no longer"), "{}", run.all());
+}
+
 /// Rule: a tip mends a slip of the fingers, and never names the opposite.
 #[test]
 fn a_tip_never_says_something_else() {

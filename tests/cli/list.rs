@@ -172,7 +172,7 @@ fn a_walk_takes_steps_as_small_and_as_slow_as_asked() {
         server.idemctl(words);
         (server.calls("scan"), started.elapsed())
     };
-    let sweep = ["sweep", "--orphaned", "--check"];
+    let sweep = ["sweep", "--orphaned", "--dry-run"];
     for words in [&["list"][..], &sweep, &["purge", "--state", "in-progress", "--all", "--dry-run"]] {
         let usual = scans(words).0;
         let small = scans(&[words, &["--scan-count", "20"]].concat()).0;

@@ -261,7 +261,7 @@ fn a_list_is_read_from_a_replica_where_asked_to_and_no_change_is() {
     let gets = |index: usize| watched.server(index).calls("scan") > 0;
     let run = idemctl(&watched, &["list", "--read-from", "replica", "-o", "jsonl"]).exits(0);
     assert_eq!((run.json_lines().len(), gets(0), gets(1)), (500, false, true));
-    idemctl(&watched, &["sweep", "--orphaned", "--check", "--read-from", "replica"]).exits(0);
+    idemctl(&watched, &["sweep", "--orphaned", "--dry-run", "--read-from", "replica"]).exits(0);
     assert!(!gets(0));
     idemctl(&watched, &["sweep", "--orphaned", "--yes", "--read-from", "replica"]).exits(2);
     // Without a replica the master answers.

@@ -79,7 +79,7 @@ fn who_may_not_ask_for_the_slots_is_told_so_and_takes_no_node_for_all() {
     assert_eq!(cluster.size(), 0, "{}", run.all());
     fill(&cluster, 30, 900_000);
     let purge = [&PURGE[..5], &["--backup", "c"]].concat();
-    for words in [&["list"][..], &["sweep", "--orphaned", "--check"], &purge] {
+    for words in [&["list"][..], &["sweep", "--orphaned", "--dry-run"], &purge] {
         cluster.idemctl(&[&as_ops[..], words].concat()).exits(4).says("+cluster|slots");
     }
     cluster.idemctl(&[&as_ops[..], &["inspect", "k1"]].concat()).says("+cluster|slots");

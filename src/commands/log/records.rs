@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use anyhow::Result;
 
-use super::reading::{Choice, each, path, say_count, say_damaged};
+use super::reading::{Choice, each, path, say_count, warn_of_unshown};
 use crate::context::Context;
 use crate::domain::history::Entry;
 use crate::exit::Exit;
@@ -30,8 +30,9 @@ pub(super) fn run(context: &mut Context, choice: &Choice) -> Result<Exit> {
     context.show(choice.output, "changes", &newest, table)?;
     match read {
         None => context.ui.status("Nothing was changed yet: there is no audit log."),
-        Some((_, damaged)) => {
-            say_damaged(context, &path, damaged);
+        Some((operations, damaged)) => {
+            let older = operations.older().len();
+            warn_of_unshown(context, &path, damaged, older);
             say_count(context, "change", newest.len(), matching);
         }
     }

@@ -34,6 +34,4 @@ pub enum Closing {
     Missing,
     /// Its closing line counts other lines than there are.
     Differs,
-    /// An older idemctl wrote it, without a closing line.
-    Older,
 }

@@ -47,7 +47,7 @@ impl Damage {
         let may_have_held = match fault {
             Fault::Blank => false,
             Fault::Cut => is_ended,
-            Fault::Newer(_) | Fault::Foreign | Fault::Damaged(_) => true,
+            Fault::OtherVersion(_) | Fault::Foreign | Fault::Damaged(_) => true,
         };
         let new = Gap { first: line, last: line, lines: 1, why: fault.why().to_owned(), may_have_held };
         self.tail = Some(Gap::join(self.tail.take(), new));

@@ -18,7 +18,7 @@ pub(crate) struct Found {
     pub(crate) bytes: u64,
     /// When it was last written.
     pub(crate) modified: SystemTime,
-    /// The operation that wrote it; `None` where an older idemctl did.
+    /// The operation that wrote it; `None` if the first line is damaged.
     pub(crate) by: Option<Maker>,
     /// Where the first of its Redis keys was taken from.
     pub(crate) from: Option<Provenance>,
@@ -115,7 +115,7 @@ fn look(path: &Path) -> Result<Found, String> {
         _ if is_being_written(path) => Is::BeingWritten,
         Some(gap) => Is::Damaged(format!("{}: {}", gap.words(), gap.why)),
         None => match reader.closing() {
-            Closing::Whole | Closing::Older => Is::Complete,
+            Closing::Whole => Is::Complete,
             Closing::Missing => Is::Unended,
             Closing::Differs => Is::Damaged("its closing line counts other lines than there are".to_owned()),
         },

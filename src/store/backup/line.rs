@@ -138,12 +138,10 @@ impl VoidLine {
     }
 }
 
-/// Says where the lines behind were taken from. An idemctl that does not know of places takes this for a line that takes
-/// nothing back.
+/// Says where the entries below were taken from, and which operation wrote them.
 #[derive(Serialize)]
 pub(super) struct FromLine<'a> {
     format: u64,
-    void: [String; 0],
     from: &'a Provenance,
     #[serde(skip_serializing_if = "Option::is_none")]
     by: Option<&'a Maker>,
@@ -151,7 +149,7 @@ pub(super) struct FromLine<'a> {
 
 impl<'a> FromLine<'a> {
     pub(super) fn new(from: &'a Provenance, by: Option<&'a Maker>) -> Self {
-        Self { format: FORMAT, void: [], from, by }
+        Self { format: FORMAT, from, by }
     }
 }
 

@@ -3,11 +3,9 @@
 use super::payload;
 use crate::domain::record::{Content, Deadline, Expiry, KeyIdentity, SeenKey};
 
-/// The format of the lines that are written: an entry for each record, and a closing line.
+/// The format of a backup: an entry for each record, and a closing line. Format 1, of idemctl 0.2, had a line for each
+/// Redis key, and none that closed the file.
 pub(super) const FORMAT: u64 = 2;
-
-/// The format of 0.2: a line for each Redis key.
-pub(super) const OLD_FORMAT: u64 = 1;
 
 /// The most Redis keys that are backed up at a time: a sync of the disk costs as much as several calls.
 pub(in crate::store) const MOST_SAVED: usize = 500;

@@ -10,7 +10,7 @@ use crate::store::audit::log::Log;
 
 /// What was changed of one record.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Unit {
+pub(super) struct ChangedRecord {
     pub(super) schema: String,
     pub(super) key: Vec<u8>,
     pub(super) changes: Vec<KeyChange>,
@@ -26,7 +26,7 @@ pub(super) struct KeyChange {
     pub(super) backup: Option<String>,
 }
 
-impl Unit {
+impl ChangedRecord {
     /// True when the operation left nothing of what it changed, and backed all of it up: what the backup holds can come back.
     pub(super) fn is_removal(&self) -> bool {
         let is_removed = |change: &KeyChange| change.after.as_ref().is_some_and(KeyIdentity::is_absent);
@@ -38,7 +38,7 @@ impl Unit {
         self.changes.iter().any(|change| only.holds(&self.schema, &self.key, &change.redis_key))
     }
 
-    /// Tells `--only` of the record.
+    /// Adds the record to those that an `--only` may mean.
     pub(super) fn note_in(&self, only: &mut Only) {
         for change in &self.changes {
             only.note(&self.schema, &self.key, &change.redis_key);
@@ -52,16 +52,16 @@ impl Unit {
 }
 
 /// The records of one operation, in the order of the log.
-pub(super) struct Units {
+pub(super) struct ChangedRecords {
     log: Log,
     op: String,
     /// The record of the line that was read last.
-    open: Option<Unit>,
+    open: Option<ChangedRecord>,
     /// Where the operation changed something, each place once.
     pub(super) places: Vec<Provenance>,
 }
 
-impl Units {
+impl ChangedRecords {
     /// # Errors
     /// When the log cannot be read.
     pub(super) fn open(path: &Path, op: &str) -> io::Result<Self> {
@@ -73,20 +73,20 @@ impl Units {
     ///
     /// # Errors
     /// When the log cannot be read on.
-    pub(super) fn next(&mut self) -> io::Result<Option<Unit>> {
+    pub(super) fn next(&mut self) -> io::Result<Option<ChangedRecord>> {
         while let Some(entry) = self.log.next_entry()? {
             // What was left alone is not undone.
-            if entry.op.as_deref() != Some(&self.op) || entry.what == LEFT_ALONE {
+            if entry.op != self.op || entry.what == LEFT_ALONE {
                 continue;
             }
             if let Some(place) = entry.from.clone().filter(|place| !self.places.contains(place)) {
                 self.places.push(place);
             }
-            let unit = unit(entry);
+            let record = changed_record(entry);
             match &mut self.open {
-                Some(open) if open.takes(&unit) => open.changes.extend(unit.changes),
+                Some(open) if open.takes(&record) => open.changes.extend(record.changes),
                 open => {
-                    if let Some(whole) = open.replace(unit) {
+                    if let Some(whole) = open.replace(record) {
                         return Ok(Some(whole));
                     }
                 }
@@ -96,7 +96,7 @@ impl Units {
     }
 }
 
-fn unit(entry: Entry<'static>) -> Unit {
+fn changed_record(entry: Entry<'static>) -> ChangedRecord {
     let key = entry.key_bytes();
     let change = KeyChange {
         redis_key: entry.redis_key_bytes(),
@@ -104,5 +104,5 @@ fn unit(entry: Entry<'static>) -> Unit {
         after: entry.after,
         backup: entry.backup.map(Into::into),
     };
-    Unit { schema: entry.schema.into(), key, changes: vec![change] }
+    ChangedRecord { schema: entry.schema.into(), key, changes: vec![change] }
 }

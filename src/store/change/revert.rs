@@ -1,4 +1,4 @@
-//! Putting a record back to what it was before a change, if the record is still as the change left it.
+//! Reverting a change: a record gets the values that it had before, if it is still as the change left it.
 
 use super::guarded_step::StepOutcome;
 use super::set_words::Words;
@@ -8,9 +8,9 @@ use crate::store::cluster::client::Client;
 use crate::store::error::StoreError;
 use crate::store::read::reader::{ReadLimit, Seen};
 
-/// What a Redis key goes back to.
+/// What a Redis key was before a change, and becomes again.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Former {
+pub enum PriorValue {
     /// What is there now.
     Same,
     /// Nothing was there, or what was there has expired since.
@@ -21,7 +21,7 @@ pub enum Former {
     Dump(Vec<u8>, Option<u64>),
 }
 
-impl Former {
+impl PriorValue {
     /// When what comes back expires; `None` never, or where nothing comes back.
     pub fn expires_at_ms(&self) -> Option<u64> {
         match self {
@@ -72,8 +72,11 @@ impl Writer {
     ///
     /// # Errors
     /// What came in between before anything was done.
-    pub async fn turn_back(&self, now: &Observation, former: &[Former]) -> Result<StepOutcome, StoreError> {
-        let commands: Vec<_> = now.keys.iter().zip(former).filter_map(|(key, former)| former.command(key)).collect();
+    pub async fn revert(&self, now: &Observation, prior: &[PriorValue]) -> Result<StepOutcome, StoreError> {
+        let mut commands = Vec::with_capacity(prior.len());
+        for (key, prior) in now.keys.iter().zip(prior) {
+            commands.extend(prior.command(key));
+        }
         self.guard_and_follow(now, commands.into()).await
     }
 
