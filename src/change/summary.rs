@@ -28,6 +28,9 @@ pub fn say_coverage(context: &mut Context, of: &Coverage, catalog: &Catalog) {
     for line in coverage::lines(of, catalog) {
         context.ui.status(&line);
     }
+    for note in coverage::contradicted_defaults(of) {
+        context.ui.note(&note);
+    }
     for options in coverage::stating(of) {
         let line = context.ui.invocation().again(&options);
         context.ui.hint(&format!("`{line}`"));

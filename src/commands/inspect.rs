@@ -142,6 +142,12 @@ pub async fn run(context: &mut Context, mut args: Args) -> Result<Exit> {
         None => show(context, &found, &args).await?,
     }
     tell(context, &catalog, &reader, &found);
+    if !reader.keeps_idle_times() {
+        context.ui.detail(
+            "The idle time is left out: idemctl's own earlier reads count as use here. CLIENT NO-TOUCH, which prevents that, needs \
+             Redis 7.2 and the right to CLIENT, and is not used on clusters.",
+        );
+    }
     if let Some(why) = reader.is_behind().await {
         context.ui.warning(&why);
     }

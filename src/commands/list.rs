@@ -271,7 +271,9 @@ impl Listing {
         let page = records::next_page(walk, catalog, &thresholds, coverage, |key| selection.passes_key(key)).await?;
         let Some(mut chosen) = page else { return Ok(None) };
         chosen.retain(|record| {
-            coverage.contradictions.note(record);
+            if selection.is_about(record) {
+                coverage.contradictions.note(record);
+            }
             let selected = selection.selects(record);
             if let Selected::Unproven(missing) = selected {
                 coverage.unproven.add(record, missing);

@@ -224,7 +224,9 @@ impl Census<'_> {
         let Some(mut records) = page else { return Ok(false) };
         records.iter_mut().for_each(|record| diagnosis::add_oversized(record, &thresholds));
         records.retain(|record| {
-            coverage.contradictions.note(record);
+            if selection.is_about(record) {
+                coverage.contradictions.note(record);
+            }
             let selected = selection.selects(record);
             if let Selected::Unproven(missing) = selected {
                 coverage.unproven.add(record, missing);

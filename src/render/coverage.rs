@@ -24,7 +24,7 @@ const UNREADABLE: &str = "its files are wrong, so nobody looked for its records"
 const MISSING: [Missing; 3] = [Missing::Ttl(TtlOf::Lock), Missing::Ttl(TtlOf::Result), Missing::Age];
 
 /// The lines on what was left out: values of forms that no schema writes, locks that another schema reads as results, records
-/// that nothing proves to be meant, and default TTLs that the records contradict.
+/// that nothing proves to be meant.
 pub fn lines(coverage: &Coverage, catalog: &Catalog) -> Vec<String> {
     let foreign = coverage.foreign.iter().map(|(name, count)| {
         let schema = catalog.all().iter().find(|schema| schema.name == *name);
@@ -41,17 +41,9 @@ pub fn lines(coverage: &Coverage, catalog: &Catalog) -> Vec<String> {
         let schema = catalog.all().iter().find(|schema| schema.name == name);
         unproven(name, schema.map(Arc::as_ref), missing, left_out)
     });
-    let contradicted = [TtlOf::Lock, TtlOf::Result].into_iter().filter_map(|of| contradicted(coverage, of));
     let skipped = catalog.skipped().map(|schema| format!("Skipped the schema {}: {NO_PREFIX}.", schema.name));
     let unreadable = catalog.unreadable().iter().map(|name| format!("Skipped the schema {name}: {UNREADABLE}."));
-    skipped
-        .chain(unreadable)
-        .chain(foreign)
-        .chain(spared)
-        .chain(unproven)
-        .chain(contradicted)
-        .chain(named_keys(&coverage.named))
-        .collect()
+    skipped.chain(unreadable).chain(foreign).chain(spared).chain(unproven).chain(named_keys(&coverage.named)).collect()
 }
 
 /// The keys of the operator that were not found, by name, and how many the filters left out.
@@ -145,22 +137,31 @@ pub fn stating(coverage: &Coverage) -> Vec<[String; 4]> {
     options
 }
 
-/// One line for all schemas, however many there are.
-fn contradicted(coverage: &Coverage, of: TtlOf) -> Option<String> {
-    let found: Vec<_> = coverage.contradictions.iter().filter(|(_, ttl, _)| *ttl == of).collect();
-    let records: u64 = found.iter().map(|(.., found)| found.records).sum();
-    let most = found.iter().map(|(.., found)| found.most_ms).max()?;
-    let default =
-        |(schema, _, found): &(&str, TtlOf, Contradiction)| format!("{schema} ({})", duration::short(found.default_ms));
-    let defaults: Vec<_> = found.iter().map(default).collect();
-    let (s, have) = if records == 1 { ("", "has") } else { ("s", "have") };
-    Some(format!(
-        "the default {name} TTL of {} does not hold here: {records} {name}{s} {have} more time left, up to {}; {} states this deployment's",
-        defaults.join(", "),
-        duration::short(most),
-        of.option(),
-        name = of.as_str(),
-    ))
+/// The default TTLs that the records contradict: one sentence for locks and one for results, however many schemas there are.
+pub fn contradicted_defaults(coverage: &Coverage) -> Vec<String> {
+    let mut notes = Vec::new();
+    for of in [TtlOf::Lock, TtlOf::Result] {
+        let mut defaults = Vec::new();
+        let (mut records, mut longest_ms) = (0, 0);
+        for (schema, _, found) in coverage.contradictions.iter().filter(|(_, ttl, _)| *ttl == of) {
+            defaults.push(format!("{schema} ({})", duration::short(found.default_ms)));
+            records += found.records;
+            longest_ms = longest_ms.max(found.most_ms);
+        }
+        if records == 0 {
+            continue;
+        }
+        let name = of.as_str();
+        let expire = if records == 1 { format!("{name} expires") } else { format!("{name}s expire") };
+        notes.push(format!(
+            "{records} {expire} later (in up to {}) than the default {name} TTL of {} allows. If your service uses a longer TTL, \
+             set {name}_ttl in the context or pass {}.",
+            duration::short(longest_ms),
+            defaults.join(", "),
+            of.option(),
+        ));
+    }
+    notes
 }
 
 fn prefixes(schema: &Schema) -> String {
@@ -186,7 +187,12 @@ mod tests {
             [
                 "Skipped 1 go-chi record: the result TTL of this deployment is not configured, and the schema's default (1d) proves nothing. The longest time left is 1m.",
                 "Skipped 1 go-chi record of unknown age: no expiry, or more time left than the TTL, tells no age.",
-                "the default lock TTL of go-chi (1m) does not hold here: 1 lock has more time left, up to 10m; --lock-ttl states this deployment's",
+            ]
+        );
+        assert_eq!(
+            contradicted_defaults(&coverage),
+            [
+                "1 lock expires later (in up to 10m) than the default lock TTL of go-chi (1m) allows. If your service uses a longer TTL, set lock_ttl in the context or pass --lock-ttl.",
             ]
         );
         let report = fields(&coverage, &catalog, 1);

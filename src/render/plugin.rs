@@ -11,6 +11,10 @@ pub fn health(health: &Health, limits: &Limits) -> String {
     for (label, count) in [("records", health.records), ("foreign", health.foreign), ("keys", health.keys)] {
         measures.push(format!("{label}={count}"));
     }
+    // Programs that read the measures have to know that `records` and `foreign` are estimates.
+    if let Some(sample) = health.sample {
+        measures.push(format!("sampled={sample}"));
+    }
     for code in limits.sought() {
         measures.push(measure(&label(code.as_str()), code, health, limits));
     }
@@ -99,13 +103,19 @@ fn nothing_found(health: &Health, limits: &Limits) -> String {
         Some((last, kinds)) if !kinds.is_empty() => format!("{} or {last}", kinds.join(", ")),
         _ => kinds.concat(),
     };
-    let (records, keys) = (health.records, health.keys);
+    let records = counted(health.records, "record");
+    let keys = counted(health.keys, "key");
     match health.sample {
         Some(sample) => {
-            format!("no {kinds} locks among about {records} records in {keys} keys, by a random sample of {sample}")
+            format!("no {kinds} locks among about {records} in {keys}, by a random sample of {sample}")
         }
-        None => format!("no {kinds} locks among {records} records in {keys} keys"),
+        None => format!("no {kinds} locks among {records} in {keys}"),
     }
+}
+
+/// A number with its noun.
+fn counted(number: u64, noun: &str) -> String {
+    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
 }
 
 /// A measure with the bounds from which on it alerts. A plugin's range alerts above its bound: from N on is above N - 1.
@@ -195,7 +205,9 @@ mod tests {
         let nothing = "no orphaned, excess-ttl or overdue locks among 7 records in 9 keys";
         assert_eq!(health(&found, &limits), format!("IDEMCTL OK - {nothing} | {measures}\n"));
         found.sample = Some(5);
-        assert!(health(&found, &limits).contains("among about 7 records in 9 keys, by a random sample of 5 |"));
+        let sampled = health(&found, &limits);
+        assert!(sampled.contains("among about 7 records in 9 keys, by a random sample of 5 |"), "{sampled}");
+        assert!(sampled.contains(" keys=9 sampled=5 no_expiry=0"), "{sampled}");
         found.add(FindingCode::ExcessTtl, &chi(CHI_LOCK, Expiry::In(600_000)));
         let line = health(&found, &limits);
         assert!(

@@ -1,6 +1,7 @@
 //! Reading ahead: while a batch is changed, the records after it are found, and wait in line.
 
 use anyhow::{Error, Result};
+use indicatif::ProgressBar;
 use tokio::sync::mpsc::{Receiver, Sender};
 
 use super::place::Place;
@@ -25,6 +26,15 @@ pub(super) struct Ahead<'a, R: Rule> {
     /// True when owners are asked whether they are alive.
     pub asks_owners: bool,
     pub uncounted: Option<&'a mut Survey<R::Group>>,
+    /// Shows how many keys were scanned, if that is how far the run is.
+    pub scanned: Option<ProgressBar>,
+}
+
+impl Supply<'_> {
+    /// True if the records come from a scan of the keyspace.
+    pub fn scans(&self) -> bool {
+        matches!(self, Self::Source(source) if source.is_walk())
+    }
 }
 
 impl<R: Rule> Ahead<'_, R> {
@@ -47,6 +57,9 @@ impl<R: Rule> Ahead<'_, R> {
                 survey.add(&page, source.looked_at());
             }
             queue(self.places(page).await?, line).await;
+            if let Some(bar) = &self.scanned {
+                bar.set_position(source.scanned());
+            }
         }
         if let Some(survey) = &mut self.uncounted {
             survey.close(source);

@@ -5,6 +5,7 @@ use std::future::pending;
 use std::time::Duration;
 
 use anyhow::Result;
+use indicatif::ProgressBar;
 use tokio::sync::mpsc;
 use tokio::time::sleep_until;
 
@@ -20,6 +21,7 @@ use crate::context::Context;
 use crate::domain::change::outcome::{Account, Ended};
 use crate::domain::record::Record;
 use crate::interrupt::Interrupt;
+use crate::render::words::count;
 use crate::store::{Reader, StoreError, Writer};
 
 pub struct Flow<'a, R: Rule> {
@@ -48,20 +50,31 @@ impl<R: Rule> Flow<'_, R> {
     /// As every change; what was done before is in the account.
     pub async fn run(&mut self, context: &Context, mut supply: Supply<'_>, account: &mut Account) -> Result<Ended> {
         let (places, waiting) = mpsc::channel(self.most_waiting());
+        // Nobody counted what is chosen, so the keys of the server are the total.
+        let mut keys_held = None;
+        if self.chosen.is_none() && supply.scans() && context.ui.shows_progress() {
+            keys_held = self.reader.keys_held().await.ok();
+        }
+        let progress = match keys_held {
+            Some(keys) => context.ui.progress_of(&dealt_with(0), Some(keys)),
+            None => context.ui.progress_of("records dealt with", self.chosen),
+        };
         let mut ahead = Ahead {
+            scanned: keys_held.map(|_| progress.clone()),
             rule: self.rule,
             reader: self.reader.clone(),
             waits: self.waits(),
             asks_owners: self.owners.is_some(),
             uncounted: self.uncounted.take(),
         };
+        let shown = Progress { bar: progress, is_of_keys: keys_held.is_some() };
         let reading = async {
             ahead.read(&mut supply, places).await;
             pending::<Infallible>().await
         };
         let (ended, silence) = tokio::select! {
             biased;
-            ended = self.change(context, Waiting::new(waiting), account) => ended?,
+            ended = self.change(context, Waiting::new(waiting), &shown, account) => ended?,
             never = reading => match never {},
         };
         let missed = match supply {
@@ -77,9 +90,10 @@ impl<R: Rule> Flow<'_, R> {
         &mut self,
         context: &Context,
         mut waiting: Waiting,
+        progress: &Progress,
         account: &mut Account,
     ) -> Result<(Ended, Option<StoreError>)> {
-        let progress = context.ui.progress_of("records dealt with", self.chosen);
+        let mut dealt = 0;
         let interrupt = self.interrupt;
         let mut silence = None;
         loop {
@@ -89,7 +103,7 @@ impl<R: Rule> Flow<'_, R> {
             };
             let batch = batch?;
             if batch.is_empty() {
-                progress.finish_and_clear();
+                progress.bar.finish_and_clear();
                 return Ok((Ended::Whole, silence));
             }
             let count = batch.len();
@@ -101,7 +115,8 @@ impl<R: Rule> Flow<'_, R> {
             // From here on the batch is in hand.
             let by = Changes { journal: self.journal, writer: &self.writer, what: self.what };
             removal::change(context, by, removals, account).await?;
-            progress.inc(count as u64);
+            dealt += count as u64;
+            progress.show(dealt);
             if interrupt.unless_raised(self.pace.wait(count)).await.is_none() {
                 return Ok((Ended::Interrupted, None));
             }
@@ -145,6 +160,27 @@ impl<R: Rule> Flow<'_, R> {
     fn most_waiting(&self) -> usize {
         if self.grace.is_zero() { self.pace.batch() } else { CHUNK }
     }
+}
+
+/// How far a run is: records of those that were counted, or keys of those that the server holds.
+struct Progress {
+    bar: ProgressBar,
+    /// The reader moves the bar, and the message says how many records are done.
+    is_of_keys: bool,
+}
+
+impl Progress {
+    fn show(&self, dealt: u64) {
+        if self.is_of_keys {
+            self.bar.set_message(dealt_with(dealt));
+        } else {
+            self.bar.set_position(dealt);
+        }
+    }
+}
+
+fn dealt_with(records: u64) -> String {
+    format!("{} records dealt with, keys scanned", count(records))
 }
 
 /// Leaves out the records whose owners are alive, or may be. A lock that ends by itself stays unless its owner is known to be

@@ -26,6 +26,11 @@ pub trait Rule {
         true
     }
 
+    /// False if the command leaves the record alone whatever the TTLs of the deployment are.
+    fn is_about(&self, _record: &Record) -> bool {
+        true
+    }
+
     /// Whether the command works on a record, and what it plans for that record.
     fn select(&self, record: &Record) -> Selected<Planned<Self::Group>>;
 }

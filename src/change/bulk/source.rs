@@ -84,6 +84,19 @@ impl<'a> Source<'a> {
         }
     }
 
+    /// True if the keyspace is scanned.
+    pub fn is_walk(&self) -> bool {
+        matches!(self.from, Origin::Walk(_))
+    }
+
+    /// About how many keys the servers went through so far.
+    pub fn scanned(&self) -> u64 {
+        match &self.from {
+            Origin::Walk(walk) => walk.scanned(),
+            Origin::Keys { looked_at, .. } => *looked_at,
+        }
+    }
+
     /// Says that records were left out which the user may not read, where there were any.
     pub fn forbidden(&self) -> Option<String> {
         match &self.from {
@@ -113,7 +126,9 @@ impl<'a> Source<'a> {
         let (coverage, is_named) = (&mut self.coverage, matches!(self.from, Origin::Keys { .. }));
         let mut selected = Vec::new();
         for record in records {
-            coverage.contradictions.note(&record);
+            if rule.is_about(&record) {
+                coverage.contradictions.note(&record);
+            }
             match rule.select(&record) {
                 Selected::Yes(planned) => selected.push((record, planned)),
                 Selected::No if is_named => coverage.named.add_passed(record.state),

@@ -129,6 +129,10 @@ impl Rule for Choice {
         self.reads_all || self.selection.passes_key(key)
     }
 
+    fn is_about(&self, record: &Record) -> bool {
+        self.selection.is_about(record)
+    }
+
     /// Every Redis key goes, the lock's first: were the result's first, a retry in between would find the lock alone and be
     /// turned away.
     fn select(&self, record: &Record) -> Selected<Planned<Self::Group>> {

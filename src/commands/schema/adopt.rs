@@ -132,7 +132,8 @@ async fn count(context: &mut Context, schema: &Schema) -> Result<u64> {
 fn no_context(context: &Context) -> anyhow::Error {
     let hint = if context.settings.asks_for_its_server() {
         let server = context.settings.target();
-        format!("`idemctl context set NAME` with the same options makes one for {server}; then add --context NAME")
+        let line = context.ui.invocation().making_a_context();
+        format!("`{line}` makes one for {server}; then add --context NAME")
     } else if context.settings.file().contexts().is_empty() {
         "`idemctl context set NAME`, with -u, -h, -p or -s for its server, makes one; then add --context NAME"
             .to_owned()

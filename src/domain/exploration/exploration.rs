@@ -40,6 +40,8 @@ pub(crate) struct Replay {
 pub(crate) struct Harm {
     pub(crate) invariant: &'static Invariant,
     pub(crate) faults: Budget,
+    /// What to change, as the history shows.
+    pub(crate) remedy: String,
     /// A shortest history, as workers played it.
     pub(crate) lines: Vec<Line>,
     pub(crate) token: Token,

@@ -12,6 +12,7 @@ pub mod invariants;
 mod moment;
 pub(crate) mod past;
 mod program;
+mod remedy;
 mod token;
 pub(crate) mod trace;
 
@@ -30,5 +31,6 @@ pub use past::Reached;
 pub(crate) use past::{Past, Way};
 pub use program::{Asks, Does, Point, Program, Stage};
 pub(crate) use program::{ENDED, MOST_WORKERS};
+pub(crate) use remedy::{BEGIN_IN_ONE_SCRIPT, Culprit};
 pub(crate) use token::Token;
 pub(crate) use trace::Line;

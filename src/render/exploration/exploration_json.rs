@@ -47,7 +47,7 @@ fn harm(harm: &Harm) -> Value {
     json!({
         "invariant": harm.invariant.name,
         "sentence": harm.invariant.sentence,
-        "remedy": harm.invariant.remedy,
+        "remedy": harm.remedy,
         "minimal_faults": faults,
         "steps": harm.token.acts.len(),
         "trace": harm.lines.iter().map(line).collect::<Vec<_>>(),

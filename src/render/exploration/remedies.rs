@@ -5,25 +5,40 @@ use crate::render::escape;
 use crate::render::fold::fold;
 use crate::render::style::View;
 
-/// A paragraph for each invariant that is broken: by which schemas, and what to change.
+/// One advice, the invariants whose harms it answers, and the schemas that it is for.
+struct Advice<'a> {
+    remedy: &'a str,
+    invariants: Vec<&'static str>,
+    schemas: Vec<String>,
+}
+
+/// A paragraph for each advice: what is broken, by which schemas, and what to change. Several harms of one cause have one
+/// advice.
 pub(super) fn text(explorations: &[Exploration], view: View) -> String {
+    let mut advice: Vec<Advice<'_>> = Vec::new();
+    for exploration in explorations {
+        for harm in &exploration.harms {
+            let known = advice.iter().position(|known| known.remedy == harm.remedy);
+            let at = known.unwrap_or_else(|| {
+                advice.push(Advice { remedy: &harm.remedy, invariants: Vec::new(), schemas: Vec::new() });
+                advice.len() - 1
+            });
+            let of_remedy = &mut advice[at];
+            if !of_remedy.invariants.contains(&harm.invariant.name) {
+                of_remedy.invariants.push(harm.invariant.name);
+            }
+            let name = exploration.name();
+            if !of_remedy.schemas.contains(&name) {
+                of_remedy.schemas.push(name);
+            }
+        }
+    }
     let View { palette, width } = view;
     let mut text = String::new();
-    let harms =
-        || explorations.iter().flat_map(|exploration| exploration.harms.iter().map(move |harm| (exploration, harm)));
-    let mut told: Vec<&str> = Vec::new();
-    for (_, harm) in harms() {
-        let invariant = harm.invariant;
-        if told.contains(&invariant.name) {
-            continue;
-        }
-        told.push(invariant.name);
-        let mut names: Vec<_> =
-            harms().filter(|(_, other)| other.invariant.name == invariant.name).map(|(of, _)| of.name()).collect();
-        names.dedup();
-        let names = escape::text(names.join(", ").as_bytes());
-        text.push_str(&lines(&format!("{}: {names}", palette.bold(invariant.name)), 0, width));
-        text.push_str(&lines(&format!("{} {}", palette.bold("→"), invariant.remedy), 2, width));
+    for Advice { remedy, invariants, schemas } in advice {
+        let names = escape::text(schemas.join(", ").as_bytes());
+        text.push_str(&lines(&format!("{}: {names}", palette.bold(&invariants.join(", "))), 0, width));
+        text.push_str(&lines(&format!("{} {remedy}", palette.bold("→")), 2, width));
     }
     text
 }

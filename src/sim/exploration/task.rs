@@ -6,11 +6,13 @@ use std::time::Instant;
 
 use super::cast::Cast;
 use super::stage::Stage;
+use crate::domain::exploration::trace::held_at;
 use crate::domain::exploration::{
-    Act, Assumptions, Budget, Covered, Exploration, Harm, Invariant, Program, Replay, Token, invariants,
+    Act, Assumptions, BEGIN_IN_ONE_SCRIPT, Budget, Covered, Culprit, Does, Exploration, Fault, Harm, Invariant,
+    Program, Replay, Token, invariants,
 };
 use crate::domain::record::age::millis;
-use crate::domain::schema::Schema;
+use crate::domain::schema::{Meaning, Role, Schema};
 use crate::explore::{Explored, Found, Limits, Question, Rules, Traced, explore, retrace};
 use crate::interrupt::Interrupt;
 use crate::sim::simulate::{Abort, Retelling, Retold};
@@ -86,14 +88,59 @@ impl Task {
 
     async fn harm(&self, found: &Found, stage: &mut Stage<'_>, place: Place<'_>) -> Result<Harm, StoreError> {
         let token = self.token(&found.beginning, &found.acts);
-        let (lines, deviates) = match self.retrace(&token, stage).await? {
+        let (traced, lines, deviates) = match self.retrace(&token, stage).await? {
             Ok(traced) => {
                 let told = self.retell(&token, &traced, place).await?;
-                (told.lines, told.deviates)
+                (traced, told.lines, told.deviates)
             }
-            Err(why) => (Vec::new(), Some(why)),
+            Err(why) => (Vec::new(), Vec::new(), Some(why)),
         };
-        Ok(Harm { invariant: found.invariant, faults: found.faults, lines, token, deviates })
+        let remedy = self.remedy(found.invariant, &token, &traced);
+        Ok(Harm { invariant: found.invariant, faults: found.faults, remedy, lines, token, deviates })
+    }
+
+    /// What to change after this history, which breaks the invariant.
+    fn remedy(&self, invariant: &Invariant, token: &Token, traced: &[Traced]) -> String {
+        if self.begin_was_interrupted(traced) {
+            return BEGIN_IN_ONE_SCRIPT.to_owned();
+        }
+        let breaks = |step: &&Traced| step.broken.iter().any(|broken| broken.name == invariant.name);
+        let step = traced.iter().find(breaks);
+        let mut stage = None;
+        let mut service = self.services(token).first().copied().unwrap_or(0);
+        if let Some(step) = step
+            && let Some(worker) = step.act.worker()
+        {
+            service = self.services(token).get(usize::from(worker)).copied().unwrap_or(service);
+            if let Does::Call { ask, .. } = step.does {
+                stage = Some(self.program.asks[usize::from(ask)].stage);
+            }
+        }
+        (invariant.remedy)(&Culprit { schema: &self.program.services[service], stage })
+    }
+
+    /// True if a later call of begin acquired the lock although another worker's lock, or a result, was there by then. Up to
+    /// there nothing but the workers' own calls changed the keys: what an earlier call of begin saw was no longer so.
+    fn begin_was_interrupted(&self, traced: &[Traced]) -> bool {
+        let mut holder = None;
+        for step in traced {
+            if let Some(Fault::Expiry | Fault::Evict | Fault::Failover | Fault::Persist) = step.act.fault() {
+                return false;
+            }
+            let acquired = step.heard.is_some_and(|heard| heard.means == Some(Meaning::Acquired));
+            if let (Does::Call { ask, .. }, true) = (step.does, acquired) {
+                let asks = self.program.asks[usize::from(ask)];
+                let schema = &self.program.services[asks.service];
+                let has_result =
+                    (0..schema.keys.len()).any(|role| held_at(schema, &step.before, role) == Some(Role::Result));
+                let is_anothers = holder.is_some() && holder != step.act.worker();
+                if asks.index > 0 && (has_result || is_anothers) {
+                    return true;
+                }
+            }
+            holder = step.holder;
+        }
+        false
     }
 
     pub(super) fn token(&self, beginning: &[u8], acts: &[Act]) -> Token {
@@ -153,6 +200,7 @@ impl Task {
         let harm = |invariant: &&'static Invariant| Harm {
             invariant,
             faults: used,
+            remedy: self.remedy(invariant, token, traced),
             lines: told.lines.clone(),
             token: token.clone(),
             deviates: told.deviates.clone(),

@@ -116,6 +116,11 @@ impl Reader {
         &self.client
     }
 
+    /// True if reading a key leaves its idle time as it is.
+    pub fn keeps_idle_times(&self) -> bool {
+        self.client.target().client_options.keeps_idle_times()
+    }
+
     /// Reads records, all in one round trip, each atomically: idle time before anything touches the value, then type,
     /// expiry, deadline, memory and the value's head. One result a record, in order: a record may be out of bounds for the user.
     ///
@@ -191,7 +196,7 @@ impl Reader {
             match fallback {
                 Some(way) => self.way = way,
                 None => {
-                    let keeps_idle_times = self.client.target().client_options.keeps_idle_times();
+                    let keeps_idle_times = self.keeps_idle_times();
                     let mut read = Vec::with_capacity(units.len());
                     for (reply, keys) in replies.into_iter().zip(&units) {
                         read.push(reply.and_then(|reply| {

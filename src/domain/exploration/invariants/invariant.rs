@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::domain::exploration::{Act, Moment};
+use crate::domain::exploration::{Act, Culprit, Moment};
 use crate::domain::schema::Schema;
 
 /// What must hold at every moment of every schedule.
@@ -10,8 +10,8 @@ use crate::domain::schema::Schema;
 pub struct Invariant {
     pub name: &'static str,
     pub(crate) sentence: &'static str,
-    /// What to change where it is broken.
-    pub(crate) remedy: &'static str,
+    /// What to change if this step broke it.
+    pub(crate) remedy: fn(&Culprit<'_>) -> String,
     /// Whether a schema can be asked for it.
     pub(crate) asked_of: fn(&Schema) -> bool,
     /// The request after the moment that shows the harm, where the moment itself does not.

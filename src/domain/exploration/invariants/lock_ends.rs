@@ -6,7 +6,9 @@ use crate::domain::exploration::{Act, Moment};
 pub(super) const INVARIANT: Invariant = Invariant {
     name: "lock-ends",
     sentence: "every lock ends by itself",
-    remedy: "set a lock and its TTL in one command, let begin give a TTL to a lock that has none, and let no retry prolong another's lock",
+    remedy: |_| {
+        "set a lock and its TTL in one command, let begin give a TTL to a lock that has none, and let no retry prolong another's lock".to_owned()
+    },
     asked_of: |_| true,
     shown_by: |moment| moment.after.stuck.map(Act::Next),
     broken,

@@ -7,7 +7,7 @@ use crate::domain::schema::Meaning;
 pub(super) const INVARIANT: Invariant = Invariant {
     name: "no-false-done",
     sentence: "nobody is told that an operation is done that was not done",
-    remedy: "let begin replay nothing but a stored result",
+    remedy: |_| "let begin replay nothing but a stored result".to_owned(),
     asked_of: |_| true,
     shown_by: |_| None,
     broken,

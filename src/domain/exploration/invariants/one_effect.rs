@@ -1,16 +1,25 @@
 //! `one-effect`: the effect comes about at most once.
 
 use super::Invariant;
-use crate::domain::exploration::Moment;
+use crate::domain::exploration::{Culprit, Moment};
 
 pub(super) const INVARIANT: Invariant = Invariant {
     name: "one-effect",
     sentence: "the effect comes about at most once",
-    remedy: "look the result up and take the lock in one script, with a TTL above the longest run; renew the lock while the work goes on, and pass the key on to whatever has the effect",
+    remedy,
     asked_of: |_| true,
     shown_by: |_| None,
     broken,
 };
+
+fn remedy(culprit: &Culprit<'_>) -> String {
+    let lasting = "give the lock a TTL above the longest run, renew it while the work goes on, and pass the key on to \
+                   whatever has the effect";
+    if culprit.begins_in_one_call() {
+        return lasting.to_owned();
+    }
+    format!("look the record up and take the lock in one script; {lasting}")
+}
 
 fn broken(moment: &Moment) -> bool {
     moment.effects.count_ones() > 1 && moment.effects_before.count_ones() < 2

@@ -7,7 +7,9 @@ use crate::domain::schema::Schema;
 pub(super) const INVARIANT: Invariant = Invariant {
     name: "payloads-apart",
     sentence: "a request with another payload is not served as if its payload were the same",
-    remedy: "store a fingerprint of the payload with the lock and the result, and let begin compare it first",
+    remedy: |_| {
+        "store a fingerprint of the payload with the lock and the result, and let begin compare it first".to_owned()
+    },
     asked_of: Schema::compares_payloads,
     shown_by: |moment| moment.after.mistaken.map(Act::Other),
     broken,

@@ -6,7 +6,9 @@ use crate::domain::exploration::{Act, Moment};
 pub(super) const INVARIANT: Invariant = Invariant {
     name: "replays-after-success",
     sentence: "once a result is stored, no later request fails or is turned away for ever",
-    remedy: "let begin understand whatever the steps of every release in use can leave at the Redis keys",
+    remedy: |_| {
+        "let begin understand whatever the steps of every release in use can leave at the Redis keys".to_owned()
+    },
     asked_of: |_| true,
     shown_by: |moment| moment.after.fails.or(moment.after.stuck).map(Act::Next),
     broken,

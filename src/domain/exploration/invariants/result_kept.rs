@@ -1,16 +1,27 @@
 //! `result-kept`: nobody removes a stored result before its TTL.
 
 use super::Invariant;
-use crate::domain::exploration::Moment;
+use crate::domain::exploration::{Culprit, Moment, Stage};
 
 pub(super) const INVARIANT: Invariant = Invariant {
     name: "result-kept",
     sentence: "nobody removes a stored result before its TTL",
-    remedy: "let release check in a script that the lock is still its owner's: a plain DEL takes a result as well",
+    remedy,
     asked_of: |_| true,
     shown_by: |_| None,
     broken,
 };
+
+fn remedy(culprit: &Culprit<'_>) -> String {
+    match culprit.stage {
+        Some(Stage::Release) => {
+            "let release check in a script that the lock is still its owner's: a plain DEL takes a result as well"
+                .to_owned()
+        }
+        Some(Stage::Begin) => "let begin leave a stored result alone".to_owned(),
+        _ => format!("let {} check in a script that no result is stored before it writes", culprit.step()),
+    }
+}
 
 fn broken(moment: &Moment) -> bool {
     moment.caller.is_some() && moment.before.result.is_some() && moment.after.result.is_none()

@@ -1,16 +1,26 @@
 //! `result-not-replaced`: nobody replaces a stored result.
 
 use super::Invariant;
-use crate::domain::exploration::Moment;
+use crate::domain::exploration::{Culprit, Moment, Stage};
 
 pub(super) const INVARIANT: Invariant = Invariant {
     name: "result-not-replaced",
     sentence: "nobody replaces a stored result",
-    remedy: "let complete store only where its own lock stands: SET takes whatever is there",
+    remedy,
     asked_of: |_| true,
     shown_by: |_| None,
     broken,
 };
+
+fn remedy(culprit: &Culprit<'_>) -> String {
+    match culprit.stage {
+        Some(Stage::Begin) => "let begin leave a stored result alone".to_owned(),
+        Some(Stage::StoreFailure) => {
+            "store a failure only if the worker's own lock is still there: SET takes whatever is there".to_owned()
+        }
+        _ => format!("let {} store only if its own lock is still there: SET takes whatever is there", culprit.step()),
+    }
+}
 
 fn broken(moment: &Moment) -> bool {
     let stands = moment.before.result.is_some() && moment.after.result.is_some();

@@ -1,17 +1,25 @@
 //! `true-replay`: a replay is the response of an effect, or of a failure before any effect.
 
 use super::Invariant;
-use crate::domain::exploration::{Author, Heard, Moment};
+use crate::domain::exploration::{Author, Culprit, Heard, Moment};
 use crate::domain::schema::Meaning;
 
 pub(super) const INVARIANT: Invariant = Invariant {
     name: "true-replay",
     sentence: "a replay is the response of an effect, or of a failure before any effect",
-    remedy: "let only the worker whose lock stands store a response, and let no failure be the last word: another worker may have had the effect",
+    remedy,
     asked_of: |_| true,
     shown_by: |_| None,
     broken,
 };
+
+fn remedy(culprit: &Culprit<'_>) -> String {
+    let own = "let only the worker whose lock is there store a response";
+    if culprit.stores_failures() {
+        return format!("{own}, and let no failure be the last word: another worker may have had the effect");
+    }
+    own.to_owned()
+}
 
 fn broken(moment: &Moment) -> bool {
     let Some(Heard { means: Some(Meaning::Replay), author }) = moment.heard else { return false };
