@@ -37,7 +37,7 @@ pub struct WriteFormat {
 }
 
 /// What stands for a time.
-const TIMES: [Place; 12] = [
+pub(super) const TIMES: [Place; 12] = [
     Place::Now,
     Place::NowSeconds,
     Place::NowRfc3339,
