@@ -90,7 +90,12 @@ impl Context {
             return Err(Stop::usage("--wait-timeout is shorter than --timeout: the reply comes after it").into());
         }
         let client = self.client().await?;
-        client.may_change().await?;
+        if !client.may_change().await? {
+            let server = client.name();
+            self.ui.warning(&format!(
+                "whether {server} is a replica, whose changes do not reach its master, is not known: to ask takes +hello or +role"
+            ));
+        }
         self.heed_guards(&client).await?;
         Ok(client.writer(&self.permit()?).waiting_for(replicas))
     }

@@ -12,7 +12,7 @@ mod scripts;
 
 pub use self::change::guarded_step::{Hold, StepOutcome};
 pub(crate) use self::change::restore::RestoreResult;
-pub use self::change::restore::{RestoreOutcome, Return};
+pub use self::change::restore::{KeyResult, RestoreOutcome, Return};
 pub(crate) use self::change::set_words;
 pub use self::change::{Action, Change, Outcome, PriorValue, Writer};
 pub use self::cluster::client::{Client, connect};

@@ -14,7 +14,7 @@ use super::steps::{Action, Call, Reply, Step};
 use super::ttl::{NO_TTL, TtlOf};
 use super::value_format::{State, ValueFormat};
 use super::value_template::{Placeholder, Template};
-use super::write_format::WriteFormat;
+use super::write_format::{TIMES, WriteFormat};
 use crate::domain::record::Evidence;
 
 /// Bytes that tell what a record of most schemas is.
@@ -181,6 +181,16 @@ impl Schema {
     /// True when its complete step sends the whole result.
     pub(crate) fn sends_result_value(&self) -> bool {
         self.complete_calls().iter().flat_map(Call::words).any(|word| word.has(&[Placeholder::ResultValue]))
+    }
+
+    /// True when a call of the step sends the time, by itself or in a value that it stores.
+    pub(crate) fn sends_time(&self, step: &Step) -> bool {
+        let is_time = |word: &Template| {
+            word.has(&TIMES)
+                || word.has(&[Placeholder::LockValue]) && self.write.keeps_time()
+                || word.has(&[Placeholder::ResultValue]) && self.write.dates_results()
+        };
+        step.calls.iter().flat_map(Call::words).any(is_time)
     }
 
     /// True when a lock holds what the client compares with the request's payload.

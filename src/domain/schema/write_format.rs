@@ -37,7 +37,7 @@ pub struct WriteFormat {
 }
 
 /// What stands for a time.
-const TIMES: [Placeholder; 12] = [
+pub(super) const TIMES: [Placeholder; 12] = [
     Placeholder::Now,
     Placeholder::NowSeconds,
     Placeholder::NowRfc3339,

@@ -192,12 +192,22 @@ impl Connection {
             }
         }
         self.has_answered = true;
-        if count > 1 && self.has_unread().await.unwrap_or(false) {
-            // One of them is there twice, and all behind it are taken for others.
+        if count > 1 {
+            self.has_ended().await?;
+        }
+        Ok(replies)
+    }
+
+    /// Passes if nothing came behind the replies to all that was sent.
+    ///
+    /// # Errors
+    /// More came: a reply is there twice, and all behind it were taken for others.
+    pub(in crate::store) async fn has_ended(&mut self) -> Result<(), StoreError> {
+        if self.has_unread().await.unwrap_or(false) {
             let why = "it sent more replies than it was asked for".to_owned();
             return Err(StoreError::NotRedis { target: self.target.to_string(), why });
         }
-        Ok(replies)
+        Ok(())
     }
 
     /// True when bytes came that nobody asked for: the next request would take them for its reply. Waits for nothing.

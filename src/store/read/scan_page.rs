@@ -111,6 +111,7 @@ impl Pages {
         }
         let Some(asked) = self.asked.take() else {
             if self.hashes.is_empty() {
+                self.stream.has_ended().await?;
                 return Ok(None);
             }
             let mut page = Page { scanned: 0, read: 0, looked_at: 0, found: Vec::new(), elsewhere: Vec::new() };
