@@ -120,7 +120,7 @@ fn a_server_that_no_context_has_changes_no_context() {
     // The command line that is offered instead makes a context of this server, in which the schema can be adopted.
     let socket = server.socket().display().to_string();
     let line = format!("idemctl -s {socket} context set NAME");
-    refused.says(&format!("`{line}` makes one for"));
+    refused.says(format!("`{line}` makes one for"));
     let made: Vec<_> = line.split(' ').skip(1).collect();
     server.unnamed(&made).exits(0);
     server.unnamed(&["--context", "NAME", "schema", "adopt", "express", "--prefix", "shop:", "--yes"]).exits(0);
