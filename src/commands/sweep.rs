@@ -119,6 +119,11 @@ fn show(context: &mut Context, args: &Args, orphans: &Orphans, sweep: &BulkRun<'
     } else if args.output == Output::Table {
         context.ui.page(change::orphans(&found.tally, context.ui.view()))?;
         context.ui.flush()?;
+        let is_preview = args.change.confirmed.dry_run || args.change.confirmed.asks_somebody(context);
+        if is_preview && found.tally.leaves_keys_out() && args.sought.finds_by_code() {
+            let line = context.ui.invocation().command_line(["list", "--finding", &orphans.codes().join(",")]);
+            context.ui.hint(&format!("`{line}` lists every lock with these findings"));
+        }
     }
     if left > 0 {
         let locks = if left == 1 { "lock ends by itself and is" } else { "locks end by themselves and are" };

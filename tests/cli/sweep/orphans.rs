@@ -4,7 +4,7 @@ use std::fs;
 use std::thread;
 use std::time::Duration;
 
-use crate::support::{DONE, FOREVER, LOCK, Run, Running, Runs, Server, Signal};
+use crate::support::{DONE, FOREVER, LOCK, Run, Running, Runs, Server, Signal, printed};
 
 pub(super) const PENDING: &str = r#"{"status":"PENDING"}"#;
 
@@ -140,6 +140,21 @@ fn each_finding_that_is_sought_is_counted() {
     }
     let sound = sweep(&server, &["--orphaned", "--schema", "express", "--dry-run"]).exits(0);
     sound.says("no orphaned locks among ");
+}
+
+/// Rule: who sees three keys of many is told how to see all of them.
+#[test]
+fn a_preview_says_how_to_see_every_lock() {
+    let server = Server::filled((0..5).map(|number| (format!("idem:stuck-{number}"), LOCK)), FOREVER);
+    let run = server.idemctl(&["sweep", "--orphaned", "--dry-run"]).exits(0);
+    let lines = printed::command_lines(&run);
+    assert_eq!(lines.len(), 1, "{}", run.all());
+    assert!(lines[0].ends_with(" list --finding no-expiry"), "{lines:?}");
+    let words: Vec<_> = lines[0].split(' ').chain(["-o", "jsonl"]).collect();
+    assert_eq!(server.unnamed(&words).exits(0).json_lines().len(), 5);
+    // Nobody reads it where a timer sweeps, and three of three are all.
+    let run = server.idemctl(&["sweep", "--orphaned", "--yes", "--grace", "0s"]).exits(0);
+    assert!(printed::command_lines(&run).is_empty(), "{}", run.all());
 }
 
 #[test]
