@@ -1,6 +1,7 @@
 //! What a command gets: settings, the printer, the clock, and the way to the server.
 
 mod catalogs;
+pub mod key_file;
 
 use std::io;
 use std::time::{Duration, SystemTime};

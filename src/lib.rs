@@ -19,6 +19,7 @@ pub mod exit;
 pub mod explore;
 mod files;
 mod interrupt;
+mod owner_check;
 mod render;
 #[doc(hidden)]
 pub mod schemas;

@@ -6,10 +6,10 @@ use anyhow::Result;
 use clap::Args as ClapArgs;
 
 use crate::args::{ChangeArgs, ConfirmArgs, KeysArgs, Output, SchemaArgs, parse_ttl};
-use crate::change::bulk::KeyFile;
 use crate::change::named_locks::{self, LockAction, LockDecision, NamedLocks};
 use crate::change::write_report;
 use crate::context::Context;
+use crate::context::key_file::KeyFile;
 use crate::domain::change::extension::{self, Needless};
 use crate::domain::diagnosis::Thresholds;
 use crate::domain::duration;

@@ -5,10 +5,10 @@ use clap::Args as ClapArgs;
 use serde_json::json;
 
 use crate::args::{ChangeArgs, KeysArgs, Output, SchemaArgs, ThresholdArgs};
-use crate::change::bulk::KeyFile;
 use crate::change::named_locks::{self, LockAction, LockDecision, NamedLocks};
 use crate::change::write_report;
 use crate::context::Context;
+use crate::context::key_file::KeyFile;
 use crate::domain::change::expect::{self, Expectation};
 use crate::domain::change::unlock;
 use crate::domain::record::{Expiry, Record};

@@ -17,8 +17,8 @@ use serde_json::Map;
 
 use crate::args::{FollowArgs, KeysArgs, Output, SchemaArgs, ThresholdArgs};
 use crate::change;
-use crate::change::bulk::KeyFile;
 use crate::context::Context;
+use crate::context::key_file::KeyFile;
 use crate::domain::record::{Given, Record, name};
 use crate::domain::schema::Catalog;
 use crate::exit::{Exit, Stop};

@@ -10,11 +10,12 @@ use clap::{ArgGroup, Args as ClapArgs};
 
 use self::orphans::{ActionArg, Orphans, SoughtArgs};
 use crate::args::{ChangeArgs, Output, SchemaArgs, WalkArgs, parse_duration};
-use crate::change::bulk::{BulkRun, How, Owners, Rule as _};
+use crate::change::bulk::{BulkRun, How, Rule as _};
 use crate::change::{came_to_its_end, exit_after, say_coverage, say_read_back, say_too_large, write_report};
 use crate::context::Context;
 use crate::domain::change::outcome::Account;
 use crate::exit::{Exit, Stop};
+use crate::owner_check::OwnerCheck;
 use crate::render::{change, coverage};
 
 /// Find locks that nobody will release, and remove them after two looks
@@ -103,7 +104,7 @@ fn how(args: &Args) -> How {
         removes,
         rate: None,
         grace: args.grace,
-        owners: args.owner_alive.clone().map(Owners::new),
+        owners: args.owner_alive.clone().map(OwnerCheck::new),
         limit: u64::MAX,
     }
 }

@@ -41,7 +41,7 @@ pub fn from(server: &Server) -> Value {
     json!({ "format": 2, "from": { "address": address, "db": 0 } })
 }
 
-/// What checks lines, as `src/store/backup/checksum.rs` documents it for others.
+/// What checks lines, as `src/store/backup/integrity.rs` documents it for others.
 const CRC: crc::Crc<u64> = crc::Crc::<u64>::new(&crc::CRC_64_XZ);
 
 /// A line with its checksum.

@@ -6,18 +6,18 @@ use anyhow::Result;
 
 use super::ahead::Supply;
 use super::flow::Flow;
-use super::key_file::KeyFile;
-use super::owners::Owners;
 use super::rule::Rule;
 use super::source::Source;
 use super::survey::Survey;
 use crate::args::{ChangeArgs, ConfirmArgs};
 use crate::change::{Journal, Pace, exit_after};
 use crate::context::Context;
+use crate::context::key_file::KeyFile;
 use crate::domain::change::outcome::{Account, Ended};
 use crate::domain::select::Rate;
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
+use crate::owner_check::OwnerCheck;
 use crate::store::{Reader, ScanOptions, Writer};
 
 /// A run, what the run found, and what became of the records.
@@ -46,7 +46,7 @@ pub struct How {
     /// The time between the look that chose a record and the look right before the change.
     pub grace: Duration,
     /// Whom to ask whether an owner is alive.
-    pub owners: Option<Owners>,
+    pub owners: Option<OwnerCheck>,
     pub limit: u64,
 }
 

@@ -10,7 +10,6 @@ use tokio::sync::mpsc;
 use tokio::time::sleep_until;
 
 use super::ahead::{Ahead, Supply, Waiting};
-use super::owners::{Answer, Owners};
 use super::place::Place;
 use super::removal::{self, Changes, Removal};
 use super::rule::{Planned, PlannedAction, Rule};
@@ -21,6 +20,7 @@ use crate::context::Context;
 use crate::domain::change::outcome::{Account, Ended};
 use crate::domain::record::Record;
 use crate::interrupt::Interrupt;
+use crate::owner_check::{OwnerAnswer, OwnerCheck};
 use crate::render::words::count;
 use crate::store::{Reader, StoreError, Writer};
 
@@ -33,7 +33,7 @@ pub struct Flow<'a, R: Rule> {
     pub pace: Pace,
     /// The time between the look that chose a record and the next one.
     pub grace: Duration,
-    pub owners: Option<Owners>,
+    pub owners: Option<OwnerCheck>,
     /// Records that may be changed at most.
     pub limit: u64,
     /// How many records were chosen, where that is known.
@@ -185,14 +185,14 @@ fn dealt_with(records: u64) -> String {
 
 /// Leaves out the records whose owners are alive, or may be. A lock that ends by itself stays unless its owner is known to be
 /// dead.
-async fn spare_the_living<G>(owners: &mut Owners, looked: &mut Looked<G>) -> Result<()> {
+async fn spare_the_living<G>(owners: &mut OwnerCheck, looked: &mut Looked<G>) -> Result<()> {
     owners.forget();
     let asked = looked.there.iter().filter(|(record, _)| record.is_owner_told());
     owners.ask(asked.filter_map(|(record, _)| record.owner())).await?;
     let account = &mut looked.account;
     looked.there.retain(|(record, planned): &(Record, Planned<G>)| {
         let answer = match record.owner() {
-            _ if !record.is_owner_told() => Answer::of_part(&record.key),
+            _ if !record.is_owner_told() => OwnerAnswer::of_part(&record.key),
             Some(owner) => owners.answer(owner),
             None if planned.ends_by_itself => {
                 account.left_to_expire += 1;
@@ -202,9 +202,9 @@ async fn spare_the_living<G>(owners: &mut Owners, looked: &mut Looked<G>) -> Res
             None => return true,
         };
         match answer {
-            Answer::Dead => return true,
-            Answer::Alive => account.skipped_alive += 1,
-            Answer::Unknown(why) => {
+            OwnerAnswer::Dead => return true,
+            OwnerAnswer::Alive => account.skipped_alive += 1,
+            OwnerAnswer::Unknown(why) => {
                 account.owner_unknown += 1;
                 account.owner_unknown_because.get_or_insert(why);
             }

@@ -4,9 +4,7 @@
 mod ahead;
 mod bulk_run;
 mod flow;
-mod key_file;
 mod narrowing;
-mod owners;
 mod place;
 mod removal;
 mod rule;
@@ -15,7 +13,5 @@ mod source;
 mod survey;
 
 pub use self::bulk_run::{BulkRun, How};
-pub use self::key_file::KeyFile;
 pub use self::narrowing::Narrowing;
-pub use self::owners::Owners;
 pub use self::rule::{Planned, PlannedAction, Rule, Scope};

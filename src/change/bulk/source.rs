@@ -6,8 +6,8 @@ use std::hash::BuildHasher as _;
 
 use anyhow::Result;
 
-use super::key_file::KeyFile;
 use super::rule::{Planned, Rule};
+use crate::context::key_file::KeyFile;
 use crate::domain::record::Record;
 use crate::domain::select::{Coverage, Selected};
 use crate::store::read::records::{self, Lookup};

@@ -17,7 +17,7 @@ use crate::store::audit::log::{self, Damaged};
 
 /// What of the log is shown, and how.
 #[derive(Debug, Args)]
-pub(super) struct Choice {
+pub(super) struct LogFilter {
     /// Only changes to this idempotency key or Redis key
     #[arg(long, value_name = "KEY")]
     pub(super) only: Option<OsString>,
@@ -35,7 +35,7 @@ pub(super) struct Choice {
     pub(super) output: Output,
 }
 
-impl Choice {
+impl LogFilter {
     pub(super) fn limit(&self) -> usize {
         usize::try_from(self.limit).unwrap_or(usize::MAX)
     }

@@ -3,8 +3,9 @@
 use clap::Args;
 
 use crate::args::{KeysArgs, SchemaArgs, SelectArgs, StateArg, ThresholdArgs};
-use crate::change::bulk::{KeyFile, Narrowing, Planned, PlannedAction, Rule, Scope};
+use crate::change::bulk::{Narrowing, Planned, PlannedAction, Rule, Scope};
 use crate::context::Context;
+use crate::context::key_file::KeyFile;
 use crate::domain::diagnosis::FindingCode;
 use crate::domain::record::{Evidence, Reading, Record};
 use crate::domain::schema::State;

@@ -6,11 +6,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 
-use super::checksum;
-use super::closing::Count;
-use super::entry::BackupEntry;
-use super::maker::Maker;
-use super::saved::FORMAT;
+use super::entry::{BackupEntry, FORMAT, Maker};
+use super::integrity::{self, Count};
 use crate::domain::change::provenance::Provenance;
 
 /// Appends a line that is sealed by its checksum.
@@ -26,7 +23,7 @@ fn end(text: &mut Vec<u8>, start: usize, fields: &impl Serialize) {
     if brace > start {
         text[brace] = b',';
     }
-    checksum::seal(text, start);
+    integrity::seal(text, start);
     text.push(b'\n');
 }
 

@@ -7,11 +7,8 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use super::beside::Beside;
-use super::checksum;
-use super::closing::Count;
-use super::maker::Maker;
-use super::saved::{FORMAT, Saved};
+use super::entry::{Beside, FORMAT, Maker, Saved};
+use super::integrity::{self, Count, Fault};
 use crate::domain::change::provenance::Provenance;
 use crate::domain::schema::Role;
 
@@ -53,30 +50,6 @@ pub(super) enum Line {
     Void(Vec<Vec<u8>>),
     From(Box<(Provenance, Option<Maker>)>),
     End(Count),
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Fault {
-    /// An idemctl wrote it whose backups this one does not read.
-    OtherVersion(String),
-    /// It holds no byte of anything: a line feed, spaces, or the NULs of a disk that was never written.
-    Blank,
-    Cut,
-    /// It does not begin as a line of a backup.
-    Foreign,
-    /// It is not what was written.
-    Damaged(String),
-}
-
-impl Fault {
-    pub(super) fn why(&self) -> &str {
-        match self {
-            Self::OtherVersion(why) | Self::Damaged(why) => why,
-            Self::Blank => "the line is empty",
-            Self::Cut => "the line is cut short",
-            Self::Foreign => "this is no line of an idemctl backup",
-        }
-    }
 }
 
 #[derive(Deserialize)]
@@ -135,7 +108,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Line, Fault> {
     {
         return Err(fault);
     }
-    if !checksum::is_sealed(bytes) {
+    if !integrity::is_sealed(bytes) {
         return Err(Fault::Damaged("the line is damaged: its checksum does not hold".to_owned()));
     }
     if let Some(from) = fields.from {
@@ -171,7 +144,7 @@ fn unreadable(bytes: &[u8], error: &serde_json::Error) -> Fault {
 fn other_version(bytes: &[u8]) -> Option<Fault> {
     let fields: FormatFields = serde_json::from_slice(bytes).ok()?;
     let format = fields.format.filter(|format| *format != FORMAT)?;
-    if fields.crc64.is_some() && !checksum::is_sealed(bytes) {
+    if fields.crc64.is_some() && !integrity::is_sealed(bytes) {
         return None;
     }
     Some(Fault::OtherVersion(if format < FORMAT {
@@ -214,7 +187,7 @@ fn held(fields: Fields) -> Result<Held, Fault> {
 fn held_key(fields: KeyFields) -> Result<HeldKey, Fault> {
     let redis_key = fields.redis_key_base64.ok_or_else(|| missing("redis_key_base64"))?;
     let dump = decode("dump_base64", &fields.dump_base64.ok_or_else(|| missing("dump_base64"))?)?;
-    if !checksum::holds(&dump) {
+    if !integrity::holds(&dump) {
         let why = "the line is damaged: the checksum in `dump_base64` does not hold";
         return Err(Fault::Damaged(why.to_owned()));
     }

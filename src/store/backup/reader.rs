@@ -6,11 +6,9 @@ use std::io::{self, BufRead, BufReader, Read as _, Seek as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::closing::{Closing, Count};
-use super::damage::Damage;
-use super::maker::Maker;
-use super::parse::{self, BEGINNING, Fault, Held, Line};
-use super::saved::MOST_SAVED;
+use super::entry::{MOST_SAVED, Maker};
+use super::integrity::{Closing, Count, Damage, Fault};
+use super::parse::{self, BEGINNING, Held, Line};
 use crate::domain::change::provenance::Provenance;
 use crate::files;
 

@@ -4,10 +4,9 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
-use super::closing::Count;
-use super::entry::BackupEntry;
+use super::entry::{BackupEntry, Maker};
+use super::integrity::Count;
 use super::line::{self, ClosingLine, EntryLine, FromLine, VoidLine};
-use super::maker::Maker;
 use crate::domain::change::provenance::Provenance;
 use crate::store::error::StoreError;
 

@@ -10,7 +10,7 @@ use redis::Cmd;
 use super::change::{Action, Change, Outcome};
 use crate::domain::hash_slot;
 use crate::domain::record::{Content, Observation, SeenKey};
-use crate::store::backup::saved::MOST_SAVED;
+use crate::store::backup::entry::MOST_SAVED;
 use crate::store::backup::{BackupEntry, Saved};
 use crate::store::cluster::scripted::Script;
 use crate::store::scripts;

@@ -9,7 +9,7 @@ use crate::store::{Address, Target};
 
 /// The context that a server belongs to, and which contexts keep the server from changes.
 #[derive(Clone, Default)]
-pub(super) struct Belonging {
+pub(super) struct ServerContext {
     /// The context's name, and who chose the context; `None` where the server is no context's.
     pub(crate) name: Option<Sourced<String>>,
     /// The context; an empty one where the server is no context's.
@@ -24,7 +24,7 @@ pub(super) struct Belonging {
 
 type Named<'a> = (&'a str, &'a ContextConfig);
 
-impl Belonging {
+impl ServerContext {
     /// The context that was chosen, whichever server is worked on.
     pub(super) fn chosen(chosen: Option<&Sourced<String>>, file: &ConfigFile) -> Self {
         let named = named(chosen, file);

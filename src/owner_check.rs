@@ -1,4 +1,4 @@
-//! Asking the operator's command whether an owner is alive.
+//! `--owner-alive`: the operator's command is asked whether an owner is alive.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -43,28 +43,28 @@ const CANNOT_RUN: [i32; 2] = [126, 127];
 
 /// What is known of an owner.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Answer {
+pub(crate) enum OwnerAnswer {
     Alive,
     Dead,
     /// Nobody could say, for this reason: the owner counts as alive.
     Unknown(String),
 }
 
-impl Answer {
+impl OwnerAnswer {
     /// The answer for the owner of a lock of which only part was read.
-    pub(super) fn of_part(key: &[u8]) -> Self {
+    pub(crate) fn of_part(key: &[u8]) -> Self {
         Self::Unknown(format!("the value of {} is too long to be read whole", shown(key)))
     }
 }
 
-pub struct Owners {
+pub(crate) struct OwnerCheck {
     command: OsString,
-    answers: HashMap<Vec<u8>, Answer>,
+    answers: HashMap<Vec<u8>, OwnerAnswer>,
 }
 
-impl Owners {
-    /// Owners of whom nothing is known yet, and the command to ask.
-    pub fn new(command: OsString) -> Self {
+impl OwnerCheck {
+    /// OwnerCheck of whom nothing is known yet, and the command to ask.
+    pub(crate) fn new(command: OsString) -> Self {
         Self { command, answers: HashMap::new() }
     }
 
@@ -72,7 +72,7 @@ impl Owners {
     ///
     /// # Errors
     /// Usage: the command cannot be run at all.
-    pub(super) async fn ask(&mut self, owners: impl Iterator<Item = &[u8]>) -> Result<(), Stop> {
+    pub(crate) async fn ask(&mut self, owners: impl Iterator<Item = &[u8]>) -> Result<(), Stop> {
         let mut open: Vec<_> = owners.filter(|owner| !self.answers.contains_key(*owner)).map(<[u8]>::to_vec).collect();
         open.sort_unstable();
         open.dedup();
@@ -86,19 +86,19 @@ impl Owners {
     }
 
     /// What the command said of an owner.
-    pub(super) fn answer(&self, owner: &[u8]) -> Answer {
-        let not_asked = || Answer::Unknown(format!("nobody asked about owner {}", shown(owner)));
+    pub(crate) fn answer(&self, owner: &[u8]) -> OwnerAnswer {
+        let not_asked = || OwnerAnswer::Unknown(format!("nobody asked about owner {}", shown(owner)));
         self.answers.get(owner).cloned().unwrap_or_else(not_asked)
     }
 
     /// Forgets the answers, because an owner may die after an answer.
-    pub(super) fn forget(&mut self) {
+    pub(crate) fn forget(&mut self) {
         self.answers.clear();
     }
 }
 
-async fn ask(command: &OsStr, owner: &[u8]) -> Result<Answer, Stop> {
-    let unknown = |why: &str| Ok(Answer::Unknown(format!("{why} for owner {}", shown(owner))));
+async fn ask(command: &OsStr, owner: &[u8]) -> Result<OwnerAnswer, Stop> {
+    let unknown = |why: &str| Ok(OwnerAnswer::Unknown(format!("{why} for owner {}", shown(owner))));
     let cannot_run = |why: String| {
         Stop::usage(format!("--owner-alive: the command cannot be run ({why})"))
             .hint("nothing more was swept: fix the command")
@@ -125,17 +125,17 @@ async fn ask(command: &OsStr, owner: &[u8]) -> Result<Answer, Stop> {
         Err(_) => return unknown(&format!("no answer within {} s", PATIENCE.as_secs())),
     };
     if status.code() == Some(ALIVE) {
-        return Ok(Answer::Alive);
+        return Ok(OwnerAnswer::Alive);
     }
     if status.code() == Some(DEAD) {
-        return Ok(Answer::Dead);
+        return Ok(OwnerAnswer::Dead);
     }
     let rest = async { match read_on(&mut stderr, &mut said).await {} };
     let _ = timeout(REST_OF_STDERR, rest).await;
     let why = format!("{} for owner {}{}", words(status), shown(owner), first_line(&said));
     match status.code() {
         Some(code) if CANNOT_RUN.contains(&code) => Err(cannot_run(why)),
-        _ => Ok(Answer::Unknown(why)),
+        _ => Ok(OwnerAnswer::Unknown(why)),
     }
 }
 
