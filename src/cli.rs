@@ -347,13 +347,12 @@ fn run(context: &mut Context, command: Command, connection: &ConnectionArgs) -> 
 
 async fn dispatch(context: &mut Context, command: Command, connection: &ConnectionArgs) -> Result<Exit> {
     match command {
-        // A watch heeds Ctrl-C by itself.
-        Command::Inspect(args) if args.is_watch() => inspect::run(context, args).await,
+        Command::Inspect(args) if args.handles_interrupt() => inspect::run(context, args).await,
         Command::Inspect(args) => interruptible(inspect::run(context, args)).await,
         Command::List(args) => list::run(context, args).await,
         Command::Stats(args) => stats::run(context, args).await,
         Command::Diff(args) => diff::run(context, args).await,
-        Command::Check(args) => interruptible(check::run(context, args)).await,
+        Command::Check(args) => check::run(context, args).await,
         Command::ForceUnlock(args) => force_unlock::run(context, args).await,
         Command::Extend(args) => extend::run(context, args).await,
         Command::Complete(args) => complete::run(context, args).await,
@@ -369,7 +368,7 @@ async fn dispatch(context: &mut Context, command: Command, connection: &Connecti
         Command::Race(args) => race::run(context, args).await,
         Command::Simulate(args) => simulate::run(context, args).await,
         Command::Explore(args) => explore::run(context, args).await,
-        Command::Detect(args) => interruptible(detect::run(context, args)).await,
+        Command::Detect(args) => detect::run(context, args).await,
         Command::Schema(args) => schema::run(context, args).await,
         Command::Context(args) => interruptible(contexts::run(context, args, connection)).await,
         Command::Config(args) => config::run(context, args),

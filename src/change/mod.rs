@@ -22,6 +22,4 @@ pub use self::one_record::{check_ttls, find_held, show, time_for, undescribed};
 pub use self::owner::{of_lock as owner_of_lock, of_new as owner_of_new};
 pub use self::pace::Pace;
 pub use self::stated_ttl::needs_a_stated_lock_ttl;
-pub use self::summary::{
-    came_to_its_end, exit_after, say_coverage, say_elsewhere, say_read_back, say_too_large, write_report,
-};
+pub use self::summary::{came_to_its_end, exit_after, say_read_back, say_too_large, write_report};

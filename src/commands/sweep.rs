@@ -9,14 +9,15 @@ use anyhow::Result;
 use clap::{ArgGroup, Args as ClapArgs};
 
 use self::orphans::{ActionArg, Orphans, SoughtArgs};
-use crate::args::{ChangeArgs, Output, SchemaArgs, WalkArgs, parse_duration};
+use crate::args::{ChangeArgs, Output, ScanArgs, SchemaArgs, parse_duration};
 use crate::change::bulk::{BulkRun, How, Rule as _};
-use crate::change::{came_to_its_end, exit_after, say_coverage, say_read_back, say_too_large, write_report};
+use crate::change::{came_to_its_end, exit_after, say_read_back, say_too_large, write_report};
 use crate::context::Context;
 use crate::domain::change::outcome::Account;
 use crate::exit::{Exit, Stop};
 use crate::owner_check::OwnerCheck;
 use crate::render::{change, coverage};
+use crate::scan::{explain_nothing, show_coverage};
 
 /// Find locks that nobody will release, and remove them after two looks
 ///
@@ -56,7 +57,7 @@ pub struct Args {
     sought: SoughtArgs,
 
     #[command(flatten)]
-    walk: WalkArgs,
+    scan: ScanArgs,
 
     #[command(flatten)]
     change: ChangeArgs,
@@ -69,7 +70,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let orphans = Orphans::new(context, &args.sought, args.action, &args.schemas)?;
     args.sought.filter.remark(&orphans.scope().catalog).iter().for_each(|remark| context.ui.status(remark));
     let only_shows = args.change.confirmed.dry_run;
-    if args.walk.scan_options().from_replicas && !only_shows {
+    if args.scan.scan_options().from_replicas && !only_shows {
         let message = "--read-from replica needs --dry-run: no change relies on a replica";
         return Err(Stop::usage(message).into());
     }
@@ -77,15 +78,15 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         orphans.check_narrow(&args.schemas)?;
     }
     let leave = (!only_shows).then_some(&args.change.confirmed);
-    let mut sweep = BulkRun::open(context, &orphans, leave, args.walk.scan_options(), None).await?;
-    sweep.look(context, args.owner_alive.is_some()).await?;
+    let mut sweep = BulkRun::open(context, &orphans, leave, args.scan.scan_options(), None).await?;
+    sweep.count(context, args.owner_alive.is_some()).await?;
     if let Some(forbidden) = &sweep.found.forbidden {
         context.ui.warning(forbidden);
     }
     if args.owner_alive.is_none() {
         sweep.account.left_to_expire = sweep.found.ending;
     }
-    show(context, &args, &orphans, &sweep)?;
+    show(context, &args, &orphans, &sweep).await?;
     let count = sweep.found.tally.total() - sweep.account.left_to_expire;
     if only_shows || count == 0 {
         report(context, &args, &orphans, &sweep)?;
@@ -110,14 +111,15 @@ fn how(args: &Args) -> How {
 }
 
 /// Shows the locks that were found, and says what becomes of them.
-fn show(context: &mut Context, args: &Args, orphans: &Orphans, sweep: &BulkRun<'_, Orphans>) -> Result<()> {
+async fn show(context: &mut Context, args: &Args, orphans: &Orphans, sweep: &BulkRun<'_, Orphans>) -> Result<()> {
     let (found, catalog) = (&sweep.found, &orphans.scope().catalog);
     let (total, left) = (found.tally.total(), sweep.account.left_to_expire);
-    if total == 0 {
+    // Where a node was not read there may be such locks.
+    if total == 0 && found.missed.is_none() {
         let none = if found.coverage.unproven.is_empty() { "no orphaned locks" } else { "no locks were chosen" };
-        context.ui.status(&format!("{none} among {} keys of {}", found.looked_at, sweep.server));
-        coverage::left_out(catalog).iter().for_each(|line| context.ui.status(line));
-    } else if args.output == Output::Table {
+        context.ui.status(&format!("{none} among {} keys of {}", found.keys, sweep.server));
+        explain_nothing(context, catalog, &sweep.reader).await;
+    } else if total > 0 && args.output == Output::Table {
         context.ui.page(change::orphans(&found.tally, context.ui.view()))?;
         context.ui.flush()?;
         let is_preview = args.change.confirmed.dry_run || args.change.confirmed.asks_somebody(context);
@@ -141,7 +143,7 @@ fn show(context: &mut Context, args: &Args, orphans: &Orphans, sweep: &BulkRun<'
         });
     }
     say_too_large(context, found.too_large);
-    say_coverage(context, &found.coverage, catalog);
+    show_coverage(context, &found.coverage, catalog);
     Ok(())
 }
 
@@ -155,7 +157,7 @@ fn question(args: &Args, total: u64) -> String {
 
 fn report(context: &mut Context, args: &Args, orphans: &Orphans, sweep: &BulkRun<'_, Orphans>) -> Result<()> {
     let found = &sweep.found;
-    let covered = coverage::fields(&found.coverage, &orphans.scope().catalog, found.looked_at);
+    let covered = coverage::fields(&found.coverage, &orphans.scope().catalog, found.keys);
     write_report(context, args.output, &change::sweep(&found.tally, &orphans.codes(), covered, &sweep.account))
 }
 

@@ -1,4 +1,4 @@
-//! What a walk covered, for people and as fields of a report.
+//! What a scan covered, for people and as fields of a report.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::domain::select::named_keys::NamedKeys;
 use crate::domain::select::unproven::LeftOut;
 use crate::domain::select::{Coverage, Missing};
 
-/// Why a schema is left out of a walk unless the schema is named.
+/// Why a schema is left out of a scan unless the schema is named.
 const NO_PREFIX: &str = "it has no literal prefix, so any Redis key may be its; name it with --schema";
 
 /// Why a schema of the context is left out.
@@ -72,8 +72,8 @@ pub fn left_out(catalog: &Catalog) -> Option<String> {
     }
 }
 
-/// What a walk covered, as fields of a report.
-pub fn fields(coverage: &Coverage, catalog: &Catalog, keys_walked: u64) -> Map<String, Value> {
+/// What a scan covered, as fields of a report.
+pub fn fields(coverage: &Coverage, catalog: &Catalog, keys: u64) -> Map<String, Value> {
     let left_out = catalog.left_out().map(|schema| json!({ "schema": schema.name, "reason": NO_PREFIX }));
     let unreadable = catalog.unreadable().iter().map(|name| json!({ "schema": name, "reason": UNREADABLE }));
     let mut unproven = Map::new();
@@ -81,7 +81,7 @@ pub fn fields(coverage: &Coverage, catalog: &Catalog, keys_walked: u64) -> Map<S
         unproven.insert(missing.as_str().to_owned(), coverage.unproven.count(missing).into());
     }
     document::fields(json!({
-        "keys_walked": keys_walked,
+        "keys_walked": keys,
         "foreign": coverage.foreign,
         "spared": coverage.spared,
         "left_out": left_out.chain(unreadable).collect::<Vec<_>>(),
@@ -153,8 +153,9 @@ pub fn contradicted_defaults(coverage: &Coverage) -> Vec<String> {
         }
         let name = of.as_str();
         let expire = if records == 1 { format!("{name} expires") } else { format!("{name}s expire") };
+        let at_least = if coverage.contradictions.is_of_a_sample() { "at least " } else { "" };
         notes.push(format!(
-            "{records} {expire} later (in up to {}) than the default {name} TTL of {} allows. If your service uses a longer TTL, \
+            "{at_least}{records} {expire} later (in up to {}) than the default {name} TTL of {} allows. If your service uses a longer TTL, \
              set {name}_ttl in the context or pass {}.",
             duration::short(longest_ms),
             defaults.join(", "),

@@ -54,7 +54,7 @@ fn what_commands_share_has_pages_of_its_own() {
         ("findings", "result-no-expiry"),
         ("schemas", "--result-ttl"),
         ("changes", "--wait-replicas"),
-        ("walks", "--read-from"),
+        ("scans", "--read-from"),
     ] {
         alone(&["help", topic]).exits(0).shows(shows);
         alone(&["help"]).exits(0).shows(topic);
@@ -62,7 +62,7 @@ fn what_commands_share_has_pages_of_its_own() {
     let run = alone(&["list", "--help"]).exits(0);
     run.shows("\n  connection  -u/--url").shows("idemctl list --finding no-expiry");
     assert!(!run.text().contains("--sentinel-pass-file"), "{}", run.text());
-    alone(&["help", "list"]).exits(0).shows("Walks the keyspace with SCAN");
+    alone(&["help", "list"]).exits(0).shows("Scans the keyspace");
     alone(&["help", "schema", "check"]).exits(0).shows("idemctl schema check");
     alone(&["help", "nonsense"]).exits(2).says("there is no help on `nonsense`").says("idemctl help");
 }

@@ -1,4 +1,4 @@
-//! The flow of a run: places come from a survey or a walk, wait their time, are looked at again, and are changed.
+//! The flow of a run: places come from a preview or a scan, wait their time, are looked at again, and are changed.
 
 use std::convert::Infallible;
 use std::future::pending;
@@ -14,7 +14,7 @@ use super::place::Place;
 use super::removal::{self, Changes, Removal};
 use super::rule::{Planned, PlannedAction, Rule};
 use super::second_look::{Looked, look_again};
-use super::survey::{CHUNK, Survey};
+use super::selected::{CHUNK, Preview};
 use crate::change::{Journal, Pace};
 use crate::context::Context;
 use crate::domain::change::outcome::{Account, Ended};
@@ -38,7 +38,7 @@ pub struct Flow<'a, R: Rule> {
     pub limit: u64,
     /// How many records were chosen, where that is known.
     pub chosen: Option<u64>,
-    pub uncounted: Option<&'a mut Survey<R::Group>>,
+    pub uncounted: Option<&'a mut Preview<R::Group>>,
     pub interrupt: &'a Interrupt,
 }
 
@@ -72,15 +72,24 @@ impl<R: Rule> Flow<'_, R> {
             ahead.read(&mut supply, places).await;
             pending::<Infallible>().await
         };
-        let (ended, silence) = tokio::select! {
+        let ended = tokio::select! {
             biased;
-            ended = self.change(context, Waiting::new(waiting), &shown, account) => ended?,
+            ended = self.change(context, Waiting::new(waiting), &shown, account) => ended,
             never = reading => match never {},
         };
-        let missed = match supply {
-            Supply::Source(mut source) if ended == Ended::Whole => source.missed(),
-            _ => None,
-        };
+        // However the run ended, what the scan left out is reported.
+        let mut missed = None;
+        if let Supply::Source(source) = supply {
+            let report = source.finish();
+            missed.clone_from(&report.missed);
+            if let Some(preview) = ahead.uncounted {
+                preview.close(report);
+            }
+        }
+        let (ended, silence) = ended?;
+        if ended != Ended::Whole {
+            missed = None;
+        }
         StoreError::worse(missed, silence).map_or(Ok(ended), |error| Err(error.into()))
     }
 

@@ -1,4 +1,4 @@
-//! What purge and sweep share: records are chosen by a rule, counted, looked at again right before the change, changed as
+//! What purge and sweep share: records are selected by a rule, counted, rechecked right before the change, changed as
 //! long as they are what was seen, and accounted for.
 
 mod ahead;
@@ -9,8 +9,7 @@ mod place;
 mod removal;
 mod rule;
 mod second_look;
-mod source;
-mod survey;
+mod selected;
 
 pub use self::bulk_run::{BulkRun, How};
 pub use self::narrowing::Narrowing;

@@ -9,7 +9,7 @@ use crate::store::Action;
 pub struct Scope {
     pub catalog: Catalog,
     pub thresholds: Thresholds,
-    /// Bytes of each value that a walk reads at least.
+    /// Bytes of each value that a scan reads at least.
     pub least: usize,
     /// True when the rule judges by the lengths of values.
     pub lengths: bool,

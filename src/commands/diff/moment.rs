@@ -20,7 +20,7 @@ const MOST_LINE: u64 = 1 << 30;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Completeness {
     Complete,
-    /// The walk was cut off, or some records could not be read.
+    /// The scan was cut off, or some records could not be read.
     Incomplete,
     /// Nothing: `-o jsonl` wrote it.
     Unknown,

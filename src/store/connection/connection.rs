@@ -1,7 +1,7 @@
 //! A connection: requests go out as the socket takes them, and replies are read where they lie.
 //!
 //! The client crate hands every request to a task of its own that drives the socket, and makes a tree of owned values of
-//! every reply. The task costs a racing worker a good part of its speed, and the tree takes a walk more time than the
+//! every reply. The task costs a racing worker a good part of its speed, and the tree takes more time in a scan than the
 //! server takes. Here whoever asks writes and reads; commands, values and errors are still the crate's.
 
 use std::future::poll_fn;

@@ -87,9 +87,9 @@ impl Reader {
         Self { client, way: Way::ReadOnlyScript, scan_options: ScanOptions::default() }
     }
 
-    /// The same, which walks the keyspace like this. Single records are read from masters all the same.
+    /// The same, with these options for its scans. Single records are read from masters all the same.
     #[must_use]
-    pub fn walking(self, scan_options: ScanOptions) -> Self {
+    pub fn scanning(self, scan_options: ScanOptions) -> Self {
         Self { scan_options, ..self }
     }
 

@@ -169,7 +169,7 @@ pub(in crate::store) async fn number(
 }
 
 /// What an error says of this one Redis key: that the user may not read it, that it is no string, or that the node does not
-/// serve its slot. Any other ends the walk.
+/// serve its slot. Any other ends the scan.
 pub(super) fn about_the_key(stream: &Connection, text: Range<usize>) -> Result<StoreError, StoreError> {
     match stream.refusal(text) {
         error if error.is_permission() || error.is_wrong_type() || error.is_of_the_slot() => Ok(error),

@@ -9,7 +9,7 @@ use crate::domain::schema::Codec;
 /// The most bytes that a whole value may come to: as many as are read of any value to tell what the value is.
 const MOST_DECODED: usize = 16 << 20;
 
-/// The most bytes that the beginning of a value comes to: as many as a walk reads on of a value.
+/// The most bytes that the beginning of a value comes to: as many as a scan reads on of a value.
 const MOST_OF_PART: usize = 64 << 10;
 
 /// What is in a value, once its codecs are undone.
@@ -134,7 +134,7 @@ mod tests {
     }
 
     /// Rule: a small bomb eats no memory. A value that comes to more than the bound is refused, and of a beginning no more than
-    /// a walk reads comes out.
+    /// a scan reads comes out.
     #[test]
     fn a_bomb_is_refused_beyond_the_bound() {
         let bomb = gzip(&vec![b'a'; MOST_DECODED + 1]);

@@ -1,7 +1,7 @@
 //! MessagePack, what PHP serializes and the JSON with types of Newtonsoft.Json, read and written as the JSON that they
 //! stand for.
 //!
-//! All are read by hand, for a walk has the beginning of a value alone: what is complete in the beginning counts, as with
+//! All are read by hand, for a scan has the beginning of a value alone: what is complete in the beginning counts, as with
 //! JSON. No crate reads a cut document.
 
 mod items;

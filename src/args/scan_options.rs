@@ -1,15 +1,15 @@
-//! How the keyspace is walked.
+//! How the keyspace is scanned.
 
 use clap::{Args, ValueEnum};
 
 use crate::domain::select::Rate;
 use crate::store::ScanOptions;
 
-/// How the keyspace is walked where nothing is to be changed.
+/// How a command that changes nothing scans the keyspace.
 #[derive(Debug, Clone, Default, Args)]
-#[command(next_help_heading = "Walk")]
-pub(crate) struct WalkArgs {
-    /// Walk replicas in place of masters, where there are any: they may be behind
+#[command(next_help_heading = "Scan")]
+pub(crate) struct ScanArgs {
+    /// Scan replicas in place of masters, if there are any: they may be behind
     #[arg(long, value_name = "WHICH", value_enum, default_value_t)]
     pub(crate) read_from: ReadFrom,
 
@@ -22,7 +22,7 @@ pub(crate) struct WalkArgs {
     pub(crate) page: PageArgs,
 }
 
-impl WalkArgs {
+impl ScanArgs {
     /// The options as the store takes them.
     pub(crate) fn scan_options(&self) -> ScanOptions {
         ScanOptions {
@@ -31,23 +31,28 @@ impl WalkArgs {
             ..self.page.scan_options()
         }
     }
+
+    /// True if any of the options is given.
+    pub(crate) fn is_given(&self) -> bool {
+        self.read_from == ReadFrom::Replica || self.rate.rate.is_some() || self.page.scan_count.is_some()
+    }
 }
 
-/// How fast the keyspace is looked at.
+/// How fast the keyspace is scanned.
 #[derive(Debug, Clone, Default, Args)]
-#[command(next_help_heading = "Walk")]
+#[command(next_help_heading = "Scan")]
 pub(crate) struct RateArgs {
-    /// Look at no more than so many Redis keys a second, e.g. 5000/s
+    /// Read at most so many Redis keys per second, e.g. 5000/s
     #[arg(long, value_name = "N/s", value_parser = Rate::parse, allow_negative_numbers = true)]
     pub(crate) rate: Option<Rate>,
 }
 
-/// How much of the keyspace is looked at at a time.
+/// How much of the keyspace is scanned at a time.
 #[derive(Debug, Clone, Default, Args)]
-#[command(next_help_heading = "Walk")]
+#[command(next_help_heading = "Scan")]
 pub(crate) struct PageArgs {
-    /// Redis keys that a SCAN looks at: fewer stall other clients less, more cost fewer round trips [default: 500, and
-    /// up to 2000 where the server is far away]
+    /// COUNT of each SCAN: fewer keys stall other clients less, more cost fewer round trips [default: 500, and up to 2000
+    /// if the server is far away]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) scan_count: Option<u32>,
 }

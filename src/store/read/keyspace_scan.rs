@@ -1,4 +1,6 @@
-//! The scan engine: the keyspace of every node, page by page, decoded as far as its records are told apart.
+//! The scan of the keyspace of every node, page by page: where records are, and what was read of them.
+//!
+//! [`crate::scan::Scan`] is what commands use: it decodes and selects the records, and knows how the scan ended.
 
 use std::collections::HashSet;
 
@@ -6,18 +8,28 @@ use tokio::time::{Instant, sleep_until};
 
 use super::reader::{ReadLimit, Reader, Seen};
 use super::scan_nodes::Nodes;
-use super::scan_page::{Found, Page};
-use crate::domain::record::{Candidate, Content, Expiry, Observation, SeenKey};
+use super::scan_page::{FoundRecord, Page};
+use crate::domain::diagnosis::Thresholds;
+use crate::domain::record::{Candidate, Content, Expiry, Observation, Record, SeenKey, locate};
 use crate::domain::schema::Catalog;
+use crate::domain::select::Coverage;
 use crate::store::error::StoreError;
 
-/// What is read of a value where its beginning does not tell what it is.
+/// What a scan needs to tell records apart, and what it counts meanwhile.
+pub struct Decoding<'a> {
+    pub catalog: &'a Catalog,
+    pub thresholds: &'a Thresholds,
+    /// Counts the records that belong to no schema.
+    pub coverage: &'a mut Coverage,
+}
+
+/// What is read of a value if its beginning does not decide what it is.
 const LONGER: ReadLimit = ReadLimit::Bytes(64 * 1024);
 
 /// How many such values are read at a time: memory stays flat.
 const LONGER_READS: usize = 50;
 
-/// What is read of records that no node's own connection reads.
+/// What is read of records that the connection of a node does not read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Wanted {
     /// When their Redis keys expire.
@@ -28,25 +40,27 @@ enum Wanted {
     HeadsAndLengths,
 }
 
-/// A walk over every node for the records of the catalog's scanned schemas.
-pub struct Walk {
+/// A scan of every node for the records of the catalog's scanned schemas.
+pub struct KeyspaceScan {
     reader: Reader,
     nodes: Nodes,
     head: ReadLimit,
     lengths: bool,
     page_records: usize,
-    scanned: u64,
-    looked_at: u64,
-    /// When the next page may be looked at.
+    /// About how many Redis keys the nodes went through.
+    passed: u64,
+    /// Redis keys that SCAN returned, each counted once.
+    returned: u64,
+    /// When the next page may be asked for.
     due: Instant,
     /// Records that the user may not read, and why not; and whether any could be read.
     forbidden: Option<(u64, StoreError)>,
     any_read: bool,
 }
 
-impl Walk {
-    /// Starts at the beginning. Of each value that many bytes are read, and more where its schema needs them to tell
-    /// what it is.
+impl KeyspaceScan {
+    /// Starts at the beginning. Reads that many bytes of each value, and more if the schema needs them to decide what the
+    /// value is.
     pub async fn start(reader: Reader, catalog: &Catalog, head: ReadLimit) -> Result<Self, StoreError> {
         let client = reader.client().clone();
         match Nodes::open(client.clone(), catalog.scan_pattern(), head, reader.scan_options()).await {
@@ -56,8 +70,8 @@ impl Walk {
                 head,
                 lengths: true,
                 page_records: 0,
-                scanned: 0,
-                looked_at: 0,
+                passed: 0,
+                returned: 0,
                 due: Instant::now(),
                 forbidden: None,
                 any_read: false,
@@ -66,16 +80,16 @@ impl Walk {
         }
     }
 
-    /// Leaves the lengths of values unknown that are longer than their head, until [`Walk::measure`] asks for those that
-    /// matter: it takes a server a sixth more to tell them all.
+    /// Leaves the lengths of values unknown that are longer than their head, until [`KeyspaceScan::read_lengths`] asks for
+    /// those that matter: reading all of them takes a server a sixth more time.
     #[must_use]
     pub fn without_lengths(mut self) -> Self {
         self.lengths = false;
         self
     }
 
-    /// Asks for deadlines alone, which touches no key: the pages come from [`Walk::next_deadlines`], and values from
-    /// [`Walk::read`].
+    /// Reads deadlines alone, which touches no key: the pages come from [`KeyspaceScan::next_deadlines`], and values from
+    /// [`KeyspaceScan::read`].
     #[must_use]
     pub fn deadlines_first(mut self) -> Self {
         self.nodes.read_deadlines_alone();
@@ -88,27 +102,26 @@ impl Walk {
         self.nodes.bring_heads(head);
     }
 
-    /// Makes the lengths of these values known, which the last page held. Where a good part of a page is asked for, the
-    /// pages after it bring the lengths along.
-    pub async fn measure(&mut self, seen: impl Iterator<Item = &mut Observation>) -> Result<(), StoreError> {
+    /// Reads the lengths of these values, which the last page held. If a good part of a page is asked for, the pages after
+    /// it bring the lengths along.
+    pub async fn read_lengths(&mut self, seen: impl Iterator<Item = &mut Observation>) -> Result<(), StoreError> {
         let cut = |seen: &&mut Observation| seen.keys.iter().any(|key| !key.content.is_whole());
         let wanted: Vec<_> = seen.filter(cut).collect();
         self.nodes.bring_lengths(wanted.len() * 4 > self.page_records);
         self.reader.measure(wanted.into_iter()).await
     }
 
-    /// Bytes of memory that each of these records takes, which the last page held; `None` where the server does not say.
+    /// Bytes of memory that each of these records takes, which the last page held; `None` if the server does not say.
     ///
     /// # Errors
     /// As every read.
-    pub async fn weigh(&mut self, records: &[Vec<Vec<u8>>]) -> Result<Vec<Option<u64>>, StoreError> {
+    pub async fn read_memory(&mut self, records: &[Vec<Vec<u8>>]) -> Result<Vec<Option<u64>>, StoreError> {
         let present = |key: &&SeenKey| key.content != Content::Absent;
-        let weight = |seen: &Observation| seen.keys.iter().filter(present).map(|key| key.memory).sum();
         let seen = self.reader.observe_each(records, ReadLimit::Bytes(0)).await?;
-        let mut weights = Vec::with_capacity(records.len());
+        let mut memory = Vec::with_capacity(records.len());
         for (redis_keys, seen) in records.iter().zip(seen) {
-            weights.push(match seen {
-                Ok(seen) => weight(&seen),
+            memory.push(match seen {
+                Ok(seen) => seen.keys.iter().filter(present).map(|key| key.memory).sum(),
                 Err(error) if error.is_permission() => None,
                 Err(error) => {
                     self.nodes.miss_record(&redis_keys[0], error)?;
@@ -116,11 +129,11 @@ impl Walk {
                 }
             });
         }
-        Ok(weights)
+        Ok(memory)
     }
 
-    /// Reads more of these records, which the last page held. A record that cannot be read any more is left out and told.
-    pub async fn read_on(&mut self, records: &[Vec<Vec<u8>>]) -> Result<Vec<Seen>, StoreError> {
+    /// Reads more of these records, which the last page held. A record that cannot be read any more is left out and reported.
+    async fn read_longer(&mut self, records: &[Vec<Vec<u8>>]) -> Result<Vec<Seen>, StoreError> {
         let mut seen = Vec::with_capacity(records.len());
         for some in records.chunks(LONGER_READS) {
             for (redis_keys, one) in some.iter().zip(self.reader.observe_each(some, LONGER).await?) {
@@ -134,7 +147,7 @@ impl Walk {
     }
 
     /// Leaves out a record that could not be read. What the user may not read is counted; any other error belongs to the
-    /// record, or to its node of a cluster, and is told at the end.
+    /// record, or to its node of a cluster, and is reported at the end.
     ///
     /// # Errors
     /// The error, if it concerns more than that.
@@ -146,13 +159,14 @@ impl Walk {
         self.nodes.miss_record(redis_key, why)
     }
 
-    /// What could not be read of a cluster so far: nodes, slots that no node serves, and records. At the end of the walk this
-    /// is its error; whoever ends earlier asks.
+    /// What could not be read of a cluster so far: nodes, slots that no node serves, and records. At the end of the scan this
+    /// is its error; a caller that stops earlier asks.
     pub fn gap(&self) -> Option<StoreError> {
         self.nodes.gap()
     }
 
-    /// That records were left out which the user may not read, where there are some: they may be somebody else's.
+    /// A warning that records were left out that the user may not read; `None` if there were none. They may belong to other
+    /// programs.
     pub fn forbidden(&self) -> Option<String> {
         let (count, why) = self.forbidden.as_ref()?;
         let records = if *count == 1 { "record was" } else { "records were" };
@@ -160,17 +174,17 @@ impl Walk {
     }
 
     /// About how many Redis keys the nodes went through so far, those of other names included.
-    pub fn scanned(&self) -> u64 {
-        self.scanned
+    pub fn keys_passed(&self) -> u64 {
+        self.passed
     }
 
-    /// Redis keys that were looked at so far.
-    pub fn looked_at(&self) -> u64 {
-        self.looked_at
+    /// How many Redis keys SCAN returned so far, each counted once.
+    pub fn keys_returned(&self) -> u64 {
+        self.returned
     }
 
-    /// What the next page holds of the scanned schemas' records, whose idempotency keys `wanted` lets through; perhaps
-    /// nothing. `None` at the end. After an error, or when it is given up in between, the walk cannot go on.
+    /// What the next page holds of the scanned schemas' records, whose idempotency keys `wanted` accepts; it may be
+    /// empty. `None` at the end. After an error, or if the caller drops the future, the scan cannot go on.
     pub async fn next(
         &mut self,
         catalog: &Catalog,
@@ -182,17 +196,73 @@ impl Walk {
         self.settle(&mut records).await?;
         self.page_records = records.len();
         self.any_read |= !records.is_empty();
-        // What is no string is rare, and its type is part of what is wrong with it.
+        // Values of other types than strings are rare, and the type is part of what is wrong with them.
         self.reader.measure(records.iter_mut().map(|(_, seen)| seen).filter(|seen| has_another_type(seen))).await?;
         if self.lengths {
-            self.measure(records.iter_mut().map(|(_, seen)| seen)).await?;
+            self.read_lengths(records.iter_mut().map(|(_, seen)| seen)).await?;
         }
-        self.nodes.hand_out(records.iter().map(|(candidate, _)| candidate));
+        self.nodes.note_returned(records.iter().map(|(candidate, _)| candidate));
         Ok(Some(records))
     }
 
-    /// When the Redis keys of the next page's records expire, `None` for one that is not there, of a walk that asks for
-    /// [deadlines first](Walk::deadlines_first). Else as [`Walk::next`].
+    /// The records of the next page whose idempotency keys `wanted` accepts, each under the first schema that claims it; the
+    /// page may be empty. `None` at the end. If the beginning of a value does not decide what it is, more of it is read.
+    ///
+    /// # Errors
+    /// As every read. After an error, or if the caller drops the future, the scan cannot go on.
+    pub async fn next_records(
+        &mut self,
+        decoding: Decoding<'_>,
+        wanted: impl Fn(&[u8]) -> bool,
+    ) -> Result<Option<Vec<Record>>, StoreError> {
+        let Some(page) = self.next(decoding.catalog, wanted).await? else { return Ok(None) };
+        self.decode(decoding, page).await.map(Some)
+    }
+
+    /// The records of these candidates, each read as [`KeyspaceScan::next_records`] reads those of a page.
+    ///
+    /// # Errors
+    /// As every read.
+    pub async fn read_records(
+        &mut self,
+        decoding: Decoding<'_>,
+        candidates: Vec<Candidate>,
+    ) -> Result<Vec<Record>, StoreError> {
+        let read = self.read(candidates).await?;
+        self.decode(decoding, read).await
+    }
+
+    async fn decode(
+        &mut self,
+        decoding: Decoding<'_>,
+        read: Vec<(Candidate, Observation)>,
+    ) -> Result<Vec<Record>, StoreError> {
+        let Decoding { catalog, thresholds, coverage } = decoding;
+        let mut records = Vec::with_capacity(read.len());
+        let mut undecided = Vec::new();
+        for (candidate, seen) in read {
+            let Some(record) = locate::first_record(catalog, candidate, seen, thresholds) else { continue };
+            if record.is_undecided() {
+                undecided.push(with_every_schema(catalog, record));
+            } else if coverage.claims(&record) {
+                records.push(record);
+            }
+        }
+        if undecided.is_empty() {
+            return Ok(records);
+        }
+        let wanted: Vec<_> = undecided.iter().map(|candidate| candidate.redis_keys.clone()).collect();
+        let longer = self.read_longer(&wanted).await?;
+        for (candidate, seen) in undecided.into_iter().zip(longer) {
+            let Ok(seen) = seen else { continue };
+            let record = locate::first_record(catalog, candidate, seen, thresholds);
+            records.extend(record.filter(|record| coverage.claims(record)));
+        }
+        Ok(records)
+    }
+
+    /// When the Redis keys of the next page's records expire, `None` for an absent one. For scans that read
+    /// [deadlines first](KeyspaceScan::deadlines_first). Otherwise as [`KeyspaceScan::next`].
     pub async fn next_deadlines(
         &mut self,
         catalog: &Catalog,
@@ -201,7 +271,7 @@ impl Walk {
         let mut records: Vec<_> = page.found.into_iter().filter_map(record).collect();
         records.extend(self.read_elsewhere(page.elsewhere, Wanted::Deadlines).await?);
         self.any_read |= !records.is_empty();
-        self.nodes.hand_out(records.iter().map(|(candidate, _)| candidate));
+        self.nodes.note_returned(records.iter().map(|(candidate, _)| candidate));
         let expiry = |key: &SeenKey| (key.content != Content::Absent).then_some(key.expiry);
         let mut deadlines = Vec::with_capacity(records.len());
         for (candidate, seen) in records {
@@ -210,7 +280,7 @@ impl Walk {
         Ok(Some(deadlines))
     }
 
-    /// Reads the values of these records, as far as they are there. One that cannot be read is left out and told.
+    /// Reads the values of these records, if they still exist. A record that cannot be read is left out and reported.
     pub async fn read(&mut self, places: Vec<Candidate>) -> Result<Vec<(Candidate, Observation)>, StoreError> {
         sleep_until(self.due).await;
         self.wait_after(places.len());
@@ -226,7 +296,7 @@ impl Walk {
         sleep_until(self.due).await;
         let page = self.nodes.next(catalog, wanted).await;
         let Some(page) = self.explained(page).await? else {
-            // Who may read nothing of what is there must not take it for nothing.
+            // A user who may read none of the records must not be told that there are none.
             return match &self.forbidden {
                 Some((_, why)) if !self.any_read => Err(why.clone()),
                 _ => Ok(None),
@@ -237,8 +307,8 @@ impl Walk {
                 self.leave_out(&candidate.redis_keys[*role], why.clone())?;
             }
         }
-        self.scanned += page.scanned as u64;
-        self.looked_at += page.looked_at as u64;
+        self.passed += page.passed as u64;
+        self.returned += page.returned as u64;
         self.wait_after(page.read);
         Ok(Some(page))
     }
@@ -250,8 +320,8 @@ impl Walk {
         }
     }
 
-    /// Reads records that no node of a cluster serves alone, each Redis key where it is, and those that hold no strings. A record
-    /// that cannot be read is left out, and named at the end; so is a node that does not answer.
+    /// Reads records that no node of a cluster serves alone, each Redis key on its node, and those that hold no strings. A
+    /// record that cannot be read is left out, and named at the end; so is a node that does not answer.
     async fn read_elsewhere(
         &mut self,
         places: Vec<(Candidate, usize)>,
@@ -264,7 +334,7 @@ impl Walk {
             }
             let wanted: Vec<_> = places.iter().map(|(candidate, _)| candidate.redis_keys.clone()).collect();
             let head = self.head_for(places.iter().map(|(candidate, _)| candidate));
-            // Plain commands tell neither a hash in part, nor the server's time.
+            // Plain commands read neither a hash in part, nor the server's time.
             let by_script = places.iter().any(|(candidate, _)| candidate.keeps_collections() || candidate.tells_time());
             let read = match what {
                 Wanted::Deadlines => self.reader.peek_deadlines(&wanted).await,
@@ -282,7 +352,7 @@ impl Walk {
         Ok(records)
     }
 
-    /// How much is read of these records' values: no less than tells what they are.
+    /// How much is read of these records' values: at least what decides what they are.
     fn head_for<'a>(&self, candidates: impl Iterator<Item = &'a Candidate>) -> ReadLimit {
         match self.head {
             ReadLimit::Bytes(bytes) => {
@@ -292,10 +362,10 @@ impl Walk {
         }
     }
 
-    /// What did not speak the protocol before anything was read may be no Redis at all.
+    /// An answer outside the protocol, before anything was read, may come from something other than Redis.
     async fn explained<T>(&self, result: Result<T, StoreError>) -> Result<T, StoreError> {
         match result {
-            Err(error) if self.looked_at == 0 => Err(self.reader.client().look_closer(error).await),
+            Err(error) if self.returned == 0 => Err(self.reader.client().look_closer(error).await),
             result => result,
         }
     }
@@ -339,9 +409,18 @@ fn has_another_type(seen: &Observation) -> bool {
 
 /// The record, unless it went meanwhile. One with two Redis keys is found twice by a scan: it is the first's where
 /// there is one.
-fn record((candidate, role, seen): Found) -> Option<(Candidate, Observation)> {
+fn record((candidate, role, seen): FoundRecord) -> Option<(Candidate, Observation)> {
     // A Redis key outside the user's pattern shows in SCAN, but cannot be read: it is not this user's business.
     let seen = seen.ok()?;
     let found_by_an_earlier_key = seen.keys[..role].iter().any(|key| key.content != Content::Absent);
     (!seen.is_absent() && !found_by_an_earlier_key).then_some((candidate, seen))
+}
+
+/// The candidate of a record, with every schema that keeps records under its Redis keys.
+fn with_every_schema(catalog: &Catalog, record: Record) -> Candidate {
+    let candidate = Candidate::from(record);
+    match locate::for_redis_key(catalog, &candidate.redis_keys[0]) {
+        Some((same, _)) if same.redis_keys == candidate.redis_keys => same,
+        _ => candidate,
+    }
 }
