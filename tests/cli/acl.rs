@@ -186,3 +186,21 @@ fn a_list_without_forbidden_records_is_not_complete() {
     server.send::<()>(&[&b"ACL"[..], b"SETUSER", b"idemctl-read", b"~idem*"]);
     assert_eq!(run(&server, "idemctl-read", &["list", "-o", "json"]).exits(0).json()["complete"], true);
 }
+
+/// Rule: what the user may not read before a change is told as that, and not as changed meanwhile.
+#[test]
+fn what_may_not_be_compared_is_not_told_as_changed() {
+    let long = DONE.replace(r#""body":"""#, &format!(r#""body":"{}""#, "x".repeat(9_000)));
+    for rules in ["-dump", "-strlen", "-type", "-pexpiretime -time"] {
+        let server = Server::holding(&[("idem:long", long.as_str(), 3_600_000), ("idem:short", DONE, 3_600_000)]);
+        server.add_user("some", &format!("~* +@all {rules}"));
+        let purge = run(&server, "some", &["purge", "--all", "--schema", "express", "--yes"]);
+        if server.size() == 0 {
+            assert_eq!(purge.code, 0, "{rules}: {}", purge.all());
+            continue;
+        }
+        assert!([3, 4].contains(&purge.code), "{rules}: {}", purge.all());
+        assert!(purge.stderr.contains("does not permit it"), "{rules}: {}", purge.all());
+        assert!(!purge.stderr.contains("changed since"), "{rules}: {}", purge.all());
+    }
+}

@@ -161,3 +161,25 @@ fn a_moment_that_comes_twice_hides_no_stuck_lock() {
         }
     }
 }
+
+/// Puts the last reply of what came, the time, there twice.
+fn time_twice(reply: &mut Vec<u8>) {
+    if let Some(start) = reply.windows(4).rposition(|part| part == b"*2\r\n") {
+        reply.extend_from_within(start..);
+    }
+}
+
+/// Rule: a scan that got more replies than it asked for is not complete, whatever the last of them says.
+#[test]
+fn a_last_reply_that_comes_twice_is_noticed() {
+    let server = Server::holding(&[("idem:a", LOCK, 900_000)]);
+    let way = fault::hooked(&server, |sent| match says(sent, "idem:a") && says(sent, "TIME") {
+        true => Hook::Edit(time_twice),
+        false => Hook::Pass,
+    });
+    for words in [&["check", "--schema", "express"][..], &["list", "--schema", "express"]] {
+        let run = server.at(way, words);
+        assert!([3, 5].contains(&run.code), "{words:?}: {}", run.all());
+        assert!(run.all().contains("more replies than it was asked for"), "{words:?}: {}", run.all());
+    }
+}
