@@ -62,7 +62,7 @@ fn placeholders(template: &str) -> BTreeSet<String> {
 
 #[test]
 fn the_readme_explains_all_that_a_schema_may_say() {
-    let files = ["raw", "conduct", "forms", "opening", "role", "steps", "write_format"];
+    let files = ["raw", "behavior", "forms", "opening", "role", "steps", "write_format"];
     let raw: BTreeSet<_> =
         files.iter().flat_map(|name| accepted(&file(&format!("src/domain/schema/{name}.rs")))).collect();
     let places = placeholders(&file("src/domain/schema/place.rs"));

@@ -1,8 +1,8 @@
 //! Schemas: how one service library stores a record, as data read from a `schema.toml`.
 
+pub(crate) mod behavior;
 pub mod catalog;
 pub(crate) mod closed;
-pub(crate) mod conduct;
 pub(crate) mod forms;
 pub(crate) mod key_hash;
 mod key_parts;
@@ -26,9 +26,9 @@ pub(crate) mod write_format;
 
 pub(crate) use self::location::line_of_key;
 pub(crate) use self::parse::{SchemaError, SchemaSource, parse, parse_all};
+pub(crate) use behavior::{OnFailure, OnHangUp, ServiceBehavior, WithoutRedis};
 pub(crate) use catalog::Catalog;
 pub(crate) use closed::{Closed, Member};
-pub(crate) use conduct::{Conduct, OnFailure, OnHangUp, WithoutRedis};
 pub use forms::State;
 pub(crate) use forms::{BodyEncoding, Clock, ExpiresAt, Fields, Past, Timestamp, ValueCase};
 pub(crate) use key_template::LeftOut;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::conduct::{Conduct, OnFailure};
+use super::behavior::{OnFailure, ServiceBehavior};
 use super::forms::{State, ValueCase};
 use super::key_hash::KeyHash;
 use super::opening::Encoding;
@@ -62,7 +62,7 @@ pub struct Schema {
     /// Give up the lock without a result; `None` where the service never does.
     pub release: Option<Step>,
     /// What the service does around the steps, as far as it is told.
-    pub(crate) conduct: Conduct,
+    pub(crate) behavior: ServiceBehavior,
     pub scripts: BTreeMap<String, Script>,
     pub(crate) origin: Origin,
 }
@@ -204,7 +204,7 @@ impl Schema {
     /// What the service does when its handler fails; where it does not say, it releases when it has such a step.
     pub(crate) fn on_failure(&self) -> OnFailure {
         let derived = if self.release.is_some() { OnFailure::Release } else { OnFailure::Keep };
-        self.conduct.on_failure.unwrap_or(derived)
+        self.behavior.on_failure.unwrap_or(derived)
     }
 
     pub(crate) fn sends_lock_ttl(&self) -> bool {

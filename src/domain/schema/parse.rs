@@ -127,7 +127,7 @@ fn resolve(
         complete,
         renew,
         release,
-        conduct: raw.service,
+        behavior: raw.service,
         scripts: names.scripts,
         origin,
     })

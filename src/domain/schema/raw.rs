@@ -10,7 +10,7 @@ use serde::de::{Error, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-use super::conduct::Conduct;
+use super::behavior::ServiceBehavior;
 use super::forms::{BodyEncoding, ExpiresAt, Fields, State, Timestamp};
 use super::opening::{Encoding, ValueType};
 use super::role::Role;
@@ -37,7 +37,7 @@ pub(super) struct RawSchema {
     pub(crate) renew: Option<RawStep>,
     pub(crate) release: Option<RawStep>,
     #[serde(default)]
-    pub(crate) service: Conduct,
+    pub(crate) service: ServiceBehavior,
 }
 
 impl RawSchema {

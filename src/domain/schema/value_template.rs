@@ -76,6 +76,16 @@ pub(super) fn of_response<'de, D: Deserializer<'de>>(deserializer: D) -> Result<
 }
 
 impl Template {
+    /// A word without placeholders.
+    pub(in crate::domain) fn from_word(word: &str) -> Self {
+        Self(Vec::from_iter(Part::literal(word)))
+    }
+
+    /// A word that is nothing but a placeholder.
+    pub(in crate::domain) fn from_place(place: Place) -> Self {
+        Self(vec![Part::Place(place)])
+    }
+
     fn parse(text: &str, known: Known) -> Result<Self, String> {
         let mut parts = Vec::new();
         // What follows the last placeholder, and where in it to look for the next one.

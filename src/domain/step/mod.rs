@@ -2,13 +2,14 @@
 
 pub(crate) mod cluster_fit;
 pub(crate) mod encoding;
+mod executor;
 pub mod fencing;
 pub(crate) mod kept;
 pub mod next_request;
 pub mod reply;
 pub mod request;
 
+pub(crate) use executor::{CallPerformer, ExecutedStep, StepCall, execute};
 pub(crate) use next_request::{Answer, NextRequest};
-pub use reply::Listener;
-pub(crate) use reply::StepReply;
+pub(crate) use reply::{ReplyMatch, StepReply};
 pub(crate) use request::Request;

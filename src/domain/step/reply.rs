@@ -1,7 +1,7 @@
 //! Replies of a step's calls, as data: which of the schema's replies one is.
 
 use crate::domain::record::{Content, Reading, decode};
-use crate::domain::schema::{Action, Call, Encoding, First, KeyIs, Pattern, Reply, Schema, Template};
+use crate::domain::schema::{Action, Call, Encoding, First, KeyIs, Meaning, Pattern, Reply, Schema, Template};
 
 /// A reply of Redis to a step's call, as far as schemas can speak of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,9 +45,9 @@ impl StepReply {
     }
 }
 
-/// Who hears a reply and decides by what it holds: the client, which knows its own payload.
+/// Finds which of the replies that a schema lists a reply is, as the client would that knows its own payload and time.
 #[derive(Debug, Clone, Copy)]
-pub struct Listener<'a> {
+pub struct ReplyMatcher<'a> {
     pub schema: &'a Schema,
     /// The hash of the request's payload; empty where there is none.
     pub fingerprint: &'a str,
@@ -55,47 +55,79 @@ pub struct Listener<'a> {
     pub now_ms: u64,
 }
 
-impl<'a> Listener<'a> {
-    /// The schema's entry for a reply; `None` when the schema does not know the reply.
-    pub fn recognise<'c>(&self, call: &'c Call, reply: &StepReply) -> Option<&'c Reply> {
-        let values = self.values(call, reply);
-        call.replies.iter().find(|known| self.knows(known, reply, &values))
+/// A reply that the schema lists.
+#[derive(Debug, Clone, Copy)]
+pub struct ReplyMatch<'c> {
+    /// The schema's entry for the reply.
+    pub entry: &'c Reply,
+}
+
+impl ReplyMatch<'_> {
+    /// What the reply means for the step.
+    pub fn meaning(&self) -> Meaning {
+        self.entry.means
     }
 
-    /// The stored response that comes with this reply, which is the schema's `known` one; `None` where none comes along as a text.
-    pub fn carried<'r>(&self, known: &Reply, reply: &'r StepReply) -> Option<&'r [u8]> {
-        match (known.form, &known.pattern) {
-            (Some(form), _) => reply.texts().find(|text| self.is_of_form(known, form, &Content::text(text.to_vec()))),
+    /// True if the reply leaves the decision to the step's next call.
+    pub(crate) fn leaves_it_to_next_call(&self) -> bool {
+        self.entry.means == Meaning::Next
+    }
+}
+
+impl ReplyMatcher<'_> {
+    /// Finds the schema's entry for a reply to `call`; `None` if the schema does not list the reply.
+    pub fn match_reply<'c>(&self, call: &'c Call, reply: &StepReply) -> Option<ReplyMatch<'c>> {
+        let values = self.values_in(call, reply);
+        for entry in &call.replies {
+            if self.is_entry_for(entry, reply, &values) {
+                return Some(ReplyMatch { entry });
+            }
+        }
+        None
+    }
+
+    /// The stored response that a matched reply carries; `None` if it carries none as a text.
+    pub fn response_in<'r>(&self, matched: ReplyMatch<'_>, reply: &'r StepReply) -> Option<&'r [u8]> {
+        let entry = matched.entry;
+        match (entry.form, &entry.pattern) {
+            (Some(form), _) => reply.texts().find(|text| self.is_of_form(entry, form, &Content::text(text.to_vec()))),
             (None, Pattern::Text | Pattern::Array(_)) => reply.stored(),
             _ => None,
         }
     }
 
-    fn knows(&self, known: &Reply, reply: &StepReply, values: &[Content]) -> bool {
-        // Without a form a script has compared the payloads.
-        let has_form = |form: usize| {
-            let value = values.iter().find(|value| self.is_of_form(known, form, value));
-            value.is_some_and(|value| !known.is_for_other_payloads() || self.has_other_payload(form, value))
+    fn is_entry_for(&self, entry: &Reply, reply: &StepReply, values: &[Content]) -> bool {
+        if !fits(&entry.pattern, reply) {
+            return false;
+        }
+        let Some(form) = entry.form else {
+            // Without a form a script has compared the payloads.
+            return true;
         };
-        fits(&known.pattern, reply) && known.form.is_none_or(has_form)
+        let Some(value) = values.iter().find(|value| self.is_of_form(entry, form, value)) else {
+            return false;
+        };
+        !entry.is_for_other_payloads() || self.has_other_payload(form, value)
     }
 
     /// The values in which a form is looked for: the texts of a reply, or the hash whose fields the call asks for.
-    fn values(&self, call: &Call, reply: &StepReply) -> Vec<Content> {
-        let Some(form) = call.replies.iter().find_map(|known| known.form) else { return Vec::new() };
-        let is_of_hashes = self.schema.values[form].encoding() == Encoding::Hash;
-        match hash_of(&call.action, reply).filter(|_| is_of_hashes) {
-            Some(hash) => vec![hash],
-            None => reply.texts().map(|text| Content::text(text.to_vec())).collect(),
+    fn values_in(&self, call: &Call, reply: &StepReply) -> Vec<Content> {
+        // Most replies are words or numbers: their texts need not be copied.
+        let Some(form) = call.replies.iter().find_map(|entry| entry.form) else { return Vec::new() };
+        if self.schema.values[form].encoding() == Encoding::Hash
+            && let Some(hash) = hash_of(&call.action, reply)
+        {
+            return vec![hash];
         }
+        reply.texts().map(|text| Content::text(text.to_vec())).collect()
     }
 
-    /// True for a value of this form, its own moment past where the schema's `known` reply says so.
-    fn is_of_form(&self, known: &Reply, form: usize, value: &Content) -> bool {
+    /// True for a value of this form. A value whose own expiry has passed is one only if the entry is for such values.
+    fn is_of_form(&self, entry: &Reply, form: usize, value: &Content) -> bool {
         let reading = self.read(form, value);
         match reading.lapsed() {
             None => reading.is(&KeyIs::Value(form)),
-            Some(_) => known.is_for_lapsed() && reading.decoded().is_some_and(|value| value.case == form),
+            Some(_) => entry.is_for_lapsed() && reading.decoded().is_some_and(|value| value.case == form),
         }
     }
 
@@ -187,9 +219,9 @@ replies = [
         let schema = of_toml(&TOML.replace("COMMAND", command));
         let item = |item: &Option<&str>| item.map_or(StepReply::Nil, |text| StepReply::Text(text.into()));
         let reply = StepReply::Array(items.iter().map(item).collect());
-        let listener = Listener { schema: &schema, fingerprint: "mine", now_ms: 0 };
+        let matcher = ReplyMatcher { schema: &schema, fingerprint: "mine", now_ms: 0 };
         let call = &schema.begin.as_ref().unwrap().calls[0];
-        listener.recognise(call, &reply).map(|known| known.means.as_str())
+        matcher.match_reply(call, &reply).map(|matched| matched.meaning().as_str())
     }
 
     #[test]

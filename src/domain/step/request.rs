@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::encoding::{compact_json, escape_html, header_lists, headers, moment, whole_seconds};
 use super::kept;
-use super::reply::Listener;
+use super::reply::ReplyMatcher;
 use crate::domain::record::encode::{encode, encode_fields};
 use crate::domain::record::{Content, Field, Hash, Json, Response, age, json_prefix};
 use crate::domain::schema::value_template::Place;
@@ -46,9 +46,9 @@ impl<'a> Request<'a> {
         Self { schema, key, owner, fingerprint: "", response, error: None, now_ms: 0, lock_ttl: None, before: None }
     }
 
-    /// Who hears the replies to this request.
-    pub fn listener(&self) -> Listener<'a> {
-        Listener { schema: self.schema, fingerprint: self.fingerprint, now_ms: self.now_ms }
+    /// Matches the replies to this request.
+    pub fn matcher(&self) -> ReplyMatcher<'a> {
+        ReplyMatcher { schema: self.schema, fingerprint: self.fingerprint, now_ms: self.now_ms }
     }
 
     /// A KEYS, ARGV or command word of this request.
@@ -87,11 +87,20 @@ impl<'a> Request<'a> {
             Action::Command(command) => command.iter().flat_map(|word| self.spread(word)).collect(),
             Action::Script { name, keys, args } => {
                 let text = self.schema.scripts.get(name).map_or("", |script| &*script.text);
-                let count = keys.len().to_string().into_bytes();
-                let given = keys.iter().chain(args).flat_map(|word| self.spread(word));
-                [b"EVAL".to_vec(), text.as_bytes().to_vec(), count].into_iter().chain(given).collect()
+                let mut words = vec![b"EVAL".to_vec(), text.as_bytes().to_vec()];
+                words.extend(self.script_arguments(keys, args));
+                words
             }
         }
+    }
+
+    /// What follows a script, or its digest: the number of its KEYS, its KEYS, its ARGV.
+    pub(crate) fn script_arguments(&self, keys: &[Template], args: &[Template]) -> Vec<Vec<u8>> {
+        let mut words = vec![keys.len().to_string().into_bytes()];
+        for template in keys.iter().chain(args) {
+            words.extend(self.spread(template));
+        }
+        words
     }
 
     /// The value of a lock, where that is a string; empty where the schema does not say how one is written.

@@ -9,17 +9,20 @@ use crate::render::style::View;
 pub(super) fn text(explorations: &[Exploration], view: View) -> String {
     let View { palette, width } = view;
     let mut text = String::new();
-    let harms =
-        || explorations.iter().flat_map(|exploration| exploration.harms.iter().map(move |harm| (exploration, harm)));
+    let violations = || {
+        explorations
+            .iter()
+            .flat_map(|exploration| exploration.violations.iter().map(move |violation| (exploration, violation)))
+    };
     let mut told: Vec<&str> = Vec::new();
-    for (_, harm) in harms() {
-        let invariant = harm.invariant;
+    for (_, violation) in violations() {
+        let invariant = violation.invariant;
         if told.contains(&invariant.name) {
             continue;
         }
         told.push(invariant.name);
         let mut names: Vec<_> =
-            harms().filter(|(_, other)| other.invariant.name == invariant.name).map(|(of, _)| of.name()).collect();
+            violations().filter(|(_, other)| other.invariant.name == invariant.name).map(|(of, _)| of.name()).collect();
         names.dedup();
         let names = escape::text(names.join(", ").as_bytes());
         text.push_str(&lines(&format!("{}: {names}", palette.bold(invariant.name)), 0, width));

@@ -46,7 +46,7 @@ pub fn page(schema: &Schema, view: View) -> String {
     }
     page.step("Complete", schema.complete.as_ref());
     page.step("Release", schema.release.as_ref());
-    page.conduct();
+    page.behavior();
     page.late_worker();
     page.scripts();
     page.page.text
@@ -147,8 +147,8 @@ impl SchemaPage<'_> {
         self.grid(6, rows);
     }
 
-    fn conduct(&mut self) {
-        let rows = words::conduct(&self.schema.conduct);
+    fn behavior(&mut self) {
+        let rows = words::behavior(&self.schema.behavior);
         if rows.is_empty() {
             return;
         }

@@ -6,8 +6,8 @@ use super::words;
 use crate::domain::record::age::millis;
 use crate::domain::schema::Template;
 use crate::domain::schema::{
-    Action, Call, Condition, Conduct, First, KeyIs, Member, Origin, Pattern, Reply, Schema, Step, TtlOf, ValueCase,
-    WriteFormat,
+    Action, Call, Condition, First, KeyIs, Member, Origin, Pattern, Reply, Schema, ServiceBehavior, Step, TtlOf,
+    ValueCase, WriteFormat,
 };
 use crate::domain::step::fencing;
 
@@ -43,7 +43,7 @@ pub fn schema(schema: &Schema) -> Value {
         "complete": schema.complete.as_ref().map(|complete| step(schema, complete)),
         "renew": schema.renew.as_ref().map(|renew| step(schema, renew)),
         "release": schema.release.as_ref().map(|release| step(schema, release)),
-        "service": conduct(&schema.conduct),
+        "service": behavior(&schema.behavior),
         "late_worker": late.map(|late| json!({
             "fenced_off": late.is_fenced_off(),
             "stores_when_absent": late.stores_when_absent,
@@ -128,12 +128,12 @@ fn step(schema: &Schema, step: &Step) -> Value {
     })
 }
 
-fn conduct(conduct: &Conduct) -> Value {
+fn behavior(behavior: &ServiceBehavior) -> Value {
     json!({
-        "on_failure": conduct.on_failure.map(|does| does.as_str()),
-        "on_hang_up": conduct.on_hang_up.map(|does| does.as_str()),
-        "without_redis": conduct.without_redis.map(|does| does.as_str()),
-        "stores": conduct.stores.as_ref().map(words::stores),
+        "on_failure": behavior.on_failure.map(|does| does.as_str()),
+        "on_hang_up": behavior.on_hang_up.map(|does| does.as_str()),
+        "without_redis": behavior.without_redis.map(|does| does.as_str()),
+        "stores": behavior.stores.as_ref().map(words::stores),
     })
 }
 

@@ -5,8 +5,8 @@ use std::ops::RangeInclusive;
 use crate::domain::duration;
 use crate::domain::record::age::millis;
 use crate::domain::schema::{
-    Action, BodyEncoding, Closed, Condition, Conduct, Encoding, ExpiresAt, Fields, First, KeyIs, Member, OnFailure,
-    OnHangUp, Origin, Pattern, Pipeline, PrefixPlace, Reply, Schema, TtlOf, ValueCase, WithoutRedis,
+    Action, BodyEncoding, Closed, Condition, Encoding, ExpiresAt, Fields, First, KeyIs, Member, OnFailure, OnHangUp,
+    Origin, Pattern, Pipeline, PrefixPlace, Reply, Schema, ServiceBehavior, TtlOf, ValueCase, WithoutRedis,
 };
 use crate::render::escape;
 
@@ -187,17 +187,17 @@ pub(super) fn stores(codes: &RangeInclusive<i64>) -> String {
 }
 
 /// What a service does around its steps, for people: when, and what then.
-pub(super) fn conduct(conduct: &Conduct) -> Vec<[String; 2]> {
-    let failure = conduct.on_failure.map(|does| match does {
+pub(super) fn behavior(behavior: &ServiceBehavior) -> Vec<[String; 2]> {
+    let failure = behavior.on_failure.map(|does| match does {
         OnFailure::Store => "the error is stored as a result",
         OnFailure::Release => "the lock is released",
         OnFailure::Keep => "nothing is done: the lock stays until its TTL ends",
     });
-    let hang_up = conduct.on_hang_up.map(|does| match does {
+    let hang_up = behavior.on_hang_up.map(|does| match does {
         OnHangUp::Release => "the lock is released, while the handler still runs",
         OnHangUp::GoOn => "the handler goes on and its result is stored",
     });
-    let without = conduct.without_redis.map(|does| match does {
+    let without = behavior.without_redis.map(|does| match does {
         WithoutRedis::Refuse => "requests are refused (fail closed)",
         WithoutRedis::Execute => "requests are executed all the same (fail open)",
     });
@@ -205,7 +205,7 @@ pub(super) fn conduct(conduct: &Conduct) -> Vec<[String; 2]> {
         ("The handler fails", failure.map(str::to_owned)),
         ("The client hangs up", hang_up.map(str::to_owned)),
         ("Redis is not reachable", without.map(str::to_owned)),
-        ("Responses stored", conduct.stores.as_ref().map(|codes| format!("status {}", stores(codes)))),
+        ("Responses stored", behavior.stores.as_ref().map(|codes| format!("status {}", stores(codes)))),
     ];
     told.into_iter().filter_map(|(when, does)| Some([when.to_owned(), does?])).collect()
 }
