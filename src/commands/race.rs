@@ -10,7 +10,7 @@ use crate::args::{Output, SchemaArgs, parse_duration};
 use crate::context::Context;
 use crate::domain::race::{RacePlan, RaceRun, RaceVerdict, Strategy};
 use crate::domain::schema::{Origin, Schema};
-use crate::domain::step::cluster_fit;
+use crate::domain::step::cluster_problem;
 use crate::exit::{self, Exit, Stop};
 use crate::interrupt::Interrupt;
 use crate::render::race as render;
@@ -170,7 +170,7 @@ fn runnable(context: &mut Context, client: &Client, mut schemas: Vec<Arc<Schema>
     if !client.is_cluster() {
         return Ok(schemas);
     }
-    let problem = |schema: &Schema| cluster_fit::problem(schema, b"order-1");
+    let problem = |schema: &Schema| cluster_problem(schema, b"order-1");
     let refused: Vec<_> = schemas.iter().filter_map(|schema| Some((schema.name.clone(), problem(schema)?))).collect();
     schemas.retain(|schema| problem(schema).is_none());
     if schemas.is_empty() {

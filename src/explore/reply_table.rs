@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use super::state_server::{CallEffect, UnknownReply};
-use crate::domain::exploration::{Act, AttributedReply, Author, KeysState, NextAction, Program, StateFacts};
+use crate::domain::exploration::{Act, AttributedReply, Author, KeysState, NextAction, StateFacts, WorkerProgram};
 use crate::domain::record::{Reading, decode};
 use crate::domain::schema::{Meaning, Schema, State};
 
@@ -15,7 +15,7 @@ const RETRY_AFTER_MS: u64 = 1_000;
 const LATER_REQUESTS: usize = 2;
 
 pub(super) struct ReplyTable {
-    program: Rc<Program>,
+    program: Rc<WorkerProgram>,
     workers: u8,
     /// The responses that workers give.
     responses: Vec<(Vec<u8>, Author)>,
@@ -39,7 +39,7 @@ pub(super) struct RequestOutcome {
 }
 
 impl ReplyTable {
-    pub(super) fn new(program: Rc<Program>, workers: u8, responses: Vec<(Vec<u8>, Author)>, ticks: bool) -> Self {
+    pub(super) fn new(program: Rc<WorkerProgram>, workers: u8, responses: Vec<(Vec<u8>, Author)>, ticks: bool) -> Self {
         let roles = program.services.iter().map(|schema| schema.keys.len()).max().unwrap_or(1);
         let mut table = Self {
             program,

@@ -40,7 +40,7 @@ pub(crate) async fn retrace<S: StateServer>(
 ) -> Result<Result<Vec<TracedStep>, String>, S::Error> {
     let replies = ReplyTable::new(Rc::clone(&rules.program), rules.workers, responses, ticks);
     let state = SearchState::new(beginning);
-    let mut trace = Trace { rules, replies, state, last: None, steps: Vec::new() };
+    let mut trace = ScheduleTrace { rules, replies, state, last: None, steps: Vec::new() };
     for (number, act) in acts.iter().enumerate() {
         // A step is tried again after each reply that the server had to be asked for.
         loop {
@@ -58,7 +58,7 @@ pub(crate) async fn retrace<S: StateServer>(
     Ok(Ok(trace.steps))
 }
 
-struct Trace<'a> {
+struct ScheduleTrace<'a> {
     rules: &'a Rules,
     replies: ReplyTable,
     state: SearchState,
@@ -66,7 +66,7 @@ struct Trace<'a> {
     steps: Vec<TracedStep>,
 }
 
-impl Trace<'_> {
+impl ScheduleTrace<'_> {
     /// Applies one step; false if the step is impossible.
     fn apply(&mut self, act: Act) -> Result<bool, UnknownReply> {
         match act {

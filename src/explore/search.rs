@@ -49,7 +49,7 @@ struct FirstViolation {
 }
 
 /// From which state and by which act, as a byte, a state was first reached.
-type Origin = (u32, u8);
+type ReachedFrom = (u32, u8);
 
 /// The origin of a state in which schedules begin.
 const BEGINNING: u32 = u32::MAX;
@@ -62,7 +62,7 @@ pub(super) struct Search {
     beginnings: usize,
     states: Vec<SearchState>,
     index: StateIndex,
-    origins: Vec<Origin>,
+    origins: Vec<ReachedFrom>,
     /// The successors of all expanded states, one state after another.
     edges: Vec<u32>,
     /// For each expanded state where its successors end in `edges`.
@@ -191,7 +191,7 @@ impl Search {
     /// Memory per state, all tables counted.
     pub(super) fn bytes_per_state(&self) -> usize {
         let of_states = self.states.capacity() * size_of::<SearchState>();
-        let of_origins = self.origins.capacity() * size_of::<Origin>();
+        let of_origins = self.origins.capacity() * size_of::<ReachedFrom>();
         let of_edges = (self.edges.capacity() + self.edge_ends.capacity()) * size_of::<u32>();
         (of_states + of_origins + of_edges + self.index.bytes()) / self.states.len().max(1)
     }

@@ -6,14 +6,15 @@ use super::reply_table::ReplyTable;
 use super::state_server::UnknownReply;
 use super::states::SearchState;
 use crate::domain::exploration::{
-    Act, Assumptions, AttributedReply, ENDED, Fault, FaultBudget, NextAction, Position, Program, StateFacts, Transition,
+    Act, Assumptions, AttributedReply, ENDED, Fault, FaultBudget, NextAction, Position, StateFacts, Transition,
+    WorkerProgram,
 };
 use crate::domain::schema::Meaning;
 
 /// What is explored, and how far.
 #[derive(Debug, Clone)]
 pub struct Rules {
-    pub program: Rc<Program>,
+    pub program: Rc<WorkerProgram>,
     pub workers: u8,
     /// How often each fault may happen.
     pub most: FaultBudget,

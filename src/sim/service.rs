@@ -9,7 +9,7 @@ use crate::domain::step::{CallPerformer, StepCall, StepReply};
 use crate::store::{Connection, Packed, StoreError, pack, set_words};
 
 /// A service whose scripts the server knows.
-pub(super) struct Service<'a> {
+pub(super) struct LoadedService<'a> {
     pub(super) schema: &'a Schema,
     /// The digests of the scripts that could be loaded ahead of time.
     digests: BTreeMap<&'a str, Vec<u8>>,
@@ -18,7 +18,7 @@ pub(super) struct Service<'a> {
     started: Instant,
 }
 
-impl<'a> Service<'a> {
+impl<'a> LoadedService<'a> {
     /// Loads the schema's scripts into the server.
     pub(super) async fn load(schema: &'a Schema, connection: &mut Connection) -> Result<Self, StoreError> {
         let mut digests = BTreeMap::new();

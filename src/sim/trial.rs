@@ -4,7 +4,7 @@
 use crate::domain::record::{Content, Deadline, Expiry, Observation, Response, SeenKey, decode};
 use crate::domain::schema::self_check::headers;
 use crate::domain::schema::{Meaning, Schema, Step};
-use crate::domain::step::next_request::foreseen;
+use crate::domain::step::next_request::predict_reply;
 use crate::domain::step::{ExecutedStep, Request, StepReply, execute};
 use crate::sim::service::{server_ms, set_content, words};
 use crate::store::{Connection, StoreError, pack};
@@ -176,7 +176,7 @@ impl Trial<'_> {
         }
         let seen = Observation { server_ms: Some(self.request.now_ms), keys, atomic: true };
         let readings = decode::read_all(schema, &seen);
-        match foreseen(self.step, &readings, false) {
+        match predict_reply(self.step, &readings, false) {
             Some((reply, _)) => Some(reply.means),
             None if self.name == "begin" => Some(Meaning::Fail),
             None => None,

@@ -114,7 +114,7 @@ pub struct ReachedState {
 
 /// The schedules that lead to a record.
 #[derive(Debug, Clone)]
-pub(crate) struct Past {
+pub(crate) struct RecordPast {
     /// How often each fault may happen.
     pub(crate) most: FaultBudget,
     pub(crate) workers: u8,

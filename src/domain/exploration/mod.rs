@@ -12,14 +12,16 @@ mod transition;
 
 pub(crate) use accepted::{AcceptedFrontiers, FrontierDifference};
 pub use act::Act;
-pub(crate) use exploration::{Exploration, Past, PastSchedule, ReplayedSchedule, TraceLine, Violation, leading_to};
+pub(crate) use exploration::{
+    Exploration, PastSchedule, RecordPast, ReplayedSchedule, TraceLine, Violation, leading_to,
+};
 pub use exploration::{ReachedState, SearchCoverage};
 pub use fault::{Assumption, Assumptions, Fault, FaultBudget};
 pub use invariants::Invariant;
 pub(crate) use keys_state::{AbstractState, held_at, holds};
 pub use keys_state::{KeysState, StoredKey};
 pub(crate) use program::{ENDED, MOST_WORKERS};
-pub use program::{NextAction, Position, Program, ProgramCall, StepKind};
+pub use program::{NextAction, Position, ProgramCall, StepKind, WorkerProgram};
 pub(crate) use token::ScheduleToken;
 pub use transition::Author;
 pub(crate) use transition::{AttributedReply, StateFacts, Transition};

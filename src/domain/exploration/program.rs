@@ -94,7 +94,7 @@ impl Position {
 
 /// What workers of one or two services do.
 #[derive(Debug, Clone)]
-pub struct Program {
+pub struct WorkerProgram {
     pub services: Vec<Arc<Schema>>,
     pub positions: Vec<Position>,
     /// Every call of every service.
@@ -103,7 +103,7 @@ pub struct Program {
     pub starts: Vec<u8>,
 }
 
-impl Program {
+impl WorkerProgram {
     /// # Errors
     /// The schema does not say what the service does, or its steps have too many calls.
     pub fn new(services: Vec<Arc<Schema>>) -> Result<Self, String> {
@@ -216,7 +216,7 @@ impl StepPart {
     }
 }
 
-/// A position's or a call's number; [`Program::new`] refuses what does not fit.
+/// A position's or a call's number; [`WorkerProgram::new`] refuses what does not fit.
 fn number_of(index: usize) -> u8 {
     u8::try_from(index).unwrap_or(u8::MAX)
 }

@@ -49,25 +49,27 @@ impl AcceptedMatrix {
         if document.format != 1 {
             return Err(format!("format {} is not known: this idemctl reads format 1", document.format));
         }
-        let verdict = |line: MatrixCell| {
-            let known = line.verdict.parse().map_err(|_| format!("`{}` is no verdict", line.verdict))?;
-            Ok(((line.schema, line.scenario), known))
-        };
-        document.cells.into_iter().map(verdict).collect::<Result<_, _>>().map(Self)
+        let mut verdicts = BTreeMap::new();
+        for cell in document.cells {
+            let verdict = cell.verdict.parse().map_err(|_| format!("`{}` is no verdict", cell.verdict))?;
+            verdicts.insert((cell.schema, cell.scenario), verdict);
+        }
+        Ok(Self(verdicts))
     }
 
     /// The cells that are not as they were accepted, the worse ones first. Cells that were accepted and not played now
     /// are no difference: a part of the matrix can be compared.
     pub(crate) fn differences(&self, cells: &[Cell]) -> Vec<MatrixDifference> {
-        let mut differences: Vec<_> = cells
-            .iter()
-            .filter_map(|cell| {
-                let (schema, scenario) = (cell.schema.clone(), cell.scenario.name.to_owned());
-                let accepted = self.0.get(&(schema.clone(), scenario.clone())).copied();
-                let now = cell.judgement.verdict;
-                (accepted != Some(now)).then_some(MatrixDifference { schema, scenario, accepted, now })
-            })
-            .collect();
+        let mut differences = Vec::new();
+        for cell in cells {
+            let schema = cell.schema.clone();
+            let scenario = cell.scenario.name.to_owned();
+            let accepted = self.0.get(&(schema.clone(), scenario.clone())).copied();
+            let now = cell.judgement.verdict;
+            if accepted != Some(now) {
+                differences.push(MatrixDifference { schema, scenario, accepted, now });
+            }
+        }
         differences
             .sort_by_key(|difference| (difference.change() != CellChange::Worse, std::cmp::Reverse(difference.now)));
         differences

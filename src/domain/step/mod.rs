@@ -1,6 +1,5 @@
-//! The three steps of a service: what is asked, what is answered, what the next request gets.
+//! The steps of a service: what is sent, how calls are executed, what replies mean, and what the next request gets.
 
-pub(crate) mod cluster_fit;
 pub(crate) mod encoding;
 mod executor;
 pub mod fencing;
@@ -12,4 +11,4 @@ pub mod request;
 pub(crate) use executor::{CallPerformer, ExecutedStep, StepCall, execute};
 pub(crate) use next_request::{Answer, NextRequest};
 pub(crate) use reply::{ReplyMatch, StepReply};
-pub(crate) use request::Request;
+pub(crate) use request::{Request, cluster_problem};

@@ -1,9 +1,9 @@
-//! Replies of a step's calls, as data: which of the schema's replies one is.
+//! Replies to a step's calls, and which of the replies that the schema lists each is.
 
 use crate::domain::record::{Content, Reading, decode};
 use crate::domain::schema::{Action, Call, Encoding, First, KeyIs, Meaning, Pattern, Reply, Schema, Template};
 
-/// A reply of Redis to a step's call, as far as schemas can speak of it.
+/// A reply of Redis to a step's call, as far as schemas can describe it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StepReply {
     Nil,
@@ -144,18 +144,28 @@ impl ReplyMatcher<'_> {
 
 /// The hash that HGETALL gives, or HMGET of the fields it names; `None` for any other call or reply.
 fn hash_of(action: &Action, reply: &StepReply) -> Option<Content> {
-    let (Action::Command(words), StepReply::Array(items)) = (action, reply) else { return None };
+    let Action::Command(words) = action else { return None };
+    let StepReply::Array(items) = reply else { return None };
     let words: Vec<_> = words.iter().map(Template::display).collect();
-    let (command, names) = (words.first()?.to_ascii_uppercase(), words.get(2..).unwrap_or_default());
-    match command.as_str() {
-        "HGETALL" => items.iter().map(|item| item.text().map(<[u8]>::to_vec)).collect::<Option<Vec<_>>>(),
-        "HMGET" => {
-            let there = names.iter().zip(items).filter_map(|(name, item)| Some((name, item.text()?)));
-            Some(there.flat_map(|(name, value)| [name.clone().into_bytes(), value.to_vec()]).collect())
+    let mut hash = Vec::new();
+    match words.first()?.to_ascii_uppercase().as_str() {
+        "HGETALL" => {
+            for item in items {
+                hash.push(item.text()?.to_vec());
+            }
         }
-        _ => None,
+        "HMGET" => {
+            // The reply has the values in the order of the names; nil is a field that does not exist.
+            for (name, item) in words.iter().skip(2).zip(items) {
+                if let Some(value) = item.text() {
+                    hash.push(name.clone().into_bytes());
+                    hash.push(value.to_vec());
+                }
+            }
+        }
+        _ => return None,
     }
-    .map(Content::hash)
+    Some(Content::hash(hash))
 }
 
 fn fits(pattern: &Pattern, reply: &StepReply) -> bool {
@@ -170,7 +180,7 @@ fn fits(pattern: &Pattern, reply: &StepReply) -> bool {
             (First::Word(word), Some(StepReply::Text(text))) => word.as_bytes() == text,
             _ => false,
         },
-        // Redis 6.2 wraps an error raised inside a script: the code stands somewhere in its text.
+        // Redis 6.2 wraps an error raised inside a script: the code is somewhere in its text.
         (Pattern::Error(wanted), StepReply::Error { code, message }) => {
             wanted == "*"
                 || wanted == code

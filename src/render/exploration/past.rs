@@ -4,11 +4,11 @@ use serde_json::{Map, Value, json};
 
 use super::remedies::lines;
 use super::{exploration_json, lanes};
-use crate::domain::exploration::{FaultBudget, Past, PastSchedule};
+use crate::domain::exploration::{FaultBudget, PastSchedule, RecordPast};
 use crate::domain::record::Record;
 use crate::render::style::View;
 
-pub(crate) fn past(record: &Record, past: &Past, view: View) -> String {
+pub(crate) fn past(record: &Record, past: &RecordPast, view: View) -> String {
     let heading = view.palette.bold("How it can have come to this");
     let within = format!("{} workers with at most {}", past.workers, past.most);
     if past.schedules.is_empty() {
@@ -41,7 +41,7 @@ fn sentence(record: &Record, schedule: &PastSchedule) -> String {
     format!("{by}, in {steps} {}{then}", if steps == 1 { "step" } else { "steps" })
 }
 
-pub(crate) fn past_json(record: &Record, past: &Past) -> Value {
+pub(crate) fn past_json(record: &Record, past: &RecordPast) -> Value {
     let schedule = |schedule: &PastSchedule| {
         let faults: Map<_, _> =
             schedule.faults.faults().map(|(fault, count)| (fault.as_str().to_owned(), count.into())).collect();

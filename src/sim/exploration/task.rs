@@ -7,8 +7,8 @@ use std::time::Instant;
 use super::test_server::TestServer;
 use super::workers::Workers;
 use crate::domain::exploration::{
-    AbstractState, Act, Assumptions, Exploration, FaultBudget, Past, PastSchedule, Program, ReplayedSchedule,
-    ScheduleToken, SearchCoverage, Violation, invariants, leading_to,
+    AbstractState, Act, Assumptions, Exploration, FaultBudget, PastSchedule, RecordPast, ReplayedSchedule,
+    ScheduleToken, SearchCoverage, Violation, WorkerProgram, invariants, leading_to,
 };
 use crate::domain::record::Record;
 use crate::domain::record::age::millis;
@@ -24,7 +24,7 @@ use crate::store::{Connection, Sandbox, SandboxError, StoreError, Writable};
 #[derive(Debug, Clone)]
 pub(crate) struct ExplorationTask {
     /// The schema whose service is explored, or two that share Redis keys.
-    pub(crate) program: Rc<Program>,
+    pub(crate) program: Rc<WorkerProgram>,
     pub(crate) workers: u8,
     pub(crate) most: FaultBudget,
     pub(crate) assumptions: Assumptions,
@@ -42,8 +42,8 @@ pub(crate) struct ExplorationPlace<'a> {
 }
 
 impl ExplorationTask {
-    pub(crate) fn program(services: Vec<Arc<Schema>>) -> Result<Rc<Program>, String> {
-        Program::new(services).map(Rc::new)
+    pub(crate) fn program(services: Vec<Arc<Schema>>) -> Result<Rc<WorkerProgram>, String> {
+        WorkerProgram::new(services).map(Rc::new)
     }
 
     /// Explores, and has workers execute the schedule of each violation.
@@ -276,7 +276,7 @@ pub(crate) async fn explain(
     record: &Record,
     servers: &LocalServers,
     interrupt: &Interrupt,
-) -> Result<Past, NotExplained> {
+) -> Result<RecordPast, NotExplained> {
     let sandbox = Sandbox::start(&servers.path, &servers.temp_dir).await?;
     let target = sandbox.first_database(&servers.like);
     let program = ExplorationTask::program(vec![Arc::clone(&record.schema)]).map_err(NotExplained::Schema)?;
@@ -297,5 +297,5 @@ pub(crate) async fn explain(
         let lines = task.replay(&token, &steps, place).await?.lines;
         schedules.push(PastSchedule { holder_lives: reached.holder_lives, faults: reached.faults, token, lines });
     }
-    Ok(Past { most, workers: WORKERS, schedules })
+    Ok(RecordPast { most, workers: WORKERS, schedules })
 }

@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use crate::domain::exploration::{Author, Program, ProgramCall, StepKind};
+use crate::domain::exploration::{Author, ProgramCall, StepKind, WorkerProgram};
 use crate::domain::schema::{Action, Call, Schema};
 use crate::sim::simulate::{ClientRequest, Job, OTHER_PAYMENT, PAYMENT};
 
@@ -12,7 +12,7 @@ const BEGINNING_MS: u64 = 1_700_000_000_000;
 
 /// The workers of a program. A caller is a worker, by its number, or one of the two requests that come after them.
 pub(super) struct Workers {
-    pub(super) program: Rc<Program>,
+    pub(super) program: Rc<WorkerProgram>,
     pub(super) count: u8,
     pub(super) key: Vec<u8>,
     /// True if scripts ask for the time, or clients depend on it.
@@ -20,7 +20,7 @@ pub(super) struct Workers {
 }
 
 impl Workers {
-    pub(super) fn new(program: Rc<Program>, count: u8, key: Vec<u8>) -> Self {
+    pub(super) fn new(program: Rc<WorkerProgram>, count: u8, key: Vec<u8>) -> Self {
         let ticks = program.services.iter().any(|schema| sees_time(schema) || schema.lapses());
         Self { program, count, key, ticks }
     }

@@ -10,7 +10,7 @@ use super::worker::{Course, RaceWorker, Turn, WorkerConnection};
 use crate::domain::race::{RaceAnswer, RacePlan, RaceRun, RaceSteps, Round, Strategy, Ttls};
 use crate::domain::schema::Schema;
 use crate::interrupt::Interrupt;
-use crate::sim::service::Service;
+use crate::sim::service::LoadedService;
 use crate::sim::test_keys::TEST_KEYS_LIVE;
 use crate::store::StoreError;
 
@@ -77,7 +77,7 @@ async fn run_rounds(
     interrupt: &Interrupt,
     mut on_round: impl FnMut(),
 ) -> Result<RaceEnd, StoreError> {
-    let service = Service::load(schema, connections.cleanup()).await?;
+    let service = LoadedService::load(schema, connections.cleanup()).await?;
     let steps = RaceSteps::new(schema, run.strategy);
     let mut witness = WitnessLock::new(schema, &keys.make("witness", connections), "nobody");
     let keys_of_witness = keys.made.len();

@@ -6,7 +6,7 @@ use crate::domain::race::{RaceAct, RaceAnswer, RaceEvent, RacePlan, RaceSteps};
 use crate::domain::record::Response;
 use crate::domain::schema::{Action, Call, Meaning};
 use crate::domain::step::{CallPerformer, ExecutedStep, Request, StepCall, StepReply, execute};
-use crate::sim::service::{Service, is_no_script, words};
+use crate::sim::service::{LoadedService, is_no_script, words};
 use crate::store::{Connection, Packed, StoreError, pack};
 
 /// An instance of the service with a connection of its own, for all rounds of a race.
@@ -22,7 +22,7 @@ pub(super) struct WorkerConnection {
 /// What the workers of one round have in common.
 #[derive(Clone, Copy)]
 pub(super) struct Course<'r> {
-    pub(super) service: &'r Service<'r>,
+    pub(super) service: &'r LoadedService<'r>,
     pub(super) steps: &'r RaceSteps,
     pub(super) plan: &'r RacePlan,
     pub(super) key: &'r [u8],

@@ -9,7 +9,7 @@ use super::story::{ClientRequest, LockLifetime, OTHER_PAYMENT, PAYMENT, Scenario
 use super::worker::ScenarioWorker;
 use super::worker_calls::CallOutcome;
 use crate::domain::exploration::{
-    AbstractState, Act, AttributedReply, Author, NextAction, Program, StepKind, TraceLine, held_at, holds,
+    AbstractState, Act, AttributedReply, Author, NextAction, StepKind, TraceLine, WorkerProgram, held_at, holds,
 };
 use crate::domain::schema::{Meaning, Role, Schema};
 use crate::domain::simulation::History;
@@ -20,7 +20,7 @@ use crate::store::{StoreError, Writable, pack};
 /// What is replayed, and where.
 #[derive(Clone, Copy)]
 pub(crate) struct ScheduleReplay<'s> {
-    pub(crate) program: &'s Program,
+    pub(crate) program: &'s WorkerProgram,
     /// The service of each worker.
     pub(crate) services: &'s [usize],
     pub(crate) key: &'s [u8],
@@ -37,7 +37,7 @@ pub(crate) struct Replayed {
 }
 
 struct Player<'s> {
-    program: &'s Program,
+    program: &'s WorkerProgram,
     schema: &'s Schema,
     /// A run for each service, all on one key.
     runs: Vec<Rc<ScenarioRun<'s>>>,

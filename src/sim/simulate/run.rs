@@ -13,12 +13,12 @@ use crate::domain::record::{Deadline, Expiry, Observation, SeenKey, decode};
 use crate::domain::schema::Schema;
 use crate::domain::simulation::{ClientAnswer, History, HistoryEvent};
 use crate::domain::step::{StepReply, next_request};
-use crate::sim::service::{Service, read_content, server_ms, words};
+use crate::sim::service::{LoadedService, read_content, server_ms, words};
 use crate::sim::test_keys::TEST_KEYS_LIVE;
 use crate::store::{Connection, Packed, StoreError, Writable, pack};
 
 pub(crate) struct ScenarioRun<'s> {
-    pub(super) service: Service<'s>,
+    pub(super) service: LoadedService<'s>,
     pub(super) key: Vec<u8>,
     pub(super) target: Writable,
     /// How long a lock lives that expires in the story.
@@ -50,7 +50,7 @@ impl<'s> ScenarioRun<'s> {
         history: Rc<RefCell<History>>,
     ) -> Result<Self, StoreError> {
         let mut control = Connection::connect(target).await?;
-        let service = Service::load(schema, &mut control).await?;
+        let service = LoadedService::load(schema, &mut control).await?;
         let now_ms = server_ms(&control.ask(&pack(["TIME"])).await?);
         Ok(Self {
             service,

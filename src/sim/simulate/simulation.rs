@@ -16,7 +16,7 @@ use super::run::ScenarioRun;
 use super::story::{Aborted, ScenarioResult};
 use crate::domain::schema::Schema;
 use crate::domain::simulation::{Cell, History, Story};
-use crate::domain::step::cluster_fit;
+use crate::domain::step::cluster_problem;
 use crate::interrupt::Interrupt;
 use crate::sim::test_keys::{TEST_KEYS_LIVE, removals};
 use crate::store::{Client, Connection, StoreError, Writable};
@@ -233,7 +233,7 @@ impl<'s> ScenarioEnvironment<'s> {
     fn served_key(&self) -> ScenarioResult<Vec<u8>> {
         let Venue { client, target } = self.venue;
         if client.is_cluster()
-            && let Some(problem) = cluster_fit::problem(self.schema, PRIVATE_KEY)
+            && let Some(problem) = cluster_problem(self.schema, PRIVATE_KEY)
         {
             return Err(Aborted::NotApplicable(format!("this server is a cluster: {problem}")));
         }

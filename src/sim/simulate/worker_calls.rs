@@ -122,15 +122,15 @@ impl<'s> WorkerCalls<'s> {
         match execute(request, calls, &mut performer).await {
             Ok(ExecutedStep::Undecided) => Ok(None),
             Ok(_) => Ok(performer.last),
-            Err(Stopped::Failed(outcome)) => Ok(Some(outcome)),
-            Err(Stopped::Aborted(why)) => Err(why),
+            Err(StepStopped::Failed(outcome)) => Ok(Some(outcome)),
+            Err(StepStopped::Aborted(why)) => Err(why),
         }
     }
 
     /// Sends one call, and the whole script if the server has forgotten the script.
-    async fn send(&mut self, call: StepCall<'_>) -> Result<StepReply, Stopped> {
+    async fn send(&mut self, call: StepCall<'_>) -> Result<StepReply, StepStopped> {
         let Some(connection) = &mut self.connection else {
-            return Err(Stopped::Failed(CallOutcome::from_error(&self.unreachable().await?)));
+            return Err(StepStopped::Failed(CallOutcome::from_error(&self.unreachable().await?)));
         };
         let mut reply = connection.ask(&self.run.service.pack(call)).await;
         if matches!(&reply, Ok(reply) if is_no_script(reply)) && matches!(call.call.action, Action::Script { .. }) {
@@ -143,24 +143,24 @@ impl<'s> WorkerCalls<'s> {
             // What the operator's server, or its user, refuses is no verdict on the schema. A private server that
             // refuses is part of the story.
             Err(error) if error.lost_the_reply() || error.is_permission() || !self.run.is_private => {
-                Err(Stopped::Aborted(error.into()))
+                Err(StepStopped::Aborted(error.into()))
             }
-            Err(error) => Err(Stopped::Failed(CallOutcome::from_error(&error))),
+            Err(error) => Err(StepStopped::Failed(CallOutcome::from_error(&error))),
         }
     }
 
     /// The error of a connection to a server that does not exist: what a worker gets that is cut off.
-    async fn unreachable(&self) -> Result<StoreError, Stopped> {
+    async fn unreachable(&self) -> Result<StoreError, StepStopped> {
         let target = nowhere(&self.run.target).map_err(|why| Aborted::NotApplicable(why.to_string()));
-        match Connection::connect(&target.map_err(Stopped::Aborted)?).await {
+        match Connection::connect(&target.map_err(StepStopped::Aborted)?).await {
             Err(error) => Ok(error),
-            Ok(_) => Err(Stopped::Aborted(Aborted::NotApplicable("a closed port answers".to_owned()))),
+            Ok(_) => Err(StepStopped::Aborted(Aborted::NotApplicable("a closed port answers".to_owned()))),
         }
     }
 }
 
 /// Why a step of a worker stopped before a reply decided.
-enum Stopped {
+enum StepStopped {
     /// The call failed, and the story goes on.
     Failed(CallOutcome),
     Aborted(Aborted),
@@ -192,12 +192,12 @@ impl NotedCalls<'_, '_> {
 }
 
 impl CallPerformer for NotedCalls<'_, '_> {
-    type Error = Stopped;
+    type Error = StepStopped;
 
-    async fn perform(&mut self, call: StepCall<'_>) -> Result<StepReply, Stopped> {
-        self.worker.run.prepare_node(&call.redis_keys()).await.map_err(Stopped::Aborted)?;
+    async fn perform(&mut self, call: StepCall<'_>) -> Result<StepReply, StepStopped> {
+        self.worker.run.prepare_node(&call.redis_keys()).await.map_err(StepStopped::Aborted)?;
         let reply = self.worker.send(call).await;
-        if let Err(Stopped::Failed(outcome)) = &reply {
+        if let Err(StepStopped::Failed(outcome)) = &reply {
             self.note_outcome(call, outcome);
         }
         reply

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use crate::support::Server;
 use crate::support::wire::{ask, schema, words};
-use idemctl::domain::exploration::{Author, KeysState, Program, StepKind, StoredKey};
+use idemctl::domain::exploration::{Author, KeysState, StepKind, StoredKey, WorkerProgram};
 
 use idemctl::domain::record::observation::Content;
 use idemctl::domain::record::response::Response;
@@ -23,7 +23,7 @@ const FROZEN: &str = "local redis=setmetatable({call=function(c,...) if c=='TIME
 
 /// Performs the calls of a built-in schema's workers.
 pub struct Performer {
-    pub program: Rc<Program>,
+    pub program: Rc<WorkerProgram>,
     pub connection: Connection,
     pub redis_keys: Vec<Vec<u8>>,
     workers: u8,
@@ -36,7 +36,7 @@ impl Performer {
         let connection = server.connect();
         let schema = schema(name);
         let redis_keys = schema.redis_keys(KEY);
-        let program = Rc::new(Program::new(vec![schema.into()]).unwrap());
+        let program = Rc::new(WorkerProgram::new(vec![schema.into()]).unwrap());
         Self { program, connection, redis_keys, workers, _server: server }
     }
 
