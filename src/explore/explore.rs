@@ -33,6 +33,7 @@ pub async fn explore<S: StateServer>(
 ) -> Result<ExploredProgram, S::Error> {
     let replies = ReplyTable::new(Rc::clone(&rules.program), rules.workers, responses, ticks);
     let mut search = Search::new(rules, replies, limits);
+    // The search itself never waits. It names the call that it cannot continue without, and starts that state again.
     let mut server_calls = 0;
     let mut searched = Duration::ZERO;
     loop {
@@ -54,6 +55,7 @@ pub async fn explore<S: StateServer>(
             }
         }
     }
+    // After the search, because an unsteady call is rare and the check takes as long as all calls before.
     let unsteady = find_unsteady_call(&mut search.replies, server).await?;
     let is_complete = search.is_complete();
     let covered = SearchCoverage {

@@ -1,4 +1,4 @@
-//! The states of the Redis keys, and what is known of them: what each call does there, what time and faults do.
+//! The states of the Redis keys, and the known effects of calls, time and faults in each of them.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -31,7 +31,7 @@ pub(super) struct ReplyTable {
     fault_effects: HashMap<(u32, Act), Option<u32>>,
 }
 
-/// What a whole request came to.
+/// The outcome of a whole request.
 pub(super) struct RequestOutcome {
     pub(super) reply: AttributedReply,
     /// The state of the Redis keys afterwards.
@@ -40,6 +40,7 @@ pub(super) struct RequestOutcome {
 
 impl ReplyTable {
     pub(super) fn new(program: Rc<WorkerProgram>, workers: u8, responses: Vec<(Vec<u8>, Author)>, ticks: bool) -> Self {
+        // Two services of one exploration may use one Redis key and two: the longer record counts.
         let roles = program.services.iter().map(|schema| schema.keys.len()).max().unwrap_or(1);
         let mut table = Self {
             program,
@@ -52,6 +53,7 @@ impl ReplyTable {
             facts: Vec::new(),
             fault_effects: HashMap::new(),
         };
+        // Number 0 is the state in which schedules begin.
         table.number(KeysState::absent(roles));
         table
     }
@@ -101,7 +103,7 @@ impl ReplyTable {
         self.replies[place] = Some(known);
     }
 
-    /// True if the server did what it did before.
+    /// True if the effect is the one that is remembered.
     pub(super) fn agrees(&mut self, of: UnknownReply, effect: CallEffect) -> bool {
         let known = self.attribute(of, effect);
         self.reply(of) == Ok(known)
@@ -185,6 +187,7 @@ impl ReplyTable {
             return Ok(facts);
         }
         let program = Rc::clone(&self.program);
+        // The lock of either service counts: the other one must respect it.
         let lock = program.services.iter().any(|schema| is_locked(schema, self.keys(keys)));
         let mut facts = StateFacts { lock, result: None, fails: None, stuck: None, mistaken: None };
         for (number, schema) in program.services.iter().enumerate() {
@@ -211,6 +214,7 @@ impl ReplyTable {
     /// True if a request with another payload is served as if its payload were the stored one.
     fn serves_other_payload(&self, keys: u32, service: u8) -> Result<bool, UnknownReply> {
         let meaning = self.request(keys, service, self.workers + 1)?.reply.meaning;
+        // A request that gets the lock of an unused key is served as it should be.
         let is_in_use = self.keys(keys).stored.iter().any(Option::is_some);
         Ok(meaning == Some(Meaning::Replay) || (meaning == Some(Meaning::Acquired) && is_in_use))
     }
@@ -233,11 +237,12 @@ impl ReplyTable {
         }
     }
 
-    /// True if a rejected request will be rejected for ever: nothing expires, or its asking prolongs what would expire.
+    /// True if a rejected request will always be rejected: nothing expires, or its asking prolongs the lock.
     fn is_stuck(&mut self, keys: u32, service: u8, rejected: &RequestOutcome) -> Result<bool, UnknownReply> {
         let role = self.program.services[usize::from(service)].lock_role();
         let conflict = Some(Meaning::Conflict);
         let Some(left) = self.keys(rejected.keys).ttl_ms(role) else {
+            // The lock never expires, but begin may repair it: only a second rejection is final.
             let again = self.request(rejected.keys, service, self.workers)?;
             return Ok(again.reply.meaning == conflict);
         };

@@ -78,6 +78,7 @@ impl ScheduleTrace<'_> {
     fn add_step(&mut self, act: Act) -> Result<bool, UnknownReply> {
         let mut successors = Vec::new();
         find_successors(self.rules, &mut self.replies, &self.state, &mut successors)?;
+        // An act determines the successor: from one state no act leads to two.
         let Some(successor) = successors.into_iter().find(|successor| successor.act == act) else {
             return Ok(false);
         };
@@ -107,7 +108,7 @@ impl ScheduleTrace<'_> {
         Ok(true)
     }
 
-    /// One more request, which is not a worker's.
+    /// One more request, which no worker sends.
     fn add_request(&mut self, act: Act, service: u8) -> Result<bool, UnknownReply> {
         if usize::from(service) >= self.rules.program.services.len() {
             return Ok(false);

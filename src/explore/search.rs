@@ -98,6 +98,7 @@ impl Search {
     /// Continues until something is needed.
     pub(super) fn advance(&mut self) -> SearchNeeds {
         for _ in 0..SLICE {
+            // The limit is one of memory: states are never dropped, because schedules are read back from them.
             if self.is_complete() || self.states.len() >= self.limits.most_states {
                 return SearchNeeds::Nothing;
             }
@@ -183,7 +184,7 @@ impl Search {
         if self.is_complete() { depth } else { depth.saturating_sub(1) }
     }
 
-    /// How many schedules the states stand for.
+    /// The number of schedules that the states represent.
     pub(super) fn count_schedules(&self) -> f64 {
         count_paths(self.beginnings, &self.edge_ends, &self.edges)
     }
@@ -198,6 +199,7 @@ impl Search {
 
     /// Every state of the Redis keys that was reached, with the minimal faults and a shortest schedule of each.
     pub(super) fn reached(&self) -> Vec<ReachedState> {
+        // The states are in the order of their schedules' length, so that the first one with certain faults has a shortest.
         let mut minimal: HashMap<(u32, bool), Vec<(FaultBudget, u32)>> = HashMap::new();
         for (number, state) in (0u32..).zip(&self.states) {
             let known = minimal.entry((state.keys, self.holder_lives(state))).or_default();
@@ -206,6 +208,7 @@ impl Search {
                 known.push((state.faults, number));
             }
         }
+        // The order of a hash map differs from run to run, and the output must not.
         let mut minimal: Vec<_> = minimal.into_iter().collect();
         minimal.sort_unstable_by_key(|(place, _)| *place);
         let mut reached = Vec::new();
@@ -236,6 +239,7 @@ fn judge(
 ) {
     for (number, invariant) in invariants::ALL.iter().enumerate() {
         if (invariant.is_violated)(transition) {
+            // The search is breadth first: the first schedule with these faults is a shortest one.
             let place = number * most.count() + most.place(faults);
             let shown_by = (invariant.shown_by)(transition);
             violations[place].get_or_insert(FirstViolation { from, act, shown_by });

@@ -7,9 +7,9 @@ use crate::domain::exploration::{ENDED, FaultBudget, MOST_WORKERS};
 /// Nobody holds the lock.
 const NOBODY: u8 = u8::MAX;
 
-/// One state: of the Redis keys, by number, and of the workers.
+/// The state of the Redis keys, by number, and of the workers.
 ///
-/// An exploration keeps millions of them in memory, so that a number stands for the keys and a bit for a worker's effect.
+/// An exploration keeps millions of states in memory. Therefore the keys are a number, and a worker's effect is a bit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct SearchState {
     /// The number of the state of the Redis keys.
@@ -77,7 +77,7 @@ impl SearchState {
     }
 }
 
-/// A hash that is quick for a few words. It resists no attack, and need not: nobody hostile chooses the states.
+/// A hash that is quick for a few words. It resists no attack, and need not, because no input of a user becomes a state.
 struct WordHasher(u64);
 
 impl Hasher for WordHasher {
@@ -126,6 +126,7 @@ impl StateIndex {
 
     /// The number of a state, which is added to the others if it is new; true if it is.
     pub(super) fn number(&mut self, states: &mut Vec<SearchState>, state: &SearchState) -> (u32, bool) {
+        // Above three quarters, searches for a free slot become long.
         if states.len() * 4 >= self.slots.len() * 3 {
             self.grow(states);
         }

@@ -91,7 +91,7 @@ struct SentCall {
     keys: u32,
 }
 
-/// A state, what is known about it, and the successors that were found.
+/// A state, its facts, and the successors that were found.
 struct Successors<'a> {
     rules: &'a Rules,
     replies: &'a mut ReplyTable,
@@ -124,7 +124,7 @@ impl Successors<'_> {
             let next = self.state.with_worker_at(worker, fails_to).with_faults(faults);
             self.add(Act::Fail(worker), None, next)?;
         }
-        // A worker that has not begun cannot crash: there would be no request.
+        // A worker that has not begun cannot crash, because there would be no request.
         if let Some(faults) = self.one_more(Fault::Crash)
             && !position.is_waiting
             && !self.is_protected(position)
@@ -139,6 +139,7 @@ impl Successors<'_> {
     fn add_call(&mut self, position: Position, sent: SentCall) -> Result<(), UnknownReply> {
         let next = self.state_after_call(position, sent)?;
         let then = position.action.follow(sent.reply.meaning);
+        // Redis executes the call in both cases: a lost reply differs for the worker alone.
         self.add(Act::Call(sent.caller), Some(sent), next.with_worker_at(sent.caller, then))?;
         if let Some(faults) = self.one_more(Fault::Lost)
             && !self.is_protected(position)
@@ -230,6 +231,7 @@ impl Successors<'_> {
     fn add(&mut self, act: Act, sent: Option<SentCall>, mut next: SearchState) -> Result<(), UnknownReply> {
         let state = self.state;
         let after = self.replies.facts(next.keys)?;
+        // Without this, states that differ in a holder of no lock would count twice.
         if !after.lock {
             next.set_holder(None);
         }

@@ -2,7 +2,7 @@
 //!
 //! A manual step, a race, a scenario, an exploration and the trial of a schema all execute the
 //! service's own steps, and all of them do it here. They differ in who performs a call: a connection,
-//! a guarded transaction, a connection that sends what was packed ahead of time.
+//! a guarded transaction, a connection that sends requests that were packed ahead of time.
 
 use super::reply::{ReplyMatch, StepReply};
 use super::request::Request;
@@ -46,8 +46,8 @@ pub(crate) trait CallPerformer {
     /// Sends a call and returns its reply.
     async fn perform(&mut self, call: StepCall<'_>) -> Result<StepReply, Self::Error>;
 
-    /// Takes note of a reply and of what it means, before the next call is performed; `None` if the
-    /// schema does not list the reply.
+    /// Takes note of a reply and its meaning before the next call is performed; `None` if the schema
+    /// does not list the reply.
     fn note(&mut self, _call: StepCall<'_>, _reply: &StepReply, _matched: Option<ReplyMatch<'_>>) {}
 }
 
@@ -85,10 +85,12 @@ pub(crate) async fn execute<'c, P: CallPerformer>(
     let matcher = request.matcher();
     for (index, call) in calls.iter().enumerate() {
         let step_call = StepCall { request, call, index };
+        // An error is never followed by another call: whether this one was executed may be unknown.
         let reply = performer.perform(step_call).await?;
         let matched = matcher.match_reply(call, &reply);
         performer.note(step_call, &reply, matched);
         match matched {
+            // The service would fail here. To go on would execute calls that it never sends in this state.
             None => return Ok(ExecutedStep::Unrecognised { reply, index }),
             Some(matched) if matched.leaves_it_to_next_call() => {}
             Some(matched) => return Ok(ExecutedStep::Decided { reply, matched, index }),

@@ -77,6 +77,7 @@ impl ReplyMatch<'_> {
 impl ReplyMatcher<'_> {
     /// Finds the schema's entry for a reply to `call`; `None` if the schema does not list the reply.
     pub fn match_reply<'c>(&self, call: &'c Call, reply: &StepReply) -> Option<ReplyMatch<'c>> {
+        // Several entries can fit, such as a word and any text: the first one in schema.toml counts.
         let values = self.values_in(call, reply);
         for entry in &call.replies {
             if self.is_entry_for(entry, reply, &values) {
@@ -112,7 +113,7 @@ impl ReplyMatcher<'_> {
 
     /// The values in which a form is looked for: the texts of a reply, or the hash whose fields the call asks for.
     fn values_in(&self, call: &Call, reply: &StepReply) -> Vec<Content> {
-        // Most replies are words or numbers: their texts need not be copied.
+        // Most calls list words and numbers only: the texts of their replies need not be copied. A race depends on it.
         let Some(form) = call.replies.iter().find_map(|entry| entry.form) else { return Vec::new() };
         if self.schema.values[form].encoding() == Encoding::Hash
             && let Some(hash) = hash_of(&call.action, reply)

@@ -82,7 +82,7 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// What is sent for a call: a command, or EVAL with the service's own script, its KEYS and its ARGV.
+    /// The words that are sent for a call: a command, or EVAL with the service's own script, its KEYS and its ARGV.
     pub(crate) fn words(&self, call: &Call) -> Vec<Vec<u8>> {
         match &call.action {
             Action::Command(command) => command.iter().flat_map(|word| self.spread(word)).collect(),
