@@ -347,13 +347,12 @@ fn run(context: &mut Context, command: Command, connection: &ConnectionArgs) -> 
 
 async fn dispatch(context: &mut Context, command: Command, connection: &ConnectionArgs) -> Result<Exit> {
     match command {
-        // A watch heeds Ctrl-C by itself.
-        Command::Inspect(args) if args.is_watch() => inspect::run(context, args).await,
+        Command::Inspect(args) if args.handles_interrupt() => inspect::run(context, args).await,
         Command::Inspect(args) => interruptible(inspect::run(context, args)).await,
         Command::List(args) => list::run(context, args).await,
         Command::Stats(args) => stats::run(context, args).await,
         Command::Diff(args) => diff::run(context, args).await,
-        Command::Check(args) => interruptible(check::run(context, args)).await,
+        Command::Check(args) => check::run(context, args).await,
         Command::ForceUnlock(args) => force_unlock::run(context, args).await,
         Command::Extend(args) => extend::run(context, args).await,
         Command::Complete(args) => complete::run(context, args).await,
@@ -369,7 +368,7 @@ async fn dispatch(context: &mut Context, command: Command, connection: &Connecti
         Command::Race(args) => race::run(context, args).await,
         Command::Simulate(args) => simulate::run(context, args).await,
         Command::Explore(args) => explore::run(context, args).await,
-        Command::Detect(args) => interruptible(detect::run(context, args)).await,
+        Command::Detect(args) => detect::run(context, args).await,
         Command::Schema(args) => schema::run(context, args).await,
         Command::Context(args) => interruptible(contexts::run(context, args, connection)).await,
         Command::Config(args) => config::run(context, args),
@@ -392,6 +391,16 @@ fn usage(mut error: clap::Error, words: &[OsString]) -> Exit {
         ui.hint(hint);
         return Exit::Usage;
     }
+    if let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg)
+        && let Some(command) = first_command(words)
+        && let Some(hint) = familiar::hint_for_removed_option(&command, option)
+    {
+        let mut ui = Ui::new(Color::Auto);
+        ui.lead_to(named_in(words));
+        ui.error(&format!("`{command}` no longer has the option {option}"));
+        ui.hint(hint);
+        return Exit::Usage;
+    }
     familiar::keep_slips(&mut error);
     escape_arguments(&mut error);
     let asked = error.kind() == ErrorKind::DisplayVersion;
@@ -399,7 +408,7 @@ fn usage(mut error: clap::Error, words: &[OsString]) -> Exit {
     let _ = error.print();
     match asked {
         true => Exit::Done,
-        false if names_check(words) => {
+        false if first_command(words).is_some_and(|command| command == "check") => {
             unknown(&mut Ui::new(Color::Never), "the command line cannot be understood", Output::Table)
         }
         false => Exit::Usage,
@@ -432,9 +441,13 @@ fn escape_arguments(error: &mut clap::Error) {
     }
 }
 
-/// True when the first word that is a command is `check`.
-fn names_check(words: &[OsString]) -> bool {
+/// The first word that is a command.
+fn first_command(words: &[OsString]) -> Option<String> {
     let all = Command::augment_subcommands(clap::Command::new("all"));
-    let is_command = |word: &&OsString| all.get_subcommands().any(|command| *word == command.get_name());
-    words.iter().skip(1).find(is_command).is_some_and(|word| word == "check")
+    for word in words.iter().skip(1) {
+        if let Some(command) = all.get_subcommands().find(|command| *word == command.get_name()) {
+            return Some(command.get_name().to_owned());
+        }
+    }
+    None
 }

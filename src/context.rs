@@ -1,6 +1,7 @@
 //! What a command gets: settings, the printer, the clock, and the way to the server.
 
 mod catalogs;
+pub mod key_file;
 
 use std::io;
 use std::time::{Duration, SystemTime};
@@ -90,7 +91,12 @@ impl Context {
             return Err(Stop::usage("--wait-timeout is shorter than --timeout: the reply comes after it").into());
         }
         let client = self.client().await?;
-        client.may_change().await?;
+        if !client.may_change().await? {
+            let server = client.name();
+            self.ui.warning(&format!(
+                "whether {server} is a replica, whose changes do not reach its master, is not known: to ask takes +hello or +role"
+            ));
+        }
         self.heed_guards(&client).await?;
         Ok(client.writer(&self.permit()?).waiting_for(replicas))
     }

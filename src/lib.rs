@@ -1,6 +1,6 @@
 //! idemctl: the idempotency keys that services keep in Redis, inspected, listed, unlocked, swept, purged and raced.
 //!
-//! The rooms, and the one way imports run: `cli` → `commands` → {`context`, `change`, `settings`, `args`, `sim`, `render`,
+//! The rooms, and the one way imports run: `cli` → `commands` → {`change`, `scan`, `context`, `settings`, `args`, `sim`, `render`,
 //! `terminal`, `schemas`, `store`} → `domain`. `domain` does no I/O, `render` turns values into text, `store` alone knows
 //! Redis, `terminal` alone prints. docs/architecture.md says more of each room.
 //!
@@ -19,7 +19,9 @@ pub mod exit;
 pub mod explore;
 mod files;
 mod interrupt;
+mod owner_check;
 mod render;
+mod scan;
 #[doc(hidden)]
 pub mod schemas;
 mod settings;

@@ -26,7 +26,7 @@ pub(crate) struct ShowArgs {
     #[arg(long)]
     pub(crate) raw_csv: bool,
 
-    /// Walk the whole keyspace first, then show the oldest, the soonest to expire, the largest, or the first by key
+    /// Scan the whole keyspace first, then show the oldest, the soonest to expire, the largest, or the first by key
     #[arg(long, value_name = "BY", value_enum)]
     pub(crate) sort: Option<Sort>,
 

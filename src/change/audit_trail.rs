@@ -230,7 +230,7 @@ impl AuditTrail {
             what: what.into(),
             reason: self.reason.as_deref().map(Into::into),
             backup: backup.map(Into::into),
-            op: Some(self.op.as_str().into()),
+            op: self.op.as_str().into(),
             sudo_user: self.sudo_user.as_deref().map(Into::into),
             undoes: self.undoes.as_deref().map(Into::into),
             before: noted.before,

@@ -18,10 +18,8 @@ mod summary;
 pub use self::audit_trail::{AuditTrail, Noted};
 pub use self::guarded_calls::ManualStep;
 pub use self::journal::{Journal, Step};
-pub use self::one_record::{check_ttls, find_held, show, undescribed};
+pub use self::one_record::{check_ttls, find_held, show, time_for, undescribed};
 pub use self::owner::{of_lock as owner_of_lock, of_new as owner_of_new};
 pub use self::pace::Pace;
 pub use self::stated_ttl::needs_a_stated_lock_ttl;
-pub use self::summary::{
-    came_to_its_end, exit_after, say_coverage, say_elsewhere, say_read_back, say_too_large, write_report,
-};
+pub use self::summary::{came_to_its_end, exit_after, say_read_back, say_too_large, write_report};

@@ -1,16 +1,18 @@
-//! Locks that are named one by one: found, shown in one table, changed after one question, and each told by name.
+//! Locks that are named one by one: read, changed after one question, and each reported by name.
 
 use anyhow::Result;
 use serde_json::{Value, json};
 
 use super::Journal;
 use crate::args::ChangeArgs;
+use crate::change;
 use crate::context::{Context, interruptible};
 use crate::domain::record::{Given, Name, Record};
 use crate::domain::schema::Catalog;
 use crate::exit::{self, Exit, Stop};
 use crate::interrupt::Interrupt;
-use crate::render::{change, escape, name};
+use crate::render::change::named;
+use crate::render::{escape, name};
 use crate::store::backup::About;
 use crate::store::read::records::{Found, Lookup};
 use crate::store::{Action, Change, Outcome, StoreError};
@@ -19,35 +21,35 @@ use crate::store::{Action, Change, Outcome, StoreError};
 pub const MOST: usize = 1_000;
 
 /// What a command does to the locks.
-pub struct Deed {
+pub struct LockAction {
     pub command: &'static str,
     pub action: Action,
-    /// What a lock that the deed can be done to is called.
+    /// The outcome of a dry run for a lock that the action can be applied to.
     pub possible: &'static str,
-    /// What is said of a lock afterwards.
+    /// The outcome for a lock that it was applied to.
     pub done: &'static str,
-    /// True when something goes that has to be backed up.
+    /// True if it removes the lock, which then has to be backed up.
     pub removes: bool,
 }
 
 /// What can be done to the lock of a record.
-pub enum Verdict {
-    /// The change of this role's Redis key, where the record is still as it was seen; and what is shown of the lock.
+pub enum LockDecision {
+    /// The Redis key at this index of the record can be changed; the text says what is shown of the lock.
     Possible(usize, String),
     /// Nothing needs to be done, and why.
     Needless(String),
-    /// Why nothing is done.
+    /// Nothing is done, and why.
     Refused(String),
 }
 
-/// A key of the operator, and what can be done.
-struct Lock {
+/// A key that the operator named, and what can be or was done.
+struct NamedLock {
     key: Vec<u8>,
-    is: Is,
+    status: LockStatus,
 }
 
-enum Is {
-    Possible(Box<Change>, String),
+enum LockStatus {
+    Possible(Box<PossibleLock>),
     Needless(String),
     /// There is no record.
     Absent,
@@ -56,228 +58,306 @@ enum Is {
     Unread(StoreError),
     /// The key names more than one record.
     Ambiguous(Vec<Name>),
-    /// What became of the change.
+    /// The change was tried.
     Tried(Outcome),
 }
 
+/// A lock that can be changed.
+pub struct PossibleLock {
+    pub record: Record,
+    /// The index of the lock's Redis key among those of the record.
+    pub key_index: usize,
+    /// What the table shows of the lock.
+    shown: String,
+}
+
 pub struct NamedLocks {
-    deed: Deed,
-    locks: Vec<Lock>,
+    action: LockAction,
+    locks: Vec<NamedLock>,
     server: String,
     backup: Option<String>,
 }
 
 impl NamedLocks {
-    /// Looks for the lock of each key.
+    /// Reads the record of each key, and decides what can be done to its lock.
+    ///
+    /// # Errors
+    /// As every read. What can be said of one key alone is in its status.
     pub async fn find(
         context: &mut Context,
         catalog: &Catalog,
         lookup: &Lookup,
         keys: Vec<Given>,
-        deed: Deed,
-        judge: impl Fn(&Record) -> Verdict,
+        action: LockAction,
+        decide: impl Fn(&Record) -> LockDecision,
     ) -> Result<Self> {
         let mut reader = context.reader().await?;
         let found = interruptible(lookup.find(&mut reader, catalog, keys)).await?;
-        let found = Found::each_once(found);
-        let locks: Vec<_> = found.into_iter().map(|found| Lock::of(found, catalog, &judge)).collect();
-        for lock in &locks {
-            if let Is::Ambiguous(names) = &lock.is {
-                context.ui.warning(&name::ambiguous(&lock.key, names));
-                context.ui.hint(name::HINT);
+        let mut locks = Vec::new();
+        for mut found in Found::each_once(found) {
+            context.advise(&mut found.records);
+            locks.push(NamedLock::new(found, catalog, &decide));
+        }
+        if locks.len() > 1 {
+            for lock in &locks {
+                if let LockStatus::Ambiguous(names) = &lock.status {
+                    context.ui.warning(&name::ambiguous(&lock.key, names));
+                    context.ui.hint(name::HINT);
+                }
             }
         }
-        Ok(Self { deed, locks, server: reader.name(), backup: None })
+        Ok(Self { action, locks, server: reader.name(), backup: None })
     }
 
     /// How many locks can be changed.
     pub fn possible(&self) -> usize {
-        self.locks.iter().filter(|lock| matches!(lock.is, Is::Possible(..))).count()
+        self.all_possible().count()
+    }
+
+    /// The first lock that can be changed.
+    pub fn first_possible(&self) -> Option<&PossibleLock> {
+        self.all_possible().next()
+    }
+
+    fn all_possible(&self) -> impl Iterator<Item = &PossibleLock> {
+        self.locks.iter().filter_map(|lock| match &lock.status {
+            LockStatus::Possible(possible) => Some(&**possible),
+            _ => None,
+        })
     }
 
     pub fn show(&self, context: &mut Context) -> Result<()> {
-        let rows = self.locks.iter().map(|lock| {
-            let schema = match &lock.is {
-                Is::Possible(change, _) => change.about.schema.clone(),
+        let mut rows = Vec::with_capacity(self.locks.len());
+        for lock in &self.locks {
+            let schema = match &lock.status {
+                LockStatus::Possible(possible) => possible.record.schema.name.clone(),
                 _ => "-".to_owned(),
             };
-            vec![escape::text(&lock.key), schema, lock.words(&self.deed)]
-        });
-        context.ui.page(change::named(&["KEY", "SCHEMA", "LOCK"], rows, context.ui.view()))?;
+            rows.push(vec![escape::text(&lock.key), schema, lock.words(&self.action)]);
+        }
+        context.ui.page(named(&["KEY", "SCHEMA", "LOCK"], rows.into_iter(), context.ui.view()))?;
         Ok(context.ui.flush()?)
     }
 
     /// Asks, and changes each lock that is still the one that was shown.
     ///
     /// # Errors
-    /// No leave, or what stopped the changes; what was done is told either way.
+    /// Not confirmed, or what stopped the changes. [`NamedLocks::was_tried`] says whether anything may have been changed.
     pub async fn change(&mut self, context: &mut Context, args: &ChangeArgs, question: &str) -> Result<()> {
-        let possible = |lock: &Lock| match &lock.is {
-            Is::Possible(change, _) => Some((**change).clone()),
-            _ => None,
-        };
-        let changes: Vec<_> = self.locks.iter().filter_map(possible).collect();
+        let changes: Vec<_> = self.all_possible().map(PossibleLock::change).collect();
         let writer = context.writer(&args.confirmed).await?;
         args.confirmed.confirm(context, question, &writer.name())?;
-        // A signal waits until the log tells of every lock that was changed.
+        // A signal waits until the log has a line for every lock that was changed.
         Interrupt::listen()?.heed_terminate()?;
-        let mut journal = Journal::open(context, args, self.deed.command, self.deed.removes)?;
-        let (action, now) = (self.deed.action, context.now());
-        let (outcomes, ended) = journal.apply(&writer, &changes, action, self.deed.done, now).await;
+        let LockAction { command, action, done, removes, .. } = self.action;
+        let mut journal = Journal::open(context, args, command, removes)?;
+        let (outcomes, ended) = journal.apply(&writer, &changes, action, done, context.now()).await;
         let (backup, ended) = journal.close(ended, context.now()).await;
         self.backup = backup.map(|file| file.display().to_string());
-        let tried = self.locks.iter_mut().filter(|lock| matches!(lock.is, Is::Possible(..)));
-        tried.zip(outcomes).for_each(|(lock, outcome)| lock.is = Is::Tried(outcome));
-        self.say(context);
-        let so_far = format!("{} of {} locks {}", self.done(), self.locks.len(), self.deed.done);
+        let read_back = outcomes.iter().filter(|outcome| **outcome == Outcome::FoundDone).count();
+        change::say_read_back(context, read_back as u64);
+        // An error ends the changes early: locks that are left over were not tried.
+        let mut outcomes = outcomes.into_iter();
+        for lock in &mut self.locks {
+            if matches!(lock.status, LockStatus::Possible(_))
+                && let Some(outcome) = outcomes.next()
+            {
+                lock.status = LockStatus::Tried(outcome);
+            }
+        }
+        let so_far = format!("{} of {} locks {done}", self.done(), self.locks.len());
         ended.map_err(|error| exit::between(&error, self.done() > 0, &so_far).into())
     }
 
-    /// True when a change was tried, whatever became of it.
+    /// True when a change was tried, whatever its outcome.
     pub fn was_tried(&self) -> bool {
-        self.locks.iter().any(|lock| matches!(lock.is, Is::Tried(_)))
+        self.locks.iter().any(|lock| matches!(lock.status, LockStatus::Tried(_)))
     }
 
-    /// Says what was done, and of each lock that was left alone, why.
-    fn say(&self, context: &mut Context) {
-        let locks = if self.done() == 1 { "lock" } else { "locks" };
-        let done = format!("{}{}", self.deed.done[..1].to_uppercase(), &self.deed.done[1..]);
-        let backup = self.backup.as_ref().map(|file| format!("; backup: {file}")).unwrap_or_default();
-        context.ui.status(&format!("{done} {} {locks}{backup}", self.done()));
-        let left = self.locks.iter().filter(|lock| matches!(lock.is, Is::Tried(outcome) if !outcome.is_done()));
-        left.for_each(|lock| context.ui.status(&format!("{}: {}", escape::text(&lock.key), lock.words(&self.deed))));
-    }
-
-    fn done(&self) -> usize {
+    /// How many locks were changed.
+    pub fn done(&self) -> usize {
         self.locks.iter().filter(|lock| lock.is_done()).count()
+    }
+
+    /// The file that holds what was removed.
+    pub fn backup(&self) -> Option<&str> {
+        self.backup.as_deref()
+    }
+
+    /// Prints how many locks were changed, and why the others were not.
+    pub fn print_done(&self, context: &mut Context) {
+        if !self.was_tried() {
+            return;
+        }
+        let done = self.action.done;
+        let verb = format!("{}{}", done[..1].to_uppercase(), &done[1..]);
+        let locks = if self.done() == 1 { "lock" } else { "locks" };
+        let backup = self.backup.as_ref().map(|file| format!("; backup: {file}")).unwrap_or_default();
+        context.ui.status(&format!("{verb} {} {locks}{backup}", self.done()));
+        for lock in &self.locks {
+            if matches!(lock.status, LockStatus::Tried(outcome) if !outcome.is_done()) {
+                context.ui.status(&format!("{}: {}", escape::text(&lock.key), lock.words(&self.action)));
+            }
+        }
     }
 
     /// What was done to each key, as one object.
     pub fn report(&self) -> Value {
-        let lock = |lock: &Lock| {
-            let (key, outcome) = (escape::text(&lock.key), lock.outcome(&self.deed));
-            let mut entry = json!({ "key": key, "outcome": outcome, "message": lock.words(&self.deed) });
-            if let Is::Ambiguous(names) = &lock.is {
+        let mut locks = Vec::with_capacity(self.locks.len());
+        for lock in &self.locks {
+            let mut entry = json!({
+                "key": escape::text(&lock.key),
+                "outcome": lock.outcome(&self.action),
+                "message": lock.words(&self.action),
+            });
+            if let LockStatus::Ambiguous(names) = &lock.status {
                 entry["names"] = names.iter().map(|name| name.instead_of(&lock.key)).collect();
             }
-            entry
-        };
-        let locks: Vec<_> = self.locks.iter().map(lock).collect();
+            locks.push(entry);
+        }
         let mut report = json!({ "format": 1, "done": self.done(), "locks": locks });
-        if self.deed.removes {
+        if self.action.removes {
             report["backup"] = json!(self.backup);
         }
         report
     }
 
-    /// Done where every lock is as the operator wants.
+    /// Done if every lock is as the operator wants.
     ///
     /// # Errors
-    /// Partial, where several keys were named; of one key its own reason.
+    /// Partial if several keys were named; for one key its own reason.
     pub fn exit(&self) -> Result<Exit> {
         let left: Vec<_> = self.locks.iter().filter(|lock| lock.is_left()).collect();
-        match (left.as_slice(), self.locks.len()) {
-            ([], _) => Ok(Exit::Done),
-            ([lock], 1) => {
-                let exit = match &lock.is {
-                    Is::Unread(error) => return Err(error.clone().into()),
-                    Is::Absent => Exit::No,
-                    Is::Tried(_) => Exit::Changed,
-                    _ => Exit::Usage,
-                };
-                let message = format!("{} on {}: {}", escape::text(&lock.key), self.server, lock.words(&self.deed));
-                Err(Stop::new(exit, message).into())
-            }
-            (left, all) => {
-                let is_ambiguous = left.iter().all(|lock| matches!(lock.is, Is::Ambiguous(_)));
-                if is_ambiguous && left.len() == all {
-                    return Err(Stop::usage(format!("each of the {all} keys names more than one record")).into());
-                }
-                let message = format!("{} of {all} locks were not {}", left.len(), self.deed.done);
-                Err(Stop::new(Exit::Partial, message).into())
-            }
+        let all = self.locks.len();
+        if left.is_empty() {
+            return Ok(Exit::Done);
         }
+        if let [lock] = self.locks.as_slice() {
+            return Err(lock.error(&self.action, &self.server));
+        }
+        let is_ambiguous = left.iter().all(|lock| matches!(lock.status, LockStatus::Ambiguous(_)));
+        if is_ambiguous && left.len() == all {
+            return Err(Stop::usage(format!("each of the {all} keys names more than one record")).into());
+        }
+        let message = format!("{} of {all} locks were not {}", left.len(), self.action.done);
+        Err(Stop::new(Exit::Partial, message).into())
     }
 }
 
-impl Lock {
-    fn of(found: Found, catalog: &Catalog, judge: impl Fn(&Record) -> Verdict) -> Self {
-        let of_record = |record| Is::of_record(record, catalog.takes_bare() || found.says_schema_of(record), &judge);
-        let is = match (&found.unread, found.several(), found.records.as_slice()) {
-            (_, Some(names), _) => Is::Ambiguous(names),
-            (Some(error), _, []) => Is::Unread(error.clone()),
-            (None, _, []) => Is::Absent,
-            (_, _, [record]) => of_record(record),
-            // Several schemas read the one record.
-            (_, _, records) => {
-                let is_held = |record: &&Record| !matches!(judge(record), Verdict::Refused(_));
-                match records.iter().filter(is_held).collect::<Vec<_>>().as_slice() {
-                    [record] => of_record(record),
-                    _ => Is::Refused(format!("{} schemas have a record there: name one with --schema", records.len())),
-                }
-            }
-        };
-        Self { key: found.key, is }
+impl NamedLock {
+    fn new(found: Found, catalog: &Catalog, decide: impl Fn(&Record) -> LockDecision) -> Self {
+        let status = LockStatus::new(&found, catalog, decide);
+        Self { key: found.key, status }
     }
 
-    /// What is, or was, done to the lock, in words.
-    fn words(&self, deed: &Deed) -> String {
-        match &self.is {
-            Is::Possible(_, shown) => shown.clone(),
-            Is::Needless(why) | Is::Refused(why) => why.clone(),
-            Is::Unread(error) => error.to_string(),
-            Is::Ambiguous(names) => format!("ambiguous: it names {}", name::choices(&self.key, names)),
-            Is::Absent => "no record".to_owned(),
-            Is::Tried(outcome) if outcome.is_done() => deed.done.to_owned(),
-            Is::Tried(Outcome::Absent) => "its lock is gone; nothing was done".to_owned(),
-            Is::Tried(Outcome::Unknown) => format!("nobody knows whether it was {}", deed.done),
-            Is::Tried(Outcome::Kept) => "stays: it has as much time left by now".to_owned(),
-            Is::Tried(_) => "it changed since it was shown; nothing was done".to_owned(),
+    /// What can be, or was, done to the lock, in words.
+    fn words(&self, action: &LockAction) -> String {
+        match &self.status {
+            LockStatus::Possible(possible) => possible.shown.clone(),
+            LockStatus::Needless(why) | LockStatus::Refused(why) => why.clone(),
+            LockStatus::Unread(error) => error.to_string(),
+            LockStatus::Ambiguous(names) => format!("ambiguous: it names {}", name::choices(&self.key, names)),
+            LockStatus::Absent => "no record".to_owned(),
+            LockStatus::Tried(outcome) if outcome.is_done() => action.done.to_owned(),
+            LockStatus::Tried(Outcome::Absent) => "its lock is gone; nothing was done".to_owned(),
+            LockStatus::Tried(Outcome::Unknown) => format!("nobody knows whether it was {}", action.done),
+            LockStatus::Tried(Outcome::Kept) => "stays: it has as much time left by now".to_owned(),
+            LockStatus::Tried(_) => "it changed since it was shown; nothing was done".to_owned(),
         }
     }
 
-    fn outcome(&self, deed: &Deed) -> &'static str {
-        match &self.is {
-            Is::Possible(..) => deed.possible,
-            Is::Needless(_) => "enough",
-            Is::Absent => "not-found",
-            Is::Refused(_) | Is::Unread(_) | Is::Ambiguous(_) => "refused",
-            Is::Tried(outcome) if outcome.is_done() => deed.done,
-            Is::Tried(Outcome::Unknown) => "unknown",
-            Is::Tried(Outcome::Kept) => "enough",
-            Is::Tried(_) => "changed",
+    /// The same as one word of the JSON.
+    fn outcome(&self, action: &LockAction) -> &'static str {
+        match &self.status {
+            LockStatus::Possible(_) => action.possible,
+            LockStatus::Needless(_) => "enough",
+            LockStatus::Absent => "not-found",
+            LockStatus::Refused(_) | LockStatus::Unread(_) | LockStatus::Ambiguous(_) => "refused",
+            LockStatus::Tried(outcome) if outcome.is_done() => action.done,
+            LockStatus::Tried(Outcome::Unknown) => "unknown",
+            LockStatus::Tried(Outcome::Kept) => "enough",
+            LockStatus::Tried(_) => "changed",
         }
     }
 
     fn is_done(&self) -> bool {
-        matches!(self.is, Is::Tried(outcome) if outcome.is_done())
+        matches!(self.status, LockStatus::Tried(outcome) if outcome.is_done())
     }
 
+    /// True if the lock is not as the operator wants.
     fn is_left(&self) -> bool {
-        match self.is {
-            Is::Absent | Is::Refused(_) | Is::Unread(_) | Is::Ambiguous(_) => true,
-            Is::Tried(outcome) => !outcome.is_done() && outcome != Outcome::Kept,
-            Is::Possible(..) | Is::Needless(_) => false,
+        match self.status {
+            LockStatus::Absent | LockStatus::Refused(_) | LockStatus::Unread(_) | LockStatus::Ambiguous(_) => true,
+            LockStatus::Tried(outcome) => !outcome.is_done() && outcome != Outcome::Kept,
+            LockStatus::Possible(_) | LockStatus::Needless(_) => false,
+        }
+    }
+
+    /// Why the only lock that was named is not as the operator wants.
+    fn error(&self, action: &LockAction, server: &str) -> anyhow::Error {
+        let message = format!("{} on {server}: {}", escape::text(&self.key), self.words(action));
+        match &self.status {
+            LockStatus::Unread(error) => error.clone().into(),
+            LockStatus::Ambiguous(names) => Stop::usage(name::ambiguous(&self.key, names)).hint(name::HINT).into(),
+            LockStatus::Absent => Stop::new(Exit::No, message).into(),
+            LockStatus::Tried(_) => {
+                Stop::new(Exit::Changed, message).hint("inspect it again: its worker may still be running").into()
+            }
+            _ => Stop::usage(message).into(),
         }
     }
 }
 
-impl Is {
-    /// What can be done to a record, of which the operator said the schema or did not.
-    fn of_record(record: &Record, is_schema_named: bool, judge: impl Fn(&Record) -> Verdict) -> Self {
+impl LockStatus {
+    fn new(found: &Found, catalog: &Catalog, decide: impl Fn(&Record) -> LockDecision) -> Self {
+        if let Some(names) = found.several() {
+            return Self::Ambiguous(names);
+        }
+        let mut records = found.records.iter().collect::<Vec<_>>();
+        if records.len() > 1 {
+            // Several schemas read the one record: the one meant is the one whose lock it can be.
+            records.retain(|record| !matches!(decide(record), LockDecision::Refused(_)));
+        }
+        match (records.as_slice(), &found.unread) {
+            ([record], _) => {
+                let is_schema_named = catalog.takes_bare() || found.says_schema_of(record);
+                Self::of_record(record, is_schema_named, decide)
+            }
+            // Without an answer there may be a record, or none.
+            ([], Some(error)) if found.records.is_empty() => Self::Unread(error.clone()),
+            ([], None) if found.records.is_empty() => Self::Absent,
+            _ => {
+                let mut names = Vec::new();
+                for record in &found.records {
+                    names.push(record.schema.name.as_str());
+                }
+                Self::Refused(format!("it has records under {}: name one with --schema", names.join(" and ")))
+            }
+        }
+    }
+
+    /// What can be done to a record; `is_schema_named` says whether the operator named its schema.
+    fn of_record(record: &Record, is_schema_named: bool, decide: impl Fn(&Record) -> LockDecision) -> Self {
         let name = &record.schema.name;
         if !record.schema.has_prefix() && !is_schema_named {
             return Self::Refused(format!(
-                "any Redis key may be {name}'s: where this one is, say so with --schema {name}"
+                "only {name} claims it, and any Redis key may be {name}'s: if this one is, add --schema {name}"
             ));
         }
-        match judge(record) {
-            Verdict::Refused(why) => Self::Refused(why),
-            Verdict::Needless(why) => Self::Needless(why),
-            Verdict::Possible(role, shown) => {
-                let about = About { schema: name.clone(), key: record.key.clone(), state: record.state.as_str() };
-                Self::Possible(Box::new(Change::new(vec![role], record.seen.clone(), about)), shown)
+        match decide(record) {
+            LockDecision::Refused(why) => Self::Refused(why),
+            LockDecision::Needless(why) => Self::Needless(why),
+            LockDecision::Possible(key_index, shown) => {
+                Self::Possible(Box::new(PossibleLock { record: record.clone(), key_index, shown }))
             }
         }
+    }
+}
+
+impl PossibleLock {
+    fn change(&self) -> Change {
+        let record = &self.record;
+        let about = About { schema: record.schema.name.clone(), key: record.key.clone(), state: record.state.as_str() };
+        Change::new(vec![self.key_index], record.seen.clone(), about)
     }
 }

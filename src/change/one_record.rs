@@ -9,7 +9,7 @@ use crate::context::{Context, interruptible};
 use crate::domain::diagnosis::Thresholds;
 use crate::domain::record::{Given, Name, Record, locate};
 use crate::domain::schema::{Catalog, Schema, Step};
-use crate::exit::Stop;
+use crate::exit::{Exit, Stop};
 use crate::render::{escape, name, record};
 use crate::store::ReadLimit;
 use crate::store::read::records::Lookup;
@@ -117,4 +117,18 @@ pub fn show(context: &mut Context, output: Output, of: &Record) -> Result<()> {
         context.ui.flush()?;
     }
     Ok(())
+}
+
+/// The time by the clock of the record's node, in milliseconds since 1970, for a step that sends the time or not.
+///
+/// # Errors
+/// Permission: the step sends the time, and the server does not tell the time. A made-up one would be stored.
+pub fn time_for(record: &Record, sends_time: bool) -> Result<u64, Stop> {
+    match record.seen.server_ms {
+        None if sends_time => {
+            let message = format!("{} keeps times, and the server does not tell its own", record.schema.name);
+            Err(Stop::new(Exit::Permission, message).hint("the user needs the right to TIME"))
+        }
+        now => Ok(now.unwrap_or_default()),
+    }
 }

@@ -9,8 +9,7 @@ use crate::domain::change::outcome::Ended;
 use crate::domain::schema::Catalog;
 use crate::domain::select::Coverage;
 use crate::exit::{self, Exit, Stop};
-use crate::render::{coverage, document};
-use crate::store::Reader;
+use crate::render::document;
 
 /// Writes what was found and done, where JSON is wanted: one object, which is one line with `jsonl`.
 pub fn write_report(context: &mut Context, output: Output, value: &Value) -> Result<()> {
@@ -23,22 +22,11 @@ pub fn write_report(context: &mut Context, output: Output, value: &Value) -> Res
     Ok(context.ui.flush()?)
 }
 
-/// Says what was left out, which default TTLs do not hold, and how the same command is told the TTLs that it needs.
-pub fn say_coverage(context: &mut Context, of: &Coverage, catalog: &Catalog) {
-    for line in coverage::lines(of, catalog) {
-        context.ui.status(&line);
-    }
-    for options in coverage::stating(of) {
-        let line = context.ui.invocation().again(&options);
-        context.ui.hint(&format!("`{line}`"));
-    }
-}
-
 /// The exit code of a run that changes many records and came to its end: partial if records were left out because too little
 /// is known of them, or schemas because any Redis key may be theirs.
-pub fn exit_after(of: &Coverage, catalog: &Catalog, has_walked: bool) -> Exit {
+pub fn exit_after(of: &Coverage, catalog: &Catalog, has_scanned: bool) -> Exit {
     let is_whole = of.unproven.is_empty()
-        && !(has_walked && (catalog.skipped().next().is_some() || !catalog.unreadable().is_empty()));
+        && !(has_scanned && (catalog.skipped().next().is_some() || !catalog.unreadable().is_empty()));
     if is_whole { Exit::Done } else { Exit::Partial }
 }
 
@@ -48,15 +36,6 @@ pub fn say_too_large(context: &mut Context, count: u64) {
         let records = if count == 1 { "1 of them has".to_owned() } else { format!("{count} of them have") };
         let message = format!("{records} a value larger than 16 MiB, which is not read whole, and will be left alone.");
         context.ui.status(&message);
-    }
-}
-
-/// Says in which other databases of the server Redis keys are, where none that are sought are in this one.
-pub async fn say_elsewhere(context: &mut Context, reader: &Reader) {
-    for (db, keys) in reader.keys_elsewhere().await {
-        let (keys, are) =
-            if keys == 1 { ("1 Redis key".to_owned(), "is") } else { (format!("{keys} Redis keys"), "are") };
-        context.ui.hint(&format!("{keys} {are} in database {db}: -n {db}"));
     }
 }
 

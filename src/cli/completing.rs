@@ -21,8 +21,7 @@ use crate::render::style::Color;
 use crate::schemas as all_schemas;
 use crate::settings::{Environment, Settings};
 use crate::store::audit::log::Log;
-use crate::store::read::records;
-use crate::store::{self, ReadLimit, Walk};
+use crate::store::{self, Decoding, KeyspaceScan, ReadLimit};
 use crate::terminal::ui::Ui;
 
 /// How long a person waits for keys behind TAB.
@@ -203,8 +202,9 @@ fn operations(settings: &Settings) -> Option<Vec<String>> {
     let mut log = Log::open(&settings.audit_log().ok()?).ok()??;
     let mut names = Vec::new();
     while let Some(entry) = log.next_entry().ok()? {
-        let name = entry.op.map(|op| op.into_owned());
-        names.extend(name.filter(|name| names.last() != Some(name)));
+        if !entry.is_of_older_version() && names.last().map(String::as_str) != Some(&*entry.op) {
+            names.push(entry.op.into_owned());
+        }
     }
     Some(names)
 }
@@ -229,23 +229,25 @@ fn keys(settings: Settings, schemas: &SchemaArgs, wanted: &Wanted<'_>) -> Option
     Some(found)
 }
 
-/// Walks the keyspace until enough keys are found, or nothing more can be.
+/// Scans the keyspace until enough keys are found, or nothing more can be.
 async fn find(settings: &Settings, schemas: &SchemaArgs, wanted: &Wanted<'_>, found: &mut Vec<String>) -> Option<()> {
     let mut context = Context::new(settings.clone(), Ui::new(Color::Never)).saying_nothing();
     let catalog = context.catalog(schemas).ok()?;
     let client = store::connect(settings.target()).await.ok()?;
     let head = if wanted.only_locks { HEAD } else { ReadLimit::Bytes(0) };
-    let mut walk = Walk::start(client.reader(), &catalog, head).await.ok()?.without_lengths();
-    let (thresholds, mut coverage) = (Thresholds::default(), Coverage::default());
+    let mut scan = KeyspaceScan::start(client.reader(), &catalog, head).await.ok()?.without_lengths();
+    let thresholds = Thresholds::default();
     let begins = |key: &[u8]| key.starts_with(wanted.begun.as_bytes());
     while found.len() < MOST_KEYS {
         let mut keys = Vec::new();
         if wanted.only_locks {
-            let page = records::next_page(&mut walk, &catalog, &thresholds, &mut coverage, begins).await.ok()??;
+            let coverage = &mut Coverage::default();
+            let decoding = Decoding { catalog: &catalog, thresholds: &thresholds, coverage };
+            let page = scan.next_records(decoding, begins).await.ok()??;
             let locks = page.into_iter().filter(|record| record.state != State::Completed);
             keys.extend(locks.map(|record| record.key));
         } else {
-            let page = walk.next(&catalog, begins).await.ok()??;
+            let page = scan.next(&catalog, begins).await.ok()??;
             keys.extend(page.into_iter().map(|(candidate, _)| candidate.key));
         }
         for key in keys {

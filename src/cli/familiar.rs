@@ -54,6 +54,23 @@ pub(super) fn hint(command: &str) -> Option<&'static str> {
     ELSEWHERE.iter().find(|(word, _)| *word == command).map(|(_, hint)| *hint)
 }
 
+/// Options that an earlier version had: the command, the option, and what to use instead.
+const REMOVED_OPTIONS: [(&str, &str, &str); 1] = [(
+    "sweep",
+    "--check",
+    "`idemctl check` prints one line for monitoring; `idemctl sweep --dry-run` shows what a sweep would remove",
+)];
+
+/// What replaces an option that an earlier version had.
+pub(super) fn hint_for_removed_option(command: &str, option: &str) -> Option<&'static str> {
+    for (of_command, removed, hint) in REMOVED_OPTIONS {
+        if of_command == command && removed == option {
+            return Some(hint);
+        }
+    }
+    None
+}
+
 /// The same command line in idemctl's words: `version` and a last `-h`, which else is the host without its value.
 pub(super) fn in_own_words(mut words: Vec<OsString>) -> Vec<OsString> {
     let first = words.get(1).map(OsString::as_os_str).unwrap_or_default();

@@ -20,7 +20,7 @@ const SHARED: [(&str, &str); 6] = [
     ("Connection", "connection"),
     ("TLS", "connection"),
     ("Display", "output"),
-    ("Walk", "walks"),
+    ("Scan", "scans"),
 ];
 
 /// The examples stand before the options: they are what most readers look for.
@@ -142,7 +142,7 @@ fn page(command: &Command, hidden: &[&str]) -> Command {
 fn shared(command: &Command) -> String {
     let mut lines =
         String::from("Options that commands share, on pages of their own (`idemctl help schemas` and the like):");
-    for topic in ["changes", "schemas", "walks", "connection", "output"] {
+    for topic in ["changes", "schemas", "scans", "connection", "output"] {
         let names: Vec<_> =
             command.get_arguments().filter(|option| topic_of(option) == Some(topic)).map(name).collect();
         if !names.is_empty() {

@@ -15,7 +15,7 @@ pub(super) const TOPICS: [(&str, &str); 7] = [
     ("exit-codes", "What the exit status of a command says"),
     ("findings", "What can be wrong with a record"),
     ("schemas", "Which services' records, and what a deployment states"),
-    ("walks", "How the keyspace is walked, and how gently"),
+    ("scans", "How the keyspace is scanned, and how gently"),
     ("changes", "What every change does before, while and after it happens"),
 ];
 
@@ -23,7 +23,7 @@ const CONNECTION: &str = include_str!("topics/connection.txt");
 const OUTPUT: &str = include_str!("topics/output.txt");
 const SCHEMAS: &str = include_str!("topics/schemas.txt");
 const CHANGES: &str = include_str!("topics/changes.txt");
-const WALKS: &str = include_str!("topics/walks.txt");
+const SCANS: &str = include_str!("topics/scans.txt");
 
 /// The page on a topic.
 pub(super) fn page(root: &Command, topic: &str) -> Option<StyledStr> {
@@ -33,7 +33,7 @@ pub(super) fn page(root: &Command, topic: &str) -> Option<StyledStr> {
         "output" => format!("{OUTPUT}{}", options(root, &["Display"])),
         "schemas" => format!("{SCHEMAS}{}", of_command(root, "list", "Schemas")),
         "changes" => format!("{CHANGES}{}", of_command(root, "purge", "Change")),
-        "walks" => format!("{WALKS}{}", of_command(root, "list", "Walk")),
+        "scans" => format!("{SCANS}{}", of_command(root, "list", "Scan")),
         "exit-codes" => exit_codes(),
         _ => findings(),
     };

@@ -14,7 +14,7 @@ use crate::domain::record::KeyIdentity;
 use crate::exit::{Exit, Stop};
 use crate::render::{backups, escape, words};
 use crate::store::audit::log;
-use crate::store::backup::folder::{Folder, Found, Is};
+use crate::store::backup::folder::{BackupFile, BackupState, Folder};
 
 /// List the backups of what was changed, or delete old ones
 ///
@@ -78,9 +78,9 @@ pub fn run(context: &mut Context, args: Args) -> Result<Exit> {
 fn list(context: &mut Context, output: Output) -> Result<Exit> {
     let (path, Folder { backups, others }) = read(context)?;
     show(context, output, &backups)?;
-    let damaged = backups.iter().filter_map(|backup| match &backup.is {
-        Is::Damaged(why) => Some((&backup.path, why)),
-        Is::Complete | Is::BeingWritten | Is::Unended => None,
+    let damaged = backups.iter().filter_map(|backup| match &backup.state {
+        BackupState::Damaged(why) => Some((&backup.path, why)),
+        BackupState::Complete | BackupState::BeingWritten | BackupState::Unended => None,
     });
     for (file, why) in damaged {
         let file = escape::text(file.as_os_str().as_bytes());
@@ -123,7 +123,7 @@ fn prune(context: &mut Context, older_than: Duration, output: Output, yes: bool,
     let since = context.now().checked_sub(older_than).unwrap_or(SystemTime::UNIX_EPOCH);
     let all = backups.len();
     let old: Vec<_> = backups.into_iter().filter(|backup| backup.modified < since).collect();
-    let (busy, old): (Vec<_>, Vec<_>) = old.into_iter().partition(|backup| backup.is == Is::BeingWritten);
+    let (busy, old): (Vec<_>, Vec<_>) = old.into_iter().partition(|backup| backup.state == BackupState::BeingWritten);
     show(context, output, &old)?;
     for backup in busy {
         let file = escape::text(backup.path.as_os_str().as_bytes());
@@ -145,7 +145,7 @@ fn prune(context: &mut Context, older_than: Duration, output: Output, yes: bool,
     delete(context, &old)
 }
 
-fn delete(context: &mut Context, old: &[Found]) -> Result<Exit> {
+fn delete(context: &mut Context, old: &[BackupFile]) -> Result<Exit> {
     let mut deleted = Vec::with_capacity(old.len());
     let mut left = 0;
     for backup in old {
@@ -169,17 +169,17 @@ fn read(context: &Context) -> Result<(PathBuf, Folder)> {
     Ok((path, folder))
 }
 
-fn show(context: &mut Context, output: Output, found: &[Found]) -> Result<()> {
+fn show(context: &mut Context, output: Output, found: &[BackupFile]) -> Result<()> {
     let lines: Vec<_> = found.iter().map(line).collect();
     Ok(context.show(output, "backups", &lines, |view| backups::table(view, &lines))?)
 }
 
-fn line(found: &Found) -> backups::Line<'_> {
-    let (state, why) = match &found.is {
-        Is::Complete => ("complete", None),
-        Is::Damaged(why) => ("damaged", Some(why.as_str())),
-        Is::BeingWritten => ("being-written", None),
-        Is::Unended => ("unended", None),
+fn line(found: &BackupFile) -> backups::Line<'_> {
+    let (state, why) = match &found.state {
+        BackupState::Complete => ("complete", None),
+        BackupState::Damaged(why) => ("damaged", Some(why.as_str())),
+        BackupState::BeingWritten => ("being-written", None),
+        BackupState::Unended => ("unended", None),
     };
     backups::Line {
         file: escape::text(found.path.as_os_str().as_bytes()),
@@ -195,7 +195,7 @@ fn line(found: &Found) -> backups::Line<'_> {
 }
 
 /// How many, and how large together.
-fn total(found: &[Found]) -> String {
+fn total(found: &[BackupFile]) -> String {
     let bytes = words::bytes(found.iter().map(|backup| backup.bytes).sum());
     let backups = if found.len() == 1 { "backup" } else { "backups" };
     format!("{} {backups} ({bytes})", found.len())

@@ -42,7 +42,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let fingerprint = fingerprint(&args, &record)?;
     let request = Request {
         fingerprint: &fingerprint,
-        now_ms: record.seen.server_ms.unwrap_or_default(),
+        now_ms: change::time_for(&record, schema.sends_time(step))?,
         ..Request::new(&schema, &record.key, &owner, &response)
     };
     let owner = Some(&owner[..]).filter(|owner| !owner.is_empty());

@@ -1,18 +1,37 @@
 //! `idemctl check`: the monitoring plugin.
 
-mod alarms;
-mod health;
+use std::collections::BTreeMap;
 
 use anyhow::Result;
 use clap::Args as ClapArgs;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use fastrand::Rng;
 
-use self::alarms::AlarmArgs;
-use crate::args::{FilterArgs, Output, SchemaArgs, ThresholdArgs, WalkArgs};
-use crate::change::{say_coverage, write_report};
+use crate::args::{FilterArgs, Output, ScanArgs, SchemaArgs, ThresholdArgs};
+use crate::change::{needs_a_stated_lock_ttl, write_report};
 use crate::context::Context;
-use crate::exit::Exit;
+use crate::domain::change::orphan;
+use crate::domain::diagnosis::health::{Alarm, Health, Limits, Status};
+use crate::domain::diagnosis::{FindingCode, Thresholds};
+use crate::domain::record::{Candidate, Expiry, Record, age};
+use crate::domain::schema::catalog::LONG_HEAD_BYTES;
+use crate::domain::schema::{Catalog, TtlOf};
+use crate::domain::select::{Coverage, Reservoir, Selected, Selection};
+use crate::exit::{Exit, Stop};
+use crate::interrupt::Interrupt;
 use crate::render::plugin;
-use crate::store::Reader;
+use crate::scan::{Lengths, Scan, ScanEnd, ScanPlan, show_coverage};
+use crate::settings::Settings;
+use crate::store::{ReadLimit, Reader};
+
+/// Bytes of each value that are read: a lock fits.
+const HEAD_BYTES: usize = 128;
+
+/// The most records that are read to tell the schemas' own values from unrecognised ones.
+const SAMPLE: usize = 1_000;
+
+/// How many of these are read at a time: few enough that other clients do not wait.
+const AT_A_TIME: usize = 100;
 
 /// Say in one line whether locks are stuck, for monitoring
 ///
@@ -42,7 +61,7 @@ pub struct Args {
     filter: FilterArgs,
 
     #[command(flatten)]
-    walk: WalkArgs,
+    scan: ScanArgs,
 
     #[command(flatten)]
     schemas: SchemaArgs,
@@ -52,27 +71,47 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let catalog = context.catalog(&args.schemas)?;
     let sought = args.alarms.sought(&context.settings, args.thresholds.clone(), &catalog)?;
     let selection = args.filter.selection()?;
-    let reader = context.reader().await?.walking(args.walk.scan_options());
-    let (mut found, met) = health::examine(&catalog, reader.clone(), &selection, &sought).await?;
-    let is_nothing = found.records + found.foreign + found.found.total() == 0;
-    if found.gap.is_none() && is_nothing && !catalog.is_named() {
-        found.gap = nothing_covered(&reader).await?;
+    let reader = context.reader().await?.scanning(args.scan.scan_options());
+    let interrupt = Interrupt::listen()?;
+    let head = if sought.codes.contains(&FindingCode::Unreadable) { LONG_HEAD_BYTES } else { HEAD_BYTES };
+    let plan = ScanPlan {
+        catalog: &catalog,
+        thresholds: sought.thresholds.clone(),
+        head: ReadLimit::Bytes(head),
+        lengths: Lengths::None,
+    };
+    let progress = context.ui.progress("keys scanned");
+    let scan = Scan::start(reader.clone(), plan, &interrupt, progress).await?.deadlines_first();
+    let checking = Checking {
+        catalog: &catalog,
+        selection: &selection,
+        sought: &sought,
+        scan,
+        health: Health::default(),
+        undecided: 0,
+    };
+    let (mut health, coverage) = checking.run().await;
+    let is_nothing = health.records + health.foreign + health.found.total() == 0;
+    // Schemas that somebody named may have no records yet. If one of them was skipped, its records may be those keys.
+    let may_be_empty = catalog.is_named() && catalog.skipped().next().is_none();
+    if health.gap.is_none() && is_nothing && !may_be_empty {
+        health.gap = nothing_covered(&reader).await?;
     }
-    if found.gap.is_none() && !catalog.unreadable().is_empty() {
-        found.gap = Some(format!("no schema could be read from the files of {}", catalog.unreadable().join(", ")));
+    if health.gap.is_none() && !catalog.unreadable().is_empty() {
+        health.gap = Some(format!("no schema could be read from the files of {}", catalog.unreadable().join(", ")));
     }
     match args.output {
-        Output::Table => context.ui.data(plugin::health(&found, &sought.limits))?,
+        Output::Table => context.ui.data(plugin::health(&health, &sought.limits))?,
         Output::Json | Output::Jsonl => {
-            write_report(context, args.output, &plugin::health_json(&found, &sought.limits))?
+            write_report(context, args.output, &plugin::health_json(&health, &sought.limits))?
         }
     }
     context.ui.flush()?;
-    say_coverage(context, &met, &catalog);
-    Ok(Exit::Command(found.status(&sought.limits).code()))
+    show_coverage(context, &coverage, &catalog);
+    Ok(Exit::Command(health.status(&sought.limits).code()))
 }
 
-/// The message that no Redis key of the server is any schema's; `None` where the server has no Redis keys.
+/// The message that no Redis key of the server is any schema's; `None` if the server has no Redis keys.
 async fn nothing_covered(reader: &Reader) -> Result<Option<String>> {
     let held = reader.keys_held().await?;
     let why = format!(
@@ -80,4 +119,212 @@ async fn nothing_covered(reader: &Reader) -> Result<Option<String>> {
         reader.name()
     );
     Ok((held > 0).then_some(why))
+}
+
+/// A check under way: deadlines first, then the values that have to be read, and a sample of all.
+struct Checking<'a> {
+    catalog: &'a Catalog,
+    selection: &'a Selection,
+    sought: &'a Sought,
+    scan: Scan<'a>,
+    health: Health,
+    /// Locks of which nothing proves whether they have what is sought.
+    undecided: u64,
+}
+
+impl Checking<'_> {
+    /// Scans all records. However the scan ends, what was counted until then counts, and the gap says what was not read.
+    async fn run(mut self) -> (Health, Coverage) {
+        let mut sample = Reservoir::new(SAMPLE);
+        let mut random = Rng::new();
+        let mut unproven = Coverage::default();
+        while let Some(page) = self.scan.next_deadlines().await {
+            let mut doubtful = Vec::new();
+            for (candidate, expiries) in page {
+                if self.has_to_be_read(&candidate, &expiries) {
+                    doubtful.push(candidate.clone());
+                }
+                sample.offer(candidate, |bound| random.u64(..bound));
+            }
+            if !doubtful.is_empty() {
+                self.judge(doubtful, &mut unproven).await;
+            }
+        }
+        // The sample counts records again: what was counted while locks were judged would count twice.
+        self.scan.take_coverage();
+        let mut coverage = self.count_sample(sample).await;
+        coverage.unproven = unproven.unproven;
+        let report = self.scan.finish();
+        let mut health = self.health;
+        health.keys = report.keys;
+        health.gap = match report.end {
+            ScanEnd::Complete => report.forbidden,
+            ScanEnd::Incomplete(error) | ScanEnd::Failed(error) => Some(error.to_string()),
+            ScanEnd::Interrupted => Some(format!("interrupted: {} keys so far", report.keys)),
+        };
+        let compares_ages = self.sought.codes.contains(&FindingCode::Overdue);
+        if health.gap.is_none() && compares_ages && self.undecided > 0 {
+            let locks =
+                if self.undecided == 1 { "1 lock is".to_owned() } else { format!("{} locks are", self.undecided) };
+            health.gap = Some(format!(
+                "nothing tells whether {locks} overdue: state the lock TTL of their schemas in the context, or with --schema NAME --lock-ttl DURATION"
+            ));
+        }
+        (health, coverage)
+    }
+
+    fn has_to_be_read(&self, candidate: &Candidate, expiries: &[Option<Expiry>]) -> bool {
+        let Sought { codes, thresholds, .. } = self.sought;
+        self.selection.passes_key(&candidate.key) && orphan::may_be(&candidate.schemas, expiries, codes, thresholds)
+    }
+
+    /// Reads records, and counts the locks that the operator asks about. A lock of which nothing proves that is counted as
+    /// left out.
+    async fn judge(&mut self, candidates: Vec<Candidate>, unproven: &mut Coverage) {
+        let selection = self.selection;
+        let read = self.scan.read_records(candidates, |record| selection.is_about(record)).await;
+        for record in read.unwrap_or_default() {
+            match orphan::chosen(&record, &self.sought.codes, self.selection) {
+                Selected::Yes(orphan) => self.health.add(orphan.code, &record),
+                Selected::Unproven(missing) => {
+                    unproven.unproven.add(&record, missing);
+                    self.undecided += 1;
+                }
+                Selected::No => {}
+            }
+        }
+    }
+
+    /// Reads the sample, and counts which of its records are the schemas' own. Returns what the sample shows of all records.
+    async fn count_sample(&mut self, sample: Reservoir<Candidate>) -> Coverage {
+        let came = sample.came();
+        let mut candidates = sample.into_values();
+        let sampled = candidates.len() as u64;
+        let mut own: BTreeMap<String, u64> = BTreeMap::new();
+        let selection = self.selection;
+        while !candidates.is_empty() {
+            let rest = candidates.split_off(candidates.len().min(AT_A_TIME));
+            let some = std::mem::replace(&mut candidates, rest);
+            let is_about = |record: &Record| selection.is_about(record);
+            let Some(records) = self.scan.read_records(some, is_about).await else { break };
+            for record in records {
+                *own.entry(record.schema.name.clone()).or_default() += 1;
+            }
+        }
+        let mut coverage = self.scan.take_coverage();
+        let scale = Scale { came, sampled };
+        scale.all(&mut own);
+        let mut unrecognised = coverage.foreign.clone();
+        if came > sampled {
+            self.health.sample = Some(sampled);
+            scale.all(&mut unrecognised);
+            // Estimates are not counts of what was left out.
+            coverage.foreign.clear();
+            coverage.spared.clear();
+            coverage.contradictions.are_of_a_sample();
+        }
+        self.health.records = own.values().sum();
+        self.health.foreign = unrecognised.values().sum();
+        self.health.outnumbered = outnumbered(self.catalog, &unrecognised, &own);
+        coverage
+    }
+}
+
+/// From a sample to all.
+struct Scale {
+    came: u64,
+    sampled: u64,
+}
+
+impl Scale {
+    /// Makes estimates for all records of the counts of a sample.
+    fn all(&self, counts: &mut BTreeMap<String, u64>) {
+        for count in counts.values_mut() {
+            let all = u128::from(*count) * u128::from(self.came) / u128::from(self.sampled.max(1));
+            *count = u64::try_from(all).unwrap_or(u64::MAX);
+        }
+    }
+}
+
+/// The schemas under whose prefix there are more unrecognised values than records of the schema or of its other releases.
+fn outnumbered(
+    catalog: &Catalog,
+    unrecognised: &BTreeMap<String, u64>,
+    own: &BTreeMap<String, u64>,
+) -> Vec<(String, u64, u64)> {
+    let mut outnumbered = Vec::new();
+    for (name, unrecognised) in unrecognised {
+        let Some(schema) = catalog.all().iter().find(|schema| schema.name == *name) else { continue };
+        let alike = catalog.all().iter().filter(|other| other.has_templates_of(schema));
+        let own: u64 = alike.filter_map(|alike| own.get(&alike.name)).sum();
+        if *unrecognised > own {
+            outnumbered.push((name.clone(), own, *unrecognised));
+        }
+    }
+    outnumbered
+}
+
+/// The options that say which locks give which status.
+#[derive(Debug, ClapArgs)]
+struct AlarmArgs {
+    /// WARNING from so many orphaned locks on [default: 1, if --critical is greater]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    warning: Option<u64>,
+
+    /// CRITICAL from so many orphaned locks on
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), default_value_t = 1)]
+    critical: u64,
+
+    /// The status that one lock with this finding gives, for `excess-ttl`, `overdue`, `leftover-lock` or `unreadable`, e.g.
+    /// excess-ttl=CRITICAL
+    #[arg(long, value_name = "CODE=STATUS", value_delimiter = ',', value_parser = alarms(), hide_possible_values = true)]
+    include: Vec<Alarm>,
+}
+
+fn alarms() -> impl TypedValueParser<Value = Alarm> {
+    PossibleValuesParser::new(Alarm::all()).try_map(|alarm| alarm.parse::<Alarm>())
+}
+
+/// What a check looks for.
+struct Sought {
+    codes: Vec<FindingCode>,
+    limits: Limits,
+    thresholds: Thresholds,
+}
+
+impl AlarmArgs {
+    /// What the options say, and where they do not, the context.
+    ///
+    /// # Errors
+    /// Usage: a finding that is included compares with what nobody stated.
+    fn sought(&self, settings: &Settings, mut thresholds: ThresholdArgs, catalog: &Catalog) -> Result<Sought, Stop> {
+        let defaults = settings.check();
+        thresholds.overdue = thresholds.overdue.or(defaults.overdue.map(|overdue| overdue.0));
+        // Every orphaned lock blocks a client, so it is OK only if the operator says so with --warning.
+        let default_warning = if self.critical > 1 { Some(1) } else { None };
+        let warning = self.warning.or(default_warning);
+        let mut limits = Limits { warning, critical: self.critical, ..Limits::default() };
+        let schemas = catalog.scanned();
+        if schemas.iter().any(|schema| schema.states_ttl(TtlOf::Lock)) {
+            limits.alarms.insert(FindingCode::ExcessTtl, Status::Warning);
+        }
+        if thresholds.overdue.is_some() {
+            limits.alarms.insert(FindingCode::Overdue, Status::Warning);
+        }
+        for alarm in defaults.include.iter().map(|alarm| alarm.0).chain(self.include.iter().copied()) {
+            limits.alarms.insert(alarm.code, alarm.status);
+        }
+        if limits.alarms.contains_key(&FindingCode::ExcessTtl) {
+            needs_a_stated_lock_ttl("`excess-ttl` compares with this deployment's lock TTL", &schemas)?;
+        }
+        let Some(overdue) = thresholds.overdue else {
+            return match limits.alarms.contains_key(&FindingCode::Overdue) {
+                true => Err(Stop::usage("`overdue` is included, and nothing says from which age on a lock is overdue")
+                    .hint("say so with --overdue DURATION, or in the context: [contexts.NAME.check] overdue")),
+                false => Ok(Sought { codes: limits.sought(), limits, thresholds: Thresholds::default() }),
+            };
+        };
+        let thresholds = Thresholds { overdue_ms: Some(age::millis(overdue)), ..Thresholds::default() };
+        Ok(Sought { codes: limits.sought(), limits, thresholds })
+    }
 }

@@ -5,14 +5,15 @@ use clap::Args as ClapArgs;
 use fastrand::Rng;
 
 use crate::args::{Output, RateArgs, SchemaArgs, SchemaFolderArgs};
-use crate::change::say_elsewhere;
 use crate::context::Context;
 use crate::domain::detect::{self, Confidence, Group};
 use crate::domain::record::SeenKey;
 use crate::domain::schema::Catalog;
-use crate::exit::Exit;
+use crate::exit::{Exit, Stop};
+use crate::interrupt::Interrupt;
 use crate::render::detected::{self as render, Detected, Next};
 use crate::render::document;
+use crate::scan::{ScanEnd, show_other_databases};
 use crate::store::{Reader, Sampler};
 
 /// Say whose keys an unknown Redis holds, by a sample of them
@@ -46,26 +47,42 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let schemas = context.all_schemas(&args.folder)?;
     let known = context.catalog(&SchemaArgs { folder: args.folder.clone(), ..SchemaArgs::default() })?;
     let reader = context.reader().await?;
+    let interrupt = Interrupt::listen()?;
     let wanted = usize::try_from(args.sample)?;
-    let mut sampler = Sampler::start(reader.clone(), wanted, Rng::new(), args.rate.rate).await?;
-    let samples = samples(context, &mut sampler).await?;
+    let started = interrupt.unless_raised(Sampler::start(reader.clone(), wanted, Rng::new(), args.rate.rate)).await;
+    let mut sampler = started.ok_or_else(|| Stop::interrupted("interrupted: nothing was read"))??;
+    let (samples, end) = samples(context, &mut sampler, &interrupt).await;
+    let is_complete = matches!(end, ScanEnd::Complete);
+    let so_far = format!("{} Redis keys of {}", samples.len(), reader.name());
+    if !is_complete && samples.is_empty() {
+        end.require_complete("the sample is", &so_far, true)?;
+        return Ok(Exit::Partial);
+    }
     let groups = detect::detect(&samples, &schemas);
     let scale = Scale { there: sampler.there.filter(|there| *there > samples.len() as u64), sampled: samples.len() };
     let all: Vec<_> = groups.into_iter().map(|group| scale.detected(group, &known)).collect();
     show(context, args.output, &all, &scale)?;
-    say(context, &reader, &sampler, &scale).await;
-    Ok(if sampler.missed().is_some() { Exit::Partial } else { Exit::Done })
+    say(context, &reader, &sampler, &scale, is_complete).await;
+    end.require_complete("the sample is", &so_far, false)?;
+    Ok(Exit::Done)
 }
 
-async fn samples(context: &Context, sampler: &mut Sampler) -> Result<Vec<SeenKey>> {
-    let progress = context.ui.progress("keys looked at");
+/// The sample, as far as the scan got, and how the scan ended.
+async fn samples(context: &Context, sampler: &mut Sampler, interrupt: &Interrupt) -> (Vec<SeenKey>, ScanEnd) {
+    let progress = context.ui.progress("keys scanned");
     let mut samples = Vec::new();
-    while let Some(page) = sampler.next().await? {
-        samples.extend(page);
+    let end = loop {
+        match ScanEnd::unless_read(interrupt.unless_raised(sampler.next()).await) {
+            Ok(page) => samples.extend(page),
+            Err(end) => break end,
+        }
         progress.set_position(samples.len() as u64);
-    }
+    };
     progress.finish_and_clear();
-    Ok(samples)
+    match sampler.missed() {
+        Some(missed) if matches!(end, ScanEnd::Complete) => (samples, ScanEnd::Incomplete(missed)),
+        _ => (samples, end),
+    }
 }
 
 /// How much of the keyspace was looked at.
@@ -112,19 +129,17 @@ fn show(context: &mut Context, output: Output, all: &[Detected], scale: &Scale) 
 }
 
 /// Says how much was looked at, and what was left out.
-async fn say(context: &mut Context, reader: &Reader, sampler: &Sampler, scale: &Scale) {
+async fn say(context: &mut Context, reader: &Reader, sampler: &Sampler, scale: &Scale, is_complete: bool) {
     let (sampled, server) = (scale.sampled, reader.name());
-    let missed = sampler.missed();
     match scale.there {
         Some(there) => context.ui.status(&format!("{sampled} of {there} Redis keys of {server} were looked at.")),
         // What could not be read may hold more.
-        None if missed.is_some() => context.ui.status(&format!("{sampled} Redis keys of {server} were looked at.")),
+        None if !is_complete => context.ui.status(&format!("{sampled} Redis keys of {server} were looked at.")),
         None if sampled == 0 => context.ui.status(&format!("There are no Redis keys at {server}.")),
         None => context.ui.status(&format!("All {sampled} Redis keys of {server} were looked at.")),
     }
     if sampled == 0 {
-        say_elsewhere(context, reader).await;
+        show_other_databases(context, reader).await;
     }
     sampler.forbidden().iter().for_each(|forbidden| context.ui.warning(forbidden));
-    missed.iter().for_each(|missed| context.ui.warning(&missed.to_string()));
 }

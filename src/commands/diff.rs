@@ -8,17 +8,17 @@ use anyhow::Result;
 use clap::Args as ClapArgs;
 
 use self::moment::{Completeness, records};
-use crate::args::{Output, SchemaArgs, SelectArgs, WalkArgs};
-use crate::change::say_coverage;
+use crate::args::{Output, ScanArgs, SchemaArgs, SelectArgs};
 use crate::context::Context;
 use crate::domain::diagnosis::Thresholds;
 use crate::domain::moments::{Counts, Known, Sighting, Summary, What, how_it_went};
-use crate::domain::select::{Coverage, Selection};
+use crate::domain::record::Record;
+use crate::domain::select::{Selected, Selection};
 use crate::exit::{Exit, Stop};
 use crate::interrupt::Interrupt;
 use crate::render::difference::{self, Row, Rows};
-use crate::store::read::records as read;
-use crate::store::{ReadLimit, Walk};
+use crate::scan::{Lengths, RecordFilter, Scan, ScanEnd, ScanPlan, ScanReport, show_coverage};
+use crate::store::ReadLimit;
 
 /// Compare two moments, or a moment and now: what came, went, changed its state, was taken anew
 ///
@@ -46,7 +46,7 @@ pub struct Args {
     select: SelectArgs,
 
     #[command(flatten)]
-    walk: WalkArgs,
+    scan: ScanArgs,
 
     #[command(flatten)]
     schemas: SchemaArgs,
@@ -80,9 +80,12 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         output: args.output,
         at: None,
         is_complete: true,
+        is_unsure: false,
+        knows_all: true,
     };
     diff.heed(context, &args.before, completeness);
     let interrupt = Interrupt::listen()?;
+    let mut scanned = None;
     match &args.after {
         Some(file) => {
             let completeness = records(file, |sighting| {
@@ -93,10 +96,43 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
             })?;
             diff.heed(context, file, completeness);
         }
-        None => diff.meet_now(context, &args, &interrupt).await?,
+        None => scanned = Some(diff.meet_now(context, &args, &interrupt).await?),
     }
-    records(&args.before, |sighting| diff.miss(context, &sighting))?;
-    diff.end(context)
+    let Some(report) = scanned else {
+        records(&args.before, |sighting| diff.miss(context, &sighting))?;
+        return diff.end(context);
+    };
+    if matches!(report.end, ScanEnd::Complete) {
+        records(&args.before, |sighting| diff.miss(context, &sighting))?;
+    } else {
+        // What the scan did not find may exist all the same, on a node that was not read or later in the keyspace.
+        diff.is_complete = false;
+        diff.knows_all = false;
+    }
+    let so_far = format!("{} keys", report.keys);
+    if diff.knows_all || report.keys > 0 {
+        let exit = diff.end(context)?;
+        report.require_complete("the comparison is", &so_far)?;
+        return Ok(exit);
+    }
+    report.require_complete("the comparison is", &so_far)?;
+    Ok(Exit::Partial)
+}
+
+/// Every record of now, because filters choose the records that pass in either snapshot. A default TTL is compared with those
+/// that pass now.
+struct EveryRecord(Selection);
+
+impl RecordFilter for EveryRecord {
+    type Plan = ();
+
+    fn is_about(&self, record: &Record) -> bool {
+        self.0.is_about(record)
+    }
+
+    fn select(&self, _record: &Record) -> Selected {
+        Selected::Yes(())
+    }
 }
 
 /// The most differences that wait for the summary before them.
@@ -115,6 +151,10 @@ struct Diff {
     at: Option<u64>,
     /// False if a moment lacks records that may have been there.
     is_complete: bool,
+    /// True if a moment does not say whether it is complete.
+    is_unsure: bool,
+    /// False if the second snapshot is a scan that is not complete: nobody knows which records are gone.
+    knows_all: bool,
 }
 
 impl Diff {
@@ -128,6 +168,7 @@ impl Diff {
                 context.ui.warning(&format!("{file} is not complete: records that it lacks seem to have come or gone"));
             }
             Completeness::Unknown => {
+                self.is_unsure = true;
                 let text = format!("{file}: lines do not say whether a list is complete; `list -o json` does");
                 context.ui.status(&text);
             }
@@ -161,33 +202,35 @@ impl Diff {
         self.show(context, &Row { what: What::Went, how, before: Some(&then.state), after: None, of: then })
     }
 
-    async fn meet_now(&mut self, context: &mut Context, args: &Args, interrupt: &Interrupt) -> Result<()> {
+    async fn meet_now(&mut self, context: &mut Context, args: &Args, interrupt: &Interrupt) -> Result<ScanReport> {
         let catalog = context.catalog(&args.schemas)?;
         if catalog.scanned().is_empty() {
             return Err(Stop::usage("no schema to compare").hint("name one with --schema").into());
         }
-        let reader = context.reader().await?.walking(args.walk.scan_options());
-        // As much is read as a list reads: else the bytes of long values could not be compared.
-        let mut walk = Walk::start(reader, &catalog, ReadLimit::Bytes(0)).await?.without_lengths();
-        let (mut coverage, thresholds) = (Coverage::default(), Thresholds::default());
-        let progress = context.ui.progress("keys looked at");
-        loop {
-            let page = read::next_page(&mut walk, &catalog, &thresholds, &mut coverage, |_| true);
-            let page = interrupt.unless_raised(page).await.ok_or_else(interrupted)?;
-            let Some(page) = page? else { break };
-            progress.set_position(walk.looked_at());
-            for record in &page {
+        let reader = context.reader().await?.scanning(args.scan.scan_options());
+        // As much is read as a list reads: otherwise long values and their findings could not be compared.
+        let plan = ScanPlan {
+            catalog: &catalog,
+            thresholds: Thresholds::default(),
+            head: ReadLimit::Bytes(0),
+            lengths: Lengths::Selected,
+        };
+        let progress = context.ui.progress("keys scanned");
+        let mut scan = Scan::start(reader, plan, interrupt, progress).await?;
+        let every_record = EveryRecord(self.selection.clone());
+        while let Some(page) = scan.next_page(&every_record).await {
+            for record in &page.into_records() {
                 self.at = self.at.max(record.seen.server_ms);
-                progress.suspend(|| self.meet(context, &Sighting::of(record)))?;
+                scan.beside_progress(|| self.meet(context, &Sighting::of(record)))?;
             }
         }
-        progress.finish_and_clear();
-        if let Some(forbidden) = walk.forbidden() {
+        let report = scan.finish();
+        if let Some(forbidden) = &report.forbidden {
             self.is_complete = false;
             context.ui.warning(&format!("{forbidden}; those that were there before seem to have gone"));
         }
-        say_coverage(context, &coverage, &catalog);
-        Ok(())
+        show_coverage(context, &report.coverage, &catalog);
+        Ok(report)
     }
 
     fn show(&mut self, context: &mut Context, row: &Row<'_>) -> Result<()> {
@@ -211,19 +254,32 @@ impl Diff {
         if self.output == Output::Table { context.ui.page(text) } else { context.ui.data(text) }
     }
 
+    /// Whether both moments have all records; `None` if one of them does not say.
+    fn complete(&self) -> Option<bool> {
+        if self.is_complete && self.is_unsure { None } else { Some(self.is_complete) }
+    }
+
     fn end(mut self, context: &mut Context) -> Result<Exit> {
         match self.output {
-            Output::Json => context.ui.data(self.rows.end(&self.counts, &self.summary))?,
+            Output::Json => {
+                context.ui.data(self.rows.end(&self.counts, &self.summary, self.complete()))?;
+            }
             Output::Jsonl => {}
             Output::Table => {
                 let rows = self.held.take().unwrap_or_default();
-                context.ui.page(difference::summary_table(&self.summary, context.ui.view()))?;
+                // Counts of what was read so far would look like records that went.
+                if self.knows_all {
+                    context.ui.page(difference::summary_table(&self.summary, context.ui.view()))?;
+                }
                 if !rows.is_empty() {
                     context.ui.page(format!("\n{rows}"))?;
                 }
             }
         }
         context.ui.flush()?;
+        if !self.knows_all {
+            context.ui.status("Which records are gone is unknown, because the scan is not complete.");
+        }
         context.ui.status(&difference::summary(&self.counts));
         Ok(match self.counts.differences() {
             _ if !self.is_complete => Exit::Partial,

@@ -6,10 +6,10 @@ use anyhow::Result;
 use clap::Args as ClapArgs;
 
 use crate::args::{ChangeArgs, ConfirmArgs, KeysArgs, Output, SchemaArgs, parse_ttl};
-use crate::change::bulk::KeyFile;
-use crate::change::named_locks::{self, Deed, NamedLocks, Verdict};
+use crate::change::named_locks::{self, LockAction, LockDecision, NamedLocks};
 use crate::change::write_report;
 use crate::context::Context;
+use crate::context::key_file::KeyFile;
 use crate::domain::change::extension::{self, Needless};
 use crate::domain::diagnosis::Thresholds;
 use crate::domain::duration;
@@ -49,12 +49,20 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let keys = KeyFile::few(&args.keys, context, named_locks::MOST)?;
     let lookup = Lookup { head: ReadLimit::Whole, thresholds: Thresholds::default(), both: false };
     let millis = age::millis(args.time);
-    let judge = |record: &Record| judge(record, millis);
-    let mut locks = NamedLocks::find(context, &catalog, &lookup, keys, deed(millis), judge).await?;
+    let action = LockAction {
+        command: "extend",
+        action: Action::Prolong(millis),
+        possible: "extendable",
+        done: "extended",
+        removes: false,
+    };
+    let decide = |record: &Record| decide(record, millis);
+    let mut locks = NamedLocks::find(context, &catalog, &lookup, keys, action, decide).await?;
     if args.output == Output::Table {
         locks.show(context)?;
     }
-    let (possible, time) = (locks.possible(), duration::short(millis));
+    let possible = locks.possible();
+    let time = duration::short(millis);
     if possible > 0 {
         context.ui.status(&format!(
             "Retries with these keys are turned away for {time} from now, unless a worker is done before."
@@ -67,8 +75,9 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         let them = if possible == 1 { "this lock".to_owned() } else { format!("these {possible} locks") };
         let accounted = ChangeArgs { confirmed: args.confirmed.clone(), ..ChangeArgs::default() };
         ended = locks.change(context, &accounted, &format!("Let {them} live {time} from now on?")).await;
+        locks.print_done(context);
     }
-    // What was changed is told even where an error followed; without leave nothing was tried.
+    // What was changed is reported even if an error followed; if it was not confirmed, nothing was tried.
     if ended.is_ok() || locks.was_tried() {
         write_report(context, args.output, &locks.report())?;
     }
@@ -76,25 +85,20 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     locks.exit()
 }
 
-fn deed(millis: u64) -> Deed {
-    let action = Action::Prolong(millis);
-    Deed { command: "extend", action, possible: "extendable", done: "extended", removes: false }
-}
-
-fn judge(record: &Record, millis: u64) -> Verdict {
-    let role = match extension::extendable(record) {
-        Ok(role) => role,
-        Err(why) => return Verdict::Refused(why),
+fn decide(record: &Record, millis: u64) -> LockDecision {
+    let key_index = match extension::extendable(record) {
+        Ok(key_index) => key_index,
+        Err(why) => return LockDecision::Refused(why),
     };
-    match extension::is_needless(record, role, millis) {
+    match extension::is_needless(record, key_index, millis) {
         Some(Needless::ForEver) => {
             let why = "it has no expiry, so any TTL would be less: `idemctl sweep --orphaned` is for such locks";
-            Verdict::Refused(why.to_owned())
+            LockDecision::Refused(why.to_owned())
         }
-        Some(Needless::Longer(left)) => Verdict::Needless(format!("stays: it has {} left", duration::short(left))),
+        Some(Needless::Longer(left)) => LockDecision::Needless(format!("stays: it has {} left", duration::short(left))),
         None => {
-            let left = record.seen.keys[role].expiry.millis().map(duration::short).unwrap_or_default();
-            Verdict::Possible(role, format!("{left} left"))
+            let left = record.seen.keys[key_index].expiry.millis().map(duration::short).unwrap_or_default();
+            LockDecision::Possible(key_index, format!("{left} left"))
         }
     }
 }

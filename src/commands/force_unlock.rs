@@ -1,28 +1,23 @@
 //! `idemctl force-unlock`: removes locks that nobody will release.
 
-mod several;
-
-use std::path::{Path, PathBuf};
-
 use anyhow::Result;
 use clap::Args as ClapArgs;
 use serde_json::json;
 
 use crate::args::{ChangeArgs, KeysArgs, Output, SchemaArgs, ThresholdArgs};
-use crate::change::bulk::KeyFile;
-use crate::change::named_locks;
-use crate::change::{self, Journal};
-use crate::context::{Context, interruptible};
+use crate::change::named_locks::{self, LockAction, LockDecision, NamedLocks};
+use crate::change::write_report;
+use crate::context::Context;
+use crate::context::key_file::KeyFile;
 use crate::domain::change::expect::{self, Expectation};
 use crate::domain::change::unlock;
-use crate::domain::record::{Given, Record};
-use crate::domain::schema::{Catalog, State};
+use crate::domain::record::{Expiry, Record};
+use crate::domain::schema::State;
 use crate::exit::{Exit, Stop};
 use crate::render::invocation::name_of;
-use crate::render::{document, escape, name, record, record_json, words};
-use crate::store::backup::About;
+use crate::render::{document, escape, record, record_json, words};
 use crate::store::read::records::Lookup;
-use crate::store::{Action, Change, Outcome, ReadLimit, Writer};
+use crate::store::{Action, ReadLimit};
 
 /// Remove a lock that nobody will release, so that the next request executes
 ///
@@ -35,7 +30,8 @@ pub struct Args {
     #[command(flatten)]
     keys: KeysArgs,
 
-    /// Go on only if the one lock that is named is the one that --dry-run printed as a token, or, which says less, if it is this owner's
+    /// Go on only if the one lock that is named is the one whose token --dry-run printed. An owner compares less: any
+    /// lock of this owner
     #[arg(long, value_name = "TOKEN|OWNER", value_parser = Expectation::parse)]
     expect: Option<Expectation>,
 
@@ -53,82 +49,109 @@ pub struct Args {
     schemas: SchemaArgs,
 }
 
+const UNLOCK: LockAction = LockAction {
+    command: "force-unlock",
+    action: Action::Remove,
+    possible: "removable",
+    done: "unlocked",
+    removes: true,
+};
+
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let catalog = context.catalog(&args.schemas)?;
-    let mut keys = KeyFile::few(&args.keys, context, named_locks::MOST)?;
-    let lookup = Lookup { head: ReadLimit::Whole, thresholds: args.thresholds.thresholds(), both: false };
-    let key = match keys.pop() {
-        Some(key) if keys.is_empty() => key,
-        last => {
-            keys.extend(last);
-            return several::unlock(context, &args, &catalog, &lookup, keys).await;
-        }
-    };
-    let (record, is_schema_named) = find(context, &catalog, &lookup, &key).await?;
-    let key = key.text;
-    if !record.schema.has_prefix() && !is_schema_named {
-        let (key, name) = (escape::text(&key), &record.schema.name);
-        return Err(Stop::usage(format!("{key}: only {name} claims it, and any Redis key may be {name}'s"))
-            .hint(format!("where it is, say so: --schema {name}"))
-            .into());
+    let keys = KeyFile::few(&args.keys, context, named_locks::MOST)?;
+    let is_one = keys.len() == 1;
+    if args.expect.is_some() && !is_one {
+        return Err(Stop::usage("--expect is of one lock, and several keys are named").into());
     }
-    let role = unlock::removable(&record).map_err(|why| Stop::usage(format!("{}: {why}", escape::text(&key))))?;
+    let lookup = Lookup { head: ReadLimit::Whole, thresholds: args.thresholds.thresholds(), both: false };
+    let locks = NamedLocks::find(context, &catalog, &lookup, keys, UNLOCK, decide).await?;
+    if is_one { unlock_one(context, &args, locks).await } else { unlock_several(context, &args, locks).await }
+}
+
+/// Unlocks the only key that was named, of which the whole record is shown.
+async fn unlock_one(context: &mut Context, args: &Args, mut locks: NamedLocks) -> Result<Exit> {
+    let Some(lock) = locks.first_possible() else { return locks.exit() };
+    let record = lock.record.clone();
     if args.output == Output::Table {
-        explain(context, &record, role)?;
+        explain(context, &record, lock.key_index)?;
     }
     if let Some(expected) = &args.expect
         && !expected.holds(&record)
     {
         return Err(Stop::new(Exit::Changed, "the lock is not as --expect says; nothing was done").into());
     }
-    if let Some(too) = args.expect.as_ref().and_then(Expectation::passes_too) {
-        context.ui.warning(&format!("--expect compares less than a token with its moment: {too}"));
-    }
     if args.change.confirmed.dry_run {
-        report(context, &args, &record, "dry-run", None)?;
+        write_record(context, args.output, &record, "dry-run", None)?;
         context.ui.status("dry run: nothing was changed");
         return Ok(Exit::Done);
     }
-    let writer = context.writer(&args.change.confirmed).await?;
-    args.change.confirmed.confirm(context, "Remove this lock?", &writer.name())?;
-    unlock(context, &args, &writer, &record, role).await
+    let ended = locks.change(context, &args.change, "Remove this lock?").await;
+    // A lock that was removed is reported even if an error followed.
+    if locks.done() > 0 {
+        write_record(context, args.output, &record, "unlocked", locks.backup())?;
+        let backup = locks.backup().map(|file| format!("; backup: {file}")).unwrap_or_default();
+        context.ui.status(&format!("Unlocked {}{backup}", escape::text(&record.key)));
+        read_back(context, &record).await;
+    }
+    ended?;
+    locks.exit()
 }
 
-/// The one record of a key, and whether the operator said of which schema it is.
-async fn find(context: &mut Context, catalog: &Catalog, lookup: &Lookup, key: &Given) -> Result<(Record, bool)> {
-    let mut reader = context.reader().await?;
-    let found = interruptible(lookup.find(&mut reader, catalog, vec![key.clone()])).await?.pop().unwrap_or_default();
-    if let Some(names) = found.several() {
-        return Err(Stop::usage(name::ambiguous(&key.text, &names)).hint(name::HINT).into());
+/// Unlocks several keys, which are shown in one table.
+async fn unlock_several(context: &mut Context, args: &Args, mut locks: NamedLocks) -> Result<Exit> {
+    if args.output == Output::Table {
+        locks.show(context)?;
     }
-    if let Some(error) = found.unread.clone().filter(|_| found.records.is_empty()) {
-        // There may be a record, or none.
-        return Err(error.into());
+    let possible = locks.possible();
+    if possible > 0 {
+        context.ui.status(
+            "The next request with each key whose lock goes executes the operation, unless a result is stored.",
+        );
+        context.ui.status("Where a worker still runs, it executes twice.");
     }
-    let mut record = the_one(&key.text, found.records.clone(), &reader.name())?;
-    context.advise([&mut record]);
-    let is_schema_named = catalog.takes_bare() || found.says_schema_of(&record);
-    Ok((record, is_schema_named))
+    let mut ended = Ok(());
+    if args.change.confirmed.dry_run {
+        context.ui.status("dry run: nothing was changed");
+    } else if possible > 0 {
+        let them = if possible == 1 { "this lock".to_owned() } else { format!("these {possible} locks") };
+        ended = locks.change(context, &args.change, &format!("Remove {them}?")).await;
+        locks.print_done(context);
+    }
+    // What was changed is reported even if an error followed; if it was not confirmed, nothing was tried.
+    if ended.is_ok() || locks.was_tried() {
+        write_report(context, args.output, &locks.report())?;
+    }
+    ended?;
+    locks.exit()
 }
 
-fn the_one(key: &[u8], mut records: Vec<Record>, server: &str) -> Result<Record, Stop> {
-    let key = escape::text(key);
-    if records.len() > 1 {
-        let held = records.iter().filter(|record| unlock::removable(record).is_ok()).count();
-        let names: Vec<_> = records.iter().map(|record| record.schema.name.clone()).collect();
-        if held != 1 {
-            return Err(Stop::usage(format!("{key} has records under {}: which one?", names.join(" and ")))
-                .hint("name it with --schema"));
-        }
-        records.retain(|record| unlock::removable(record).is_ok());
+fn decide(record: &Record) -> LockDecision {
+    match unlock::removable(record) {
+        Ok(key_index) => LockDecision::Possible(key_index, shown_in_table(record, key_index)),
+        Err(why) => LockDecision::Refused(why),
     }
-    records.pop().ok_or_else(|| Stop::new(Exit::No, format!("{key}: no record on {server}")))
 }
 
-fn explain(context: &mut Context, record: &Record, role: usize) -> Result<()> {
+/// How long the lock has been held, when it expires, and who holds it.
+fn shown_in_table(record: &Record, key_index: usize) -> String {
+    let what = match record.state {
+        State::Completed => "beside a result, ".to_owned(),
+        State::Unreadable => "unreadable, ".to_owned(),
+        _ => record.age.map(|age| format!("held {}, ", words::short_age(age))).unwrap_or_default(),
+    };
+    let left = match record.seen.keys[key_index].expiry {
+        Expiry::Never => "no expiry".to_owned(),
+        expiry => format!("{} left", words::expiry(expiry)),
+    };
+    let owner = record.owner().map(|owner| format!(", owner {}", escape::text(owner))).unwrap_or_default();
+    format!("{what}{left}{owner}")
+}
+
+fn explain(context: &mut Context, record: &Record, key_index: usize) -> Result<()> {
     context.ui.page(record::page(record, context.ui.view(), false))?;
     context.ui.flush()?;
-    let redis_key = escape::text(&record.seen.keys[role].redis_key);
+    let redis_key = escape::text(&record.seen.keys[key_index].redis_key);
     if record.state == State::Completed {
         context.ui.status(&format!("Removes {redis_key}. The result stays, and retries go on getting it."));
         return Ok(());
@@ -156,53 +179,7 @@ fn explain(context: &mut Context, record: &Record, role: usize) -> Result<()> {
     Ok(())
 }
 
-async fn unlock(context: &mut Context, args: &Args, writer: &Writer, record: &Record, role: usize) -> Result<Exit> {
-    let about = About { schema: record.schema.name.clone(), key: record.key.clone(), state: record.state.as_str() };
-    let change = Change::new(vec![role], record.seen.clone(), about);
-    let mut journal = Journal::open(context, &args.change, "force-unlock", true)?;
-    let now = context.now();
-    let (outcomes, ended) = journal.apply(writer, std::slice::from_ref(&change), Action::Remove, "unlocked", now).await;
-    let (kept, ended) = journal.close(ended, context.now()).await;
-    match outcomes.first() {
-        // A change that was made is told even where an error followed.
-        Some(outcome) if outcome.is_done() || ended.is_ok() => {
-            let exit = finish(context, args, record, *outcome, kept).await?;
-            ended.map(|()| exit)
-        }
-        _ => ended.map(|()| Exit::Done),
-    }
-}
-
-async fn finish(
-    context: &mut Context,
-    args: &Args,
-    record: &Record,
-    outcome: Outcome,
-    backup: Option<PathBuf>,
-) -> Result<Exit> {
-    match outcome {
-        Outcome::Changed => Err(Stop::new(Exit::Changed, "the record changed since it was shown; nothing was done")
-            .hint("inspect it again: its worker may be at it")
-            .into()),
-        Outcome::Absent => {
-            Err(Stop::new(Exit::Changed, "the lock is gone since it was shown; nothing was done").into())
-        }
-        // Both come with an error.
-        Outcome::Refused | Outcome::Unknown | Outcome::Kept | Outcome::Partly => {
-            Err(Stop::new(Exit::Bug, "nothing is known of the lock").into())
-        }
-        Outcome::Done | Outcome::Expires(_) | Outcome::FoundDone => {
-            report(context, args, record, "unlocked", backup.as_deref())?;
-            let kept = backup.map(|file| format!("; backup: {}", file.display())).unwrap_or_default();
-            change::say_read_back(context, u64::from(outcome == Outcome::FoundDone));
-            context.ui.status(&format!("Unlocked {}{kept}", escape::text(&record.key)));
-            read_back(context, record).await;
-            Ok(Exit::Done)
-        }
-    }
-}
-
-/// Says what stands there now, for a request may have taken the lock again at once.
+/// Prints what is there now, because a request may have taken the lock again at once.
 async fn read_back(context: &mut Context, record: &Record) {
     let Ok(mut reader) = context.reader().await else { return };
     let wanted = vec![record.schema.redis_keys(&record.key)];
@@ -215,9 +192,15 @@ async fn read_back(context: &mut Context, record: &Record) {
     }
 }
 
-fn report(context: &mut Context, args: &Args, record: &Record, outcome: &str, backup: Option<&Path>) -> Result<()> {
+fn write_record(
+    context: &mut Context,
+    output: Output,
+    record: &Record,
+    outcome: &str,
+    backup: Option<&str>,
+) -> Result<()> {
     let record = record_json::value(record);
-    let first = match args.output {
+    let first = match output {
         Output::Table => return Ok(()),
         Output::Json => json!({ "format": 1, "records": [record] }),
         Output::Jsonl => record,

@@ -15,16 +15,16 @@ use anyhow::Result;
 use clap::Args as ClapArgs;
 use serde_json::Map;
 
-use crate::args::{FollowArgs, KeysArgs, Output, SchemaArgs, ThresholdArgs};
-use crate::change;
-use crate::change::bulk::KeyFile;
-use crate::context::Context;
+use crate::args::{FollowArgs, KeysArgs, Output, ScanArgs, SchemaArgs, ThresholdArgs};
+use crate::context::key_file::KeyFile;
+use crate::context::{Context, interruptible};
 use crate::domain::record::{Given, Record, name};
 use crate::domain::schema::Catalog;
 use crate::exit::{Exit, Stop};
 use crate::render::invocation::word;
 use crate::render::record_json::RecordJson;
 use crate::render::{escape, exploration, record, stranger};
+use crate::scan;
 use crate::store::read::records::{Found, Lookup};
 use crate::store::{ReadLimit, Reader, StoreError};
 use crate::watch::{self, Watch};
@@ -48,7 +48,7 @@ pub struct Args {
     #[command(flatten)]
     keys: KeysArgs,
 
-    /// Walk the keyspace for a record whose idempotency key holds this text; several are listed
+    /// Scan the keyspace for a record whose idempotency key holds this text; several are listed
     #[arg(long, value_name = "TEXT", conflicts_with_all = ["keys", "key_file", "watch", "until"])]
     find: Option<OsString>,
 
@@ -93,12 +93,20 @@ pub struct Args {
     thresholds: ThresholdArgs,
 
     #[command(flatten)]
+    scan: ScanArgs,
+
+    #[command(flatten)]
     schemas: SchemaArgs,
 }
 
 impl Args {
     pub(crate) fn is_watch(&self) -> bool {
         self.follow.watch.watch.is_some() || self.follow.until.is_some()
+    }
+
+    /// True if the command handles Ctrl-C by itself: then it says how far it got.
+    pub(crate) fn handles_interrupt(&self) -> bool {
+        self.is_watch() || self.find.is_some()
     }
 }
 
@@ -119,34 +127,66 @@ pub async fn run(context: &mut Context, mut args: Args) -> Result<Exit> {
     } else {
         KeyFile::few(&args.keys, context, MOST)?
     };
-    let catalog = context.catalog(&args.schemas)?;
-    let mut reader = context.reader().await?;
-    let keys = match (&args.find, &args.request_body) {
-        (None, None) => named,
-        (None, Some(file)) => request_body::keys(&catalog, file)?.into_iter().map(Given::word).collect(),
-        (Some(text), _) => match find::keys(context, (&args, text.as_bytes()), &catalog, &reader).await? {
-            Some(keys) => keys.into_iter().map(Given::word).collect(),
-            None => return Ok(Exit::Done),
-        },
-    };
-    let lookup = Lookup { head: head(&args), thresholds: args.thresholds.thresholds(), both: true };
-    if let Some(watch) = watch {
-        return follow::follow(context, &mut reader, &catalog, keys, &lookup, (&watch, &args)).await;
+    if args.find.is_none() && args.scan.is_given() {
+        return Err(Stop::usage("--rate, --scan-count and --read-from go with --find: nothing else scans").into());
     }
-    let mut found = lookup.find(&mut reader, &catalog, keys).await?;
+    let catalog = context.catalog(&args.schemas)?;
+    let reader = context.reader().await?;
+    if let Some(text) = &args.find {
+        let mut found = find::find(context, &args, text.as_bytes(), &catalog, &reader).await?;
+        if let Some(names) = found.names.take() {
+            let shown = interruptible(inspect(context, &args, &catalog, reader.clone(), names, Some(&found))).await;
+            // That the scan is not complete weighs more than what became of the records that it found.
+            found.require_complete(&reader)?;
+            return shown;
+        }
+        found.require_complete(&reader)?;
+        return Ok(Exit::Done);
+    }
+    let keys = match &args.request_body {
+        Some(file) => request_body::keys(&catalog, file)?.into_iter().map(Given::word).collect(),
+        None => named,
+    };
+    if let Some(watch) = watch {
+        let mut reader = reader;
+        return follow::follow(context, &mut reader, &catalog, keys, &lookup(&args), (&watch, &args)).await;
+    }
+    inspect(context, &args, &catalog, reader, keys, None).await
+}
+
+fn lookup(args: &Args) -> Lookup {
+    Lookup { head: head(args), thresholds: args.thresholds.thresholds(), both: true }
+}
+
+/// Reads and shows the records of these keys. `by_scan` is the scan that found the keys, if one did.
+async fn inspect(
+    context: &mut Context,
+    args: &Args,
+    catalog: &Catalog,
+    mut reader: Reader,
+    keys: Vec<Given>,
+    by_scan: Option<&find::FoundKeys>,
+) -> Result<Exit> {
+    let mut found = lookup(args).find(&mut reader, catalog, keys).await?;
     keep_each_once(&mut found);
     context.advise(found.iter_mut().flat_map(|found| &mut found.records));
     let exit = exit_of(&found);
     match &args.body {
         Some(file) => write_body::write(context, &found, file, args.force)?,
-        None => show(context, &found, &args).await?,
+        None => show(context, &found, args, by_scan.is_none_or(find::FoundKeys::are_complete)).await?,
     }
-    tell(context, &catalog, &reader, &found);
+    tell(context, catalog, &reader, &found);
+    if !reader.keeps_idle_times() {
+        context.ui.detail(
+            "The idle time is left out: idemctl's own earlier reads count as use here. CLIENT NO-TOUCH, which prevents that, needs \
+             Redis 7.2 and the right to CLIENT, and is not used on clusters.",
+        );
+    }
     if let Some(why) = reader.is_behind().await {
         context.ui.warning(&why);
     }
     if found.iter().all(|found| found.records.is_empty() && found.strangers.is_empty()) {
-        change::say_elsewhere(context, &reader).await;
+        scan::show_other_databases(context, &reader).await;
     }
     Ok(exit)
 }
@@ -195,11 +235,11 @@ fn head(args: &Args) -> ReadLimit {
     if args.full || args.body.is_some() { ReadLimit::Whole } else { ReadLimit::Bytes(HEAD_BYTES) }
 }
 
-async fn show(context: &mut Context, found: &[Found], args: &Args) -> Result<()> {
+async fn show(context: &mut Context, found: &[Found], args: &Args, has_all_keys: bool) -> Result<()> {
     let records: Vec<&Record> = found.iter().flat_map(|found| &found.records).collect();
     let shown: Vec<_> = records.iter().map(|record| RecordJson::of(record, args.reveal)).collect();
     let unclaimed = found.iter().flat_map(|found| &found.strangers).map(stranger::value).collect();
-    let complete = found.iter().all(|found| found.unread.is_none());
+    let complete = has_all_keys && found.iter().all(|found| found.unread.is_none());
     let mut of_all = Map::from_iter([("unclaimed".to_owned(), unclaimed), ("complete".to_owned(), complete.into())]);
     let pasts = if args.explain { explain::pasts(context, &records).await? } else { vec![None; records.len()] };
     let of_past = || records.iter().zip(&pasts);

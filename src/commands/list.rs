@@ -6,20 +6,18 @@ use anyhow::Result;
 use clap::Args as ClapArgs;
 
 use self::rows::{How, Kept, Rows};
-use crate::args::{FollowArgs, Format, SchemaArgs, SelectArgs, ShowArgs, Sort, ThresholdArgs, WalkArgs};
-use crate::change::{say_coverage, say_elsewhere};
+use crate::args::{FollowArgs, Format, ScanArgs, SchemaArgs, SelectArgs, ShowArgs, Sort, ThresholdArgs};
 use crate::context::Context;
-use crate::domain::diagnosis::{self, FindingCode};
-use crate::domain::record::Record;
+use crate::domain::diagnosis::FindingCode;
 use crate::domain::schema::{Catalog, State};
+use crate::domain::select::Selection;
 use crate::domain::select::awaited::{Awaited, Waiting};
 use crate::domain::select::top_n::Order;
-use crate::domain::select::{Coverage, Selected, Selection};
 use crate::exit::{Exit, Stop};
 use crate::interrupt::Interrupt;
 use crate::render::{coverage, words};
-use crate::store::read::records;
-use crate::store::{ReadLimit, Reader, StoreError, Walk};
+use crate::scan::{self, Lengths, Scan, ScanEnd, ScanPlan, ScanReport};
+use crate::store::{ReadLimit, Reader};
 use crate::watch::{self, Watch};
 
 /// Rows that `--sort` keeps unless `--limit` says otherwise.
@@ -27,9 +25,9 @@ const SORTED_ROWS: usize = 1_000;
 
 /// List the records of the chosen schemas
 ///
-/// Walks the keyspace with SCAN and shows records as they are found. Schemas without a literal prefix (go-chi) are
+/// Scans the keyspace and shows records as they are found. Schemas without a literal prefix (go-chi) are
 /// listed only when named with --schema. Of each value the beginning is read: response bodies are not shown unless
-/// --full. A record that is written or removed during the walk may be missed or shown in its older state.
+/// --full. A record that is written or removed during the scan may be missed or shown in its older state.
 #[derive(Debug, ClapArgs)]
 pub struct Args {
     #[command(flatten)]
@@ -65,7 +63,7 @@ pub struct Args {
     follow: FollowArgs,
 
     #[command(flatten)]
-    walk: WalkArgs,
+    scan: ScanArgs,
 
     #[command(flatten)]
     schemas: SchemaArgs,
@@ -84,13 +82,14 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let watch = Watch::of(context, &args.follow, is_table)?;
     check_watch(&args, watch.as_ref(), &selection)?;
     args.select.filter.remark(&catalog).iter().for_each(|remark| context.ui.status(remark));
-    let places = places(context, &args).await?;
+    let databases = databases(context, &args).await?;
     let interrupt = Interrupt::listen()?;
-    let look = Look { args: &args, catalog: &catalog, selection: &selection, places: &places, interrupt: &interrupt };
-    let Some(watch) = watch else { return look.list(context).await.map(|_| Exit::Done) };
+    let listing =
+        Listing { args: &args, catalog: &catalog, selection: &selection, databases: &databases, interrupt: &interrupt };
+    let Some(watch) = watch else { return listing.run(context).await.map(|_| Exit::Done) };
     let mut waiting = Waiting::default();
     let judged = async |context: &mut Context| {
-        let states = look.list(context).await?;
+        let states = listing.run(context).await?;
         Ok(watch.until().map_or(Awaited::NotYet, |until| waiting.judge(until, &states)))
     };
     watch.follow(context, &interrupt, judged).await
@@ -109,92 +108,113 @@ fn check_watch(args: &Args, watch: Option<&Watch>, selection: &Selection) -> Res
     }
 }
 
-/// A database whose keyspace is walked; its number where several are.
-struct Place {
-    db: Option<i64>,
+/// A database whose records are listed; its number if several are.
+struct Database {
+    number: Option<i64>,
     reader: Reader,
 }
 
-async fn places(context: &mut Context, args: &Args) -> Result<Vec<Place>> {
-    let reader = context.reader().await?.walking(args.walk.scan_options());
+async fn databases(context: &mut Context, args: &Args) -> Result<Vec<Database>> {
+    let reader = context.reader().await?.scanning(args.scan.scan_options());
     if !args.all_dbs {
-        return Ok(vec![Place { db: None, reader }]);
+        return Ok(vec![Database { number: None, reader }]);
     }
     let all = reader.of_all_databases().await?;
-    Ok(all.into_iter().map(|(db, reader)| Place { db: Some(db), reader }).collect())
+    Ok(all.into_iter().map(|(number, reader)| Database { number: Some(number), reader }).collect())
 }
 
-/// What a look at the records needs.
-struct Look<'a> {
+/// What one listing needs; a watch lists again and again.
+struct Listing<'a> {
     args: &'a Args,
     catalog: &'a Catalog,
     selection: &'a Selection,
-    places: &'a [Place],
+    databases: &'a [Database],
     interrupt: &'a Interrupt,
 }
 
-impl Look<'_> {
-    /// Lists the records, and gives the states that they have.
-    async fn list(&self, context: &mut Context) -> Result<Vec<State>> {
+impl Listing<'_> {
+    /// Lists the records, and returns the states that they have.
+    async fn run(&self, context: &mut Context) -> Result<Vec<State>> {
         let Args { show, reveal, all_dbs, null, .. } = self.args;
         let by_status = !self.selection.statuses.is_empty();
         let how = How { show, reveal: *reveal, all_dbs: *all_dbs, by_status, null: *null };
         let mut rows = Rows::new(context, how, kept(self.args));
-        let mut listing = Listing::default();
-        let mut ended = Ended::Whole;
-        for place in self.places {
-            ended = listing.walk(context, self, place, &mut rows).await?;
-            if rows.are_full() || !matches!(ended, Ended::Whole) {
+        let mut states = Vec::new();
+        let progress = context.ui.progress("keys scanned");
+        let mut scan = Scan::start(self.databases[0].reader.clone(), self.plan(), self.interrupt, progress).await?;
+        for (index, database) in self.databases.iter().enumerate() {
+            if index > 0 && (rows.are_full() || !scan.continue_in(database.reader.clone()).await) {
                 break;
             }
+            while !rows.are_full()
+                && let Some(page) = scan.next_page(self.selection).await
+            {
+                let mut records = page.into_records();
+                for record in &mut records {
+                    record.db = database.number;
+                    if !states.contains(&record.state) {
+                        states.push(record.state);
+                    }
+                    // A few bytes of a body are of no use: --full reads it.
+                    record.forget_cut_body();
+                }
+                scan.beside_progress(|| rows.add(context, records))?;
+            }
         }
-        let covered = coverage::fields(&listing.coverage, self.catalog, listing.looked_at);
-        let is_complete = matches!(ended, Ended::Whole) && listing.forbidden.is_none();
-        rows.close(context, is_complete, covered)?;
-        say_coverage(context, &listing.coverage, self.catalog);
-        if let (Some(forbidden), Ended::Whole | Ended::Interrupted) = (&listing.forbidden, &ended) {
-            context.ui.warning(forbidden);
-        }
-        self.end(context, &rows, &listing, ended).await.map(|()| listing.states)
+        let report = scan.finish();
+        let covered = coverage::fields(&report.coverage, self.catalog, report.keys);
+        rows.close(context, report.is_complete(), covered)?;
+        report.show_coverage(context, self.catalog);
+        self.end(context, &rows, report).await?;
+        Ok(states)
     }
 
-    /// Says how far the walk came.
-    async fn end(&self, context: &mut Context, rows: &Rows, listing: &Listing, ended: Ended) -> Result<()> {
-        let (shown, looked_at, server) = (rows.shown(), listing.looked_at, self.server());
+    fn plan(&self) -> ScanPlan<'_> {
+        let is_whole = self.args.full || self.selection.reads_bodies();
+        ScanPlan {
+            catalog: self.catalog,
+            thresholds: self.args.thresholds.thresholds(),
+            head: if is_whole { ReadLimit::Whole } else { ReadLimit::Bytes(0) },
+            lengths: if chooses_by_size(self.args) { Lengths::All } else { Lengths::Selected },
+        }
+    }
+
+    /// Says how far the scan got.
+    ///
+    /// # Errors
+    /// The scan is not complete.
+    async fn end(&self, context: &mut Context, rows: &Rows, report: ScanReport) -> Result<()> {
+        let shown = rows.shown();
+        let keys = report.keys;
+        let server = self.server();
         let records = if shown == 1 { "record" } else { "records" };
-        let so_far = format!("{shown} {records} among {looked_at} keys of {server}");
+        let so_far = format!("{shown} {records} among {keys} keys of {server}");
         let is_for_people = matches!(self.args.show.output, Format::Table | Format::Wide);
-        match ended {
-            Ended::Whole if shown == 0 => {
-                context.ui.status(&format!("no such records among {looked_at} keys of {server}"));
-                coverage::left_out(self.catalog).iter().for_each(|line| context.ui.status(line));
-                if let [Place { db: None, reader }] = self.places {
-                    say_elsewhere(context, reader).await;
-                }
+        if !matches!(report.end, ScanEnd::Complete) {
+            return report.require_complete("the list is", &so_far);
+        }
+        if shown == 0 {
+            context.ui.status(&format!("no such records among {keys} keys of {server}"));
+            match self.databases {
+                [Database { number: None, reader }] => scan::explain_nothing(context, self.catalog, reader).await,
+                _ => coverage::left_out(self.catalog).iter().for_each(|line| context.ui.status(line)),
             }
-            Ended::Whole if is_for_people && let Some(limit) = rows.limit_reached() => {
-                let scanned = self.scanned(listing.scanned).await;
-                context.ui.status(&format!("{shown} shown (limit {limit}), about {scanned} keys scanned"));
-            }
-            Ended::Whole if rows.was_cut() => context.ui.status(&format!("the first {shown}; --limit shows more")),
-            Ended::Whole if is_for_people => context.ui.status(&so_far),
-            Ended::Whole => {}
-            Ended::Interrupted => return Err(Stop::interrupted(format!("interrupted: {so_far} so far")).into()),
-            Ended::Broken(error) if looked_at == 0 || error.is_permission() => return Err(error.into()),
-            Ended::Broken(error) => {
-                let mut stop = Stop::new(Exit::Partial, format!("the list is not complete, {so_far}: {error}"));
-                stop.hint = error.hint().map(str::to_owned);
-                return Err(stop.into());
-            }
+        } else if is_for_people && let Some(limit) = rows.limit_reached() {
+            let scanned = self.scanned(report.passed).await;
+            context.ui.status(&format!("{shown} shown (limit {limit}), about {scanned} keys scanned"));
+        } else if rows.was_cut() {
+            context.ui.status(&format!("the first {shown}; --limit shows more"));
+        } else if is_for_people {
+            context.ui.status(&so_far);
         }
         Ok(())
     }
 
-    /// How many keys were scanned of how many, where the servers tell that.
+    /// How many keys were scanned of how many, if the servers say.
     async fn scanned(&self, scanned: u64) -> String {
         let mut held = 0;
-        for place in self.places {
-            match place.reader.keys_held().await {
+        for database in self.databases {
+            match database.reader.keys_held().await {
                 Ok(keys) => held += keys,
                 Err(_) => return words::count(scanned),
             }
@@ -204,91 +224,12 @@ impl Look<'_> {
 
     /// The server's name for people.
     fn server(&self) -> String {
-        let name = self.places[0].reader.name();
+        let name = self.databases[0].reader.name();
         match (self.args.all_dbs, name.rsplit_once('/')) {
-            (true, Some((server, _))) if self.places.len() == 1 => format!("1 database of {server}"),
-            (true, Some((server, _))) => format!("{} databases of {server}", self.places.len()),
+            (true, Some((server, _))) if self.databases.len() == 1 => format!("1 database of {server}"),
+            (true, Some((server, _))) => format!("{} databases of {server}", self.databases.len()),
             _ => name,
         }
-    }
-}
-
-enum Ended {
-    Whole,
-    Interrupted,
-    Broken(StoreError),
-}
-
-/// What walks over keyspaces came to.
-#[derive(Default)]
-struct Listing {
-    coverage: Coverage,
-    looked_at: u64,
-    /// About how many keys the servers went through.
-    scanned: u64,
-    forbidden: Option<String>,
-    /// The states that the chosen records have.
-    states: Vec<State>,
-}
-
-impl Listing {
-    async fn walk(&mut self, context: &mut Context, look: &Look<'_>, place: &Place, rows: &mut Rows) -> Result<Ended> {
-        let is_whole = look.args.full || look.selection.reads_bodies();
-        let head = if is_whole { ReadLimit::Whole } else { ReadLimit::Bytes(0) };
-        let walk = Walk::start(place.reader.clone(), look.catalog, head).await?;
-        let mut walk = if chooses_by_size(look.args) { walk } else { walk.without_lengths() };
-        let (before, progress) = (self.looked_at, context.ui.progress("keys looked at"));
-        let ended = loop {
-            let chosen = match look.interrupt.unless_raised(self.next_page(look, place, &mut walk)).await {
-                Some(Ok(Some(chosen))) => chosen,
-                Some(Ok(None)) => break Ended::Whole,
-                Some(Err(error)) => break Ended::Broken(error),
-                None => break Ended::Interrupted,
-            };
-            progress.set_position(before + walk.looked_at());
-            progress.suspend(|| rows.add(context, chosen))?;
-            if rows.are_full() {
-                break walk.gap().map_or(Ended::Whole, Ended::Broken);
-            }
-        };
-        progress.finish_and_clear();
-        self.looked_at = before + walk.looked_at();
-        self.scanned += walk.scanned();
-        self.forbidden = self.forbidden.take().or_else(|| walk.forbidden());
-        Ok(ended)
-    }
-
-    /// The records of the next page that the operator wants; `None` at the end. A value that two schemas read is listed once,
-    /// under the first of them.
-    async fn next_page(
-        &mut self,
-        look: &Look<'_>,
-        place: &Place,
-        walk: &mut Walk,
-    ) -> Result<Option<Vec<Record>>, StoreError> {
-        let (Self { coverage, states, .. }, Look { catalog, selection, .. }) = (self, look);
-        let thresholds = look.args.thresholds.thresholds();
-        let page = records::next_page(walk, catalog, &thresholds, coverage, |key| selection.passes_key(key)).await?;
-        let Some(mut chosen) = page else { return Ok(None) };
-        chosen.retain(|record| {
-            coverage.contradictions.note(record);
-            let selected = selection.selects(record);
-            if let Selected::Unproven(missing) = selected {
-                coverage.unproven.add(record, missing);
-            }
-            selected == Selected::Yes(())
-        });
-        walk.measure(chosen.iter_mut().map(|record| &mut record.seen)).await?;
-        for record in &mut chosen {
-            diagnosis::add_oversized(record, &thresholds);
-            record.db = place.db;
-            if !states.contains(&record.state) {
-                states.push(record.state);
-            }
-            // A few bytes of a body tell nobody anything: --full reads it.
-            record.forget_cut_body();
-        }
-        Ok(Some(chosen))
     }
 }
 

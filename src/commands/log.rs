@@ -10,7 +10,7 @@ use anyhow::Result;
 use clap::{Args as ClapArgs, Subcommand};
 
 use self::one_operation::ShowOperation;
-use self::reading::{Choice, each, is_there, path, say_count, say_damaged};
+use self::reading::{LogFilter, each, is_there, path, say_count, warn_of_unshown};
 use crate::args::Output;
 use crate::context::Context;
 use crate::domain::history::Operation;
@@ -26,7 +26,7 @@ use crate::render::history;
 #[command(args_conflicts_with_subcommands = true)]
 pub struct Args {
     #[command(flatten)]
-    choice: Choice,
+    filter: LogFilter,
 
     /// Only operations of this command
     #[arg(long, value_name = "NAME", conflicts_with = "records")]
@@ -49,32 +49,33 @@ enum Command {
 pub fn run(context: &mut Context, args: Args) -> Result<Exit> {
     match args.show {
         Some(Command::Show(args)) => one_operation::run(context, &args),
-        None if args.records => records::run(context, &args.choice),
+        None if args.records => records::run(context, &args.filter),
         None => operations(context, &args),
     }
 }
 
 fn operations(context: &mut Context, args: &Args) -> Result<Exit> {
-    let (path, choice) = (path(context)?, &args.choice);
+    let (path, filter) = (path(context)?, &args.filter);
     let mut touched = HashSet::new();
     let read = each(&path, |entry, operation| {
-        if choice.is_of(&entry) && !touched.contains(&operation.op) {
+        if filter.is_of(&entry) && !touched.contains(&operation.op) {
             touched.insert(operation.op.clone());
         }
     })?;
-    let Some((operations, damaged)) = read else { return nothing_yet(context, choice.output) };
+    let Some((operations, damaged)) = read else { return nothing_yet(context, filter.output) };
+    let older = operations.older().len();
     let now = context.now();
     let is_wanted = |operation: &Operation| {
         let is_command = args.command.as_ref().is_none_or(|name| *name == operation.command);
         // Of one that was killed before it noted a change nobody knows which records it touched.
-        let is_touched = touched.contains(&operation.op) || !operation.is_told && choice.only.is_none();
-        is_command && is_touched && choice.is_recent(&operation.at, now)
+        let is_touched = touched.contains(&operation.op) || !operation.is_told && filter.only.is_none();
+        is_command && is_touched && filter.is_recent(&operation.at, now)
     };
     let wanted: Vec<_> = operations.into_all().into_iter().filter(is_wanted).collect();
-    let newest = &wanted[wanted.len().saturating_sub(choice.limit())..];
+    let newest = &wanted[wanted.len().saturating_sub(filter.limit())..];
     let shown: Vec<_> = newest.iter().map(|operation| history::Shown::of(operation, is_there(operation))).collect();
-    context.show(choice.output, "operations", &shown, |view| history::table(view, &shown))?;
-    say_damaged(context, &path, damaged);
+    context.show(filter.output, "operations", &shown, |view| history::table(view, &shown))?;
+    warn_of_unshown(context, &path, damaged, older);
     say_count(context, "operation", shown.len(), wanted.len() as u64);
     Ok(Exit::Done)
 }

@@ -9,7 +9,7 @@ use clap_mangen::roff::{Roff, bold, roman};
 
 use crate::args::without;
 use crate::context::Context;
-use crate::exit::Exit;
+use crate::exit::{Exit, Stop};
 use crate::files;
 use crate::version::RELEASED;
 
@@ -65,6 +65,13 @@ pub fn run(context: &mut Context, args: Args, root: clap::Command) -> Result<Exi
     for (name, text) in &pages {
         let section = args.folder.join(section(name));
         std::fs::create_dir_all(&section).with_context(|| format!("cannot make the folder {}", section.display()))?;
+        if section.is_symlink() {
+            return Err(Stop::usage(format!(
+                "cannot write pages in {}: it is a link, not a folder",
+                section.display()
+            ))
+            .into());
+        }
         let file = section.join(name);
         // Others may write into the folder: a page is never written through a link that they left there.
         files::publish(&file, text).with_context(|| format!("cannot write {}", file.display()))?;

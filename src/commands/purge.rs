@@ -12,19 +12,20 @@ use self::choice::{Choice, ChoiceArgs};
 use self::limit::LimitArgs;
 use crate::args::{ChangeArgs, Output, PageArgs, SchemaArgs, ThresholdArgs};
 use crate::change::bulk::{BulkRun, How, Rule as _};
-use crate::change::{came_to_its_end, exit_after, say_coverage, say_read_back, say_too_large, write_report};
+use crate::change::{came_to_its_end, exit_after, say_read_back, say_too_large, write_report};
 use crate::context::Context;
 use crate::domain::change::outcome::{Account, Ended};
 use crate::domain::select::Rate;
 use crate::domain::select::named_keys::NamedKeys;
 use crate::exit::{Exit, Stop};
 use crate::render::{change, coverage, name};
+use crate::scan::{explain_nothing, show_coverage};
 
 /// Remove many records, each only if it is still what was seen
 ///
 /// Counts what is chosen and shows a sample; then the server's name (host:port/db) or the context's has to be typed, and
-/// a second walk backs up and removes what is chosen then, never more than was counted or --max allows. With --yes and
-/// no --max there is nobody to count for: one walk does it all, and what was found is shown at its end. A record that
+/// a second scan backs up and removes what is chosen then, never more than was counted or --max allows. With --yes and
+/// no --max there is nobody to count for: one scan does it all, and what was found is shown at its end. A record that
 /// completes, is renewed or taken anew between look and removal stays. A record's state is told by the beginning of its
 /// value, as `list` tells it. Without --state only completed records are
 /// purged: locks are left alone unless --state in-progress is said, unreadable values unless --state unreadable or
@@ -72,13 +73,13 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let mut purge = BulkRun::open(context, &choice, leave, args.page.scan_options(), key_file).await?;
     let mut limit = u64::MAX;
     if counts_first(context, &args) {
-        purge.look(context, true).await?;
-        show(context, &args, &choice, &purge)?;
+        purge.count(context, true).await?;
+        show(context, &args, &choice, &purge, purge.found.missed.is_none()).await?;
         limit = args.limit.most(purge.found.tally.total(), purge.found.records)?;
     }
     if args.change.confirmed.dry_run || limit == 0 {
         report(context, &args, &choice, &purge)?;
-        let (named, given) = (purge.found.coverage.named.clone(), purge.found.looked_at);
+        let (named, given) = (purge.found.coverage.named.clone(), purge.found.keys);
         return exit_of(purge.end_unchanged(context)?, &named, given);
     }
     confirm(context, &args, &purge)?;
@@ -95,8 +96,8 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     if purge.account.outcome == Ended::Shown {
         return ended.map(|()| Exit::Done);
     }
-    let exit = account(context, &args, &choice, &purge, ended)?;
-    exit_of(exit, &purge.found.coverage.named, purge.found.looked_at)
+    let exit = account(context, &args, &choice, &purge, ended).await?;
+    exit_of(exit, &purge.found.coverage.named, purge.found.keys)
 }
 
 /// Keys that were not found, or are ambiguous, make what is done a part of what was asked for.
@@ -117,17 +118,23 @@ fn counts_first(context: &Context, args: &Args) -> bool {
     args.change.confirmed.dry_run || args.change.confirmed.asks_somebody(context) || args.limit.is_given()
 }
 
-/// Shows what is chosen, and says what its removal means.
-fn show(context: &mut Context, args: &Args, choice: &Choice, purge: &BulkRun<'_, Choice>) -> Result<()> {
+/// Shows what is chosen, and says what its removal means. Only if the scan is complete there may be nothing.
+async fn show(
+    context: &mut Context,
+    args: &Args,
+    choice: &Choice,
+    purge: &BulkRun<'_, Choice>,
+    is_complete: bool,
+) -> Result<()> {
     let (found, catalog) = (&purge.found, &choice.scope().catalog);
     if let Some(forbidden) = &found.forbidden {
         context.ui.warning(forbidden);
     }
-    if found.tally.total() == 0 {
+    if found.tally.total() == 0 && is_complete {
         let none = if found.coverage.unproven.is_empty() { "no such records" } else { "no records were chosen" };
-        context.ui.status(&format!("{none} among {} keys of {}", found.looked_at, purge.server));
-        coverage::left_out(catalog).iter().for_each(|line| context.ui.status(line));
-    } else {
+        context.ui.status(&format!("{none} among {} keys of {}", found.keys, purge.server));
+        explain_nothing(context, catalog, &purge.reader).await;
+    } else if found.tally.total() > 0 {
         if args.output == Output::Table {
             context.ui.page(change::records(&found.tally, context.ui.view()))?;
             context.ui.flush()?;
@@ -138,7 +145,7 @@ fn show(context: &mut Context, args: &Args, choice: &Choice, purge: &BulkRun<'_,
         }
     }
     say_too_large(context, found.too_large);
-    say_coverage(context, &found.coverage, catalog);
+    show_coverage(context, &found.coverage, catalog);
     Ok(())
 }
 
@@ -151,7 +158,7 @@ fn confirm(context: &mut Context, args: &Args, purge: &BulkRun<'_, Choice>) -> R
 }
 
 fn report(context: &mut Context, args: &Args, choice: &Choice, purge: &BulkRun<'_, Choice>) -> Result<()> {
-    let covered = coverage::fields(&purge.found.coverage, &choice.scope().catalog, purge.found.looked_at);
+    let covered = coverage::fields(&purge.found.coverage, &choice.scope().catalog, purge.found.keys);
     write_report(context, args.output, &change::purge(&purge.found.tally, covered, &purge.account))
 }
 
@@ -159,7 +166,7 @@ fn report(context: &mut Context, args: &Args, choice: &Choice, purge: &BulkRun<'
 ///
 /// # Errors
 /// How the purge ended, which weighs more than a stdout that nobody reads.
-fn account(
+async fn account(
     context: &mut Context,
     args: &Args,
     choice: &Choice,
@@ -167,8 +174,9 @@ fn account(
     ended: Result<()>,
 ) -> Result<Exit> {
     // Where nothing could be read, nobody knows that there is nothing.
-    let is_news = !purge.is_counted && (ended.is_ok() || purge.found.looked_at > 0);
-    let shown = if is_news { show(context, args, choice, purge) } else { Ok(()) };
+    let is_news = !purge.is_counted && (ended.is_ok() || purge.found.keys > 0);
+    let is_complete = purge.account.outcome == Ended::Whole;
+    let shown = if is_news { show(context, args, choice, purge, is_complete).await } else { Ok(()) };
     let shown = shown.and_then(|()| report(context, args, choice, purge));
     let (account, total) = (&purge.account, purge.found.tally.total());
     let backup = account.backup.as_ref().map(|file| format!("; backup: {file}")).unwrap_or_default();
@@ -194,8 +202,8 @@ fn account(
     // What was promised is not all done, and the same command does not do the rest.
     let is_whole = account.partly.is_empty() && account.too_large == 0;
     shown?;
-    let has_walked = !args.choice.keys.are_given();
-    Ok(if is_whole { exit_after(&purge.found.coverage, &choice.scope().catalog, has_walked) } else { Exit::Partial })
+    let has_scanned = !args.choice.keys.are_given();
+    Ok(if is_whole { exit_after(&purge.found.coverage, &choice.scope().catalog, has_scanned) } else { Exit::Partial })
 }
 
 /// Names the records of which only one Redis key was removed.

@@ -9,7 +9,7 @@ use clap::{Args as ClapArgs, ValueEnum};
 use crate::args::{Output, SchemaArgs, parse_duration};
 use crate::context::Context;
 use crate::domain::race::{RacePlan, RaceRun, RaceVerdict, Strategy};
-use crate::domain::schema::{Origin, Schema};
+use crate::domain::schema::{Schema, SchemaOrigin};
 use crate::domain::step::cluster_problem;
 use crate::exit::{self, Exit, Stop};
 use crate::interrupt::Interrupt;
@@ -105,7 +105,7 @@ impl From<StrategyArg> for Strategy {
 }
 
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
-    let demonstrates = |schema: &Schema| schema.origin == Origin::BuiltIn && schema.begins_with_a_script();
+    let demonstrates = |schema: &Schema| schema.origin == SchemaOrigin::BuiltIn && schema.begins_with_a_script();
     let (schemas, _) = context.schemas_to_play(&args.schemas, demonstrates, Schema::unplayable_because)?;
     let plan = plan(&args, &schemas)?;
     let interrupt = Interrupt::listen()?;

@@ -37,6 +37,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     change::show(context, args.step.output, &record)?;
     let step = manual::releasable(&record).map_err(|why| refused(&record, &why))?;
     change::check_ttls(&schema, step)?;
+    let now_ms = change::time_for(&record, schema.sends_time(step))?;
     let owner =
         change::owner_of_lock(context, &record, step, args.owner.as_deref(), args.step.change.confirmed.dry_run)?;
     let report = Report {
@@ -53,7 +54,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         step,
         report,
         what: "released",
-        request: Request::new(&schema, &record.key, &owner, &response),
+        request: Request { now_ms, ..Request::new(&schema, &record.key, &owner, &response) },
         hold: None,
         role: schema.lock_role(),
         question: "Release this lock?",

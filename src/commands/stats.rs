@@ -5,23 +5,20 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use clap::{Args as ClapArgs, ValueEnum};
 
-use crate::args::{FollowArgs, SchemaArgs, SelectArgs, ThresholdArgs, WalkArgs, WatchArgs};
-use crate::change::{say_coverage, say_elsewhere};
+use crate::args::{FollowArgs, ScanArgs, SchemaArgs, SelectArgs, ThresholdArgs, WatchArgs};
 use crate::context::Context;
-use crate::domain::diagnosis;
 use crate::domain::record::Record;
 use crate::domain::schema::Catalog;
+use crate::domain::select::Selection;
 use crate::domain::select::awaited::Awaited;
-use crate::domain::select::coverage::Coverage;
-use crate::domain::select::selection::{Selected, Selection};
 use crate::domain::stats::{By, Stats};
 use crate::exit::{self, Exit, Stop};
 use crate::files;
 use crate::interrupt::Interrupt;
 use crate::render::columns::Separated;
 use crate::render::{coverage, document, stats};
-use crate::store::read::records;
-use crate::store::{ReadLimit, Reader, StoreError, Walk};
+use crate::scan::{self, Lengths, Scan, ScanEnd, ScanPlan, ScanReport};
+use crate::store::{ReadLimit, Reader};
 use crate::watch::{self, Watch};
 
 /// Owners with the most locks that are named.
@@ -29,7 +26,7 @@ const OWNERS: usize = 10;
 
 /// Count records by schema and state: how many, how large, how old
 ///
-/// Walks the keyspace with SCAN. BYTES is the length of all values, MEMORY what the server says that they take, by a sample of
+/// Scans the keyspace. BYTES is the length of all values, MEMORY what the server says that they take, by a sample of
 /// the records (`~`). Ages that only a schema's default TTL tells are estimates (`~`). Nothing is changed.
 #[derive(Debug, ClapArgs)]
 pub struct Args {
@@ -57,7 +54,7 @@ pub struct Args {
     watch: WatchArgs,
 
     #[command(flatten)]
-    walk: WalkArgs,
+    scan: ScanArgs,
 
     #[command(flatten)]
     thresholds: ThresholdArgs,
@@ -135,156 +132,105 @@ async fn figures(context: &mut Context, args: &Args) -> Result<Exit> {
     if watch.is_some() && args.output == Figures::Json {
         return Err(watch::endless());
     }
-    let reader = context.reader().await?.walking(args.walk.scan_options());
+    let reader = context.reader().await?.scanning(args.scan.scan_options());
     let interrupt = Interrupt::listen()?;
-    let look = async |context: &mut Context| {
-        count(context, args, &catalog, &selection, (&reader, &interrupt)).await.map(|()| Awaited::NotYet)
-    };
-    match watch {
-        Some(watch) => watch.follow(context, &interrupt, look).await,
-        None => look(context).await.map(|_| Exit::Done),
-    }
+    let counting = Counting { args, catalog: &catalog, selection: &selection, reader: &reader, interrupt: &interrupt };
+    let Some(watch) = watch else { return counting.run(context).await.map(|()| Exit::Done) };
+    let count_again = async |context: &mut Context| counting.run(context).await.map(|()| Awaited::NotYet);
+    watch.follow(context, &interrupt, count_again).await
 }
 
-/// Counts, and shows the figures.
-async fn count(
-    context: &mut Context,
-    args: &Args,
-    catalog: &Catalog,
-    selection: &Selection,
-    (reader, interrupt): (&Reader, &Interrupt),
-) -> Result<()> {
-    let head = if selection.reads_bodies() { ReadLimit::Whole } else { ReadLimit::Bytes(0) };
-    let walk = Walk::start(reader.clone(), catalog, head).await?;
-    let (stats, coverage) = (Stats::new(By::from(args.by)), Coverage::default());
-    let mut census = Census { catalog, selection, args, walk, stats, coverage };
-    let ended = census.take(context, interrupt).await;
-    if ended.is_ok() || census.walk.looked_at() > 0 {
-        census.show(context, ended.is_ok())?;
-        if census.stats.total().records == 0 {
-            say_elsewhere(context, reader).await;
-        }
-    }
-    ended.map_err(|early| early.of(&reader.name(), census.walk.looked_at()))
-}
-
-/// Why a walk ended early.
-enum Early {
-    Interrupted,
-    Broken(StoreError),
-}
-
-impl Early {
-    /// The error of a walk that had looked at so many Redis keys.
-    fn of(self, server: &str, looked_at: u64) -> anyhow::Error {
-        match self {
-            Self::Interrupted => Stop::interrupted(format!("interrupted: {looked_at} keys of {server} so far")).into(),
-            Self::Broken(error) if looked_at == 0 || error.is_permission() => error.into(),
-            Self::Broken(error) => {
-                let message = format!("the figures are not complete, {looked_at} keys of {server} so far: {error}");
-                let mut stop = Stop::new(Exit::Partial, message);
-                stop.hint = error.hint().map(str::to_owned);
-                stop.into()
-            }
-        }
-    }
-}
-
-/// A walk, and what it has counted.
-struct Census<'a> {
+/// What one count needs; a watch counts again and again.
+struct Counting<'a> {
+    args: &'a Args,
     catalog: &'a Catalog,
     selection: &'a Selection,
-    args: &'a Args,
-    walk: Walk,
-    stats: Stats,
-    coverage: Coverage,
+    reader: &'a Reader,
+    interrupt: &'a Interrupt,
 }
 
-impl Census<'_> {
-    /// Counts all records that are selected.
-    async fn take(&mut self, context: &Context, interrupt: &Interrupt) -> Result<(), Early> {
-        let progress = context.ui.progress("keys looked at");
-        loop {
-            match interrupt.unless_raised(self.page()).await {
-                Some(Ok(true)) => progress.set_position(self.walk.looked_at()),
-                Some(Ok(false)) => break,
-                Some(Err(error)) => return Err(Early::Broken(error)),
-                None => return Err(Early::Interrupted),
+impl Counting<'_> {
+    /// Counts the selected records, and shows the figures.
+    async fn run(&self, context: &mut Context) -> Result<()> {
+        let plan = ScanPlan {
+            catalog: self.catalog,
+            thresholds: self.args.thresholds.thresholds(),
+            head: if self.selection.reads_bodies() { ReadLimit::Whole } else { ReadLimit::Bytes(0) },
+            lengths: Lengths::All,
+        };
+        let progress = context.ui.progress("keys scanned");
+        let mut scan = Scan::start(self.reader.clone(), plan, self.interrupt, progress).await?;
+        let mut stats = Stats::new(By::from(self.args.by));
+        while let Some(page) = scan.next_page(self.selection).await {
+            let records = page.into_records();
+            let weighed: Vec<_> = stats.add(&records).into_iter().map(|index| &records[index]).collect();
+            if weighed.is_empty() {
+                continue;
+            }
+            let redis_keys: Vec<_> = weighed.iter().map(|record| redis_keys(record)).collect();
+            let Some(memory) = scan.read_memory(&redis_keys).await else { break };
+            for (record, bytes) in weighed.into_iter().zip(memory) {
+                if let Some(bytes) = bytes {
+                    stats.weigh(record, bytes);
+                }
             }
         }
-        progress.finish_and_clear();
-        Ok(())
-    }
-
-    /// Counts the records of the next page; false at the end.
-    async fn page(&mut self) -> Result<bool, StoreError> {
-        let Self { catalog, selection, args, walk, stats, coverage } = self;
-        let thresholds = args.thresholds.thresholds();
-        let page = records::next_page(walk, catalog, &thresholds, coverage, |key| selection.passes_key(key)).await?;
-        let Some(mut records) = page else { return Ok(false) };
-        records.iter_mut().for_each(|record| diagnosis::add_oversized(record, &thresholds));
-        records.retain(|record| {
-            coverage.contradictions.note(record);
-            let selected = selection.selects(record);
-            if let Selected::Unproven(missing) = selected {
-                coverage.unproven.add(record, missing);
-            }
-            selected == Selected::Yes(())
-        });
-        let light: Vec<_> = stats.add(&records).into_iter().map(|index| &records[index]).collect();
-        if !light.is_empty() {
-            let redis_keys: Vec<_> = light.iter().map(|record| redis_keys(record)).collect();
-            for (record, memory) in light.into_iter().zip(walk.weigh(&redis_keys).await?) {
-                memory.iter().for_each(|bytes| stats.weigh(record, *bytes));
-            }
+        let report = scan.finish();
+        let server = self.reader.name();
+        let keys = report.keys;
+        let is_complete = matches!(report.end, ScanEnd::Complete);
+        // Figures of which nothing was read would look like those of an empty server.
+        if is_complete || keys > 0 {
+            self.show(context, &stats, &report)?;
         }
-        Ok(true)
+        if is_complete && counted(&stats) == 0 {
+            context.ui.status(&format!("no such records among {keys} keys of {server}"));
+            scan::explain_nothing(context, self.catalog, self.reader).await;
+        }
+        if is_complete || keys > 0 {
+            report.show_coverage(context, self.catalog);
+        }
+        report.require_complete("the figures are", &format!("{keys} keys of {server}"))
     }
 
-    /// Shows the figures, as far as the walk came.
-    fn show(&self, context: &mut Context, whole: bool) -> Result<()> {
-        let counted = self.stats.rows().map(|(.., row)| row.records).sum::<u64>();
-        let (walked, foreign) = (self.walk.looked_at(), self.coverage.foreign.values().sum());
+    /// Shows the figures, as far as the scan got.
+    fn show(&self, context: &mut Context, stats: &Stats, report: &ScanReport) -> Result<()> {
         if let Some(file) = &self.args.prometheus {
-            // A part of the figures would look like a drop.
-            if whole {
-                let text = exposition(context, |run| stats::exposition(&self.stats, walked, foreign, run));
+            // Incomplete figures would look like a drop.
+            if matches!(report.end, ScanEnd::Complete) {
+                let foreign = report.coverage.foreign.values().sum();
+                let text = exposition(context, |run| stats::exposition(stats, report.keys, foreign, run));
                 write(context, file, &text)?;
             }
         } else {
-            self.figures(context, counted > 0, whole)?;
+            self.show_figures(context, stats, report)?;
         }
-        context.ui.flush()?;
-        if counted == 0 {
-            context.ui.status(&format!("no such records among {walked} keys"));
-            coverage::left_out(self.catalog).iter().for_each(|line| context.ui.status(line));
-        }
-        say_coverage(context, &self.coverage, self.catalog);
-        self.walk.forbidden().iter().for_each(|forbidden| context.ui.warning(forbidden));
-        Ok(())
+        Ok(context.ui.flush()?)
     }
-}
 
-impl Census<'_> {
-    fn figures(&self, context: &mut Context, has_any: bool, whole: bool) -> Result<()> {
-        let (rows, mut more) = stats::rows(&self.stats, OWNERS);
+    fn show_figures(&self, context: &mut Context, stats: &Stats, report: &ScanReport) -> Result<()> {
+        let (rows, mut more) = stats::rows(stats, OWNERS);
         let text = match self.args.output {
-            Figures::Table if has_any => {
-                return Ok(context.ui.page(stats::text(&self.stats, context.ui.view(), OWNERS))?);
+            Figures::Table if counted(stats) > 0 => {
+                return Ok(context.ui.page(stats::text(stats, context.ui.view(), OWNERS))?);
             }
             Figures::Table => return Ok(()),
             Figures::Csv => stats::separated(&rows, By::from(self.args.by), Separated::csv(self.args.raw_csv)),
             Figures::Tsv => stats::separated(&rows, By::from(self.args.by), Separated::tsv(self.args.raw_csv)),
             Figures::Jsonl => rows.iter().map(document::line).collect(),
             Figures::Json => {
-                more.extend(coverage::fields(&self.coverage, self.catalog, self.walk.looked_at()));
-                let is_complete = whole && self.walk.forbidden().is_none();
-                more.insert("complete".to_owned(), is_complete.into());
+                more.extend(coverage::fields(&report.coverage, self.catalog, report.keys));
+                more.insert("complete".to_owned(), report.is_complete().into());
                 document::document("rows", &rows, &more)
             }
         };
         Ok(context.ui.data(text)?)
     }
+}
+
+/// Records in the rows: under `--by finding` none of those without findings.
+fn counted(stats: &Stats) -> u64 {
+    stats.rows().map(|(.., row)| row.records).sum()
 }
 
 fn redis_keys(record: &Record) -> Vec<Vec<u8>> {

@@ -9,13 +9,15 @@ use anyhow::Result;
 use clap::{ArgGroup, Args as ClapArgs};
 
 use self::orphans::{ActionArg, Orphans, SoughtArgs};
-use crate::args::{ChangeArgs, Output, SchemaArgs, WalkArgs, parse_duration};
-use crate::change::bulk::{BulkRun, How, Owners, Rule as _};
-use crate::change::{came_to_its_end, exit_after, say_coverage, say_read_back, say_too_large, write_report};
+use crate::args::{ChangeArgs, Output, ScanArgs, SchemaArgs, parse_duration};
+use crate::change::bulk::{BulkRun, How, Rule as _};
+use crate::change::{came_to_its_end, exit_after, say_read_back, say_too_large, write_report};
 use crate::context::Context;
 use crate::domain::change::outcome::Account;
 use crate::exit::{Exit, Stop};
-use crate::render::{change, coverage, plugin};
+use crate::owner_check::OwnerCheck;
+use crate::render::{change, coverage};
+use crate::scan::{explain_nothing, show_coverage};
 
 /// Find locks that nobody will release, and remove them after two looks
 ///
@@ -28,8 +30,7 @@ use crate::render::{change, coverage, plugin};
 /// Orphaned is a lock that will never end by itself, whatever TTLs the deployment sets. What only a schema's default TTL
 /// tells of a lock selects nothing: such locks are counted, and the option is named that states the deployment's own.
 ///
-/// For monitoring `idemctl check` prints a line in every case and has the exit codes of plugins; --check, which is deprecated,
-/// prints one where the server answers, and ends with exit status 1 when anything is found.
+/// For monitoring use `idemctl check`, which changes nothing.
 #[derive(Debug, ClapArgs)]
 #[command(group = ArgGroup::new("sought").args(["orphaned", "older_than", "include"]).required(true).multiple(true))]
 pub struct Args {
@@ -48,11 +49,6 @@ pub struct Args {
     #[arg(long, value_name = "ACTION", value_enum, default_value_t = ActionArg::Unlock)]
     action: ActionArg,
 
-    /// Deprecated, use `idemctl check`: say in one line what is found, change nothing, and end with exit status 1 when
-    /// that is anything
-    #[arg(long)]
-    check: bool,
-
     /// How to show what was found and done; both kinds of JSON are one object, jsonl in one line
     #[arg(short, long, value_enum, default_value_t)]
     output: Output,
@@ -61,7 +57,7 @@ pub struct Args {
     sought: SoughtArgs,
 
     #[command(flatten)]
-    walk: WalkArgs,
+    scan: ScanArgs,
 
     #[command(flatten)]
     change: ChangeArgs,
@@ -73,27 +69,24 @@ pub struct Args {
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let orphans = Orphans::new(context, &args.sought, args.action, &args.schemas)?;
     args.sought.filter.remark(&orphans.scope().catalog).iter().for_each(|remark| context.ui.status(remark));
-    let only_shows = args.check || args.change.confirmed.dry_run;
-    if args.walk.scan_options().from_replicas && !only_shows {
-        let message = "--read-from replica goes with --check or --dry-run: no change relies on a replica";
+    let only_shows = args.change.confirmed.dry_run;
+    if args.scan.scan_options().from_replicas && !only_shows {
+        let message = "--read-from replica needs --dry-run: no change relies on a replica";
         return Err(Stop::usage(message).into());
     }
     if !only_shows {
         orphans.check_narrow(&args.schemas)?;
     }
     let leave = (!only_shows).then_some(&args.change.confirmed);
-    let mut sweep = BulkRun::open(context, &orphans, leave, args.walk.scan_options(), None).await?;
-    sweep.look(context, args.owner_alive.is_some()).await?;
+    let mut sweep = BulkRun::open(context, &orphans, leave, args.scan.scan_options(), None).await?;
+    sweep.count(context, args.owner_alive.is_some()).await?;
     if let Some(forbidden) = &sweep.found.forbidden {
         context.ui.warning(forbidden);
-    }
-    if args.check {
-        return check(context, &args, &orphans, sweep);
     }
     if args.owner_alive.is_none() {
         sweep.account.left_to_expire = sweep.found.ending;
     }
-    show(context, &args, &orphans, &sweep)?;
+    show(context, &args, &orphans, &sweep).await?;
     let count = sweep.found.tally.total() - sweep.account.left_to_expire;
     if only_shows || count == 0 {
         report(context, &args, &orphans, &sweep)?;
@@ -112,34 +105,28 @@ fn how(args: &Args) -> How {
         removes,
         rate: None,
         grace: args.grace,
-        owners: args.owner_alive.clone().map(Owners::new),
+        owners: args.owner_alive.clone().map(OwnerCheck::new),
         limit: u64::MAX,
     }
 }
 
-/// Says in one line what was found; the answer is no when anything was.
-fn check(context: &mut Context, args: &Args, orphans: &Orphans, sweep: BulkRun<'_, Orphans>) -> Result<Exit> {
-    let found = &sweep.found;
-    match args.output {
-        Output::Table => context.ui.data(plugin::orphans(&found.tally, &orphans.codes(), found.looked_at))?,
-        Output::Json | Output::Jsonl => report(context, args, orphans, &sweep)?,
-    }
-    say_coverage(context, &found.coverage, &orphans.scope().catalog);
-    let exit = if found.tally.total() == 0 { Exit::Done } else { Exit::No };
-    Ok(sweep.found.missed.map_or(Ok(exit), Err)?)
-}
-
 /// Shows the locks that were found, and says what becomes of them.
-fn show(context: &mut Context, args: &Args, orphans: &Orphans, sweep: &BulkRun<'_, Orphans>) -> Result<()> {
+async fn show(context: &mut Context, args: &Args, orphans: &Orphans, sweep: &BulkRun<'_, Orphans>) -> Result<()> {
     let (found, catalog) = (&sweep.found, &orphans.scope().catalog);
     let (total, left) = (found.tally.total(), sweep.account.left_to_expire);
-    if total == 0 {
+    // Where a node was not read there may be such locks.
+    if total == 0 && found.missed.is_none() {
         let none = if found.coverage.unproven.is_empty() { "no orphaned locks" } else { "no locks were chosen" };
-        context.ui.status(&format!("{none} among {} keys of {}", found.looked_at, sweep.server));
-        coverage::left_out(catalog).iter().for_each(|line| context.ui.status(line));
-    } else if args.output == Output::Table {
+        context.ui.status(&format!("{none} among {} keys of {}", found.keys, sweep.server));
+        explain_nothing(context, catalog, &sweep.reader).await;
+    } else if total > 0 && args.output == Output::Table {
         context.ui.page(change::orphans(&found.tally, context.ui.view()))?;
         context.ui.flush()?;
+        let is_preview = args.change.confirmed.dry_run || args.change.confirmed.asks_somebody(context);
+        if is_preview && found.tally.leaves_keys_out() && args.sought.finds_by_code() {
+            let line = context.ui.invocation().command_line(["list", "--finding", &orphans.codes().join(",")]);
+            context.ui.hint(&format!("`{line}` lists every lock with these findings"));
+        }
     }
     if left > 0 {
         let locks = if left == 1 { "lock ends by itself and is" } else { "locks end by themselves and are" };
@@ -156,7 +143,7 @@ fn show(context: &mut Context, args: &Args, orphans: &Orphans, sweep: &BulkRun<'
         });
     }
     say_too_large(context, found.too_large);
-    say_coverage(context, &found.coverage, catalog);
+    show_coverage(context, &found.coverage, catalog);
     Ok(())
 }
 
@@ -170,7 +157,7 @@ fn question(args: &Args, total: u64) -> String {
 
 fn report(context: &mut Context, args: &Args, orphans: &Orphans, sweep: &BulkRun<'_, Orphans>) -> Result<()> {
     let found = &sweep.found;
-    let covered = coverage::fields(&found.coverage, &orphans.scope().catalog, found.looked_at);
+    let covered = coverage::fields(&found.coverage, &orphans.scope().catalog, found.keys);
     write_report(context, args.output, &change::sweep(&found.tally, &orphans.codes(), covered, &sweep.account))
 }
 

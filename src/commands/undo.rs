@@ -1,15 +1,15 @@
 //! `idemctl undo`: takes an operation of the audit log back.
 
-mod look;
+mod changed_records;
 mod operation_to_undo;
-mod turn_back;
+mod plan;
+mod revert;
 mod undone;
-mod units;
 
 use anyhow::Result;
 use clap::Args as ClapArgs;
 
-use self::turn_back::{By, TurnBack};
+use self::revert::{RevertMode, Reverter};
 use self::undone::Undone;
 use crate::args::{ChangeArgs, Output, ReturnArgs, SchemaArgs};
 use crate::change::Journal;
@@ -70,13 +70,13 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         sources.push(source);
     }
     let interrupt = Interrupt::listen()?;
-    let turn = TurnBack { client: &client, catalog: &catalog, undone: &undone, interrupt: &interrupt };
-    let mut undo = Undo { args: &args, of, sources, turn, is_part };
+    let reverter = Reverter { client: &client, catalog: &catalog, undone: &undone, interrupt: &interrupt };
+    let mut undo = Undo { args: &args, of, sources, reverter, is_part };
     let Some(writer) = writer else { return undo.dry_run(context).await };
-    let foretold = undo.look(context).await?;
-    match foretold.restored() {
-        0 => undo.leave(context, &foretold),
-        _ => undo.change(context, &writer, &foretold).await,
+    let predicted = undo.predict_and_show(context).await?;
+    match predicted.restored() {
+        0 => undo.leave(context, &predicted),
+        _ => undo.change(context, &writer, &predicted).await,
     }
 }
 
@@ -84,14 +84,14 @@ struct Undo<'a> {
     args: &'a Args,
     of: Wanted<'a>,
     sources: Vec<Source>,
-    turn: TurnBack<'a>,
+    reverter: Reverter<'a>,
     /// True if a key that was named means no record, or more than one.
     is_part: bool,
 }
 
 impl Undo<'_> {
-    fn rows(&self, foretold: bool) -> Rows {
-        Rows::new(self.args.output, foretold).of_undo(&self.turn.undone.operation.op)
+    fn rows(&self, is_prediction: bool) -> Rows {
+        Rows::new(self.args.output, is_prediction).of_undo(&self.reverter.undone.operation.op)
     }
 
     fn left_out(&self) -> u64 {
@@ -115,7 +115,7 @@ impl Undo<'_> {
 
     async fn dry_run(&mut self, context: &mut Context) -> Result<Exit> {
         let mut rows = self.rows(true);
-        let ended = self.foretell(context, &mut rows).await;
+        let ended = self.predict(context, &mut rows).await;
         let whole = matches!(ended, Ok(true)) && self.holds_all();
         let shown = rows.close(context, whole, self.left_out());
         finish(context, true, &rows, ended, rows.seen() + self.missing())?;
@@ -124,10 +124,10 @@ impl Undo<'_> {
     }
 
     /// Shows what would be done, before anybody is asked; JSON says in the end what was.
-    async fn look(&mut self, context: &mut Context) -> Result<Rows> {
+    async fn predict_and_show(&mut self, context: &mut Context) -> Result<Rows> {
         let most = if self.args.output == Output::Table { MOST_ROWS } else { 0 };
         let mut rows = self.rows(true).showing(most);
-        if !self.foretell(context, &mut rows).await? {
+        if !self.predict(context, &mut rows).await? {
             return Err(Stop::interrupted("interrupted; nothing was changed").into());
         }
         rows.were_shown()?;
@@ -139,32 +139,32 @@ impl Undo<'_> {
     }
 
     /// Ends without a question, for there is nothing to be taken back.
-    fn leave(&self, context: &mut Context, foretold: &Rows) -> Result<Exit> {
-        let mut rows = foretold.changed_nothing();
+    fn leave(&self, context: &mut Context, predicted: &Rows) -> Result<Exit> {
+        let mut rows = predicted.changed_nothing();
         rows.close(context, self.holds_all(), self.left_out())?;
         context.ui.status("Nothing was changed.");
-        Ok(self.exit(foretold))
+        Ok(self.exit(predicted))
     }
 
-    async fn foretell(&mut self, context: &mut Context, rows: &mut Rows) -> Result<bool> {
-        let client: &Client = self.turn.client;
+    async fn predict(&mut self, context: &mut Context, rows: &mut Rows) -> Result<bool> {
+        let client: &Client = self.reverter.client;
         for source in &mut self.sources {
-            let interrupt = self.turn.interrupt;
+            let interrupt = self.reverter.interrupt;
             if !bring_back(context, &self.of, source, &mut Mode::Looks(client), rows, interrupt).await? {
                 return Ok(false);
             }
         }
-        self.turn.run(context, &mut By::Looks, rows).await
+        self.reverter.run(context, &mut RevertMode::Predict, rows).await
     }
 
-    async fn change(&mut self, context: &mut Context, writer: &Writer, foretold: &Rows) -> Result<Exit> {
-        let operation = &self.turn.undone.operation;
+    async fn change(&mut self, context: &mut Context, writer: &Writer, predicted: &Rows) -> Result<Exit> {
+        let operation = &self.reverter.undone.operation;
         let reason = operation.reason.as_ref().map(|reason| format!(", {reason}")).unwrap_or_default();
         let question =
-            format!("Take back {} of {} by {}{reason}?", self.turn.undone.name(), operation.at, operation.who);
+            format!("Take back {} of {} by {}{reason}?", self.reverter.undone.name(), operation.at, operation.who);
         let question = escape::again(&question);
         self.args.change.confirmed.confirm(context, &question, &writer.name())?;
-        self.turn.interrupt.heed_terminate()?;
+        self.reverter.interrupt.heed_terminate()?;
         let is_part = !self.args.returns.keys.is_empty();
         let mut journal = Journal::open_undoing(context, &self.args.change, "undo", &operation.op, is_part)?;
         // The table above said what comes; what is different in the end is in the counts.
@@ -177,7 +177,7 @@ impl Undo<'_> {
         let (backup, ended) = journal.close(ended, context.now()).await;
         let whole = matches!(ended, Ok(true)) && self.holds_all();
         let shown = rows.close(context, whole, self.left_out());
-        finish(context, false, &rows, ended, foretold.seen() + self.missing())?;
+        finish(context, false, &rows, ended, predicted.seen() + self.missing())?;
         if let Some(file) = backup {
             context.ui.status(&format!("Backup of what went: {}", file.display()));
         }
@@ -196,12 +196,12 @@ impl Undo<'_> {
         for source in std::mem::take(&mut self.sources) {
             let mut source = source.again()?;
             let mut mode = Mode::Restores(writer, journal.trail());
-            let whole = bring_back(context, &self.of, &mut source, &mut mode, rows, self.turn.interrupt).await;
+            let whole = bring_back(context, &self.of, &mut source, &mut mode, rows, self.reverter.interrupt).await;
             self.sources.push(source);
             if !whole? {
                 return Ok(false);
             }
         }
-        self.turn.run(context, &mut By::Changes(writer, journal), rows).await
+        self.reverter.run(context, &mut RevertMode::Revert(writer, journal), rows).await
     }
 }

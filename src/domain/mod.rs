@@ -21,6 +21,7 @@ pub(crate) mod samples;
 pub mod schema;
 pub(crate) mod secret;
 pub mod select;
+pub(crate) mod self_check;
 pub(crate) mod simulation;
 pub(crate) mod stats;
 pub mod step;

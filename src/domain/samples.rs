@@ -4,11 +4,11 @@ use std::sync::{Arc, LazyLock};
 
 use proptest::prelude::*;
 
-use super::detect::Shelf;
+use super::detect::SchemaSet;
 use super::record::decode;
 use crate::domain::record::{Content, Deadline, Expiry, Observation, Record, SeenKey};
 use crate::domain::schema;
-use crate::domain::schema::{Catalog, Origin, Prefixes, Schema, SchemaSource, Script};
+use crate::domain::schema::{Catalog, Prefixes, Schema, SchemaOrigin, SchemaSource, Script};
 
 /// A schema whose values carry times; none of the built-in ones does.
 const TIMED: &str = r#"
@@ -60,6 +60,17 @@ const TOMLS: [&str; 7] = [
     include_str!("../../lua/reference/schema.toml"),
 ];
 
+/// The same files as release 0.2.0 had them, in format 1.
+pub(crate) const FORMAT_1: [&str; 7] = [
+    include_str!("schema/parse/tests/format_1/event-consumer.toml"),
+    include_str!("schema/parse/tests/format_1/event-driven.toml"),
+    include_str!("schema/parse/tests/format_1/express.toml"),
+    include_str!("schema/parse/tests/format_1/go-chi.toml"),
+    include_str!("schema/parse/tests/format_1/go-middleware.toml"),
+    include_str!("schema/parse/tests/format_1/go-middleware-v1.toml"),
+    include_str!("schema/parse/tests/format_1/reference.toml"),
+];
+
 /// The built-in schemas, their scripts left out.
 pub(crate) fn schemas() -> Vec<Schema> {
     SCHEMAS.clone()
@@ -73,14 +84,14 @@ fn parse(toml: &str, prefix: Option<&str>) -> Schema {
         toml,
         json: None,
         scripts: scripts.map(script).collect(),
-        origin: Origin::BuiltIn,
+        origin: SchemaOrigin::BuiltIn,
         prefixes: Prefixes { own: prefix, shared: None },
     };
     schema::parse(source).expect("a sound schema")
 }
 
 /// The schema of such a file.
-pub(crate) fn of_toml(toml: &str) -> Schema {
+pub(crate) fn from_toml(toml: &str) -> Schema {
     parse(toml, None)
 }
 
@@ -174,7 +185,7 @@ pub(crate) fn shelf() -> BuiltIns {
     BuiltIns(schemas().into_iter().map(Arc::new).collect())
 }
 
-impl Shelf for BuiltIns {
+impl SchemaSet for BuiltIns {
     fn all(&self) -> &[Arc<Schema>] {
         &self.0
     }

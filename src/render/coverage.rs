@@ -1,4 +1,4 @@
-//! What a walk covered, for people and as fields of a report.
+//! What a scan covered, for people and as fields of a report.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::domain::select::named_keys::NamedKeys;
 use crate::domain::select::unproven::LeftOut;
 use crate::domain::select::{Coverage, Missing};
 
-/// Why a schema is left out of a walk unless the schema is named.
+/// Why a schema is left out of a scan unless the schema is named.
 const NO_PREFIX: &str = "it has no literal prefix, so any Redis key may be its; name it with --schema";
 
 /// Why a schema of the context is left out.
@@ -24,7 +24,7 @@ const UNREADABLE: &str = "its files are wrong, so nobody looked for its records"
 const MISSING: [Missing; 3] = [Missing::Ttl(TtlOf::Lock), Missing::Ttl(TtlOf::Result), Missing::Age];
 
 /// The lines on what was left out: values of forms that no schema writes, locks that another schema reads as results, records
-/// that nothing proves to be meant, and default TTLs that the records contradict.
+/// that nothing proves to be meant.
 pub fn lines(coverage: &Coverage, catalog: &Catalog) -> Vec<String> {
     let foreign = coverage.foreign.iter().map(|(name, count)| {
         let schema = catalog.all().iter().find(|schema| schema.name == *name);
@@ -41,17 +41,9 @@ pub fn lines(coverage: &Coverage, catalog: &Catalog) -> Vec<String> {
         let schema = catalog.all().iter().find(|schema| schema.name == name);
         unproven(name, schema.map(Arc::as_ref), missing, left_out)
     });
-    let contradicted = [TtlOf::Lock, TtlOf::Result].into_iter().filter_map(|of| contradicted(coverage, of));
     let skipped = catalog.skipped().map(|schema| format!("Skipped the schema {}: {NO_PREFIX}.", schema.name));
     let unreadable = catalog.unreadable().iter().map(|name| format!("Skipped the schema {name}: {UNREADABLE}."));
-    skipped
-        .chain(unreadable)
-        .chain(foreign)
-        .chain(spared)
-        .chain(unproven)
-        .chain(contradicted)
-        .chain(named_keys(&coverage.named))
-        .collect()
+    skipped.chain(unreadable).chain(foreign).chain(spared).chain(unproven).chain(named_keys(&coverage.named)).collect()
 }
 
 /// The keys of the operator that were not found, by name, and how many the filters left out.
@@ -80,8 +72,8 @@ pub fn left_out(catalog: &Catalog) -> Option<String> {
     }
 }
 
-/// What a walk covered, as fields of a report.
-pub fn fields(coverage: &Coverage, catalog: &Catalog, keys_walked: u64) -> Map<String, Value> {
+/// What a scan covered, as fields of a report.
+pub fn fields(coverage: &Coverage, catalog: &Catalog, keys: u64) -> Map<String, Value> {
     let left_out = catalog.left_out().map(|schema| json!({ "schema": schema.name, "reason": NO_PREFIX }));
     let unreadable = catalog.unreadable().iter().map(|name| json!({ "schema": name, "reason": UNREADABLE }));
     let mut unproven = Map::new();
@@ -89,7 +81,7 @@ pub fn fields(coverage: &Coverage, catalog: &Catalog, keys_walked: u64) -> Map<S
         unproven.insert(missing.as_str().to_owned(), coverage.unproven.count(missing).into());
     }
     document::fields(json!({
-        "keys_walked": keys_walked,
+        "keys_walked": keys,
         "foreign": coverage.foreign,
         "spared": coverage.spared,
         "left_out": left_out.chain(unreadable).collect::<Vec<_>>(),
@@ -145,22 +137,32 @@ pub fn stating(coverage: &Coverage) -> Vec<[String; 4]> {
     options
 }
 
-/// One line for all schemas, however many there are.
-fn contradicted(coverage: &Coverage, of: TtlOf) -> Option<String> {
-    let found: Vec<_> = coverage.contradictions.iter().filter(|(_, ttl, _)| *ttl == of).collect();
-    let records: u64 = found.iter().map(|(.., found)| found.records).sum();
-    let most = found.iter().map(|(.., found)| found.most_ms).max()?;
-    let default =
-        |(schema, _, found): &(&str, TtlOf, Contradiction)| format!("{schema} ({})", duration::short(found.default_ms));
-    let defaults: Vec<_> = found.iter().map(default).collect();
-    let (s, have) = if records == 1 { ("", "has") } else { ("s", "have") };
-    Some(format!(
-        "the default {name} TTL of {} does not hold here: {records} {name}{s} {have} more time left, up to {}; {} states this deployment's",
-        defaults.join(", "),
-        duration::short(most),
-        of.option(),
-        name = of.as_str(),
-    ))
+/// The default TTLs that the records contradict: one sentence for locks and one for results, however many schemas there are.
+pub fn contradicted_defaults(coverage: &Coverage) -> Vec<String> {
+    let mut notes = Vec::new();
+    for of in [TtlOf::Lock, TtlOf::Result] {
+        let mut defaults = Vec::new();
+        let (mut records, mut longest_ms) = (0, 0);
+        for (schema, _, found) in coverage.contradictions.iter().filter(|(_, ttl, _)| *ttl == of) {
+            defaults.push(format!("{schema} ({})", duration::short(found.default_ms)));
+            records += found.records;
+            longest_ms = longest_ms.max(found.most_ms);
+        }
+        if records == 0 {
+            continue;
+        }
+        let name = of.as_str();
+        let expire = if records == 1 { format!("{name} expires") } else { format!("{name}s expire") };
+        let at_least = if coverage.contradictions.is_of_a_sample() { "at least " } else { "" };
+        notes.push(format!(
+            "{at_least}{records} {expire} later (in up to {}) than the default {name} TTL of {} allows. If your service uses a longer TTL, \
+             set {name}_ttl in the context or pass {}.",
+            duration::short(longest_ms),
+            defaults.join(", "),
+            of.option(),
+        ));
+    }
+    notes
 }
 
 fn prefixes(schema: &Schema) -> String {
@@ -186,7 +188,12 @@ mod tests {
             [
                 "Skipped 1 go-chi record: the result TTL of this deployment is not configured, and the schema's default (1d) proves nothing. The longest time left is 1m.",
                 "Skipped 1 go-chi record of unknown age: no expiry, or more time left than the TTL, tells no age.",
-                "the default lock TTL of go-chi (1m) does not hold here: 1 lock has more time left, up to 10m; --lock-ttl states this deployment's",
+            ]
+        );
+        assert_eq!(
+            contradicted_defaults(&coverage),
+            [
+                "1 lock expires later (in up to 10m) than the default lock TTL of go-chi (1m) allows. If your service uses a longer TTL, set lock_ttl in the context or pass --lock-ttl.",
             ]
         );
         let report = fields(&coverage, &catalog, 1);

@@ -51,8 +51,8 @@ impl Rows {
         self.document.before_value() + &json(row)
     }
 
-    /// The end of the document.
-    pub(crate) fn end(&mut self, counts: &Counts, summary: &Summary) -> String {
+    /// The end of the document. `complete` says whether both snapshots have all records, if that is known.
+    pub(crate) fn end(&mut self, counts: &Counts, summary: &Summary, complete: Option<bool>) -> String {
         let Counts { came, went, expired, removed, state, retaken, renewed, same } = counts;
         let counts = [
             ("came", came),
@@ -72,6 +72,7 @@ impl Rows {
             kinds.push(kind);
         }
         of_all.insert("summary".to_owned(), kinds.into());
+        of_all.insert("complete".to_owned(), complete.into());
         self.document.end(&of_all)
     }
 }
@@ -114,7 +115,7 @@ pub fn json(row: &Row<'_>) -> String {
         "before": before,
         "after": after,
         "owner": of.owner,
-        "expires_at_ms": of.identity.iter().flatten().map(expires).collect::<Vec<_>>(),
+        "expires_at_ms": of.identity.iter().map(expires).collect::<Vec<_>>(),
     });
     if let Some(base64) = &of.key_base64 {
         value["key_base64"] = base64.as_str().into();

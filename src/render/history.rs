@@ -56,9 +56,9 @@ impl<'a> Shown<'a> {
             (None, None) => "",
         };
         let ended = match state {
-            Some(State::Unended) => ", unended",
-            Some(State::Interrupted) => ", interrupted",
-            Some(State::Ended) | None => "",
+            State::Unended => ", unended",
+            State::Interrupted => ", interrupted",
+            State::Ended => "",
         };
         format!("{}{of}{ended}{undone}", escape::again(command))
     }
@@ -168,7 +168,7 @@ mod tests {
             undoes: None,
             undone_by: None,
             partly_undone_by: None,
-            state: None,
+            state: State::Ended,
             says_what_was_left: true,
             is_told: true,
             begun_backup: None,

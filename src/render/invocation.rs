@@ -112,6 +112,24 @@ impl Invocation {
         self.completed(&[subcommand, &options[..], own].concat().join(" "))
     }
 
+    /// The command line that makes a context for the server of this run. A context cannot hold `--askpass`, so a password
+    /// has to come from a file.
+    pub(crate) fn making_a_context(&self) -> String {
+        let mut line = "idemctl".to_owned();
+        let mut needs_password = false;
+        for word in &self.server {
+            match word.as_str() {
+                "--askpass" => needs_password = true,
+                word => line = format!("{line} {word}"),
+            }
+        }
+        line.push_str(" context set NAME");
+        if needs_password {
+            line.push_str(" --password-file FILE");
+        }
+        line
+    }
+
     /// The same around words that are quoted for a shell already.
     fn completed(&self, words: &str) -> String {
         let is_subcommand =

@@ -4,13 +4,16 @@ use serde_json::{Map, Value, json};
 
 use crate::domain::diagnosis::FindingCode;
 use crate::domain::diagnosis::health::{Health, Limits, Status};
-use crate::domain::select::Tally;
-use crate::render::{change, escape, words};
+use crate::render::{change, escape};
 
 pub fn health(health: &Health, limits: &Limits) -> String {
     let mut measures = vec![measure("orphaned", FindingCode::NoExpiry, health, limits)];
     for (label, count) in [("records", health.records), ("foreign", health.foreign), ("keys", health.keys)] {
         measures.push(format!("{label}={count}"));
+    }
+    // Programs that read the measures have to know that `records` and `foreign` are estimates.
+    if let Some(sample) = health.sample {
+        measures.push(format!("sampled={sample}"));
     }
     for code in limits.sought() {
         measures.push(measure(&label(code.as_str()), code, health, limits));
@@ -100,13 +103,19 @@ fn nothing_found(health: &Health, limits: &Limits) -> String {
         Some((last, kinds)) if !kinds.is_empty() => format!("{} or {last}", kinds.join(", ")),
         _ => kinds.concat(),
     };
-    let (records, keys) = (health.records, health.keys);
+    let records = counted(health.records, "record");
+    let keys = counted(health.keys, "key");
     match health.sample {
         Some(sample) => {
-            format!("no {kinds} locks among about {records} records in {keys} keys, by a random sample of {sample}")
+            format!("no {kinds} locks among about {records} in {keys}, by a random sample of {sample}")
         }
-        None => format!("no {kinds} locks among {records} records in {keys} keys"),
+        None => format!("no {kinds} locks among {records} in {keys}"),
     }
+}
+
+/// A number with its noun.
+fn counted(number: u64, noun: &str) -> String {
+    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
 }
 
 /// A measure with the bounds from which on it alerts. A plugin's range alerts above its bound: from N on is above N - 1.
@@ -119,21 +128,6 @@ fn measure(label: &str, code: FindingCode, health: &Health, limits: &Limits) -> 
 /// A finding's code as the label of a measure.
 fn label(code: &str) -> String {
     code.replace('-', "_")
-}
-
-/// The line of `sweep --check`, with a measure for each finding that was sought.
-pub fn orphans(tally: &Tally<&'static str>, sought: &[&'static str], keys: u64) -> String {
-    let total = tally.total();
-    let counts: Vec<_> = tally.groups().map(|(code, group)| format!("{} {code}", group.count)).collect();
-    let words = if total == 0 {
-        format!("OK - no orphaned locks among {keys} keys")
-    } else {
-        let oldest = tally.oldest().map_or_else(|| "unknown".to_owned(), words::short_age);
-        format!("CRITICAL - {total} orphaned: {}; oldest {oldest}", counts.join(", "))
-    };
-    let count = |code: &str| tally.groups().find(|(found, _)| **found == code).map_or(0, |(_, group)| group.count);
-    let labels: Vec<_> = sought.iter().map(|code| format!(" {}={}", label(code), count(code))).collect();
-    format!("IDEMCTL {words} | orphaned={total};0;0{}\n", labels.concat())
 }
 
 fn troubles(health: &Health, limits: &Limits) -> Vec<String> {
@@ -211,7 +205,9 @@ mod tests {
         let nothing = "no orphaned, excess-ttl or overdue locks among 7 records in 9 keys";
         assert_eq!(health(&found, &limits), format!("IDEMCTL OK - {nothing} | {measures}\n"));
         found.sample = Some(5);
-        assert!(health(&found, &limits).contains("among about 7 records in 9 keys, by a random sample of 5 |"));
+        let sampled = health(&found, &limits);
+        assert!(sampled.contains("among about 7 records in 9 keys, by a random sample of 5 |"), "{sampled}");
+        assert!(sampled.contains(" keys=9 sampled=5 no_expiry=0"), "{sampled}");
         found.add(FindingCode::ExcessTtl, &chi(CHI_LOCK, Expiry::In(600_000)));
         let line = health(&found, &limits);
         assert!(
@@ -221,21 +217,5 @@ mod tests {
         );
         assert!(line.contains("excess_ttl=1;;0 overdue=0;0;"), "{line}");
         assert_eq!(health_json(&found, &limits)["findings"][1]["schemas"]["go-chi"], 1);
-    }
-
-    #[test]
-    fn says_what_was_found_and_measures_every_finding_that_was_sought() {
-        let mut tally = Tally::default();
-        let line = orphans(&tally, &["no-expiry"], 7);
-        assert_eq!(line, "IDEMCTL OK - no orphaned locks among 7 keys | orphaned=0;0;0 no_expiry=0\n");
-        tally.add("no-expiry", &chi(CHI_LOCK, Expiry::Never), None);
-        assert!(orphans(&tally, &["no-expiry"], 7).contains("1 orphaned: 1 no-expiry; oldest unknown |"));
-        let slow = chi(CHI_LOCK, Expiry::In(10_000));
-        tally.add("overdue", &slow, slow.age);
-        let line = orphans(&tally, &["no-expiry", "excess-ttl", "overdue"], 7);
-        assert_eq!(
-            line,
-            "IDEMCTL CRITICAL - 2 orphaned: 1 no-expiry, 1 overdue; oldest ~50s | orphaned=2;0;0 no_expiry=1 excess_ttl=0 overdue=1\n"
-        );
     }
 }

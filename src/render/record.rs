@@ -184,7 +184,8 @@ impl RecordPage {
             let severity = palette.severity(finding.severity);
             let code = palette.bold(&[finding.evidence.mark(), finding.code.as_str()].concat());
             self.page.wrapped(2, &format!("{severity} {code}: {}", escape::text(finding.message.as_bytes())));
-            self.page.wrapped(4, &format!("→ {}", escape::text(finding.advice.as_bytes())));
+            // Names in command lines are escaped already: escaped twice, they would name another record.
+            self.page.wrapped(4, &format!("→ {}", escape::again(&finding.advice)));
         }
     }
 }

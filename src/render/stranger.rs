@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use crate::domain::record::{Content, Stranger};
-use crate::domain::schema::LeftOut;
+use crate::domain::schema::Exclusion;
 use crate::render::document::{base64_unless_text, text};
 use crate::render::{escape, words};
 
@@ -20,8 +20,8 @@ pub fn line(there: &Stranger) -> String {
     });
     let left_out = there.left_out_by.iter().map(|(schema, word)| {
         let by = match word {
-            LeftOut::Key => "by its `key` pattern",
-            LeftOut::Ignore => "by `ignore`",
+            Exclusion::Key => "by its `key` pattern",
+            Exclusion::Ignore => "by `ignore`",
         };
         format!("; {} leaves this key out {by}", escape::text(schema.as_bytes()))
     });

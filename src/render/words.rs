@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::domain::duration;
 use crate::domain::record::{Age, AgeSource, Content, Evidence, Expiry, Record};
-use crate::domain::schema::{Clock, Past, Schema, State, TtlOf};
+use crate::domain::schema::{Clock, PastExpiry, Schema, State, TtlOf};
 use crate::domain::step::{Answer, NextRequest, StepReply, fencing};
 use crate::render::escape;
 
@@ -144,8 +144,8 @@ pub fn own_expiry(record: &Record) -> Option<String> {
         return Some(format!("at {field} in the value, and the server does not tell the time"));
     };
     let then = match rule.past {
-        Past::Absent => "to the next request nothing is there",
-        Past::Reclaimable => "the next request takes the key over",
+        PastExpiry::Absent => "to the next request nothing is there",
+        PastExpiry::Reclaimable => "the next request takes the key over",
     };
     Some(match value.lapsed {
         Some(_) => format!("{} ago: {then} ({field}; {whose})", duration::short(now - at)),

@@ -1,7 +1,7 @@
 //! The schema folders that are compiled in: the services' own, which every run reads, and the layouts of published libraries, of which
 //! a run reads those that somebody names.
 
-use crate::domain::schema::{Origin, Prefixes, SchemaSource, Script};
+use crate::domain::schema::{Prefixes, SchemaOrigin, SchemaSource, Script};
 
 /// A folder of `lua/` or of `lua/libraries/`.
 pub(super) struct BuiltIn {
@@ -27,7 +27,7 @@ impl BuiltIn {
             toml: self.toml,
             json: Some(self.json),
             scripts: self.scripts.iter().map(script).collect(),
-            origin: Origin::BuiltIn,
+            origin: SchemaOrigin::BuiltIn,
             prefixes,
         }
     }

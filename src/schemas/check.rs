@@ -66,7 +66,7 @@ fn report(folder: &Path) -> Report {
             Report { folder: folder.to_owned(), name: None, schema: None, problems }
         }
         Ok(schema) => {
-            let problems = faults::of(folder, &schema);
+            let problems = faults::problems(folder, &schema);
             Report { folder: folder.to_owned(), name: Some(schema.name.clone()), schema: Some(schema), problems }
         }
     }

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use crate::domain::schema::lua_check::{self, Sent};
-use crate::domain::schema::self_check;
-use crate::domain::schema::{Action, Encoding, Schema, SchemaError, ValueCase};
+use crate::domain::schema::lua_check::{self, ArgumentCounts};
+use crate::domain::schema::{Action, Encoding, Schema, SchemaError};
+use crate::domain::self_check;
 use crate::files;
 
 /// Larger than any `schema.toml` or script.
@@ -18,9 +18,9 @@ pub(crate) struct Problem {
 }
 
 /// All that is wrong with the schema of a folder.
-pub(super) fn of(folder: &Path, schema: &Schema) -> Vec<Problem> {
+pub(super) fn problems(folder: &Path, schema: &Schema) -> Vec<Problem> {
     let mut problems = mismatches(folder, schema);
-    problems.extend(open_forms(folder, schema));
+    problems.extend(open_formats(folder, schema));
     problems.extend(script_faults(folder, schema));
     problems
 }
@@ -36,25 +36,27 @@ fn mismatches(folder: &Path, schema: &Schema) -> Vec<Problem> {
         .collect()
 }
 
-/// Forms that other programs' values fit as well.
-fn open_forms(folder: &Path, schema: &Schema) -> Vec<Problem> {
+/// Value formats that other programs' values fit as well.
+fn open_formats(folder: &Path, schema: &Schema) -> Vec<Problem> {
     let file = folder.join("schema.toml");
     let text = files::read_text(&file, LARGEST).unwrap_or_default();
     let tables: Vec<_> = text.lines().enumerate().filter(|(_, line)| line.trim() == "[[value]]").collect();
-    let is_open = |case: &ValueCase| match case.encoding() {
-        Encoding::Text => case.is_opaque() && !case.is_marked_opaque,
-        encoding => encoding.has_fields() && case.closed.is_none(),
-    };
-    let open = schema.values.iter().enumerate().filter(|(_, case)| is_open(case));
-    open.map(|(index, case)| {
+    let mut problems = Vec::new();
+    for (index, format) in schema.values.iter().enumerate() {
         let line = tables.get(index).map_or(1, |(line, _)| line + 1);
-        let message = match case.encoding() {
-            Encoding::Text => "takes any text: say `opaque = true` where that is meant, else `equals`",
-            _ => "takes values with any other fields, too: list its own in `required` and `optional`, unless it is an array",
+        let message = match format.encoding() {
+            // Format 2 rejects it, so that this is a file of format 1.
+            Encoding::Text if format.is_opaque() && !format.is_marked_opaque => {
+                "takes any text: say `opaque = true` where that is meant, else `equals`"
+            }
+            encoding if encoding.has_fields() && format.closed.is_none() => {
+                "takes values with any other fields, too: list its own in `required` and `optional`, unless it is an array"
+            }
+            _ => continue,
         };
-        problem(&file, line, format!("`{}` {message}", case.name), false)
-    })
-    .collect()
+        problems.push(problem(&file, line, format!("`{}` {message}", format.name), false));
+    }
+    problems
 }
 
 /// What is wrong with the scripts, held against the calls that send them.
@@ -72,14 +74,16 @@ fn script_faults(folder: &Path, schema: &Schema) -> Vec<Problem> {
     problems
 }
 
-fn calls(schema: &Schema, script: &str) -> Vec<Sent> {
-    let calls = schema.steps().flat_map(|step| &step.calls);
-    calls
-        .filter_map(|call| match &call.action {
-            Action::Script { name, keys, args } if name == script => Some(Sent { keys: keys.len(), args: args.len() }),
-            _ => None,
-        })
-        .collect()
+fn calls(schema: &Schema, script: &str) -> Vec<ArgumentCounts> {
+    let mut counts = Vec::new();
+    for call in schema.steps().flat_map(|step| &step.calls) {
+        if let Action::Script { name, keys, args } = &call.action
+            && name == script
+        {
+            counts.push(ArgumentCounts { keys: keys.len(), args: args.len() });
+        }
+    }
+    counts
 }
 
 fn problem(file: &Path, line: usize, message: String, is_error: bool) -> Problem {

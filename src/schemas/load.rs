@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::built_in::{BUILT_IN, BuiltIn, LIBRARIES};
 use super::faults::{self, LARGEST};
 use super::new_folder::Files;
-use crate::domain::schema::{self, Origin, Prefixes, Schema, SchemaError, SchemaSource, Script, TtlOf};
+use crate::domain::schema::{self, Prefixes, Schema, SchemaError, SchemaOrigin, SchemaSource, Script, TtlOf};
 use crate::files;
 
 /// How a deployment differs from a schema's defaults.
@@ -18,7 +18,7 @@ pub struct Deployment {
     pub shared_prefix: Option<String>,
     pub lock_ttl: Option<Duration>,
     pub result_ttl: Option<Duration>,
-    /// JSON pointers to fields that its values have besides those of the schema's forms.
+    /// JSON pointers to fields that its values have besides those of the schema's value formats.
     pub extra_fields: Vec<String>,
 }
 
@@ -84,7 +84,7 @@ pub fn load_with(
         match with_its_prefix(&name_of(folder), read, &mut deployment) {
             Err(LoadError::Schema(wrong)) => loaded.left_out.push((name_of(folder), wrong)),
             Err(error) => return Err(error),
-            Ok(schema) => match faults::of(folder, &schema).into_iter().find(|problem| problem.is_error) {
+            Ok(schema) => match faults::problems(folder, &schema).into_iter().find(|problem| problem.is_error) {
                 Some(problem) => loaded.unsound.push((schema, problem.what)),
                 None => loaded.schemas.push(schema),
             },
@@ -173,7 +173,7 @@ pub(crate) fn read_whole(folder: &Path, deployment: &Deployment) -> Result<Schem
         toml: &toml,
         json: None,
         scripts: scripts_in(folder).map_err(|error| vec![error])?,
-        origin: Origin::Folder(folder.to_owned()),
+        origin: SchemaOrigin::Folder(folder.to_owned()),
         prefixes: deployment.prefixes(),
     };
     let schema = deployed(schema::parse_all(source)?, deployment);

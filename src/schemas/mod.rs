@@ -1,14 +1,14 @@
 //! The schemas of this run: compiled in, of a folder of the user, with what the deployment states; and their check.
 
+mod all_schemas;
 mod built_in;
 pub(crate) mod check;
 mod faults;
 mod load;
 mod new_folder;
-mod shelf;
 
+pub(crate) use all_schemas::AllSchemas;
 pub(crate) use built_in::libraries;
 pub use load::{Deployment, Loaded, load, load_with};
 pub(crate) use load::{LoadError, files_of};
 pub(crate) use new_folder::{Files, refuse_name, write_new};
-pub(crate) use shelf::AllSchemas;

@@ -20,8 +20,7 @@ use crate::store::Target;
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Config {
     pub(crate) default_context: Option<String>,
-    /// `[contexts.NAME]`; `[context.NAME]` is what the first version called them.
-    #[serde(alias = "context")]
+    /// `[contexts.NAME]`.
     pub(crate) contexts: BTreeMap<String, ContextConfig>,
 }
 

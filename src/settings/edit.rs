@@ -33,10 +33,9 @@ impl<'a> Edit<'a> {
         Ok(Self { path, before: file.text(), document })
     }
 
-    /// The table of all contexts; `context` is the first version's name for `contexts`.
+    /// The table of all contexts.
     pub(super) fn contexts(&mut self) -> Option<&mut dyn TableLike> {
-        let name = if self.document.contains_key("context") { "context" } else { "contexts" };
-        table(self.document.as_table_mut(), name, true)
+        table(self.document.as_table_mut(), "contexts", true)
     }
 
     pub(super) fn cannot(&self, why: impl std::fmt::Display) -> Stop {

@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use super::address;
-use super::belonging::Belonging;
 use super::config::{CheckConfig, ContextConfig};
 use super::environment::Environment;
 use super::file::ConfigFile;
 use super::origin::{Origin, Sourced};
 use super::server::Server;
+use super::server_context::ServerContext;
 use crate::args::{ConnectionArgs, SchemaArgs};
 use crate::domain::secret::Secret;
 use crate::exit::Stop;
@@ -21,7 +21,7 @@ pub struct Settings {
     environment: Environment,
     file: ConfigFile,
     chosen: Option<Sourced<String>>,
-    pub(super) belonging: Belonging,
+    pub(super) server_context: ServerContext,
     pub(super) server: Server,
     target: Target,
     access: Access,
@@ -64,12 +64,12 @@ impl Settings {
         if args.sandbox {
             // Whoever would log in elsewhere does not here, and its password is not asked for.
             let server = Server::resolve(&args.for_sandbox(), &Environment::default(), &ContextConfig::default())?;
-            let belonging = Belonging::chosen(chosen.as_ref(), &file);
-            return Ok(Self::of(environment, file, chosen, belonging, server, true));
+            let server_context = ServerContext::chosen(chosen.as_ref(), &file);
+            return Ok(Self::of(environment, file, chosen, server_context, server, true));
         }
         let server = Server::resolve(args, &environment, &context)?;
-        let belonging = Belonging::of(&server.address.value, server.db.value, chosen.as_ref(), &file);
-        Ok(Self::of(environment, file, chosen, belonging, server, false))
+        let server_context = ServerContext::of(&server.address.value, server.db.value, chosen.as_ref(), &file);
+        Ok(Self::of(environment, file, chosen, server_context, server, false))
     }
 
     /// Settings for the commands that work on the config file itself, which need no context.
@@ -78,25 +78,25 @@ impl Settings {
         let chosen = file.chosen(args, &environment);
         let nothing = ContextConfig::default();
         let server = Server::resolve(&ConnectionArgs::default(), &Environment::default(), &nothing)?;
-        let belonging = Belonging { name: chosen.clone(), ..Belonging::default() };
-        Ok(Self::of(environment, file, chosen, belonging, server, false))
+        let server_context = ServerContext { name: chosen.clone(), ..ServerContext::default() };
+        Ok(Self::of(environment, file, chosen, server_context, server, false))
     }
 
     fn of(
         environment: Environment,
         file: ConfigFile,
         chosen: Option<Sourced<String>>,
-        belonging: Belonging,
+        server_context: ServerContext,
         server: Server,
         sandbox: bool,
     ) -> Self {
-        let (target, access) = (server.target(), Access::of(belonging.read_only_by.is_some()));
-        Self { environment, file, chosen, belonging, server, target, access, sandbox }
+        let (target, access) = (server.target(), Access::of(server_context.read_only_by.is_some()));
+        Self { environment, file, chosen, server_context, server, target, access, sandbox }
     }
 
     /// Warnings about the settings, for stderr.
     pub(crate) fn warnings(&self) -> impl Iterator<Item = String> {
-        let surprise = self.belonging.surprise(self.chosen.as_ref(), &self.shown_address());
+        let surprise = self.server_context.surprise(self.chosen.as_ref(), &self.shown_address());
         self.server.warnings.iter().cloned().chain(self.file.warning()).chain(surprise)
     }
 
@@ -149,7 +149,7 @@ impl Settings {
         self.target = (**server).clone();
         self.access = Access::Full(server.permit().clone());
         self.server.password = Sourced::default(None);
-        self.belonging = std::mem::take(&mut self.belonging).throw_away();
+        self.server_context = std::mem::take(&mut self.server_context).throw_away();
     }
 
     pub(crate) fn environment(&self) -> &Environment {
@@ -166,7 +166,7 @@ impl Settings {
     }
 
     pub(crate) fn context_name(&self) -> Option<&str> {
-        self.belonging.name.as_ref().map(|name| name.value.as_str())
+        self.server_context.name.as_ref().map(|name| name.value.as_str())
     }
 
     /// What names the context in place of the config file: the variable, or the flag.
@@ -178,7 +178,7 @@ impl Settings {
     }
 
     pub(crate) fn color(&self) -> Option<NameColor> {
-        self.belonging.context.color
+        self.server_context.context.color
     }
 
     /// The contexts that keep changes away from their own servers, and not from this one as far as the addresses tell. Each
@@ -186,7 +186,7 @@ impl Settings {
     pub(crate) fn other_guards(&self) -> Vec<Guard> {
         let mut guards = Vec::new();
         for (name, context) in self.file.contexts() {
-            if context.url.is_none() || !self.belonging.is_weaker_than(context) {
+            if context.url.is_none() || !self.server_context.is_weaker_than(context) {
                 continue;
             }
             // Variables speak of the server that is worked on.
@@ -201,29 +201,29 @@ impl Settings {
     /// Lets what a context says of its server hold for this one, because they are one.
     pub(crate) fn is_kept_by(&mut self, guard: &Guard) {
         if let Ok(context) = self.file.context(&guard.context) {
-            self.belonging.add(&guard.context, context);
-            self.access = Access::of(self.belonging.read_only_by.is_some());
+            self.server_context.add(&guard.context, context);
+            self.access = Access::of(self.server_context.read_only_by.is_some());
         }
     }
 
     /// True when changes have to be confirmed by typing the context's name.
     pub(crate) fn is_protected(&self) -> bool {
-        self.belonging.protected_by.is_some()
+        self.server_context.protected_by.is_some()
     }
 
     /// False in a read-only context.
     pub(crate) fn may_change(&self) -> bool {
-        self.belonging.read_only_by.is_none()
+        self.server_context.read_only_by.is_none()
     }
 
     /// Which context is protected, as the first part of a sentence.
     pub(crate) fn protection(&self) -> String {
-        self.kept("protected", self.belonging.protected_by.as_deref())
+        self.kept("protected", self.server_context.protected_by.as_deref())
     }
 
     /// Which context is read-only, as the first part of a sentence.
     pub(crate) fn read_only(&self) -> String {
-        self.kept("read-only", self.belonging.read_only_by.as_deref())
+        self.kept("read-only", self.server_context.read_only_by.as_deref())
     }
 
     fn kept(&self, how: &str, by: Option<&str>) -> String {
@@ -236,13 +236,13 @@ impl Settings {
 
     /// The schemas to work on: the flag's, else the context's; empty means all.
     pub(crate) fn schema_names(&self, args: &SchemaArgs) -> Vec<String> {
-        if args.schema.is_empty() { self.belonging.context.schema.clone() } else { args.schema.clone() }
+        if args.schema.is_empty() { self.server_context.context.schema.clone() } else { args.schema.clone() }
     }
 
     /// True when the layout of a published library is to be read: the operator or the context names the library, or the context
     /// says how this deployment has it.
     pub(crate) fn wants_library(&self, library: &str, args: &SchemaArgs) -> bool {
-        let context = &self.belonging.context;
+        let context = &self.server_context.context;
         let listed = args.schema.iter().chain(&context.schema).any(|name| name == library);
         listed || context.deployment.contains_key(library)
     }
@@ -261,7 +261,7 @@ impl Settings {
     pub(super) fn schema_dir_sourced(&self, flag: Option<&Path>) -> Sourced<Option<PathBuf>> {
         let variable = self.environment.get("IDEMCTL_SCHEMA_DIR").map(PathBuf::from);
         let default = || self.environment.config_dir().map(|folder| folder.join("schemas"));
-        match (flag, variable, &self.belonging.context.schema_dir) {
+        match (flag, variable, &self.server_context.context.schema_dir) {
             (Some(path), ..) => Sourced::new(Some(path.to_owned()), Origin::Flag("--schema-dir")),
             (None, Some(path), _) => Sourced::new(Some(path), Origin::Variable("IDEMCTL_SCHEMA_DIR")),
             (None, None, Some(path)) => Sourced::new(Some(path.clone()), Origin::Context("schema_dir")),
@@ -271,7 +271,7 @@ impl Settings {
 
     /// How this deployment differs from a schema's defaults.
     pub(crate) fn deployment(&self, schema: &str, args: &SchemaArgs) -> Deployment {
-        let context = &self.belonging.context;
+        let context = &self.server_context.context;
         let config = context.deployment.get(schema).cloned().unwrap_or_default();
         Deployment {
             prefix: self.prefix_flag(schema, args).map(str::to_owned).or(config.prefix),
@@ -284,7 +284,7 @@ impl Settings {
 
     /// What the context has `check` look for.
     pub(crate) fn check(&self) -> &CheckConfig {
-        &self.belonging.context.check
+        &self.server_context.context.check
     }
 
     /// `--prefix`, where this schema is one of those that were named.

@@ -40,6 +40,10 @@ impl ConfigFile {
         let text = files::read_text(&path, LARGEST)
             .map_err(|error| Stop::usage(format!("cannot read the config file {}: {error}", path.display())))?;
         let mut config: Config = toml::from_str(&text).map_err(|error: toml::de::Error| {
+            if let Some(line) = line_of_renamed_table(&text) {
+                let message = format!("{}:{line}: the table `context` is called `contexts` since 0.3", path.display());
+                return Stop::usage(message).hint("rename each [context.NAME] to [contexts.NAME]");
+            }
             let line = error.span().map_or(1, |span| line_at(&text, span.start));
             // What stands there may be a password: the line is named, never shown.
             Stop::usage(format!("{}:{line}: {}", path.display(), error.message()))
@@ -94,9 +98,7 @@ impl ConfigFile {
     pub(super) fn line_of(&self, keys: &[&str]) -> Option<usize> {
         let document = toml_edit::Document::parse(self.text.as_str()).ok()?;
         let mut item = document.as_item();
-        for (depth, key) in keys.iter().enumerate() {
-            // The first version's name for the same table.
-            let key = if depth == 0 && *key == "contexts" && item.get(key).is_none() { "context" } else { key };
+        for key in keys {
             item = match item.as_array() {
                 Some(_) => item.get(key.parse::<usize>().ok()?)?,
                 None => item.get(key)?,
@@ -122,6 +124,13 @@ pub(super) fn chmod(path: &Path) -> String {
 /// True when the file's mode lets anybody but its owner read it.
 pub(super) fn others_can_read(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o044 != 0)
+}
+
+/// The line of the table of contexts under the name that it had in earlier versions.
+fn line_of_renamed_table(text: &str) -> Option<usize> {
+    let document = toml_edit::Document::parse(text).ok()?;
+    let table = document.as_item().get("context")?;
+    Some(line_at(text, start_of(table)?))
 }
 
 /// Where an item begins. A table without a line of its own begins with its first field.

@@ -3,7 +3,6 @@
 
 mod address;
 mod adoption;
-mod belonging;
 mod config;
 mod edit;
 mod effective;
@@ -15,6 +14,7 @@ mod origin;
 mod password;
 mod resolved;
 mod server;
+mod server_context;
 mod shown;
 mod stated;
 mod tls_settings;

@@ -7,7 +7,7 @@ use super::config::{IncludedAlarm, Ttl};
 use super::effective::Settings;
 use super::origin::{Origin, Sourced};
 use super::tls_settings::TlsSettings;
-use crate::domain::schema::ttl::{FOR_EVER, NONE};
+use crate::domain::schema::ttl::{NO_TTL, NONE};
 use crate::store::Address;
 
 /// A setting, its value without anything secret, and where it comes from.
@@ -29,7 +29,7 @@ impl Settings {
         };
         let file = self.file().path().filter(|path| path.is_file());
         add("config", file.map(shown), Origin::Default);
-        let name = self.belonging.name.as_ref();
+        let name = self.server_context.name.as_ref();
         add("context", name.map(|name| name.value.clone()), name.map_or(Origin::Default, |name| name.origin));
         if self.wants_sandbox() {
             add("server", Some("a private throw-away one".to_owned()), Origin::Flag("--sandbox"));
@@ -52,15 +52,15 @@ impl Settings {
         for (name, value, origin) in server.tls.value.iter().flat_map(of_tls) {
             add(name, value, origin);
         }
-        rows.extend(self.of_belonging());
+        rows.extend(self.of_server_context());
         rows.extend(self.of_deployments());
         rows.extend(self.of_check());
         rows
     }
 
     /// What the context says that the server belongs to.
-    fn of_belonging(&self) -> Vec<Row> {
-        let (belonging, context) = (&self.belonging, &self.belonging.context);
+    fn of_server_context(&self) -> Vec<Row> {
+        let (server_context, context) = (&self.server_context, &self.server_context.context);
         let mut rows = Vec::new();
         let mut add = |name: &str, value: Option<String>, by: Option<&str>, origin: Origin| {
             let origin = match origin {
@@ -76,7 +76,7 @@ impl Settings {
         add("prefix", context.prefix.clone(), own, field(context.prefix.is_some(), "prefix"));
         let folder = self.schema_dir_sourced(None);
         add("schema_dir", folder.value.as_deref().map(shown), own, folder.origin);
-        for (name, by) in [("protected", &belonging.protected_by), ("read_only", &belonging.read_only_by)] {
+        for (name, by) in [("protected", &server_context.protected_by), ("read_only", &server_context.read_only_by)] {
             add(name, Some(by.is_some().to_string()), by.as_deref(), field(by.is_some(), name));
         }
         let color = context.color.map(|color| color.as_str().to_owned());
@@ -87,8 +87,8 @@ impl Settings {
     fn of_deployments(&self) -> Vec<Row> {
         let mut rows = Vec::new();
         let name = self.context_name().unwrap_or_default();
-        for (schema, deployment) in &self.belonging.context.deployment {
-            let shown = |ttl: Ttl| if ttl.0 == FOR_EVER { NONE.to_owned() } else { span(ttl.0) };
+        for (schema, deployment) in &self.server_context.context.deployment {
+            let shown = |ttl: Ttl| if ttl.0 == NO_TTL { NONE.to_owned() } else { span(ttl.0) };
             let ttl = |ttl: Option<Ttl>| ttl.map(shown);
             let extra: Vec<_> = deployment.extra_fields.iter().map(|pointer| pointer.0.as_str()).collect();
             let extra = extra.join(", ");

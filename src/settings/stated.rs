@@ -29,7 +29,7 @@ impl Settings {
     }
 
     fn heed_names(&self, known: &[Schema], left_out: &[(String, SchemaError)]) -> Result<(), Stop> {
-        let context = &self.belonging.context;
+        let context = &self.server_context.context;
         let listed = context.schema.iter().enumerate();
         let listed = listed.map(|(index, name)| (["schema".to_owned(), index.to_string()], name));
         let deployed = context.deployment.keys().map(|name| (["deployment".to_owned(), name.clone()], name));
@@ -42,7 +42,7 @@ impl Settings {
     }
 
     fn heed_prefix(&self, known: &[Schema]) -> Result<(), Stop> {
-        let context = &self.belonging.context;
+        let context = &self.server_context.context;
         let is_listed = |schema: &&Schema| context.schema.is_empty() || context.schema.contains(&schema.name);
         let takes_it = |schema: &Schema| schema.prefix.place == PrefixPlace::Written;
         if context.prefix.is_none() || known.iter().filter(is_listed).any(takes_it) {
@@ -54,7 +54,8 @@ impl Settings {
 
     /// A usage error at a field of the context that the server belongs to.
     fn at_fault(&self, field: &[&str], why: &str) -> Stop {
-        let keys: Vec<_> = ["contexts", &self.belonging.stated_in].into_iter().chain(field.iter().copied()).collect();
+        let keys: Vec<_> =
+            ["contexts", &self.server_context.stated_in].into_iter().chain(field.iter().copied()).collect();
         Stop::usage(format!("{}: {why}", self.at_line(&keys)))
     }
 }

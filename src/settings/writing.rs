@@ -9,7 +9,7 @@ use super::config::ContextConfig;
 use super::edit::{self, Edit, table};
 use super::file::ConfigFile;
 use crate::args::ConnectionArgs;
-use crate::domain::schema::ttl::{FOR_EVER, NONE};
+use crate::domain::schema::ttl::{NO_TTL, NONE};
 use crate::exit::Stop;
 use crate::render::style::NameColor;
 use crate::store::Target;
@@ -200,7 +200,7 @@ fn of_context(fields: &ContextFields) -> Vec<Field> {
     add("schema", (!schemas.is_empty()).then(|| Value::from(schemas)));
     add("schema_dir", fields.schema_dir.as_deref().map(|folder| Value::from(absolute(folder))));
     for (schema, field, ttl) in &fields.ttls {
-        let ttl = if *ttl == FOR_EVER { NONE.to_owned() } else { duration_text(*ttl) };
+        let ttl = if *ttl == NO_TTL { NONE.to_owned() } else { duration_text(*ttl) };
         all.push((vec!["deployment".to_owned(), schema.clone(), (*field).to_owned()], Value::from(ttl)));
     }
     all

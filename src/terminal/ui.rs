@@ -332,6 +332,13 @@ impl Ui {
         }
     }
 
+    /// Says what explains the data and asks for nothing.
+    pub fn note(&mut self, text: &str) {
+        if self.talk > Talk::Quiet {
+            self.say("\u{1b}[2m", "note: ", text);
+        }
+    }
+
     /// Says what deserves attention and stops nothing.
     pub fn warning(&mut self, text: &str) {
         self.say("\u{1b}[1;33m", "warning: ", text);
@@ -378,6 +385,11 @@ impl Ui {
         })
     }
 
+    /// True if progress is shown.
+    pub fn shows_progress(&self) -> bool {
+        self.has_progress && self.frame.is_none()
+    }
+
     /// A progress line on stderr, which goes when it is dropped or cleared; without a terminal there is none.
     pub fn progress(&self, what: &str) -> ProgressBar {
         self.progress_of(what, None)
@@ -385,7 +397,7 @@ impl Ui {
 
     /// The same; with a total, it tells how much of it is done.
     pub fn progress_of(&self, what: &str, total: Option<u64>) -> ProgressBar {
-        if !self.has_progress || self.frame.is_some() {
+        if !self.shows_progress() {
             return ProgressBar::hidden();
         }
         let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::stderr_with_hz(10));

@@ -42,7 +42,6 @@ const READING: &[(&[&str], i32)] = &[
     (&["list", "-o", "jsonl", "--sort", "age"], 0),
     (&["check"], 2),
     (&["check", "--schema", "go-middleware"], 0),
-    (&["sweep", "--orphaned", "--check"], 1),
     (&["sweep", "--orphaned", "--dry-run", "--grace", "0s"], 0),
     (&["purge", "--all", "--dry-run"], 0),
     (&["force-unlock", "stuck", "--schema", "express", "--dry-run"], 0),
@@ -131,7 +130,7 @@ fn keys_outside_the_pattern_are_left_alone_or_named_as_such() {
     server.send::<()>(&[b"ACL", b"SETUSER", b"idemctl-read", b"resetkeys", b"~idempotency:*"]);
     server.set("idem:1", LOCK, 20_000);
     let looks: [&[&str]; 3] =
-        [&["list", "-o", "jsonl"], &["sweep", "--orphaned", "--check"], &["purge", "--all", "--dry-run"]];
+        [&["list", "-o", "jsonl"], &["sweep", "--orphaned", "--dry-run"], &["purge", "--all", "--dry-run"]];
     for words in looks {
         // Where there is something to read, it is told what was not; where nothing can be read, that is no answer.
         run(&server, "idemctl-read", words).exits(0).says("1 record was left out: ");
@@ -186,4 +185,22 @@ fn a_list_without_forbidden_records_is_not_complete() {
     }
     server.send::<()>(&[&b"ACL"[..], b"SETUSER", b"idemctl-read", b"~idem*"]);
     assert_eq!(run(&server, "idemctl-read", &["list", "-o", "json"]).exits(0).json()["complete"], true);
+}
+
+/// Rule: what the user may not read before a change is told as that, and not as changed meanwhile.
+#[test]
+fn what_may_not_be_compared_is_not_told_as_changed() {
+    let long = DONE.replace(r#""body":"""#, &format!(r#""body":"{}""#, "x".repeat(9_000)));
+    for rules in ["-dump", "-strlen", "-type", "-pexpiretime -time"] {
+        let server = Server::holding(&[("idem:long", long.as_str(), 3_600_000), ("idem:short", DONE, 3_600_000)]);
+        server.add_user("some", &format!("~* +@all {rules}"));
+        let purge = run(&server, "some", &["purge", "--all", "--schema", "express", "--yes"]);
+        if server.size() == 0 {
+            assert_eq!(purge.code, 0, "{rules}: {}", purge.all());
+            continue;
+        }
+        assert!([3, 4].contains(&purge.code), "{rules}: {}", purge.all());
+        assert!(purge.stderr.contains("does not permit it"), "{rules}: {}", purge.all());
+        assert!(!purge.stderr.contains("changed since"), "{rules}: {}", purge.all());
+    }
 }

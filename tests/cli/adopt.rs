@@ -114,10 +114,16 @@ fn a_server_that_no_context_has_changes_no_context() {
     let found = server.idemctl(&["detect", "-o", "json"]).exits(0).json();
     let line = found["groups"][0]["adopt"].as_str().unwrap().to_owned();
     let words: Vec<_> = line.split(' ').skip(1).chain(["--yes"]).collect();
-    server
-        .unnamed(&words)
-        .exits(2)
-        .says("no context is used")
-        .says("`idemctl context set NAME` with the same options makes one for");
+    let refused = server.unnamed(&words).exits(2);
+    refused.says("no context is used");
     assert_eq!(fs::read_to_string(server.folder().join(".config/idemctl/config.toml")).unwrap(), before);
+    // The command line that is offered instead makes a context of this server, in which the schema can be adopted.
+    let socket = server.socket().display().to_string();
+    let line = format!("idemctl -s {socket} context set NAME");
+    refused.says(format!("`{line}` makes one for"));
+    let made: Vec<_> = line.split(' ').skip(1).collect();
+    server.unnamed(&made).exits(0);
+    server.unnamed(&["--context", "NAME", "schema", "adopt", "express", "--prefix", "shop:", "--yes"]).exits(0);
+    let listed = server.unnamed(&["--context", "NAME", "list", "-o", "jsonl"]).exits(0);
+    assert_eq!(listed.json_lines().len(), 5);
 }

@@ -26,7 +26,7 @@ fn one_orphaned_lock_is_critical_and_limits_say_from_how_many_on() {
     let line = says(check(&server, &[]), 0, "OK");
     assert_eq!(
         line,
-        "IDEMCTL OK - no orphaned locks among 1 records in 1 keys | orphaned=0;;0 records=1 foreign=0 keys=1 no_expiry=0;;0\n"
+        "IDEMCTL OK - no orphaned locks among 1 record in 1 key | orphaned=0;;0 records=1 foreign=0 keys=1 no_expiry=0;;0\n"
     );
     stuck(&server, 3);
     let line = says(check(&server, &[]), 2, "CRITICAL");

@@ -106,6 +106,13 @@ fn a_page_is_not_written_through_a_link() {
     std::fs::write(below.join("idemctl.1"), "old").unwrap();
     alone(&["man", folder.path().to_str().unwrap()]).exits(0);
     assert_ne!(std::fs::read_to_string(below.join("idemctl.1")).unwrap(), "old");
+    // The folder of a section is no link either.
+    let elsewhere = folder.path().join("elsewhere");
+    std::fs::rename(&below, &elsewhere).unwrap();
+    std::fs::write(elsewhere.join("idemctl.1"), "precious").unwrap();
+    std::os::unix::fs::symlink(&elsewhere, &below).unwrap();
+    alone(&["man", folder.path().to_str().unwrap()]).exits(2).says("man1").says("it is a link, not a folder");
+    assert_eq!(std::fs::read_to_string(elsewhere.join("idemctl.1")).unwrap(), "precious");
 }
 
 /// Rule: what a usage error names of the command line is escaped.

@@ -75,9 +75,8 @@ fn what_a_context_can_say_is_what_a_command_then_does() {
     home.run(&["context", "set", "a", "--sni", "b"]).exits(0);
     assert!(text(&home).ends_with("\n[contexts.a.tls]\nsni = \"b\"\n"), "{}", text(&home));
     home.run(&["context", "set", "a", "--tls"]).exits(0).says("Nothing to write");
-    let old = Home::with("[context.a]\nurl = \"redis://a\"\n");
-    old.run(&["context", "set", "b", "-s", "/run/redis.sock"]).exits(0);
-    assert!(text(&old).ends_with("\n[context.b]\nurl = \"unix:///run/redis.sock\"\n"), "{}", text(&old));
+    home.run(&["context", "set", "b", "-s", "/run/redis.sock"]).exits(0);
+    assert!(text(&home).ends_with("\n[contexts.b]\nurl = \"unix:///run/redis.sock\"\n"), "{}", text(&home));
 }
 
 /// Rule: no password is written into the file, and none is shown. Revert: without the refusal the file holds `s3cret`.

@@ -112,8 +112,22 @@ fn what_the_file_cannot_say_is_named_with_its_line_and_no_password() {
     assert!(home.run(&["--context", "a", "list"]).exits(2).stderr.contains("a user needs a password"));
     let home = Home::with("[contexts.a]\npassword_file = \"missing\"\n");
     assert!(home.run(&["--context", "a", "list"]).exits(2).stderr.contains("idemctl/missing: No such file"));
-    let old = Home::with("[context.a]\nurl = \"redis://a\"\n");
-    assert!(old.run(&["context", "list"]).exits(0).text().contains("a:6379/0"));
+}
+
+/// Rule: a config file of an earlier version is refused as a whole, because a context that is not read protects nothing.
+#[test]
+fn the_former_name_of_the_table_of_contexts_is_refused() {
+    let old = "default_context = \"a\"\n[context.a]\nurl = \"redis://a\"\nprotected = true\n";
+    let both = "[contexts.b]\nurl = \"redis://b\"\n[context.a]\nurl = \"redis://a\"\n";
+    for (config, line) in [(old, 2), (both, 3), ("[context.a.deployment.express]\nprefix = \"x:\"\n", 1)] {
+        let home = Home::with(config);
+        for command in [&["list"][..], &["context", "list"], &["context", "set", "c", "-u", "redis://c"]] {
+            let run = home.run(command).exits(2);
+            run.says(format!("{}:{line}: the table `context` is called `contexts`", home.config().display()));
+            run.says("hint: rename each [context.NAME] to [contexts.NAME]");
+        }
+        assert_eq!(fs::read_to_string(home.config()).unwrap(), config);
+    }
 }
 
 #[test]
@@ -260,13 +274,12 @@ fn a_setting_without_effect_or_for_an_unknown_schema_is_an_error_with_its_line()
             3,
             "`prefix` is for schemas whose key templates write",
         ),
-        ("[context.a]\ndeployment.expres = { prefix = \"x:\" }\n", 2, "there is no schema `expres`"),
     ] {
         let home = Home::with(config);
         for command in [
             &["list"][..],
             &["inspect", "k"],
-            &["sweep", "--orphaned", "--check"],
+            &["sweep", "--orphaned", "--dry-run"],
             &["config", "show"],
             &["schema", "list"],
             &["race", "--rounds", "1"],

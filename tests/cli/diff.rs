@@ -98,6 +98,18 @@ fn what_was_read_whole_is_compared_with_what_was_read_in_part() {
     server.idemctl_fed(&["diff", &part, "-"], &whole).exits(0);
 }
 
+/// Rule: a scan of now has every finding that a list has, also those that the length of a value tells.
+#[test]
+fn now_has_the_findings_of_a_list() {
+    let large = format!(r#"{{"status":"COMPLETED","code":201,"headers":{{}},"body":"{}"}}"#, "QUJD".repeat(500_000));
+    let server = Server::holding(&[("idempotency:large", large, 50_000_000)]);
+    let before = moment(&server, "before");
+    let run = server.idemctl(&["diff", &before, "-o", "json"]).exits(0);
+    let summary = run.json()["summary"].as_array().unwrap().clone();
+    let oversized = summary.iter().find(|kind| kind["name"] == "oversized").unwrap();
+    assert_eq!((&oversized["before"], &oversized["after"]), (&1.into(), &1.into()), "{}", run.all());
+}
+
 /// Rule: a list that lacks records says so, and so does what is compared with it. Lines do not say it.
 #[test]
 fn a_list_that_is_not_complete_is_compared_and_told() {
@@ -138,7 +150,7 @@ fn what_is_no_whole_list_is_refused() {
         ("{\"format\":1,\"rows\":[],\"complete\":true}\n", "this is no line of a list"),
         ("{\"format\":1,\"records\":[]}\n", "this is no line of a list"),
         ("hello\n", "this is no line of a list"),
-        (&old, "an older idemctl wrote the list"),
+        (&old, "this is no line of a list"),
     ] {
         fs::write(&bad, content).unwrap();
         let bad = bad.to_str().unwrap();

@@ -54,7 +54,7 @@ fn what_commands_share_has_pages_of_its_own() {
         ("findings", "result-no-expiry"),
         ("schemas", "--result-ttl"),
         ("changes", "--wait-replicas"),
-        ("walks", "--read-from"),
+        ("scans", "--read-from"),
     ] {
         alone(&["help", topic]).exits(0).shows(shows);
         alone(&["help"]).exits(0).shows(topic);
@@ -62,9 +62,21 @@ fn what_commands_share_has_pages_of_its_own() {
     let run = alone(&["list", "--help"]).exits(0);
     run.shows("\n  connection  -u/--url").shows("idemctl list --finding no-expiry");
     assert!(!run.text().contains("--sentinel-pass-file"), "{}", run.text());
-    alone(&["help", "list"]).exits(0).shows("Walks the keyspace with SCAN");
+    alone(&["help", "list"]).exits(0).shows("Scans the keyspace");
     alone(&["help", "schema", "check"]).exits(0).shows("idemctl schema check");
     alone(&["help", "nonsense"]).exits(2).says("there is no help on `nonsense`").says("idemctl help");
+}
+
+/// Rule: a script that uses an option of an earlier version fails, and the error names the replacement.
+#[test]
+fn an_option_that_was_removed_names_its_replacement() {
+    let server = Server::holding(&[("idempotency:k", PENDING, FOREVER)]);
+    let run = server.idemctl(&["sweep", "--orphaned", "--yes", "--check"]).exits(2);
+    run.says("`sweep` no longer has the option --check").says("hint: `idemctl").says(" check` prints one line");
+    assert!(run.stdout.is_empty() && server.get("idempotency:k").is_some(), "{}", run.all());
+    // Another command never had it.
+    let run = server.idemctl(&["purge", "--all", "--check"]).exits(2);
+    assert!(!run.stderr.contains("no longer"), "{}", run.all());
 }
 
 /// Rule: a tip mends a slip of the fingers, and never names the opposite.

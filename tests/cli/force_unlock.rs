@@ -67,12 +67,12 @@ fn expectations_are_kept() {
     let server = Server::holding(&[("idem:started:a", "worker-7", 20_000)]);
     let hash = "5feceb66ffc86f38d952786c6d696c79c2dbc239dd4e91b46729d73a27fb57e9";
     server.idemctl(&["force-unlock", "a", "--yes", "--expect", "worker-8"]).exits(8);
-    server.idemctl(&["force-unlock", "a", "--yes", "--expect", &format!("sha256:{hash}")]).exits(8);
+    server.idemctl(&["force-unlock", "a", "--yes", "--expect", &format!("sha256:{hash}@none")]).exits(8);
     server.idemctl(&["force-unlock", "a", "--yes", "--expect", "sha256:zz"]).exits(2);
     assert!(server.get("idem:started:a").is_some());
     server.idemctl(&["force-unlock", "a", "--yes", "--expect", "worker-7"]).exits(0);
-    server.set("idempotency:zero", "0", 20_000);
-    server.idemctl(&["force-unlock", "zero", "--yes", "--expect", &format!("sha256:{hash}")]).exits(0);
+    server.put("idempotency:zero", "0");
+    server.idemctl(&["force-unlock", "zero", "--yes", "--expect", &format!("sha256:{hash}@none")]).exits(0);
     assert_eq!(server.size(), 0);
 }
 

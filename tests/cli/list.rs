@@ -172,7 +172,7 @@ fn a_walk_takes_steps_as_small_and_as_slow_as_asked() {
         server.idemctl(words);
         (server.calls("scan"), started.elapsed())
     };
-    let sweep = ["sweep", "--orphaned", "--check"];
+    let sweep = ["sweep", "--orphaned", "--dry-run"];
     for words in [&["list"][..], &sweep, &["purge", "--state", "in-progress", "--all", "--dry-run"]] {
         let usual = scans(words).0;
         let small = scans(&[words, &["--scan-count", "20"]].concat()).0;
@@ -239,4 +239,24 @@ fn the_status_is_shown_where_it_was_asked_for() {
     let run = server.idemctl(&["list", "--schema", "express", "--status", "5xx"]).exits(0);
     run.shows("STATUS").shows("503");
     assert!(!server.idemctl(&["list", "--schema", "express"]).exits(0).text().contains("STATUS"));
+}
+
+/// Rule: a default TTL that locks contradict is noted if locks are listed, and not if nobody asked for locks.
+#[test]
+fn a_default_ttl_is_noted_if_it_is_in_question() {
+    let server = Server::start();
+    server.set("idem:held", LOCK, 7_200_000);
+    server.set("idem:failed", r#"{"status":"COMPLETED","statusCode":500,"headers":{},"body":null}"#, 80_000_000);
+    let note = "note: 1 lock expires later (in up to 1h 59m) than the default lock TTL of express (30s) allows.";
+    server.idemctl(&["list"]).exits(0).says(note);
+    server.idemctl(&["stats"]).exits(0).says(note);
+    for words in [
+        &["-q", "list"][..],
+        &["list", "--status", "5xx"],
+        &["stats", "--state", "completed"],
+        &["purge", "--status", "5xx", "--dry-run"],
+    ] {
+        let run = server.idemctl(words).exits(0);
+        assert!(!run.all().contains("note:"), "{words:?}: {}", run.all());
+    }
 }

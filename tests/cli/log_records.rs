@@ -32,6 +32,7 @@ impl Home {
         let line = json!({
             "at": at, "who": "ops", "host": "h", "server": "127.0.0.1:1/0", "command": "sweep", "schema": "express",
             "key": key, "redis_key": format!("idem:{key}"), "what": "unlocked", "reason": "INC-1", "backup": null,
+            "op": "0123456789abcdef",
         });
         self.write(format!("{line}\n").as_bytes());
     }

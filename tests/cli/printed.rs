@@ -135,3 +135,25 @@ fn a_password_is_asked_for_and_never_printed() {
         assert!(!lines.is_empty() && lines.iter().all(|line| line.contains(" --askpass ")), "{lines:?}");
     }
 }
+
+/// A lock whose name has to be escaped, beside a live lock whose key reads like the escaped name.
+#[test]
+fn the_advice_on_a_record_names_that_record_alone() {
+    for key in [&b"a\nb"[..], b"a\"b", b"a\\b", b"a`b", b"\xff", b"a\tb", "\u{202e}x".as_bytes()] {
+        let servers = Servers::start();
+        let stuck = [b"idempotency:", key].concat();
+        let escaped = key.escape_ascii().to_string().replace('`', "\\x60");
+        let look_alike = [b"idempotency:", escaped.as_bytes()].concat();
+        let _: () = servers.looked_at.send(&[b"SET", &stuck, PENDING.as_bytes()]);
+        let _: () = servers.looked_at.send(&[b"SET", &look_alike, PENDING.as_bytes(), b"EX", b"250"]);
+        let url = servers.looked_at.url();
+        let words = ["-u", &url, "inspect", "--schema", "go-middleware", "-0", "-"];
+        let run = servers.command(binary()).args(words).fed(key);
+        let lines = printed::command_lines(&run);
+        let unlock =
+            lines.iter().find(|line| line.contains(" force-unlock ")).unwrap_or_else(|| panic!("{}", run.all()));
+        servers.command("/bin/sh").args(["-c", &format!("idemctl {unlock} --yes")]).run().exits(0);
+        let is_there = |redis_key: &[u8]| servers.looked_at.send::<bool>(&[b"EXISTS", redis_key]);
+        assert_eq!((is_there(&stuck), is_there(&look_alike)), (false, true), "{unlock}");
+    }
+}

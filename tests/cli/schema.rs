@@ -181,10 +181,18 @@ fn a_form_that_other_programs_values_fit_is_a_warning() {
     let line = line_of("go-chi/schema.toml", "[[value]]");
     let expected = format!("mine/schema.toml:{line}: warning: `in-progress` takes values with any other fields, too");
     run.shows(&expected);
-    let run = checked("event-driven", |_, text| text.replace("opaque = true\n", "")).exits(0);
-    run.shows("warning: `held` takes any text: say `opaque = true`");
     let run = checked("event-driven", |_, text| text).exits(0);
     assert!(!run.text().contains("warning"), "{}", run.all());
+}
+
+/// Rule: what format 2 rejects stays a warning for a file of format 1.
+#[test]
+fn a_format_that_takes_any_text_is_a_warning_in_format_1() {
+    const RELEASED: &str = include_str!("../../src/domain/schema/parse/tests/format_1/event-driven.toml");
+    let run = checked("event-driven", |_, _| RELEASED.replace("opaque = true\n", "").replace("event-driven", "mine"));
+    run.exits(0).shows("warning: `held` takes any text: say `opaque = true`");
+    let run = checked("event-driven", |_, text| text.replace("opaque = true\n", "")).exits(1);
+    run.shows("error: what tells this value?");
 }
 
 #[test]

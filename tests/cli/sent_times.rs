@@ -94,6 +94,30 @@ fn a_step_sends_the_time_of_the_server() {
     calls.shows("{now_s}");
 }
 
+/// Rule: a time that the server does not tell is never made up, for it would be stored.
+#[test]
+fn a_step_that_sends_the_time_is_refused_if_the_server_does_not_tell_it() {
+    let release = r#"
+[[release.call]]
+command = ["SET", "{record}", "{now_s}", "EX", "60"]
+replies = [{ word = "OK", means = "released" }]
+"#;
+    let direct = TOML.replace("{result_value}", r#"{\"st\":\"done\",\"at\":{now_s},\"code\":200}"#);
+    for toml in [TOML.to_owned() + release, direct + release] {
+        let (server, _) = described(&toml);
+        server.idemctl(&["begin", "held", "--schema", "payidem", "--owner", "w", "--yes"]).exits(0);
+        let before = server.get("pay:held");
+        server.send::<()>(&[b"ACL", b"SETUSER", b"default", b"-time"]);
+        for words in
+            [&["begin", "k"][..], &["release", "held", "--owner", "w"], &["complete", "held", "--status", "201"]]
+        {
+            let run = server.idemctl(&[words, &["--schema", "payidem", "--yes"]].concat()).exits(4);
+            run.says("the server does not tell its own").says("TIME");
+        }
+        assert_eq!((server.get("pay:k"), server.get("pay:held")), (None, before));
+    }
+}
+
 #[test]
 fn races_simulations_and_explorations_send_it_too() {
     let (server, folder) = described(TOML);

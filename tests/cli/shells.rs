@@ -94,7 +94,7 @@ const LINES: &[(&str, &str)] = &[
     ("--context prod inspect pa", "--context prod inspect pay-1"),
     ("insp", "inspect"),
     ("hel", "help"),
-    ("help wal", "help walks"),
+    ("help sca", "help scans"),
     ("help schema ado", "help schema adopt"),
     ("schema adopt powertools-p", "schema adopt powertools-python"),
     ("schema show refer", "schema show reference"),

@@ -118,7 +118,6 @@ fn no_verdict_is_yes_where_nobody_got_it() {
     let schema = concat!(env!("CARGO_MANIFEST_DIR"), "/lua/express");
     for words in [
         &["check"][..],
-        &["sweep", "--orphaned", "--check"],
         &["inspect", "held"],
         &["diff", "-o", "json", list.to_str().unwrap()],
         &["schema", "check", schema],
@@ -131,7 +130,6 @@ fn no_verdict_is_yes_where_nobody_got_it() {
     // A verdict that is not yes stays, and is worse than a report that nobody got.
     let stuck = Server::holding(&[("idem:stuck", LOCK, FOREVER)]);
     unread(stuck.command().arg("check")).exits(2);
-    unread(stuck.command().args(["sweep", "--orphaned", "--check"])).exits(1);
 }
 
 #[test]

@@ -185,7 +185,16 @@ fn nothing_is_changed_on_a_replica_that_takes_changes() {
         let run = replica.idemctl(&[words, &["--yes"]].concat()).exits(6);
         run.says(format!("it is a replica of 127.0.0.1:{port}")).says("hint: ");
     }
-    assert_eq!((replica.get(&key(1)).is_some(), replica.size()), (true, 2));
+    // A server that does not know HELLO is asked for its role. What nobody may ask is said.
+    let config = [&format!("replicaof 127.0.0.1 {port}"), "replica-read-only no", "rename-command HELLO NOBODY"];
+    let silent = Server::start_with(&config);
+    support::until("the replica has it", || silent.size() == 2);
+    let unlock = ["force-unlock", "k1", "--schema", "go-middleware", "--yes"];
+    silent.idemctl(&unlock).exits(6).says(format!("it is a replica of 127.0.0.1:{port}"));
+    assert!(silent.get(&key(1)).is_some());
+    silent.add_user("ops", "~* +@all -role");
+    let unlock = [&["--user", "ops", "-a", "pw", "--no-auth-warning"][..], &unlock].concat();
+    silent.idemctl(&unlock).exits(0).says("is not known").says("+hello or +role");
     replica.idemctl(&["purge", "--all", "--schema", "go-middleware", "--dry-run"]).exits(0);
     master.idemctl(&["force-unlock", "k1", "--schema", "go-middleware", "--yes"]).exits(0);
 }

@@ -261,7 +261,7 @@ fn a_list_is_read_from_a_replica_where_asked_to_and_no_change_is() {
     let gets = |index: usize| watched.server(index).calls("scan") > 0;
     let run = idemctl(&watched, &["list", "--read-from", "replica", "-o", "jsonl"]).exits(0);
     assert_eq!((run.json_lines().len(), gets(0), gets(1)), (500, false, true));
-    idemctl(&watched, &["sweep", "--orphaned", "--check", "--read-from", "replica"]).exits(0);
+    idemctl(&watched, &["sweep", "--orphaned", "--dry-run", "--read-from", "replica"]).exits(0);
     assert!(!gets(0));
     idemctl(&watched, &["sweep", "--orphaned", "--yes", "--read-from", "replica"]).exits(2);
     // Without a replica the master answers.
@@ -269,4 +269,15 @@ fn a_list_is_read_from_a_replica_where_asked_to_and_no_change_is() {
     alone.set("idempotency:a", DONE, 60_000);
     let run = alone.idemctl(&["list", "--read-from", "replica", "-o", "jsonl"]).exits(0);
     assert_eq!(run.json_lines().len(), 1);
+}
+
+/// Rule: Sentinels that take connections and never answer are waited for once each.
+#[test]
+fn sentinels_that_never_answer_are_given_up() {
+    let ports = [fault::half_open(), fault::half_open(), fault::half_open()];
+    let hosts = ports.map(|port| format!("127.0.0.1:{port}")).join(",");
+    let url = format!("redis-sentinel://{hosts}/pay");
+    let began = std::time::Instant::now();
+    support::alone(&["-u", &url, "--timeout", "1s", "--connect-timeout", "1s", "list"]).exits(5).says("did not answer");
+    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use serde_json::Value;
 
@@ -26,6 +26,13 @@ fn fill(cluster: &Cluster, count: usize, ttl_ms: u64) {
 
 fn key(number: usize) -> String {
     format!("idempotency:k{number}")
+}
+
+/// Answers each command of what was sent with this error.
+fn refusal(sent: &[u8], error: &str) -> Hook {
+    // Scripts hold stars as well, but no line of theirs ends with CR LF.
+    let more = sent.windows(3).filter(|part| part == b"\r\n*").count();
+    Hook::Answer(format!("-{error}\r\n").repeat(1 + more).into_bytes())
 }
 
 fn noted(server: &Server, what: &str) -> usize {
@@ -79,11 +86,66 @@ fn who_may_not_ask_for_the_slots_is_told_so_and_takes_no_node_for_all() {
     assert_eq!(cluster.size(), 0, "{}", run.all());
     fill(&cluster, 30, 900_000);
     let purge = [&PURGE[..5], &["--backup", "c"]].concat();
-    for words in [&["list"][..], &["sweep", "--orphaned", "--check"], &purge] {
+    for words in [&["list"][..], &["sweep", "--orphaned", "--dry-run"], &purge] {
         cluster.idemctl(&[&as_ops[..], words].concat()).exits(4).says("+cluster|slots");
     }
     cluster.idemctl(&[&as_ops[..], &["inspect", "k1"]].concat()).says("+cluster|slots");
     assert_eq!(cluster.size(), 30);
+}
+
+/// Rule: a node where the command has another name is not taken for the whole keyspace.
+#[test]
+fn a_node_that_does_not_know_the_command_for_the_slots_is_not_taken_for_all() {
+    let cluster = filled(30);
+    // Where HELLO is not known either, INFO says that it is a node.
+    for unknown in [&["SLOTS"][..], &["SLOTS", "HELLO"]] {
+        let way = fault::hooked(cluster.node(0), move |sent| match unknown.iter().any(|word| says(sent, word)) {
+            true => refusal(sent, "ERR unknown command 'CLUSTER', with args beginning with: 'SLOTS' "),
+            false => Hook::Pass,
+        });
+        for words in [&["list"][..], &["check"], &["purge", "--all", "--schema", "go-middleware", "--yes"]] {
+            let run = cluster.node(0).at(way, words);
+            assert!([3, 4].contains(&run.code), "{words:?}: {}", run.all());
+            assert!(run.all().contains("+cluster|slots"), "{words:?}: {}", run.all());
+        }
+    }
+    assert_eq!(cluster.size(), 30);
+}
+
+/// Rule: a node that refuses to tell of a record's other Redis key does not say that the record changed.
+#[test]
+fn a_record_of_which_a_node_refuses_to_tell_is_not_told_as_changed() {
+    let cluster = Cluster::start(3);
+    let names = |number: usize| (format!("idem:done:m{number}"), format!("idem:lock:m{number}"));
+    let mut all = (0..).map(names);
+    let (done, lock) = all.find(|(done, lock)| (cluster.owner(done), cluster.owner(lock)) == (0, 1)).unwrap();
+    let requests = Arc::new(AtomicUsize::new(0));
+    let refuses = Arc::new(AtomicUsize::new(0));
+    let (counted, first) = (Arc::clone(&requests), Arc::clone(&refuses));
+    let way = fault::hooked(cluster.node(1), move |sent| {
+        let is_of_lock = says(sent, &lock);
+        if !is_of_lock || counted.fetch_add(1, Ordering::SeqCst) < first.load(Ordering::SeqCst) {
+            return Hook::Pass;
+        }
+        refusal(sent, "LOADING Redis is loading the dataset in memory")
+    });
+    cluster.announce(1, way);
+    let mut stayed = 0;
+    for nth in 0.. {
+        cluster.set(&done, "1", 900_000);
+        requests.store(0, Ordering::SeqCst);
+        refuses.store(nth, Ordering::SeqCst);
+        let run = cluster.idemctl(&["purge", "--all", "--schema", "event-consumer", "--yes", "--no-backup"]);
+        if cluster.get(&done).is_some() {
+            stayed += 1;
+            assert!(run.code != 0 && run.stderr.contains("LOADING"), "refused from request {nth} on: {}", run.all());
+            assert!(!run.stderr.contains("changed"), "refused from request {nth} on: {}", run.all());
+        }
+        if nth >= requests.load(Ordering::SeqCst) {
+            break;
+        }
+    }
+    assert!(stayed > 0);
 }
 
 #[test]

@@ -196,7 +196,7 @@ fn a_backup_of_many_large_values_takes_little_memory() {
     let line = backup::line(&server, "idem:b");
     let numbered = |number: i32| {
         let mut line = line.clone();
-        line["redis_key_base64"] = STANDARD.encode(format!("idem:b{number}")).into();
+        line["keys"][0]["redis_key_base64"] = STANDARD.encode(format!("idem:b{number}")).into();
         line["key"] = format!("b{number}").into();
         line
     };

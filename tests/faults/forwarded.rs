@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::stage::{ADDITIONS, AMENDMENTS, REMOVALS, Stage, contents};
 use crate::support::fault::{self, Hook, says};
-use crate::support::{Run, at_once};
+use crate::support::{LOCK, Run, Server, at_once};
 
 /// Answers in place of the one that the server gave.
 const ANSWERS: [&str; 8] = [
@@ -126,4 +126,60 @@ fn a_reply_that_comes_twice_is_not_that_of_the_next_request() {
             }
         }
     });
+}
+
+/// Puts the first number of a reply, the moment at which a Redis key expires, there twice.
+fn first_number_twice(reply: &mut Vec<u8>) {
+    let Some(start) = reply.iter().position(|byte| *byte == b':') else { return };
+    let Some(length) = reply[start..].iter().position(|byte| *byte == b'\n') else { return };
+    let number = reply[start..=start + length].to_vec();
+    reply.splice(start..start, number);
+}
+
+/// Rule: one of many replies that comes twice does not give each Redis key the moment of the one before.
+#[test]
+fn a_moment_that_comes_twice_hides_no_stuck_lock() {
+    let server = Server::holding(&[("idem:a", LOCK, 900_000), ("idem:b", LOCK, 900_000)]);
+    let (_, names): (String, Vec<String>) = server.send(&[b"SCAN", b"0"]);
+    server.send::<()>(&[b"PERSIST", names.last().unwrap().as_bytes()]);
+    server.idemctl(&["check", "--schema", "express"]).exits(2);
+    for twice in 0.. {
+        let requests = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&requests);
+        let port = fault::hooked(&server, move |_| match counted.fetch_add(1, Ordering::SeqCst) == twice {
+            true => Hook::Edit(first_number_twice),
+            false => Hook::Pass,
+        });
+        for words in [&["check", "--schema", "express"][..], &["list", "--schema", "express", "-o", "json"]] {
+            requests.store(0, Ordering::SeqCst);
+            let run = server.at(port, words);
+            let is_seen = run.code == 2 && words[0] == "check" || run.code == 0 && run.text().contains("no-expiry");
+            assert!(is_seen || ![0, 1, 2].contains(&run.code), "{words:?}, reply {twice}: {}", run.all());
+        }
+        if twice >= requests.load(Ordering::SeqCst) {
+            break;
+        }
+    }
+}
+
+/// Puts the last reply of what came, the time, there twice.
+fn time_twice(reply: &mut Vec<u8>) {
+    if let Some(start) = reply.windows(4).rposition(|part| part == b"*2\r\n") {
+        reply.extend_from_within(start..);
+    }
+}
+
+/// Rule: a scan that got more replies than it asked for is not complete, whatever the last of them says.
+#[test]
+fn a_last_reply_that_comes_twice_is_noticed() {
+    let server = Server::holding(&[("idem:a", LOCK, 900_000)]);
+    let way = fault::hooked(&server, |sent| match says(sent, "idem:a") && says(sent, "TIME") {
+        true => Hook::Edit(time_twice),
+        false => Hook::Pass,
+    });
+    for words in [&["check", "--schema", "express"][..], &["list", "--schema", "express"]] {
+        let run = server.at(way, words);
+        assert!([3, 5].contains(&run.code), "{words:?}: {}", run.all());
+        assert!(run.all().contains("more replies than it was asked for"), "{words:?}: {}", run.all());
+    }
 }

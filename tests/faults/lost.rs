@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use crate::stage::{ADDITIONS, AMENDMENTS, REMOVALS, Stage, contents};
 use crate::support::fault::{self, Fault};
 use crate::support::proxy;
-use crate::support::{Run, at_once};
+use crate::support::{Run, Server, at_once};
 
 /// At how many places each command's connection is cut, in each direction.
 const CUTS: usize = 8;
@@ -121,5 +121,23 @@ fn a_restore_whose_reply_is_lost_is_read_back_and_what_nobody_knows_is_noted() {
         assert_eq!(stage.server.get("idempotency:gone").is_some(), delivers);
         let audit = stage.server.audited();
         assert!(audit.len() == 2 && audit.iter().any(|line| line["what"] == noted), "{audit:?}");
+    }
+}
+
+/// Rule: after a lost reply the log has a line for each Redis key that the step may have changed.
+#[test]
+fn a_step_on_two_keys_whose_reply_is_lost_is_noted_for_both() {
+    let (lock, result) = ("idem:started:k", "idem:result:k");
+    for delivers in [true, false] {
+        let server = Server::holding(&[(lock, "worker-1", 600_000)]);
+        let socket = proxy::breaks_at(&server, "EXEC", delivers);
+        let words = "complete k --schema event-driven --owner worker-1 --status 201 --body x --yes";
+        let run = server.through(&socket, &words.split(' ').collect::<Vec<_>>()).exits(if delivers { 0 } else { 7 });
+        let is_there = |redis_key: &str| server.get(redis_key).is_some();
+        assert_eq!((is_there(lock), is_there(result)), (!delivers, delivers), "{}", run.all());
+        let audit = server.audited();
+        let mut noted: Vec<_> = audit.iter().filter_map(|line| line["redis_key"].as_str()).collect();
+        noted.sort_unstable();
+        assert_eq!(noted, [result, lock], "{audit:?}");
     }
 }

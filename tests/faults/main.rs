@@ -38,5 +38,6 @@ mod middle;
 mod nodes;
 mod odd;
 mod refusing;
+mod scans;
 mod stage;
 mod unreachable;

@@ -55,7 +55,7 @@ fn without_one_master_the_records_of_the_others_are_removed_and_it_is_named() {
     let ours = on(&cluster, 0).len() + on(&cluster, 2).len();
     cluster.kill(1);
     let gone = format!("127.0.0.1:{}", cluster.port(1));
-    cluster.idemctl(&["sweep", "--orphaned", "--check"]).exits(3).says(&gone).shows(ours.to_string());
+    cluster.idemctl(&["sweep", "--orphaned", "--dry-run"]).exits(3).says(&gone).shows(ours.to_string());
     for (words, verb) in
         [(&["sweep", "--orphaned", "--yes", "--grace", "0", "--backup", "swept"][..], "done"), (&PURGE, "purged")]
     {

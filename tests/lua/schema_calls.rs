@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use idemctl::domain::record::response::Response;
-use idemctl::domain::schema::{Action, Call, Pattern, Schema};
+use idemctl::domain::schema::{Action, Call, ReplyPattern, Schema};
 use idemctl::domain::step::reply::{ReplyMatcher, StepReply};
 use idemctl::domain::step::request::Request;
 
@@ -110,6 +110,6 @@ fn example(reply: &str) -> StepReply {
 }
 
 /// True when a word is recognised as that word, and not as any text.
-fn is_exact(pattern: &Pattern, reply: &str) -> bool {
-    (*pattern == Pattern::Text) == reply.starts_with('<')
+fn is_exact(pattern: &ReplyPattern, reply: &str) -> bool {
+    (*pattern == ReplyPattern::Text) == reply.starts_with('<')
 }

@@ -10,17 +10,19 @@ use serde_json::{Value, json};
 
 use crate::support::Server;
 
-/// The line of a backup for what is there now.
+/// The entry of a backup for what is there now.
 pub fn line(server: &Server, redis_key: &str) -> Value {
     let dump: Vec<u8> = server.send(&[b"DUMP", redis_key.as_bytes()]);
     let left: i64 = server.send(&[b"PTTL", redis_key.as_bytes()]);
     let left = u64::try_from(left).ok();
     json!({
-        "format": 1,
-        "redis_key_base64": STANDARD.encode(redis_key),
-        "dump_base64": STANDARD.encode(dump),
-        "ttl_ms": left,
-        "expires_at_ms": left.map(|left| now_ms(server) + left),
+        "format": 2,
+        "keys": [{
+            "redis_key_base64": STANDARD.encode(redis_key),
+            "dump_base64": STANDARD.encode(dump),
+            "ttl_ms": left,
+            "expires_at_ms": left.map(|left| now_ms(server) + left),
+        }],
         "schema": "express",
         "key": redis_key.trim_start_matches("idem:"),
         "state": "in-progress",
@@ -30,21 +32,40 @@ pub fn line(server: &Server, redis_key: &str) -> Value {
 /// The line that takes these back.
 pub fn void(redis_keys: &[&str]) -> Value {
     let keys: Vec<_> = redis_keys.iter().map(|redis_key| STANDARD.encode(redis_key)).collect();
-    json!({ "format": 1, "void": keys })
+    json!({ "format": 2, "void": keys })
 }
 
 /// The line that says where those behind were taken: at another server.
 pub fn from(server: &Server) -> Value {
     let address = server.folder().join("another").display().to_string();
-    json!({ "format": 1, "void": [], "from": { "address": address, "db": 0 } })
+    json!({ "format": 2, "from": { "address": address, "db": 0 } })
 }
+
+/// What checks lines, as `src/store/backup/integrity.rs` documents it for others.
+const CRC: crc::Crc<u64> = crc::Crc::<u64>::new(&crc::CRC_64_XZ);
 
 /// A line with its checksum.
 pub fn sealed(line: &Value) -> String {
-    let crc = crc::Crc::<u64>::new(&crc::CRC_64_XZ);
     let text = line.to_string();
     let fields = text.strip_suffix('}').unwrap();
-    format!("{fields},\"crc64\":\"{:016x}\"}}", crc.checksum(fields.as_bytes()))
+    format!("{fields},\"crc64\":\"{:016x}\"}}", CRC.checksum(fields.as_bytes()))
+}
+
+/// The closing line of a backup that has these lines.
+pub fn closing(lines: &[Value]) -> Value {
+    let (mut records, mut redis_keys, mut crc64_above) = (0, 0, 0_u64);
+    for line in lines {
+        let keys = line["keys"].as_array().map_or(0, Vec::len);
+        records += usize::from(keys > 0);
+        redis_keys += keys;
+        let sealed = sealed(line);
+        let seal = &sealed.as_bytes()[sealed.len() - 28..];
+        crc64_above = CRC.checksum(&[&crc64_above.to_be_bytes(), seal].concat());
+    }
+    json!({
+        "format": 2,
+        "end": { "records": records, "redis_keys": redis_keys, "lines": lines.len(), "crc64_above": crc64_above },
+    })
 }
 
 /// The server's clock.
@@ -53,10 +74,15 @@ pub fn now_ms(server: &Server) -> u64 {
     seconds * 1_000 + micros / 1_000
 }
 
-/// Writes a backup into the server's folder.
+/// Writes a whole backup of these lines into the server's folder.
 pub fn write(server: &Server, lines: &[Value]) -> PathBuf {
     let file = server.folder().join("backup.jsonl");
-    fs::write(&file, lines.iter().map(|line| format!("{line}\n")).collect::<String>()).unwrap();
+    let mut text = String::new();
+    for line in lines {
+        text += &(sealed(line) + "\n");
+    }
+    text += &(sealed(&closing(lines)) + "\n");
+    fs::write(&file, text).unwrap();
     file
 }
 

@@ -35,6 +35,8 @@ pub enum Hook {
     Replace(Vec<u8>),
     /// It is passed on, and gets its reply twice.
     Twice,
+    /// It is passed on, and its reply is changed.
+    Edit(fn(&mut Vec<u8>)),
 }
 
 /// A port of the loopback that leads to the server; the hook sees whatever is sent at a time, and says what becomes of it.
@@ -146,6 +148,7 @@ fn talk(client: &mut (impl Read + Write), mut server: impl Read + Write, hook: &
             Hook::Then(act) => act(),
             Hook::Replace(other) => reply = other,
             Hook::Twice => reply.extend_from_within(..),
+            Hook::Edit(edit) => edit(&mut reply),
             _ => {}
         }
         let _ = client.write_all(&reply);

@@ -1,20 +1,21 @@
 //! Reading ahead: while a batch is changed, the records after it are found, and wait in line.
 
 use anyhow::{Error, Result};
+use indicatif::ProgressBar;
 use tokio::sync::mpsc::{Receiver, Sender};
 
 use super::place::Place;
 use super::rule::{Planned, Rule};
 use super::second_look::sharpen;
-use super::source::{Page, Source};
-use super::survey::Survey;
+use super::selected::{Preview, RecordSource};
+use crate::scan::ScanPage;
 use crate::store::Reader;
 
 /// Where the records of a run come from.
 pub enum Supply<'a> {
     Kept(Vec<Place>),
-    /// A walk, or the keys of a file, from the beginning.
-    Source(Box<Source<'a>>),
+    /// A scan, or the keys of a file, from the beginning.
+    Source(Box<RecordSource<'a>>),
 }
 
 pub(super) struct Ahead<'a, R: Rule> {
@@ -24,7 +25,16 @@ pub(super) struct Ahead<'a, R: Rule> {
     pub waits: bool,
     /// True when owners are asked whether they are alive.
     pub asks_owners: bool,
-    pub uncounted: Option<&'a mut Survey<R::Group>>,
+    pub uncounted: Option<&'a mut Preview<R::Group>>,
+    /// Shows how many keys were scanned, if that is how far the run is.
+    pub scanned: Option<ProgressBar>,
+}
+
+impl Supply<'_> {
+    /// True if the records come from a scan of the keyspace.
+    pub fn scans(&self) -> bool {
+        matches!(self, Self::Source(source) if source.is_scan())
+    }
 }
 
 impl<R: Rule> Ahead<'_, R> {
@@ -34,27 +44,27 @@ impl<R: Rule> Ahead<'_, R> {
         match supply {
             Supply::Kept(places) => queue(std::mem::take(places), &line).await,
             Supply::Source(source) => {
-                if let Err(error) = self.walk(source, &line).await {
+                if let Err(error) = self.read_source(source, &line).await {
                     let _ = line.send(Err(error)).await;
                 }
             }
         }
     }
 
-    async fn walk(&mut self, source: &mut Source<'_>, line: &Sender<Result<Place>>) -> Result<()> {
+    async fn read_source(&mut self, source: &mut RecordSource<'_>, line: &Sender<Result<Place>>) -> Result<()> {
         while let Some(page) = source.next_whole(self.rule).await? {
-            if let Some(survey) = &mut self.uncounted {
-                survey.add(&page, source.looked_at());
+            if let Some(preview) = &mut self.uncounted {
+                preview.add(&page, source.keys());
             }
             queue(self.places(page).await?, line).await;
-        }
-        if let Some(survey) = &mut self.uncounted {
-            survey.close(source);
+            if let Some(bar) = &self.scanned {
+                bar.set_position(source.keys_passed());
+            }
         }
         Ok(())
     }
 
-    async fn places(&mut self, page: Page<R::Group>) -> Result<Vec<Place>> {
+    async fn places(&mut self, page: ScanPage<Planned<R::Group>>) -> Result<Vec<Place>> {
         let is_meant = |planned: &Planned<R::Group>| self.asks_owners || !planned.ends_by_itself;
         let mut records = Vec::with_capacity(page.selected.len());
         for (record, planned) in page.selected {

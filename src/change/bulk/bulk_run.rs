@@ -3,33 +3,33 @@
 use std::time::Duration;
 
 use anyhow::Result;
+use indicatif::ProgressBar;
 
 use super::ahead::Supply;
 use super::flow::Flow;
-use super::key_file::KeyFile;
-use super::owners::Owners;
 use super::rule::Rule;
-use super::source::Source;
-use super::survey::Survey;
+use super::selected::{Preview, RecordSource};
 use crate::args::{ChangeArgs, ConfirmArgs};
 use crate::change::{Journal, Pace, exit_after};
 use crate::context::Context;
+use crate::context::key_file::KeyFile;
 use crate::domain::change::outcome::{Account, Ended};
 use crate::domain::select::Rate;
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
+use crate::owner_check::OwnerCheck;
 use crate::store::{Reader, ScanOptions, Writer};
 
 /// A run, what the run found, and what became of the records.
 pub struct BulkRun<'a, R: Rule> {
     rule: &'a R,
-    reader: Reader,
+    pub reader: Reader,
     /// `None` when the run only shows what it finds, and once the change has begun.
     writer: Option<Writer>,
     pub server: String,
     key_file: Option<KeyFile>,
     interrupt: Interrupt,
-    pub found: Survey<R::Group>,
+    pub found: Preview<R::Group>,
     /// True once all that is chosen was counted.
     pub is_counted: bool,
     pub account: Account,
@@ -46,7 +46,7 @@ pub struct How {
     /// The time between the look that chose a record and the look right before the change.
     pub grace: Duration,
     /// Whom to ask whether an owner is alive.
-    pub owners: Option<Owners>,
+    pub owners: Option<OwnerCheck>,
     pub limit: u64,
 }
 
@@ -64,18 +64,20 @@ impl<'a, R: Rule> BulkRun<'a, R> {
             None => None,
         };
         let interrupt = Interrupt::listen()?;
-        let reader = context.reader().await?.walking(scan_options);
+        let reader = context.reader().await?.scanning(scan_options);
         let server = writer.as_ref().map_or_else(|| reader.name(), Writer::name);
-        let (found, account) = (Survey::default(), Account::default());
+        let (found, account) = (Preview::default(), Account::default());
         Ok(Self { rule, reader, writer, server, key_file, interrupt, found, is_counted: false, account })
     }
 
     /// Counts what the rule chooses. Records that end by themselves are kept for the change only where `keeps_ending`. Nothing
     /// is changed, whatever the error.
-    pub async fn look(&mut self, context: &Context, keeps_ending: bool) -> Result<()> {
-        let source = Source::open(self.rule, self.reader.clone(), self.key_file.as_mut()).await?;
+    pub async fn count(&mut self, context: &Context, keeps_ending: bool) -> Result<()> {
+        let progress = context.ui.progress("keys scanned");
+        let file = self.key_file.as_mut();
+        let source = RecordSource::open(self.rule, self.reader.clone(), file, &self.interrupt, progress).await?;
         let reader = &mut self.reader.clone();
-        self.found = Survey::take(context, self.rule, source, reader, keeps_ending, &self.interrupt).await?;
+        self.found = Preview::take(self.rule, source, reader, keeps_ending, &self.interrupt).await?;
         self.is_counted = true;
         Ok(())
     }
@@ -89,7 +91,7 @@ impl<'a, R: Rule> BulkRun<'a, R> {
         Ok(self.found.missed.map_or(Ok(exit), Err)?)
     }
 
-    /// Changes what was counted, or, where nothing was counted, what a walk finds now. The account says what was done,
+    /// Changes what was counted, or, if nothing was counted, what a scan finds now. The account says what was done,
     /// whatever the error; its outcome is [`Ended::Shown`] as long as no change was tried.
     ///
     /// # Errors
@@ -101,7 +103,9 @@ impl<'a, R: Rule> BulkRun<'a, R> {
         let supply = match self.found.places.take().filter(|_| self.is_counted) {
             Some(places) => Supply::Kept(places),
             None => {
-                let source = Source::open(self.rule, self.reader.clone(), self.key_file.as_mut()).await?;
+                // The progress of the changes is shown, and not that of the scan.
+                let (file, hidden) = (self.key_file.as_mut(), ProgressBar::hidden());
+                let source = RecordSource::open(self.rule, self.reader.clone(), file, &self.interrupt, hidden).await?;
                 Supply::Source(Box::new(source))
             }
         };

@@ -1,25 +1,27 @@
-//! The flow of a run: places come from a survey or a walk, wait their time, are looked at again, and are changed.
+//! The flow of a run: places come from a preview or a scan, wait their time, are looked at again, and are changed.
 
 use std::convert::Infallible;
 use std::future::pending;
 use std::time::Duration;
 
 use anyhow::Result;
+use indicatif::ProgressBar;
 use tokio::sync::mpsc;
 use tokio::time::sleep_until;
 
 use super::ahead::{Ahead, Supply, Waiting};
-use super::owners::{Answer, Owners};
 use super::place::Place;
 use super::removal::{self, Changes, Removal};
 use super::rule::{Planned, PlannedAction, Rule};
 use super::second_look::{Looked, look_again};
-use super::survey::{CHUNK, Survey};
+use super::selected::{CHUNK, Preview};
 use crate::change::{Journal, Pace};
 use crate::context::Context;
 use crate::domain::change::outcome::{Account, Ended};
 use crate::domain::record::Record;
 use crate::interrupt::Interrupt;
+use crate::owner_check::{OwnerAnswer, OwnerCheck};
+use crate::render::words::count;
 use crate::store::{Reader, StoreError, Writer};
 
 pub struct Flow<'a, R: Rule> {
@@ -31,12 +33,12 @@ pub struct Flow<'a, R: Rule> {
     pub pace: Pace,
     /// The time between the look that chose a record and the next one.
     pub grace: Duration,
-    pub owners: Option<Owners>,
+    pub owners: Option<OwnerCheck>,
     /// Records that may be changed at most.
     pub limit: u64,
     /// How many records were chosen, where that is known.
     pub chosen: Option<u64>,
-    pub uncounted: Option<&'a mut Survey<R::Group>>,
+    pub uncounted: Option<&'a mut Preview<R::Group>>,
     pub interrupt: &'a Interrupt,
 }
 
@@ -48,26 +50,46 @@ impl<R: Rule> Flow<'_, R> {
     /// As every change; what was done before is in the account.
     pub async fn run(&mut self, context: &Context, mut supply: Supply<'_>, account: &mut Account) -> Result<Ended> {
         let (places, waiting) = mpsc::channel(self.most_waiting());
+        // Nobody counted what is chosen, so the keys of the server are the total.
+        let mut keys_held = None;
+        if self.chosen.is_none() && supply.scans() && context.ui.shows_progress() {
+            keys_held = self.reader.keys_held().await.ok();
+        }
+        let progress = match keys_held {
+            Some(keys) => context.ui.progress_of(&dealt_with(0), Some(keys)),
+            None => context.ui.progress_of("records dealt with", self.chosen),
+        };
         let mut ahead = Ahead {
+            scanned: keys_held.map(|_| progress.clone()),
             rule: self.rule,
             reader: self.reader.clone(),
             waits: self.waits(),
             asks_owners: self.owners.is_some(),
             uncounted: self.uncounted.take(),
         };
+        let shown = Progress { bar: progress, is_of_keys: keys_held.is_some() };
         let reading = async {
             ahead.read(&mut supply, places).await;
             pending::<Infallible>().await
         };
-        let (ended, silence) = tokio::select! {
+        let ended = tokio::select! {
             biased;
-            ended = self.change(context, Waiting::new(waiting), account) => ended?,
+            ended = self.change(context, Waiting::new(waiting), &shown, account) => ended,
             never = reading => match never {},
         };
-        let missed = match supply {
-            Supply::Source(mut source) if ended == Ended::Whole => source.missed(),
-            _ => None,
-        };
+        // However the run ended, what the scan left out is reported.
+        let mut missed = None;
+        if let Supply::Source(source) = supply {
+            let report = source.finish();
+            missed.clone_from(&report.missed);
+            if let Some(preview) = ahead.uncounted {
+                preview.close(report);
+            }
+        }
+        let (ended, silence) = ended?;
+        if ended != Ended::Whole {
+            missed = None;
+        }
         StoreError::worse(missed, silence).map_or(Ok(ended), |error| Err(error.into()))
     }
 
@@ -77,9 +99,10 @@ impl<R: Rule> Flow<'_, R> {
         &mut self,
         context: &Context,
         mut waiting: Waiting,
+        progress: &Progress,
         account: &mut Account,
     ) -> Result<(Ended, Option<StoreError>)> {
-        let progress = context.ui.progress_of("records dealt with", self.chosen);
+        let mut dealt = 0;
         let interrupt = self.interrupt;
         let mut silence = None;
         loop {
@@ -89,7 +112,7 @@ impl<R: Rule> Flow<'_, R> {
             };
             let batch = batch?;
             if batch.is_empty() {
-                progress.finish_and_clear();
+                progress.bar.finish_and_clear();
                 return Ok((Ended::Whole, silence));
             }
             let count = batch.len();
@@ -101,7 +124,8 @@ impl<R: Rule> Flow<'_, R> {
             // From here on the batch is in hand.
             let by = Changes { journal: self.journal, writer: &self.writer, what: self.what };
             removal::change(context, by, removals, account).await?;
-            progress.inc(count as u64);
+            dealt += count as u64;
+            progress.show(dealt);
             if interrupt.unless_raised(self.pace.wait(count)).await.is_none() {
                 return Ok((Ended::Interrupted, None));
             }
@@ -147,16 +171,37 @@ impl<R: Rule> Flow<'_, R> {
     }
 }
 
+/// How far a run is: records of those that were counted, or keys of those that the server holds.
+struct Progress {
+    bar: ProgressBar,
+    /// The reader moves the bar, and the message says how many records are done.
+    is_of_keys: bool,
+}
+
+impl Progress {
+    fn show(&self, dealt: u64) {
+        if self.is_of_keys {
+            self.bar.set_message(dealt_with(dealt));
+        } else {
+            self.bar.set_position(dealt);
+        }
+    }
+}
+
+fn dealt_with(records: u64) -> String {
+    format!("{} records dealt with, keys scanned", count(records))
+}
+
 /// Leaves out the records whose owners are alive, or may be. A lock that ends by itself stays unless its owner is known to be
 /// dead.
-async fn spare_the_living<G>(owners: &mut Owners, looked: &mut Looked<G>) -> Result<()> {
+async fn spare_the_living<G>(owners: &mut OwnerCheck, looked: &mut Looked<G>) -> Result<()> {
     owners.forget();
     let asked = looked.there.iter().filter(|(record, _)| record.is_owner_told());
     owners.ask(asked.filter_map(|(record, _)| record.owner())).await?;
     let account = &mut looked.account;
     looked.there.retain(|(record, planned): &(Record, Planned<G>)| {
         let answer = match record.owner() {
-            _ if !record.is_owner_told() => Answer::of_part(&record.key),
+            _ if !record.is_owner_told() => OwnerAnswer::of_part(&record.key),
             Some(owner) => owners.answer(owner),
             None if planned.ends_by_itself => {
                 account.left_to_expire += 1;
@@ -166,9 +211,9 @@ async fn spare_the_living<G>(owners: &mut Owners, looked: &mut Looked<G>) -> Res
             None => return true,
         };
         match answer {
-            Answer::Dead => return true,
-            Answer::Alive => account.skipped_alive += 1,
-            Answer::Unknown(why) => {
+            OwnerAnswer::Dead => return true,
+            OwnerAnswer::Alive => account.skipped_alive += 1,
+            OwnerAnswer::Unknown(why) => {
                 account.owner_unknown += 1;
                 account.owner_unknown_because.get_or_insert(why);
             }

@@ -1,21 +1,16 @@
-//! What purge and sweep share: records are chosen by a rule, counted, looked at again right before the change, changed as
+//! What purge and sweep share: records are selected by a rule, counted, rechecked right before the change, changed as
 //! long as they are what was seen, and accounted for.
 
 mod ahead;
 mod bulk_run;
 mod flow;
-mod key_file;
 mod narrowing;
-mod owners;
 mod place;
 mod removal;
 mod rule;
 mod second_look;
-mod source;
-mod survey;
+mod selected;
 
 pub use self::bulk_run::{BulkRun, How};
-pub use self::key_file::KeyFile;
 pub use self::narrowing::Narrowing;
-pub use self::owners::Owners;
 pub use self::rule::{Planned, PlannedAction, Rule, Scope};

@@ -9,7 +9,7 @@ use crate::store::Action;
 pub struct Scope {
     pub catalog: Catalog,
     pub thresholds: Thresholds,
-    /// Bytes of each value that a walk reads at least.
+    /// Bytes of each value that a scan reads at least.
     pub least: usize,
     /// True when the rule judges by the lengths of values.
     pub lengths: bool,
@@ -23,6 +23,11 @@ pub trait Rule {
 
     /// False when the idempotency key alone tells that the command is not about the record.
     fn may_choose(&self, _key: &[u8]) -> bool {
+        true
+    }
+
+    /// False if the command leaves the record alone whatever the TTLs of the deployment are.
+    fn is_about(&self, _record: &Record) -> bool {
         true
     }
 

@@ -16,7 +16,7 @@ pub(super) struct Looked<G> {
     pub there: Vec<(Record, Planned<G>)>,
     /// The account with those that are not.
     pub account: Account,
-    /// Why a node of a cluster could not be asked: its records are left alone.
+    /// Why a node of a cluster could not be asked, or what the user may not read: these records are left alone.
     pub silence: Option<StoreError>,
 }
 
@@ -65,7 +65,8 @@ impl<G> Looked<G> {
             Err(error) if reader.goes_on_after(&error) => {
                 self.silence = StoreError::worse(self.silence.take(), Some(error.of_a_part()));
             }
-            Err(error) if error.is_permission() => self.account.changed += 1,
+            // What the user may not read did not change for that.
+            Err(error) if error.is_permission() => self.silence = StoreError::worse(self.silence.take(), Some(error)),
             Err(error) => return Err(error.into()),
         }
         Ok(None)

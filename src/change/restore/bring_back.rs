@@ -59,16 +59,12 @@ impl Mode<'_> {
         let mut back = Vec::new();
         let mut unknown = Vec::new();
         for (held, became) in batch.iter().zip(&restored) {
-            match became {
-                Ok(outcomes) => {
-                    for (key, outcome) in held.keys.iter().zip(outcomes) {
-                        back.extend(outcome.is_back().then(|| noted_of(held, key, true)));
-                    }
+            for (key, became) in held.keys.iter().zip(became) {
+                match became {
+                    Ok(outcome) if outcome.is_back() => back.push(noted_of(held, key, true)),
+                    Err(StoreError::OutcomeUnknown { .. }) => unknown.push(noted_of(held, key, false)),
+                    Ok(_) | Err(_) => {}
                 }
-                Err(StoreError::OutcomeUnknown { .. }) => {
-                    unknown.extend(held.keys.iter().map(|key| noted_of(held, key, false)));
-                }
-                Err(_) => {}
             }
         }
         for (what, noted) in [("restored", back), (OUTCOME_UNKNOWN, unknown)] {
@@ -91,8 +87,7 @@ fn per_record(results: Vec<RestoreResult>, counts: &[usize]) -> Vec<RestoreResul
         if of_record.is_empty() {
             break;
         }
-        let outcomes: Result<Vec<_>, _> = of_record.into_iter().collect();
-        records.push(outcomes.map(|outcomes| outcomes.into_iter().flatten().collect()));
+        records.push(of_record.into_iter().flatten().collect());
     }
     records
 }

@@ -149,17 +149,17 @@ impl Rows {
     pub fn add(&mut self, context: &mut Context, batch: &[Held], outcomes: Vec<RestoreResult>) -> Option<StoreError> {
         let mut refusal = None;
         let mut text = String::new();
-        for (held, outcome) in batch.iter().zip(outcomes) {
-            match outcome {
-                Ok(outcomes) => {
-                    for (key, outcome) in held.keys.iter().zip(outcomes) {
+        for (held, outcomes) in batch.iter().zip(outcomes) {
+            for (key, outcome) in held.keys.iter().zip(outcomes) {
+                match outcome {
+                    Ok(outcome) => {
                         let ending = Ending::of(key, outcome);
                         text.push_str(&self.row(row_of(held, key, outcome), ending));
                         self.read_back += u64::from(matches!(outcome, RestoreOutcome::FoundBack(_)));
                     }
+                    Err(error @ StoreError::OutcomeUnknown { .. }) => refusal = Some(error),
+                    Err(error) => refusal = refusal.or(Some(error)),
                 }
-                Err(error @ StoreError::OutcomeUnknown { .. }) => refusal = Some(error),
-                Err(error) => refusal = refusal.or(Some(error)),
             }
         }
         self.show(context, text);

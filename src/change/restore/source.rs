@@ -172,7 +172,7 @@ impl Source {
             ));
         }
         match reader.closing() {
-            Closing::Whole | Closing::Older => {}
+            Closing::Whole => {}
             Closing::Missing => {
                 context
                     .ui
@@ -195,7 +195,9 @@ impl Source {
     pub fn may_go_to(&self, context: &mut Context, here: &Provenance, elsewhere: bool) -> Result<(), Stop> {
         if self.from_nowhere > 0 {
             let (some, all, file) = (self.from_nowhere, self.wanted, &self.file);
-            context.ui.warning(&format!("{some} of {all} Redis keys do not say where they come from: an older idemctl wrote {file}, or its first line is gone"));
+            context.ui.warning(&format!(
+                "{some} of {all} Redis keys do not say where they come from: the first line of {file} is gone"
+            ));
         }
         self.places.iter().try_for_each(|from| destination::may_go_to(context, &self.file, from, here, elsewhere))
     }

@@ -51,15 +51,9 @@ impl Choice {
         error: Option<&'a str>,
     ) -> Result<Request<'a>, Stop> {
         let schema = &record.schema;
-        let sends_time = schema.write.dates_results() && schema.sends_result_value();
+        let sends_time = schema.complete.as_ref().is_some_and(|step| schema.sends_time(step));
         let needs_time = sends_time || (schema.write.keeps_time() && self.completion != Completion::OfLock);
-        let now_ms = match record.seen.server_ms {
-            None if needs_time => {
-                let message = format!("{} keeps times, and the server does not tell its own", schema.name);
-                return Err(Stop::new(Exit::Permission, message).hint("the user needs the right to TIME"));
-            }
-            now => now.unwrap_or_default(),
-        };
+        let now_ms = change::time_for(record, needs_time)?;
         let before = &record.seen.keys[schema.result_role()].content;
         let before = Some(before).filter(|before| **before != Content::Absent);
         let request = Request::new(schema, &record.key, &self.owner, response);

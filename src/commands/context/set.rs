@@ -8,7 +8,7 @@ use clap::{Args as ClapArgs, ValueEnum};
 
 use crate::args::{ConnectionArgs, SchemaFolderArgs};
 use crate::context::Context;
-use crate::domain::detect::Shelf as _;
+use crate::domain::detect::SchemaSet as _;
 use crate::domain::schema::ttl::parse_ttl_or_none;
 use crate::exit::{Exit, Stop};
 use crate::render::escape;

@@ -11,7 +11,7 @@ use crate::store::{Client, ReadLimit, StoreError};
 
 /// Connect to a context's server, and say what it is and what its user may do there
 ///
-/// One line each: the server and its version, its role, the user, and whether the user may do what idemctl needs to walk the
+/// One line each: the server and its version, its role, the user, and whether the user may do what idemctl needs to scan the
 /// keyspace, to read records, and to change them. Nothing is changed: rights are checked with commands that are queued and
 /// then discarded. Exit status 4 if the user lacks a right, 5 if the server cannot be reached, 6 if it refuses changes.
 #[derive(Debug, ClapArgs)]
@@ -58,7 +58,7 @@ pub(super) async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let with = if context.settings.target().password.is_some() { "with a password" } else { "without a password" };
     test.says("user", Some(true), format!("{user}, {with}"));
     match client.may_scan().await {
-        Ok(()) => test.says("scan", Some(true), "list, stats, check and other commands may walk the keyspace"),
+        Ok(()) => test.says("scan", Some(true), "list, stats, check and other commands may scan the keyspace"),
         Err(error) => test.refused("scan", "list, stats and check", &error)?,
     }
     if let Some(redis_key) = test.read(context, &client).await? {

@@ -20,7 +20,7 @@ const MOST_LINE: u64 = 1 << 30;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Completeness {
     Complete,
-    /// The walk was cut off, or some records could not be read.
+    /// The scan was cut off, or some records could not be read.
     Incomplete,
     /// Nothing: `-o jsonl` wrote it.
     Unknown,
@@ -46,11 +46,7 @@ pub(super) fn records(path: &Path, mut take: impl FnMut(Sighting) -> Result<()>)
     }
     let mut number = 1;
     loop {
-        let sighting = serde_json::from_slice(&line).map_err(|error| no_list(path, number, &error))?;
-        if !has_identity(&sighting) {
-            return Err(too_old(path, number).into());
-        }
-        take(sighting)?;
+        take(serde_json::from_slice(&line).map_err(|error| no_list(path, number, &error))?)?;
         if read_line(&mut from, &mut line)? == 0 {
             return Ok(Completeness::Unknown);
         }
@@ -84,12 +80,8 @@ fn opens_document(line: &[u8]) -> bool {
 fn document(path: &Path, from: impl Read, mut take: impl FnMut(Sighting) -> Result<()>) -> Result<Completeness> {
     let mut stopped = None;
     let mut read = serde_json::Deserializer::from_reader(from);
-    let records = Records {
-        take: &mut |sighting: Sighting| {
-            let taken = if has_identity(&sighting) { take(sighting) } else { Err(too_old(path, 1).into()) };
-            taken.map_err(|error| stopped = Some(error)).is_ok()
-        },
-    };
+    let records =
+        Records { take: &mut |sighting: Sighting| take(sighting).map_err(|error| stopped = Some(error)).is_ok() };
     let complete = Document { records }.deserialize(&mut read).and_then(|complete| read.end().map(|()| complete));
     match (complete, stopped) {
         (_, Some(error)) => Err(error),
@@ -168,19 +160,10 @@ impl<'de> Visitor<'de> for &mut Records<'_> {
     }
 }
 
-fn has_identity(sighting: &Sighting) -> bool {
-    sighting.identity.is_some()
-}
-
 fn no_list(path: &Path, line: usize, error: &serde_json::Error) -> Stop {
     let why = if error.is_eof() { "it is cut short, so the list is not whole" } else { "this is no line of a list" };
     Stop::usage(format!("{}:{line}: {why}", path.display()))
-        .hint("a moment is what `idemctl list -o json` wrote, to its end")
-}
-
-fn too_old(path: &Path, line: usize) -> Stop {
-    Stop::usage(format!("{}:{line}: the line has no `identity`: an older idemctl wrote the list", path.display()))
-        .hint("`idemctl list -o json` writes one that can be compared")
+        .hint("write it with `idemctl list -o json` of this version, to its end")
 }
 
 /// How many lines a file has.

@@ -6,58 +6,94 @@ use anyhow::Result;
 
 use super::Args;
 use crate::args::Output;
-use crate::change::{say_coverage, say_elsewhere};
 use crate::context::Context;
-use crate::domain::record::Record;
+use crate::domain::record::{Given, Name, Record};
 use crate::domain::schema::Catalog;
-use crate::domain::select::Coverage;
 use crate::exit::{Exit, Stop};
-use crate::render::{coverage, escape, listing::Listing};
-use crate::store::read::records;
-use crate::store::{ReadLimit, Reader, Walk};
+use crate::interrupt::Interrupt;
+use crate::render::{escape, listing::Listing};
+use crate::scan::{self, Lengths, Scan, ScanEnd, ScanPlan, ScanReport};
+use crate::store::{ReadLimit, Reader};
 
-/// Records after which the walk ends: more than that nobody reads, and a longer text finds fewer.
+/// Records after which the scan ends: nobody reads more than that, and a longer text finds fewer.
 const MOST: usize = 20;
 
-/// The keys to show whole: the only one that was found, or for programs all. Several are listed for people, and `None` given.
-pub(super) async fn keys(
+/// What a scan found.
+pub(super) struct FoundKeys {
+    /// The names of the records to show whole: the only one that was found, or for programs all. `None` if several are
+    /// listed. A name leads to the record that the scan found, whichever other schemas have records of this key.
+    pub(super) names: Option<Vec<Given>>,
+    report: ScanReport,
+}
+
+impl FoundKeys {
+    /// True if the scan read everything that it had to.
+    pub(super) fn are_complete(&self) -> bool {
+        matches!(self.report.end, ScanEnd::Complete)
+    }
+
+    /// Passes if the scan is complete: there may be more records where it did not read.
+    ///
+    /// # Errors
+    /// Interrupted, or partial.
+    pub(super) fn require_complete(self, reader: &Reader) -> Result<()> {
+        let so_far = format!("{} keys of {}", self.report.keys, reader.name());
+        self.report.require_complete("the search is", &so_far)
+    }
+}
+
+/// Scans for the keys that hold a text, and lists them for people if they are several.
+///
+/// # Errors
+/// No key holds the text; nothing was found, and the scan is not complete.
+pub(super) async fn find(
     context: &mut Context,
-    (args, text): (&Args, &[u8]),
+    args: &Args,
+    text: &[u8],
     catalog: &Catalog,
     reader: &Reader,
-) -> Result<Option<Vec<Vec<u8>>>> {
+) -> Result<FoundKeys> {
     if text.is_empty() {
         return Err(Stop::usage("--find: the text is empty").into());
     }
-    let mut coverage = Coverage::default();
-    let mut walk = Walk::start(reader.clone(), catalog, ReadLimit::Bytes(0)).await?;
+    let interrupt = Interrupt::listen()?;
     let thresholds = args.thresholds.thresholds();
-    let progress = context.ui.progress("keys looked at");
-    let holds = |key: &[u8]| memchr::memmem::find(key, text).is_some();
+    let plan = ScanPlan { catalog, thresholds, head: ReadLimit::Bytes(0), lengths: Lengths::Selected };
+    let reader = reader.clone().scanning(args.scan.scan_options());
+    let mut scan = Scan::start(reader.clone(), plan, &interrupt, context.ui.progress("keys scanned")).await?;
     let mut found: Vec<Record> = Vec::new();
     while found.len() <= MOST
-        && let Some(page) = records::next_page(&mut walk, catalog, &thresholds, &mut coverage, holds).await?
+        && let Some(page) = scan.next_records(|key| memchr::memmem::find(key, text).is_some()).await
     {
         found.extend(page);
-        progress.set_position(walk.looked_at());
     }
-    progress.finish_and_clear();
-    let (is_cut, looked_at) = (found.len() > MOST, walk.looked_at());
+    let report = scan.finish();
+    report.show_coverage(context, catalog);
+    let is_cut = found.len() > MOST;
     found.truncate(MOST);
-    say_coverage(context, &coverage, catalog);
-    walk.forbidden().iter().for_each(|forbidden| context.ui.warning(forbidden));
-    let keys: BTreeSet<_> = found.iter().map(|record| record.key.clone()).collect();
-    if keys.is_empty() {
-        coverage::left_out(catalog).iter().for_each(|line| context.ui.status(line));
-        say_elsewhere(context, reader).await;
-        let message = format!("no key among {looked_at} of {} holds {}", reader.name(), escape::text(text));
-        return Err(Stop::new(Exit::No, message).into());
+    let mut names: BTreeSet<String> = BTreeSet::new();
+    for record in &found {
+        names.insert(Name::of(record).quoted());
     }
-    if keys.len() == 1 || args.output != Output::Table {
+    if names.is_empty() {
+        let so_far = format!("no key among {} of {} holds {}", report.keys, reader.name(), escape::text(text));
+        if matches!(report.end, ScanEnd::Complete) {
+            scan::explain_nothing(context, catalog, &reader).await;
+        }
+        report.require_complete("the search is", &so_far)?;
+        return Err(Stop::new(Exit::No, so_far).into());
+    }
+    let can_read = !matches!(report.end, ScanEnd::Failed(_));
+    if args.output != Output::Table && !can_read {
+        return Ok(FoundKeys { names: None, report });
+    }
+    // Without a server that answers, people still see what the scan read of the records.
+    if args.output != Output::Table || (names.len() == 1 && can_read) {
         if is_cut {
             context.ui.warning(&format!("these are the first {MOST}; a longer text finds fewer"));
         }
-        return Ok(Some(keys.into_iter().collect()));
+        let names = names.into_iter().map(|name| Given::word(name.into_bytes())).collect();
+        return Ok(FoundKeys { names: Some(names), report });
     }
     let mut listing = Listing::new(context.ui.view(), &[]);
     listing.fit(&found);
@@ -65,5 +101,5 @@ pub(super) async fn keys(
     context.ui.flush()?;
     let first = if is_cut { "the first " } else { "" };
     context.ui.status(&format!("{first}{} records; `idemctl inspect KEY` shows one", found.len()));
-    Ok(None)
+    Ok(FoundKeys { names: None, report })
 }

@@ -116,7 +116,7 @@ impl Rows {
         self.shown + self.held.as_ref().map_or(0, Vec::len)
     }
 
-    /// The most rows that the operator asked for, where the walk ended because of it.
+    /// The most rows that the operator asked for, where the scan ended because of it.
     pub(super) fn limit_reached(&self) -> Option<usize> {
         self.are_full().then_some(self.limit)
     }
@@ -150,7 +150,7 @@ impl Rows {
         self.show(context, &all)
     }
 
-    /// Shows what was kept until now, and closes the document with what the walk covered.
+    /// Shows what was kept until now, and closes the document with what the scan covered.
     pub(super) fn close(
         &mut self,
         context: &mut Context,
@@ -204,7 +204,7 @@ impl Rows {
             }
         }
         self.shown += records.len();
-        // Each page goes out at once: the first row is seen while the walk goes on.
+        // Each page goes out at once: the first row is seen while the scan goes on.
         context.ui.flush()
     }
 

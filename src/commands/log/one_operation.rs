@@ -6,7 +6,7 @@ use anyhow::Result;
 use clap::Args as ClapArgs;
 use serde_json::json;
 
-use super::reading::{each, is_there, path, say_damaged};
+use super::reading::{each, is_there, path, warn_of_unshown};
 use crate::args::Output;
 use crate::context::Context;
 use crate::exit::{Exit, Stop};
@@ -45,7 +45,12 @@ pub(super) fn run(context: &mut Context, args: &ShowOperation) -> Result<Exit> {
     })?;
     let no_such = || Stop::new(Exit::No, format!("the audit log has no operation {op}"));
     let (operations, damaged) = read.ok_or_else(no_such)?;
+    let older = operations.older().len();
     let operation = match operations.named(&op).as_slice() {
+        [] if operations.older().iter().any(|older| older.starts_with(&op)) => {
+            let message = format!("operation {op} was done by idemctl 0.2");
+            return Err(Stop::usage(message).hint("show it with idemctl 0.2").into());
+        }
         [] => return Err(no_such().hint("`idemctl log` names the operations").into()),
         [one] => history::Shown::of(one, is_there(one)),
         several => {
@@ -63,7 +68,7 @@ pub(super) fn run(context: &mut Context, args: &ShowOperation) -> Result<Exit> {
         Output::Jsonl => records.iter().try_for_each(|record| context.ui.data(document::line(record)))?,
     }
     context.ui.flush()?;
-    say_damaged(context, &path, damaged);
+    warn_of_unshown(context, &path, damaged, older);
     if all > records.len() as u64 {
         context.ui.status(&format!("The first {} of {all}; --limit shows more.", records.len()));
     }
@@ -72,7 +77,15 @@ pub(super) fn run(context: &mut Context, args: &ShowOperation) -> Result<Exit> {
 
 /// The name of the last operation.
 fn last(path: &Path) -> Result<String, Stop> {
-    let operations = each(path, |_, _| {})?.map(|(operations, _)| operations);
-    let name = operations.and_then(|operations| operations.last().map(|last| last.op.clone()));
-    name.ok_or_else(|| Stop::new(Exit::No, "nothing was changed yet: the audit log is empty"))
+    let Some((operations, _)) = each(path, |_, _| {})? else { return Err(nothing_yet()) };
+    match operations.last() {
+        Some(last) => Ok(last.op.clone()),
+        None if operations.older().is_empty() => Err(nothing_yet()),
+        None => Err(Stop::usage("the audit log has only operations of idemctl 0.2")
+            .hint("show them with idemctl 0.2; `idemctl log` counts them")),
+    }
+}
+
+fn nothing_yet() -> Stop {
+    Stop::new(Exit::No, "nothing was changed yet: the audit log is empty")
 }

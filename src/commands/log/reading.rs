@@ -17,7 +17,7 @@ use crate::store::audit::log::{self, Damaged};
 
 /// What of the log is shown, and how.
 #[derive(Debug, Args)]
-pub(super) struct Choice {
+pub(super) struct LogFilter {
     /// Only changes to this idempotency key or Redis key
     #[arg(long, value_name = "KEY")]
     pub(super) only: Option<OsString>,
@@ -35,7 +35,7 @@ pub(super) struct Choice {
     pub(super) output: Output,
 }
 
-impl Choice {
+impl LogFilter {
     pub(super) fn limit(&self) -> usize {
         usize::try_from(self.limit).unwrap_or(usize::MAX)
     }
@@ -67,10 +67,18 @@ pub(super) fn each(
     log::each(path, take).map_err(|error| Stop::usage(format!("cannot read the audit log {}: {error}", path.display())))
 }
 
-pub(super) fn say_damaged(context: &mut Context, path: &Path, damaged: Damaged) {
+/// Warns of what the log holds and idemctl does not show: damaged lines, and so many operations of an older version.
+pub(super) fn warn_of_unshown(context: &mut Context, path: &Path, damaged: Damaged, older: usize) {
+    let path = escape::text(path.as_os_str().as_bytes());
     if let Some(first) = damaged.first {
-        let (count, path) = (damaged.lines, escape::text(path.as_os_str().as_bytes()));
+        let count = damaged.lines;
         context.ui.warning(&format!("damaged lines of {path} that are not shown: {count}, the first is line {first}"));
+    }
+    if older > 0 {
+        let operations = if older == 1 { "operation" } else { "operations" };
+        context.ui.warning(&format!(
+            "{older} {operations} of idemctl 0.2 in {path} not shown: use idemctl 0.2 to show and undo them"
+        ));
     }
 }
 

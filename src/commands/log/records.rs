@@ -4,20 +4,20 @@ use std::collections::VecDeque;
 
 use anyhow::Result;
 
-use super::reading::{Choice, each, path, say_count, say_damaged};
+use super::reading::{LogFilter, each, path, say_count, warn_of_unshown};
 use crate::context::Context;
 use crate::domain::history::Entry;
 use crate::exit::Exit;
 use crate::render::audit;
 
-pub(super) fn run(context: &mut Context, choice: &Choice) -> Result<Exit> {
+pub(super) fn run(context: &mut Context, filter: &LogFilter) -> Result<Exit> {
     let (path, now) = (path(context)?, context.now());
     let (mut newest, mut matching) = (VecDeque::new(), 0);
     let read = each(&path, |entry, _| {
-        if choice.is_of(&entry) && choice.is_recent(&entry.at, now) {
+        if filter.is_of(&entry) && filter.is_recent(&entry.at, now) {
             matching += 1;
             newest.push_back(entry);
-            if newest.len() > choice.limit() {
+            if newest.len() > filter.limit() {
                 newest.pop_front();
             }
         }
@@ -27,11 +27,12 @@ pub(super) fn run(context: &mut Context, choice: &Choice) -> Result<Exit> {
         true => String::new(),
         false => audit::table(view, newest.iter().map(columns)),
     };
-    context.show(choice.output, "changes", &newest, table)?;
+    context.show(filter.output, "changes", &newest, table)?;
     match read {
         None => context.ui.status("Nothing was changed yet: there is no audit log."),
-        Some((_, damaged)) => {
-            say_damaged(context, &path, damaged);
+        Some((operations, damaged)) => {
+            let older = operations.older().len();
+            warn_of_unshown(context, &path, damaged, older);
             say_count(context, "change", newest.len(), matching);
         }
     }

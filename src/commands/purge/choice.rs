@@ -3,8 +3,9 @@
 use clap::Args;
 
 use crate::args::{KeysArgs, SchemaArgs, SelectArgs, StateArg, ThresholdArgs};
-use crate::change::bulk::{KeyFile, Narrowing, Planned, PlannedAction, Rule, Scope};
+use crate::change::bulk::{Narrowing, Planned, PlannedAction, Rule, Scope};
 use crate::context::Context;
+use crate::context::key_file::KeyFile;
 use crate::domain::diagnosis::FindingCode;
 use crate::domain::record::{Evidence, Reading, Record};
 use crate::domain::schema::State;
@@ -127,6 +128,10 @@ impl Rule for Choice {
 
     fn may_choose(&self, key: &[u8]) -> bool {
         self.reads_all || self.selection.passes_key(key)
+    }
+
+    fn is_about(&self, record: &Record) -> bool {
+        self.selection.is_about(record)
     }
 
     /// Every Redis key goes, the lock's first: were the result's first, a retry in between would find the lock alone and be

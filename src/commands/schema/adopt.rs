@@ -5,15 +5,15 @@ use clap::Args as ClapArgs;
 
 use crate::args::{SchemaArgs, SchemaFolderArgs};
 use crate::context::Context;
-use crate::domain::detect::Shelf as _;
+use crate::domain::detect::SchemaSet as _;
 use crate::domain::diagnosis::Thresholds;
 use crate::domain::schema::Schema;
-use crate::domain::select::Coverage;
-use crate::exit::{Exit, Stop};
+use crate::exit::{self, Exit, Stop};
+use crate::interrupt::Interrupt;
 use crate::render::escape;
+use crate::scan::{Lengths, Scan, ScanPlan};
 use crate::settings::{self, Adoption};
-use crate::store::read::records;
-use crate::store::{ReadLimit, Walk};
+use crate::store::ReadLimit;
 
 /// Let a context's commands read a schema's records
 ///
@@ -80,7 +80,7 @@ pub(super) async fn adopt(context: &mut Context, args: Args) -> Result<Exit> {
         context.ui.status(&format!("  {}", escape::text(line.as_bytes())));
     }
     if let Some(there) = there.filter(|there| there.has_prefix() && !there.has_templates_of(&schema)) {
-        say_unrecognised(context, &there).await;
+        say_unrecognised(context, &there).await?;
     }
     if !yes && !context.ui.confirm("Write this?")? {
         return Err(Stop::usage("not confirmed, nothing was written").into());
@@ -98,7 +98,10 @@ pub(super) async fn adopt(context: &mut Context, args: Args) -> Result<Exit> {
 }
 
 /// Says how many records the schema reads today, under the prefix that it will no longer have.
-async fn say_unrecognised(context: &mut Context, there: &Schema) {
+///
+/// # Errors
+/// Interrupted.
+async fn say_unrecognised(context: &mut Context, there: &Schema) -> Result<()> {
     let prefixes: Vec<_> = there.keys.iter().map(|key| escape::text(key.template.prefix())).collect();
     let (prefixes, name) = (prefixes.join(" and "), &there.name);
     match count(context, there).await {
@@ -111,28 +114,43 @@ async fn say_unrecognised(context: &mut Context, there: &Schema) {
             let text = format!("{records} records under {prefixes} will no longer be recognised by {name}");
             context.ui.warning(&text);
         }
+        Err(error) if exit::of(&error) == Exit::Interrupted => return Err(error),
         Err(error) => context.ui.warning(&format!(
             "records under {prefixes} will no longer be recognised by {name}; how many, nobody could count: {error:#}"
         )),
     }
+    Ok(())
 }
 
 /// How many records the server holds of a schema as the context has it.
 async fn count(context: &mut Context, schema: &Schema) -> Result<u64> {
     let args = SchemaArgs { schema: vec![schema.name.clone()], ..SchemaArgs::default() };
     let catalog = context.catalog(&args)?;
-    let mut walk = Walk::start(context.reader().await?, &catalog, ReadLimit::Bytes(0)).await?.without_lengths();
-    let (mut coverage, thresholds, mut count) = (Coverage::default(), Thresholds::default(), 0);
-    while let Some(page) = records::next_page(&mut walk, &catalog, &thresholds, &mut coverage, |_| true).await? {
+    let reader = context.reader().await?;
+    let server = reader.name();
+    let interrupt = Interrupt::listen()?;
+    let plan = ScanPlan {
+        catalog: &catalog,
+        thresholds: Thresholds::default(),
+        head: ReadLimit::Bytes(0),
+        lengths: Lengths::None,
+    };
+    let mut scan = Scan::start(reader, plan, &interrupt, context.ui.progress("keys scanned")).await?;
+    let mut count = 0;
+    while let Some(page) = scan.next_records(|_| true).await {
         count += page.len() as u64;
     }
+    let report = scan.finish();
+    let so_far = format!("{count} records among {} keys of {server}", report.keys);
+    report.require_complete("the count is", &so_far)?;
     Ok(count)
 }
 
 fn no_context(context: &Context) -> anyhow::Error {
     let hint = if context.settings.asks_for_its_server() {
         let server = context.settings.target();
-        format!("`idemctl context set NAME` with the same options makes one for {server}; then add --context NAME")
+        let line = context.ui.invocation().making_a_context();
+        format!("`{line}` makes one for {server}; then add --context NAME")
     } else if context.settings.file().contexts().is_empty() {
         "`idemctl context set NAME`, with -u, -h, -p or -s for its server, makes one; then add --context NAME"
             .to_owned()

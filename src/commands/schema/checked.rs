@@ -6,21 +6,20 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args as ClapArgs;
 
-use crate::args::{SchemaFolderArgs, WalkArgs};
+use crate::args::{ScanArgs, SchemaFolderArgs};
 use crate::context::Context;
 use crate::domain::diagnosis::Thresholds;
 use crate::domain::record::implausible::{Era, ImplausibleTime, implausible_times};
 use crate::domain::record::{Reading, Record};
 use crate::domain::schema::{Catalog, State, Timestamp};
-use crate::domain::select::Coverage;
 use crate::exit::{Exit, Stop};
 use crate::interrupt::Interrupt;
 use crate::render::escape;
+use crate::scan::{Lengths, Scan, ScanEnd, ScanPlan};
 use crate::schemas;
 use crate::schemas::check::{self, Report};
 use crate::sim;
-use crate::store::read::records;
-use crate::store::{Connection, ReadLimit, Sandbox, SandboxError, Walk};
+use crate::store::{Connection, ReadLimit, Sandbox, SandboxError};
 
 #[derive(Debug, ClapArgs)]
 pub(super) struct Args {
@@ -32,7 +31,7 @@ pub(super) struct Args {
     own: SchemaFolderArgs,
 
     #[command(flatten)]
-    walk: WalkArgs,
+    scan: ScanArgs,
 }
 
 pub(super) async fn run(context: &mut Context, args: Args) -> Result<Exit> {
@@ -46,15 +45,21 @@ pub(super) async fn run(context: &mut Context, args: Args) -> Result<Exit> {
             .into());
     };
     try_all(context, &mut reports).await?;
+    let mut ended = Ok(());
     for report in &mut reports {
-        let counted = count(context, report, &args.walk).await?;
         let mut text = None;
-        if let Some(counted) = counted {
+        // Another scan would end as the one before did. What was found in the files is reported all the same.
+        if ended.is_ok()
+            && let Some(counted) = count(context, report, &args.scan).await?
+        {
             counted.times.warn(report);
             text = Some(counted.text);
+            ended = counted.ended;
         }
         context.ui.data(lines(report, text.as_deref()))?;
     }
+    context.ui.flush()?;
+    ended?;
     Ok(if reports.iter().any(Report::is_wrong) { Exit::No } else { Exit::Done })
 }
 
@@ -117,17 +122,36 @@ async fn try_all(context: &mut Context, reports: &mut [Report]) -> Result<()> {
 }
 
 /// What the schema finds on the server that the command line names; `None` where none is named.
-async fn count(context: &mut Context, report: &Report, walk: &WalkArgs) -> Result<Option<Counted>> {
+async fn count(context: &mut Context, report: &Report, args: &ScanArgs) -> Result<Option<Counted>> {
     let Some(schema) = report.schema.clone().filter(|_| context.settings.asks_for_its_server()) else {
         return Ok(None);
     };
     let name = schema.name.clone();
     let catalog = Catalog::new(vec![schema], &[name]).map_err(Stop::usage)?;
-    let reader = context.reader().await?.walking(walk.scan_options());
+    let reader = context.reader().await?.scanning(args.scan_options());
+    let server = reader.name();
     let interrupt = Interrupt::listen()?;
-    let counting = tally(context, &catalog, Walk::start(reader, &catalog, ReadLimit::Bytes(0)).await?);
-    let counted = interrupt.unless_raised(counting).await;
-    counted.ok_or_else(|| Stop::interrupted("interrupted: the records were not counted"))?.map(Some)
+    let plan = ScanPlan {
+        catalog: &catalog,
+        thresholds: Thresholds::default(),
+        head: ReadLimit::Bytes(0),
+        lengths: Lengths::None,
+    };
+    let mut scan = Scan::start(reader, plan, &interrupt, context.ui.progress("keys scanned")).await?;
+    let mut times = Times::default();
+    let mut counts = Counts::default();
+    let now_ms = context.now_ms();
+    while let Some(page) = scan.next_records(|_| true).await {
+        for record in page {
+            times.add(&record, now_ms);
+            counts.add(record.state);
+        }
+    }
+    let report = scan.finish();
+    report.show_coverage(context, &catalog);
+    let text = counts.text(report.coverage.foreign.values().sum(), matches!(report.end, ScanEnd::Complete));
+    let so_far = format!("{} keys of {server}", report.keys);
+    Ok(Some(Counted { text, times, ended: report.require_complete("the count is", &so_far) }))
 }
 
 /// What a schema finds on a server.
@@ -135,6 +159,44 @@ struct Counted {
     /// The records by their states: `40 keys: 24 completed, 16 in progress, 0 unreadable`.
     text: String,
     times: Times,
+    /// Why the scan is not complete, if it is not.
+    ended: Result<()>,
+}
+
+/// Records by their states.
+#[derive(Default)]
+struct Counts {
+    completed: u64,
+    in_progress: u64,
+    unreadable: u64,
+    /// Records past the expiry that their values have.
+    past: u64,
+}
+
+impl Counts {
+    fn add(&mut self, state: State) {
+        match state {
+            State::Completed => self.completed += 1,
+            State::InProgress => self.in_progress += 1,
+            State::Unreadable => self.unreadable += 1,
+            State::Absent => self.past += 1,
+        }
+    }
+
+    fn text(&self, unrecognised: u64, is_complete: bool) -> String {
+        let Self { completed, in_progress, unreadable, past } = self;
+        let all = completed + in_progress + unreadable + past + unrecognised;
+        let so_far = if is_complete { "" } else { " so far" };
+        let mut text =
+            format!("{all} keys{so_far}: {completed} completed, {in_progress} in progress, {unreadable} unreadable");
+        if *past > 0 {
+            text.push_str(&format!(", {past} past their own expiry"));
+        }
+        if unrecognised > 0 {
+            text.push_str(&format!(", {unrecognised} of another form (foreign)"));
+        }
+        text
+    }
 }
 
 /// The implausible times of the records that were counted.
@@ -177,35 +239,6 @@ impl Times {
             report.warn_of_value(*value, message);
         }
     }
-}
-
-async fn tally(context: &Context, catalog: &Catalog, mut walk: Walk) -> Result<Counted> {
-    let mut times = Times::default();
-    let now_ms = context.now_ms();
-    let (mut completed, mut in_progress, mut unreadable, mut past) = (0_u64, 0_u64, 0_u64, 0_u64);
-    let (mut coverage, thresholds) = (Coverage::default(), Thresholds::default());
-    let progress = context.ui.progress("keys looked at");
-    while let Some(page) = records::next_page(&mut walk, catalog, &thresholds, &mut coverage, |_| true).await? {
-        for record in page {
-            times.add(&record, now_ms);
-            match record.state {
-                State::Completed => completed += 1,
-                State::InProgress => in_progress += 1,
-                State::Unreadable => unreadable += 1,
-                State::Absent => past += 1,
-            }
-        }
-        progress.set_position(walk.looked_at());
-    }
-    progress.finish_and_clear();
-    let foreign: u64 = coverage.foreign.values().sum();
-    let all = completed + in_progress + unreadable + past + foreign;
-    let mut text = format!("{all} keys: {completed} completed, {in_progress} in progress, {unreadable} unreadable");
-    let more = [(past, "past their own expiry"), (foreign, "of another form (foreign)")];
-    for (count, what) in more.into_iter().filter(|(count, _)| *count > 0) {
-        text.push_str(&format!(", {count} {what}"));
-    }
-    Ok(Counted { text, times })
 }
 
 /// A line for each problem, as compilers write them, and a line for the verdict.

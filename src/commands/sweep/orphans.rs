@@ -52,6 +52,13 @@ pub(super) enum ActionArg {
     Expire,
 }
 
+impl SoughtArgs {
+    /// True if every lock that is sought has a finding that `list --finding` knows. --older-than has none there.
+    pub(super) fn finds_by_code(&self) -> bool {
+        self.older_than.is_none()
+    }
+}
+
 pub(super) struct Orphans {
     scope: Scope,
     sought: Vec<FindingCode>,

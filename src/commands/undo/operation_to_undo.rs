@@ -4,7 +4,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-use super::units::Units;
+use super::changed_records::ChangedRecords;
 use crate::args::ReturnArgs;
 use crate::context::Context;
 use crate::domain::change::provenance::Provenance;
@@ -21,7 +21,7 @@ pub(super) struct Choice<'a> {
     pub(super) operations: &'a Operations,
     pub(super) args: &'a ReturnArgs,
     pub(super) here: &'a Provenance,
-    /// The name of this server, which older lines have in place of its place.
+    /// The name of this server, by which it is known if the log does not say where a change was made.
     pub(super) server: &'a str,
 }
 
@@ -40,6 +40,12 @@ impl<'a> Choice<'a> {
     }
 
     fn named(&self, op: &str) -> Result<&'a Operation, Stop> {
+        let is_meant = |older: &&String| older.starts_with(op);
+        if let Some(older) = self.operations.older().iter().find(is_meant) {
+            return Err(Stop::usage(format!("operation {} was done by idemctl 0.2", escape::again(older))).hint(
+                "nothing was changed; undo it with idemctl 0.2, which reads its lines of the log and its backup",
+            ));
+        }
         match self.operations.named(op).as_slice() {
             [one] => Ok(one),
             [] => Err(Stop::new(Exit::No, format!("the audit log has no operation {op}"))
@@ -56,7 +62,7 @@ impl<'a> Choice<'a> {
         let is_here = |operation: &&Operation| self.args.elsewhere || operation.was_on(self.here, self.server);
         let Some(mut chosen) = self.operations.all().rev().find(is_here) else { return Err(self.none_here()) };
         while let Some(undone) = self.undone_by(chosen) {
-            if matches!(chosen.state, Some(State::Interrupted | State::Unended)) {
+            if chosen.state != State::Ended {
                 self.has_ended(chosen)?;
                 self.goes_on(context, chosen, undone)?;
                 return Ok(undone);
@@ -68,10 +74,22 @@ impl<'a> Choice<'a> {
             }
             chosen = undone;
         }
+        if self.operations.is_followed_by_older(chosen) {
+            let message = format!("after {} idemctl 0.2 made changes that this version cannot undo", chosen.name());
+            let hint = format!(
+                "nothing was changed; undo those with idemctl 0.2, or name the operation: `idemctl undo {}`",
+                escape::again(&chosen.op)
+            );
+            return Err(Stop::usage(message).hint(hint));
+        }
         Ok(chosen)
     }
 
     fn none_here(&self) -> Stop {
+        if !self.operations.older().is_empty() {
+            return Stop::usage("the audit log has no operation on this server but those of idemctl 0.2")
+                .hint("nothing was changed; undo them with idemctl 0.2");
+        }
         let Some(last) = self.operations.last() else {
             return Stop::new(Exit::No, "nothing was changed yet: the audit log has no operation");
         };
@@ -115,9 +133,9 @@ impl<'a> Choice<'a> {
     /// True if the operation changed one of the records that `--only` names.
     fn changed_any(&self, operation: &Operation) -> io::Result<bool> {
         let mut only = Only::of(self.args.keys.iter().map(|key| key.as_bytes()));
-        let mut units = Units::open(self.log, &operation.op)?;
-        while let Some(unit) = units.next()? {
-            unit.note_in(&mut only);
+        let mut records = ChangedRecords::open(self.log, &operation.op)?;
+        while let Some(record) = records.next()? {
+            record.note_in(&mut only);
         }
         Ok(!only.is_all_unknown())
     }
@@ -177,7 +195,7 @@ impl<'a> Choice<'a> {
 /// The backup of an operation without an end. It may hold records that were removed and that the log does not name.
 pub(super) fn backup_of_unended(operation: &Operation) -> Option<&Path> {
     // A restore reads the backup that it names.
-    let is_its_own = operation.state == Some(State::Unended) && operation.command != "restore";
+    let is_its_own = operation.state == State::Unended && operation.command != "restore";
     let file = operation.begun_backup.as_deref().filter(|_| is_its_own)?;
     Some(Path::new(file)).filter(|file| file.is_file())
 }

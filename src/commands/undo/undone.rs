@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 
+use super::changed_records::{ChangedRecord, ChangedRecords};
 use super::operation_to_undo::{Choice, backup_of_unended, unreadable};
-use super::units::{Unit, Units};
 use crate::args::ReturnArgs;
 use crate::change::restore::may_go_to;
 use crate::context::Context;
@@ -54,7 +54,7 @@ impl Undone {
         };
         let choice = Choice { log: &path, operations: &operations, args, here, server };
         let operation = choice.choose(context, op)?.clone();
-        if operation.state == Some(State::Unended) {
+        if operation.state == State::Unended {
             let name = operation.name();
             context.ui.warning(&format!("{name} did not end: it was killed. What its backup holds comes back, too"));
         }
@@ -71,24 +71,24 @@ impl Undone {
     fn survey(&mut self) -> io::Result<()> {
         self.take_backup_of_unended();
         if !self.only.is_all() {
-            let mut units = Units::open(&self.log, &self.operation.op)?;
-            while let Some(unit) = units.next()? {
-                unit.note_in(&mut self.only);
+            let mut records = ChangedRecords::open(&self.log, &self.operation.op)?;
+            while let Some(record) = records.next()? {
+                record.note_in(&mut self.only);
             }
         }
-        let mut units = Units::open(&self.log, &self.operation.op)?;
-        while let Some(unit) = units.next()? {
-            if unit.is_removal() {
-                self.take_backups(&unit);
+        let mut records = ChangedRecords::open(&self.log, &self.operation.op)?;
+        while let Some(record) = records.next()? {
+            if record.is_removal() {
+                self.take_backups(&record);
             } else {
-                self.records += u64::from(unit.is_of(&self.only));
-                self.but.extend(unit.changes.into_iter().map(|change| change.redis_key));
+                self.records += u64::from(record.is_of(&self.only));
+                self.but.extend(record.changes.into_iter().map(|change| change.redis_key));
             }
         }
         if self.backups.is_empty() {
             self.but.clear();
         }
-        self.places = units.places;
+        self.places = records.places;
         Ok(())
     }
 
@@ -111,8 +111,8 @@ impl Undone {
         }
     }
 
-    fn take_backups(&mut self, unit: &Unit) {
-        for file in unit.changes.iter().filter_map(|change| change.backup.as_ref()) {
+    fn take_backups(&mut self, record: &ChangedRecord) {
+        for file in record.changes.iter().filter_map(|change| change.backup.as_ref()) {
             if !self.backups.iter().any(|known| known == Path::new(file)) {
                 self.backups.push(PathBuf::from(file));
             }

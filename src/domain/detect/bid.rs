@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::placing::{Named, Place, Placed, Shelf, place};
+use super::placing::{Named, Place, Placed, SchemaSet, place};
 use super::points;
 use crate::domain::record::{Reading, SeenKey, decode};
 use crate::domain::schema::{PrefixPlace, Schema};
@@ -57,12 +57,12 @@ pub(super) struct Lot<'a> {
 }
 
 /// The bids of all schemas for these samples.
-pub(super) fn bids(shelf: &dyn Shelf, lot: Lot<'_>) -> Vec<Bid> {
+pub(super) fn bids(shelf: &dyn SchemaSet, lot: Lot<'_>) -> Vec<Bid> {
     let roles = shelf.all().iter().flat_map(|schema| (0..schema.keys.len()).map(move |role| (schema, role)));
     roles.filter_map(|(schema, role)| bid(shelf, schema, role, lot)).collect()
 }
 
-fn bid(shelf: &dyn Shelf, schema: &Arc<Schema>, role: usize, lot: Lot<'_>) -> Option<Bid> {
+fn bid(shelf: &dyn SchemaSet, schema: &Arc<Schema>, role: usize, lot: Lot<'_>) -> Option<Bid> {
     let Lot { samples, among, leader, named } = lot;
     let reader = reader(shelf, schema, role, leader);
     let step = among.len().div_ceil(PROBES).max(1);
@@ -88,7 +88,7 @@ fn bid(shelf: &dyn Shelf, schema: &Arc<Schema>, role: usize, lot: Lot<'_>) -> Op
 }
 
 /// The schema as its values are read: text of any kind is nobody's where the Redis key has no words.
-fn reader(shelf: &dyn Shelf, schema: &Arc<Schema>, role: usize, leader: &[u8]) -> Arc<Schema> {
+fn reader(shelf: &dyn SchemaSet, schema: &Arc<Schema>, role: usize, leader: &[u8]) -> Arc<Schema> {
     let is_bare = !schema.keys[role].template.has_prefix() && schema.prefix.place == PrefixPlace::Written;
     let prefix = std::str::from_utf8(leader).ok().filter(|leader| is_bare && !leader.is_empty());
     prefix.and_then(|prefix| shelf.with_prefix(&schema.name, prefix)).unwrap_or_else(|| Arc::clone(schema))

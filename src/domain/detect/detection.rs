@@ -7,7 +7,7 @@ use super::bid::{Bid, Lot, bids, share};
 use super::evidence_of::{ASKED, look, nearest, of as evidence, parting};
 use super::group::{Confidence, Group, Guess, Other};
 use super::pattern::{Pattern, is_separator, patterns};
-use super::placing::{Named, Shelf};
+use super::placing::{Named, SchemaSet};
 use super::token::ANY;
 use crate::domain::diagnosis::{FindingCode, Thresholds, findings};
 use crate::domain::record::{Content, Deadline, Expiry, Observation, Record, SeenKey, locate};
@@ -36,7 +36,7 @@ const MOST: f64 = 0.5;
 const SOME: f64 = 0.2;
 
 /// The groups of these Redis keys, the largest first.
-pub fn detect(samples: &[SeenKey], shelf: &dyn Shelf) -> Vec<Group> {
+pub fn detect(samples: &[SeenKey], shelf: &dyn SchemaSet) -> Vec<Group> {
     let mut by_type: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (sample, seen) in samples.iter().enumerate().filter(|(_, seen)| seen.content != Content::Absent) {
         by_type.entry(kind(&seen.content)).or_default().push(sample);
@@ -146,7 +146,7 @@ fn kind(content: &Content) -> &str {
 /// What the groups of one pattern are told by.
 struct Panel<'a> {
     samples: &'a [SeenKey],
-    shelf: &'a dyn Shelf,
+    shelf: &'a dyn SchemaSet,
     kind: &'a str,
     pattern: &'a Pattern,
     named: &'a Named,

@@ -6,9 +6,9 @@ use serde_json::Value;
 
 use super::bid::Lot;
 use super::group::{Guess, Other};
-use super::placing::{Place, Shelf, place};
+use super::placing::{Place, SchemaSet, place};
 use crate::domain::record::{Content, decode};
-use crate::domain::schema::{Schema, ValueCase};
+use crate::domain::schema::{Schema, ValueFormat};
 
 /// Samples of an unclaimed group whose fields are looked at.
 pub(super) const ASKED: usize = 50;
@@ -23,12 +23,12 @@ const LONGEST_TOKEN: usize = 64;
 pub(super) fn of(guess: &Guess) -> Vec<String> {
     let cases: Vec<_> = guess.cases.iter().map(|case| &guess.schema.values[*case]).collect();
     let template = &guess.schema.keys[guess.role].template;
-    let key = template.has_prefix().then(|| format!("the keys are {}", template.display(guess.schema.format)));
+    let key = template.has_prefix().then(|| format!("the keys are {}", template.display()));
     words(&cases).into_iter().chain(fields(&cases)).chain(any_text(&cases)).chain(key).collect()
 }
 
 /// Each field that tells the forms apart with its values, then the words that are whole values.
-fn words(cases: &[&ValueCase]) -> Vec<String> {
+fn words(cases: &[&ValueFormat]) -> Vec<String> {
     let paths: BTreeSet<_> = cases.iter().flat_map(|case| &case.tests.fields).map(|(path, _)| path.as_str()).collect();
     let values = |path: &str| {
         let of = cases.iter().flat_map(|case| &case.tests.fields).filter(|(found, _)| found == path);
@@ -42,7 +42,7 @@ fn words(cases: &[&ValueCase]) -> Vec<String> {
 }
 
 /// The fields that the forms have to have, besides those that tell the forms apart.
-fn fields(cases: &[&ValueCase]) -> Option<String> {
+fn fields(cases: &[&ValueFormat]) -> Option<String> {
     let tested: Vec<_> = cases.iter().flat_map(|case| &case.tests.fields).map(|(path, _)| path).collect();
     let mut paths: Vec<String> = cases.iter().flat_map(|case| required(case)).collect();
     paths.retain(|path| !tested.contains(&path));
@@ -53,12 +53,12 @@ fn fields(cases: &[&ValueCase]) -> Option<String> {
     (!shown.is_empty()).then(|| format!("fields {}", shown.join(", ")))
 }
 
-fn any_text(cases: &[&ValueCase]) -> Option<String> {
+fn any_text(cases: &[&ValueFormat]) -> Option<String> {
     let any = cases.iter().any(|case| case.is_opaque());
     any.then(|| "any text is of its form: the keys alone tell".to_owned())
 }
 
-fn required(case: &ValueCase) -> Vec<String> {
+fn required(case: &ValueFormat) -> Vec<String> {
     let closed = case.closed.as_ref().map(|closed| closed.paths(|member| member.is_required));
     closed.unwrap_or_else(|| case.tests.has.clone())
 }
@@ -82,12 +82,12 @@ pub(super) fn parting(first: &Schema, second: &Schema) -> String {
     if parts.is_empty() { "no field parts the two".to_owned() } else { parts.join(", ") }
 }
 
-fn known(case: &ValueCase) -> Vec<String> {
+fn known(case: &ValueFormat) -> Vec<String> {
     case.closed.as_ref().map(|closed| closed.paths(|_| true)).unwrap_or_default()
 }
 
 /// The schema whose keys these are by their words, and whose form the values nearly have.
-pub(super) fn nearest(shelf: &dyn Shelf, lot: Lot<'_>) -> Option<Other> {
+pub(super) fn nearest(shelf: &dyn SchemaSet, lot: Lot<'_>) -> Option<Other> {
     let Lot { samples, among, leader, named } = lot;
     let asked = &among[..among.len().min(ASKED)];
     let redis_keys: Vec<_> = asked.iter().map(|sample| &samples[*sample].redis_key[..]).collect();

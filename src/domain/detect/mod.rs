@@ -12,4 +12,4 @@ mod token;
 pub use detection::detect;
 pub(crate) use group::{Confidence, Group, Guess};
 pub(crate) use pattern::boundaries;
-pub use placing::Shelf;
+pub use placing::SchemaSet;

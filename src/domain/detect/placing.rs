@@ -8,7 +8,7 @@ use super::pattern::{boundaries, is_separator};
 use crate::domain::schema::Schema;
 
 /// The schemas that there are.
-pub trait Shelf {
+pub trait SchemaSet {
     /// Each with its own prefix, the operator's own first.
     fn all(&self) -> &[Arc<Schema>];
 
@@ -38,7 +38,7 @@ pub(super) struct Place<'a> {
 }
 
 /// The schema with the prefix under which these Redis keys have one of its roles.
-pub(super) fn place(shelf: &dyn Shelf, schema: &Arc<Schema>, role: usize, at: Place<'_>) -> Option<Placed> {
+pub(super) fn place(shelf: &dyn SchemaSet, schema: &Arc<Schema>, role: usize, at: Place<'_>) -> Option<Placed> {
     let Place { leader, redis_keys, named } = at;
     let default = || Placed { schema: Arc::clone(schema), is_default: true };
     let has_all = |schema: &Schema| {

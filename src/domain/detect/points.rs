@@ -1,7 +1,7 @@
 //! How much a value of a schema's form says for the schema. A word that the service writes says most, a field something,
 //! text of any kind nothing.
 
-use crate::domain::schema::{Schema, ValueCase};
+use crate::domain::schema::{Schema, ValueFormat};
 
 /// A word of the service's own in a field, or as the whole value.
 const WORD: f64 = 3.0;
@@ -19,7 +19,7 @@ const KEY: f64 = 2.0;
 const TELLING: usize = 4;
 
 /// Points of a value of this case.
-pub(super) fn of_value(case: &ValueCase) -> f64 {
+pub(super) fn of_value(case: &ValueFormat) -> f64 {
     let word = case.tests.equals.as_ref().map_or(0.0, |word| if word.len() < TELLING { FIELD } else { WORD });
     let values = case.tests.fields.iter().map(|(_, value)| if value.is_string() { WORD } else { OTHER_VALUE });
     let required = case.closed.as_ref().map_or(0, |closed| closed.paths(|member| member.is_required).len());

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::sample::Sample;
 use super::states;
-use crate::domain::schema::{Opening, State};
+use crate::domain::schema::{Decoding, State};
 
 /// Words that tell so many forms apart; more of them are no states.
 const MOST_WORDS: usize = 8;
@@ -18,7 +18,7 @@ const LONGEST_MARKER: usize = 16;
 #[derive(Debug)]
 pub(super) struct Case {
     pub(super) test: Test,
-    pub(super) opening: Opening,
+    pub(super) decoding: Decoding,
     pub(super) state: Option<State>,
     pub(super) samples: Vec<Sample>,
 }
@@ -61,14 +61,14 @@ pub(super) fn cases(samples: Vec<Sample>) -> Vec<Case> {
 fn by(samples: Vec<Sample>, test: impl Fn(&Sample) -> Test) -> Vec<Case> {
     let mut apart: BTreeMap<String, Case> = BTreeMap::new();
     for sample in samples {
-        let (test, opening) = (test(&sample), sample.opening.clone());
+        let (test, decoding) = (test(&sample), sample.decoding.clone());
         let state = match &test {
             Test::Field(_, value) => value.as_str().and_then(states::of_word),
             Test::Word(word) => states::of_word(word),
             Test::Fields | Test::Items(_) | Test::AnyText => None,
         };
-        let case = apart.entry(format!("{test:?} {opening:?}"));
-        case.or_insert_with(|| Case { test, opening, state, samples: Vec::new() }).samples.push(sample);
+        let case = apart.entry(format!("{test:?} {decoding:?}"));
+        case.or_insert_with(|| Case { test, decoding, state, samples: Vec::new() }).samples.push(sample);
     }
     apart.into_values().collect()
 }

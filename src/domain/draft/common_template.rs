@@ -3,8 +3,8 @@
 use crate::domain::detect::boundaries;
 use crate::domain::schema::key_template::KeyTemplate;
 
-/// A Redis key's template, as a `schema.toml` of this format writes templates.
-pub(super) fn template(keys: &[&[u8]], format: u32) -> String {
+/// A Redis key's template, as `schema.toml` writes templates.
+pub(super) fn template(keys: &[&[u8]]) -> String {
     let (first, rest) = keys.split_first().map_or((&[][..], keys), |(first, rest)| (*first, rest));
     let shared = rest.iter().fold(first.len(), |most, key| most.min(alike(first.iter(), key.iter())));
     // A single key does not tell where the idempotency key begins: its last part is the likeliest.
@@ -12,7 +12,7 @@ pub(super) fn template(keys: &[&[u8]], format: u32) -> String {
     let before = boundaries(first).into_iter().rfind(|at| *at <= most && *at < first.len()).unwrap_or(0);
     let behind = rest.iter().fold(usize::MAX, |most, key| most.min(alike(first.iter().rev(), key.iter().rev())));
     let behind = if rest.is_empty() { 0 } else { suffix(&first[before..], behind) };
-    KeyTemplate::around(&first[..before], &first[first.len() - behind..]).display(format)
+    KeyTemplate::around(&first[..before], &first[first.len() - behind..]).display()
 }
 
 fn alike<'a>(one: impl Iterator<Item = &'a u8>, other: impl Iterator<Item = &'a u8>) -> usize {
@@ -35,7 +35,7 @@ mod tests {
 
     #[test]
     fn the_template_is_what_all_keys_have_in_common_up_to_a_separator() {
-        let of = |keys: &[&str]| template(&keys.iter().map(|key| key.as_bytes()).collect::<Vec<_>>(), 2);
+        let of = |keys: &[&str]| template(&keys.iter().map(|key| key.as_bytes()).collect::<Vec<_>>());
         assert_eq!(of(&["pay:order-1", "pay:order-2"]), "pay:{key}");
         assert_eq!(of(&["pay:a:lock", "pay:b:lock"]), "pay:{key}:lock");
         assert_eq!(of(&["pay:v1:abc"]), "pay:v1:{key}");

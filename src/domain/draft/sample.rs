@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::unwrap::open;
 use crate::domain::record::{Content, Expiry, Hash, SeenKey};
-use crate::domain::schema::{Encoding, Opening, Pipeline};
+use crate::domain::schema::{Decoder, Decoding, Encoding};
 
 /// A value, and how long its Redis key stays.
 #[derive(Debug, Clone)]
@@ -12,24 +12,24 @@ pub(super) struct Sample {
     pub(super) text: String,
     /// What comes out of the value; `None` where it is text.
     pub(super) document: Option<Value>,
-    pub(super) opening: Opening,
+    pub(super) decoding: Decoding,
     pub(super) expiry: Expiry,
 }
 
 impl Sample {
     pub(super) fn of(key: &SeenKey) -> Self {
-        let (text, document, opening) = match &key.content {
+        let (text, document, decoding) = match &key.content {
             Content::Hash(hash) => {
-                let (opening, document) = of_hash(hash);
-                (String::new(), Some(document), opening)
+                let (decoding, document) = of_hash(hash);
+                (String::new(), Some(document), decoding)
             }
             Content::Text { head, .. } => match open(head) {
-                Some((pipeline, document)) => (String::new(), Some(document), plain(pipeline)),
+                Some((decoder, document)) => (String::new(), Some(document), plain(decoder)),
                 None => (String::from_utf8_lossy(head).into_owned(), None, plain(Encoding::Text.into())),
             },
             Content::Absent | Content::Other(_) => (String::new(), None, plain(Encoding::Text.into())),
         };
-        Self { text, document, opening, expiry: key.expiry }
+        Self { text, document, decoding, expiry: key.expiry }
     }
 
     pub(super) fn fields(&self) -> Option<&Map<String, Value>> {
@@ -37,25 +37,25 @@ impl Sample {
     }
 }
 
-fn plain(value: Pipeline) -> Opening {
-    Opening { value, inside: Vec::new() }
+fn plain(value: Decoder) -> Decoding {
+    Decoding { value, inside: Vec::new() }
 }
 
 /// The fields of a hash, those that hold more opened.
-fn of_hash(hash: &Hash) -> (Opening, Value) {
+fn of_hash(hash: &Hash) -> (Decoding, Value) {
     let (mut inside, mut members) = (Vec::new(), Map::new());
     for field in &hash.fields {
         let name = String::from_utf8_lossy(&field.name).into_owned();
         let value = match open(&field.head) {
-            Some((pipeline, document)) => {
-                inside.push((format!("/{}", super::fields::step(&name)), pipeline));
+            Some((decoder, document)) => {
+                inside.push((format!("/{}", super::fields::step(&name)), decoder));
                 document
             }
             None => text_or_number(&String::from_utf8_lossy(&field.head)),
         };
         members.insert(name, value);
     }
-    (Opening { value: Encoding::Hash.into(), inside }, Value::Object(members))
+    (Decoding { value: Encoding::Hash.into(), inside }, Value::Object(members))
 }
 
 /// A hash has no numbers: what is written as one is meant as one.

@@ -10,7 +10,7 @@ use super::sample::Sample;
 use super::{common_template, fields, states};
 use crate::domain::duration;
 use crate::domain::record::{Expiry, SeenKey};
-use crate::domain::schema::{Encoding, Opening, Pipeline, State};
+use crate::domain::schema::{Decoder, Decoding, Encoding, State};
 
 /// What stands where a person has to decide: no field of a schema takes this word.
 pub(crate) const DECIDE: &str = "DECIDE";
@@ -21,7 +21,7 @@ const FORMAT: u32 = 2;
 /// The text of a schema of this name for these strings and hashes.
 pub(crate) fn draft(name: &str, seen: &[SeenKey]) -> String {
     let keys: Vec<_> = seen.iter().map(|key| &key.redis_key[..]).collect();
-    let template = common_template::template(&keys, FORMAT);
+    let template = common_template::template(&keys);
     let cases = cases(seen.iter().map(Sample::of).collect());
     let mut text = format!(
         "# A draft from {} Redis keys. What is marked {DECIDE} a person has to know; `idemctl schema check` refuses the word.\n\
@@ -79,7 +79,7 @@ fn ttls(text: &mut String, cases: &[Case]) {
 fn form(text: &mut String, case: &Case, all: usize, names: &mut BTreeSet<String>) {
     let name = form_name(case, names);
     let _ = writeln!(text, "\n# {} of {all} values.\n[[value]]\nname = {name:?}", case.samples.len());
-    opened(text, &case.opening);
+    opened(text, &case.decoding);
     match &case.test {
         Test::Field(field, value) => {
             let _ =
@@ -104,20 +104,20 @@ fn form(text: &mut String, case: &Case, all: usize, names: &mut BTreeSet<String>
 }
 
 /// How the values are opened, where that is more than the tests tell.
-fn opened(text: &mut String, opening: &Opening) {
-    let list = |pipeline: &Pipeline| {
-        let words: Vec<_> = pipeline.words().iter().map(|word| quoted(word)).collect();
+fn opened(text: &mut String, decoding: &Decoding) {
+    let list = |decoder: &Decoder| {
+        let words: Vec<_> = decoder.words().iter().map(|word| quoted(word)).collect();
         format!("[{}]", words.join(", "))
     };
-    let value = &opening.value;
+    let value = &decoding.value;
     let _ = match value.encoding {
         Encoding::Hash => writeln!(text, "type = \"hash\""),
         _ if !value.codecs.is_empty() => writeln!(text, "decode = {}", list(value)),
         Encoding::Json | Encoding::Text => Ok(()),
         other => writeln!(text, "encoding = {:?}", other.as_str()),
     };
-    if !opening.inside.is_empty() {
-        let inside = opening.inside.iter().map(|(path, pipeline)| format!("{} = {}", quoted(path), list(pipeline)));
+    if !decoding.inside.is_empty() {
+        let inside = decoding.inside.iter().map(|(path, decoder)| format!("{} = {}", quoted(path), list(decoder)));
         let _ = writeln!(text, "decode_at = {{ {} }}", inside.collect::<Vec<_>>().join(", "));
     }
 }

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::domain::record::codec::undo;
 use crate::domain::record::{Json, packed};
-use crate::domain::schema::{Codec, Encoding, Pipeline};
+use crate::domain::schema::{Codec, Decoder, Encoding};
 
 /// Codecs around one value: as many as anybody puts on.
 const MOST_CODECS: usize = 3;
@@ -17,11 +17,11 @@ const SHORTEST_LETTERS: usize = 16;
 
 /// How these bytes are opened, and the document that comes out: an object or an array. `None` for text, and for what no
 /// encoding tells.
-pub(super) fn open(bytes: &[u8]) -> Option<(Pipeline, Value)> {
+pub(super) fn open(bytes: &[u8]) -> Option<(Decoder, Value)> {
     within(bytes, MOST_CODECS)
 }
 
-fn within(bytes: &[u8], codecs_left: usize) -> Option<(Pipeline, Value)> {
+fn within(bytes: &[u8], codecs_left: usize) -> Option<(Decoder, Value)> {
     if let Some((encoding, value)) = document(bytes) {
         return Some((encoding.into(), value));
     }
@@ -29,7 +29,7 @@ fn within(bytes: &[u8], codecs_left: usize) -> Option<(Pipeline, Value)> {
     let plain = undo(&codecs, bytes, true).ok()?;
     let (inner, value) = within(&plain.bytes, codecs_left - 1)?;
     let codecs = codecs.into_iter().chain(inner.codecs).collect();
-    Some((Pipeline { codecs, encoding: inner.encoding }, value))
+    Some((Decoder { codecs, encoding: inner.encoding }, value))
 }
 
 /// What was put around these bytes last.
@@ -67,9 +67,7 @@ fn document(bytes: &[u8]) -> Option<(Encoding, Value)> {
     if has_type {
         return packed(Encoding::Newtonsoft, packed::newtonsoft);
     }
-    json.or_else(|| packed(Encoding::Php, packed::php))
-        .or_else(|| packed(Encoding::Msgpack, packed::msgpack))
-        .or_else(|| packed(Encoding::Cbor, packed::cbor))
+    json.or_else(|| packed(Encoding::Php, packed::php)).or_else(|| packed(Encoding::Msgpack, packed::msgpack))
 }
 
 #[cfg(test)]
@@ -81,7 +79,7 @@ mod tests {
     use crate::domain::record::codec::wrap;
 
     fn words(bytes: &[u8]) -> Option<Vec<String>> {
-        open(bytes).map(|(pipeline, _)| pipeline.words().into_iter().map(String::from).collect())
+        open(bytes).map(|(decoder, _)| decoder.words().into_iter().map(String::from).collect())
     }
 
     #[test]
@@ -96,13 +94,12 @@ mod tests {
             &[Codec::Hex, Codec::Gzip],
         ] {
             let stored = wrap(codecs, text.clone()).unwrap();
-            let (pipeline, value) = open(&stored).unwrap();
-            assert_eq!((&pipeline.codecs[..], pipeline.encoding, &value), (codecs, Encoding::Json, &document));
+            let (decoder, value) = open(&stored).unwrap();
+            assert_eq!((&decoder.codecs[..], decoder.encoding, &value), (codecs, Encoding::Json, &document));
         }
         assert_eq!(words(b"a:1:{s:1:\"a\";i:1;}").unwrap(), ["php"]);
         assert_eq!(words(br#"{"$type":"Pay, app","Id":1}"#).unwrap(), ["newtonsoft"]);
         assert_eq!(words(b"\x82\xa1a\x01\xa1b\x02").unwrap(), ["msgpack"]);
-        assert_eq!(words(b"\xa2\x61a\x01\x61b\x02").unwrap(), ["cbor"]);
     }
 
     #[test]

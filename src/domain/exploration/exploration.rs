@@ -41,6 +41,8 @@ pub(crate) struct ReplayedSchedule {
 pub(crate) struct Violation {
     pub(crate) invariant: &'static Invariant,
     pub(crate) faults: FaultBudget,
+    /// What to change, as the schedule shows.
+    pub(crate) remedy: String,
     /// A shortest schedule, as workers executed it.
     pub(crate) lines: Vec<TraceLine>,
     pub(crate) token: ScheduleToken,

@@ -3,6 +3,8 @@
 use std::fmt;
 
 use super::act::Act;
+use super::program::StepKind;
+use super::remedy::Culprit;
 use super::transition::{AttributedReply, Author, Transition};
 use crate::domain::schema::{Meaning, Schema};
 
@@ -11,8 +13,8 @@ use crate::domain::schema::{Meaning, Schema};
 pub struct Invariant {
     pub name: &'static str,
     pub(crate) sentence: &'static str,
-    /// What to change if it is violated.
-    pub(crate) remedy: &'static str,
+    /// What to change if this step violated it.
+    pub(crate) remedy: fn(&Culprit<'_>) -> String,
     /// Whether the invariant applies to a schema.
     pub(crate) applies_to: fn(&Schema) -> bool,
     /// The request after the transition that shows the violation, if the transition itself does not.
@@ -42,11 +44,20 @@ pub(crate) const ALL: [Invariant; 9] = [
 const ONE_EFFECT: Invariant = Invariant {
     name: "one-effect",
     sentence: "the effect comes about at most once",
-    remedy: "look the result up and take the lock in one script, with a TTL above the longest run; renew the lock while the work goes on, and pass the key on to whatever has the effect",
+    remedy: one_effect_remedy,
     applies_to: |_| true,
     shown_by: |_| None,
     is_violated: one_effect_is_violated,
 };
+
+fn one_effect_remedy(culprit: &Culprit<'_>) -> String {
+    let lasting = "give the lock a TTL above the longest run, renew it while the work goes on, and pass the key on to \
+                   whatever has the effect";
+    if culprit.begins_in_one_call() {
+        return lasting.to_owned();
+    }
+    format!("look the record up and take the lock in one script; {lasting}")
+}
 
 fn one_effect_is_violated(transition: &Transition) -> bool {
     transition.effects.count_ones() > 1 && transition.effects_before.count_ones() < 2
@@ -55,11 +66,19 @@ fn one_effect_is_violated(transition: &Transition) -> bool {
 const TRUE_REPLAY: Invariant = Invariant {
     name: "true-replay",
     sentence: "a replay is the response of an effect, or of a failure before any effect",
-    remedy: "let only the worker whose lock stands store a response, and let no failure be the last word: another worker may have had the effect",
+    remedy: true_replay_remedy,
     applies_to: |_| true,
     shown_by: |_| None,
     is_violated: true_replay_is_violated,
 };
+
+fn true_replay_remedy(culprit: &Culprit<'_>) -> String {
+    let own = "let only the worker whose lock is there store a response";
+    if culprit.stores_failures() {
+        return format!("{own}, and let no failure be the last word: another worker may have had the effect");
+    }
+    own.to_owned()
+}
 
 fn true_replay_is_violated(transition: &Transition) -> bool {
     let Some(AttributedReply { meaning: Some(Meaning::Replay), author }) = transition.reply else { return false };
@@ -74,7 +93,7 @@ fn true_replay_is_violated(transition: &Transition) -> bool {
 const NO_FALSE_DONE: Invariant = Invariant {
     name: "no-false-done",
     sentence: "nobody is told that an operation is done that was not done",
-    remedy: "let begin replay nothing but a stored result",
+    remedy: |_| "let begin replay nothing but a stored result".to_owned(),
     applies_to: |_| true,
     shown_by: |_| None,
     is_violated: no_false_done_is_violated,
@@ -89,11 +108,22 @@ fn no_false_done_is_violated(transition: &Transition) -> bool {
 const RESULT_KEPT: Invariant = Invariant {
     name: "result-kept",
     sentence: "nobody removes a stored result before its TTL",
-    remedy: "let release check in a script that the lock is still its owner's: a plain DEL takes a result as well",
+    remedy: result_kept_remedy,
     applies_to: |_| true,
     shown_by: |_| None,
     is_violated: result_kept_is_violated,
 };
+
+fn result_kept_remedy(culprit: &Culprit<'_>) -> String {
+    match culprit.kind {
+        Some(StepKind::Release) => {
+            "let release check in a script that the lock is still its owner's: a plain DEL takes a result as well"
+                .to_owned()
+        }
+        Some(StepKind::Begin) => "let begin leave a stored result alone".to_owned(),
+        _ => format!("let {} check in a script that no result is stored before it writes", culprit.step()),
+    }
+}
 
 fn result_kept_is_violated(transition: &Transition) -> bool {
     transition.caller.is_some() && transition.before.result.is_some() && transition.after.result.is_none()
@@ -102,11 +132,21 @@ fn result_kept_is_violated(transition: &Transition) -> bool {
 const RESULT_NOT_REPLACED: Invariant = Invariant {
     name: "result-not-replaced",
     sentence: "nobody replaces a stored result",
-    remedy: "let complete store only where its own lock stands: SET takes whatever is there",
+    remedy: result_not_replaced_remedy,
     applies_to: |_| true,
     shown_by: |_| None,
     is_violated: result_not_replaced_is_violated,
 };
+
+fn result_not_replaced_remedy(culprit: &Culprit<'_>) -> String {
+    match culprit.kind {
+        Some(StepKind::Begin) => "let begin leave a stored result alone".to_owned(),
+        Some(StepKind::StoreFailure) => {
+            "store a failure only if the worker's own lock is still there: SET takes whatever is there".to_owned()
+        }
+        _ => format!("let {} store only if its own lock is still there: SET takes whatever is there", culprit.step()),
+    }
+}
 
 fn result_not_replaced_is_violated(transition: &Transition) -> bool {
     let stands = transition.before.result.is_some() && transition.after.result.is_some();
@@ -116,7 +156,9 @@ fn result_not_replaced_is_violated(transition: &Transition) -> bool {
 const LOCK_ENDS: Invariant = Invariant {
     name: "lock-ends",
     sentence: "every lock ends by itself",
-    remedy: "set a lock and its TTL in one command, let begin give a TTL to a lock that has none, and let no retry prolong another's lock",
+    remedy: |_| {
+        "set a lock and its TTL in one command, let begin give a TTL to a lock that has none, and let no retry prolong another's lock".to_owned()
+    },
     applies_to: |_| true,
     shown_by: |transition| transition.after.stuck.map(Act::Next),
     is_violated: lock_ends_is_violated,
@@ -129,11 +171,21 @@ fn lock_ends_is_violated(transition: &Transition) -> bool {
 const OWNER_ONLY: Invariant = Invariant {
     name: "owner-only",
     sentence: "only its owner removes a lock",
-    remedy: "store an owner token as the lock, and let complete and release compare it in a script",
+    remedy: owner_only_remedy,
     applies_to: |_| true,
     shown_by: |_| None,
     is_violated: owner_only_is_violated,
 };
+
+fn owner_only_remedy(culprit: &Culprit<'_>) -> String {
+    match culprit.kind {
+        Some(StepKind::Begin) => "let begin leave a lock alone that it finds there".to_owned(),
+        _ if culprit.stores_owners() => {
+            format!("let {} compare the lock's owner token in a script before it changes the lock", culprit.step())
+        }
+        _ => format!("store an owner token as the lock, and let {} compare it in a script", culprit.ending_steps()),
+    }
+}
 
 fn owner_only_is_violated(transition: &Transition) -> bool {
     let is_anothers = transition.holder.is_some_and(|holder| transition.caller.is_some_and(|caller| caller != holder));
@@ -143,7 +195,9 @@ fn owner_only_is_violated(transition: &Transition) -> bool {
 const REPLAYS_AFTER_SUCCESS: Invariant = Invariant {
     name: "replays-after-success",
     sentence: "once a result is stored, no later request fails or is turned away for ever",
-    remedy: "let begin understand whatever the steps of every release in use can leave at the Redis keys",
+    remedy: |_| {
+        "let begin understand whatever the steps of every release in use can leave at the Redis keys".to_owned()
+    },
     applies_to: |_| true,
     shown_by: |transition| transition.after.fails.or(transition.after.stuck).map(Act::Next),
     is_violated: replays_after_success_is_violated,
@@ -156,7 +210,9 @@ fn replays_after_success_is_violated(transition: &Transition) -> bool {
 const PAYLOADS_APART: Invariant = Invariant {
     name: "payloads-apart",
     sentence: "a request with another payload is not served as if its payload were the same",
-    remedy: "store a fingerprint of the payload with the lock and the result, and let begin compare it first",
+    remedy: |_| {
+        "store a fingerprint of the payload with the lock and the result, and let begin compare it first".to_owned()
+    },
     applies_to: Schema::compares_payloads,
     shown_by: |transition| transition.after.mistaken.map(Act::Other),
     is_violated: payloads_apart_is_violated,

@@ -7,6 +7,7 @@ mod fault;
 pub mod invariants;
 mod keys_state;
 mod program;
+mod remedy;
 mod token;
 mod transition;
 
@@ -22,6 +23,7 @@ pub(crate) use keys_state::{AbstractState, held_at, holds};
 pub use keys_state::{KeysState, StoredKey};
 pub(crate) use program::{ENDED, MOST_WORKERS};
 pub use program::{NextAction, Position, ProgramCall, StepKind, WorkerProgram};
+pub(crate) use remedy::{BEGIN_IN_ONE_SCRIPT, Culprit};
 pub(crate) use token::ScheduleToken;
 pub use transition::Author;
 pub(crate) use transition::{AttributedReply, StateFacts, Transition};

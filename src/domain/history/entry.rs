@@ -18,7 +18,10 @@ pub(crate) const PARTIAL: &str = "partial";
 /// What an entry says of a Redis key that stayed although the rest of its record was changed.
 pub(crate) const LEFT_ALONE: &str = "left-alone";
 
-/// One change: who, where, when, what and why. The fields behind `backup` are those that the first releases did not write.
+/// The length of an operation's name: 64 bits in hex digits. The names of idemctl 0.2 were shorter.
+const OP_LENGTH: usize = 16;
+
+/// One change: who, where, when, what and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry<'a> {
     /// RFC 3339 in UTC.
@@ -37,8 +40,7 @@ pub struct Entry<'a> {
     pub reason: Option<Cow<'a, str>>,
     pub backup: Option<Cow<'a, str>>,
     /// The operation: one run of a command.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub op: Option<Cow<'a, str>>,
+    pub op: Cow<'a, str>,
     /// Who called sudo, where the user is another one by it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sudo_user: Option<Cow<'a, str>>,
@@ -82,13 +84,9 @@ impl Entry<'_> {
         self.what == OUTCOME_UNKNOWN
     }
 
-    /// True when both are lines of one run of an idemctl that did not number its operations.
-    pub(crate) fn is_like(&self, other: &Entry<'_>) -> bool {
-        let of = |entry: &Entry<'_>| {
-            let Entry { who, host, server, command, reason, backup, .. } = entry;
-            [Some(who), Some(host), Some(server), Some(command), reason.as_ref(), backup.as_ref()]
-                .map(|text| text.map(ToString::to_string))
-        };
-        of(self) == of(other) && (self.backup.is_some() || self.at == other.at)
+    /// True if idemctl 0.2 wrote the line. Its operations have no line that says how they began and ended, so that neither
+    /// `log` nor `undo` can say what became of them.
+    pub(crate) fn is_of_older_version(&self) -> bool {
+        self.op.len() < OP_LENGTH
     }
 }

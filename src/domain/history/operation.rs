@@ -1,26 +1,22 @@
 //! Operations: what one run of a command changed, put together from the lines of the audit log.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use serde::Serialize;
-use sha2::{Digest as _, Sha256};
 
 use super::entry::{Entry, LEFT_ALONE};
 use super::mark::{Begin, End, EndState, Mark};
 use crate::domain::change::provenance::{Likeness, Provenance};
 
-/// The letters of an operation's name.
-const NAME: usize = 8;
-
 /// One run of a command, as the audit log tells of it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Operation {
     pub(crate) op: String,
     /// When its first change was made, RFC 3339 in UTC.
     pub(crate) at: String,
     pub(crate) who: String,
     pub(crate) sudo_user: Option<String>,
-    /// The user's number on the host; `None` where the idemctl that wrote the lines did not say.
+    /// The user's number on the host; `None` if the line that says how the operation began is damaged.
     pub(crate) uid: Option<u32>,
     pub(crate) host: String,
     pub(crate) server: String,
@@ -39,9 +35,8 @@ pub(crate) struct Operation {
     pub(crate) undone_by: Option<String>,
     /// The last operation that took only part of this one back.
     pub(crate) partly_undone_by: Option<String>,
-    /// `None` where the idemctl that wrote the lines did not say.
-    pub(crate) state: Option<State>,
-    /// False where the idemctl that wrote the lines did not say what the changes left.
+    pub(crate) state: State,
+    /// False if nobody knows what the changes left.
     pub(crate) says_what_was_left: bool,
     /// True if a line tells of a change.
     #[serde(skip)]
@@ -58,13 +53,14 @@ pub(crate) struct Operation {
 }
 
 /// Whether an operation came to its end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum State {
     Ended,
     /// An error or a signal ended it before it had come to everything.
     Interrupted,
     /// Nothing tells of its end: it was killed, or still runs.
+    #[default]
     Unended,
 }
 
@@ -73,21 +69,22 @@ pub(crate) enum State {
 pub(crate) struct Operations {
     all: Vec<Operation>,
     places: HashMap<String, usize>,
-    /// Names that two runs have: those of older releases had 32 bits.
+    /// Names that two runs have.
     ambiguous: HashSet<String>,
-    /// The last line without a name of its operation, and that operation's place.
-    before: Option<(Entry<'static>, usize)>,
+    /// The names of operations of idemctl 0.2.
+    older: BTreeSet<String>,
+    /// How many operations began before the last line of idemctl 0.2.
+    before_older: usize,
 }
 
 impl Operations {
     /// Takes the next line of the log; gives the operation that it belongs to.
     pub(crate) fn add(&mut self, entry: &Entry<'static>) -> &Operation {
-        let known = match (&entry.op, &self.before) {
-            (Some(op), _) => self.places.get(op.as_ref()).copied(),
-            (None, Some((before, place))) => before.is_like(entry).then_some(*place),
-            (None, None) => None,
+        let place = match self.places.get(entry.op.as_ref()) {
+            Some(place) => *place,
+            // The line that says how the operation began is damaged.
+            None => self.push(Operation::from_change(entry)),
         };
-        let place = known.unwrap_or_else(|| self.push(Operation::of(entry)));
         let operation = &mut self.all[place];
         if !operation.is_told {
             operation.is_told = true;
@@ -98,14 +95,26 @@ impl Operations {
         operation.redis_keys += u64::from(entry.what != LEFT_ALONE);
         operation.unknown += u64::from(entry.is_unknown());
         operation.says_what_was_left |= entry.after.is_some();
-        if !operation.may_have(entry) {
-            self.ambiguous.insert(operation.op.clone());
-        }
-        if entry.op.is_none() {
-            self.before = Some((entry.clone(), place));
-        }
         self.note_undone(place);
         &self.all[place]
+    }
+
+    /// Takes the next line of the log, which idemctl 0.2 wrote.
+    pub(crate) fn add_older(&mut self, entry: &Entry<'_>) {
+        if !self.older.contains(entry.op.as_ref()) {
+            self.older.insert(entry.op.to_string());
+        }
+        self.before_older = self.all.len();
+    }
+
+    /// The names of operations of idemctl 0.2, which this version neither shows nor takes back.
+    pub(crate) fn older(&self) -> &BTreeSet<String> {
+        &self.older
+    }
+
+    /// True if idemctl 0.2 made a change after this operation began.
+    pub(crate) fn is_followed_by_older(&self, operation: &Operation) -> bool {
+        self.places.get(&operation.op).is_some_and(|place| *place < self.before_older)
     }
 
     /// Takes the next line of the log that tells of no change.
@@ -115,14 +124,14 @@ impl Operations {
                 self.ambiguous.insert(begin.op.to_string());
             }
             Mark::Begin(begin) => {
-                self.push(Operation::begun(begin));
+                self.push(Operation::from_beginning(begin));
             }
             Mark::End(End { op, state, .. }) => {
                 let Some(place) = self.places.get(op.as_ref()).copied() else { return };
-                self.all[place].state = Some(match state {
+                self.all[place].state = match state {
                     EndState::Ended => State::Ended,
                     EndState::Interrupted => State::Interrupted,
-                });
+                };
                 self.note_undone(place);
             }
         }
@@ -130,12 +139,16 @@ impl Operations {
 
     /// Notes of the operation that this one takes back, if it is an undo that changed something, how far it is taken back.
     fn note_undone(&mut self, place: usize) {
-        let Operation { op, undoes, state, is_part, is_told, .. } = &self.all[place];
-        let undone = undoes.as_ref().and_then(|undoes| self.places.get(undoes).copied());
-        let (Some(undone), true) = (undone, *is_told) else { return };
-        let (by, is_whole) = (op.clone(), !is_part && matches!(state, None | Some(State::Ended)));
+        let undo = &self.all[place];
+        let Some(undone) = undo.undoes.as_ref().and_then(|undoes| self.places.get(undoes).copied()) else { return };
+        if !undo.is_told {
+            return;
+        }
+        let by = undo.op.clone();
+        let is_whole = !undo.is_part && undo.state == State::Ended;
         let undone = &mut self.all[undone];
-        (undone.undone_by, undone.partly_undone_by) = if is_whole { (Some(by), None) } else { (None, Some(by)) };
+        undone.undone_by = is_whole.then(|| by.clone());
+        undone.partly_undone_by = (!is_whole).then_some(by);
     }
 
     fn push(&mut self, operation: Operation) -> usize {
@@ -171,60 +184,43 @@ impl Operations {
 }
 
 impl Operation {
-    fn of(first: &Entry<'_>) -> Self {
-        let text = |text: &Option<std::borrow::Cow<'_, str>>| text.as_ref().map(ToString::to_string);
+    /// An operation whose beginning the log does not tell, by its first change.
+    fn from_change(first: &Entry<'_>) -> Self {
         Self {
-            op: first.op.as_ref().map_or_else(|| named_by_its_first_line(first), ToString::to_string),
+            op: first.op.to_string(),
             at: first.at.to_string(),
             who: first.who.to_string(),
-            sudo_user: text(&first.sudo_user),
-            uid: None,
+            sudo_user: first.sudo_user.as_ref().map(ToString::to_string),
             host: first.host.to_string(),
             server: first.server.to_string(),
             command: first.command.to_string(),
-            filters: None,
-            redis_keys: 0,
-            unknown: 0,
-            reason: text(&first.reason),
-            backup: text(&first.backup),
-            undoes: text(&first.undoes),
-            undone_by: None,
-            partly_undone_by: None,
-            state: None,
-            says_what_was_left: false,
-            is_told: false,
-            begun_backup: None,
-            is_part: false,
-            places: Vec::new(),
+            reason: first.reason.as_ref().map(ToString::to_string),
+            backup: first.backup.as_ref().map(ToString::to_string),
+            undoes: first.undoes.as_ref().map(ToString::to_string),
+            ..Self::default()
         }
     }
 
     /// An operation of which nothing but its beginning is known yet.
-    fn begun(begin: &Begin<'_>) -> Self {
-        let text = |text: &Option<std::borrow::Cow<'_, str>>| text.as_ref().map(ToString::to_string);
+    fn from_beginning(begin: &Begin<'_>) -> Self {
+        let backup = begin.backup.as_ref().map(ToString::to_string);
         Self {
             op: begin.op.to_string(),
             at: begin.at.to_string(),
             who: begin.who.to_string(),
-            sudo_user: text(&begin.sudo_user),
+            sudo_user: begin.sudo_user.as_ref().map(ToString::to_string),
             uid: begin.uid,
             host: begin.host.to_string(),
             server: begin.server.to_string(),
             command: begin.command.to_string(),
-            filters: text(&begin.filters),
-            redis_keys: 0,
-            unknown: 0,
-            reason: text(&begin.reason),
-            backup: text(&begin.backup),
-            undoes: text(&begin.undoes),
-            undone_by: None,
-            partly_undone_by: None,
-            state: Some(State::Unended),
-            says_what_was_left: false,
-            is_told: false,
-            begun_backup: text(&begin.backup),
+            filters: begin.filters.as_ref().map(ToString::to_string),
+            reason: begin.reason.as_ref().map(ToString::to_string),
+            backup: backup.clone(),
+            undoes: begin.undoes.as_ref().map(ToString::to_string),
+            begun_backup: backup,
             is_part: begin.part,
             places: begin.from.iter().cloned().collect(),
+            ..Self::default()
         }
     }
 
@@ -236,7 +232,7 @@ impl Operation {
 
     /// False if it ended without a change.
     fn may_have_changed(&self) -> bool {
-        self.is_told || self.state == Some(State::Unended)
+        self.is_told || self.state == State::Unended
     }
 
     /// True if it changed something on the server of this place and name.
@@ -249,81 +245,76 @@ impl Operation {
     pub(crate) fn name(&self) -> String {
         format!("{} {}", self.command, self.op)
     }
-
-    /// True if a line of this name may be one of this run. An undo names the backups of both what it reads and what it removes.
-    fn may_have(&self, entry: &Entry<'_>) -> bool {
-        let same_backup = self.command == "undo" || self.backup.as_deref() == entry.backup.as_deref();
-        let same_run = self.who == entry.who && self.host == entry.host && self.command == entry.command;
-        let same_words = self.reason.as_deref() == entry.reason.as_deref();
-        same_run && same_words && same_backup && self.undoes.as_deref() == entry.undoes.as_deref()
-    }
-}
-
-/// A name for an operation that has none in the log: the same at each reading.
-fn named_by_its_first_line(first: &Entry<'_>) -> String {
-    let mut hash = Sha256::new();
-    for part in [&first.at, &first.host, &first.server, &first.command] {
-        hash.update(part.as_bytes());
-        hash.update([0]);
-    }
-    hash.update(&first.redis_key);
-    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect::<String>()[..NAME].to_owned()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn entry(op: Option<&'static str>, at: &'static str, command: &'static str) -> Entry<'static> {
+    const A: &str = "000000000000000a";
+    const B: &str = "000000000000000b";
+
+    fn entry(op: &'static str, at: &'static str, command: &'static str) -> Entry<'static> {
         let text = format!(
-            r#"{{"at":"{at}","who":"ana","host":"h","server":"s","command":"{command}","schema":"x","key":"k","redis_key":"r","what":"purged","reason":null,"backup":null}}"#
+            r#"{{"at":"{at}","who":"ana","host":"h","server":"s","command":"{command}","schema":"x","key":"k","redis_key":"r","what":"purged","reason":null,"backup":null,"op":"{op}"}}"#
         );
-        let entry: Entry<'static> = serde_json::from_str(&text).unwrap();
-        Entry { op: op.map(Into::into), ..entry }
+        serde_json::from_str(&text).unwrap()
+    }
+
+    fn begin(op: &str) -> Mark<'static> {
+        let text = format!(
+            r#"{{"mark":"begin","op":"{op}","at":"1","who":"ana","host":"h","server":"s","command":"purge","reason":null,"backup":null}}"#
+        );
+        serde_json::from_str(&text).unwrap()
+    }
+
+    fn end(op: &'static str) -> Mark<'static> {
+        Mark::End(End { op: op.into(), at: "9".into(), state: EndState::Ended })
     }
 
     #[test]
     fn lines_of_two_runs_that_came_in_turn_are_two_operations() {
         let mut all = Operations::default();
-        for op in ["a", "b", "a", "a", "b"] {
-            all.add(&entry(Some(op), "2026-01-01T00:00:00Z", "purge"));
+        for op in [A, B, A, A, B] {
+            all.add(&entry(op, "2026-01-01T00:00:00Z", "purge"));
         }
         let found: Vec<_> = all.into_all().into_iter().map(|of| (of.op, of.redis_keys)).collect();
-        assert_eq!(found, [("a".to_owned(), 3), ("b".to_owned(), 2)]);
-    }
-
-    #[test]
-    fn lines_of_the_first_releases_are_put_together_by_what_they_say() {
-        let mut all = Operations::default();
-        for (at, command) in [("1", "purge"), ("1", "purge"), ("2", "purge"), ("2", "sweep")] {
-            all.add(&entry(None, at, command));
-        }
-        let backed_up = |at| Entry { backup: Some("b".into()), ..entry(None, at, "purge") };
-        all.add(&backed_up("3"));
-        all.add(&backed_up("4"));
-        let names: Vec<_> = all.all.iter().map(|of| of.op.clone()).collect();
-        let counts: Vec<_> = all.all.iter().map(|of| of.redis_keys).collect();
-        assert_eq!(counts, [2, 1, 1, 2]);
-        assert!(names.iter().all(|name| name.len() == NAME && all.named(name).len() == 1), "{names:?}");
+        assert_eq!(found, [(A.to_owned(), 3), (B.to_owned(), 2)]);
     }
 
     #[test]
     fn two_runs_with_one_name_are_ambiguous() {
         let mut all = Operations::default();
-        let backed_up = |file| Entry { backup: Some(file), ..entry(Some("a"), "1", "purge") };
-        all.add(&backed_up("one".into()));
-        all.add(&backed_up("one".into()));
-        assert!(!all.is_ambiguous("a"));
-        all.add(&backed_up("two".into()));
-        assert!(all.is_ambiguous("a"));
+        all.add_mark(&begin(A));
+        all.add(&entry(A, "1", "purge"));
+        assert!(!all.is_ambiguous(A));
+        all.add_mark(&begin(A));
+        assert!(all.is_ambiguous(A));
     }
 
     #[test]
     fn an_operation_that_was_taken_back_says_by_which() {
         let mut all = Operations::default();
-        all.add(&entry(Some("a"), "1", "purge"));
-        all.add(&Entry { undoes: Some("a".into()), ..entry(Some("b"), "2", "undo") });
-        assert_eq!(all.named("a")[0].undone_by.as_deref(), Some("b"));
-        assert_eq!(all.last().map(|last| last.op.as_str()), Some("b"));
+        all.add(&entry(A, "1", "purge"));
+        all.add(&Entry { undoes: Some(A.into()), ..entry(B, "2", "undo") });
+        assert_eq!((&all.named(A)[0].undone_by, all.named(A)[0].partly_undone_by.as_deref()), (&None, Some(B)));
+        all.add_mark(&end(B));
+        assert_eq!((all.named(A)[0].undone_by.as_deref(), &all.named(A)[0].partly_undone_by), (Some(B), &None));
+        assert_eq!(all.last().map(|last| last.op.as_str()), Some(B));
+    }
+
+    /// Rule: an operation of another version is not shown, and not passed over in silence where the order matters.
+    #[test]
+    fn operations_of_an_older_version_are_named_alone() {
+        let mut all = Operations::default();
+        let older = entry("0000000a", "1", "purge");
+        assert!(older.is_of_older_version() && !entry(A, "1", "purge").is_of_older_version());
+        all.add_older(&older);
+        all.add(&entry(A, "2", "purge"));
+        assert!(!all.is_followed_by_older(all.named(A)[0]));
+        all.add_older(&older);
+        all.add(&entry(B, "3", "purge"));
+        assert!(all.is_followed_by_older(all.named(A)[0]) && !all.is_followed_by_older(all.named(B)[0]));
+        assert_eq!((all.older().len(), all.into_all().len()), (1, 2));
     }
 }

@@ -66,7 +66,7 @@ impl ResponseInput {
     }
 
     fn is_ever_stored(&self, schema: &Schema) -> Result<(), Misfit> {
-        let (Some(status), Some(stores)) = (self.status, &schema.behavior.stores) else { return Ok(()) };
+        let (Some(status), Some(stores)) = (self.status, &schema.service.stores) else { return Ok(()) };
         if stores.contains(&status) {
             return Ok(());
         }

@@ -88,7 +88,7 @@ impl Known {
 
     fn kept(&self, of: &Sighting, is_chosen: bool) -> Kept {
         let state = STATES.iter().position(|state| *state == of.state).unwrap_or(STATES.len() - 1) as u64;
-        let prints = of.identity.as_deref().unwrap_or_default();
+        let prints = &of.identity;
         let print = |index: usize| prints.get(index).and_then(Option::as_ref);
         let (mut bytes, mut read) = (self.hasher.build_hasher(), self.hasher.build_hasher());
         for print in prints.iter().map(Option::as_ref) {
@@ -172,7 +172,7 @@ mod tests {
             age_ms: None,
             lock_ttl_ms: None,
             result_ttl_ms: None,
-            identity: Some(identity.to_vec()),
+            identity: identity.to_vec(),
         }
     }
 

@@ -36,8 +36,8 @@ pub(crate) struct Sighting {
     pub(crate) lock_ttl_ms: Option<u64>,
     #[serde(default)]
     pub(crate) result_ttl_ms: Option<u64>,
-    /// By Redis key; null for one that was not there. `None` where an older idemctl wrote the line.
-    pub(crate) identity: Option<Vec<Option<KeyPrint>>>,
+    /// By Redis key; null for one that was not there.
+    pub(crate) identity: Vec<Option<KeyPrint>>,
 }
 
 /// What a line says of a stored response.
@@ -74,7 +74,7 @@ impl Sighting {
             age_ms: record.age.map(|age| age.millis),
             lock_ttl_ms: record.lock().and_then(|key| key.expiry.millis()),
             result_ttl_ms: record.result().and_then(|key| key.expiry.millis()),
-            identity: Some(record.seen.keys.iter().map(KeyPrint::of).collect()),
+            identity: record.seen.keys.iter().map(KeyPrint::of).collect(),
         }
     }
 
@@ -86,7 +86,7 @@ impl Sighting {
     /// When the record is gone by itself, in milliseconds since the epoch; `None` where a Redis key of it has no expiry.
     pub(crate) fn ends_at_ms(&self) -> Option<u64> {
         let mut last = None;
-        for print in self.identity.iter().flatten().flatten() {
+        for print in self.identity.iter().flatten() {
             last = last.max(Some(print.expires_at_ms?));
         }
         last
@@ -99,14 +99,14 @@ impl Sighting {
             // Which of them is which Redis key's is not told.
             _ => return None,
         };
-        let mut prints = self.identity.iter().flatten().flatten();
+        let mut prints = self.identity.iter().flatten();
         let (only, None) = (prints.next()?, prints.next()) else { return None };
         only.expires_at_ms?.checked_sub(ttl)
     }
 
     /// True if the record has as much left as a selection asks for.
     fn passes_ttl(&self, selection: &Selection) -> bool {
-        let is_there = self.identity.iter().flatten().flatten().next().is_some();
+        let is_there = self.identity.iter().flatten().next().is_some();
         let left = match self.state.as_str() {
             "completed" => self.result_ttl_ms,
             _ => self.lock_ttl_ms,

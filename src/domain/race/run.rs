@@ -91,6 +91,8 @@ pub(crate) struct Offending {
     pub(crate) round: usize,
     pub(crate) events: Vec<RaceEvent>,
     pub(crate) offence: Offence,
+    /// The most workers that acquired the lock before it ended.
+    pub(crate) winners: usize,
 }
 
 impl RaceRun {
@@ -138,7 +140,8 @@ impl RaceRun {
         self.raced += round.raced;
         self.released += round.released;
         if let (None, Some(offence)) = (&self.offending, ruling.offences.first()) {
-            self.offending = Some(Offending { round: self.rounds, events: round.events, offence: *offence });
+            let winners = ruling.winners;
+            self.offending = Some(Offending { round: self.rounds, events: round.events, offence: *offence, winners });
         }
     }
 

@@ -3,8 +3,8 @@
 use strum::IntoStaticStr;
 
 use crate::domain::as_str::as_str;
-use crate::domain::schema::value_template::Place;
-use crate::domain::schema::{Action, Call, Meaning, Pattern, Reply, Schema, State, Template};
+use crate::domain::schema::value_template::Placeholder;
+use crate::domain::schema::{Action, Call, Meaning, Reply, ReplyPattern, Schema, State, Template};
 
 /// How the workers of a race take the lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
@@ -72,7 +72,7 @@ fn get_all(schema: &Schema) -> Vec<Call> {
 
 /// A GET of one Redis key: a value that is there decides, and nothing leaves it to the next call.
 fn get(schema: &Schema, role: usize) -> Call {
-    let mut replies = vec![entry(Pattern::Nil, Meaning::Next)];
+    let mut replies = vec![entry(ReplyPattern::Nil, Meaning::Next)];
     for (index, value) in schema.values.iter().enumerate() {
         if value.role != role {
             continue;
@@ -81,7 +81,7 @@ fn get(schema: &Schema, role: usize) -> Call {
             State::Completed => Meaning::Replay,
             _ => Meaning::Conflict,
         };
-        replies.push(Reply { form: Some(index), ..entry(Pattern::Form, meaning) });
+        replies.push(Reply { value: Some(index), ..entry(ReplyPattern::Value, meaning) });
     }
     command([Template::from_word("GET"), redis_key(schema, role)], replies)
 }
@@ -91,19 +91,20 @@ fn set_lock(schema: &Schema, only_if_absent: bool) -> Call {
     let mut words = vec![
         Template::from_word("SET"),
         redis_key(schema, schema.lock_role()),
-        Template::from_place(Place::LockValue),
+        Template::from_placeholder(Placeholder::LockValue),
         Template::from_word("EX"),
-        Template::from_place(Place::LockTtl),
+        Template::from_placeholder(Placeholder::LockTtl),
     ];
     if only_if_absent {
         words.push(Template::from_word("NX"));
     }
-    let replies = vec![entry(Pattern::Text, Meaning::Acquired), entry(Pattern::Nil, Meaning::Next)];
+    let replies = vec![entry(ReplyPattern::Text, Meaning::Acquired), entry(ReplyPattern::Nil, Meaning::Next)];
     command(words, replies)
 }
 
 fn delete_lock(schema: &Schema) -> Call {
-    let replies = vec![entry(Pattern::Integer(0), Meaning::Refused), entry(Pattern::Integer(1), Meaning::Released)];
+    let replies =
+        vec![entry(ReplyPattern::Integer(0), Meaning::Refused), entry(ReplyPattern::Integer(1), Meaning::Released)];
     command([Template::from_word("DEL"), redis_key(schema, schema.lock_role())], replies)
 }
 
@@ -112,11 +113,11 @@ fn command(words: impl Into<Vec<Template>>, replies: Vec<Reply>) -> Call {
 }
 
 fn redis_key(schema: &Schema, role: usize) -> Template {
-    Template::from_place(Place::RedisKey(schema.keys[role].role))
+    Template::from_placeholder(Placeholder::RedisKey(schema.keys[role].role))
 }
 
-fn entry(pattern: Pattern, means: Meaning) -> Reply {
-    Reply { pattern, form: None, means, when: Vec::new(), client: None }
+fn entry(pattern: ReplyPattern, means: Meaning) -> Reply {
+    Reply { pattern, value: None, means, when: Vec::new(), client: None }
 }
 
 #[cfg(test)]

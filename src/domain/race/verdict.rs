@@ -55,14 +55,21 @@ pub(crate) enum RaceRule {
 as_str!(RaceRule);
 
 impl RaceRule {
-    pub(crate) fn sentence(self) -> &'static str {
-        match self {
-            Self::ManyWinners => "two workers acquire the lock of one key: the operation runs twice",
-            Self::EarlyReplay => "a response is replayed that nobody had begun to store",
-            Self::ForeignReplay => "what is replayed is not what was stored",
-            Self::BaselessConflict => "a conflict although nobody can have held the lock",
-            Self::WrongReply => "a request fails that should get the lock, a conflict or the response",
-        }
+    /// What happened in a round in which `winners` workers acquired the lock before it ended.
+    pub(crate) fn sentence(self, winners: usize) -> String {
+        let sentence = match self {
+            Self::ManyWinners if winners > 2 => {
+                return format!(
+                    "{winners} workers acquired the lock of one key, so the operation ran {winners} times."
+                );
+            }
+            Self::ManyWinners => "Two workers acquired the lock of one key, so the operation ran twice.",
+            Self::EarlyReplay => "A response was replayed before anybody had begun to store one.",
+            Self::ForeignReplay => "The response that was replayed is not the one that was stored.",
+            Self::BaselessConflict => "A request got a conflict although nobody can have held the lock.",
+            Self::WrongReply => "A request failed that should get the lock, a conflict or the response.",
+        };
+        sentence.to_owned()
     }
 }
 

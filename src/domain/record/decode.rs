@@ -15,7 +15,7 @@ use self::fit::{Fit, fits};
 use self::views::Views;
 use super::json::Json;
 use super::observation::{Content, Observation, SeenKey};
-use crate::domain::schema::{Encoding, Schema, State, ValueCase};
+use crate::domain::schema::{Encoding, Schema, State, ValueFormat};
 
 pub(crate) use self::form::Form;
 pub use self::reading::{Decoded, Reading};
@@ -28,7 +28,7 @@ pub fn read(schema: &Schema, role: usize, content: &Content) -> Reading {
         Content::Hash(_) | Content::Other(_) => &[],
     };
     let kind = content.other_type();
-    let is_of_type = |case: &ValueCase| case.role == role && case.encoding().other_type() == kind;
+    let is_of_type = |case: &ValueFormat| case.role == role && case.encoding().other_type() == kind;
     let cases = || schema.values.iter().enumerate().filter(|(_, case)| is_of_type(case));
     if cases().next().is_none() {
         return Reading::WrongType(kind.unwrap_or("string").to_owned());
@@ -80,7 +80,7 @@ struct Told {
 
 impl Told {
     /// Takes in what one more case says; gives the form of the value when the case claims the value.
-    fn hear(&mut self, schema: &Schema, case: &ValueCase, index: usize, source: Source<'_>) -> Option<Form> {
+    fn hear(&mut self, schema: &Schema, case: &ValueFormat, index: usize, source: Source<'_>) -> Option<Form> {
         let fit = fits(case, source);
         if fit == Fit::No {
             return None;
@@ -154,7 +154,7 @@ pub(crate) fn read_at(schema: &Schema, role: usize, content: &Content, now_ms: O
 pub(crate) fn is_closed_result(schema: &Schema, role: usize, content: &Content) -> bool {
     let head = if let Content::Text { head, .. } = content { &head[..] } else { &[] };
     let is_object = head.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
-    let may_be = |case: &ValueCase| match &case.tests.equals {
+    let may_be = |case: &ValueFormat| match &case.tests.equals {
         Some(equals) => head == &equals[..],
         None => case.closed.is_some() && (is_object || !case.reads_json_as_it_stands()),
     };

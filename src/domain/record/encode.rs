@@ -8,27 +8,27 @@ use base64::engine::general_purpose::STANDARD;
 use super::codec::wrap;
 use super::json::Json;
 use super::packed;
-use crate::domain::schema::{Encoding, Opening, Pipeline};
+use crate::domain::schema::{Decoder, Decoding, Encoding};
 
 /// Packs a text; `bytes_at` are pointers to texts in it that stand for bytes, as base64.
 ///
 /// # Errors
 /// Why the text cannot be stored in this form, for people.
-pub(crate) fn encode(opening: &Opening, text: Vec<u8>, bytes_at: &[String]) -> Result<Vec<u8>, String> {
-    let value = &opening.value;
+pub(crate) fn encode(decoding: &Decoding, text: Vec<u8>, bytes_at: &[String]) -> Result<Vec<u8>, String> {
+    let value = &decoding.value;
     let stands_as_it_is = matches!(value.encoding, Encoding::Text | Encoding::Json);
-    if stands_as_it_is && opening.inside.is_empty() && bytes_at.is_empty() {
+    if stands_as_it_is && decoding.inside.is_empty() && bytes_at.is_empty() {
         return wrap(&value.codecs, text);
     }
-    pack(&packed_inside(opening, &text, bytes_at)?, value)
+    pack(&packed_inside(decoding, &text, bytes_at)?, value)
 }
 
 /// The fields of a hash, names and values by turns: texts as they are, all else as JSON.
 ///
 /// # Errors
 /// Why the text is no such hash, for people.
-pub(crate) fn encode_fields(opening: &Opening, text: &[u8], bytes_at: &[String]) -> Result<Vec<Vec<u8>>, String> {
-    let Json::Object(members) = packed_inside(opening, text, bytes_at)? else {
+pub(crate) fn encode_fields(decoding: &Decoding, text: &[u8], bytes_at: &[String]) -> Result<Vec<Vec<u8>>, String> {
+    let Json::Object(members) = packed_inside(decoding, text, bytes_at)? else {
         return Err("what is written is no JSON object, whose members are the fields of the hash".to_owned());
     };
     let field = |(name, value): (Cow<'_, str>, Json<'_>)| {
@@ -43,7 +43,7 @@ pub(crate) fn encode_fields(opening: &Opening, text: &[u8], bytes_at: &[String])
 }
 
 /// The document, in which what is packed within it is packed.
-fn packed_inside(opening: &Opening, text: &[u8], bytes_at: &[String]) -> Result<Json<'static>, String> {
+fn packed_inside(decoding: &Decoding, text: &[u8], bytes_at: &[String]) -> Result<Json<'static>, String> {
     let tree: serde_json::Value =
         serde_json::from_slice(text).map_err(|why| format!("what is written is not JSON: {why}"))?;
     let mut document = Json::from(tree);
@@ -51,9 +51,9 @@ fn packed_inside(opening: &Opening, text: &[u8], bytes_at: &[String]) -> Result<
         put_bytes(&mut document, path)?;
     }
     // What is packed within another field is packed before that field.
-    for (path, pipeline) in opening.inside.iter().rev() {
+    for (path, decoder) in decoding.inside.iter().rev() {
         let Some(field) = document.pointer(path) else { continue };
-        let packed = pack(&field, pipeline)?;
+        let packed = pack(&field, decoder)?;
         document.put(path, string(packed));
     }
     Ok(document)
@@ -71,8 +71,8 @@ fn put_bytes(document: &mut Json<'static>, path: &str) -> Result<(), String> {
     Ok(())
 }
 
-fn pack(document: &Json<'_>, pipeline: &Pipeline) -> Result<Vec<u8>, String> {
-    let bytes = match (pipeline.encoding, document) {
+fn pack(document: &Json<'_>, decoder: &Decoder) -> Result<Vec<u8>, String> {
+    let bytes = match (decoder.encoding, document) {
         (Encoding::Msgpack, _) => packed::to_msgpack(document)?,
         (Encoding::Php, _) => packed::to_php(document),
         (Encoding::Newtonsoft, _) => packed::to_newtonsoft(document)?,
@@ -83,7 +83,7 @@ fn pack(document: &Json<'_>, pipeline: &Pipeline) -> Result<Vec<u8>, String> {
         (Encoding::Text, Json::Bytes(bytes)) => bytes.to_vec(),
         (other, _) => return Err(format!("{} is read and not written", other.as_str())),
     };
-    wrap(&pipeline.codecs, bytes)
+    wrap(&decoder.codecs, bytes)
 }
 
 fn string(bytes: Vec<u8>) -> Json<'static> {

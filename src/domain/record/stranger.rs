@@ -4,7 +4,7 @@ use super::claim::Claim;
 use super::decode;
 use super::locate::Candidate;
 use super::observation::{Content, Observation, SeenKey};
-use crate::domain::schema::{Catalog, LeftOut, Schema};
+use crate::domain::schema::{Catalog, Exclusion, Schema};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stranger {
@@ -12,7 +12,7 @@ pub struct Stranger {
     /// The schema that comes nearest, and what parts the value from the schema's forms.
     pub(crate) nearest: Option<(String, String)>,
     /// The schemas that keep records under such names and leave this one out, each with the word that says so.
-    pub(crate) left_out_by: Vec<(String, LeftOut)>,
+    pub(crate) left_out_by: Vec<(String, Exclusion)>,
 }
 
 impl Stranger {
@@ -39,7 +39,7 @@ pub(crate) fn places(catalog: &Catalog, key: &[u8]) -> Vec<Vec<u8>> {
 
 /// The chosen schemas that leave a Redis key out. One without a literal prefix is asked only where it is named, for any Redis key
 /// may be its.
-fn leaving_out(catalog: &Catalog, redis_key: &[u8]) -> impl Iterator<Item = (String, LeftOut)> {
+fn leaving_out(catalog: &Catalog, redis_key: &[u8]) -> impl Iterator<Item = (String, Exclusion)> {
     let asked = catalog.places().iter().filter(|schema| catalog.takes_bare() || schema.has_prefix());
     asked.filter_map(|schema| Some((schema.name.clone(), schema.leaves_out(redis_key)?)))
 }

@@ -18,7 +18,7 @@ pub struct Catalog {
     /// The chosen ones, and behind each the same under its other prefixes.
     places: Vec<Arc<Schema>>,
     named: bool,
-    /// True if schemas without a literal prefix are walked, too: any Redis key may be theirs.
+    /// True if schemas without a literal prefix are scanned, too: any Redis key may be theirs.
     takes_bare: bool,
     /// Every key of every schema, the most specific templates first.
     keys: Vec<OwnedKey>,
@@ -35,7 +35,7 @@ pub struct Catalog {
 pub(crate) struct OwnedKey {
     pub(crate) schema: Arc<Schema>,
     pub(crate) role: usize,
-    /// The scanned schemas with the very same templates, this one included: kept here, for a walk asks once a Redis key.
+    /// The scanned schemas with the very same templates, this one included: kept here, for a scan asks once a Redis key.
     pub(crate) alike: Arc<[Arc<Schema>]>,
     scanned: bool,
 }
@@ -66,9 +66,9 @@ impl Catalog {
         let everywhere = everywhere(&all);
         let is_chosen = |schema: &&Arc<Schema>| chosen.iter().any(|chosen| chosen.name == schema.name);
         let places: Vec<_> = everywhere.iter().filter(is_chosen).cloned().collect();
-        let results = || all.iter().flat_map(|schema| &schema.values).filter(|case| case.state == State::Completed);
-        let result_words = results().filter_map(|case| case.tests.equals.clone()).collect();
-        let has_wrapped_results = results().any(|case| case.closed.is_some() && !case.reads_json_as_it_stands());
+        let results = || all.iter().flat_map(|schema| &schema.values).filter(|format| format.state == State::Completed);
+        let result_words = results().filter_map(|format| format.tests.equals.clone()).collect();
+        let has_wrapped_results = results().any(|format| format.closed.is_some() && !format.reads_json_as_it_stands());
         let (keys, extended) = (owned_keys(&everywhere, &places, takes_bare), Extended::default());
         Ok(Self {
             keys,
@@ -137,12 +137,12 @@ impl Catalog {
 
     /// The schemas that a scan looks for: the chosen ones, but those without a literal prefix only when named.
     pub(crate) fn scanned(&self) -> Vec<Arc<Schema>> {
-        self.places.iter().filter(|schema| walks(schema, self.takes_bare)).cloned().collect()
+        self.places.iter().filter(|schema| is_scanned(schema, self.takes_bare)).cloned().collect()
     }
 
     /// The chosen schemas that a scan leaves out: any Redis key may be theirs, and nobody named them.
     pub(crate) fn left_out(&self) -> impl Iterator<Item = &Arc<Schema>> {
-        self.chosen.iter().filter(|schema| !walks(schema, self.takes_bare))
+        self.chosen.iter().filter(|schema| !is_scanned(schema, self.takes_bare))
     }
 
     /// Those that are left out although the context names them.
@@ -150,7 +150,7 @@ impl Catalog {
         self.left_out().filter(|_| self.named)
     }
 
-    /// One `MATCH` pattern that lets through every Redis key of the scanned schemas, so that a single walk over the
+    /// One `MATCH` pattern that lets through every Redis key of the scanned schemas, so that a single scan over the
     /// keyspace serves them all: their longest common literal beginning and a star.
     pub(crate) fn scan_pattern(&self) -> Vec<u8> {
         let scanned = self.scanned();
@@ -176,14 +176,14 @@ impl Catalog {
         self.owning_keys(redis_key).filter(|owner| owner.scanned)
     }
 
-    /// The first schema besides this one of which a closed form reads what stands at a Redis key as a result.
+    /// The first other schema that reads the value at a Redis key as a result, by a format that lists its fields.
     pub(crate) fn result_of_another(
         &self,
         schema: &Schema,
         redis_key: &[u8],
         content: &Content,
     ) -> Option<&Arc<Schema>> {
-        // A walk asks this of every lock, and nearly none is anything like a result.
+        // A scan asks this of every lock, and nearly none is anything like a result.
         if !self.may_be_result(content) {
             return None;
         }
@@ -213,7 +213,7 @@ impl Catalog {
 
 /// The one rule for what a scan looks for and takes for a record: a schema without a literal prefix only when it is named,
 /// for any Redis key may be its.
-fn walks(schema: &Schema, takes_bare: bool) -> bool {
+fn is_scanned(schema: &Schema, takes_bare: bool) -> bool {
     takes_bare || schema.has_prefix()
 }
 
@@ -227,7 +227,7 @@ fn everywhere(all: &[Arc<Schema>]) -> Vec<Arc<Schema>> {
 
 fn owned_keys(all: &[Arc<Schema>], chosen: &[Arc<Schema>], takes_bare: bool) -> Vec<OwnedKey> {
     let is_scanned =
-        |schema: &Arc<Schema>| walks(schema, takes_bare) && chosen.iter().any(|chosen| chosen.name == schema.name);
+        |schema: &Arc<Schema>| is_scanned(schema, takes_bare) && chosen.iter().any(|chosen| chosen.name == schema.name);
     let of = |schema: &Arc<Schema>| {
         let alike: Arc<[_]> =
             all.iter().filter(|other| is_scanned(other) && other.has_templates_of(schema)).cloned().collect();
@@ -248,10 +248,10 @@ mod tests {
     use super::*;
     use crate::domain::samples::{self, any_key, catalog, schemas};
 
-    /// Rule: one rule tells what is walked and what is claimed. A schema of the operator's own with another prefix widens the
-    /// walk to all Redis keys; a schema without a prefix is nobody's until it is named.
+    /// Rule: one rule tells what is scanned and what is claimed. A schema of the operator's own with another prefix widens the
+    /// scan to all Redis keys; a schema without a prefix is nobody's until it is named.
     #[test]
-    fn without_a_prefix_nothing_is_walked_or_claimed_unless_named() {
+    fn without_a_prefix_nothing_is_scanned_or_claimed_unless_named() {
         let of = |names: &[&str]| {
             let mut all = schemas();
             all.push(samples::schema("timed"));

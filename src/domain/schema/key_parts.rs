@@ -5,14 +5,11 @@ use std::fmt::Write as _;
 use bstr::ByteSlice as _;
 use regex_lite::Regex;
 
-/// The format that groups came with.
-const OF_GROUPS: u32 = 2;
-
 /// What stands for itself behind a backslash.
 const ESCAPED: &str = "{}\\";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum KeyPart {
     Literal(Vec<u8>),
     /// What stands in front of the client's key, or behind: a function, a tenant.
     Group(String),
@@ -23,14 +20,14 @@ pub(super) enum Part {
 ///
 /// # Errors
 /// A placeholder that is none, an escape that is none.
-pub(super) fn parse(text: &str, prefix: &str, format: u32) -> Result<Vec<Part>, String> {
+pub(super) fn parse(text: &str, prefix: &str) -> Result<Vec<KeyPart>, String> {
     let mut parts = Parts { parts: Vec::new(), literal: Vec::new() };
     let mut rest = text;
     while let Some(character) = rest.chars().next() {
         let (before, after) = rest.split_at(character.len_utf8());
         rest = match character {
-            '\\' if format > 1 => parts.escaped(after)?,
-            '{' => parts.brace(after, prefix, format)?,
+            '\\' => parts.escaped(after)?,
+            '{' => parts.brace(after, prefix)?,
             _ => {
                 parts.literal.extend_from_slice(before.as_bytes());
                 after
@@ -41,42 +38,50 @@ pub(super) fn parse(text: &str, prefix: &str, format: u32) -> Result<Vec<Part>, 
     Ok(parts.parts)
 }
 
-/// These parts as a template of this format writes them, without escapes where they are read back without any. A brace that
-/// format 1 cannot say stands as format 2 writes it.
-pub(super) fn write(parts: &[Part], format: u32) -> String {
+/// These parts as a template, without escapes if it reads back as the same parts without any.
+pub(super) fn write(parts: &[KeyPart]) -> String {
     let plain = plain(parts);
-    if parse(&plain, "", format).is_ok_and(|read| read == parts) { plain } else { text(parts, escaped) }
+    if parse(&plain, "").is_ok_and(|read| read == parts) { plain } else { text(parts, escaped) }
 }
 
 /// These parts without escapes: text for people alone.
-pub(super) fn plain(parts: &[Part]) -> String {
+pub(super) fn plain(parts: &[KeyPart]) -> String {
     text(parts, str::to_owned)
 }
 
-/// These parts, whose literals are written in this way. A literal is of a text, so that it is UTF-8.
-fn text(parts: &[Part], literal: impl Fn(&str) -> String) -> String {
-    let word = |part: &Part| match part {
-        Part::Literal(bytes) => literal(&String::from_utf8_lossy(bytes)),
-        Part::Group(name) => format!("{{{name}}}"),
-        Part::Key => "{key}".to_owned(),
-    };
-    parts.iter().map(word).collect()
+/// These parts, whose literals are written in this way. A literal comes from a text, so that it is UTF-8.
+fn text(parts: &[KeyPart], literal: impl Fn(&str) -> String) -> String {
+    let mut text = String::new();
+    for part in parts {
+        match part {
+            KeyPart::Literal(bytes) => text.push_str(&literal(&String::from_utf8_lossy(bytes))),
+            KeyPart::Group(name) => text.push_str(&format!("{{{name}}}")),
+            KeyPart::Key => text.push_str("{key}"),
+        }
+    }
+    text
 }
 
 fn escaped(literal: &str) -> String {
-    let escape = |character| if ESCAPED.contains(character) { Some('\\') } else { None };
-    literal.chars().flat_map(|character| escape(character).into_iter().chain([character])).collect()
+    let mut text = String::with_capacity(literal.len());
+    for character in literal.chars() {
+        if ESCAPED.contains(character) {
+            text.push('\\');
+        }
+        text.push(character);
+    }
+    text
 }
 
 struct Parts {
-    parts: Vec<Part>,
+    parts: Vec<KeyPart>,
     literal: Vec<u8>,
 }
 
 impl Parts {
     fn end_literal(&mut self) {
         if !self.literal.is_empty() {
-            self.parts.push(Part::Literal(std::mem::take(&mut self.literal)));
+            self.parts.push(KeyPart::Literal(std::mem::take(&mut self.literal)));
         }
     }
 
@@ -88,8 +93,8 @@ impl Parts {
         Ok(&after[next.len_utf8()..])
     }
 
-    /// What stands behind an opening brace: a place, or anything else, for which the brace is literal.
-    fn brace<'a>(&mut self, after: &'a str, prefix: &str, format: u32) -> Result<&'a str, String> {
+    /// What stands behind an decoding brace: a place, or anything else, for which the brace is literal.
+    fn brace<'a>(&mut self, after: &'a str, prefix: &str) -> Result<&'a str, String> {
         let Some((name, rest)) = after.split_once('}').filter(|(name, _)| !name.contains('{')) else {
             self.literal.push(b'{');
             return Ok(after);
@@ -98,12 +103,12 @@ impl Parts {
             self.literal.extend_from_slice(prefix.as_bytes());
             return Ok(rest);
         }
-        let part = if name == "key" { Part::Key } else { Part::Group(group(name, format)?) };
+        let part = if name == "key" { KeyPart::Key } else { KeyPart::Group(group(name)?) };
         self.end_literal();
-        if self.parts.last().is_some_and(|last| !matches!(last, Part::Literal(_))) {
+        if self.parts.last().is_some_and(|last| !matches!(last, KeyPart::Literal(_))) {
             return Err(format!("`{{{name}}}` needs text in front that parts it from the place before"));
         }
-        if self.parts.contains(&part) && part != Part::Key {
+        if self.parts.contains(&part) && part != KeyPart::Key {
             return Err(format!("`{{{name}}}` occurs twice"));
         }
         self.parts.push(part);
@@ -111,21 +116,20 @@ impl Parts {
     }
 }
 
-fn group(name: &str, format: u32) -> Result<String, String> {
-    let is_name = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
-    match format {
-        1 => Err(format!("`{{{name}}}` is a placeholder other than {{key}} and {{prefix}}")),
-        _ if name.is_empty() || !name.bytes().all(is_name) => Err(format!(
+fn group(name: &str) -> Result<String, String> {
+    let is_allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+    if name.is_empty() || !name.bytes().all(is_allowed) {
+        return Err(format!(
             "`{{{name}}}` is no name of a group: lower-case letters, digits, `_`; a brace that is meant as it stands is written `\\{{`"
-        )),
-        _ => Ok(name.to_owned()),
+        ));
     }
+    Ok(name.to_owned())
 }
 
 /// What the text between the first place of a template and the last looks like.
 #[derive(Debug, Clone)]
 pub(super) struct Shape {
-    parts: Vec<Part>,
+    parts: Vec<KeyPart>,
     /// The pattern that the key is of.
     key: Option<String>,
     /// All of the text, where the key is of a pattern.
@@ -146,13 +150,12 @@ impl Shape {
     ///
     /// # Errors
     /// Why the pattern is none.
-    pub(super) fn of(parts: &[Part], key: Option<&str>) -> Result<Self, String> {
-        let regex = key.map(|key| regex(parts, key)).transpose();
-        Ok(Self {
-            parts: parts.to_vec(),
-            key: key.map(str::to_owned),
-            regex: regex.map_err(|error| format!("the pattern of `key` is none: {error}"))?,
-        })
+    pub(super) fn new(parts: &[KeyPart], key: Option<&str>) -> Result<Self, String> {
+        let regex = match key {
+            Some(key) => Some(regex(parts, key).map_err(|error| format!("the pattern of `key` is none: {error}"))?),
+            None => None,
+        };
+        Ok(Self { parts: parts.to_vec(), key: key.map(str::to_owned), regex })
     }
 
     pub(super) fn key_pattern(&self) -> Option<&str> {
@@ -171,7 +174,7 @@ impl Shape {
     pub(super) fn has_parts(&self, text: &[u8]) -> bool {
         let mut rest = text;
         for part in &self.parts {
-            let Part::Literal(literal) = part else { continue };
+            let KeyPart::Literal(literal) = part else { continue };
             // Behind a place, which holds a byte at least.
             let Some(at) = rest.get(1..).and_then(|behind| behind.find(literal)) else { return false };
             rest = &rest[1 + at + literal.len()..];
@@ -184,15 +187,15 @@ impl Shape {
         let mut rest = text;
         for (index, part) in self.parts.iter().enumerate() {
             let length = match (part, self.parts.get(index + 1)) {
-                (Part::Literal(literal), _) => literal.len(),
+                (KeyPart::Literal(literal), _) => literal.len(),
                 // A place holds a byte at least.
-                (_, Some(Part::Literal(next))) => {
+                (_, Some(KeyPart::Literal(next))) => {
                     rest.get(1..).and_then(|behind| behind.find(next)).map_or(rest.len(), |at| at + 1)
                 }
                 _ => rest.len(),
             };
             let (here, behind) = rest.split_at(length.min(rest.len()));
-            if *part == Part::Key {
+            if *part == KeyPart::Key {
                 return here;
             }
             rest = behind;
@@ -200,31 +203,31 @@ impl Shape {
         text
     }
 
-    pub(super) fn parts(&self) -> &[Part] {
+    pub(super) fn parts(&self) -> &[KeyPart] {
         &self.parts
     }
 
     /// The parts as they are written, where there is more than the key.
     pub(super) fn groups(&self) -> Option<String> {
-        (self.parts.len() > 1).then(|| write(&self.parts, OF_GROUPS))
+        (self.parts.len() > 1).then(|| write(&self.parts))
     }
 
     pub(super) fn literal_bytes(&self) -> usize {
-        let length = |part: &Part| if let Part::Literal(bytes) = part { bytes.len() } else { 0 };
+        let length = |part: &KeyPart| if let KeyPart::Literal(bytes) = part { bytes.len() } else { 0 };
         self.parts.iter().map(length).sum()
     }
 }
 
 /// The pattern of a text of these parts, whose key is of this pattern. Text that is not UTF-8 is of no shape.
-fn regex(parts: &[Part], key: &str) -> Result<Regex, regex_lite::Error> {
+fn regex(parts: &[KeyPart], key: &str) -> Result<Regex, regex_lite::Error> {
     // Alone first: what closes a bracket that it did not open must not close one of these.
     Regex::new(key)?;
     let mut pattern = "(?s)^".to_owned();
     for part in parts {
         let _ = match part {
-            Part::Literal(bytes) => write!(pattern, "{}", regex_lite::escape(&String::from_utf8_lossy(bytes))),
-            Part::Group(_) => write!(pattern, "(?:.+?)"),
-            Part::Key => write!(pattern, "(?:{key})"),
+            KeyPart::Literal(bytes) => write!(pattern, "{}", regex_lite::escape(&String::from_utf8_lossy(bytes))),
+            KeyPart::Group(_) => write!(pattern, "(?:.+?)"),
+            KeyPart::Key => write!(pattern, "(?:{key})"),
         };
     }
     Regex::new(&format!("{pattern}$"))
@@ -237,19 +240,19 @@ mod tests {
     use super::*;
 
     /// Bytes between places: braces, backslashes, and what would be a place without an escape.
-    fn literal() -> impl Strategy<Value = Part> {
-        r"([{}\\:aé*]|\{key\}|\{prefix\}|\{tenant\}){1,4}".prop_map(|text: String| Part::Literal(text.into_bytes()))
+    fn literal() -> impl Strategy<Value = KeyPart> {
+        r"([{}\\:aé*]|\{key\}|\{prefix\}|\{tenant\}){1,4}".prop_map(|text: String| KeyPart::Literal(text.into_bytes()))
     }
 
     proptest! {
         /// Rule: a text is of the parts that a pattern finds in the text.
         #[test]
         fn parts_are_found_as_a_pattern_finds_them(text in "[ab:#é]{0,12}", literals in prop::collection::vec("[ab:#é]{1,3}", 0..4)) {
-            let mut parts = vec![Part::Group("tenant".to_owned())];
+            let mut parts = vec![KeyPart::Group("tenant".to_owned())];
             for literal in literals {
-                parts.extend([Part::Literal(literal.into_bytes()), Part::Key]);
+                parts.extend([KeyPart::Literal(literal.into_bytes()), KeyPart::Key]);
             }
-            let shape = Shape::of(&parts, None).unwrap();
+            let shape = Shape::new(&parts, None).unwrap();
             prop_assert_eq!(shape.fits(text.as_bytes()), regex(&parts, ".+").unwrap().is_match(&text));
         }
 
@@ -258,23 +261,14 @@ mod tests {
         fn what_is_written_is_read_back(
             before in literal(), between in literal(), after in literal(), has_group in any::<bool>(), has_key in any::<bool>()
         ) {
-            let group = || [Part::Group("tenant".to_owned()), between.clone()];
+            let group = || [KeyPart::Group("tenant".to_owned()), between.clone()];
             let parts: Vec<_> = match (has_group, has_key) {
-                (true, true) => [before].into_iter().chain(group()).chain([Part::Key, after]).collect(),
+                (true, true) => [before].into_iter().chain(group()).chain([KeyPart::Key, after]).collect(),
                 (true, false) => [before].into_iter().chain(group()).collect(),
-                (false, true) => vec![Part::Key, after],
+                (false, true) => vec![KeyPart::Key, after],
                 (false, false) => vec![before],
             };
-            prop_assert_eq!(parse(&write(&parts, 2), "", 2).unwrap(), parts);
-        }
-
-        /// Rule: so is what format 1 says, in format 1 and in format 2.
-        #[test]
-        fn what_format_1_says_is_read_back(text in r"[{}\\:a]{0,3}\{key\}[{}\\:a]{0,3}") {
-            let Ok(parts) = parse(&text, "", 1) else { return Ok(()) };
-            for format in [1, 2] {
-                prop_assert_eq!(&parse(&write(&parts, format), "", format).unwrap(), &parts);
-            }
+            prop_assert_eq!(parse(&write(&parts), "").unwrap(), parts);
         }
     }
 }

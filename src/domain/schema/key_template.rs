@@ -2,7 +2,7 @@
 
 use strum::IntoStaticStr;
 
-use super::key_parts::{self, Part, Shape};
+use super::key_parts::{self, KeyPart, Shape};
 use crate::domain::as_str::as_str;
 
 /// One Redis key pattern of a schema: the literal bytes before and after the idempotency key, and what the key looks like.
@@ -10,13 +10,13 @@ use crate::domain::as_str::as_str;
 pub(crate) struct KeyTemplate {
     before: Vec<u8>,
     after: Vec<u8>,
-    key: KeyForm,
+    key: KeyShape,
     /// Redis keys of these templates are not of this one.
     ignored: Vec<KeyTemplate>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum KeyForm {
+enum KeyShape {
     Any,
     /// Groups in front of the client's key or behind, or a pattern of the client's key.
     Shaped(Shape),
@@ -27,48 +27,50 @@ enum KeyForm {
 /// The word of `[keys]` by which a schema takes Redis keys of its templates for none of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
-pub(crate) enum LeftOut {
+pub(crate) enum Exclusion {
     Key,
     Ignore,
 }
 
-as_str!(LeftOut);
+as_str!(Exclusion);
 
 impl KeyTemplate {
-    /// Parses `idem:lock:{key}`, with `{prefix}` replaced by the deployment's prefix. Named groups, escaped braces and templates
-    /// without a key are new in format 2.
+    /// Parses `idem:lock:{key}`, with `{prefix}` replaced by the deployment's prefix.
     ///
     /// # Errors
-    /// Says what is wrong when `{key}` does not occur exactly once or an unknown placeholder occurs.
-    pub(crate) fn parse(text: &str, prefix: &str, format: u32) -> Result<Self, String> {
-        let parts = key_parts::parse(text, prefix, format)?;
-        let is_place = |part: &Part| !matches!(part, Part::Literal(_));
-        let keys = parts.iter().filter(|part| **part == Part::Key).count();
-        let Some(first) = parts.iter().position(is_place).filter(|_| keys > 0) else {
-            return match parts.as_slice() {
-                [Part::Literal(fixed)] if format > 1 => Ok(Self::fixed(fixed)),
-                _ => Err(format!("`{text}` has no {{key}}")),
-            };
-        };
+    /// Why the text is not a template, such as a second `{key}`, or groups without one.
+    pub(crate) fn parse(text: &str, prefix: &str) -> Result<Self, String> {
+        let parts = key_parts::parse(text, prefix)?;
+        let keys = parts.iter().filter(|part| **part == KeyPart::Key).count();
         if keys > 1 {
             return Err(format!("`{text}` has {{key}} more than once"));
         }
-        let last = parts.iter().rposition(is_place).unwrap_or(first);
-        let literal = |parts: &[Part]| match parts {
-            [Part::Literal(bytes)] => bytes.clone(),
-            _ => Vec::new(),
+        if keys == 0 {
+            return match parts.as_slice() {
+                [KeyPart::Literal(fixed)] => Ok(Self::fixed(fixed)),
+                _ => Err(format!("`{text}` has no {{key}}")),
+            };
+        }
+        // Literals are never next to each other, so that there is one at most on either side.
+        let (before, rest) = match parts.split_first() {
+            Some((KeyPart::Literal(before), rest)) => (before.clone(), rest),
+            _ => (Vec::new(), &parts[..]),
         };
-        let key = if first == last { KeyForm::Any } else { KeyForm::Shaped(Shape::of(&parts[first..=last], None)?) };
-        Ok(Self { before: literal(&parts[..first]), after: literal(&parts[last + 1..]), key, ignored: Vec::new() })
+        let (places, after) = match rest.split_last() {
+            Some((KeyPart::Literal(after), places)) => (places, after.clone()),
+            _ => (rest, Vec::new()),
+        };
+        let key = if places == [KeyPart::Key] { KeyShape::Any } else { KeyShape::Shaped(Shape::new(places, None)?) };
+        Ok(Self { before, after, key, ignored: Vec::new() })
     }
 
     fn fixed(redis_key: &[u8]) -> Self {
-        Self { before: redis_key.to_vec(), after: Vec::new(), key: KeyForm::Fixed, ignored: Vec::new() }
+        Self { before: redis_key.to_vec(), after: Vec::new(), key: KeyShape::Fixed, ignored: Vec::new() }
     }
 
     /// The template of keys between these literal bytes.
     pub(crate) fn around(before: &[u8], after: &[u8]) -> Self {
-        Self { before: before.to_vec(), after: after.to_vec(), key: KeyForm::Any, ignored: Vec::new() }
+        Self { before: before.to_vec(), after: after.to_vec(), key: KeyShape::Any, ignored: Vec::new() }
     }
 
     /// This template with more literal bytes in front.
@@ -84,9 +86,9 @@ impl KeyTemplate {
     /// Why the pattern is none.
     pub(crate) fn matching(self, pattern: &str) -> Result<Self, String> {
         let key = match self.key {
-            KeyForm::Any => KeyForm::Shaped(Shape::of(&[Part::Key], Some(pattern))?),
-            KeyForm::Shaped(shape) => KeyForm::Shaped(Shape::of(shape.parts(), Some(pattern))?),
-            KeyForm::Fixed => return Err("a template without {key} has nothing that `key` could be of".to_owned()),
+            KeyShape::Any => KeyShape::Shaped(Shape::new(&[KeyPart::Key], Some(pattern))?),
+            KeyShape::Shaped(shape) => KeyShape::Shaped(Shape::new(shape.parts(), Some(pattern))?),
+            KeyShape::Fixed => return Err("a template without {key} has nothing that `key` could be of".to_owned()),
         };
         Ok(Self { key, ..self })
     }
@@ -104,7 +106,7 @@ impl KeyTemplate {
 
     pub(crate) fn redis_key(&self, key: &[u8]) -> Vec<u8> {
         match self.key {
-            KeyForm::Fixed => self.before.clone(),
+            KeyShape::Fixed => self.before.clone(),
             _ => [&self.before, key, &self.after].concat(),
         }
     }
@@ -113,9 +115,9 @@ impl KeyTemplate {
     pub(crate) fn idempotency_key<'a>(&self, redis_key: &'a [u8]) -> Option<&'a [u8]> {
         let key = self.between(redis_key)?;
         let is_key = match &self.key {
-            KeyForm::Any => !key.is_empty(),
-            KeyForm::Shaped(shape) => shape.fits(key),
-            KeyForm::Fixed => return key.is_empty().then_some(redis_key),
+            KeyShape::Any => !key.is_empty(),
+            KeyShape::Shaped(shape) => shape.fits(key),
+            KeyShape::Fixed => return key.is_empty().then_some(redis_key),
         };
         (is_key && !self.ignores(redis_key)).then_some(key)
     }
@@ -123,23 +125,23 @@ impl KeyTemplate {
     /// What the client handed in, in an idempotency key of this template: the key without the groups before and behind.
     pub(crate) fn client_key<'a>(&self, key: &'a [u8]) -> &'a [u8] {
         match &self.key {
-            KeyForm::Shaped(shape) => shape.key_in(key),
-            KeyForm::Any | KeyForm::Fixed => key,
+            KeyShape::Shaped(shape) => shape.key_in(key),
+            KeyShape::Any | KeyShape::Fixed => key,
         }
     }
 
     /// By which word a Redis key is not of this template though its literals fit; `None` where it is, or they do not.
-    pub(crate) fn leaves_out(&self, redis_key: &[u8]) -> Option<LeftOut> {
+    pub(crate) fn leaves_out(&self, redis_key: &[u8]) -> Option<Exclusion> {
         let key = self.between(redis_key)?;
         let has_parts = match &self.key {
-            KeyForm::Any => !key.is_empty(),
-            KeyForm::Shaped(shape) => shape.has_parts(key),
-            KeyForm::Fixed => key.is_empty(),
+            KeyShape::Any => !key.is_empty(),
+            KeyShape::Shaped(shape) => shape.has_parts(key),
+            KeyShape::Fixed => key.is_empty(),
         };
         match &self.key {
             _ if !has_parts => None,
-            _ if self.ignores(redis_key) => Some(LeftOut::Ignore),
-            KeyForm::Shaped(shape) if !shape.fits(key) => Some(LeftOut::Key),
+            _ if self.ignores(redis_key) => Some(Exclusion::Ignore),
+            KeyShape::Shaped(shape) if !shape.fits(key) => Some(Exclusion::Key),
             _ => None,
         }
     }
@@ -157,30 +159,32 @@ impl KeyTemplate {
     /// also for a dozen siblings that begin alike, and nearly no template goes on behind the key.
     fn between<'a>(&self, redis_key: &'a [u8]) -> Option<&'a [u8]> {
         let Some(last) = self.after.last() else { return redis_key.strip_prefix(&self.before[..]) };
-        let front =
-            if redis_key.last() == Some(last) { redis_key.strip_suffix(&self.after[..])? } else { return None };
-        front.strip_prefix(&self.before[..])
+        // One byte first: it rules nearly every other key out.
+        if redis_key.last() != Some(last) {
+            return None;
+        }
+        redis_key.strip_suffix(&self.after[..])?.strip_prefix(&self.before[..])
     }
 
     /// The text between the first place and the last one; `None` where `{key}` is the only one.
     pub(crate) fn groups(&self) -> Option<String> {
         match &self.key {
-            KeyForm::Shaped(shape) => shape.groups(),
-            KeyForm::Any | KeyForm::Fixed => None,
+            KeyShape::Shaped(shape) => shape.groups(),
+            KeyShape::Any | KeyShape::Fixed => None,
         }
     }
 
     /// The pattern that `{key}` is of.
     pub(crate) fn key_pattern(&self) -> Option<&str> {
         match &self.key {
-            KeyForm::Shaped(shape) => shape.key_pattern(),
-            KeyForm::Any | KeyForm::Fixed => None,
+            KeyShape::Shaped(shape) => shape.key_pattern(),
+            KeyShape::Any | KeyShape::Fixed => None,
         }
     }
 
     /// True when no `{key}` is in it.
     pub(crate) fn is_fixed(&self) -> bool {
-        self.key == KeyForm::Fixed
+        self.key == KeyShape::Fixed
     }
 
     /// The literal bytes before the idempotency key.
@@ -195,32 +199,40 @@ impl KeyTemplate {
 
     /// How many literal bytes a matching key shares with the template: the most specific template has most.
     pub(crate) fn specificity(&self) -> usize {
-        let within = if let KeyForm::Shaped(shape) = &self.key { shape.literal_bytes() } else { 0 };
+        let within = if let KeyShape::Shaped(shape) = &self.key { shape.literal_bytes() } else { 0 };
         self.before.len() + within + self.after.len()
     }
 
-    /// The template as `schema.toml` writes it in this format, e.g. `idem:lock:{key}`: it is read back as the same.
-    pub(crate) fn display(&self, format: u32) -> String {
-        key_parts::write(&self.parts(), format)
+    /// The template as `schema.toml` writes it, e.g. `idem:lock:{key}`: it is read back as the same.
+    pub(crate) fn display(&self) -> String {
+        key_parts::write(&self.parts())
     }
 
     /// The names of its Redis keys, with a star for the key: no template, for braces stand as they are.
     pub(crate) fn pattern(&self) -> String {
-        let star = |part: &Part| match part {
-            Part::Key => Part::Literal(b"*".to_vec()),
-            other => other.clone(),
-        };
-        key_parts::plain(&self.parts().iter().map(star).collect::<Vec<_>>())
+        let mut parts = self.parts();
+        for part in &mut parts {
+            if *part == KeyPart::Key {
+                *part = KeyPart::Literal(b"*".to_vec());
+            }
+        }
+        key_parts::plain(&parts)
     }
 
-    fn parts(&self) -> Vec<Part> {
-        let literal = |bytes: &[u8]| (!bytes.is_empty()).then(|| Part::Literal(bytes.to_vec()));
-        let places = match &self.key {
-            KeyForm::Any => vec![Part::Key],
-            KeyForm::Shaped(shape) => shape.parts().to_vec(),
-            KeyForm::Fixed => Vec::new(),
-        };
-        literal(&self.before).into_iter().chain(places).chain(literal(&self.after)).collect()
+    fn parts(&self) -> Vec<KeyPart> {
+        let mut parts = Vec::new();
+        if !self.before.is_empty() {
+            parts.push(KeyPart::Literal(self.before.clone()));
+        }
+        match &self.key {
+            KeyShape::Any => parts.push(KeyPart::Key),
+            KeyShape::Shaped(shape) => parts.extend_from_slice(shape.parts()),
+            KeyShape::Fixed => {}
+        }
+        if !self.after.is_empty() {
+            parts.push(KeyPart::Literal(self.after.clone()));
+        }
+        parts
     }
 }
 

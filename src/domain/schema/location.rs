@@ -76,18 +76,6 @@ impl<T> At for AllChecked<T> {
     }
 }
 
-/// All of them, or all that is wrong with any.
-pub(super) fn gather<T>(checked: impl IntoIterator<Item = AllChecked<T>>) -> AllChecked<Vec<T>> {
-    let (mut sound, mut found) = (Vec::new(), Vec::new());
-    for one in checked {
-        match one {
-            Ok(one) => sound.push(one),
-            Err(wrong) => found.extend(wrong),
-        }
-    }
-    if found.is_empty() { Ok(sound) } else { Err(found) }
-}
-
 /// What is wrong with one thing, as all that is wrong.
 pub(super) fn all<T>(checked: Checked<T>) -> AllChecked<T> {
     checked.map_err(|wrong| vec![wrong])

@@ -1,4 +1,4 @@
-//! The positions a script uses, KEYS and ARGV, held against its header and against the call.
+//! Compares the positions that a script uses, KEYS and ARGV, with its header and with the calls that send it.
 
 use std::collections::BTreeSet;
 
@@ -10,15 +10,15 @@ pub(crate) struct LuaFault {
     pub(crate) breaks: bool,
 }
 
-/// How many KEYS and ARGV a step sends.
+/// How many KEYS and ARGV a call sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Sent {
+pub(crate) struct ArgumentCounts {
     pub(crate) keys: usize,
     pub(crate) args: usize,
 }
 
-/// Holds a script against its own header and against the calls that send it.
-pub(crate) fn check(text: &str, calls: &[Sent]) -> Vec<LuaFault> {
+/// Compares a script with its own header and with the calls that send it.
+pub(crate) fn check(text: &str, calls: &[ArgumentCounts]) -> Vec<LuaFault> {
     let code = code_of(text);
     let mut faults = Vec::new();
     for (table, sent) in [
@@ -26,16 +26,17 @@ pub(crate) fn check(text: &str, calls: &[Sent]) -> Vec<LuaFault> {
         ("ARGV", calls.iter().map(|call| call.args).collect()),
     ] {
         let used = positions(&code, table);
-        let header = header(text, table);
-        faults.extend(sent.iter().flat_map(|sent| against_call(table, &used, *sent)));
-        faults.extend(against_header(table, &used, &header));
+        for sent in sent {
+            faults.extend(against_call(table, &used, sent));
+        }
+        faults.extend(against_header(table, &used, &header(text, table)));
     }
     faults.sort_by_key(|fault| fault.line);
     faults.dedup();
     faults
 }
 
-/// Positions of a table that a text names, each with its first line; and whether it reaches into the table otherwise.
+/// The positions of a table that a text names, each with its first line; and whether the text uses the table in another way.
 #[derive(Debug, Default)]
 struct Positions {
     named: Vec<(usize, usize)>,
@@ -49,38 +50,43 @@ impl Positions {
 }
 
 fn against_call(table: &str, used: &Positions, sent: usize) -> Vec<LuaFault> {
-    let missing =
-        used.named.iter().filter(|(number, _)| *number > sent || *number == 0).map(|(number, line)| LuaFault {
-            line: *line,
-            message: format!("uses {table}[{number}], but the call sends {}", count(sent)),
-            breaks: true,
-        });
-    let idle = (1..=sent).filter(|number| !used.otherwise && !used.has(*number)).map(|number| LuaFault {
-        line: 1,
-        message: format!("the call sends {table}[{number}], which the script never uses"),
-        breaks: false,
-    });
-    missing.chain(idle).collect()
+    let mut faults = Vec::new();
+    for (number, line) in &used.named {
+        if *number > sent || *number == 0 {
+            let message = format!("uses {table}[{number}], but the call sends {}", count(sent));
+            faults.push(LuaFault { line: *line, message, breaks: true });
+        }
+    }
+    if used.otherwise {
+        return faults;
+    }
+    for number in (1..=sent).filter(|number| !used.has(*number)) {
+        let message = format!("the call sends {table}[{number}], which the script never uses");
+        faults.push(LuaFault { line: 1, message, breaks: false });
+    }
+    faults
 }
 
-/// A header need not be there; one that is, names every position.
+/// A script needs no header; one that has a header names every position in it.
 fn against_header(table: &str, used: &Positions, header: &Positions) -> Vec<LuaFault> {
-    if header.otherwise || (header.named.is_empty() && used.named.is_empty()) {
-        return Vec::new();
+    let mut faults = Vec::new();
+    if header.otherwise {
+        return faults;
     }
-    let unnamed = used.named.iter().filter(|(number, _)| !header.named.is_empty() && !header.has(*number));
-    let unnamed = unnamed.map(|(number, line)| LuaFault {
-        line: *line,
-        message: format!("uses {table}[{number}], which the header does not name"),
-        breaks: false,
-    });
-    let unused = header.named.iter().filter(|(number, _)| !used.otherwise && !used.has(*number));
-    let unused = unused.map(|(number, line)| LuaFault {
-        line: *line,
-        message: format!("the header names {table}[{number}], which the script never uses"),
-        breaks: false,
-    });
-    unnamed.chain(unused).collect()
+    if !header.named.is_empty() {
+        for (number, line) in used.named.iter().filter(|(number, _)| !header.has(*number)) {
+            let message = format!("uses {table}[{number}], which the header does not name");
+            faults.push(LuaFault { line: *line, message, breaks: false });
+        }
+    }
+    if used.otherwise {
+        return faults;
+    }
+    for (number, line) in header.named.iter().filter(|(number, _)| !used.has(*number)) {
+        let message = format!("the header names {table}[{number}], which the script never uses");
+        faults.push(LuaFault { line: *line, message, breaks: false });
+    }
+    faults
 }
 
 fn count(sent: usize) -> String {
@@ -91,7 +97,7 @@ fn count(sent: usize) -> String {
     }
 }
 
-/// Every `TABLE[number]` in a text; any other mention, such as `#TABLE`, is a use otherwise.
+/// Every `TABLE[number]` in a text; any other mention, such as `#TABLE`, is a use in another way.
 fn positions(text: &str, table: &str) -> Positions {
     let mut found = Positions::default();
     let mut seen = BTreeSet::new();
@@ -111,14 +117,16 @@ fn positions(text: &str, table: &str) -> Positions {
 
 /// The positions that the comment at the top of a script names.
 fn header(text: &str, table: &str) -> Positions {
-    let comment = text.lines().take_while(|line| line.trim_start().starts_with("--"));
-    let lines: Vec<_> = comment
-        .map(|line| {
-            let said = line.trim_start().trim_start_matches('-').trim_start();
-            if said.starts_with(table) { said.split_whitespace().next().unwrap_or_default() } else { "" }
-        })
-        .collect();
-    positions(&lines.join("\n"), table)
+    let mut named = String::new();
+    for line in text.lines().take_while(|line| line.trim_start().starts_with("--")) {
+        let comment = line.trim_start().trim_start_matches('-').trim_start();
+        if comment.starts_with(table) {
+            named.push_str(comment.split_whitespace().next().unwrap_or_default());
+        }
+        // One line each, so that a position keeps the number of its line.
+        named.push('\n');
+    }
+    positions(&named, table)
 }
 
 /// The text with comments and strings blanked out, line by line as before.
@@ -132,7 +140,7 @@ fn code_of(text: &str) -> String {
             rest = &rest[first.len_utf8()..];
         } else {
             code.extend(rest[..hidden].chars().filter(|character| *character == '\n'));
-            // Something must stand there, or what is around it would run together.
+            // Without a space the words before and after it would run together.
             code.push(' ');
             rest = &rest[hidden..];
         }
@@ -178,7 +186,7 @@ mod tests {
         "-- x: does.\n--\n-- KEYS[1]  a  b\n-- ARGV[1]  c  d\n\nlocal a = KEYS[1]\nreturn ARGV[1] .. a\n";
 
     fn messages(text: &str, keys: usize, args: usize) -> Vec<String> {
-        check(text, &[Sent { keys, args }])
+        check(text, &[ArgumentCounts { keys, args }])
             .into_iter()
             .map(|fault| format!("{}: {}", fault.line, fault.message))
             .collect()
@@ -193,7 +201,7 @@ mod tests {
     #[test]
     fn a_position_that_is_not_sent_breaks_the_script() {
         assert_eq!(messages(SOUND, 1, 0), ["7: uses ARGV[1], but the call sends none"]);
-        assert!(check("return KEYS[0]", &[Sent { keys: 1, args: 0 }]).iter().any(|fault| fault.breaks));
+        assert!(check("return KEYS[0]", &[ArgumentCounts { keys: 1, args: 0 }]).iter().any(|fault| fault.breaks));
     }
 
     #[test]

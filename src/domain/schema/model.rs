@@ -5,29 +5,30 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::behavior::{OnFailure, ServiceBehavior};
-use super::forms::{State, ValueCase};
+use super::decoder::Encoding;
 use super::key_hash::KeyHash;
-use super::opening::Encoding;
-use super::prefix::Prefix;
-use super::role::{self, Role, RoleKey};
+use super::key_template::Exclusion;
+use super::redis_keys::Prefix;
+use super::redis_keys::{self, Role, RoleKey};
+use super::service_behavior::{OnFailure, ServiceBehavior};
 use super::steps::{Action, Call, Reply, Step};
-use super::ttl::{FOR_EVER, TtlOf};
-use super::value_template::{Place, Template};
-use super::write_format::WriteFormat;
+use super::ttl::{NO_TTL, TtlOf};
+use super::value_format::{State, ValueFormat};
+use super::value_template::{Placeholder, Template};
+use super::write_format::{TIMES, WriteFormat};
 use crate::domain::record::Evidence;
 
 /// Bytes that tell what a record of most schemas is.
 const HEAD_BYTES: usize = 64;
 
-/// Bytes in which an owner and times stand, too, where a JSON value holds them.
-const TELLING_HEAD_BYTES: usize = 512;
+/// Bytes that hold the owner and the times of a JSON value as well.
+const DETAILED_HEAD_BYTES: usize = 512;
 
 /// How one service library stores a record: key templates, values, TTLs, and the three steps.
 #[derive(Debug, Clone)]
 pub struct Schema {
-    /// The version of the file's format.
-    pub(crate) format: u32,
+    /// True if the file is of format 1. What format 2 rejects stays a warning there, because such folders are in use.
+    pub(crate) from_format_1: bool,
     /// The name operators type, e.g. `go-middleware`; also the folder's name.
     pub name: String,
     pub(crate) summary: String,
@@ -44,14 +45,14 @@ pub struct Schema {
     pub(crate) is_elsewhere: bool,
     /// How the service makes a key of a request's body, where it does.
     pub(crate) key_hash: Option<KeyHash>,
-    /// `FOR_EVER` where the service gives its locks no TTL.
+    /// `NO_TTL` where the service gives its locks no TTL.
     pub lock_ttl: Duration,
-    /// `FOR_EVER` where the service gives its results no TTL.
+    /// `NO_TTL` where the service gives its results no TTL.
     pub result_ttl: Duration,
     /// The TTLs that this deployment states; the others are the schema's defaults.
     pub(crate) stated: Vec<TtlOf>,
     /// How values are told apart, in the order they are tried.
-    pub values: Vec<ValueCase>,
+    pub values: Vec<ValueFormat>,
     pub write: WriteFormat,
     /// Take the lock, or learn who has it or what the result is; `None` where the schema does not describe the step.
     pub begin: Option<Step>,
@@ -61,21 +62,21 @@ pub struct Schema {
     pub renew: Option<Step>,
     /// Give up the lock without a result; `None` where the service never does.
     pub release: Option<Step>,
-    /// What the service does around the steps, as far as it is told.
-    pub(crate) behavior: ServiceBehavior,
+    /// What the service does around the steps, as far as the file says.
+    pub(crate) service: ServiceBehavior,
     pub scripts: BTreeMap<String, Script>,
-    pub(crate) origin: Origin,
+    pub(crate) origin: SchemaOrigin,
 }
 
 impl Schema {
-    /// True when a value tells by itself when it ends.
+    /// True if some value holds its own expiry.
     pub(crate) fn lapses(&self) -> bool {
-        self.values.iter().any(|case| case.expires_at.is_some())
+        self.values.iter().any(|format| format.expires_at.is_some())
     }
 
-    /// True when a value may tell how old it is, or when it ends.
+    /// True if some value holds its own age or expiry.
     pub(crate) fn tells_time(&self) -> bool {
-        self.lapses() || self.values.iter().any(|case| case.fields.created_at.is_some())
+        self.lapses() || self.values.iter().any(|format| format.fields.created_at.is_some())
     }
 
     /// True when this deployment states such a TTL, and that there is one.
@@ -88,9 +89,9 @@ impl Schema {
         self.keys[self.lock_role()].role != Role::Result
     }
 
-    /// True when the schema is compiled in, and no folder of the operator's.
+    /// True if the schema is compiled in, and not a folder of the operator.
     pub(crate) fn is_built_in(&self) -> bool {
-        self.origin == Origin::BuiltIn
+        self.origin == SchemaOrigin::BuiltIn
     }
 
     /// The role of the Redis key that holds the lock: an index into `keys`.
@@ -103,9 +104,10 @@ impl Schema {
         self.keys.len() - 1
     }
 
-    /// Lets a field stand, perhaps null, in every closed form on whose levels it is.
+    /// Lets a field be there, or be null, in every value format that lists the fields of the field's level.
     pub(crate) fn allow_field(&mut self, path: &str) {
-        for closed in self.values.iter_mut().filter_map(|case| case.closed.as_mut()) {
+        for format in &mut self.values {
+            let Some(closed) = &mut format.closed else { continue };
             if let Some(member) = closed.allow(path) {
                 member.may_be_null = true;
             }
@@ -135,7 +137,7 @@ impl Schema {
             TtlOf::Lock => self.lock_ttl,
             TtlOf::Result => self.result_ttl,
         };
-        (ttl != FOR_EVER).then_some(ttl)
+        (ttl != NO_TTL).then_some(ttl)
     }
 
     /// The calls of the begin step; none where the schema does not describe the step.
@@ -146,40 +148,6 @@ impl Schema {
     /// The calls of the complete step; none where the schema does not describe the step.
     pub fn complete_calls(&self) -> &[Call] {
         self.complete.as_ref().map_or(&[], |step| &step.calls)
-    }
-
-    /// What schema.toml lacks for records to be made up; `None` where nothing is missing.
-    pub(crate) fn unwritten_because(&self) -> Option<String> {
-        self.unstringy_because().or_else(|| lacks(&self.unwritten())).or_else(|| self.endless_because())
-    }
-
-    /// What schema.toml lacks for workers to play the service; `None` where nothing is missing.
-    pub(crate) fn unplayable_because(&self) -> Option<String> {
-        let steps = [("[begin]", self.begin.is_none()), ("[complete]", self.complete.is_none())];
-        let lacks = || lacks(&[&steps[..], &self.unwritten()].concat());
-        self.unstringy_because().or_else(lacks).or_else(|| self.untimed_anywhere_because())
-    }
-
-    /// What schema.toml lacks for its steps to be explored; `None` where nothing is missing. An exploration puts nothing into Redis
-    /// but by the steps, so that values which the service's own scripts write need no template.
-    pub(crate) fn unexplorable_because(&self) -> Option<String> {
-        if self.unstringy_because().is_none() {
-            return self.unplayable_because();
-        }
-        let mut words = self.steps().flat_map(|step| &step.calls).flat_map(Call::words);
-        if words.any(|word| word.has(&[Place::LockValue, Place::ResultValue]))
-            && let Some(why) = self.read_only_because()
-        {
-            return Some(why);
-        }
-        let response = ("`response` (the reply that a replay brings back)", self.write.response.is_none());
-        let steps = [("[begin]", self.begin.is_none()), ("[complete]", self.complete.is_none()), response];
-        lacks(&steps).or_else(|| self.untimed_anywhere_because())
-    }
-
-    fn unwritten(&self) -> [(&'static str, bool); 2] {
-        let write = &self.write;
-        [("`lock_value`", write.lock_value.is_none()), ("`result_value`", write.result_value.is_none())]
     }
 
     pub(crate) fn ttl_evidence(&self, of: TtlOf) -> Evidence {
@@ -204,7 +172,7 @@ impl Schema {
     /// What the service does when its handler fails; where it does not say, it releases when it has such a step.
     pub(crate) fn on_failure(&self) -> OnFailure {
         let derived = if self.release.is_some() { OnFailure::Release } else { OnFailure::Keep };
-        self.behavior.on_failure.unwrap_or(derived)
+        self.service.on_failure.unwrap_or(derived)
     }
 
     pub(crate) fn sends_lock_ttl(&self) -> bool {
@@ -213,28 +181,37 @@ impl Schema {
 
     /// True when its complete step sends the whole result.
     pub(crate) fn sends_result_value(&self) -> bool {
-        self.complete_calls().iter().flat_map(Call::words).any(|word| word.has(&[Place::ResultValue]))
+        self.complete_calls().iter().flat_map(Call::words).any(|word| word.has(&[Placeholder::ResultValue]))
+    }
+
+    /// True when a call of the step sends the time, by itself or in a value that it stores.
+    pub(crate) fn sends_time(&self, step: &Step) -> bool {
+        let is_time = |word: &Template| {
+            word.has(&TIMES)
+                || word.has(&[Placeholder::LockValue]) && self.write.keeps_time()
+                || word.has(&[Placeholder::ResultValue]) && self.write.dates_results()
+        };
+        step.calls.iter().flat_map(Call::words).any(is_time)
     }
 
     /// True when a lock holds what the client compares with the request's payload.
     pub(crate) fn locks_keep_fingerprint(&self) -> bool {
-        let mut locks = self.values.iter().filter(|case| case.state == State::InProgress);
-        locks.any(|case| case.fields.fingerprint.is_some())
+        let mut locks = self.values.iter().filter(|format| format.state == State::InProgress);
+        locks.any(|format| format.fields.fingerprint.is_some())
     }
 
-    /// True when its worker says who it is, in a value or to a script.
+    /// True if a worker names itself, in a value or to a script.
     pub fn names_owner(&self) -> bool {
-        let values = [&self.write.lock_value, &self.write.result_value, &self.write.failed_value];
+        let values = self.write.values().map(|(_, value)| value);
         let words = self.steps().flat_map(|step| &step.calls).flat_map(Call::words);
-        values.into_iter().flatten().any(|value| value.has(&[Place::Owner])) || { words }
-            .any(|word| word.has(&[Place::Owner]))
+        values.chain(words).any(|text| text.has(&[Placeholder::Owner]))
     }
 
     /// True when its begin step sends a hash of the request's payload, or the client compares the hash with the stored one.
     pub(crate) fn compares_payloads(&self) -> bool {
         let mut words = self.begin_calls().iter().flat_map(Call::words);
         let mut replies = self.begin_calls().iter().flat_map(|call| &call.replies);
-        words.any(|word| word.has(&[Place::Fingerprint])) || replies.any(Reply::is_for_other_payloads)
+        words.any(|word| word.has(&[Placeholder::Fingerprint])) || replies.any(Reply::is_for_other_payloads)
     }
 
     /// The steps there are, in the order of a record's life.
@@ -244,8 +221,8 @@ impl Schema {
 
     /// Redis's name of the type of what the schema keeps at the Redis key of a role.
     pub(crate) fn type_at(&self, role: usize) -> &'static str {
-        let mut types = self.values.iter().filter(|case| case.role == role).map(|case| case.encoding().other_type());
-        types.next().flatten().unwrap_or("string")
+        let format = self.values.iter().find(|format| format.role == role);
+        format.and_then(|format| format.encoding().other_type()).unwrap_or("string")
     }
 
     /// The roles whose Redis keys hold a hash.
@@ -255,49 +232,90 @@ impl Schema {
 
     /// True when one of its Redis keys holds no string.
     pub(crate) fn keeps_collections(&self) -> bool {
-        self.values.iter().any(|case| case.encoding().other_type().is_some())
+        self.values.iter().any(|format| format.encoding().other_type().is_some())
     }
 
-    /// Why nothing is made up and nobody plays the service: its values are no strings that idemctl writes.
-    fn unstringy_because(&self) -> Option<String> {
-        let hashes = || "it keeps hashes: its steps are made by hand and explored, and nothing else".to_owned();
-        self.read_only_because().or_else(|| self.keeps_collections().then(hashes))
-    }
-
-    /// Why idemctl plays no steps of the service: the form whose values idemctl reads and does not write. `None` where
-    /// `[write]` says all of what is stored.
-    pub(crate) fn read_only_because(&self) -> Option<String> {
-        let read = self.values.iter().find(|case| !case.opening.is_written());
-        read.map(|case| format!("it keeps `{}` in a form that idemctl reads and does not write", case.name))
-    }
-
-    /// Bytes of a value that tell state, status and owner: 64 do but for JSON with an owner or times of its own, and for what
-    /// is compressed, a hash, or names its class in front. A word that a value has to equal is read whole.
+    /// How many bytes of a value tell its state, status and owner. A word that a value has to equal is read whole.
     pub(crate) fn head_bytes(&self) -> usize {
-        let words = self.values.iter().filter_map(|case| case.tests.equals.as_ref()).map(Vec::len);
-        let tells_more = |case: &ValueCase| {
-            let fields = [&case.fields.owner, &case.fields.created_at, &case.fields.completed_at];
-            let has_times = fields.iter().any(|field| field.is_some()) || case.expires_at.is_some();
-            let has_such = case.encoding().has_fields() && has_times;
-            has_such || case.opening.compresses() || matches!(case.encoding(), Encoding::Hash | Encoding::Php)
+        let mut most = HEAD_BYTES;
+        for format in &self.values {
+            if needs_longer_head(format) {
+                most = most.max(DETAILED_HEAD_BYTES);
+            }
+            if let Some(word) = &format.tests.equals {
+                most = most.max(word.len());
+            }
+        }
+        most
+    }
+
+    /// The role of a Redis key, and the idempotency key in it: where the templates of both roles fit, the longer one wins.
+    pub(crate) fn role_of<'a>(&self, redis_key: &'a [u8]) -> Option<(usize, &'a [u8])> {
+        let fitting = self.keys.iter().enumerate().filter_map(|(role, of_role)| {
+            Some((of_role.template.specificity(), role, of_role.template.idempotency_key(redis_key)?))
+        });
+        fitting
+            .max_by_key(|(specificity, role, _)| (*specificity, std::cmp::Reverse(*role)))
+            .map(|(_, role, key)| (role, key))
+    }
+
+    /// True when a key has Redis keys of its own: each is what its role's template says, and no other role's.
+    pub(crate) fn takes_key(&self, key: &[u8]) -> bool {
+        let is_own = |(role, of_role): (usize, &RoleKey)| {
+            self.role_of(&of_role.template.redis_key(key)).is_some_and(|(found, of)| found == role && of == key)
         };
-        let least = if self.values.iter().any(tells_more) { TELLING_HEAD_BYTES } else { HEAD_BYTES };
-        words.max().unwrap_or(0).max(least)
+        !key.is_empty() && self.keys.iter().enumerate().all(is_own)
+    }
+
+    /// The Redis keys of an idempotency key, the lock's first.
+    pub fn redis_keys(&self, key: &[u8]) -> Vec<Vec<u8>> {
+        self.keys.iter().map(|of_role| of_role.template.redis_key(key)).collect()
+    }
+
+    /// By which word a Redis key is none of the schema's, though a template's literals fit; `None` where it is, or none fits.
+    pub(crate) fn leaves_out(&self, redis_key: &[u8]) -> Option<Exclusion> {
+        let is_own = self.role_of(redis_key).is_some();
+        self.keys.iter().find_map(|key| key.template.leaves_out(redis_key)).filter(|_| !is_own)
+    }
+
+    /// The templates of its Redis keys, the lock's first, as its `schema.toml` writes templates.
+    pub(crate) fn templates(&self) -> Vec<String> {
+        self.keys.iter().map(|key| key.template.display()).collect()
+    }
+
+    /// The pattern that its keys are of.
+    pub(crate) fn key_pattern(&self) -> Option<&str> {
+        self.keys.first().and_then(|key| key.template.key_pattern())
+    }
+
+    /// The templates of Redis keys that are no records, which each of its Redis keys leaves out alike.
+    pub(crate) fn ignored(&self) -> Vec<String> {
+        let ignored = self.keys.first().map(|key| key.template.ignored()).unwrap_or_default();
+        ignored.iter().map(|template| template.display()).collect()
     }
 
     /// The index of the key that a placeholder of this role stands for.
     pub(crate) fn index_of(&self, role: Role) -> Option<usize> {
-        role::index_of(&self.keys, role)
+        redis_keys::index_of(&self.keys, role)
     }
 }
 
-fn lacks(parts: &[(&str, bool)]) -> Option<String> {
-    let missing: Vec<_> = parts.iter().filter(|(_, is_missing)| *is_missing).map(|(name, _)| *name).collect();
-    (!missing.is_empty()).then(|| format!("its schema.toml has no {}", missing.join(" and no ")))
+/// True for values with an owner or times of their own, and for those whose first bytes may tell nothing: what is compressed,
+/// a hash, and PHP's objects, which begin with the name of their class.
+fn needs_longer_head(format: &ValueFormat) -> bool {
+    let fields = &format.fields;
+    let has_times = fields.owner.is_some()
+        || fields.created_at.is_some()
+        || fields.completed_at.is_some()
+        || format.expires_at.is_some();
+    let encoding = format.encoding();
+    (encoding.has_fields() && has_times)
+        || format.decoding.compresses()
+        || matches!(encoding, Encoding::Hash | Encoding::Php)
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Origin {
+pub(crate) enum SchemaOrigin {
     BuiltIn,
     /// A folder of the operator's.
     Folder(PathBuf),

@@ -6,16 +6,16 @@ use std::fmt;
 use std::time::Duration;
 
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
-use serde::de::{Error, MapAccess, SeqAccess, Visitor};
+use serde::de::{Error, IntoDeserializer as _, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-use super::behavior::ServiceBehavior;
-use super::forms::{BodyEncoding, ExpiresAt, Fields, State, Timestamp};
-use super::opening::{Encoding, ValueType};
-use super::role::Role;
+use super::decoder::{self, Encoding, ValueType};
+use super::redis_keys::Role;
+use super::service_behavior::ServiceBehavior;
 use super::steps::{First, Meaning};
-use super::ttl::{FOR_EVER, NONE};
+use super::ttl::{NO_TTL, NONE};
+use super::value_format::{BodyEncoding, ExpiresAt, FieldPointers, State, Timestamp};
 use super::value_template::Template;
 use super::write_format::WriteFormat;
 use crate::domain::duration::parse_duration;
@@ -41,17 +41,17 @@ pub(super) struct RawSchema {
 }
 
 impl RawSchema {
-    /// Every call of every step, with the step's name.
-    pub(super) fn calls(&self) -> impl Iterator<Item = (&'static str, &RawCall)> {
-        let steps = [
-            ("begin", self.begin.as_ref()),
-            ("renew", self.renew.as_ref()),
-            ("complete", self.complete.as_ref()),
-            ("release", self.release.as_ref()),
-        ];
-        let calls =
-            |(name, step): (_, Option<_>)| step.map(|step: &RawStep| step.call.iter().map(move |call| (name, call)));
-        steps.into_iter().filter_map(calls).flatten()
+    /// Every call of every step, with the step's name and the call's index there.
+    pub(super) fn calls(&self) -> impl Iterator<Item = (&'static str, usize, &RawCall)> {
+        let mut calls = Vec::new();
+        let steps =
+            [("begin", &self.begin), ("renew", &self.renew), ("complete", &self.complete), ("release", &self.release)];
+        for (name, step) in steps {
+            for (index, call) in step.iter().flat_map(|step| &step.call).enumerate() {
+                calls.push((name, index, call));
+            }
+        }
+        calls.into_iter()
     }
 }
 
@@ -106,7 +106,7 @@ pub(super) struct RawTtl {
 fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
     let text = String::deserialize(deserializer)?;
     if text == NONE {
-        return Ok(Some(FOR_EVER));
+        return Ok(Some(NO_TTL));
     }
     match parse_duration(&text) {
         Ok(duration) if duration.is_zero() => Err(D::Error::custom("a TTL is longer than zero")),
@@ -122,6 +122,7 @@ pub(super) struct RawValue {
     pub(crate) at: Option<Role>,
     #[serde(rename = "type")]
     pub(crate) kind: Option<ValueType>,
+    #[serde(default, deserialize_with = "encoding")]
     pub(crate) encoding: Option<Encoding>,
     pub(crate) decode: Option<Vec<String>>,
     #[serde(default)]
@@ -141,12 +142,21 @@ pub(super) struct RawValue {
     pub(crate) opaque: bool,
     pub(crate) state: State,
     #[serde(default)]
-    pub(crate) fields: Fields,
+    pub(crate) fields: FieldPointers,
     #[serde(default)]
     pub(crate) body_encoding: BodyEncoding,
     #[serde(default)]
     pub(crate) timestamp: Timestamp,
     pub(crate) expires_at: Option<ExpiresAt>,
+}
+
+/// Reads an encoding. Of one that older versions read the error says what to do instead.
+fn encoding<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Encoding>, D::Error> {
+    let word = String::deserialize(deserializer)?;
+    match decoder::removed(&word) {
+        Some(why) => Err(D::Error::custom(why)),
+        None => Encoding::deserialize(word.as_str().into_deserializer()).map(Some),
+    }
 }
 
 #[derive(Deserialize)]
@@ -171,9 +181,13 @@ pub(super) struct RawCall {
 }
 
 impl RawCall {
-    /// What is sent: KEYS and ARGV of a script, or the words of a command.
+    /// What is sent, by the names of the lists: KEYS and ARGV of a script, or the words of a command.
+    pub(super) fn lists(&self) -> [(&'static str, &[Template]); 3] {
+        [("keys", &self.keys), ("args", &self.args), ("command", self.command.as_deref().unwrap_or_default())]
+    }
+
     pub(super) fn words(&self) -> impl Iterator<Item = &Template> {
-        self.keys.iter().chain(&self.args).chain(self.command.iter().flatten())
+        self.lists().into_iter().flat_map(|(_, words)| words)
     }
 }
 

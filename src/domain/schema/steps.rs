@@ -36,14 +36,6 @@ impl Call {
     pub(crate) fn sends_time(&self) -> bool {
         self.words().any(|word| word.time().is_some())
     }
-
-    /// The same, by the lists of `schema.toml` that the words stand in.
-    pub(super) fn lists(&self) -> Vec<(&'static str, &[Template])> {
-        match &self.action {
-            Action::Command(words) => vec![("command", words)],
-            Action::Script { keys, args, .. } => vec![("keys", keys), ("args", args)],
-        }
-    }
 }
 
 #[derive(Debug, Clone)]
@@ -55,9 +47,9 @@ pub enum Action {
 /// One reply: how it is recognised, what it means, and in which state of the Redis keys it comes.
 #[derive(Debug, Clone)]
 pub struct Reply {
-    pub pattern: Pattern,
-    /// The form that the reply's text has to have, by its index in [`super::Schema::values`].
-    pub(crate) form: Option<usize>,
+    pub pattern: ReplyPattern,
+    /// The value format that the reply's text has to have, by its index in [`super::Schema::values`].
+    pub(crate) value: Option<usize>,
     pub means: Meaning,
     /// The alternatives, any of which makes it come. Empty: never foreseen. One without keys: always.
     pub when: Vec<Condition>,
@@ -91,31 +83,34 @@ pub struct Condition {
 pub enum KeyIs {
     Absent,
     Present,
-    /// A string that no value case of the role fits.
+    /// A string that no value format of the role fits.
     Unreadable,
     WrongType,
     /// A value whose own moment is past, and which the next request takes over.
     Reclaimable,
-    /// The value case with this index in [`super::Schema::values`].
+    /// The value format with this index in [`super::Schema::values`].
     Value(usize),
 }
 
+/// The word of `when` for a value that the next request takes over. Format 1 did not have it.
+pub(super) const RECLAIMABLE: &str = "reclaimable";
+
 impl KeyIs {
-    /// The state of a Redis key that a word of `when` names in this version of the format; `None` for the name of a value case.
-    pub(super) fn of_word(word: &str, format: u32) -> Option<Self> {
+    /// The state of a Redis key that a word of `when` names; `None` for the name of a value.
+    pub(super) fn from_word(word: &str) -> Option<Self> {
         match word {
             "absent" => Some(Self::Absent),
             "present" => Some(Self::Present),
             "unreadable" => Some(Self::Unreadable),
             "wrong-type" => Some(Self::WrongType),
-            "reclaimable" if format > 1 => Some(Self::Reclaimable),
+            RECLAIMABLE => Some(Self::Reclaimable),
             _ => None,
         }
     }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Pattern {
+pub enum ReplyPattern {
     /// A string equal to this.
     Word(String),
     Integer(i64),
@@ -126,8 +121,8 @@ pub enum Pattern {
     Array(First),
     /// Any string: the stored response.
     Text,
-    /// A string of the reply's form, or an array with one.
-    Form,
+    /// A string of the reply's value format, or an array with one.
+    Value,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]

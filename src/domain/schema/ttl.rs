@@ -8,15 +8,15 @@ use crate::domain::as_str::as_str;
 use crate::domain::duration::parse_duration;
 
 /// The TTL of a Redis key that its service gives none.
-pub(crate) const FOR_EVER: Duration = Duration::MAX;
+pub(crate) const NO_TTL: Duration = Duration::MAX;
 
-/// The word for [`FOR_EVER`].
+/// The word for [`NO_TTL`].
 pub(crate) const NONE: &str = "none";
 
 /// Parses `90s`, or `none` for a Redis key that gets no TTL.
 pub(crate) fn parse_ttl_or_none(text: &str) -> Result<Duration, String> {
     if text == NONE {
-        return Ok(FOR_EVER);
+        return Ok(NO_TTL);
     }
     match parse_duration(text).map_err(|why| format!("{why}, or {NONE} where there is no TTL"))? {
         Duration::ZERO => Err(format!("a TTL is longer than zero; {NONE} says that there is no TTL")),

@@ -6,42 +6,140 @@ use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-use super::place::{IN_CALLS, IN_NEWER_CALLS, IN_NEWER_VALUES, IN_RESPONSES, IN_VALUES};
-use super::role::Role;
+use super::redis_keys::Role;
+use super::ttl::TtlOf;
+use super::value_format::Timestamp;
 
-pub(in crate::domain) use super::place::Place;
+/// What a placeholder stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::domain) enum Placeholder {
+    Key,
+    /// The key without the groups of its template.
+    ClientKey,
+    Prefix,
+    RedisKey(Role),
+    Owner,
+    LockTtl,
+    ResultTtl,
+    LockValue,
+    ResultValue,
+    Status,
+    HeaderLists,
+    Headers,
+    Body,
+    BodyBase64,
+    BodyJson,
+    BodyText,
+    ErrorText,
+    Response,
+    Outcome,
+    Fingerprint,
+    Now,
+    NowMilliseconds,
+    NowSeconds,
+    NowRfc3339,
+    NowTicks,
+    /// When the lock, or the result, ends that is written now.
+    Expires(TtlOf, Timestamp),
+    BodyHex,
+    /// The response's content type as a JSON string, or null.
+    ContentType,
+    /// Every field of the value of before that the schema does not name.
+    KeptFields,
+}
+
+const IN_CALLS: &[(&str, Placeholder)] = &[
+    ("key", Placeholder::Key),
+    ("prefix", Placeholder::Prefix),
+    ("record", Placeholder::RedisKey(Role::Record)),
+    ("lock", Placeholder::RedisKey(Role::Lock)),
+    ("result", Placeholder::RedisKey(Role::Result)),
+    ("owner", Placeholder::Owner),
+    ("lock_ttl", Placeholder::LockTtl),
+    ("result_ttl", Placeholder::ResultTtl),
+    ("lock_value", Placeholder::LockValue),
+    ("result_value", Placeholder::ResultValue),
+    ("response", Placeholder::Response),
+    ("outcome", Placeholder::Outcome),
+    ("fingerprint", Placeholder::Fingerprint),
+];
+
+/// What a word of a call can also be from format 2 on.
+const IN_CALLS_OF_FORMAT_2: &[(&str, Placeholder)] =
+    &[("now_s", Placeholder::NowSeconds), ("now_ms", Placeholder::NowMilliseconds)];
+
+/// What a response is made of, and a value with it.
+const IN_RESPONSES: &[(&str, Placeholder)] = &[
+    ("status", Placeholder::Status),
+    ("header_lists", Placeholder::HeaderLists),
+    ("headers", Placeholder::Headers),
+    ("body", Placeholder::Body),
+    ("body_base64", Placeholder::BodyBase64),
+    ("body_json", Placeholder::BodyJson),
+    ("body_text", Placeholder::BodyText),
+    ("error_text", Placeholder::ErrorText),
+];
+
+/// What else a value is made of.
+const IN_VALUES: &[(&str, Placeholder)] = &[
+    ("owner", Placeholder::Owner),
+    ("response", Placeholder::Response),
+    ("fingerprint", Placeholder::Fingerprint),
+    ("now", Placeholder::Now),
+];
+
+/// What a value is made of from format 2 on, besides `{kept:/pointer}`.
+const IN_VALUES_OF_FORMAT_2: &[(&str, Placeholder)] = &[
+    ("key", Placeholder::Key),
+    ("client_key", Placeholder::ClientKey),
+    ("now_s", Placeholder::NowSeconds),
+    ("now_ms", Placeholder::NowMilliseconds),
+    ("now_rfc3339", Placeholder::NowRfc3339),
+    ("now_ticks", Placeholder::NowTicks),
+    ("lock_expires_s", Placeholder::Expires(TtlOf::Lock, Timestamp::Seconds)),
+    ("lock_expires_ms", Placeholder::Expires(TtlOf::Lock, Timestamp::Milliseconds)),
+    ("lock_expires_rfc3339", Placeholder::Expires(TtlOf::Lock, Timestamp::Rfc3339)),
+    ("lock_expires_ticks", Placeholder::Expires(TtlOf::Lock, Timestamp::Ticks)),
+    ("result_expires_s", Placeholder::Expires(TtlOf::Result, Timestamp::Seconds)),
+    ("result_expires_ms", Placeholder::Expires(TtlOf::Result, Timestamp::Milliseconds)),
+    ("result_expires_rfc3339", Placeholder::Expires(TtlOf::Result, Timestamp::Rfc3339)),
+    ("result_expires_ticks", Placeholder::Expires(TtlOf::Result, Timestamp::Ticks)),
+    ("body_hex", Placeholder::BodyHex),
+    ("content_type", Placeholder::ContentType),
+    ("kept", Placeholder::KeptFields),
+];
 
 /// A text with placeholders such as `{lock_ttl}`; braces around anything else are literal.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Template(Vec<Part>);
+pub struct Template(Vec<TemplatePart>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Part {
+enum TemplatePart {
     Literal(Vec<u8>),
-    Place(Place),
-    /// What stands at this JSON pointer in the value of before.
+    Placeholder(Placeholder),
+    /// What the previous value has at this JSON pointer.
     Kept(String),
-    /// The same as a further member of an object, behind a comma; nothing where nothing stands there.
+    /// The same as a further member of an object, behind a comma; nothing if the previous value has nothing there.
     KeptMember(String),
 }
 
-impl Part {
+impl TemplatePart {
     fn literal(text: &str) -> Option<Self> {
         (!text.is_empty()).then(|| Self::Literal(text.as_bytes().to_vec()))
     }
 }
 
-/// How a placeholder begins that keeps what stood at a JSON pointer.
+/// The beginning of a placeholder that keeps what the previous value has at a JSON pointer.
 const KEPT: &str = "kept:";
 
-/// How one begins that keeps it as a member, where it stood there.
+/// The beginning of one that keeps it as a member, if the previous value has it.
 const KEPT_MEMBER: &str = "kept?:";
 
 /// The placeholders that a text may have, and the reader of such texts.
 #[derive(Clone, Copy)]
-struct Known(&'static [&'static [(&'static str, Place)]]);
+struct AllowedPlaceholders(&'static [&'static [(&'static str, Placeholder)]]);
 
-impl Visitor<'_> for Known {
+impl Visitor<'_> for AllowedPlaceholders {
     type Value = Template;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -56,86 +154,74 @@ impl Visitor<'_> for Known {
 /// A word of a call: one of its KEYS, of its ARGV, or of a plain command.
 impl<'de> Deserialize<'de> for Template {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_str(Known(&[IN_CALLS, IN_NEWER_CALLS]))
+        deserializer.deserialize_str(AllowedPlaceholders(&[IN_CALLS, IN_CALLS_OF_FORMAT_2]))
     }
 }
 
 /// Reads the text of a value that the service stores.
-fn of_value<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Template, D::Error> {
-    deserializer.deserialize_str(Known(&[IN_RESPONSES, IN_VALUES, IN_NEWER_VALUES]))
+fn value<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Template, D::Error> {
+    deserializer.deserialize_str(AllowedPlaceholders(&[IN_RESPONSES, IN_VALUES, IN_VALUES_OF_FORMAT_2]))
 }
 
 /// Reads the text of a value that not every service stores.
-pub(super) fn of_optional_value<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Template>, D::Error> {
-    of_value(deserializer).map(Some)
+pub(super) fn optional_value<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Template>, D::Error> {
+    value(deserializer).map(Some)
 }
 
 /// Reads the text of a response that is a part of a value.
-pub(super) fn of_response<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Template>, D::Error> {
-    deserializer.deserialize_str(Known(&[IN_RESPONSES])).map(Some)
+pub(super) fn response<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Template>, D::Error> {
+    deserializer.deserialize_str(AllowedPlaceholders(&[IN_RESPONSES])).map(Some)
 }
 
 impl Template {
     /// A word without placeholders.
     pub(in crate::domain) fn from_word(word: &str) -> Self {
-        Self(Vec::from_iter(Part::literal(word)))
+        Self(Vec::from_iter(TemplatePart::literal(word)))
     }
 
-    /// A word that is nothing but a placeholder.
-    pub(in crate::domain) fn from_place(place: Place) -> Self {
-        Self(vec![Part::Place(place)])
+    /// A word that is only a placeholder.
+    pub(in crate::domain) fn from_placeholder(placeholder: Placeholder) -> Self {
+        Self(vec![TemplatePart::Placeholder(placeholder)])
     }
 
-    fn parse(text: &str, known: Known) -> Result<Self, String> {
+    fn parse(text: &str, allowed: AllowedPlaceholders) -> Result<Self, String> {
         let mut parts = Vec::new();
-        // What follows the last placeholder, and where in it to look for the next one.
-        let (mut rest, mut from) = (text, 0);
-        while let Some(open) = rest[from..].find('{').map(|at| from + at) {
+        // What follows the last placeholder, and where in it to search for the next one.
+        let mut rest = text;
+        let mut from = 0;
+        while let Some(at) = rest[from..].find('{') {
+            let open = from + at;
             let inside = &rest[open + 1..];
-            if let Some((part, behind)) = kept(inside).filter(|_| known.0.contains(&IN_NEWER_VALUES)) {
-                parts.extend(Part::literal(&rest[..open]));
-                parts.push(part);
-                (rest, from) = (behind, 0);
-                continue;
-            }
-            let name = inside
-                .split(|c: char| !(c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_'))
-                .next()
-                .unwrap_or_default();
-            if name.is_empty() || !inside[name.len()..].starts_with('}') {
+            let Some((part, after)) = placeholder(inside, allowed)? else {
                 from = open + 1;
                 continue;
-            }
-            let known = || known.0.iter().copied().flatten();
-            let Some((_, place)) = known().find(|(word, _)| *word == name) else {
-                let words: Vec<_> = known().map(|(word, _)| format!("{{{word}}}")).collect();
-                return Err(format!("`{{{name}}}` is no placeholder here: {}", words.join(" ")));
             };
-            parts.extend(Part::literal(&rest[..open]));
-            parts.push(Part::Place(*place));
-            (rest, from) = (&inside[name.len() + 1..], 0);
+            parts.extend(TemplatePart::literal(&rest[..open]));
+            parts.push(part);
+            rest = after;
+            from = 0;
         }
-        parts.extend(Part::literal(rest));
+        parts.extend(TemplatePart::literal(rest));
         Ok(Self(parts))
     }
 
-    pub(in crate::domain) fn fill(&self, place: impl Fn(Place) -> Vec<u8>) -> Vec<u8> {
-        self.fill_keeping(place, |_| None)
+    pub(in crate::domain) fn fill(&self, value: impl Fn(Placeholder) -> Vec<u8>) -> Vec<u8> {
+        self.fill_keeping(value, |_| None)
     }
 
-    /// Fills in the placeholders; `kept` tells what stood at a JSON pointer, as JSON.
+    /// Fills in the placeholders; `kept` gives what the previous value has at a JSON pointer, as JSON.
     pub(in crate::domain) fn fill_keeping(
         &self,
-        place: impl Fn(Place) -> Vec<u8>,
+        value: impl Fn(Placeholder) -> Vec<u8>,
         kept: impl Fn(&str) -> Option<Vec<u8>>,
     ) -> Vec<u8> {
         let mut bytes = Vec::new();
         for part in &self.0 {
             match part {
-                Part::Literal(literal) => bytes.extend_from_slice(literal),
-                Part::Place(of) => bytes.extend_from_slice(&place(*of)),
-                Part::Kept(pointer) => bytes.extend(kept(pointer).unwrap_or_else(|| b"null".to_vec())),
-                Part::KeptMember(pointer) => {
+                TemplatePart::Literal(literal) => bytes.extend_from_slice(literal),
+                TemplatePart::Placeholder(placeholder) => bytes.extend_from_slice(&value(*placeholder)),
+                TemplatePart::Kept(pointer) => bytes.extend(kept(pointer).unwrap_or_else(|| b"null".to_vec())),
+                TemplatePart::KeptMember(pointer) => {
                     bytes.extend(kept(pointer).into_iter().flat_map(|value| member(pointer, value)))
                 }
             }
@@ -143,82 +229,84 @@ impl Template {
         bytes
     }
 
-    /// The template as it stands in `schema.toml`.
+    /// The template as `schema.toml` writes it.
     pub(crate) fn display(&self) -> String {
-        let known = || [IN_CALLS, IN_RESPONSES, IN_VALUES, IN_NEWER_VALUES, IN_NEWER_CALLS].into_iter().flatten();
-        let name = |place: &Place| known().find(|(_, known)| known == place);
-        self.0
-            .iter()
-            .map(|part| match part {
-                Part::Literal(literal) => String::from_utf8_lossy(literal).into_owned(),
-                Part::Kept(pointer) => format!("{{{KEPT}{pointer}}}"),
-                Part::KeptMember(pointer) => format!("{{{KEPT_MEMBER}{pointer}}}"),
-                Part::Place(place) => name(place).map_or_else(String::new, |(word, _)| format!("{{{word}}}")),
-            })
-            .collect()
+        let mut text = String::new();
+        for part in &self.0 {
+            match part {
+                TemplatePart::Literal(literal) => text.push_str(&String::from_utf8_lossy(literal)),
+                TemplatePart::Kept(pointer) => text.push_str(&format!("{{{KEPT}{pointer}}}")),
+                TemplatePart::KeptMember(pointer) => text.push_str(&format!("{{{KEPT_MEMBER}{pointer}}}")),
+                TemplatePart::Placeholder(placeholder) => text.push_str(&format!("{{{}}}", word(*placeholder))),
+            }
+        }
+        text
     }
 
-    pub(in crate::domain) fn has(&self, any: &[Place]) -> bool {
-        self.0.iter().any(|part| matches!(part, Part::Place(place) if any.contains(place)))
+    pub(in crate::domain) fn has(&self, any: &[Placeholder]) -> bool {
+        self.0.iter().any(|part| matches!(part, TemplatePart::Placeholder(place) if any.contains(place)))
     }
 
-    /// True when it keeps something of the value of before.
+    /// True if it keeps something of the previous value.
     pub(in crate::domain) fn keeps(&self) -> bool {
-        self.has(&[Place::KeptFields]) || self.0.iter().any(|part| matches!(part, Part::Kept(_) | Part::KeptMember(_)))
+        let is_kept = |part: &TemplatePart| matches!(part, TemplatePart::Kept(_) | TemplatePart::KeptMember(_));
+        self.has(&[Placeholder::KeptFields]) || self.0.iter().any(is_kept)
     }
 
     /// A placeholder that format 1 does not know.
     pub(super) fn newer(&self) -> Option<String> {
-        let is_newer = |part: &&Part| match part {
-            Part::Place(place) => IN_NEWER_VALUES.iter().any(|(_, newer)| newer == place),
-            Part::Kept(_) | Part::KeptMember(_) => true,
-            Part::Literal(_) => false,
+        let is_newer = |part: &&TemplatePart| match part {
+            TemplatePart::Placeholder(place) => IN_VALUES_OF_FORMAT_2.iter().any(|(_, newer)| newer == place),
+            TemplatePart::Kept(_) | TemplatePart::KeptMember(_) => true,
+            TemplatePart::Literal(_) => false,
         };
         self.0.iter().find(is_newer).map(|part| Self(vec![part.clone()]).display())
     }
 
     /// The placeholder of the time in a word of a call, which format 1 does not have.
     pub(super) fn time(&self) -> Option<&'static str> {
-        IN_NEWER_CALLS.iter().find(|(_, place)| self.has(&[*place])).map(|(name, _)| *name)
+        IN_CALLS_OF_FORMAT_2.iter().find(|(_, place)| self.has(&[*place])).map(|(name, _)| *name)
     }
 
-    /// What looks like a placeholder and is none.
+    /// A literal that looks like a placeholder, such as `{own-er}`.
     pub(super) fn leftover(&self) -> Option<String> {
-        let literals = self.0.iter().filter_map(|part| match part {
-            Part::Literal(text) => Some(String::from_utf8_lossy(text)),
-            _ => None,
-        });
-        literals.into_iter().find_map(|text| {
-            let inside =
-                text.split('{').skip(1).find_map(|rest| Some(rest.split_once('}')?.0).filter(|inside| is_name(inside)));
-            inside.map(|inside| format!("{{{inside}}}"))
-        })
+        for part in &self.0 {
+            let TemplatePart::Literal(text) = part else { continue };
+            for after_brace in String::from_utf8_lossy(text).split('{').skip(1) {
+                if let Some((inside, _)) = after_brace.split_once('}')
+                    && is_name(inside)
+                {
+                    return Some(format!("{{{inside}}}"));
+                }
+            }
+        }
+        None
     }
 
     /// The roles of the Redis keys that stand in it.
     pub(crate) fn roles(&self) -> impl Iterator<Item = Role> {
         self.0.iter().filter_map(|part| match part {
-            Part::Place(Place::RedisKey(role)) => Some(*role),
+            TemplatePart::Placeholder(Placeholder::RedisKey(role)) => Some(*role),
             _ => None,
         })
     }
 
     /// True when it is the lock's TTL and nothing else.
     pub(crate) fn is_lock_ttl(&self) -> bool {
-        matches!(self.0.as_slice(), [Part::Place(Place::LockTtl)])
+        matches!(self.0.as_slice(), [TemplatePart::Placeholder(Placeholder::LockTtl)])
     }
 
     /// The placeholder that is all of it.
-    pub(in crate::domain) fn only_place(&self) -> Option<Place> {
+    pub(in crate::domain) fn only_place(&self) -> Option<Placeholder> {
         match self.0.as_slice() {
-            [Part::Place(place)] => Some(*place),
+            [TemplatePart::Placeholder(place)] => Some(*place),
             _ => None,
         }
     }
 
     /// True when nothing but one placeholder for a Redis key stands in it.
     pub(crate) fn is_redis_key(&self) -> bool {
-        matches!(self.0.as_slice(), [Part::Place(Place::RedisKey(_))])
+        matches!(self.0.as_slice(), [TemplatePart::Placeholder(Placeholder::RedisKey(_))])
     }
 }
 
@@ -228,12 +316,46 @@ fn is_name(inside: &str) -> bool {
     !inside.is_empty() && !inside.starts_with(|first: char| first.is_ascii_digit()) && inside.bytes().all(is_part)
 }
 
+/// The placeholder that follows an opening brace, and what is behind its closing brace; `None` if the brace is literal.
+///
+/// # Errors
+/// A word in braces that is not a placeholder of such a text.
+fn placeholder(inside: &str, allowed: AllowedPlaceholders) -> Result<Option<(TemplatePart, &str)>, String> {
+    if allowed.0.contains(&IN_VALUES_OF_FORMAT_2)
+        && let Some(kept) = kept(inside)
+    {
+        return Ok(Some(kept));
+    }
+    let is_of_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+    let (name, after) = inside.split_at(inside.find(|c| !is_of_name(c)).unwrap_or(inside.len()));
+    let Some(after) = after.strip_prefix('}').filter(|_| !name.is_empty()) else { return Ok(None) };
+    let mut words = Vec::new();
+    for (word, placeholder) in allowed.0.iter().copied().flatten() {
+        if *word == name {
+            return Ok(Some((TemplatePart::Placeholder(*placeholder), after)));
+        }
+        words.push(format!("{{{word}}}"));
+    }
+    Err(format!("`{{{name}}}` is no placeholder here: {}", words.join(" ")))
+}
+
 /// The part that is `kept:/pointer}` or `kept?:/pointer}`, and what follows.
-fn kept(inside: &str) -> Option<(Part, &str)> {
-    let part: fn(String) -> Part = if inside.starts_with(KEPT) { Part::Kept } else { Part::KeptMember };
-    let rest = inside.strip_prefix(KEPT).or_else(|| inside.strip_prefix(KEPT_MEMBER))?;
-    let (pointer, behind) = rest.split_once('}').filter(|(pointer, _)| pointer.starts_with('/'))?;
-    Some((part(pointer.to_owned()), behind))
+fn kept(inside: &str) -> Option<(TemplatePart, &str)> {
+    let (is_member, rest) = match inside.strip_prefix(KEPT) {
+        Some(rest) => (false, rest),
+        None => (true, inside.strip_prefix(KEPT_MEMBER)?),
+    };
+    let (pointer, after) = rest.split_once('}').filter(|(pointer, _)| pointer.starts_with('/'))?;
+    let pointer = pointer.to_owned();
+    let part = if is_member { TemplatePart::KeptMember(pointer) } else { TemplatePart::Kept(pointer) };
+    Some((part, after))
+}
+
+/// The word of a placeholder.
+fn word(placeholder: Placeholder) -> &'static str {
+    let all = [IN_CALLS, IN_RESPONSES, IN_VALUES, IN_VALUES_OF_FORMAT_2, IN_CALLS_OF_FORMAT_2];
+    let known = all.into_iter().flatten().find(|(_, known)| *known == placeholder);
+    known.map_or("", |(word, _)| word)
 }
 
 /// A value as a member of an object, by the name that a JSON pointer ends with.
@@ -248,7 +370,8 @@ mod tests {
 
     #[test]
     fn braces_of_json_are_literal() {
-        let template = Template::parse(r#"{"status":{status},"b":{"c":1}}"#, Known(&[IN_RESPONSES])).unwrap();
+        let template =
+            Template::parse(r#"{"status":{status},"b":{"c":1}}"#, AllowedPlaceholders(&[IN_RESPONSES])).unwrap();
         assert_eq!(template.fill(|_| b"201".to_vec()), br#"{"status":201,"b":{"c":1}}"#);
         assert_eq!(template.display(), r#"{"status":{status},"b":{"c":1}}"#);
     }
@@ -256,7 +379,7 @@ mod tests {
     #[test]
     fn what_is_kept_as_a_member_is_left_out_where_nothing_stands_there() {
         let text = r#"{"s":1{kept?:/a~1b/c},"d":{kept:/d}}"#;
-        let template = Template::parse(text, Known(&[IN_NEWER_VALUES])).unwrap();
+        let template = Template::parse(text, AllowedPlaceholders(&[IN_VALUES_OF_FORMAT_2])).unwrap();
         assert_eq!(template.display(), text);
         let filled = |kept: &dyn Fn(&str) -> Option<Vec<u8>>| template.fill_keeping(|_| Vec::new(), kept);
         assert_eq!(filled(&|_| None), br#"{"s":1,"d":null}"#);
@@ -267,7 +390,9 @@ mod tests {
 
     #[test]
     fn an_unknown_placeholder_is_named() {
-        assert!(Template::parse("{ttl}", Known(&[IN_CALLS])).unwrap_err().contains("{ttl}"));
-        assert!(Template::parse("{response}", Known(&[IN_RESPONSES])).unwrap_err().contains("{response}"));
+        assert!(Template::parse("{ttl}", AllowedPlaceholders(&[IN_CALLS])).unwrap_err().contains("{ttl}"));
+        assert!(
+            Template::parse("{response}", AllowedPlaceholders(&[IN_RESPONSES])).unwrap_err().contains("{response}")
+        );
     }
 }

@@ -3,25 +3,25 @@
 use serde::Deserialize;
 use strum::IntoStaticStr;
 
-use super::forms::Timestamp;
 use super::ttl::TtlOf;
-use super::value_template::{self, Place, Template};
+use super::value_format::Timestamp;
+use super::value_template::{self, Placeholder, Template};
 use crate::domain::as_str::as_str;
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WriteFormat {
     /// `None` where the schema does not say how a lock is written.
-    #[serde(default, deserialize_with = "value_template::of_optional_value")]
+    #[serde(default, deserialize_with = "value_template::optional_value")]
     pub(crate) lock_value: Option<Template>,
     /// `None` where the schema does not say how a result is written.
-    #[serde(default, deserialize_with = "value_template::of_optional_value")]
+    #[serde(default, deserialize_with = "value_template::optional_value")]
     pub(crate) result_value: Option<Template>,
     /// What the result of an operation that failed looks like; `None` where the service keeps no error.
-    #[serde(default, deserialize_with = "value_template::of_optional_value")]
+    #[serde(default, deserialize_with = "value_template::optional_value")]
     pub failed_value: Option<Template>,
     /// The response as the complete step sends it and a replay brings it back, where that is a part of the result.
-    #[serde(default, deserialize_with = "value_template::of_response")]
+    #[serde(default, deserialize_with = "value_template::response")]
     pub(crate) response: Option<Template>,
     pub(crate) no_body: Option<String>,
     #[serde(default)]
@@ -37,19 +37,19 @@ pub struct WriteFormat {
 }
 
 /// What stands for a time.
-const TIMES: [Place; 12] = [
-    Place::Now,
-    Place::NowSeconds,
-    Place::NowRfc3339,
-    Place::NowTicks,
-    Place::Expires(TtlOf::Lock, Timestamp::Seconds),
-    Place::Expires(TtlOf::Lock, Timestamp::Milliseconds),
-    Place::Expires(TtlOf::Lock, Timestamp::Rfc3339),
-    Place::Expires(TtlOf::Lock, Timestamp::Ticks),
-    Place::Expires(TtlOf::Result, Timestamp::Seconds),
-    Place::Expires(TtlOf::Result, Timestamp::Milliseconds),
-    Place::Expires(TtlOf::Result, Timestamp::Rfc3339),
-    Place::Expires(TtlOf::Result, Timestamp::Ticks),
+pub(super) const TIMES: [Placeholder; 12] = [
+    Placeholder::Now,
+    Placeholder::NowSeconds,
+    Placeholder::NowRfc3339,
+    Placeholder::NowTicks,
+    Placeholder::Expires(TtlOf::Lock, Timestamp::Seconds),
+    Placeholder::Expires(TtlOf::Lock, Timestamp::Milliseconds),
+    Placeholder::Expires(TtlOf::Lock, Timestamp::Rfc3339),
+    Placeholder::Expires(TtlOf::Lock, Timestamp::Ticks),
+    Placeholder::Expires(TtlOf::Result, Timestamp::Seconds),
+    Placeholder::Expires(TtlOf::Result, Timestamp::Milliseconds),
+    Placeholder::Expires(TtlOf::Result, Timestamp::Rfc3339),
+    Placeholder::Expires(TtlOf::Result, Timestamp::Ticks),
 ];
 
 /// How the names of headers are written.
@@ -84,13 +84,13 @@ pub struct Keeps {
 impl WriteFormat {
     pub fn keeps(&self) -> Keeps {
         let templates = || [self.result_value.as_ref(), self.failed_value.as_ref(), self.response.as_ref()];
-        let has = |places: &[Place]| templates().into_iter().flatten().any(|template| template.has(places));
-        let bytes = has(&[Place::Body, Place::BodyBase64, Place::BodyHex]);
-        let text = has(&[Place::BodyJson, Place::BodyText]);
+        let has = |places: &[Placeholder]| templates().into_iter().flatten().any(|template| template.has(places));
+        let bytes = has(&[Placeholder::Body, Placeholder::BodyBase64, Placeholder::BodyHex]);
+        let text = has(&[Placeholder::BodyJson, Placeholder::BodyText]);
         Keeps {
-            status: has(&[Place::Status]),
-            headers: has(&[Place::Headers, Place::HeaderLists]),
-            content_type: has(&[Place::ContentType]),
+            status: has(&[Placeholder::Status]),
+            headers: has(&[Placeholder::Headers, Placeholder::HeaderLists]),
+            content_type: has(&[Placeholder::ContentType]),
             body: bytes || text,
             text_only: text && !bytes,
             error: self.failed_value.is_some(),
@@ -120,6 +120,6 @@ impl WriteFormat {
     /// True when a lock or a result holds the hash of the request's payload.
     pub fn keeps_fingerprint(&self) -> bool {
         let values = [&self.lock_value, &self.result_value];
-        values.into_iter().flatten().any(|value| value.has(&[Place::Fingerprint]))
+        values.into_iter().flatten().any(|value| value.has(&[Placeholder::Fingerprint]))
     }
 }

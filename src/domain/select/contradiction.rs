@@ -16,6 +16,8 @@ pub(crate) struct Contradiction {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Contradictions {
     found: Vec<(String, TtlOf, Contradiction)>,
+    /// True if there may be more such records than were noted.
+    of_a_sample: bool,
 }
 
 impl Contradictions {
@@ -36,7 +38,7 @@ impl Contradictions {
         {
             return;
         }
-        // A walk comes by for each of a million records: no name is copied but the first time.
+        // This runs for each of a million records: a name is copied the first time only.
         let known = self.found.iter_mut().find(|(schema, ttl, _)| *schema == record.schema.name && *ttl == of);
         match known {
             Some((_, _, found)) => {
@@ -49,6 +51,16 @@ impl Contradictions {
                 self.found.insert(place, (record.schema.name.clone(), of, found));
             }
         }
+    }
+
+    /// Notes that only a sample of the records was read.
+    pub(crate) fn are_of_a_sample(&mut self) {
+        self.of_a_sample = true;
+    }
+
+    /// True if there may be more such records than were noted.
+    pub(crate) fn is_of_a_sample(&self) -> bool {
+        self.of_a_sample
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, TtlOf, Contradiction)> {

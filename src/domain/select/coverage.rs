@@ -1,13 +1,14 @@
-//! Coverage: what a walk met and left out, and which of the assumptions about a deployment do not hold.
+//! Coverage: what a scan left out, and which of the assumptions about a deployment do not hold.
 
 use std::collections::BTreeMap;
 
 use super::contradiction::Contradictions;
 use super::named_keys::NamedKeys;
+use super::selection::Selected;
 use super::unproven::Unproven;
 use crate::domain::record::{Claim, Record};
 
-/// What a walk left out, counted; its memory depends on the number of schemas alone.
+/// What a scan left out, counted; its memory depends on the number of schemas alone.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Coverage {
     /// Records that bear a schema's Redis keys and are not the schema's, by schema.
@@ -31,5 +32,18 @@ impl Coverage {
             *self.spared.entry(other.clone()).or_default() += 1;
         }
         !is_foreign
+    }
+
+    /// What the command plans for a record, if `selected` says that it is selected. A record of which too little is known is
+    /// counted as left out.
+    pub(crate) fn take<T>(&mut self, record: &Record, selected: Selected<T>) -> Option<T> {
+        match selected {
+            Selected::Yes(planned) => Some(planned),
+            Selected::No => None,
+            Selected::Unproven(missing) => {
+                self.unproven.add(record, missing);
+                None
+            }
+        }
     }
 }

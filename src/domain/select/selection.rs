@@ -75,13 +75,18 @@ impl Selection {
 
     /// Whether all filters accept the record.
     pub(crate) fn selects(&self, record: &Record) -> Selected {
-        let passes = self.passes_key(&record.key)
+        if self.is_about(record) { self.selects_age(record).and(self.selects_findings(record)) } else { Selected::No }
+    }
+
+    /// Whether the filters that need no TTL of the deployment accept the record. What a default TTL says of any other record
+    /// is not in question.
+    pub(crate) fn is_about(&self, record: &Record) -> bool {
+        self.passes_key(&record.key)
             && (self.states.is_empty() || self.states.contains(&record.state))
             && self.passes_ttl(record.expiry())
             && has_match(self.owner_glob.as_deref(), record.owner())
             && has_match(self.fingerprint_glob.as_deref(), record.fingerprint().map(str::as_bytes))
-            && self.passes_response(record.stored());
-        if passes { self.selects_age(record).and(self.selects_findings(record)) } else { Selected::No }
+            && self.passes_response(record.stored())
     }
 
     fn selects_age(&self, record: &Record) -> Selected {

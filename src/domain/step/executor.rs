@@ -105,7 +105,7 @@ mod tests {
 
     use super::*;
     use crate::domain::record::Response;
-    use crate::domain::samples::of_toml;
+    use crate::domain::samples::from_toml;
     use crate::domain::schema::Schema;
 
     const TOML: &str = r#"
@@ -152,7 +152,7 @@ replies = [{ word = "running", means = "conflict", when = { record = "running" }
     }
 
     fn schema() -> Schema {
-        of_toml(TOML)
+        from_toml(TOML)
     }
 
     fn text(word: &str) -> StepReply {

@@ -1,7 +1,7 @@
 //! What a new value keeps of the value before it: fields that the schema does not name belong to somebody else.
 
 use crate::domain::record::{Content, Json, decode, json_prefix};
-use crate::domain::schema::{Member, Schema, ValueCase};
+use crate::domain::schema::{Member, Schema, ValueFormat};
 
 /// The JSON text at a pointer of the value of before; `None` if there is none.
 pub(super) fn at(before: &Json<'_>, pointer: &str) -> Option<Vec<u8>> {
@@ -55,7 +55,7 @@ pub(crate) fn unknown_fields(schema: &Schema, value: &Content) -> Vec<(String, V
 }
 
 /// True if a form refers to the field of this name, or to a field in it.
-fn names(case: &ValueCase, name: &str) -> bool {
+fn names(case: &ValueFormat, name: &str) -> bool {
     let named_fields = case.fields.pointers().map(|(_, path)| path);
     let expiry = case.expires_at.iter().map(|expires_at| expires_at.field.as_str());
     let compared = case.tests.fields.iter().map(|(path, _)| path.as_str());

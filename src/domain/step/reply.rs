@@ -1,7 +1,7 @@
 //! Replies to a step's calls, and which of the replies that the schema lists each is.
 
 use crate::domain::record::{Content, Reading, decode};
-use crate::domain::schema::{Action, Call, Encoding, First, KeyIs, Meaning, Pattern, Reply, Schema, Template};
+use crate::domain::schema::{Action, Call, Encoding, First, KeyIs, Meaning, Reply, ReplyPattern, Schema, Template};
 
 /// A reply of Redis to a step's call, as far as schemas can describe it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,7 +35,7 @@ impl StepReply {
         }
     }
 
-    /// The texts in which a form is looked for: the text itself, or those of an array.
+    /// The texts in which a value format is searched for: the text itself, or those of an array.
     fn texts(&self) -> impl Iterator<Item = &[u8]> {
         let items = match self {
             Self::Array(items) => &items[..],
@@ -90,9 +90,11 @@ impl ReplyMatcher<'_> {
     /// The stored response that a matched reply carries; `None` if it carries none as a text.
     pub fn response_in<'r>(&self, matched: ReplyMatch<'_>, reply: &'r StepReply) -> Option<&'r [u8]> {
         let entry = matched.entry;
-        match (entry.form, &entry.pattern) {
-            (Some(form), _) => reply.texts().find(|text| self.is_of_form(entry, form, &Content::text(text.to_vec()))),
-            (None, Pattern::Text | Pattern::Array(_)) => reply.stored(),
+        match (entry.value, &entry.pattern) {
+            (Some(format), _) => {
+                reply.texts().find(|text| self.has_format(entry, format, &Content::text(text.to_vec())))
+            }
+            (None, ReplyPattern::Text | ReplyPattern::Array(_)) => reply.stored(),
             _ => None,
         }
     }
@@ -101,21 +103,21 @@ impl ReplyMatcher<'_> {
         if !fits(&entry.pattern, reply) {
             return false;
         }
-        let Some(form) = entry.form else {
-            // Without a form a script has compared the payloads.
+        let Some(format) = entry.value else {
+            // Without a value format, a script has compared the payloads.
             return true;
         };
-        let Some(value) = values.iter().find(|value| self.is_of_form(entry, form, value)) else {
+        let Some(value) = values.iter().find(|value| self.has_format(entry, format, value)) else {
             return false;
         };
-        !entry.is_for_other_payloads() || self.has_other_payload(form, value)
+        !entry.is_for_other_payloads() || self.has_other_payload(format, value)
     }
 
-    /// The values in which a form is looked for: the texts of a reply, or the hash whose fields the call asks for.
+    /// The values in which a value format is searched for: the texts of a reply, or the hash whose fields the call asks for.
     fn values_in(&self, call: &Call, reply: &StepReply) -> Vec<Content> {
         // Most calls list words and numbers only: the texts of their replies need not be copied. A race depends on it.
-        let Some(form) = call.replies.iter().find_map(|entry| entry.form) else { return Vec::new() };
-        if self.schema.values[form].encoding() == Encoding::Hash
+        let Some(format) = call.replies.iter().find_map(|entry| entry.value) else { return Vec::new() };
+        if self.schema.values[format].encoding() == Encoding::Hash
             && let Some(hash) = hash_of(&call.action, reply)
         {
             return vec![hash];
@@ -123,23 +125,23 @@ impl ReplyMatcher<'_> {
         reply.texts().map(|text| Content::text(text.to_vec())).collect()
     }
 
-    /// True for a value of this form. A value whose own expiry has passed is one only if the entry is for such values.
-    fn is_of_form(&self, entry: &Reply, form: usize, value: &Content) -> bool {
-        let reading = self.read(form, value);
+    /// True for a value of this format. A value whose own expiry has passed is one only if the entry is for such values.
+    fn has_format(&self, entry: &Reply, format: usize, value: &Content) -> bool {
+        let reading = self.read(format, value);
         match reading.lapsed() {
-            None => reading.is(&KeyIs::Value(form)),
-            Some(_) => entry.is_for_lapsed() && reading.decoded().is_some_and(|value| value.case == form),
+            None => reading.is(&KeyIs::Value(format)),
+            Some(_) => entry.is_for_lapsed() && reading.decoded().is_some_and(|value| value.case == format),
         }
     }
 
-    fn has_other_payload(&self, form: usize, value: &Content) -> bool {
-        let reading = self.read(form, value);
+    fn has_other_payload(&self, format: usize, value: &Content) -> bool {
+        let reading = self.read(format, value);
         let stored = reading.decoded().and_then(|value| value.fingerprint.as_deref());
         stored.is_some_and(|stored| stored != self.fingerprint)
     }
 
-    fn read(&self, form: usize, value: &Content) -> Reading {
-        decode::read_at(self.schema, self.schema.values[form].role, value, Some(self.now_ms))
+    fn read(&self, format: usize, value: &Content) -> Reading {
+        decode::read_at(self.schema, self.schema.values[format].role, value, Some(self.now_ms))
     }
 }
 
@@ -169,20 +171,20 @@ fn hash_of(action: &Action, reply: &StepReply) -> Option<Content> {
     Some(Content::hash(hash))
 }
 
-fn fits(pattern: &Pattern, reply: &StepReply) -> bool {
+fn fits(pattern: &ReplyPattern, reply: &StepReply) -> bool {
     match (pattern, reply) {
-        (Pattern::Word(word), StepReply::Text(text)) => word.as_bytes() == text,
-        (Pattern::Integer(number), StepReply::Integer(got)) => number == got,
-        (Pattern::Nil, StepReply::Nil) | (Pattern::Text, StepReply::Text(_)) => true,
-        (Pattern::Nil, StepReply::Array(items)) => items.iter().all(|item| *item == StepReply::Nil),
-        (Pattern::Form, StepReply::Text(_) | StepReply::Array(_)) => true,
-        (Pattern::Array(first), StepReply::Array(items)) => match (first, items.first()) {
+        (ReplyPattern::Word(word), StepReply::Text(text)) => word.as_bytes() == text,
+        (ReplyPattern::Integer(number), StepReply::Integer(got)) => number == got,
+        (ReplyPattern::Nil, StepReply::Nil) | (ReplyPattern::Text, StepReply::Text(_)) => true,
+        (ReplyPattern::Nil, StepReply::Array(items)) => items.iter().all(|item| *item == StepReply::Nil),
+        (ReplyPattern::Value, StepReply::Text(_) | StepReply::Array(_)) => true,
+        (ReplyPattern::Array(first), StepReply::Array(items)) => match (first, items.first()) {
             (First::Integer(number), Some(StepReply::Integer(got))) => number == got,
             (First::Word(word), Some(StepReply::Text(text))) => word.as_bytes() == text,
             _ => false,
         },
         // Redis 6.2 wraps an error raised inside a script: the code is somewhere in its text.
-        (Pattern::Error(wanted), StepReply::Error { code, message }) => {
+        (ReplyPattern::Error(wanted), StepReply::Error { code, message }) => {
             wanted == "*"
                 || wanted == code
                 || message.split_whitespace().any(|word| word.trim_start_matches('-') == wanted)
@@ -194,7 +196,7 @@ fn fits(pattern: &Pattern, reply: &StepReply) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::samples::of_toml;
+    use crate::domain::samples::from_toml;
 
     const TOML: &str = r#"
 format = 2
@@ -227,7 +229,7 @@ replies = [
 
     /// What a reply means to a request whose payload has the hash `mine`.
     fn meaning(command: &str, items: &[Option<&str>]) -> Option<&'static str> {
-        let schema = of_toml(&TOML.replace("COMMAND", command));
+        let schema = from_toml(&TOML.replace("COMMAND", command));
         let item = |item: &Option<&str>| item.map_or(StepReply::Nil, |text| StepReply::Text(text.into()));
         let reply = StepReply::Array(items.iter().map(item).collect());
         let matcher = ReplyMatcher { schema: &schema, fingerprint: "mine", now_ms: 0 };

@@ -12,7 +12,7 @@ use super::reply::ReplyMatcher;
 use crate::domain::hash_slot;
 use crate::domain::record::encode::{encode, encode_fields};
 use crate::domain::record::{Content, Field, Hash, Json, Response, age, json_prefix};
-use crate::domain::schema::value_template::Place;
+use crate::domain::schema::value_template::Placeholder;
 use crate::domain::schema::{Action, Call, Encoding, Role, Schema, State, Template, Timestamp, TtlOf};
 
 /// One worker's request on one idempotency key: what the placeholders of a schema's calls stand for.
@@ -55,16 +55,16 @@ impl<'a> Request<'a> {
     /// A KEYS, ARGV or command word of this request.
     pub fn word(&self, template: &Template) -> Vec<u8> {
         template.fill(|place| match place {
-            Place::Key => self.key.to_vec(),
-            Place::Prefix => self.schema.prefix.text.as_bytes().to_vec(),
-            Place::RedisKey(role) => self.redis_key(role),
-            Place::LockTtl => {
+            Placeholder::Key => self.key.to_vec(),
+            Placeholder::Prefix => self.schema.prefix.text.as_bytes().to_vec(),
+            Placeholder::RedisKey(role) => self.redis_key(role),
+            Placeholder::LockTtl => {
                 self.lock_ttl.map_or_else(|| whole_seconds(self.schema.lock_ttl), |ttl| ttl.as_bytes().to_vec())
             }
-            Place::ResultTtl => whole_seconds(self.schema.result_ttl),
-            Place::LockValue => self.lock_value(),
-            Place::ResultValue => self.result_value(),
-            Place::Outcome => if self.error.is_some() { "failed" } else { "completed" }.into(),
+            Placeholder::ResultTtl => whole_seconds(self.schema.result_ttl),
+            Placeholder::LockValue => self.lock_value(),
+            Placeholder::ResultValue => self.result_value(),
+            Placeholder::Outcome => if self.error.is_some() { "failed" } else { "completed" }.into(),
             other => self.part(other),
         })
     }
@@ -72,8 +72,8 @@ impl<'a> Request<'a> {
     /// A word of a call, or the names and values of the hash that it stands for.
     pub(crate) fn spread(&self, template: &Template) -> Vec<Vec<u8>> {
         let content = match template.only_place() {
-            Some(Place::LockValue) => self.lock(),
-            Some(Place::ResultValue) => self.result(),
+            Some(Placeholder::LockValue) => self.lock(),
+            Some(Placeholder::ResultValue) => self.result(),
             _ => Content::Absent,
         };
         match content {
@@ -184,9 +184,9 @@ impl<'a> Request<'a> {
     fn packed(&self, text: &[u8], role: usize, state: State) -> Option<Result<Content, String>> {
         let form = self.schema.values.iter().find(|case| case.role == role && case.state == state)?;
         let bytes_at = &self.schema.write.bytes_at;
-        (!form.opening.is_as_stored()).then(|| match form.encoding() {
-            Encoding::Hash => encode_fields(&form.opening, text, bytes_at).map(Content::hash),
-            _ => encode(&form.opening, text.to_vec(), bytes_at).map(Content::text),
+        (!form.decoding.is_as_stored()).then(|| match form.encoding() {
+            Encoding::Hash => encode_fields(&form.decoding, text, bytes_at).map(Content::hash),
+            _ => encode(&form.decoding, text.to_vec(), bytes_at).map(Content::text),
         })
     }
 
@@ -205,7 +205,7 @@ impl<'a> Request<'a> {
 
     fn fill_keeping(&self, template: &Template, document: &Json<'_>, kept_fields: &[u8]) -> Vec<u8> {
         template.fill_keeping(
-            |place| if place == Place::KeptFields { kept_fields.to_vec() } else { self.part(place) },
+            |place| if place == Placeholder::KeptFields { kept_fields.to_vec() } else { self.part(place) },
             |pointer| kept::at(document, pointer),
         )
     }
@@ -227,7 +227,7 @@ impl<'a> Request<'a> {
     }
 
     /// What calls and values have in common.
-    fn part(&self, place: Place) -> Vec<u8> {
+    fn part(&self, place: Placeholder) -> Vec<u8> {
         let response = self.response;
         let write = &self.schema.write;
         let json = |value: Value| {
@@ -235,29 +235,29 @@ impl<'a> Request<'a> {
             if write.escape_html { escape_html(&text).into_bytes() } else { text.into_bytes() }
         };
         match place {
-            Place::Owner => self.owner.to_vec(),
-            Place::Fingerprint => self.fingerprint.as_bytes().to_vec(),
-            Place::Key => self.key.to_vec(),
-            Place::ClientKey => self.schema.keys[0].template.client_key(self.key).to_vec(),
-            Place::Now | Place::NowMilliseconds => self.now_ms.to_string().into_bytes(),
-            Place::NowSeconds => timestamp(self.now_ms, Timestamp::Seconds),
-            Place::NowRfc3339 => timestamp(self.now_ms, Timestamp::Rfc3339),
-            Place::NowTicks => timestamp(self.now_ms, Timestamp::Ticks),
-            Place::Expires(of, unit) => timestamp(self.expires_ms(of), unit),
-            Place::ContentType => json(response.content_type().map_or(Value::Null, Value::from)),
-            Place::BodyHex => response.body.iter().flat_map(|byte| format!("{byte:02x}").into_bytes()).collect(),
-            Place::Response => write.response.as_ref().map_or_else(Vec::new, |response| self.value(response)),
-            Place::ErrorText => self.error.map_or_else(|| b"null".to_vec(), |error| json(Value::from(error))),
-            Place::Status => response.status.unwrap_or(200).to_string().into_bytes(),
-            Place::HeaderLists => json(header_lists(response, write.header_names)),
-            Place::Headers => json(headers(response, write.header_names)),
-            Place::Body | Place::BodyJson if response.body.is_empty() && write.no_body.is_some() => {
+            Placeholder::Owner => self.owner.to_vec(),
+            Placeholder::Fingerprint => self.fingerprint.as_bytes().to_vec(),
+            Placeholder::Key => self.key.to_vec(),
+            Placeholder::ClientKey => self.schema.keys[0].template.client_key(self.key).to_vec(),
+            Placeholder::Now | Placeholder::NowMilliseconds => self.now_ms.to_string().into_bytes(),
+            Placeholder::NowSeconds => timestamp(self.now_ms, Timestamp::Seconds),
+            Placeholder::NowRfc3339 => timestamp(self.now_ms, Timestamp::Rfc3339),
+            Placeholder::NowTicks => timestamp(self.now_ms, Timestamp::Ticks),
+            Placeholder::Expires(of, unit) => timestamp(self.expires_ms(of), unit),
+            Placeholder::ContentType => json(response.content_type().map_or(Value::Null, Value::from)),
+            Placeholder::BodyHex => response.body.iter().flat_map(|byte| format!("{byte:02x}").into_bytes()).collect(),
+            Placeholder::Response => write.response.as_ref().map_or_else(Vec::new, |response| self.value(response)),
+            Placeholder::ErrorText => self.error.map_or_else(|| b"null".to_vec(), |error| json(Value::from(error))),
+            Placeholder::Status => response.status.unwrap_or(200).to_string().into_bytes(),
+            Placeholder::HeaderLists => json(header_lists(response, write.header_names)),
+            Placeholder::Headers => json(headers(response, write.header_names)),
+            Placeholder::Body | Placeholder::BodyJson if response.body.is_empty() && write.no_body.is_some() => {
                 write.no_body.clone().unwrap_or_default().into_bytes()
             }
-            Place::Body => response.body.clone(),
-            Place::BodyBase64 => STANDARD.encode(&response.body).into_bytes(),
-            Place::BodyText => json(Value::from(String::from_utf8_lossy(&response.body))),
-            Place::BodyJson => {
+            Placeholder::Body => response.body.clone(),
+            Placeholder::BodyBase64 => STANDARD.encode(&response.body).into_bytes(),
+            Placeholder::BodyText => json(Value::from(String::from_utf8_lossy(&response.body))),
+            Placeholder::BodyJson => {
                 let compact = if response.is_json() { compact_json(&response.body) } else { None };
                 // A body that is not JSON becomes a JSON string.
                 compact.unwrap_or_else(|| json(Value::from(String::from_utf8_lossy(&response.body))))

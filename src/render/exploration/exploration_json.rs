@@ -49,7 +49,7 @@ fn violation(violation: &Violation) -> Value {
     json!({
         "invariant": violation.invariant.name,
         "sentence": violation.invariant.sentence,
-        "remedy": violation.invariant.remedy,
+        "remedy": violation.remedy,
         "minimal_faults": faults,
         "steps": violation.token.acts.len(),
         "trace": violation.lines.iter().map(line).collect::<Vec<_>>(),

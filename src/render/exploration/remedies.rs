@@ -5,28 +5,40 @@ use crate::render::escape;
 use crate::render::fold::fold;
 use crate::render::style::View;
 
-/// A paragraph for each invariant that is broken: by which schemas, and what to change.
+/// One advice, the invariants whose harms it answers, and the schemas that it is for.
+struct Advice<'a> {
+    remedy: &'a str,
+    invariants: Vec<&'static str>,
+    schemas: Vec<String>,
+}
+
+/// A paragraph for each advice: what is broken, by which schemas, and what to change. Several harms of one cause have one
+/// advice.
 pub(super) fn text(explorations: &[Exploration], view: View) -> String {
+    let mut advice: Vec<Advice<'_>> = Vec::new();
+    for exploration in explorations {
+        for violation in &exploration.violations {
+            let known = advice.iter().position(|known| known.remedy == violation.remedy);
+            let at = known.unwrap_or_else(|| {
+                advice.push(Advice { remedy: &violation.remedy, invariants: Vec::new(), schemas: Vec::new() });
+                advice.len() - 1
+            });
+            let of_remedy = &mut advice[at];
+            if !of_remedy.invariants.contains(&violation.invariant.name) {
+                of_remedy.invariants.push(violation.invariant.name);
+            }
+            let name = exploration.name();
+            if !of_remedy.schemas.contains(&name) {
+                of_remedy.schemas.push(name);
+            }
+        }
+    }
     let View { palette, width } = view;
     let mut text = String::new();
-    let violations = || {
-        explorations
-            .iter()
-            .flat_map(|exploration| exploration.violations.iter().map(move |violation| (exploration, violation)))
-    };
-    let mut told: Vec<&str> = Vec::new();
-    for (_, violation) in violations() {
-        let invariant = violation.invariant;
-        if told.contains(&invariant.name) {
-            continue;
-        }
-        told.push(invariant.name);
-        let mut names: Vec<_> =
-            violations().filter(|(_, other)| other.invariant.name == invariant.name).map(|(of, _)| of.name()).collect();
-        names.dedup();
-        let names = escape::text(names.join(", ").as_bytes());
-        text.push_str(&lines(&format!("{}: {names}", palette.bold(invariant.name)), 0, width));
-        text.push_str(&lines(&format!("{} {}", palette.bold("→"), invariant.remedy), 2, width));
+    for Advice { remedy, invariants, schemas } in advice {
+        let names = escape::text(schemas.join(", ").as_bytes());
+        text.push_str(&lines(&format!("{}: {names}", palette.bold(&invariants.join(", "))), 0, width));
+        text.push_str(&lines(&format!("{} {remedy}", palette.bold("→")), 2, width));
     }
     text
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use anstyle::AnsiColor;
 use unicode_width::UnicodeWidthChar as _;
 
-use crate::domain::race::{Offending, RaceEvent, RaceRun};
+use crate::domain::race::{Offending, RaceEvent, RaceRun, Strategy};
 use crate::render::escape;
 use crate::render::style::View;
 
@@ -16,9 +16,12 @@ const SHOWN: usize = 12;
 pub(super) fn text(run: &RaceRun, view: View) -> Option<String> {
     let offending = run.offending.as_ref()?;
     let pair = [Some(offending.offence.event), offending.offence.against];
-    let name = format!("{}, {}", run.schema, run.strategy.as_str());
+    let name = match run.strategy {
+        Strategy::Schema => run.schema.clone(),
+        strategy => format!("{}, {}", run.schema, strategy.as_str()),
+    };
     let title = format!("Round {} of {name} cannot have been atomic:", offending.round);
-    let mut text = format!("{}\n{}\n\n", view.palette.bold(&title), offending.offence.rule.sentence());
+    let mut text = format!("{}\n{}\n\n", view.palette.bold(&title), offending.offence.rule.sentence(offending.winners));
     text.push_str("   START µs    END µs  WORKER  STEP      REPLY\n");
     let mut next = 0;
     for index in excerpt(offending) {

@@ -46,7 +46,7 @@ pub fn page(schema: &Schema, view: View) -> String {
     }
     page.step("Complete", schema.complete.as_ref());
     page.step("Release", schema.release.as_ref());
-    page.behavior();
+    page.conduct();
     page.late_worker();
     page.scripts();
     page.page.text
@@ -115,7 +115,7 @@ impl SchemaPage<'_> {
 
     fn step(&mut self, name: &str, step: Option<&Step>) {
         let Some(step) = step else {
-            self.section(name, words::no_step(self.schema));
+            self.section(name, words::no_step(self.schema, name));
             return;
         };
         let owner = match (name, step.checks_owner) {
@@ -147,8 +147,8 @@ impl SchemaPage<'_> {
         self.grid(6, rows);
     }
 
-    fn behavior(&mut self) {
-        let rows = words::behavior(&self.schema.behavior);
+    fn conduct(&mut self) {
+        let rows = words::conduct(&self.schema.service);
         if rows.is_empty() {
             return;
         }

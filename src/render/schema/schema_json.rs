@@ -6,16 +6,16 @@ use super::words;
 use crate::domain::record::age::millis;
 use crate::domain::schema::Template;
 use crate::domain::schema::{
-    Action, Call, Condition, First, KeyIs, Member, Origin, Pattern, Reply, Schema, ServiceBehavior, Step, TtlOf,
-    ValueCase, WriteFormat,
+    Action, Call, Condition, First, KeyIs, Member, Reply, ReplyPattern, Schema, SchemaOrigin, ServiceBehavior, Step,
+    TtlOf, ValueFormat, WriteFormat,
 };
 use crate::domain::step::fencing;
 
 pub fn schema(schema: &Schema) -> Value {
     let late = fencing::of(schema);
     let path = match &schema.origin {
-        Origin::BuiltIn => None,
-        Origin::Folder(path) => Some(path.display().to_string()),
+        SchemaOrigin::BuiltIn => None,
+        SchemaOrigin::Folder(path) => Some(path.display().to_string()),
     };
     json!({
         "name": schema.name,
@@ -43,7 +43,7 @@ pub fn schema(schema: &Schema) -> Value {
         "complete": schema.complete.as_ref().map(|complete| step(schema, complete)),
         "renew": schema.renew.as_ref().map(|renew| step(schema, renew)),
         "release": schema.release.as_ref().map(|release| step(schema, release)),
-        "service": behavior(&schema.behavior),
+        "service": conduct(&schema.service),
         "late_worker": late.map(|late| json!({
             "fenced_off": late.is_fenced_off(),
             "stores_when_absent": late.stores_when_absent,
@@ -78,14 +78,14 @@ fn prefix(schema: &Schema) -> Value {
     })
 }
 
-fn value(schema: &Schema, case: &ValueCase) -> Value {
+fn value(schema: &Schema, case: &ValueFormat) -> Value {
     let fields: Map<_, _> =
         words::places(&case.fields).into_iter().map(|(name, path)| (name.to_owned(), json!(path))).collect();
     json!({
         "name": case.name,
         "slot": schema.keys[case.role].role.as_str(),
         "encoding": case.encoding().as_str(),
-        "decode": case.opening.value.words(),
+        "decode": case.decoding.value.words(),
         "decode_at": inside(case),
         "state": case.state.as_str(),
         "equals": case.tests.equals.as_deref().map(String::from_utf8_lossy),
@@ -110,13 +110,13 @@ fn value(schema: &Schema, case: &ValueCase) -> Value {
 }
 
 /// The fields that are opened in turn, by their pointers.
-fn inside(case: &ValueCase) -> Map<String, Value> {
-    let inside = case.opening.inside.iter();
-    inside.map(|(path, pipeline)| (path.clone(), json!(pipeline.words()))).collect()
+fn inside(case: &ValueFormat) -> Map<String, Value> {
+    let inside = case.decoding.inside.iter();
+    inside.map(|(path, decoder)| (path.clone(), json!(decoder.words()))).collect()
 }
 
 /// The pointers of a closed form's fields that pass; null for a form that is none.
-fn paths(case: &ValueCase, passes: fn(&Member) -> bool) -> Value {
+fn paths(case: &ValueFormat, passes: fn(&Member) -> bool) -> Value {
     case.closed.as_ref().map_or(Value::Null, |closed| json!(closed.paths(passes)))
 }
 
@@ -128,12 +128,12 @@ fn step(schema: &Schema, step: &Step) -> Value {
     })
 }
 
-fn behavior(behavior: &ServiceBehavior) -> Value {
+fn conduct(conduct: &ServiceBehavior) -> Value {
     json!({
-        "on_failure": behavior.on_failure.map(|does| does.as_str()),
-        "on_hang_up": behavior.on_hang_up.map(|does| does.as_str()),
-        "without_redis": behavior.without_redis.map(|does| does.as_str()),
-        "stores": behavior.stores.as_ref().map(words::stores),
+        "on_failure": conduct.on_failure.map(|does| does.as_str()),
+        "on_hang_up": conduct.on_hang_up.map(|does| does.as_str()),
+        "without_redis": conduct.without_redis.map(|does| does.as_str()),
+        "stores": conduct.stores.as_ref().map(words::stores),
     })
 }
 
@@ -149,17 +149,17 @@ fn call(schema: &Schema, call: &Call) -> Value {
 
 fn reply(schema: &Schema, reply: &Reply) -> Value {
     let mut fields = match &reply.pattern {
-        Pattern::Word(word) => json!({ "word": word }),
-        Pattern::Integer(number) => json!({ "integer": number }),
-        Pattern::Nil => json!({ "nil": true }),
-        Pattern::Error(code) => json!({ "error": code }),
-        Pattern::Array(First::Integer(first)) => json!({ "array": first }),
-        Pattern::Array(First::Word(first)) => json!({ "array": first }),
-        Pattern::Text => json!({ "text": true }),
-        Pattern::Form => json!({}),
+        ReplyPattern::Word(word) => json!({ "word": word }),
+        ReplyPattern::Integer(number) => json!({ "integer": number }),
+        ReplyPattern::Nil => json!({ "nil": true }),
+        ReplyPattern::Error(code) => json!({ "error": code }),
+        ReplyPattern::Array(First::Integer(first)) => json!({ "array": first }),
+        ReplyPattern::Array(First::Word(first)) => json!({ "array": first }),
+        ReplyPattern::Text => json!({ "text": true }),
+        ReplyPattern::Value => json!({}),
     };
-    if let Some(form) = reply.form {
-        fields["value"] = json!(schema.values[form].name);
+    if let Some(value) = reply.value {
+        fields["value"] = json!(schema.values[value].name);
     }
     let condition = |condition: &Condition| {
         let key = |(role, is): &(usize, KeyIs)| {

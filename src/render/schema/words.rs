@@ -5,8 +5,9 @@ use std::ops::RangeInclusive;
 use crate::domain::duration;
 use crate::domain::record::age::millis;
 use crate::domain::schema::{
-    Action, BodyEncoding, Closed, Condition, Encoding, ExpiresAt, Fields, First, KeyIs, Member, OnFailure, OnHangUp,
-    Origin, Pattern, Pipeline, PrefixPlace, Reply, Schema, ServiceBehavior, TtlOf, ValueCase, WithoutRedis,
+    Action, BodyEncoding, ClosedFields, Condition, Decoder, Encoding, ExpiresAt, FieldPointers, First, KeyIs, Member,
+    OnFailure, OnHangUp, PrefixPlace, Reply, ReplyPattern, Schema, SchemaOrigin, ServiceBehavior, TtlOf, ValueFormat,
+    WithoutRedis,
 };
 use crate::render::escape;
 
@@ -15,10 +16,10 @@ pub(super) fn safe(text: &str) -> String {
     escape::text(text.as_bytes())
 }
 
-pub(super) fn origin(origin: &Origin) -> String {
+pub(super) fn origin(origin: &SchemaOrigin) -> String {
     match origin {
-        Origin::BuiltIn => "built in".to_owned(),
-        Origin::Folder(path) => safe(&path.display().to_string()),
+        SchemaOrigin::BuiltIn => "built in".to_owned(),
+        SchemaOrigin::Folder(path) => safe(&path.display().to_string()),
     }
 }
 
@@ -78,17 +79,22 @@ pub(super) fn begins_with(schema: &Schema) -> &'static str {
     }
 }
 
-/// Why there is nothing to tell of a step.
-pub(super) fn no_step(schema: &Schema) -> &'static str {
-    match (&schema.begin, schema.format) {
-        (None, _) => "not described: idemctl observes what this service stores",
-        // In format 2 a step may be left out that the service has.
-        (Some(_), 2..) => "not described, or the service has no such step",
-        (Some(_), _) => "never: the service has no such step",
+/// Why there is nothing to show of the step that the page calls so.
+pub(super) fn no_step(schema: &Schema, name: &str) -> &'static str {
+    if schema.begin.is_none() {
+        return "not described: idemctl observes what this service stores";
+    }
+    // Format 1 asks for every step that the service has; format 2 lets a file leave one out. But a service that keeps the
+    // lock or stores the error when its handler fails has no use for a release.
+    let never_releases = matches!(schema.service.on_failure, Some(OnFailure::Keep | OnFailure::Store));
+    if schema.from_format_1 || (name == "Release" && never_releases) {
+        "never: the service has no such step"
+    } else {
+        "not described, or the service has no such step"
     }
 }
 
-pub(super) fn told_by(case: &ValueCase) -> String {
+pub(super) fn told_by(case: &ValueFormat) -> String {
     let mut tests: Vec<_> = case.tests.fields.iter().map(|(path, value)| format!("{} = {value}", safe(path))).collect();
     if !case.tests.has.is_empty() {
         let there: Vec<_> = case.tests.has.iter().map(|path| safe(path)).collect();
@@ -105,17 +111,17 @@ pub(super) fn told_by(case: &ValueCase) -> String {
         (encoding, None) if tests.is_empty() => format!("any {}", named(encoding)),
         (encoding, None) => format!("{} with {}", named(encoding), tests.join(", ")),
     };
-    let within = |path: &str, pipeline: &Pipeline| format!("{} in {}", wrapped(pipeline), safe(path));
-    let inside: Vec<_> = case.opening.inside.iter().map(|(path, pipeline)| within(path, pipeline)).collect();
-    let around = case.opening.value.codecs.iter().map(|codec| format!(" in {}", safe(&codec.word()))).rev();
+    let within = |path: &str, decoder: &Decoder| format!("{} in {}", wrapped(decoder), safe(path));
+    let inside: Vec<_> = case.decoding.inside.iter().map(|(path, decoder)| within(path, decoder)).collect();
+    let around = case.decoding.value.codecs.iter().map(|codec| format!(" in {}", safe(&codec.word()))).rev();
     let inside = if inside.is_empty() { String::new() } else { format!("; {}", inside.join(", ")) };
     format!("{told}{}{inside}", around.collect::<String>())
 }
 
 /// What stands in a field, and what is around that, from the inside out.
-fn wrapped(pipeline: &Pipeline) -> String {
-    let around = pipeline.codecs.iter().map(|codec| format!(" in {}", safe(&codec.word()))).rev();
-    format!("{}{}", named(pipeline.encoding), around.collect::<String>())
+fn wrapped(decoder: &Decoder) -> String {
+    let around = decoder.codecs.iter().map(|codec| format!(" in {}", safe(&codec.word()))).rev();
+    format!("{}{}", named(decoder.encoding), around.collect::<String>())
 }
 
 /// An encoding, as its own people write its name.
@@ -124,7 +130,6 @@ pub(crate) fn named(encoding: Encoding) -> &'static str {
         Encoding::Text => "text",
         Encoding::Json => "JSON",
         Encoding::Msgpack => "MessagePack",
-        Encoding::Cbor => "CBOR",
         Encoding::Pickle => "Python pickle",
         Encoding::Php => "PHP serialize",
         Encoding::Newtonsoft => "JSON of Newtonsoft.Json",
@@ -137,7 +142,7 @@ pub(crate) fn named(encoding: Encoding) -> &'static str {
 }
 
 /// The fields of a closed form, beyond those that tell it.
-fn written(closed: &Closed) -> String {
+fn written(closed: &ClosedFields) -> String {
     let list = |passes: fn(&Member) -> bool| closed.paths(passes).iter().map(|path| safe(path)).collect::<Vec<_>>();
     let parts = [
         ("always", list(|member| member.is_required && member.level.is_none())),
@@ -150,11 +155,11 @@ fn written(closed: &Closed) -> String {
 }
 
 /// The fields a value has, by name, with their places.
-pub(super) fn places(fields: &Fields) -> Vec<(&'static str, &str)> {
+pub(super) fn places(fields: &FieldPointers) -> Vec<(&'static str, &str)> {
     fields.pointers().collect()
 }
 
-pub(super) fn holds(case: &ValueCase) -> String {
+pub(super) fn holds(case: &ValueFormat) -> String {
     let parts = places(&case.fields).into_iter().map(|(name, path)| {
         let encoding = match (name, case.body_encoding) {
             ("body", BodyEncoding::Base64) => " (base64)",
@@ -187,17 +192,17 @@ pub(super) fn stores(codes: &RangeInclusive<i64>) -> String {
 }
 
 /// What a service does around its steps, for people: when, and what then.
-pub(super) fn behavior(behavior: &ServiceBehavior) -> Vec<[String; 2]> {
-    let failure = behavior.on_failure.map(|does| match does {
+pub(super) fn conduct(conduct: &ServiceBehavior) -> Vec<[String; 2]> {
+    let failure = conduct.on_failure.map(|does| match does {
         OnFailure::Store => "the error is stored as a result",
         OnFailure::Release => "the lock is released",
         OnFailure::Keep => "nothing is done: the lock stays until its TTL ends",
     });
-    let hang_up = behavior.on_hang_up.map(|does| match does {
+    let hang_up = conduct.on_hang_up.map(|does| match does {
         OnHangUp::Release => "the lock is released, while the handler still runs",
         OnHangUp::GoOn => "the handler goes on and its result is stored",
     });
-    let without = behavior.without_redis.map(|does| match does {
+    let without = conduct.without_redis.map(|does| match does {
         WithoutRedis::Refuse => "requests are refused (fail closed)",
         WithoutRedis::Execute => "requests are executed all the same (fail open)",
     });
@@ -205,7 +210,7 @@ pub(super) fn behavior(behavior: &ServiceBehavior) -> Vec<[String; 2]> {
         ("The handler fails", failure.map(str::to_owned)),
         ("The client hangs up", hang_up.map(str::to_owned)),
         ("Redis is not reachable", without.map(str::to_owned)),
-        ("Responses stored", behavior.stores.as_ref().map(|codes| format!("status {}", stores(codes)))),
+        ("Responses stored", conduct.stores.as_ref().map(|codes| format!("status {}", stores(codes)))),
     ];
     told.into_iter().filter_map(|(when, does)| Some([when.to_owned(), does?])).collect()
 }
@@ -228,20 +233,20 @@ pub(super) fn sent(action: &Action) -> String {
 pub(super) fn pattern(schema: &Schema, reply: &Reply) -> String {
     let form = |form: Option<usize>| form.map(|form| format!("<{}>", safe(&schema.values[form].name)));
     match &reply.pattern {
-        Pattern::Word(word) => safe(word),
-        Pattern::Integer(number) => number.to_string(),
-        Pattern::Nil => "nil".to_owned(),
-        Pattern::Error(code) if code == "*" => "any error".to_owned(),
-        Pattern::Error(code) => format!("error {}", safe(code)),
-        Pattern::Array(first) => {
+        ReplyPattern::Word(word) => safe(word),
+        ReplyPattern::Integer(number) => number.to_string(),
+        ReplyPattern::Nil => "nil".to_owned(),
+        ReplyPattern::Error(code) if code == "*" => "any error".to_owned(),
+        ReplyPattern::Error(code) => format!("error {}", safe(code)),
+        ReplyPattern::Array(first) => {
             let first = match first {
                 First::Integer(first) => first.to_string(),
                 First::Word(first) => safe(first),
             };
-            format!("{{{first}, {}}}", form(reply.form).unwrap_or_else(|| "…".to_owned()))
+            format!("{{{first}, {}}}", form(reply.value).unwrap_or_else(|| "…".to_owned()))
         }
-        Pattern::Text => "<text>".to_owned(),
-        Pattern::Form => form(reply.form).unwrap_or_default(),
+        ReplyPattern::Text => "<text>".to_owned(),
+        ReplyPattern::Value => form(reply.value).unwrap_or_default(),
     }
 }
 

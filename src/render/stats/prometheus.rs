@@ -60,7 +60,7 @@ impl Run<'_> {
     }
 }
 
-/// All figures, with how many Redis keys were walked and how many of the schemas' Redis keys hold other forms.
+/// All figures, with how many Redis keys were scanned and how many of the schemas' Redis keys hold other forms.
 pub fn exposition(stats: &Stats, keys_walked: u64, foreign: u64, run: &Run<'_>) -> String {
     let of_run = run.labels();
     let mut text = outcome(run, true);

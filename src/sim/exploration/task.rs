@@ -7,12 +7,13 @@ use std::time::Instant;
 use super::test_server::TestServer;
 use super::workers::Workers;
 use crate::domain::exploration::{
-    AbstractState, Act, Assumptions, Exploration, FaultBudget, PastSchedule, RecordPast, ReplayedSchedule,
-    ScheduleToken, SearchCoverage, Violation, WorkerProgram, invariants, leading_to,
+    AbstractState, Act, Assumptions, BEGIN_IN_ONE_SCRIPT, Culprit, Exploration, Fault, FaultBudget, Invariant,
+    NextAction, PastSchedule, RecordPast, ReplayedSchedule, ScheduleToken, SearchCoverage, Violation, WorkerProgram,
+    held_at, invariants, leading_to,
 };
 use crate::domain::record::Record;
 use crate::domain::record::age::millis;
-use crate::domain::schema::Schema;
+use crate::domain::schema::{Meaning, Role, Schema};
 use crate::explore::{
     ExploredProgram, FoundViolation, Rules, SearchLimits, TracedStep, UnknownReply, explore, retrace,
 };
@@ -105,17 +106,65 @@ impl ExplorationTask {
         place: ExplorationPlace<'_>,
     ) -> Result<Violation, StoreError> {
         let token = self.token(&found.beginning, &found.acts);
-        let replayed = match self.retrace(&token, server).await? {
-            Ok(steps) => self.replay(&token, &steps, place).await?,
-            Err(why) => Replayed { lines: Vec::new(), deviates: Some(why) },
+        let (steps, replayed) = match self.retrace(&token, server).await? {
+            Ok(steps) => {
+                let replayed = self.replay(&token, &steps, place).await?;
+                (steps, replayed)
+            }
+            Err(why) => (Vec::new(), Replayed { lines: Vec::new(), deviates: Some(why) }),
         };
         Ok(Violation {
             invariant: found.invariant,
             faults: found.faults,
+            remedy: self.remedy(found.invariant, &token, &steps),
             lines: replayed.lines,
             token,
             deviates: replayed.deviates,
         })
+    }
+
+    /// What to change after this schedule, which violates the invariant.
+    fn remedy(&self, invariant: &Invariant, token: &ScheduleToken, steps: &[TracedStep]) -> String {
+        if self.begin_was_interrupted(steps) {
+            return BEGIN_IN_ONE_SCRIPT.to_owned();
+        }
+        let services = self.services(token);
+        let mut service = services.first().copied().unwrap_or(0);
+        let mut kind = None;
+        let violating = steps.iter().find(|step| step.violated.iter().any(|violated| violated.name == invariant.name));
+        if let Some(step) = violating
+            && let Some(worker) = step.act.worker()
+        {
+            service = services.get(usize::from(worker)).copied().unwrap_or(service);
+            if let NextAction::Call { number, .. } = step.action {
+                kind = Some(self.program.calls[usize::from(number)].step);
+            }
+        }
+        (invariant.remedy)(&Culprit { schema: &self.program.services[service], kind })
+    }
+
+    /// True if a later call of begin acquired the lock although another worker held it, or a result was stored, by then.
+    /// Only the workers' own calls had changed the keys until then, so that an earlier call of begin saw another state.
+    fn begin_was_interrupted(&self, steps: &[TracedStep]) -> bool {
+        let mut holder = None;
+        for step in steps {
+            if let Some(Fault::Expiry | Fault::Evict | Fault::Failover | Fault::Persist) = step.act.fault() {
+                return false;
+            }
+            let is_acquired = step.reply.is_some_and(|reply| reply.meaning == Some(Meaning::Acquired));
+            if is_acquired && let NextAction::Call { number, .. } = step.action {
+                let call = self.program.calls[usize::from(number)];
+                let schema = &self.program.services[call.service];
+                let mut roles = 0..schema.keys.len();
+                let has_result = roles.any(|role| held_at(schema, &step.before, role) == Some(Role::Result));
+                let is_anothers = holder.is_some() && holder != step.act.worker();
+                if call.index > 0 && (has_result || is_anothers) {
+                    return true;
+                }
+            }
+            holder = step.holder;
+        }
+        false
     }
 
     fn token(&self, beginning: &[u8], acts: &[Act]) -> ScheduleToken {
@@ -196,6 +245,7 @@ impl ExplorationTask {
             violations.push(Violation {
                 invariant,
                 faults,
+                remedy: self.remedy(invariant, token, steps),
                 lines: replayed.lines.clone(),
                 token: token.clone(),
                 deviates: replayed.deviates.clone(),

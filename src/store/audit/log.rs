@@ -72,7 +72,7 @@ impl Log {
     /// When the log cannot be read on.
     pub fn next_entry_of(&mut self, op: &str) -> io::Result<Option<Entry<'static>>> {
         while let Some(entry) = self.next_entry_with(op.as_bytes())? {
-            if entry.op.as_deref() == Some(op) {
+            if entry.op == op {
                 return Ok(Some(entry));
             }
         }
@@ -137,11 +137,11 @@ pub fn has_operation(path: &Path, op: &str) -> io::Result<bool> {
     let Some(mut log) = Log::open(path)? else { return Ok(false) };
     while let Some(line) = log.next_line_with(op.as_bytes())? {
         let named = match &line {
-            Line::Change(entry) => entry.op.as_deref(),
-            Line::Mark(Mark::Begin(begin)) => Some(begin.op.as_ref()),
-            Line::Mark(Mark::End(end)) => Some(end.op.as_ref()),
+            Line::Change(entry) => &entry.op,
+            Line::Mark(Mark::Begin(begin)) => &begin.op,
+            Line::Mark(Mark::End(end)) => &end.op,
         };
-        if named == Some(op) {
+        if named == op {
             return Ok(true);
         }
     }
@@ -155,15 +155,10 @@ pub fn has_operation(path: &Path, op: &str) -> io::Result<bool> {
 pub fn operation_of_backup(path: &Path, file: &str) -> io::Result<Option<String>> {
     let Some(mut log) = Log::open(path)? else { return Ok(None) };
     let mut last = None;
-    while let Some(line) = log.next_line_with(b"")? {
-        let (op, backup) = match &line {
-            Line::Change(entry) if entry.after.as_ref().is_some_and(KeyIdentity::is_absent) => {
-                (&entry.op, &entry.backup)
-            }
-            _ => continue,
-        };
-        if backup.as_deref() == Some(file) && op.is_some() {
-            last = op.as_ref().map(ToString::to_string);
+    while let Some(entry) = log.next_entry()? {
+        let is_removal = entry.after.as_ref().is_some_and(KeyIdentity::is_absent);
+        if is_removal && entry.backup.as_deref() == Some(file) {
+            last = Some(entry.op.into_owned());
         }
     }
     Ok(last)
@@ -202,7 +197,8 @@ fn parse(line: &[u8]) -> Option<Line> {
     humantime::parse_rfc3339(&at).ok().map(|_| line)
 }
 
-/// Hands out each change of the log with the operation that it belongs to. `None` when there is no log.
+/// Hands out each change of the log with the operation that it belongs to; changes that idemctl 0.2 made are counted only.
+/// `None` when there is no log.
 ///
 /// # Errors
 /// When the log is there and cannot be read.
@@ -214,6 +210,7 @@ pub fn each(
     let mut operations = Operations::default();
     while let Some(line) = log.next_line_with(b"")? {
         match line {
+            Line::Change(entry) if entry.is_of_older_version() => operations.add_older(&entry),
             Line::Change(entry) => {
                 let operation = operations.add(&entry);
                 take(*entry, operation);

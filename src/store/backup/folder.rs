@@ -5,29 +5,29 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use super::closing::Closing;
-use super::maker::Maker;
+use super::entry::Maker;
+use super::integrity::Closing;
 use super::reader::BackupReader;
 use crate::domain::change::provenance::Provenance;
 use crate::files;
 
 /// A backup in a folder.
 #[derive(Debug, Clone)]
-pub(crate) struct Found {
+pub(crate) struct BackupFile {
     pub(crate) path: PathBuf,
     pub(crate) bytes: u64,
     /// When it was last written.
     pub(crate) modified: SystemTime,
-    /// The operation that wrote it; `None` where an older idemctl did.
+    /// The operation that wrote it; `None` if the first line is damaged.
     pub(crate) by: Option<Maker>,
     /// Where the first of its Redis keys was taken from.
     pub(crate) from: Option<Provenance>,
     pub(crate) redis_keys: u64,
-    pub(crate) is: Is,
+    pub(crate) state: BackupState,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Is {
+pub(crate) enum BackupState {
     Complete,
     /// Why some of its lines cannot be used.
     Damaged(String),
@@ -41,7 +41,7 @@ pub(crate) enum Is {
 #[derive(Debug, Default)]
 pub(crate) struct Folder {
     /// The oldest first.
-    pub(crate) backups: Vec<Found>,
+    pub(crate) backups: Vec<BackupFile>,
     /// Files that are no backups, or cannot be read, with the reasons.
     pub(crate) others: Vec<(PathBuf, String)>,
 }
@@ -71,7 +71,7 @@ impl Folder {
     }
 }
 
-impl Found {
+impl BackupFile {
     /// Removes the file, if the file is still the one that was looked at and nobody writes to it.
     ///
     /// # Errors
@@ -95,7 +95,7 @@ impl Found {
 ///
 /// # Errors
 /// Why the file is none.
-fn look(path: &Path) -> Result<Found, String> {
+fn look(path: &Path) -> Result<BackupFile, String> {
     let metadata = path.symlink_metadata().map_err(|error| error.to_string())?;
     if !metadata.is_file() {
         return Err("it is no regular file".to_owned());
@@ -111,17 +111,17 @@ fn look(path: &Path) -> Result<Found, String> {
     }
     let damage = reader.damage();
     let gap = damage.middle.as_ref().or(damage.tail.as_ref());
-    let is = match gap {
-        _ if is_being_written(path) => Is::BeingWritten,
-        Some(gap) => Is::Damaged(format!("{}: {}", gap.words(), gap.why)),
+    let state = match gap {
+        _ if is_being_written(path) => BackupState::BeingWritten,
+        Some(gap) => BackupState::Damaged(format!("{}: {}", gap.words(), gap.why)),
         None => match reader.closing() {
-            Closing::Whole | Closing::Older => Is::Complete,
-            Closing::Missing => Is::Unended,
-            Closing::Differs => Is::Damaged("its closing line counts other lines than there are".to_owned()),
+            Closing::Whole => BackupState::Complete,
+            Closing::Missing => BackupState::Unended,
+            Closing::Differs => BackupState::Damaged("its closing line counts other lines than there are".to_owned()),
         },
     };
     let (by, modified) = (reader.by().cloned(), modified(&metadata));
-    Ok(Found { path: path.to_owned(), bytes: metadata.len(), modified, by, from, redis_keys, is })
+    Ok(BackupFile { path: path.to_owned(), bytes: metadata.len(), modified, by, from, redis_keys, state })
 }
 
 fn modified(metadata: &Metadata) -> SystemTime {

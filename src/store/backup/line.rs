@@ -6,11 +6,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 
-use super::checksum;
-use super::closing::Count;
-use super::entry::BackupEntry;
-use super::maker::Maker;
-use super::saved::FORMAT;
+use super::entry::{BackupEntry, FORMAT, Maker};
+use super::integrity::{self, Count};
 use crate::domain::change::provenance::Provenance;
 
 /// Appends a line that is sealed by its checksum.
@@ -26,7 +23,7 @@ fn end(text: &mut Vec<u8>, start: usize, fields: &impl Serialize) {
     if brace > start {
         text[brace] = b',';
     }
-    checksum::seal(text, start);
+    integrity::seal(text, start);
     text.push(b'\n');
 }
 
@@ -138,12 +135,10 @@ impl VoidLine {
     }
 }
 
-/// Says where the lines behind were taken from. An idemctl that does not know of places takes this for a line that takes
-/// nothing back.
+/// Says where the entries below were taken from, and which operation wrote them.
 #[derive(Serialize)]
 pub(super) struct FromLine<'a> {
     format: u64,
-    void: [String; 0],
     from: &'a Provenance,
     #[serde(skip_serializing_if = "Option::is_none")]
     by: Option<&'a Maker>,
@@ -151,7 +146,7 @@ pub(super) struct FromLine<'a> {
 
 impl<'a> FromLine<'a> {
     pub(super) fn new(from: &'a Provenance, by: Option<&'a Maker>) -> Self {
-        Self { format: FORMAT, void: [], from, by }
+        Self { format: FORMAT, from, by }
     }
 }
 

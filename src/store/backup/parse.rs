@@ -1,6 +1,5 @@
 //! A line of a backup as it is read: told apart from what idemctl did not write, and from what was damaged since.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use base64::Engine as _;
@@ -8,31 +7,13 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use super::beside::Beside;
-use super::checksum;
-use super::closing::Count;
-use super::maker::Maker;
-use super::saved::{FORMAT, OLD_FORMAT, Saved};
+use super::entry::{Beside, FORMAT, Maker, Saved};
+use super::integrity::{self, Count, Fault};
 use crate::domain::change::provenance::Provenance;
 use crate::domain::schema::Role;
 
 /// How every line begins that idemctl wrote.
 pub(super) const BEGINNING: &[u8] = b"{\"format\":";
-
-/// What a line may hold that has no checksum: all that lines held before they had one. Any other field is one of a line
-/// whose checksum was damaged.
-const WITHOUT_CHECKSUM: [&str; 10] = [
-    "format",
-    "redis_key_base64",
-    "dump_base64",
-    "ttl_ms",
-    "expires_at_ms",
-    "schema",
-    "key",
-    "key_base64",
-    "state",
-    "void",
-];
 
 /// A record that a backup holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,9 +21,9 @@ pub struct Held {
     pub schema: String,
     pub key: Vec<u8>,
     pub state: String,
-    /// Its Redis keys that changed, at least one. A line of an older idemctl has one, and another line may have the other.
+    /// Its Redis keys that changed, at least one.
     pub keys: Vec<HeldKey>,
-    /// The record's other Redis keys; none if the record has no other, or an older idemctl does not say.
+    /// The record's other Redis keys.
     pub beside: Vec<Beside>,
     /// Where it was taken from; `None` if nothing says so.
     pub from: Option<Arc<Provenance>>,
@@ -71,52 +52,31 @@ pub(super) enum Line {
     End(Count),
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Fault {
-    /// A newer idemctl wrote it.
-    Newer(String),
-    /// It holds no byte of anything: a line feed, spaces, or the NULs of a disk that was never written.
-    Blank,
-    Cut,
-    /// It does not begin as a line of a backup.
-    Foreign,
-    /// It is not what was written.
-    Damaged(String),
-}
-
-impl Fault {
-    pub(super) fn why(&self) -> &str {
-        match self {
-            Self::Newer(why) | Self::Damaged(why) => why,
-            Self::Blank => "the line is empty",
-            Self::Cut => "the line is cut short",
-            Self::Foreign => "this is no line of an idemctl backup",
-        }
-    }
-}
-
 #[derive(Deserialize)]
 struct Fields {
     format: Option<u64>,
-    redis_key_base64: Option<String>,
-    dump_base64: Option<String>,
-    ttl_ms: Option<u64>,
-    expires_at_ms: Option<u64>,
-    keys: Option<Vec<KeyFields>>,
+    #[serde(default)]
+    keys: Vec<KeyFields>,
     schema: Option<String>,
     key: Option<String>,
     key_base64: Option<String>,
     state: Option<String>,
     void: Option<Vec<String>>,
     #[serde(default)]
-    beside: BesideList,
+    beside: Vec<BesideFields>,
     from: Option<Provenance>,
     by: Option<Maker>,
     end: Option<Count>,
 }
 
-/// The fields of a Redis key. In the old format the line itself has them: serde's `flatten` does not read numbers of
-/// arbitrary precision, so they are named twice.
+/// The fields that a line of every format has.
+#[derive(Deserialize)]
+struct FormatFields {
+    format: Option<u64>,
+    crc64: Option<IgnoredAny>,
+}
+
+/// The fields of a Redis key.
 #[derive(Deserialize)]
 struct KeyFields {
     redis_key_base64: Option<String>,
@@ -133,27 +93,23 @@ struct BesideFields {
     there: bool,
 }
 
-/// The old format names one other Redis key at most, and not in a list.
-#[derive(Deserialize, Default)]
-#[serde(untagged)]
-enum BesideList {
-    #[default]
-    None,
-    One(BesideFields),
-    Several(Vec<BesideFields>),
-}
-
-/// Reads a line, without its line feed; `is_sealed` says whether it has its checksum, and `must_be` whether the backup is
-/// one in which every line has.
-pub(super) fn parse(bytes: &[u8], is_sealed: bool, must_be: bool) -> Result<Line, Fault> {
-    let fields: Fields = serde_json::from_slice(bytes).map_err(|error| unreadable(bytes, &error))?;
+/// Reads a line, without its line feed.
+///
+/// # Errors
+/// Why the line cannot be used.
+pub(super) fn parse(bytes: &[u8]) -> Result<Line, Fault> {
+    let fields: Fields = match serde_json::from_slice(bytes) {
+        Ok(fields) => fields,
+        Err(error) => return Err(other_version(bytes).unwrap_or_else(|| unreadable(bytes, &error))),
+    };
     let format = fields.format.ok_or(Fault::Foreign)?;
-    if !is_sealed {
-        may_be_without_checksum(bytes, format, must_be)?;
+    if format != FORMAT
+        && let Some(fault) = other_version(bytes)
+    {
+        return Err(fault);
     }
-    if ![OLD_FORMAT, FORMAT].contains(&format) {
-        let why = format!("this idemctl reads backups of format 1 and {FORMAT}, and a newer one wrote format {format}");
-        return Err(Fault::Newer(why));
+    if !integrity::is_sealed(bytes) {
+        return Err(Fault::Damaged("the line is damaged: its checksum does not hold".to_owned()));
     }
     if let Some(from) = fields.from {
         return Ok(Line::From(Box::new((from, fields.by))));
@@ -181,16 +137,21 @@ fn unreadable(bytes: &[u8], error: &serde_json::Error) -> Fault {
     }
 }
 
-/// A line of the first release has no checksum, and one of a newer format may have another.
-fn may_be_without_checksum(bytes: &[u8], format: u64, must_have: bool) -> Result<(), Fault> {
-    let fields: BTreeMap<String, IgnoredAny> =
-        serde_json::from_slice(bytes).map_err(|error| unreadable(bytes, &error))?;
-    let is_first = !must_have && fields.keys().all(|name| WITHOUT_CHECKSUM.contains(&name.as_str()));
-    let is_newer = format > FORMAT && !fields.contains_key("crc64");
-    if is_first || is_newer {
-        return Ok(());
+/// Which idemctl wrote the line, if that is one of another format.
+///
+/// A checksum that does not hold tells a damaged number of the format from another format. A line of a newer format may have
+/// another kind of checksum, and one written before 0.2 has none.
+fn other_version(bytes: &[u8]) -> Option<Fault> {
+    let fields: FormatFields = serde_json::from_slice(bytes).ok()?;
+    let format = fields.format.filter(|format| *format != FORMAT)?;
+    if fields.crc64.is_some() && !integrity::is_sealed(bytes) {
+        return None;
     }
-    Err(Fault::Damaged("the line is damaged: its checksum does not hold".to_owned()))
+    Some(Fault::OtherVersion(if format < FORMAT {
+        "idemctl 0.2 or older wrote this backup: restore it with that version".to_owned()
+    } else {
+        format!("this idemctl reads backups of format {FORMAT}, and a newer one wrote format {format}")
+    }))
 }
 
 fn missing(name: &str) -> Fault {
@@ -198,37 +159,16 @@ fn missing(name: &str) -> Fault {
 }
 
 fn held(fields: Fields) -> Result<Held, Fault> {
-    let mut others = Vec::new();
-    match fields.beside {
-        BesideList::None => {}
-        BesideList::One(one) => others.push(beside(one)?),
-        BesideList::Several(several) => {
-            for one in several {
-                others.push(beside(one)?);
-            }
-        }
-    }
-    let mut keys = Vec::new();
-    match fields.keys {
-        Some(several) => {
-            for one in several {
-                keys.push(held_key(one)?);
-            }
-        }
-        None => {
-            let mut key = held_key(KeyFields {
-                redis_key_base64: fields.redis_key_base64,
-                dump_base64: fields.dump_base64,
-                ttl_ms: fields.ttl_ms,
-                expires_at_ms: fields.expires_at_ms,
-                role: None,
-            })?;
-            key.role = others.first().map(|other| if other.role == Role::Lock { Role::Result } else { Role::Lock });
-            keys.push(key);
-        }
+    let mut keys = Vec::with_capacity(fields.keys.len());
+    for key in fields.keys {
+        keys.push(held_key(key)?);
     }
     if keys.is_empty() {
         return Err(missing("keys"));
+    }
+    let mut others = Vec::with_capacity(fields.beside.len());
+    for other in fields.beside {
+        others.push(beside(other)?);
     }
     let key = match (fields.key_base64, fields.key) {
         (Some(key), _) => decode("key_base64", &key)?,
@@ -247,7 +187,7 @@ fn held(fields: Fields) -> Result<Held, Fault> {
 fn held_key(fields: KeyFields) -> Result<HeldKey, Fault> {
     let redis_key = fields.redis_key_base64.ok_or_else(|| missing("redis_key_base64"))?;
     let dump = decode("dump_base64", &fields.dump_base64.ok_or_else(|| missing("dump_base64"))?)?;
-    if !checksum::holds(&dump) {
+    if !integrity::holds(&dump) {
         let why = "the line is damaged: the checksum in `dump_base64` does not hold";
         return Err(Fault::Damaged(why.to_owned()));
     }
@@ -261,7 +201,7 @@ fn held_key(fields: KeyFields) -> Result<HeldKey, Fault> {
 
 fn role(name: &str) -> Result<Role, Fault> {
     let known = [Role::Lock, Role::Result].into_iter().find(|role| role.as_str() == name);
-    known.ok_or_else(|| Fault::Newer(format!("`{name}` is a role that this idemctl does not know")))
+    known.ok_or_else(|| Fault::OtherVersion(format!("`{name}` is a role that this idemctl does not know")))
 }
 
 fn beside(fields: BesideFields) -> Result<Beside, Fault> {

@@ -3,7 +3,7 @@
 //! The format is that of RDB files: the type, the length, the bytes, the version of the format in two bytes and a CRC-64 of
 //! all before. A string has stood there like this in every version; DUMP may compress one besides, and RESTORE takes both.
 
-use super::checksum;
+use super::integrity;
 
 /// The version of Redis 6.2, the oldest that is supported: RESTORE refuses what is newer than the server.
 const RDB_VERSION: u16 = 9;
@@ -32,7 +32,7 @@ pub(in crate::store) fn of_string(text: &[u8]) -> Option<Vec<u8>> {
     }
     payload.extend_from_slice(text);
     payload.extend(RDB_VERSION.to_le_bytes());
-    let sum = checksum::of_dump(&payload);
+    let sum = integrity::of_dump(&payload);
     payload.extend(sum.to_le_bytes());
     Some(payload)
 }
@@ -60,7 +60,7 @@ mod tests {
 
     #[test]
     fn a_payload_has_the_type_the_length_the_version_and_a_checksum() {
-        assert!(checksum::holds(&of_string(b"abc").unwrap()));
+        assert!(integrity::holds(&of_string(b"abc").unwrap()));
         assert_eq!(of_string(b"abc").unwrap()[..7], *b"\0\x03abc\x09\0");
         assert_eq!(of_string(&[b'x'; 64]).unwrap()[..4], *b"\0\x40\x40x");
         assert_eq!(of_string(&[b'x'; LONGEST]).unwrap()[..4], *b"\0\x7f\xffx");

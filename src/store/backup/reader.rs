@@ -6,17 +6,11 @@ use std::io::{self, BufRead, BufReader, Read as _, Seek as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::checksum;
-use super::closing::{Closing, Count};
-use super::damage::Damage;
-use super::maker::Maker;
-use super::parse::{self, BEGINNING, Fault, Held, Line};
-use super::saved::MOST_SAVED;
+use super::entry::{MOST_SAVED, Maker};
+use super::integrity::{Closing, Count, Damage, Fault};
+use super::parse::{self, BEGINNING, Held, Line};
 use crate::domain::change::provenance::Provenance;
 use crate::files;
-
-/// How a line begins that is of the format with a closing line.
-const CLOSING_FORMAT: &[u8] = b"{\"format\":2,";
 
 /// The longest line: the largest value Redis keeps, in base64, and what stands around it.
 const LONGEST_LINE: u64 = 1 << 30;
@@ -52,7 +46,7 @@ impl BackupReader {
     /// told by [`BackupReader::damage`].
     ///
     /// # Errors
-    /// When the file cannot be read, is no backup, or is in a newer format.
+    /// When the file cannot be read, is no backup, or is in another format.
     pub fn open(path: &Path, mut look: impl FnMut(&Held)) -> Result<Self, BackupError> {
         let of_file = |error: io::Error| Stopped::from(error).at(path);
         let mut survey = Pass::over(files::open_regular(path).map_err(of_file)?, Arc::default());
@@ -109,7 +103,7 @@ impl BackupReader {
         self.is_blank
     }
 
-    /// The operation that wrote it; `None` where an older idemctl did.
+    /// The operation that wrote it; `None` if the first line is damaged.
     pub(crate) fn by(&self) -> Option<&Maker> {
         self.by.as_ref()
     }
@@ -135,14 +129,10 @@ struct Pass {
     /// Where the entries below were taken from.
     from: Option<Arc<Provenance>>,
     by: Option<Maker>,
-    /// True once a line had a checksum: those behind have one, too.
-    is_sealed: bool,
     damage: Damage,
     count: Count,
     /// What the closing line says, and what was counted above it.
     end: Option<(Count, Count)>,
-    /// True once a line is of the format that has a closing line.
-    closes: bool,
 }
 
 impl Pass {
@@ -154,11 +144,9 @@ impl Pass {
             taken_back,
             from: None,
             by: None,
-            is_sealed: false,
             damage: Damage::default(),
             count: Count::default(),
             end: None,
-            closes: false,
         }
     }
 
@@ -177,23 +165,15 @@ impl Pass {
         match self.end {
             Some((said, counted)) if said == counted => Closing::Whole,
             Some(_) => Closing::Differs,
-            None if self.closes => Closing::Missing,
-            None => Closing::Older,
+            None => Closing::Missing,
         }
-    }
-
-    fn parse(&mut self, bytes: &[u8]) -> Result<Line, Fault> {
-        let is_sealed = checksum::is_sealed(bytes);
-        let line = parse::parse(bytes, is_sealed, self.is_sealed);
-        self.is_sealed |= is_sealed;
-        line
     }
 
     /// The next line that is whole.
     fn next_line(&mut self) -> Result<Option<Line>, Stopped> {
         while let Some(Read { bytes, is_ended }) = read_line(&mut self.lines)? {
             self.line += 1;
-            match bytes.and_then(|bytes| Ok((self.parse(&bytes)?, bytes))) {
+            match bytes.and_then(|bytes| Ok((parse::parse(&bytes)?, bytes))) {
                 Ok((line, bytes)) => {
                     self.whole += 1;
                     // The closing line holds nothing that a damaged line before it may have taken back.
@@ -202,7 +182,7 @@ impl Pass {
                     }
                     return Ok(Some(self.take(line, &bytes)));
                 }
-                Err(Fault::Newer(why)) => return Err(Stopped::Line(self.line, why)),
+                Err(Fault::OtherVersion(why)) => return Err(Stopped::Line(self.line, why)),
                 Err(fault) => {
                     self.damage.add(self.line, &fault, is_ended);
                     // The damaged line may have been the one that says where those behind were taken from.
@@ -215,7 +195,6 @@ impl Pass {
 
     /// Counts a line, and remembers what it says of those below.
     fn take(&mut self, line: Line, bytes: &[u8]) -> Line {
-        self.closes |= bytes.starts_with(CLOSING_FORMAT);
         match line {
             Line::Held(held) => {
                 self.count.add(bytes, held.keys.len() as u64);

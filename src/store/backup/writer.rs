@@ -4,16 +4,15 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
-use super::closing::Count;
-use super::entry::BackupEntry;
+use super::entry::{BackupEntry, Maker};
+use super::integrity::Count;
 use super::line::{self, ClosingLine, EntryLine, FromLine, VoidLine};
-use super::maker::Maker;
 use crate::domain::change::provenance::Provenance;
 use crate::store::error::StoreError;
 
 /// A backup file being written: one JSON object per line, each ended by a checksum over the line (`checksum.rs`).
 ///
-/// A line `{"format":2,"void":[],"from":{…},"by":{…}}` says where the entries below were taken from, and which operation
+/// A line `{"format":2,"from":{…},"by":{…}}` says where the entries below were taken from, and which operation
 /// wrote them: it comes first, and again when that changes, as by a failover. Each record has one entry, synced before the
 /// record is changed: its Redis keys that change (`keys`), and its others (`beside`), as they were together. Up to 500 Redis keys are
 /// written at a time.

@@ -10,7 +10,7 @@ use redis::Cmd;
 use super::change::{Action, Change, Outcome};
 use crate::domain::hash_slot;
 use crate::domain::record::{Content, Observation, SeenKey};
-use crate::store::backup::saved::MOST_SAVED;
+use crate::store::backup::entry::MOST_SAVED;
 use crate::store::backup::{BackupEntry, Saved};
 use crate::store::cluster::scripted::Script;
 use crate::store::scripts;
@@ -188,25 +188,35 @@ impl<'a> Batch<'a> {
         others.collect()
     }
 
-    /// Leaves out changes, by their places among those that are asked for: their records are no longer as they were.
-    pub(in crate::store) fn leave_out(&mut self, changed: &HashSet<usize>) {
-        self.leave(|place, _| changed.contains(&place), Outcome::Changed);
+    /// Leaves out changes, by their places among those that are asked for: the records of some are no longer as they were, and
+    /// of others nobody can say.
+    pub(in crate::store) fn leave_out(&mut self, changed: &HashSet<usize>, unread: &HashSet<usize>) {
+        self.leave(|place, _| {
+            if changed.contains(&place) {
+                Some(Outcome::Changed)
+            } else if unread.contains(&place) {
+                Some(Outcome::Refused)
+            } else {
+                None
+            }
+        });
     }
 
     /// Leaves out the changes of records one of whose Redis keys is on a master that does not answer.
     pub(in crate::store) fn refuse(&mut self, is_silent: impl Fn(&[u8]) -> bool) {
         let has = |change: &Change| change.seen.keys.iter().any(|key| is_silent(&key.redis_key));
-        self.leave(|_, change| has(change), Outcome::Refused);
+        self.leave(|_, change| has(change).then_some(Outcome::Refused));
     }
 
-    fn leave(&mut self, which: impl Fn(usize, &Change) -> bool, outcome: Outcome) {
+    /// Leaves out the changes that have an outcome already.
+    fn leave(&mut self, outcome: impl Fn(usize, &Change) -> Option<Outcome>) {
         for (place, asked) in std::mem::take(&mut self.asked).into_iter().enumerate() {
-            if which(place, asked.change) {
-                self.outcomes[asked.index] = outcome;
-                self.left_out.extend(asked.is_backed_up().then(|| asked.change.redis_key()));
-            } else {
+            let Some(outcome) = outcome(place, asked.change) else {
                 self.asked.push(asked);
-            }
+                continue;
+            };
+            self.outcomes[asked.index] = outcome;
+            self.left_out.extend(asked.is_backed_up().then(|| asked.change.redis_key()));
         }
     }
 

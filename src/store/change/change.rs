@@ -1,7 +1,7 @@
 //! A change to a record, and what became of it.
 
 use crate::domain::record::{Content, Observation, SeenKey};
-use crate::store::backup::saved::About;
+use crate::store::backup::entry::About;
 
 /// A change to a record that must still be as it was seen. All of its Redis keys that change, change in one call.
 #[derive(Debug, Clone)]

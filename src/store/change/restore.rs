@@ -3,7 +3,7 @@
 mod outlook;
 mod restore_outcome;
 
-pub use self::restore_outcome::{RestoreOutcome, RestoreResult, Return};
+pub use self::restore_outcome::{KeyResult, RestoreOutcome, RestoreResult, Return};
 use super::writer::Writer;
 use crate::domain::record::{Deadline, SeenKey};
 use crate::store::backup::Saved;
@@ -17,9 +17,9 @@ const RIGHTS: &str = "+restore +exists +time +unlink";
 impl Writer {
     /// Brings records back, each as a whole, in one round trip. Nothing that is there is touched, so that it can be done again.
     ///
-    /// Gives what became of each, with an own error for each record that is refused, and
-    /// [`StoreError::OutcomeUnknown`] for each whose reply was lost and of which reading back could not tell; and the
-    /// error that came in between. If the server could not be asked at all nothing became of any.
+    /// Gives what became of each Redis key, with an own error for each that is refused, and [`StoreError::OutcomeUnknown`] for
+    /// each whose reply was lost and of which reading back could not tell; and the error that came in between. If the server
+    /// could not be asked at all nothing became of any.
     pub async fn restore(&self, records: &[Return<'_>]) -> (Vec<RestoreResult>, Result<(), StoreError>) {
         // Which nodes there are is known before anything is sent.
         if let Err(error) = self.client().masters().await {
@@ -50,100 +50,144 @@ impl Writer {
 
     async fn restore_here(&self, records: &[Return<'_>]) -> Result<Vec<RestoreResult>, StoreError> {
         let client = self.client();
-        let mut outcomes: Vec<Option<RestoreResult>> = vec![None; records.len()];
-        // A record in two slots is read right before it comes back, for no script sees both.
-        let parted: Vec<_> = (0..records.len()).filter(|index| client.parts_record(&records[*index])).collect();
-        let some: Vec<_> = parted.iter().map(|index| records[*index].clone()).collect();
-        let mut sent: Vec<_> = (0..records.len()).filter(|index| !parted.contains(index)).collect();
-        for (index, predicted) in parted.into_iter().zip(client.would_restore(&some).await?) {
-            match predicted {
-                Ok(predicted) if predicted.iter().any(|outcome| outcome.is_back()) => sent.push(index),
-                other => outcomes[index] = Some(other),
+        let mut outcomes: Vec<Vec<Option<KeyResult>>> = Vec::with_capacity(records.len());
+        let mut parted = Vec::new();
+        let mut calls = Vec::new();
+        for (index, record) in records.iter().enumerate() {
+            outcomes.push(vec![None; record.keys.len()]);
+            if client.parts_record(record) {
+                parted.push(index);
+            } else {
+                calls.push(Call { index, first: 0, record: record.clone() });
             }
         }
-        // Each Redis key of a record in two slots has a call of its own, the result first.
-        let mut calls: Vec<(usize, Return<'_>)> = Vec::with_capacity(sent.len());
-        for index in sent {
-            let record = &records[index];
-            if !client.parts_record(record) {
-                calls.push((index, record.clone()));
+        // A record in two slots is read right before it comes back, for no script sees both.
+        let some: Vec<_> = parted.iter().map(|index| records[*index].clone()).collect();
+        let mut later = Vec::new();
+        for (index, predicted) in parted.into_iter().zip(client.would_restore(&some).await?) {
+            let comes = |outcome: &KeyResult| outcome.as_ref().is_ok_and(|outcome| outcome.is_back());
+            if !predicted.iter().any(comes) {
+                outcomes[index] = predicted.into_iter().map(Some).collect();
                 continue;
             }
-            for key in record.keys.iter().rev() {
-                calls.push((index, Return { keys: vec![key], bars: Vec::new() }));
+            // Each of its Redis keys has a call of its own, the result first: a lock that came back alone would block for
+            // nothing.
+            let mut of_record = records[index].keys.iter().copied().enumerate().rev();
+            let call = |(first, key)| Call { index, first, record: Return { keys: vec![key], bars: Vec::new() } };
+            calls.extend(of_record.next().map(call));
+            later.extend(of_record.map(call));
+        }
+        self.bring(&calls, &mut outcomes).await;
+        for call in later {
+            // What the result ran into, the lock is not sent after.
+            let behind = match &outcomes[call.index][call.first + 1] {
+                Some(Ok(RestoreOutcome::Present | RestoreOutcome::Barred)) => Some(Ok(RestoreOutcome::Barred)),
+                Some(Err(error)) => Some(Err(error.clone())),
+                _ => None,
+            };
+            match behind {
+                Some(behind) => outcomes[call.index][call.first] = Some(behind),
+                None => self.bring(std::slice::from_ref(&call), &mut outcomes).await,
             }
         }
-        let replies = client.ask_each(&returns(calls.iter().map(|(_, call)| call))).await;
+        let missing = || Err(client.unexpected("EVAL"));
+        let mut all = Vec::with_capacity(outcomes.len());
+        for of_record in outcomes {
+            all.push(of_record.into_iter().map(|outcome| outcome.unwrap_or_else(missing)).collect());
+        }
+        Ok(all)
+    }
+
+    /// Sends calls in one round trip, and notes what became of each Redis key.
+    async fn bring(&self, calls: &[Call<'_>], outcomes: &mut [Vec<Option<KeyResult>>]) {
+        let client = self.client();
+        let replies = client.ask_each(&returns(calls.iter().map(|call| &call.record))).await;
         let mut lost = Vec::new();
-        for ((index, call), reply) in calls.iter().zip(replies) {
-            let became = match reply.map(|reply| client.outcome(reply, call)) {
-                Ok(Ok(outcome)) => Ok(outcome),
-                // What answers so is no Redis, and what Redis did is not told by it.
-                Ok(Err(odd)) => {
-                    lost.push((*index, odd.clone()));
-                    Err(odd)
+        for (call, reply) in calls.iter().zip(replies) {
+            let became = match reply.map(|reply| client.outcome(reply, &call.record)) {
+                Ok(Ok(outcomes)) => outcomes.into_iter().map(Ok).collect(),
+                Err(error) if error.is_without_effect() || is_of_restore(&error) => {
+                    vec![Err(error.naming(RIGHTS)); call.record.keys.len()]
                 }
-                Err(error) if error.is_without_effect() || is_of_restore(&error) => Err(error.naming(RIGHTS)),
-                Err(error) => {
-                    lost.push((*index, error.clone()));
-                    Err(error)
+                // What answers oddly is no Redis, and what Redis did is not told by it.
+                Ok(Err(error)) | Err(error) => {
+                    lost.push((call, error));
+                    continue;
                 }
             };
-            outcomes[*index] = Some(match (outcomes[*index].take(), became) {
-                // The second key of a record in two slots: the first stands before it again.
-                (Some(Ok(others)), Ok(mut first)) => {
-                    first.extend(others);
-                    Ok(first)
-                }
-                (Some(Err(error)), _) | (_, Err(error)) => Err(error),
-                (None, became) => became,
-            });
+            call.note(became, outcomes);
         }
-        lost.dedup_by_key(|(index, _)| *index);
         if let Some((_, why)) = lost.first() {
-            let some: Vec<_> = lost.iter().map(|(index, _)| &records[*index]).collect();
-            for ((index, _), outcome) in lost.iter().zip(self.found_back(&some, why).await) {
-                outcomes[*index] = Some(outcome);
+            let some: Vec<_> = lost.iter().map(|(call, _)| &call.record).collect();
+            for ((call, _), became) in lost.iter().zip(self.found_back(&some, why).await) {
+                call.note(became, outcomes);
             }
         }
-        Ok(outcomes.into_iter().map(|outcome| outcome.unwrap_or_else(|| Err(client.unexpected("EVAL")))).collect())
     }
 
     /// Reads on a new connection, because the old one may be what was lost. A Redis key that holds what the backup holds, and expires
-    /// when the backup says, is back; one that holds something else is left to whoever wrote it. A record of which nothing
-    /// is there may come yet: that is unknown.
+    /// when the backup says, is back; one that holds something else is left to whoever wrote it. Of those that one call
+    /// brings back, one that is not there although another is has expired. A call none of whose Redis keys is there may
+    /// come yet: that is unknown, and so is what cannot be read.
     async fn found_back(&self, lost: &[&Return<'_>], why: &StoreError) -> Vec<RestoreResult> {
         let mut redis_keys: Vec<&[u8]> = Vec::new();
         for record in lost {
             redis_keys.extend(record.keys.iter().map(|key| key.saved.redis_key.as_slice()));
         }
-        let mut now = vec![None; redis_keys.len()];
+        let mut now = vec![Found::Unread; redis_keys.len()];
         if let Ok(client) = self.client().anew().await {
             for indexes in client.by_master(&redis_keys) {
                 let some: Vec<_> = indexes.iter().map(|index| redis_keys[*index]).collect();
-                for (index, there) in indexes.iter().zip(there(&client, &some).await.unwrap_or_default()) {
-                    now[*index] = there;
+                for (index, found) in indexes.iter().zip(found(&client, &some).await.unwrap_or_default()) {
+                    now[*index] = found;
                 }
             }
         }
-        let mut now = now.into_iter();
-        let mut outcomes = Vec::with_capacity(lost.len());
+        let mut rest = &now[..];
+        let mut told: Vec<Vec<Option<RestoreOutcome>>> = Vec::with_capacity(lost.len());
         for record in lost {
-            let mut of_record = Vec::with_capacity(record.keys.len());
-            for key in &record.keys {
-                of_record.push(now.next().flatten().map(|(dump, seen)| match is_back(&key.saved, &dump, &seen) {
-                    true => RestoreOutcome::FoundBack(outlook::left(&key.saved, None)),
-                    false => RestoreOutcome::Present,
-                }));
+            let (found, more) = rest.split_at(record.keys.len());
+            rest = more;
+            let any_there = found.iter().any(|found| matches!(found, Found::There(..)));
+            let mut of_record = Vec::with_capacity(found.len());
+            for (key, found) in record.keys.iter().zip(found) {
+                of_record.push(match found {
+                    Found::There(dump, seen) if is_back(&key.saved, dump, seen) => {
+                        Some(RestoreOutcome::FoundBack(outlook::left(&key.saved, None)))
+                    }
+                    Found::There(..) => Some(RestoreOutcome::Present),
+                    Found::Absent if any_there => Some(RestoreOutcome::Expired),
+                    Found::Absent | Found::Unread => None,
+                });
             }
-            let any_there = of_record.iter().any(Option::is_some);
-            let all = of_record.into_iter().map(|outcome| outcome.unwrap_or(RestoreOutcome::Expired));
-            outcomes.push(any_there.then(|| all.collect::<Vec<_>>()));
+            told.push(of_record);
         }
-        let unknown = outcomes.iter().filter(|outcome| outcome.is_none()).count();
+        let unknown = told.iter().filter(|of_record| of_record.iter().any(Option::is_none)).count();
         let what = format!("the return of {unknown} of {} records", lost.len());
         let unknown = StoreError::OutcomeUnknown { target: self.client().name(), what, why: why.to_string() };
-        outcomes.into_iter().map(|outcome| outcome.ok_or_else(|| unknown.clone())).collect()
+        let mut results = Vec::with_capacity(told.len());
+        for of_record in told {
+            results.push(of_record.into_iter().map(|outcome| outcome.ok_or_else(|| unknown.clone())).collect());
+        }
+        results
+    }
+}
+
+/// What one call of the script is to bring back.
+struct Call<'a> {
+    /// The place of its record.
+    index: usize,
+    /// The place of its first Redis key in the record.
+    first: usize,
+    record: Return<'a>,
+}
+
+impl Call<'_> {
+    /// Notes what became of its Redis keys.
+    fn note(&self, became: RestoreResult, outcomes: &mut [Vec<Option<KeyResult>>]) {
+        for (outcome, became) in outcomes[self.index][self.first..].iter_mut().zip(became) {
+            *outcome = Some(became);
+        }
     }
 }
 
@@ -172,16 +216,30 @@ fn returns<'a>(wanted: impl Iterator<Item = &'a Return<'a>>) -> redis::Pipeline 
     pipeline
 }
 
-/// What stands at a Redis key: its DUMP, and a look at the key.
-type There = (Vec<u8>, SeenKey);
+/// What is found at a Redis key.
+#[derive(Clone)]
+enum Found {
+    /// Its DUMP, and a look at it.
+    There(Vec<u8>, SeenKey),
+    Absent,
+    /// It could not be read.
+    Unread,
+}
 
-/// The DUMP of each Redis key and a look at the key; `None` for one that is gone.
-async fn there(client: &Client, redis_keys: &[&[u8]]) -> Result<Vec<Option<There>>, StoreError> {
+async fn found(client: &Client, redis_keys: &[&[u8]]) -> Result<Vec<Found>, StoreError> {
     let wanted: Vec<_> = redis_keys.iter().map(|redis_key| vec![redis_key.to_vec()]).collect();
     let seen = client.reader().look(&wanted, 0).await?;
     let dumps = client.dumps(redis_keys).await?;
-    let pairs = dumps.into_iter().zip(seen);
-    Ok(pairs.map(|(dump, seen)| Some((dump?, seen.ok()?.keys.pop()?))).collect())
+    let mut all = Vec::with_capacity(redis_keys.len());
+    for (dump, seen) in dumps.into_iter().zip(seen) {
+        let key = seen.ok().and_then(|mut seen| seen.keys.pop());
+        all.push(match (dump, key) {
+            (Some(dump), Some(key)) => Found::There(dump, key),
+            (None, Some(_)) => Found::Absent,
+            (_, None) => Found::Unread,
+        });
+    }
+    Ok(all)
 }
 
 /// True when RESTORE refuses the bytes, which is all that the script writes.
@@ -205,9 +263,8 @@ fn is_back(saved: &Saved, dump: &[u8], now: &SeenKey) -> bool {
 fn brought_back<'a>(records: &[Return<'a>], became: &[RestoreResult]) -> Vec<&'a [u8]> {
     let mut back = Vec::new();
     for (record, became) in records.iter().zip(became) {
-        let Ok(became) = became else { continue };
         for (key, outcome) in record.keys.iter().zip(became) {
-            if outcome.is_back() {
+            if outcome.as_ref().is_ok_and(|outcome| outcome.is_back()) {
                 back.push(key.saved.redis_key.as_slice());
             }
         }
@@ -217,18 +274,13 @@ fn brought_back<'a>(records: &[Return<'a>], became: &[RestoreResult]) -> Vec<&'a
 
 /// What became of a record that was brought back on one master and then on another.
 fn either(there: RestoreResult, here: RestoreResult) -> RestoreResult {
-    match (there, here) {
-        (Ok(there), Err(_)) if there.iter().any(|outcome| outcome.is_back()) => Ok(there),
-        (Ok(there), Ok(here)) => {
-            let mut outcomes = Vec::with_capacity(here.len());
-            for (there, here) in there.into_iter().zip(here) {
-                let came_along = here == RestoreOutcome::Present || here == RestoreOutcome::Barred;
-                outcomes.push(if there.is_back() && came_along { there } else { here });
-            }
-            Ok(outcomes)
-        }
-        (_, here) => here,
+    let mut outcomes = Vec::with_capacity(here.len());
+    for (there, here) in there.into_iter().zip(here) {
+        let was_back = there.as_ref().is_ok_and(|there| there.is_back());
+        let tells_nothing = matches!(here, Err(_) | Ok(RestoreOutcome::Present | RestoreOutcome::Barred));
+        outcomes.push(if was_back && tells_nothing { there } else { here });
     }
+    outcomes
 }
 
 #[cfg(test)]

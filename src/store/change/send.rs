@@ -1,5 +1,7 @@
 //! One batch on its way: sent once, and read back where no reply tells what became of it.
 
+use std::collections::HashSet;
+
 use redis::Value;
 
 use super::batch::{self, Batch};
@@ -52,10 +54,18 @@ impl Writer {
     /// of the others.
     async fn send_apart(&self, batch: &mut Batch<'_>, action: Action) -> Result<Option<StoreError>, StoreError> {
         let (mut stopped, mut open) = (None, Vec::new());
-        while let Err(error) = self.look_elsewhere(batch).await {
-            self.fell_silent(&error)?;
-            self.leave_out_silent(batch);
-            stopped = Some(error);
+        loop {
+            match self.look_elsewhere(batch).await {
+                Ok(unread) => {
+                    stopped = unread.or(stopped);
+                    break;
+                }
+                Err(error) => {
+                    self.fell_silent(&error)?;
+                    self.leave_out_silent(batch);
+                    stopped = Some(error);
+                }
+            }
         }
         let mut outcomes = Vec::with_capacity(batch.len());
         let calls = |script: Script<'_>| batch.commands_apart(action, script);
@@ -99,11 +109,15 @@ impl Writer {
     }
 
     /// A second look, right before the change, at the Redis keys of records that a cluster keeps apart from the one to
-    /// change: no script can compare both. A record whose other Redis key is no longer as it was seen is left alone.
-    async fn look_elsewhere(&self, batch: &mut Batch<'_>) -> Result<(), StoreError> {
+    /// change: no script can compare both. A record whose other Redis key is no longer as it was seen is left alone, and so
+    /// is one whose other Redis key cannot be read. Gives why one could not be read.
+    ///
+    /// # Errors
+    /// A node did not answer.
+    async fn look_elsewhere(&self, batch: &mut Batch<'_>) -> Result<Option<StoreError>, StoreError> {
         let elsewhere = batch.elsewhere();
         if elsewhere.is_empty() {
-            return Ok(());
+            return Ok(None);
         }
         let wanted: Vec<_> = elsewhere.iter().map(|(_, seen)| vec![seen.redis_key.clone()]).collect();
         let least = elsewhere.iter().map(|(_, seen)| seen.content.read_bytes()).max().unwrap_or(0);
@@ -115,10 +129,24 @@ impl Writer {
             let seen = Observation { server_ms: None, keys: vec![seen.clone()], atomic: true };
             Identity::of(&seen).compare(now) == Comparison::Same
         };
-        let pairs = elsewhere.iter().zip(&now);
-        let changed = pairs.filter(|((_, seen), now)| !now.as_ref().is_ok_and(|now| is_still(seen, now)));
-        batch.leave_out(&changed.map(|((place, _), _)| *place).collect());
-        Ok(())
+        let mut changed = HashSet::new();
+        let mut unread = HashSet::new();
+        let mut why = None;
+        for ((place, seen), now) in elsewhere.iter().zip(now) {
+            match now {
+                Ok(now) if is_still(seen, &now) => {}
+                Ok(_) => {
+                    changed.insert(*place);
+                }
+                // A node that refuses to tell does not say that the record changed.
+                Err(error) => {
+                    unread.insert(*place);
+                    why = why.or(Some(error));
+                }
+            }
+        }
+        batch.leave_out(&changed, &unread);
+        Ok(why)
     }
 
     /// What became of these changes of which no reply tells, for the reason `why`; and the error to end with: that one, or

@@ -33,7 +33,7 @@ impl Client {
         Ok(Some(Greeting { server: told("server"), version: told("version"), mode: told("mode"), role: told("role") }))
     }
 
-    /// Whether the user may walk the keyspace.
+    /// Whether the user may scan the keyspace.
     ///
     /// # Errors
     /// The user may not, or the server gives no answer.

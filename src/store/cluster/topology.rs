@@ -114,7 +114,7 @@ impl Client {
             // A server that is busy just now does not say whether it is a node: alone it would be taken for all there is.
             Err(error) if error.is_for_now() => return Err(error),
             // A node that does not tell of the others would be taken for all there is.
-            Err(error) if error.is_permission() && self.says_it_is_a_node().await => return Err(self.needs_slots()),
+            Err(error) if does_not_tell(&error) && self.says_it_is_a_node().await => return Err(self.needs_slots()),
             Err(_) => None,
         };
         self.change(|topology| {
@@ -130,20 +130,23 @@ impl Client {
     }
 
     /// Passes unless the server is a replica, and not a node of a cluster, whose masters get the changes. A replica that
-    /// takes changes (`replica-read-only no`) keeps them to itself.
+    /// takes changes (`replica-read-only no`) keeps them to itself. False if nobody may ask whether it is one.
     ///
     /// # Errors
     /// Refused: it is a replica. No reply.
-    pub async fn may_change(&self) -> Result<(), StoreError> {
-        let greeting = match self.home.ask(&redis::cmd("HELLO")).await {
-            Ok(greeting) => greeting,
-            Err(error) if error.lost_the_reply() => return Err(error),
-            // Whatever else is wrong, the next command meets too.
-            Err(_) => return Ok(()),
-        };
-        let is_replica = client_options::told(greeting.clone(), "role").is_some_and(|role| role != "master");
-        if !is_replica || client_options::mode(greeting).is_some_and(|mode| mode == "cluster") {
-            return Ok(());
+    pub async fn may_change(&self) -> Result<bool, StoreError> {
+        if self.is_cluster() {
+            return Ok(true);
+        }
+        match self.is_replica().await? {
+            Some(true) => {}
+            Some(false) => return Ok(true),
+            None => return Ok(false),
+        }
+        // ROLE does not say that a replica is one of a cluster.
+        self.masters().await?;
+        if self.is_cluster() {
+            return Ok(true);
         }
         let master = self.own_master().await.map_or_else(String::new, |master| format!(" of {master}"));
         Err(StoreError::Refused {
@@ -152,6 +155,31 @@ impl Client {
             why: format!("it is a replica{master}, and what is changed on a replica does not reach its master"),
             place: Place::Command,
         })
+    }
+
+    /// Whether the server is a replica, and not a node of a cluster; `None` if nobody may ask.
+    ///
+    /// # Errors
+    /// No reply.
+    async fn is_replica(&self) -> Result<Option<bool>, StoreError> {
+        match self.home.ask(&redis::cmd("HELLO")).await {
+            Ok(greeting) => {
+                let is_replica = client_options::told(greeting.clone(), "role").is_some_and(|role| role != "master");
+                let is_node = client_options::mode(greeting).is_some_and(|mode| mode == "cluster");
+                return Ok(Some(is_replica && !is_node));
+            }
+            Err(error) if error.lost_the_reply() => return Err(error),
+            // Who may not say HELLO may have the right to ask for the role alone.
+            Err(_) => {}
+        }
+        match self.home.ask(&redis::cmd("ROLE")).await {
+            Ok(role) => {
+                let role = reply::array(role).and_then(|parts| reply::word(parts.into_iter().next()?));
+                Ok(role.map(|role| role == "slave"))
+            }
+            Err(error) if error.lost_the_reply() => Err(error),
+            Err(_) => Ok(None),
+        }
     }
 
     /// The master of this server, if the user may ask for it.
@@ -177,10 +205,14 @@ impl Client {
             .then(|| format!("{name} is a replica that is cut off from its master {host}:{port}: it may be behind"))
     }
 
-    /// True when the server's greeting says so, which everybody may ask for.
+    /// True when the server's greeting says so, which nearly everybody may ask for, or else its INFO.
     async fn says_it_is_a_node(&self) -> bool {
         let greeting = self.home.ask(&redis::cmd("HELLO")).await;
-        greeting.ok().and_then(client_options::mode).is_some_and(|mode| mode == "cluster")
+        if let Some(mode) = greeting.ok().and_then(client_options::mode) {
+            return mode == "cluster";
+        }
+        let info = self.home.ask(redis::cmd("INFO").arg("cluster")).await;
+        info.ok().and_then(reply::word).is_some_and(|info| info.contains("cluster_enabled:1"))
     }
 
     pub(super) fn needs_slots(&self) -> StoreError {
@@ -206,4 +238,10 @@ impl Client {
         let why = format!("no node serves slot {}", hash_slot::of(redis_key));
         StoreError::Refused { target: self.name(), code: "CLUSTERDOWN".to_owned(), why, place: Place::Command }
     }
+}
+
+/// True when a server does not say which nodes there are although it may be one of a cluster: the user may not ask, or the
+/// command has another name there.
+fn does_not_tell(error: &StoreError) -> bool {
+    error.is_permission() || error.is_unknown_command()
 }

@@ -1,7 +1,7 @@
 //! A connection: requests go out as the socket takes them, and replies are read where they lie.
 //!
 //! The client crate hands every request to a task of its own that drives the socket, and makes a tree of owned values of
-//! every reply. The task costs a racing worker a good part of its speed, and the tree takes a walk more time than the
+//! every reply. The task costs a racing worker a good part of its speed, and the tree takes more time in a scan than the
 //! server takes. Here whoever asks writes and reads; commands, values and errors are still the crate's.
 
 use std::future::poll_fn;
@@ -192,12 +192,22 @@ impl Connection {
             }
         }
         self.has_answered = true;
-        if count > 1 && self.has_unread().await.unwrap_or(false) {
-            // One of them is there twice, and all behind it are taken for others.
+        if count > 1 {
+            self.has_ended().await?;
+        }
+        Ok(replies)
+    }
+
+    /// Passes if nothing came behind the replies to all that was sent.
+    ///
+    /// # Errors
+    /// More came: a reply is there twice, and all behind it were taken for others.
+    pub(in crate::store) async fn has_ended(&mut self) -> Result<(), StoreError> {
+        if self.has_unread().await.unwrap_or(false) {
             let why = "it sent more replies than it was asked for".to_owned();
             return Err(StoreError::NotRedis { target: self.target.to_string(), why });
         }
-        Ok(replies)
+        Ok(())
     }
 
     /// True when bytes came that nobody asked for: the next request would take them for its reply. Waits for nothing.

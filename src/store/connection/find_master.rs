@@ -27,22 +27,48 @@ impl Sentinels {
     /// No Sentinel can be reached, none knows the service, or no master is to be had just now.
     pub(in crate::store) async fn master(&self, like: &Target) -> Result<Target, StoreError> {
         let mut last = self.unknown();
+        let mut sentinels = self.targets(like);
         for round in 0..ROUNDS {
             if round > 0 {
                 tokio::time::sleep(PAUSE).await;
             }
             let mut passes = false;
-            for (host, port) in &self.addresses {
-                match self.ask(host, *port, like).await {
-                    Ok(Some(master)) => return Ok(master),
-                    // It does not know the service: time will not change that.
-                    Ok(None) => last = self.unknown(),
-                    Err(error) => {
-                        passes |= is_passing(&error);
-                        last = error;
+            let mut timed_out = Vec::new();
+            // What the server said that a Sentinel named in this round: nobody waits for it twice.
+            let mut turned_down: Option<(Target, StoreError)> = None;
+            for sentinel in &sentinels {
+                let error = match self.named_by(sentinel, like).await {
+                    Ok(Some(named)) => {
+                        let known = turned_down.as_ref().filter(|(known, _)| *known == named);
+                        let error = match known {
+                            Some((_, error)) => error.clone(),
+                            None => match self.agrees(&named, sentinel).await {
+                                Ok(()) => return Ok(named),
+                                Err(error) => error,
+                            },
+                        };
+                        turned_down = Some((named, error.clone()));
+                        error
                     }
-                }
+                    // It does not know the service: time will not change that.
+                    Ok(None) => {
+                        last = self.unknown();
+                        continue;
+                    }
+                    Err(error) => {
+                        if matches!(error, StoreError::TimedOut { .. }) {
+                            timed_out.push(sentinel.clone());
+                            last = error;
+                            continue;
+                        }
+                        error
+                    }
+                };
+                passes |= is_passing(&error);
+                last = error;
             }
+            // Each round would wait as long again for those that do not answer.
+            sentinels.retain(|sentinel| !timed_out.contains(sentinel));
             if !passes {
                 break;
             }
@@ -50,28 +76,42 @@ impl Sentinels {
         Err(last)
     }
 
-    /// Asks one Sentinel, and the server that it names; `None` when it does not know the service.
-    async fn ask(&self, host: &str, port: u16, like: &Target) -> Result<Option<Target>, StoreError> {
-        let (user, password) = (self.user.clone(), self.password.clone());
-        let address = Address::Tcp(host.to_owned(), port);
-        let sentinel =
-            Target { address, db: 0, user, password, client_options: ClientOptions::default(), ..like.clone() };
-        let mut connection = Connection::dial(&sentinel).await.map_err(of_sentinel)?;
+    /// The Sentinels, in the order in which they are asked.
+    fn targets(&self, like: &Target) -> Vec<Target> {
+        let mut targets = Vec::with_capacity(self.addresses.len());
+        for (host, port) in &self.addresses {
+            targets.push(Target {
+                address: Address::Tcp(host.clone(), *port),
+                db: 0,
+                user: self.user.clone(),
+                password: self.password.clone(),
+                client_options: ClientOptions::default(),
+                ..like.clone()
+            });
+        }
+        targets
+    }
+
+    /// The server that a Sentinel names; `None` when the Sentinel does not know the service.
+    async fn named_by(&self, sentinel: &Target, like: &Target) -> Result<Option<Target>, StoreError> {
+        let mut connection = Connection::dial(sentinel).await.map_err(of_sentinel)?;
         let named = connection.ask(&pack(["SENTINEL", "GET-MASTER-ADDR-BY-NAME", &self.service])).await;
         let named = named.map_err(of_sentinel)?;
         let StepReply::Array(parts) = named else { return Ok(None) };
         let [StepReply::Text(host), StepReply::Text(port)] = parts.as_slice() else { return Ok(None) };
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let port = text(port).parse().unwrap_or(0);
-        let master = Target { address: Address::Tcp(text(host), port), ..like.clone() };
-        let role = Connection::dial(&master).await?.ask(&pack(["ROLE"])).await;
+        Ok(Some(Target { address: Address::Tcp(text(host), port), ..like.clone() }))
+    }
+
+    /// Passes if the server that a Sentinel names says that it is a master.
+    async fn agrees(&self, master: &Target, sentinel: &Target) -> Result<(), StoreError> {
+        let role = Connection::dial(master).await?.ask(&pack(["ROLE"])).await;
         match role {
-            Ok(StepReply::Array(parts)) if parts.first() == Some(&StepReply::Text(b"master".to_vec())) => {
-                Ok(Some(master))
-            }
+            Ok(StepReply::Array(parts)) if parts.first() == Some(&StepReply::Text(b"master".to_vec())) => Ok(()),
             // Where ROLE is not permitted the Sentinel has to be believed.
-            Ok(StepReply::Error { .. }) => Ok(Some(master)),
-            Err(error) if error.is_permission() => Ok(Some(master)),
+            Ok(StepReply::Error { .. }) => Ok(()),
+            Err(error) if error.is_permission() => Ok(()),
             Err(error) => Err(error),
             Ok(_) => Err(StoreError::Refused {
                 target: master.to_string(),

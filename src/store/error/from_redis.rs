@@ -57,7 +57,7 @@ impl StoreError {
         let (code, why) = (error.code().unwrap_or("ERR"), error.detail().unwrap_or_default());
         let place = if is_of_script(why) { Place::Script } else { Place::Command };
         let (code, why) = out_of_script(why).unwrap_or((code, why));
-        let (code, why) = (code.to_owned(), why.to_owned());
+        let (code, why) = (printable(code), printable(why));
         let wrong_login =
             matches!(code.as_str(), "NOAUTH" | "WRONGPASS") || error.kind() == ErrorKind::AuthenticationFailed;
         if wrong_login || (code == "ERR" && why.contains("AUTH")) {
@@ -89,6 +89,19 @@ impl StoreError {
             _ => Self::Unreachable { target: name, why: format!("it ended the TLS handshake: {error}") },
         }
     }
+}
+
+/// Words of a server without what moves a cursor or sets a colour: messages let idemctl's own colours pass.
+fn printable(words: &str) -> String {
+    let mut text = String::with_capacity(words.len());
+    for character in words.chars() {
+        if character.is_control() {
+            text.extend(character.escape_default());
+        } else {
+            text.push(character);
+        }
+    }
+    text
 }
 
 /// Redis 6.2 wraps what a script ran into, so that the code is not the error's first word: the code, and the rest.
@@ -144,6 +157,17 @@ mod tests {
         assert_eq!(out_of_script("Error running script (call to f_1): @user_script:1: a - b"), None);
         assert_eq!(out_of_script("something -BUSY"), None);
         assert_eq!(out_of_script("Error running script (call to f_1): -TRYAGAIN later"), None);
+    }
+
+    /// Rule: nothing from Redis sets a colour or moves a cursor, an error of the server included.
+    #[test]
+    fn words_of_the_server_are_printable() {
+        let line = b"-\x1b[8mERR \x1b[31mhidden\x1b[2J \"quoted\" \xc2\x9b1m\r\n";
+        let redis::Value::ServerError(error) = redis::parse_redis_value(line).unwrap_or(redis::Value::Nil) else {
+            panic!("it is an error");
+        };
+        let told = StoreError::from_redis(&error.into(), "cache:6379/0", Duration::from_secs(1)).to_string();
+        assert!(!told.contains(char::is_control) && told.contains("hidden") && told.contains("\"quoted\""), "{told}");
     }
 
     #[test]

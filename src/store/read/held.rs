@@ -44,7 +44,7 @@ impl Reader {
         let mut readers = Vec::new();
         for db in numbers {
             let client = connect(&Target { db, ..own.clone() }).await?;
-            readers.push((db, client.reader().walking(self.scan_options())));
+            readers.push((db, client.reader().scanning(self.scan_options())));
         }
         Ok(readers)
     }

@@ -1,4 +1,4 @@
-//! How the keyspace is walked, and how many Redis keys a page looks at.
+//! How the keyspace is scanned, and how many Redis keys a page of a scan has.
 
 use std::time::Duration;
 
@@ -16,37 +16,37 @@ const LARGEST: usize = 2_000;
 
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ScanOptions {
-    /// A replica of each master in place of it, where there is one.
+    /// A replica of each master in place of it, if there is one.
     pub from_replicas: bool,
-    /// Redis keys that a page looks at, where somebody says.
+    /// COUNT of a page, if the operator sets it.
     pub page: Option<u32>,
-    /// Redis keys that are looked at a second, at most.
+    /// Redis keys that are read per second, at most.
     pub rate: Option<Rate>,
 }
 
 impl ScanOptions {
-    /// Redis keys that a page of one of so many masters looks at, unless the server is far away.
+    /// COUNT of a page of one of so many masters, unless the server is far away.
     fn page(self, masters: usize) -> usize {
         let asked = self.page.and_then(|page| usize::try_from(page).ok());
         let usual = (USUAL / masters.max(1)).max(LEAST);
         asked.unwrap_or_else(|| self.rate.map_or(usual, |rate| rate.at_a_time(usual)))
     }
 
-    /// The largest page: what somebody says holds.
+    /// The largest page: what the operator sets holds.
     fn largest(self, masters: usize) -> usize {
         if self.page.is_some() || self.rate.is_some() { self.page(masters) } else { LARGEST }
     }
 }
 
-/// Pages grow while a round trip takes longer than a page: then it is the way that takes the time, not the server.
+/// Pages grow while a round trip takes longer than a page: then the network takes the time, not the server.
 #[derive(Debug)]
-pub(in crate::store) struct Pace {
+pub(in crate::store) struct PageSizer {
     round_trip: Duration,
     count: usize,
     largest: usize,
 }
 
-impl Pace {
+impl PageSizer {
     /// For one of so many masters, this far away.
     pub(in crate::store) fn new(round_trip: Duration, scan_options: ScanOptions, masters: usize) -> Self {
         Self { round_trip, count: scan_options.page(masters), largest: scan_options.largest(masters) }
@@ -73,9 +73,9 @@ mod tests {
     }
 
     fn by(scan_options: ScanOptions, round_trip: u64, pages: &[u64]) -> usize {
-        let mut pace = Pace::new(Duration::from_micros(round_trip), scan_options, 1);
-        pages.iter().for_each(|page| pace.took(Duration::from_micros(*page)));
-        pace.count()
+        let mut sizer = PageSizer::new(Duration::from_micros(round_trip), scan_options, 1);
+        pages.iter().for_each(|page| sizer.took(Duration::from_micros(*page)));
+        sizer.count()
     }
 
     #[test]
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn masters_share_a_page() {
-        let page = |masters| Pace::new(Duration::ZERO, ScanOptions::default(), masters).count();
+        let page = |masters| PageSizer::new(Duration::ZERO, ScanOptions::default(), masters).count();
         assert_eq!([page(1), page(3), page(100)], [500, 166, 100]);
     }
 

@@ -1,4 +1,4 @@
-//! Reading records with plain commands: what a walk cannot read on a node's own connection, and what no script may read.
+//! Reading records with plain commands: what a scan cannot read on a node's own connection, and what no script may read.
 
 use redis::{Pipeline, Value};
 

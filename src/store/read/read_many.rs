@@ -1,4 +1,4 @@
-//! Several records in one call of the script that reads: what a walk reads of hashes, which no plain command cuts, and what a key
+//! Several records in one call of the script that reads: what a scan reads of hashes, which no plain command cuts, and what a key
 //! is under each schema.
 
 use super::reader::{Depth, ReadLimit, Reader, Seen};

@@ -87,9 +87,9 @@ impl Reader {
         Self { client, way: Way::ReadOnlyScript, scan_options: ScanOptions::default() }
     }
 
-    /// The same, which walks the keyspace like this. Single records are read from masters all the same.
+    /// The same, with these options for its scans. Single records are read from masters all the same.
     #[must_use]
-    pub fn walking(self, scan_options: ScanOptions) -> Self {
+    pub fn scanning(self, scan_options: ScanOptions) -> Self {
         Self { scan_options, ..self }
     }
 
@@ -114,6 +114,11 @@ impl Reader {
 
     pub(in crate::store) fn client(&self) -> &Client {
         &self.client
+    }
+
+    /// True if reading a key leaves its idle time as it is.
+    pub fn keeps_idle_times(&self) -> bool {
+        self.client.target().client_options.keeps_idle_times()
     }
 
     /// Reads records, all in one round trip, each atomically: idle time before anything touches the value, then type,
@@ -191,7 +196,7 @@ impl Reader {
             match fallback {
                 Some(way) => self.way = way,
                 None => {
-                    let keeps_idle_times = self.client.target().client_options.keeps_idle_times();
+                    let keeps_idle_times = self.keeps_idle_times();
                     let mut read = Vec::with_capacity(units.len());
                     for (reply, keys) in replies.into_iter().zip(&units) {
                         read.push(reply.and_then(|reply| {

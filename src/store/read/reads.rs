@@ -169,7 +169,7 @@ pub(in crate::store) async fn number(
 }
 
 /// What an error says of this one Redis key: that the user may not read it, that it is no string, or that the node does not
-/// serve its slot. Any other ends the walk.
+/// serve its slot. Any other ends the scan.
 pub(super) fn about_the_key(stream: &Connection, text: Range<usize>) -> Result<StoreError, StoreError> {
     match stream.refusal(text) {
         error if error.is_permission() || error.is_wrong_type() || error.is_of_the_slot() => Ok(error),
@@ -179,8 +179,10 @@ pub(super) fn about_the_key(stream: &Connection, text: Range<usize>) -> Result<S
 
 /// Reads the reply of TIME, in milliseconds since the epoch; `None` where it may not be asked.
 pub(in crate::store) async fn time(stream: &mut Connection) -> Result<Option<u64>, StoreError> {
-    if !matches!(stream.token().await?, Token::Array(2)) {
-        return Ok(None);
+    match stream.token().await? {
+        Token::Array(2) => {}
+        Token::Error(_) => return Ok(None),
+        _ => return Err(stream.unexpected("TIME")),
     }
     let mut parts = [0_u64; 2];
     for part in &mut parts {

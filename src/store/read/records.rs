@@ -1,14 +1,13 @@
-//! Finding records: those that a KEY names, every candidate of every KEY in one round trip, and those of a walk's page.
+//! Finding the records that a KEY names: every candidate of every KEY in one round trip.
 
 use std::collections::HashSet;
 
 use anyhow::Result;
 
 use crate::domain::diagnosis::Thresholds;
-use crate::domain::record::{Candidate, Given, Name, Observation, Readings, Record, Stranger, locate, name, stranger};
+use crate::domain::record::{Candidate, Given, Name, Readings, Record, Stranger, locate, name, stranger};
 use crate::domain::schema::Catalog;
-use crate::domain::select::Coverage;
-use crate::store::{ReadLimit, Reader, Seen, StoreError, Walk};
+use crate::store::{ReadLimit, Reader, Seen, StoreError};
 
 /// What one KEY turned out to name.
 #[derive(Debug, Default)]
@@ -172,67 +171,5 @@ impl Lookup {
             }
         }
         found
-    }
-}
-
-/// The records of a walk's next page whose idempotency keys `wanted` lets through, each under the first schema that
-/// claims it; perhaps none. `None` at the end. What the beginning of a value does not tell is read on; records that are
-/// nobody's are counted.
-///
-/// # Errors
-/// As every read. After an error, or when it is given up in between, the walk cannot go on.
-pub async fn next_page(
-    walk: &mut Walk,
-    catalog: &Catalog,
-    thresholds: &Thresholds,
-    coverage: &mut Coverage,
-    wanted: impl Fn(&[u8]) -> bool,
-) -> Result<Option<Vec<Record>>, StoreError> {
-    let Some(page) = walk.next(catalog, wanted).await? else { return Ok(None) };
-    decoded(walk, catalog, thresholds, coverage, page).await.map(Some)
-}
-
-/// The records at these places, each read as [`next_page`] reads those of a page.
-///
-/// # Errors
-/// As every read.
-pub async fn at_places(
-    walk: &mut Walk,
-    catalog: &Catalog,
-    thresholds: &Thresholds,
-    coverage: &mut Coverage,
-    places: Vec<Candidate>,
-) -> Result<Vec<Record>, StoreError> {
-    let read = walk.read(places).await?;
-    decoded(walk, catalog, thresholds, coverage, read).await
-}
-
-async fn decoded(
-    walk: &mut Walk,
-    catalog: &Catalog,
-    thresholds: &Thresholds,
-    coverage: &mut Coverage,
-    read: Vec<(Candidate, Observation)>,
-) -> Result<Vec<Record>, StoreError> {
-    let record = |(candidate, seen)| locate::first_record(catalog, candidate, seen, thresholds);
-    let (open, mut records): (Vec<_>, Vec<_>) = read.into_iter().filter_map(record).partition(Record::is_undecided);
-    records.retain(|record| coverage.claims(record));
-    if open.is_empty() {
-        return Ok(records);
-    }
-    let places: Vec<_> = open.into_iter().map(|record| place(catalog, record)).collect();
-    let wanted: Vec<_> = places.iter().map(|place| place.redis_keys.clone()).collect();
-    let longer = walk.read_on(&wanted).await?;
-    let longer = places.into_iter().zip(longer).filter_map(|(place, seen)| record((place, seen.ok()?)));
-    records.extend(longer.filter(|record| coverage.claims(record)));
-    Ok(records)
-}
-
-/// Where a record is, with every schema that keeps records there.
-fn place(catalog: &Catalog, record: Record) -> Candidate {
-    let place = Candidate::from(record);
-    match locate::for_redis_key(catalog, &place.redis_keys[0]) {
-        Some((same, _)) if same.redis_keys == place.redis_keys => same,
-        _ => place,
     }
 }

@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use fastrand::Rng;
 use redis::Value;
 
-use super::cursor::Scan;
+use super::cursor::ScanCursor;
 use crate::store::cluster::client::Client;
 use crate::store::connection::{Target, reply};
 use crate::store::error::StoreError;
@@ -36,7 +36,7 @@ pub(super) struct SampledNode {
 
 enum Way {
     /// From the beginning.
-    Through(Box<Scan>),
+    Through(Box<ScanCursor>),
     /// From cursors at random, so many pages more.
     AtRandom(usize),
 }
@@ -51,7 +51,7 @@ impl SampledNode {
             Some(Err(error)) => return Err(error),
             None => None,
         };
-        let way = Way::Through(Box::new(Scan::new()));
+        let way = Way::Through(Box::new(ScanCursor::new()));
         Ok(Self { node, size, wanted: 0, glob: None, way, known: HashSet::new() })
     }
 
@@ -96,7 +96,7 @@ impl SampledNode {
         let (next, keys) = match replies.next() {
             Some(Ok(reply)) => parsed(reply).ok_or_else(|| client.unexpected("SCAN"))?,
             Some(Err(error)) if self.may_go_through(&error) => {
-                self.way = Way::Through(Box::new(Scan::new()));
+                self.way = Way::Through(Box::new(ScanCursor::new()));
                 return Ok(Some(Vec::new()));
             }
             Some(Err(error)) => return Err(error),

@@ -1,18 +1,18 @@
 //! The keyspace of all nodes, a page of each in turn: while one node's page is decoded the others work at theirs.
 //!
-//! A cluster may move slots while it is walked. So the slot map is compared before and after, and the nodes that have
-//! got slots meanwhile are walked again for what is in these. A slot that is still being moved has keys on two nodes: both
-//! are asked for their names, first the node that loses them. No record is handed out twice. A node that cannot be reached, a
+//! A cluster may move slots during a scan. So the slot map is compared before and after, and the nodes that have
+//! got slots meanwhile are scanned again for what is in these. A slot that is still being moved has keys on two nodes: both
+//! are asked for their names, first the node that loses them. No record is returned twice. A node that cannot be reached, a
 //! slot that no node serves, and a record that cannot be read are left out, and named at the end.
 
-use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 
 use super::gaps::Gaps;
-use super::handed_out::HandedOut;
 use super::page_size::ScanOptions;
 use super::reader::ReadLimit;
-use super::scan_page::{Page, Pages};
+use super::scan_page::{NodePages, Page};
 use crate::domain::hash_slot;
 use crate::domain::record::{Candidate, locate};
 use crate::domain::schema::Catalog;
@@ -22,7 +22,7 @@ use crate::store::cluster::slot_map::SlotMap;
 use crate::store::connection::Target;
 use crate::store::error::{Place, StoreError};
 
-/// How often nodes are walked again for slots that moved meanwhile.
+/// How often nodes are scanned again for slots that moved meanwhile.
 const MOST_ROUNDS: usize = 5;
 
 /// The most keys of a slot that is being moved: their names come in one reply.
@@ -32,29 +32,29 @@ const MOST_MOVING: usize = 100_000;
 const PAGE: usize = 1_000;
 
 /// A node whose pages are read.
-struct Source {
-    pages: Pages,
+struct ScannedNode {
+    pages: NodePages,
     /// Of each slot, whether it is this node's as the round began; empty where it is no cluster.
     own: Vec<bool>,
 }
 
 pub(in crate::store) struct Nodes {
     client: Client,
-    open: VecDeque<Source>,
+    open: VecDeque<ScannedNode>,
     pattern: Vec<u8>,
     head: ReadLimit,
     lengths: bool,
     values: bool,
     /// The slot map of the round under way; `None` where it is no cluster.
     map: Option<Arc<SlotMap>>,
-    /// In later rounds the slots that are looked for.
+    /// In later rounds the slots that are scanned for.
     moved: Option<HashSet<u16>>,
     rounds: usize,
     /// Slots being moved whose keys are known, beside the node that loses them.
     listed: HashSet<(u16, String)>,
     /// The keys of such slots that are still to be read.
     names: VecDeque<Vec<u8>>,
-    handed_out: HandedOut,
+    returned: ReturnedRecords,
     gaps: Gaps,
     scan_options: ScanOptions,
 }
@@ -83,7 +83,7 @@ impl Nodes {
             rounds: 1,
             listed: HashSet::new(),
             names: VecDeque::new(),
-            handed_out: HandedOut::new(),
+            returned: ReturnedRecords::new(),
             gaps,
             scan_options,
         };
@@ -141,7 +141,7 @@ impl Nodes {
                     page.found.retain(|(record, role, _)| self.is_wanted(&source, record, *role));
                     page.elsewhere.retain(|(record, role)| self.is_wanted(&source, record, *role));
                     if self.moved.is_some() {
-                        page.looked_at = page.found.len() + page.elsewhere.len();
+                        page.returned = page.found.len() + page.elsewhere.len();
                     }
                     self.open.push_back(source);
                     return Ok(Some(page));
@@ -153,15 +153,15 @@ impl Nodes {
         }
     }
 
-    /// Notes records that are handed out.
-    pub(in crate::store) fn hand_out<'a>(&mut self, records: impl Iterator<Item = &'a Candidate>) {
+    /// Notes records that are returned.
+    pub(in crate::store) fn note_returned<'a>(&mut self, records: impl Iterator<Item = &'a Candidate>) {
         if self.map.is_some() {
-            records.for_each(|record| self.handed_out.note(record));
+            records.for_each(|record| self.returned.note(record));
         }
     }
 
-    /// True for a record of a node's page that is read in this round and was not handed out before.
-    fn is_wanted(&mut self, source: &Source, record: &Candidate, role: usize) -> bool {
+    /// True for a record of a node's page that is read in this round and was not returned before.
+    fn is_wanted(&mut self, source: &ScannedNode, record: &Candidate, role: usize) -> bool {
         if self.map.is_none() {
             return true;
         }
@@ -170,8 +170,8 @@ impl Nodes {
             return false;
         }
         let is_own = source.own.get(usize::from(slot)).is_none_or(|is_own| *is_own);
-        let may_be_twice = self.moved.is_some() || !is_own || self.handed_out.is_of_two_nodes(record);
-        !(may_be_twice && self.handed_out.has(record))
+        let may_be_twice = self.moved.is_some() || !is_own || self.returned.is_of_two_nodes(record);
+        !(may_be_twice && self.returned.has(record))
     }
 
     /// The next records of slots that are being moved, whichever node has them.
@@ -180,13 +180,13 @@ impl Nodes {
             return None;
         }
         let names: Vec<Vec<u8>> = self.names.drain(..PAGE.min(self.names.len())).collect();
-        let mut page = Page { scanned: 0, read: names.len(), looked_at: 0, found: Vec::new(), elsewhere: Vec::new() };
+        let mut page = Page { passed: 0, read: names.len(), returned: 0, found: Vec::new(), elsewhere: Vec::new() };
         for (record, role) in names.iter().filter_map(|name| locate::for_redis_key(catalog, name)) {
-            if wanted(&record.key) && !self.handed_out.has(&record) {
+            if wanted(&record.key) && !self.returned.has(&record) {
                 page.elsewhere.push((record, role));
             }
         }
-        page.looked_at = page.elsewhere.len();
+        page.returned = page.elsewhere.len();
         Some(page)
     }
 
@@ -199,11 +199,11 @@ impl Nodes {
             let replica = if self.scan_options.from_replicas { self.client.replica_of(&master).await } else { None };
             let mut last = None;
             for node in replica.into_iter().chain([master]) {
-                match Pages::open(&node, &self.pattern, self.head, self.scan_options, masters).await {
+                match NodePages::open(&node, &self.pattern, self.head, self.scan_options, masters).await {
                     Ok(mut pages) => {
                         pages.bring_lengths(self.lengths);
                         pages.read_values(self.values);
-                        self.open.push_back(Source { pages, own: own.clone() });
+                        self.open.push_back(ScannedNode { pages, own: own.clone() });
                         last = None;
                         break;
                     }
@@ -235,7 +235,7 @@ impl Nodes {
             return Ok(!self.names.is_empty());
         }
         if self.rounds == MOST_ROUNDS {
-            // What moves now and was looked through before is known; what was looked for and went on is not.
+            // What moves now and was scanned before is known; what was scanned for and moved on is not.
             if self.moved.as_ref().is_some_and(|sought| sought.is_disjoint(&moved)) {
                 return Ok(!self.names.is_empty());
             }
@@ -319,5 +319,71 @@ impl Nodes {
     /// The error, if there is only one server.
     pub(in crate::store) fn miss_record(&mut self, redis_key: &[u8], why: StoreError) -> Result<(), StoreError> {
         self.gaps.miss_record(redis_key, why)
+    }
+}
+
+/// The records that a scan of a cluster has returned, because a slot that moves meanwhile is read on two nodes. They are kept
+/// by the slots of their first Redis keys, in 8 bytes each, because few of them are ever asked for.
+struct ReturnedRecords {
+    hasher: RandomState,
+    records: Vec<Vec<u64>>,
+    /// Slots that were read on two nodes.
+    asked_for: HashMap<u16, HashSet<u64>>,
+}
+
+impl ReturnedRecords {
+    fn new() -> Self {
+        let records = vec![Vec::new(); usize::from(hash_slot::SLOTS)];
+        Self { hasher: RandomState::new(), records, asked_for: HashMap::new() }
+    }
+
+    /// Notes a record that is returned.
+    fn note(&mut self, record: &Candidate) {
+        let (slot, hash) = self.slot_and_hash(record);
+        match self.asked_for.get_mut(&slot) {
+            Some(records) => drop(records.insert(hash)),
+            None => self.records[usize::from(slot)].push(hash),
+        }
+    }
+
+    /// True for a record that was returned.
+    fn has(&mut self, record: &Candidate) -> bool {
+        let (slot, hash) = self.slot_and_hash(record);
+        let noted = &mut self.records[usize::from(slot)];
+        let records = self.asked_for.entry(slot).or_default();
+        records.extend(std::mem::take(noted));
+        records.contains(&hash)
+    }
+
+    /// True once a record of this record's slot was asked for: the slot was read on two nodes.
+    fn is_of_two_nodes(&self, record: &Candidate) -> bool {
+        !self.asked_for.is_empty() && self.asked_for.contains_key(&hash_slot::of(&record.redis_keys[0]))
+    }
+
+    fn slot_and_hash(&self, record: &Candidate) -> (u16, u64) {
+        let first = &record.redis_keys[0];
+        (hash_slot::of(first), self.hasher.hash_one((first, &record.key)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(key: &str) -> Candidate {
+        let redis_keys = vec![format!("idem:{key}").into_bytes(), format!("done:{key}").into_bytes()];
+        Candidate { key: key.as_bytes().to_vec(), redis_keys, schemas: Arc::from([]), is_owned: true }
+    }
+
+    #[test]
+    fn a_record_is_returned_once_before_and_after_its_slot_is_asked_for() {
+        let mut returned = ReturnedRecords::new();
+        returned.note(&record("{t}a"));
+        assert!(!returned.is_of_two_nodes(&record("{t}a")));
+        assert!(returned.has(&record("{t}a")) && !returned.has(&record("{t}b")));
+        assert!(returned.is_of_two_nodes(&record("{t}b")));
+        returned.note(&record("{t}b"));
+        assert!(returned.has(&record("{t}b")) && returned.has(&record("{t}a")));
+        assert!(!returned.has(&record("elsewhere")));
     }
 }

@@ -5,8 +5,8 @@
 
 use std::time::{Duration, Instant};
 
-use super::cursor::Scan;
-use super::page_size::{Pace, ScanOptions};
+use super::cursor::ScanCursor;
+use super::page_size::{PageSizer, ScanOptions};
 use super::reader::{ReadLimit, Seen};
 use super::reads::{self, Reads};
 use super::small_hashes::{self, SmallHashes};
@@ -18,26 +18,26 @@ use crate::store::connection::{ClientOption, Connection, Target, Token, pack};
 use crate::store::error::StoreError;
 
 /// A record that a page holds: where it is, by which of its Redis keys it was found, what was read.
-pub(in crate::store) type Found = (Candidate, usize, Seen);
+pub(in crate::store) type FoundRecord = (Candidate, usize, Seen);
 
 type Places = Vec<(Candidate, usize)>;
 
 pub(in crate::store) struct Page {
-    /// About how many Redis keys the node went through for it, those of other names included.
-    pub(in crate::store) scanned: usize,
-    /// Redis keys that were read for it.
+    /// About how many Redis keys the node went through for the page, those of other names included.
+    pub(in crate::store) passed: usize,
+    /// Redis keys that were read for the page.
     pub(in crate::store) read: usize,
     /// Those of them that no page held before.
-    pub(in crate::store) looked_at: usize,
-    pub(in crate::store) found: Vec<Found>,
+    pub(in crate::store) returned: usize,
+    pub(in crate::store) found: Vec<FoundRecord>,
     /// Those that this node does not serve alone, for a cluster keeps their Redis keys apart, or is moving them; and those that
     /// hold no strings, which are read by a script, but for small hashes.
     pub(in crate::store) elsewhere: Vec<(Candidate, usize)>,
 }
 
-struct Asked {
-    scanned: usize,
-    looked_at: usize,
+struct PageInFlight {
+    passed: usize,
+    returned: usize,
     places: Places,
     /// What may be a small hash.
     weighed: Places,
@@ -46,23 +46,23 @@ struct Asked {
     at: Instant,
 }
 
-/// A walk over one node's keyspace.
-pub(in crate::store) struct Pages {
+/// A scan of one node's keyspace.
+pub(in crate::store) struct NodePages {
     stream: Connection,
-    scan: Scan,
-    pace: Pace,
+    cursor: ScanCursor,
+    sizer: PageSizer,
     pattern: Vec<u8>,
     reads: Reads,
     scanning: bool,
-    asked: Option<Asked>,
+    in_flight: Option<PageInFlight>,
     /// The small hashes of the page before are on their way.
     hashes: SmallHashes,
     /// True for a node of a cluster, which serves a part of the slots.
     in_cluster: bool,
 }
 
-impl Pages {
-    /// Connects, and asks for the first page. In a cluster `masters` says how many nodes are walked.
+impl NodePages {
+    /// Connects, and asks for the first page. In a cluster `masters` says how many nodes are scanned.
     pub(in crate::store) async fn open(
         target: &Target,
         pattern: &[u8],
@@ -71,13 +71,13 @@ impl Pages {
         masters: Option<usize>,
     ) -> Result<Self, StoreError> {
         let (stream, round_trip) = connect(target).await?;
-        let (scan, pace) = (Scan::new(), Pace::new(round_trip, scan_options, masters.unwrap_or(1)));
+        let (cursor, sizer) = (ScanCursor::new(), PageSizer::new(round_trip, scan_options, masters.unwrap_or(1)));
         let (pattern, in_cluster) = (pattern.to_vec(), masters.is_some());
         let reads = Reads { head, lengths: false, values: true, exact: false };
-        let (asked, hashes) = (None, SmallHashes::default());
-        let mut pages = Self { stream, scan, pace, pattern, reads, scanning: false, asked, hashes, in_cluster };
+        let (in_flight, hashes) = (None, SmallHashes::default());
+        let mut pages = Self { stream, cursor, sizer, pattern, reads, scanning: false, in_flight, hashes, in_cluster };
         if in_cluster {
-            // A replica serves nobody who did not say that it may be behind; to a master it is nothing.
+            // A replica serves nobody who did not say that it may be behind; a master ignores it.
             pages.stream.queue(&[b"READONLY"]);
         }
         pages.stream.queue(&[b"TIME"]);
@@ -100,26 +100,27 @@ impl Pages {
     }
 
     /// The next page of the records that the catalog's schemas own and whose idempotency keys `wanted` lets through;
-    /// `None` at the end. After an error, or when it is given up in between, the walk cannot go on.
+    /// `None` at the end. After an error, or if the caller drops the future, the scan cannot go on.
     pub(in crate::store) async fn next(
         &mut self,
         catalog: &Catalog,
         wanted: impl Fn(&[u8]) -> bool,
     ) -> Result<Option<Page>, StoreError> {
-        if self.asked.is_none() {
+        if self.in_flight.is_none() {
             self.turn(catalog, &wanted).await?;
         }
-        let Some(asked) = self.asked.take() else {
+        let Some(in_flight) = self.in_flight.take() else {
             if self.hashes.is_empty() {
+                self.stream.has_ended().await?;
                 return Ok(None);
             }
-            let mut page = Page { scanned: 0, read: 0, looked_at: 0, found: Vec::new(), elsewhere: Vec::new() };
+            let mut page = Page { passed: 0, read: 0, returned: 0, found: Vec::new(), elsewhere: Vec::new() };
             self.take_hashes(&mut page).await?;
             return Ok(Some(page));
         };
         self.turn(catalog, &wanted).await?;
-        let Asked { scanned, looked_at, places, weighed, elsewhere, reads, at } = asked;
-        let mut page = Page { scanned, read: looked_at, looked_at, found: Vec::with_capacity(places.len()), elsewhere };
+        let PageInFlight { passed, returned, places, weighed, elsewhere, reads, at } = in_flight;
+        let mut page = Page { passed, read: returned, returned, found: Vec::with_capacity(places.len()), elsewhere };
         let seen = reads.seen(&mut self.stream, candidates(&places)).await?;
         for ((candidate, role), seen) in places.into_iter().zip(seen) {
             match seen {
@@ -133,7 +134,7 @@ impl Pages {
         // They come with the next page.
         self.hashes.ask(&mut self.stream, small);
         self.stream.send().await?;
-        self.pace.took(at.elapsed());
+        self.sizer.took(at.elapsed());
         Ok(Some(page))
     }
 
@@ -168,8 +169,8 @@ impl Pages {
         if !self.scanning {
             return Ok(());
         }
-        let scanned = self.scan.count();
-        let (looked_at, places) = self.page(catalog, wanted).await?;
+        let passed = self.cursor.count();
+        let (returned, places) = self.page(catalog, wanted).await?;
         self.ask_for_page();
         let apart = |(candidate, _): &(Candidate, usize)| {
             let is_apart = self.in_cluster
@@ -182,8 +183,8 @@ impl Pages {
             elsewhere.into_iter().partition(|(candidate, _)| self.may_be_small_hash(candidate));
         self.reads.ask(&mut self.stream, candidates(&places));
         small_hashes::weigh(&mut self.stream, candidates(&weighed));
-        self.asked =
-            Some(Asked { scanned, looked_at, places, weighed, elsewhere, reads: self.reads, at: Instant::now() });
+        self.in_flight =
+            Some(PageInFlight { passed, returned, places, weighed, elsewhere, reads: self.reads, at: Instant::now() });
         self.stream.send().await
     }
 
@@ -194,11 +195,11 @@ impl Pages {
     }
 
     fn ask_for_page(&mut self) {
-        let count = self.pace.count().to_string();
-        if self.scan.cursor().is_some() && self.scan.ask(self.pace.count()) {
+        let count = self.sizer.count().to_string();
+        if self.cursor.cursor().is_some() && self.cursor.ask(self.sizer.count()) {
             self.stream.queue(&[b"DBSIZE"]);
         }
-        let cursor = self.scan.cursor();
+        let cursor = self.cursor.cursor();
         if let Some(cursor) = cursor {
             self.stream.queue(&[b"SCAN", cursor, b"MATCH", &self.pattern, b"COUNT", count.as_bytes()]);
         }
@@ -207,10 +208,10 @@ impl Pages {
 
     /// Reads the reply of SCAN: how many Redis keys it holds, and the records they belong to.
     async fn page(&mut self, catalog: &Catalog, wanted: impl Fn(&[u8]) -> bool) -> Result<(usize, Places), StoreError> {
-        if self.scan.awaits_size() {
+        if self.cursor.awaits_size() {
             let there =
                 reads::number(&mut self.stream, "DBSIZE").await?.ok().and_then(|there| u64::try_from(there).ok());
-            self.scan.there_are(there).map_err(|why| endless(&self.stream, why))?;
+            self.cursor.there_are(there).map_err(|why| endless(&self.stream, why))?;
         }
         match self.stream.token().await? {
             Token::Array(2) => {}
@@ -220,19 +221,19 @@ impl Pages {
         let Token::Text(cursor) = self.stream.token().await? else { return Err(self.stream.unexpected("SCAN")) };
         let cursor = self.stream.bytes(cursor).to_vec();
         let Token::Array(count) = self.stream.token().await? else { return Err(self.stream.unexpected("SCAN")) };
-        self.scan.turn(&cursor, count).map_err(|why| endless(&self.stream, why))?;
-        let mut looked_at = 0;
+        self.cursor.turn(&cursor, count).map_err(|why| endless(&self.stream, why))?;
+        let mut returned = 0;
         let mut places = Vec::new();
         for _ in 0..count {
             let Token::Text(redis_key) = self.stream.token().await? else { return Err(self.stream.unexpected("SCAN")) };
             let redis_key = self.stream.bytes(redis_key);
-            if !self.scan.is_new(redis_key) {
+            if !self.cursor.is_new(redis_key) {
                 continue;
             }
-            looked_at += 1;
+            returned += 1;
             places.extend(locate::for_redis_key(catalog, redis_key).filter(|(candidate, _)| wanted(&candidate.key)));
         }
-        Ok((looked_at, places))
+        Ok((returned, places))
     }
 }
 
@@ -250,7 +251,7 @@ async fn connect(target: &Target) -> Result<(Connection, Duration), StoreError> 
     Ok((connection, asked.elapsed()))
 }
 
-/// A SCAN that does not come to an end.
+/// The error of a SCAN without an end.
 fn endless(connection: &Connection, why: &str) -> StoreError {
     StoreError::NotRedis { target: connection.target().to_string(), why: format!("its SCAN has no end: {why}") }
 }

@@ -1,4 +1,4 @@
-//! Small hashes on a walk's own connection: first what each weighs, and with the next page all fields of those that weigh
+//! Small hashes on a scan's own connection: first what each weighs, and with the next page all fields of those that weigh
 //! little. What weighs more, or is no hash, is read by a script, which bounds what a value may cost: a script takes the server
 //! and the client three times as long.
 
@@ -14,7 +14,7 @@ const MOST_BYTES: i64 = 4 << 10;
 /// A record, and by which of its Redis keys the record was found.
 type Place = (Candidate, usize);
 
-/// The small hashes of a walk.
+/// The small hashes of a scan.
 #[derive(Default)]
 pub(super) struct SmallHashes {
     /// Those that are asked for.

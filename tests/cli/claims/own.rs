@@ -10,23 +10,24 @@ use idemctl::domain::schema::Meaning;
 use idemctl::domain::schema::catalog::Catalog;
 use idemctl::domain::select::coverage::Coverage;
 use idemctl::domain::step::request::Request;
-use idemctl::store::read::records;
-use idemctl::store::{ReadLimit, Walk};
+use idemctl::store::{Decoding, KeyspaceScan, ReadLimit};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
 use crate::support::Server;
 use crate::support::wire::{self, Library};
 
-/// Every record of a walk over the schema that is named, and what was left alone.
-fn walked(library: &Library, name: &str) -> (Vec<Record>, Coverage) {
+/// Every record of a scan for the schema that is named, and what was left alone.
+fn scanned(library: &Library, name: &str) -> (Vec<Record>, Coverage) {
     let catalog = Catalog::new(wire::built_in(), &[name.to_owned()]).unwrap();
     let (mut records, mut coverage) = (Vec::new(), Coverage::default());
     library.wait(async {
-        let mut walk = Walk::start(library.client().reader(), &catalog, ReadLimit::Bytes(0)).await.unwrap();
-        while let Some(page) =
-            records::next_page(&mut walk, &catalog, &Thresholds::default(), &mut coverage, |_| true).await.unwrap()
-        {
+        let reader = library.client().reader();
+        let mut scan = KeyspaceScan::start(reader, &catalog, ReadLimit::Bytes(0)).await.unwrap();
+        let thresholds = Thresholds::default();
+        loop {
+            let decoding = Decoding { catalog: &catalog, thresholds: &thresholds, coverage: &mut coverage };
+            let Some(page) = scan.next_records(decoding, |_| true).await.unwrap() else { break };
             records.extend(page);
         }
     });
@@ -73,7 +74,7 @@ fn what_each_schemas_own_steps_store_is_claimed() {
                         prop_assert_eq!(stored, Meaning::Stored, "{}", &schema.name);
                     }
                 }
-                let (records, coverage) = walked(&library, &schema.name);
+                let (records, coverage) = scanned(&library, &schema.name);
                 let lost: Vec<_> = operations.iter().map(|(response, _)| response).collect();
                 prop_assert_eq!(coverage, Coverage::default(), "{}: {:?}", &schema.name, lost);
                 prop_assert_eq!(records.len(), operations.len(), "{}", &schema.name);

@@ -1,5 +1,6 @@
 //! `idemctl explore`: what it finds is there, what it shows was played, and each invariant has a mutant that breaks it.
 
+mod advice;
 mod command;
 mod document;
 mod frontiers;

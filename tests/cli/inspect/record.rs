@@ -213,6 +213,8 @@ fn the_idle_time_is_shown_only_where_reading_leaves_it_as_it_is() {
         assert_eq!(idle.is_u64(), shows, "{user:?}: {idle}");
         let text = server.idemctl(&[user, &["inspect", "order-1"]].concat()).exits(0).text();
         assert_eq!(text.contains("\n  Idle "), shows, "{user:?}: {text}");
+        let verbose = server.idemctl(&[user, &["-v", "inspect", "order-1"]].concat()).exits(0);
+        assert_eq!(verbose.stderr.contains("The idle time is left out: "), !shows, "{user:?}: {}", verbose.all());
     }
 }
 

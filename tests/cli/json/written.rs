@@ -140,7 +140,7 @@ fn named(stage: &mut Stage) {
 
 /// Changes of many records.
 fn many(stage: &mut Stage) {
-    stage.writes("sweep", "sweep.json", &["--orphaned", "--check"]);
+    stage.writes("sweep", "sweep.json", &["--orphaned", "--dry-run"]);
     stage.writes("check", "check.json", &[]);
     let stated = ["--schema", "go-middleware", "--lock-ttl", "1s", "--overdue", "1s"];
     stage.writes(

@@ -6,6 +6,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use super::choice::{DAY, DONE, many, purge};
+use crate::support::terminal::{ends, on_terminal};
 use crate::support::{Running, Runs, Server, Signal, backup, until};
 
 #[test]
@@ -84,6 +85,21 @@ fn what_goes_or_changes_before_its_turn_is_told_from_what_was_removed() {
     assert!((1..=3).contains(&number("gone")) && (1..=5).contains(&number("changed")), "{}", run.all());
     run.says(" gone already").says(" left alone");
     assert_eq!(server.size() as u64, number("changed"));
+}
+
+/// Rule: a long change shows how much of it is done, also one that counts nothing first.
+#[test]
+fn progress_has_a_total() {
+    for (words, shown) in [
+        (&["purge", "--all", "--yes", "--rate", "100/s"][..], "records dealt with, keys scanned"),
+        (&["purge", "--all", "--yes", "--max", "500", "--rate", "100/s"], "records dealt with"),
+    ] {
+        let server = Server::start();
+        many(&server, 200);
+        let text = ends(on_terminal(server.command(), words)).exits(0).text();
+        assert!(text.contains(shown) && text.contains(" of 200 ("), "{words:?}: {text}");
+        assert_eq!(server.size(), 0);
+    }
 }
 
 #[test]

@@ -64,6 +64,9 @@ fn a_schema_of_the_context_that_cannot_be_walked_is_skipped() {
     server.idemctl(&["sweep", "--orphaned", "--dry-run"]).exits(3);
     server.idemctl(&["purge", "--status", "500", "--yes", "--all"]).exits(3).says("2 of 2 records purged");
     server.idemctl(&["list"]).exits(0).says("Skipped the schema go-chi");
+    // Nothing is recognised, and the keys may be those of a schema that was skipped.
+    server.idemctl(&["check"]).exits(3).shows("UNKNOWN - none of the 3 Redis keys of");
+    server.set("idempotency:other", FAILED, DAY);
     let check = server.idemctl(&["check"]).exits(0);
     assert!(!check.text().contains("go-chi"), "{}", check.all());
     let inspected = server.idemctl(&["inspect", "cache:product:1"]);

@@ -153,5 +153,7 @@ fn the_report_fits_a_narrow_terminal_and_shows_the_pair() {
     let verbose = server.idemctl(&[&words[..], &["-v"]].concat()).exits(0);
     verbose.shows("Latency of go-middleware, schema\n").shows("P99");
     assert!(text.contains("Round 1 of go-middleware, check-then-act cannot have been atomic:"), "{text}");
+    assert!(text.contains(" workers acquired the lock of one key, so the operation ran "), "{text}");
+    assert!(!text.contains("Two workers acquired"), "far more than two of 50 workers did: {text}");
     assert_eq!(text.matches('▶').count(), 2, "{text}");
 }

@@ -90,7 +90,7 @@ fn never_writes_over_what_is_there() {
 fn what_has_expired_since_stays_away() {
     let server = Server::start();
     let mut lines = two(&server);
-    lines[0]["expires_at_ms"] = (backup::now_ms(&server) - 1).into();
+    lines[0]["keys"][0]["expires_at_ms"] = (backup::now_ms(&server) - 1).into();
     let run = restore(&server, &backup::write(&server, &lines), &["-o", "jsonl"]).exits(0);
     run.says("Restored 1 of 2 Redis keys; 1 expired since.");
     assert_eq!(run.json_lines()[0]["outcome"], "expired");
@@ -144,19 +144,19 @@ fn asks_first() {
 #[test]
 fn a_backup_that_a_crash_cut_short_gives_back_what_it_holds() {
     let server = Server::start();
-    let lines = two(&server);
-    let file = backup::write(&server, &lines);
-    let whole = fs::read(&file).unwrap();
-    let first = lines[0].to_string().len() + 1;
-    for cut in [first + 1, first + 12, first + 40, whole.len() - 2] {
-        fs::write(&file, &whole[..cut]).unwrap();
+    let [a, b] = two(&server).map(|line| backup::sealed(&line) + "\n");
+    let file = server.folder().join("backup.jsonl");
+    let both = format!("{a}{b}");
+    for cut in [a.len() + 1, a.len() + 12, a.len() + 40, both.len() - 2] {
+        fs::write(&file, &both[..cut]).unwrap();
         server.send::<()>(&[b"DEL", b"idem:a"]);
-        let run = restore(&server, &file, &[]).exits(0);
-        assert!(run.stderr.contains("cut short") && run.stderr.contains("Restored 1 of 1"), "{cut}: {}", run.all());
-        assert!(server.get("idem:a").is_some() && server.get("idem:b").is_none());
+        // Nothing tells what the lost end held.
+        let run = restore(&server, &file, &[]).exits(3);
+        run.says("cut short").says("has no closing line").says("Restored 1 of 1");
+        assert!(server.get("idem:a").is_some() && server.get("idem:b").is_none(), "{cut}");
     }
-    // Only the end of the last line is missing: it is whole.
-    fs::write(&file, &whole[..whole.len() - 1]).unwrap();
+    // Only the line feed of the last line is missing: the line is whole.
+    fs::write(&file, both.trim_end()).unwrap();
     assert!(!restore(&server, &file, &[]).exits(3).stderr.contains("cut short"));
     assert!(server.get("idem:b").is_some());
     fs::write(&file, "").unwrap();
@@ -170,25 +170,33 @@ fn foreign_damaged_and_newer_files_are_refused_before_anything_is_restored() {
     let with = |field: &str, value: Value| {
         let mut line = b.clone();
         line[field] = value;
-        line.to_string()
+        backup::sealed(&line)
     };
-    let mut dump = b["dump_base64"].as_str().unwrap().to_owned();
+    let with_key = |field: &str, value: Value| {
+        let mut line = b.clone();
+        line["keys"][0][field] = value;
+        backup::sealed(&line)
+    };
+    let mut dump = b["keys"][0]["dump_base64"].as_str().unwrap().to_owned();
     dump.replace_range(2..3, if &dump[2..3] == "A" { "B" } else { "A" });
     let file = server.folder().join("backup.jsonl");
+    let first = backup::sealed(&a);
     for (second, says) in [
         ("hello".to_owned(), "no line of an idemctl backup"),
         (json!({"at": "2026", "who": "me"}).to_string(), "no line of an idemctl backup"),
         ("[1]".to_owned(), "no line of an idemctl backup"),
         (with("format", 3.into()), "format 3"),
-        (with("dump_base64", dump.into()), "checksum"),
-        (with("dump_base64", "###".into()), "not base64"),
-        (with("dump_base64", Value::Null), "missing"),
-        (with("redis_key_base64", 7.into()), "damaged"),
-        (with("ttl_ms", 5.into()), "`expires_at_ms` is missing"),
+        (with("keys", json!([])), "`keys` is missing"),
+        (with_key("dump_base64", dump.into()), "checksum"),
+        (with_key("dump_base64", "###".into()), "not base64"),
+        (with_key("dump_base64", Value::Null), "missing"),
+        (with_key("redis_key_base64", 7.into()), "damaged"),
+        (with_key("ttl_ms", 5.into()), "`expires_at_ms` is missing"),
+        (b.to_string(), "its checksum does not hold"),
         (b.to_string()[..60].to_owned(), "cut short"),
         (String::new(), "empty"),
     ] {
-        fs::write(&file, format!("{a}\n{second}\n{a}\n")).unwrap();
+        fs::write(&file, format!("{first}\n{second}\n{first}\n")).unwrap();
         let run = restore(&server, &file, &[]).exits(2);
         assert!(run.stderr.contains("backup.jsonl:2: ") && run.stderr.contains(says), "{second}: {}", run.all());
         run.says("nothing was restored");
@@ -207,10 +215,12 @@ fn foreign_damaged_and_newer_files_are_refused_before_anything_is_restored() {
 fn a_server_that_does_not_know_the_format_says_so() {
     let server = Server::start();
     let mut line = two(&server)[0].clone();
-    line["dump_base64"] = "AAF4//8BAgMEBQYHCA==".into();
-    restore(&server, &backup::write(&server, &[line.clone()]), &[]).exits(2).says("checksum");
+    line["keys"][0]["dump_base64"] = "AAF4//8BAgMEBQYHCA==".into();
+    let file = server.folder().join("damaged.jsonl");
+    fs::write(&file, backup::sealed(&line)).unwrap();
+    restore(&server, &file, &[]).exits(2).says("checksum");
     // "\0\x01x", version 0xfff0, and the checksum of that.
-    line["dump_base64"] = NEWER.into();
+    line["keys"][0]["dump_base64"] = NEWER.into();
     restore(&server, &backup::write(&server, &[line]), &[]).exits(6).says("does not know the format").says("newer");
 }
 

@@ -1,5 +1,6 @@
 //! `idemctl restore`, and the backups it reads.
 
+mod apart;
 mod beside;
 mod command;
 mod damage;

@@ -59,7 +59,7 @@ fn what_is_over_when_it_arrives_is_said_to_have_expired() {
     let server = Server::holding(&[("idempotency:k", PENDING, 60_000)]);
     let mut line = backup::line(&server, "idempotency:k");
     server.send::<()>(&[b"DEL", b"idempotency:k"]);
-    line["expires_at_ms"] = (backup::now_ms(&server) - 5_000).into();
+    line["keys"][0]["expires_at_ms"] = (backup::now_ms(&server) - 5_000).into();
     let file = backup::write(&server, &[line]);
     let (port, _) = fault::way(&server, fault::misled(-30_000));
     let words = ["restore", file.to_str().unwrap(), "--yes", "-o", "json"];

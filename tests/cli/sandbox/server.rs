@@ -102,7 +102,7 @@ fn what_means_another_server_is_not_passed_on() {
 fn a_default_context_does_not_lead_elsewhere() {
     let home = home();
     let config = home.path().join("config.toml");
-    std::fs::write(&config, "default_context = \"p\"\n[context.p]\nurl = \"redis://production:1\"\n").unwrap();
+    std::fs::write(&config, "default_context = \"p\"\n[contexts.p]\nurl = \"redis://production:1\"\n").unwrap();
     let run = around(home.path(), "echo $IDEMCTL_URL").env("IDEMCTL_CONFIG", &config).run().exits(0);
     assert!(run.text().starts_with("unix://"), "{}", run.all());
 }

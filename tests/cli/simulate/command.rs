@@ -202,7 +202,7 @@ fn chance_is_played_as_often_as_asked_for() {
 fn a_context_that_is_kept_from_changes_is_not_simulated_through() {
     let server = Server::start();
     for kept in ["read_only", "protected"] {
-        let config = format!("default_context = \"prod\"\n[context.prod]\n{kept} = true\n");
+        let config = format!("default_context = \"prod\"\n[contexts.prod]\n{kept} = true\n");
         fs::write(server.folder().join("config.toml"), config).unwrap();
         let words = ["simulate", "store-down", "--schema", "reference", "--config", "config.toml"];
         let refused = server.idemctl(&words).exits(2);

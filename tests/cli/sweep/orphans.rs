@@ -4,7 +4,7 @@ use std::fs;
 use std::thread;
 use std::time::Duration;
 
-use crate::support::{DONE, FOREVER, LOCK, Run, Running, Runs, Server, Signal};
+use crate::support::{DONE, FOREVER, LOCK, Run, Running, Runs, Server, Signal, printed};
 
 pub(super) const PENDING: &str = r#"{"status":"PENDING"}"#;
 
@@ -129,23 +129,32 @@ fn a_selector_is_needed_and_has_to_make_sense() {
 }
 
 #[test]
-fn a_check_is_one_line_for_monitoring_and_changes_nothing() {
+fn each_finding_that_is_sought_is_counted() {
     let server = seeded();
-    let before = server.keys();
     let stated = ["--schema", "go-middleware", "--lock-ttl", "300s"];
-    let sought = ["--orphaned", "--include", "excess-ttl,leftover-lock", "--older-than", "150s", "--check"];
-    let run = sweep(&server, &[&sought[..], &stated].concat()).exits(1);
-    let line = run.text();
-    let told = "IDEMCTL CRITICAL - 3 orphaned: 1 excess-ttl, 1 no-expiry, 1 overdue; oldest 3m 20s \
-        | orphaned=3;0;0 no_expiry=1 excess_ttl=1 leftover_lock=0 overdue=1\n";
-    assert_eq!(line, told, "{}", run.all());
-    let sound = sweep(&server, &["--orphaned", "--schema", "express", "--check"]).exits(0);
-    assert!(sound.text().starts_with("IDEMCTL OK - no orphaned locks among "), "{}", sound.all());
-    assert!(sound.text().ends_with("| orphaned=0;0;0 no_expiry=0\n"), "{}", sound.all());
-    let json = sweep(&server, &["--orphaned", "--check", "-o", "jsonl"]).exits(1);
-    assert_eq!(json.json_lines()[0]["found"]["no-expiry"]["count"], 2);
-    assert_eq!(server.keys(), before);
-    assert!(!server.folder().join(".local/state/idemctl").exists());
+    let sought = ["--orphaned", "--include", "excess-ttl,leftover-lock", "--older-than", "150s", "--dry-run"];
+    let run = sweep(&server, &[&sought[..], &stated, &["-o", "jsonl"]].concat()).exits(0);
+    let found = run.json_lines()[0]["found"].clone();
+    for (code, count) in [("no-expiry", 1), ("excess-ttl", 1), ("leftover-lock", 0), ("overdue", 1)] {
+        assert_eq!(found[code]["count"], count, "{code}: {}", run.all());
+    }
+    let sound = sweep(&server, &["--orphaned", "--schema", "express", "--dry-run"]).exits(0);
+    sound.says("no orphaned locks among ");
+}
+
+/// Rule: who sees three keys of many is told how to see all of them.
+#[test]
+fn a_preview_says_how_to_see_every_lock() {
+    let server = Server::filled((0..5).map(|number| (format!("idem:stuck-{number}"), LOCK)), FOREVER);
+    let run = server.idemctl(&["sweep", "--orphaned", "--dry-run"]).exits(0);
+    let lines = printed::command_lines(&run);
+    assert_eq!(lines.len(), 1, "{}", run.all());
+    assert!(lines[0].ends_with(" list --finding no-expiry"), "{lines:?}");
+    let words: Vec<_> = lines[0].split(' ').chain(["-o", "jsonl"]).collect();
+    assert_eq!(server.unnamed(&words).exits(0).json_lines().len(), 5);
+    // Nobody reads it where a timer sweeps, and three of three are all.
+    let run = server.idemctl(&["sweep", "--orphaned", "--yes", "--grace", "0s"]).exits(0);
+    assert!(printed::command_lines(&run).is_empty(), "{}", run.all());
 }
 
 #[test]

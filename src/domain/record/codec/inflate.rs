@@ -2,7 +2,6 @@
 
 use std::io::{ErrorKind, Read};
 
-use brotli_decompressor::{BrotliDecompressStream, BrotliResult, BrotliState, StandardAlloc};
 use flate2::read::GzDecoder;
 use flate2::{Decompress, FlushDecompress, Status};
 
@@ -24,29 +23,7 @@ pub(super) fn gzip(bytes: &[u8], most: usize) -> (Vec<u8>, End) {
     drain(GzDecoder::new(bytes), most)
 }
 
-/// The crate's reader does not tell a cut from damage; the decoder below it does, here and for zlib.
-pub(super) fn brotli(bytes: &[u8], most: usize) -> (Vec<u8>, End) {
-    let alloc = StandardAlloc::default;
-    let (mut state, mut opened) = (BrotliState::new(alloc(), alloc(), alloc()), Vec::new());
-    let (mut left, mut at, mut total, mut chunk) = (bytes.len(), 0, 0, [0; CHUNK]);
-    loop {
-        let (mut room, mut given) = (CHUNK, 0);
-        let (chunk, state) = (&mut chunk[..], &mut state);
-        let result = BrotliDecompressStream(&mut left, &mut at, bytes, &mut room, &mut given, chunk, &mut total, state);
-        opened.extend_from_slice(&chunk[..given]);
-        let end = match result {
-            BrotliResult::ResultFailure => End::Damaged("its bytes are damaged".to_owned()),
-            _ if opened.len() > most => End::Full,
-            BrotliResult::ResultSuccess if left > 0 => End::Damaged("something follows behind its end".to_owned()),
-            BrotliResult::ResultSuccess => End::Reached,
-            BrotliResult::NeedsMoreInput => End::Cut,
-            BrotliResult::NeedsMoreOutput => continue,
-        };
-        opened.truncate(most);
-        return (opened, end);
-    }
-}
-
+/// The crate's reader does not tell a cut from damage, so this drives the decoder itself.
 pub(super) fn zlib(bytes: &[u8], most: usize) -> (Vec<u8>, End) {
     let (mut decoder, mut opened) = (Decompress::new(true), Vec::new());
     let mut rest = bytes;

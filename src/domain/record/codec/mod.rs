@@ -1,6 +1,6 @@
 //! Undoing what a service put around a value, and doing it: compression, hex, base64, a version in front or behind.
 //!
-//! A walk reads the beginning of a value. The beginning of what was compressed opens to the beginning of what is in it, as
+//! A scan reads the beginning of a value. The beginning of what was compressed opens to the beginning of what is in it, as
 //! far as the bytes go.
 
 mod around;

@@ -29,7 +29,6 @@ fn one(codec: &Codec, bytes: Vec<u8>) -> Result<Vec<u8>, String> {
             let mut encoder = ZlibEncoder::new(Vec::new(), Compression::default());
             encoder.write_all(&bytes).and_then(|()| encoder.finish()).map_err(failed)?
         }
-        Codec::Brotli => return Err("brotli is read and not written".to_owned()),
         Codec::Hex => hex(&bytes).into_bytes(),
         Codec::Base64 => STANDARD.encode(&bytes).into_bytes(),
         Codec::Prefix(text) => [text.as_bytes(), &bytes].concat(),

@@ -6,12 +6,12 @@ use super::form::Form;
 use super::reading::Decoded;
 use super::stored::Stored;
 use crate::domain::record::Json;
-use crate::domain::schema::{Timestamp, ValueCase};
+use crate::domain::schema::{Timestamp, ValueFormat};
 use crate::domain::step::encoding::compact_json;
 use crate::domain::ticks;
 
 /// What a value of a case holds, by the case's index.
-pub(super) fn decode(case: &ValueCase, index: usize, form: Form, source: Source<'_>) -> Decoded {
+pub(super) fn decode(case: &ValueFormat, index: usize, form: Form, source: Source<'_>) -> Decoded {
     let fields = &case.fields;
     let text =
         |path: &Option<String>| source.text(path.as_deref()?).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
@@ -57,12 +57,12 @@ impl Source<'_> {
     }
 
     /// When the value ends by what it holds.
-    pub(super) fn expires_ms(&self, case: &ValueCase) -> Option<u64> {
+    pub(super) fn expires_ms(&self, case: &ValueFormat) -> Option<u64> {
         let expires_at = case.expires_at.as_ref()?;
         millis(&self.text(&expires_at.field)?, expires_at.unit)
     }
 
-    fn response(&self, case: &ValueCase) -> Option<Stored> {
+    fn response(&self, case: &ValueFormat) -> Option<Stored> {
         let fields = &case.fields;
         if [&fields.status, &fields.headers, &fields.content_type, &fields.body].iter().all(|field| field.is_none()) {
             return None;

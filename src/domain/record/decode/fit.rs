@@ -6,7 +6,7 @@ use super::fields::Source;
 use super::form::strange;
 use super::shown::begins_as;
 use crate::domain::record::Json;
-use crate::domain::schema::ValueCase;
+use crate::domain::schema::ValueFormat;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Fit {
@@ -16,7 +16,7 @@ pub(super) enum Fit {
     No,
 }
 
-pub(super) fn fits(case: &ValueCase, Source { head, whole, document }: Source<'_>) -> Fit {
+pub(super) fn fits(case: &ValueFormat, Source { head, whole, document }: Source<'_>) -> Fit {
     let yes = |fits: bool| if fits { Fit::Yes } else { Fit::No };
     if let Some(equals) = &case.tests.equals {
         return yes(whole && head == &equals[..]);

@@ -1,7 +1,7 @@
 //! Whether a value has a form that the schema writes.
 
 use crate::domain::record::Json;
-use crate::domain::schema::{Closed, Schema, ValueCase};
+use crate::domain::schema::{ClosedFields, Schema, ValueFormat};
 
 /// The bytes of a field's name that a reason shows at most.
 const MOST_NAME: usize = 64;
@@ -18,7 +18,7 @@ pub(crate) enum Form {
 
 impl Form {
     /// The form of a value of this case; `document` is the value as JSON, for a case that is JSON.
-    pub(super) fn of(schema: &Schema, case: &ValueCase, document: Option<&Json<'_>>, whole: bool) -> Self {
+    pub(super) fn of(schema: &Schema, case: &ValueFormat, document: Option<&Json<'_>>, whole: bool) -> Self {
         if case.is_opaque() && !schema.keys[case.role].template.has_prefix() {
             return Self::Foreign("any text is of its form, and its Redis key has no literal prefix".to_owned());
         }
@@ -45,7 +45,7 @@ impl Form {
 
 /// What parts an object from the form, on this level or below. With `whole` false nothing counts as missing: the rest of
 /// the value, which was not read, may hold the field.
-pub(super) fn strange(closed: &Closed, level: usize, object: &Json<'_>, whole: bool) -> Option<String> {
+pub(super) fn strange(closed: &ClosedFields, level: usize, object: &Json<'_>, whole: bool) -> Option<String> {
     let level = &closed.levels()[level];
     let Json::Object(found) = object else {
         return Some(if level.at.is_empty() {

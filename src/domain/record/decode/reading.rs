@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::form::Form;
 use super::stored::Stored;
-use crate::domain::schema::{KeyIs, Past};
+use crate::domain::schema::{KeyIs, PastExpiry};
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Reading {
@@ -30,7 +30,7 @@ impl Reading {
         match asked {
             KeyIs::Absent => self.is_absent(),
             KeyIs::Present => !self.is_absent(),
-            KeyIs::Reclaimable => self.lapsed() == Some(Past::Reclaimable),
+            KeyIs::Reclaimable => self.lapsed() == Some(PastExpiry::Reclaimable),
             KeyIs::Unreadable => self.unread().is_some(),
             KeyIs::WrongType => matches!(self, Self::WrongType(_)),
             KeyIs::Value(case) => {
@@ -41,11 +41,11 @@ impl Reading {
 
     /// True when there is nothing, or nothing any more to whoever goes by the moment in the value.
     pub(crate) fn is_absent(&self) -> bool {
-        *self == Self::Absent || self.lapsed() == Some(Past::Absent)
+        *self == Self::Absent || self.lapsed() == Some(PastExpiry::Absent)
     }
 
     /// What a value is to the next request whose own moment is past.
-    pub(crate) fn lapsed(&self) -> Option<Past> {
+    pub(crate) fn lapsed(&self) -> Option<PastExpiry> {
         self.decoded().and_then(|value| value.lapsed)
     }
 
@@ -99,7 +99,7 @@ pub struct Decoded {
     /// When the value ends by what it holds, in milliseconds since the epoch.
     pub(crate) expires_ms: Option<u64>,
     /// What it is past that moment; `None` before the moment, and where nobody knows the time.
-    pub(crate) lapsed: Option<Past>,
+    pub(crate) lapsed: Option<PastExpiry>,
     pub(crate) response: Option<Stored>,
     pub(crate) error: Option<String>,
     pub(crate) blob: Option<Value>,

@@ -1,4 +1,4 @@
-//! A response as it stands in a value: its texts, taken apart only for whoever wants to see them. A walk tells millions of
+//! A response as it stands in a value: its texts, taken apart only for whoever wants to see them. A scan tells millions of
 //! records by their states and shows a few.
 
 use std::borrow::Cow;

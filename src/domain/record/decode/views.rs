@@ -5,17 +5,17 @@ use std::borrow::Cow;
 use super::fields::Source;
 use crate::domain::record::codec::{Plain, undo};
 use crate::domain::record::{Field, Hash, Json, json_prefix, packed};
-use crate::domain::schema::{Encoding, Opening, Pipeline, ValueCase};
+use crate::domain::schema::{Decoder, Decoding, Encoding, ValueFormat};
 
 /// What the codecs of a way to open a value come to, or why they come to nothing.
-pub(super) type Undone<'a> = (&'a Opening, Result<Plain<'a>, String>);
+pub(super) type Undone<'a> = (&'a Decoding, Result<Plain<'a>, String>);
 
 /// Undoes the codecs of each way in which these forms of a role open a value.
-pub(super) fn undone<'a>(cases: impl Iterator<Item = &'a ValueCase>, head: &'a [u8], whole: bool) -> Vec<Undone<'a>> {
+pub(super) fn undone<'a>(cases: impl Iterator<Item = &'a ValueFormat>, head: &'a [u8], whole: bool) -> Vec<Undone<'a>> {
     let mut ways: Vec<Undone<'_>> = Vec::new();
     for case in cases {
-        if !ways.iter().any(|(known, _)| **known == case.opening) {
-            ways.push((&case.opening, undo(&case.opening.value.codecs, head, whole)));
+        if !ways.iter().any(|(known, _)| **known == case.decoding) {
+            ways.push((&case.decoding, undo(&case.decoding.value.codecs, head, whole)));
         }
     }
     ways
@@ -31,21 +31,21 @@ enum View<'a> {
     Unreadable(String),
 }
 
-pub(super) struct Views<'a>(Vec<(&'a Opening, View<'a>)>);
+pub(super) struct Views<'a>(Vec<(&'a Decoding, View<'a>)>);
 
 impl<'a> Views<'a> {
     pub(super) fn of(ways: &'a [Undone<'a>]) -> Self {
-        Self(ways.iter().map(|(opening, plain)| (*opening, view(opening, plain))).collect())
+        Self(ways.iter().map(|(decoding, plain)| (*decoding, view(decoding, plain))).collect())
     }
 
     /// What the forms see of a hash.
     pub(super) fn of_hash(ways: &'a [Undone<'a>], hash: &'a Hash) -> Self {
         let whole = hash.is_whole();
-        Self(ways.iter().map(|(opening, _)| (*opening, with_fields(opening, fields(hash), whole))).collect())
+        Self(ways.iter().map(|(decoding, _)| (*decoding, with_fields(decoding, fields(hash), whole))).collect())
     }
 
     /// What a form sees of the value; `None` where the value cannot be opened so.
-    pub(super) fn source(&self, case: &ValueCase) -> Option<Source<'_>> {
+    pub(super) fn source(&self, case: &ValueFormat) -> Option<Source<'_>> {
         match self.view(case)? {
             View::Text(head, whole) => Some(Source { head, whole: *whole, document: None }),
             View::Document(document, whole, _) => Some(Source { head: &[], whole: *whole, document: Some(document) }),
@@ -54,7 +54,7 @@ impl<'a> Views<'a> {
     }
 
     /// True when what was not read decides whether the value can be opened so at all.
-    pub(super) fn is_open(&self, case: &ValueCase) -> bool {
+    pub(super) fn is_open(&self, case: &ValueFormat) -> bool {
         matches!(self.view(case), Some(View::Nothing))
     }
 
@@ -73,34 +73,34 @@ impl<'a> Views<'a> {
         })
     }
 
-    fn view(&self, case: &ValueCase) -> Option<&View<'a>> {
-        self.0.iter().find(|(opening, _)| **opening == case.opening).map(|(_, view)| view)
+    fn view(&self, case: &ValueFormat) -> Option<&View<'a>> {
+        self.0.iter().find(|(decoding, _)| **decoding == case.decoding).map(|(_, view)| view)
     }
 }
 
-fn view<'a>(opening: &Opening, plain: &'a Result<Plain<'a>, String>) -> View<'a> {
+fn view<'a>(decoding: &Decoding, plain: &'a Result<Plain<'a>, String>) -> View<'a> {
     let Plain { bytes, whole } = match plain {
         Ok(plain) if plain.bytes.is_empty() && !plain.whole => return View::Nothing,
         Ok(plain) => plain,
         Err(why) => return View::Unreadable(why.clone()),
     };
-    if !opening.value.encoding.has_fields() {
+    if !decoding.value.encoding.has_fields() {
         return View::Text(bytes, *whole);
     }
-    match document(opening.value.encoding, bytes, *whole) {
-        Ok(document) => with_fields(opening, document, *whole),
+    match document(decoding.value.encoding, bytes, *whole) {
+        Ok(document) => with_fields(decoding, document, *whole),
         Err(why) => View::Unreadable(why),
     }
 }
 
 /// A document, with those of its fields opened that something is in.
-fn with_fields<'a>(opening: &Opening, document: Json<'a>, whole: bool) -> View<'a> {
-    if opening.inside.is_empty() {
+fn with_fields<'a>(decoding: &Decoding, document: Json<'a>, whole: bool) -> View<'a> {
+    if decoding.inside.is_empty() {
         return View::Document(document, whole, None);
     }
     let (mut document, mut unread) = (document.into_owned(), None);
-    for (path, pipeline) in &opening.inside {
-        let opened = open_field(&mut document, path, pipeline, whole);
+    for (path, decoder) in &decoding.inside {
+        let opened = open_field(&mut document, path, decoder, whole);
         unread = unread.or(opened.err().map(|why| format!("`{path}` cannot be read: {why}")));
     }
     View::Document(document, whole, unread)
@@ -127,25 +127,24 @@ fn document(encoding: Encoding, bytes: &[u8], whole: bool) -> Result<Json<'_>, S
         Encoding::Msgpack => packed::msgpack(bytes, whole).map_err(|why| format!("not MessagePack: {why}")),
         Encoding::Php => packed::php(bytes, whole).map_err(|why| format!("not what PHP serializes: {why}")),
         Encoding::Newtonsoft => packed::newtonsoft(bytes, whole).map_err(|why| format!("not JSON: {why}")),
-        Encoding::Cbor => packed::cbor(bytes, whole).map_err(|why| format!("not CBOR: {why}")),
         _ => json_prefix::parse(bytes, whole).map_err(|why| format!("not JSON: {why}")),
     }
 }
 
 /// Puts what a field holds in the place of the field.
-fn open_field(document: &mut Json<'static>, path: &str, pipeline: &Pipeline, whole: bool) -> Result<(), String> {
+fn open_field(document: &mut Json<'static>, path: &str, decoder: &Decoder, whole: bool) -> Result<(), String> {
     let bytes = match document.pointer(path) {
         Some(Json::String(text)) => text.into_owned().into_bytes(),
         Some(Json::Bytes(bytes)) => bytes.into_owned(),
         // Nothing to open: whether the field may lack, or be something else, is for the form to say.
         _ => return Ok(()),
     };
-    let plain = undo(&pipeline.codecs, &bytes, whole)?;
+    let plain = undo(&decoder.codecs, &bytes, whole)?;
     if plain.bytes.is_empty() && !plain.whole {
         return Ok(());
     }
-    let opened = match pipeline.encoding.has_fields() {
-        true => document_in(pipeline.encoding, &plain)?,
+    let opened = match decoder.encoding.has_fields() {
+        true => document_in(decoder.encoding, &plain)?,
         false => text(&plain.bytes),
     };
     document.put(path, opened);

@@ -60,13 +60,6 @@ impl<'a> Reader<'a> {
         Ok(*first)
     }
 
-    /// True, and the byte is taken, when it is the next one.
-    pub(super) fn takes(&mut self, byte: u8) -> Read<bool> {
-        let is_next = *self.rest.first().ok_or(Stop::Cut)? == byte;
-        self.rest = &self.rest[usize::from(is_next)..];
-        Ok(is_next)
-    }
-
     pub(super) fn fixed<const N: usize>(&mut self) -> Read<[u8; N]> {
         let (taken, rest) = self.rest.split_first_chunk().ok_or(Stop::Cut)?;
         self.rest = rest;
@@ -132,19 +125,18 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The items of a container, so many or, without a count, until `item` says that the end was there.
-    pub(super) fn items(&mut self, count: Option<u64>, mut item: impl FnMut(&mut Self) -> Read<bool>) -> Read<()> {
+    /// Reads the items of a container, so many of them.
+    pub(super) fn items(&mut self, count: u64, mut item: impl FnMut(&mut Self) -> Read<()>) -> Read<()> {
         if self.depth == DEEPEST {
             return odd(format!("it is nested deeper than {DEEPEST}"));
         }
         self.depth += 1;
-        let mut left = count.unwrap_or(u64::MAX);
+        let mut left = count;
         while left > 0 && !self.cut {
             let Some(room) = self.room.checked_sub(1) else { return odd(too_many()) };
             self.room = room;
             match item(self) {
-                Ok(true) => left -= 1,
-                Ok(false) => break,
+                Ok(()) => left -= 1,
                 Err(Stop::Cut) => self.cut = true,
                 Err(odd) => return Err(odd),
             }

@@ -1,10 +1,9 @@
-//! MessagePack, CBOR, what PHP serializes and the JSON with types of Newtonsoft.Json, read as the JSON that they stand for.
-//! All but CBOR are written, too.
+//! MessagePack, what PHP serializes and the JSON with types of Newtonsoft.Json, read and written as the JSON that they
+//! stand for.
 //!
-//! All are read by hand, for a walk has the beginning of a value alone: what is complete in the beginning counts, as with
+//! All are read by hand, for a scan has the beginning of a value alone: what is complete in the beginning counts, as with
 //! JSON. No crate reads a cut document.
 
-mod cbor;
 mod items;
 mod msgpack;
 mod newtonsoft;
@@ -13,7 +12,6 @@ mod php;
 mod tests;
 mod write;
 
-pub(crate) use cbor::parse as cbor;
 pub(crate) use msgpack::parse as msgpack;
 pub(crate) use newtonsoft::{has_type, parse as newtonsoft, write as to_newtonsoft};
 pub(crate) use php::parse as php;

@@ -54,22 +54,22 @@ fn sized<'a>(
 
 fn array<'a>(reader: &mut Reader<'a>, count: u64) -> Read<Json<'a>> {
     let mut items = Vec::new();
-    reader.items(Some(count), |reader| {
+    reader.items(count, |reader| {
         items.push(item(reader)?);
-        Ok(true)
+        Ok(())
     })?;
     Ok(Json::Array(items))
 }
 
 fn map<'a>(reader: &mut Reader<'a>, count: u64) -> Read<Json<'a>> {
     let mut members = Vec::new();
-    reader.items(Some(count), |reader| {
+    reader.items(count, |reader| {
         let key = name(item(reader)?)?;
         // A name that is cut is no name.
         if !reader.cut {
             members.push((key, item(reader)?));
         }
-        Ok(true)
+        Ok(())
     })?;
     Ok(Json::Object(members))
 }

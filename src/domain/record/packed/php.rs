@@ -143,13 +143,13 @@ fn elements<'a>(
     named: impl Fn(Json<'a>) -> Read<Cow<'a, str>>,
 ) -> Read<()> {
     reader.expect(b"{")?;
-    reader.items(Some(count), |reader| {
+    reader.items(count, |reader| {
         let key = named(item(reader)?)?;
         // A name that is cut is no name.
         if !reader.cut {
             members.push((key, item(reader)?));
         }
-        Ok(true)
+        Ok(())
     })?;
     let read = if reader.cut { Ok(()) } else { reader.expect(b"}") };
     or_cut(reader, read)

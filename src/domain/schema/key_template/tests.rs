@@ -5,7 +5,7 @@ use super::*;
 use proptest::prelude::*;
 
 fn parse(text: &str) -> KeyTemplate {
-    KeyTemplate::parse(text, "", 2).unwrap()
+    KeyTemplate::parse(text, "").unwrap()
 }
 
 fn key(template: &KeyTemplate, redis_key: &str) -> Option<String> {
@@ -16,10 +16,8 @@ fn key(template: &KeyTemplate, redis_key: &str) -> Option<String> {
 
 #[test]
 fn refuses_a_template_without_or_with_two_keys() {
-    assert!(KeyTemplate::parse("idem:", "", 1).is_err());
-    assert!(KeyTemplate::parse("{tenant}:{key}", "", 1).is_err());
     for text in ["{key}:{key}", "{tenant}:", "{tenant}{key}", "{a}:{a}:{key}", "{Tenant}:{key}", "{}:{key}", ""] {
-        assert!(KeyTemplate::parse(text, "", 2).is_err(), "{text}");
+        assert!(KeyTemplate::parse(text, "").is_err(), "{text}");
     }
 }
 
@@ -30,22 +28,19 @@ fn a_prefix_and_a_hash_tag_are_literal_as_they_are_written() {
         ("{prefix}idem:{key}", "{shop}:", "{shop}:idem:a"),
         ("lock:{{key}}", "", "lock:{a}"),
     ] {
-        for format in [1, 2] {
-            let template = KeyTemplate::parse(text, prefix, format).unwrap();
-            assert_eq!(template.redis_key(b"a"), redis_key.as_bytes());
-            assert!(template.has_prefix(), "{text}");
-        }
+        let template = KeyTemplate::parse(text, prefix).unwrap();
+        assert_eq!(template.redis_key(b"a"), redis_key.as_bytes());
+        assert!(template.has_prefix(), "{text}");
     }
-    let in_front = KeyTemplate::parse("idem:{key}", "", 1).unwrap().behind("{shop}:");
-    assert_eq!(in_front, KeyTemplate::parse("{prefix}idem:{key}", "{shop}:", 1).unwrap());
+    let in_front = parse("idem:{key}").behind("{shop}:");
+    assert_eq!(in_front, KeyTemplate::parse("{prefix}idem:{key}", "{shop}:").unwrap());
 }
 
 #[test]
 fn a_backslash_makes_a_brace_literal() {
     let template = parse(r"asynq:\{default\}:unique:{key}");
     assert_eq!(template.redis_key(b"a"), b"asynq:{default}:unique:a");
-    assert!(KeyTemplate::parse(r"asynq:\{default\}:{key}", "", 1).is_err(), "format 1 knows no escape");
-    assert!(KeyTemplate::parse(r"a\n:{key}", "", 2).is_err());
+    assert!(KeyTemplate::parse(r"a\n:{key}", "").is_err());
 }
 
 #[test]
@@ -56,7 +51,7 @@ fn groups_are_a_part_of_the_key() {
     for other in ["idem:pay.main:v1", "idem:#29e1:v1", "idem:pay#:v1", "idem:pay#29e1"] {
         assert_eq!(key(&template, other), None, "{other}");
     }
-    assert_eq!((template.display(2).as_str(), template.specificity()), ("idem:{function}#{key}:v1", 9));
+    assert_eq!((template.display().as_str(), template.specificity()), ("idem:{function}#{key}:v1", 9));
 }
 
 /// Rule: a pattern judges what stands in the place of `{key}`, all of it, and builds nothing.
@@ -84,18 +79,14 @@ fn what_is_ignored_and_what_is_fixed() {
     assert_eq!(key(&fixed, "billing:lock2"), None);
 }
 
-/// Rule: a template that is shown says in schema.toml what it says here. What format 1 cannot say is no template of format 1.
+/// Rule: a template that is shown says in schema.toml what it says here.
 #[test]
 fn a_template_is_shown_as_a_file_writes_it() {
     for text in ["orders:{{key}}:idem", r"asynq:\{default\}:unique:{key}", r"a\\b:{key}", "}{{a{key}", r"\{a\}"] {
-        assert_eq!(parse(text).display(2), text);
+        assert_eq!(parse(text).display(), text);
     }
-    let old = |text, prefix| KeyTemplate::parse(text, prefix, 1).unwrap();
-    assert_eq!(
-        (old(r"a\b:{key}", "").display(1), old(r"a\b:{key}", "").display(2)),
-        (r"a\b:{key}".into(), r"a\\b:{key}".into())
-    );
-    assert_eq!(old("{prefix}idem:{key}", "{shop}:").display(1), r"\{shop\}:idem:{key}");
+    let prefixed = KeyTemplate::parse("{prefix}idem:{key}", "{shop}:").unwrap();
+    assert_eq!(prefixed.display(), r"\{shop\}:idem:{key}");
     assert_eq!(parse(r"\{a\}:{tenant}#{key}").pattern(), "{a}:{tenant}#*");
 }
 
@@ -103,7 +94,7 @@ proptest! {
     #[test]
     fn a_redis_key_gives_its_idempotency_key_back(key in prop::collection::vec(any::<u8>(), 1..40)) {
         for text in ["idem:{key}", "{key}", "{key}:lock", "a:{key}:b"] {
-            let template = KeyTemplate::parse(text, "", 1).unwrap();
+            let template = parse(text);
             let redis_key = template.redis_key(&key);
             prop_assert_eq!(template.idempotency_key(&redis_key), Some(&key[..]));
         }

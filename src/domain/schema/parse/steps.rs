@@ -2,168 +2,189 @@
 
 use std::collections::BTreeMap;
 
-use super::names::Names;
-use super::shadow;
-use crate::domain::schema::location::{AllChecked, At as _, Checked, all, gather, wrong};
+use super::symbol_table::SymbolTable;
+use crate::domain::schema::location::{AllChecked, At as _, CALL, Checked, REPLIES, Wrong, all, wrong};
 use crate::domain::schema::raw::{RawCall, RawReply, RawStep};
-use crate::domain::schema::steps::{Action, Call, Condition, KeyIs, Meaning, Pattern, Reply, Step};
-use crate::domain::schema::value_template::{Place, Template};
+use crate::domain::schema::steps::{Action, Call, Condition, KeyIs, Meaning, Reply, ReplyPattern, Step};
+use crate::domain::schema::value_template::{Placeholder, Template};
 
 /// What a condition calls the payload by, beside the Redis keys.
 const PAYLOAD: &str = "fingerprint";
 
 /// A step whose replies may have these meanings, the first of which one reply must have.
-pub(super) fn resolve(names: &Names, raw: RawStep, name: &str, meanings: &[Meaning]) -> AllChecked<Step> {
+pub(super) fn resolve(symbols: &SymbolTable, raw: &RawStep, name: &str, meanings: &[Meaning]) -> AllChecked<Step> {
     if raw.call.is_empty() {
         return all(wrong(format!("[{name}] has no [[{name}.call]]")));
     }
-    let last = raw.call.len() - 1;
-    let calls = raw.call.into_iter().enumerate().map(|(index, raw)| {
-        let call = call(names, raw).and_then(|call| all(may_mean(call, name, meanings, index == last)));
-        call.at(index).at("call")
-    });
-    let calls = gather(calls)?;
+    let mut calls = Vec::with_capacity(raw.call.len());
+    let mut found = Vec::new();
+    for (index, raw_call) in raw.call.iter().enumerate() {
+        let is_last = index + 1 == raw.call.len();
+        let call = resolve_call(symbols, raw_call).and_then(|call| {
+            all(check_meanings(&call, name, meanings, is_last))?;
+            Ok(call)
+        });
+        match call.at(index).at(CALL) {
+            Ok(call) => calls.push(call),
+            Err(wrong) => found.extend(wrong),
+        }
+    }
+    if !found.is_empty() {
+        return Err(found);
+    }
     if !calls.iter().flat_map(|call| &call.replies).any(|reply| reply.means == meanings[0]) {
         return all(wrong(format!("no reply of [{name}] means `{}`", meanings[0].as_str())));
     }
-    Ok(Step { checks_owner: raw.checks_owner, note: raw.note, calls })
+    Ok(Step { checks_owner: raw.checks_owner, note: raw.note.clone(), calls })
 }
 
-fn call(names: &Names, raw: RawCall) -> AllChecked<Call> {
-    let action = match (raw.script, raw.command) {
-        (Some(name), None) if names.scripts.contains_key(&name) => {
-            Action::Script { name, keys: raw.keys, args: raw.args }
+fn resolve_call(symbols: &SymbolTable, raw: &RawCall) -> AllChecked<Call> {
+    let action = all(action(symbols, raw))?;
+    let mut found: Vec<Wrong> = Vec::new();
+    for (list, words) in raw.lists() {
+        for (index, word) in words.iter().enumerate() {
+            found.extend(check_word(symbols, word).at(index).at(list).err());
         }
-        (Some(name), None) => return all(wrong(format!("there is no {name}.lua beside schema.toml")).at("script")),
-        (None, Some(command)) if !command.is_empty() => Action::Command(command),
-        _ => return all(wrong("a call has either `script` or `command`")),
-    };
-    let call = Call { action, replies: Vec::new() };
-    let words = call.lists().into_iter().flat_map(|(list, words)| {
-        let word = move |(index, word)| all(stands_for_something(names, word)).at(index).at(list);
-        words.iter().enumerate().map(word)
-    });
-    let replies = raw.replies.into_iter().enumerate();
-    let replies = gather(replies.map(|(index, raw)| all(reply(names, raw).at(index).at("replies"))));
-    let replies = both(gather(words), replies)?;
-    if let Some((later, earlier)) = shadow::shadowed(&replies, &names.values).filter(|_| names.format > 1) {
-        let message = format!(
-            "this reply is never met: reply {} of the call takes every such reply; tell the two apart, with `value` by what a text holds",
-            earlier + 1
-        );
-        return all(wrong(message).at(later).at("replies"));
     }
-    Ok(Call { replies, ..call })
+    let mut replies = Vec::with_capacity(raw.replies.len());
+    for (index, raw_reply) in raw.replies.iter().enumerate() {
+        match resolve_reply(symbols, raw_reply).at(index).at(REPLIES) {
+            Ok(reply) => replies.push(reply),
+            Err(wrong) => found.push(wrong),
+        }
+    }
+    if found.is_empty() { Ok(Call { action, replies }) } else { Err(found) }
 }
 
-/// The second, unless anything is wrong with either.
-fn both<A, B>(first: AllChecked<A>, second: AllChecked<B>) -> AllChecked<B> {
-    match (first, second) {
-        (Ok(_), second) => second,
-        (Err(first), Ok(_)) => Err(first),
-        (Err(mut first), Err(second)) => {
-            first.extend(second);
-            Err(first)
+fn action(symbols: &SymbolTable, raw: &RawCall) -> Checked<Action> {
+    match (&raw.script, &raw.command) {
+        (Some(name), None) if symbols.scripts.contains_key(name) => {
+            Ok(Action::Script { name: name.clone(), keys: raw.keys.clone(), args: raw.args.clone() })
         }
+        (Some(name), None) => wrong(format!("there is no {name}.lua beside schema.toml")).at("script"),
+        (None, Some(command)) if !command.is_empty() => Ok(Action::Command(command.clone())),
+        _ => wrong("a call has either `script` or `command`"),
     }
 }
 
-/// Passes a word whose placeholders have a Redis key or a TTL of the schema to stand for.
-fn stands_for_something(names: &Names, word: &Template) -> Checked<()> {
-    if let Some(role) = word.roles().find(|role| names.index_of(*role).is_none()) {
+/// Passes a word whose placeholders have a Redis key, a TTL or a value of the schema to stand for.
+fn check_word(symbols: &SymbolTable, word: &Template) -> Checked<()> {
+    if let Some(role) = word.roles().find(|role| symbols.index_of(*role).is_none()) {
         return wrong(format!("`{{{0}}}` stands for nothing: [keys] has no `{0}`", role.as_str()));
     }
-    if let Some(left) = word.leftover().filter(|_| names.format > 1) {
-        return wrong(format!("`{left}` is no placeholder of a call, and would be sent as it is"));
-    }
-    if word.has(&names.unset) {
-        let none =
-            if word.has(&[Place::LockTtl, Place::ResultTtl]) { "; a TTL of \"none\" is no time to send" } else { "" };
+    if word.has(&symbols.unset) {
+        let is_ttl = word.has(&[Placeholder::LockTtl, Placeholder::ResultTtl]);
+        let none = if is_ttl { "; a TTL of \"none\" is no time to send" } else { "" };
         return wrong(format!("`{}` stands for nothing: neither [ttl] nor [write] gives it{none}", word.display()));
     }
     Ok(())
 }
 
-fn reply(names: &Names, raw: RawReply) -> Checked<Reply> {
+fn resolve_reply(symbols: &SymbolTable, raw: &RawReply) -> Checked<Reply> {
+    let value = match &raw.value {
+        Some(name) => value_named(symbols, name)?,
+        None => None,
+    };
+    let pattern = pattern(raw)?;
+    let mut when = Vec::with_capacity(raw.when.len());
+    for (index, condition) in raw.when.iter().enumerate() {
+        when.push(resolve_condition(symbols, condition).at(index).at("when")?);
+    }
+    if let Some(value) = value {
+        add_value(&mut when, symbols.values[value].role, value);
+    }
+    Ok(Reply { pattern, value, means: raw.means, when, client: raw.client.clone() })
+}
+
+fn pattern(raw: &RawReply) -> Checked<ReplyPattern> {
     let patterns = [
-        raw.word.map(Pattern::Word),
-        raw.integer.map(Pattern::Integer),
-        raw.nil.filter(|on| *on).map(|_| Pattern::Nil),
-        raw.error.map(Pattern::Error),
-        raw.array.map(Pattern::Array),
-        raw.text.filter(|on| *on).map(|_| Pattern::Text),
+        raw.word.clone().map(ReplyPattern::Word),
+        raw.integer.map(ReplyPattern::Integer),
+        raw.nil.filter(|on| *on).map(|_| ReplyPattern::Nil),
+        raw.error.clone().map(ReplyPattern::Error),
+        raw.array.clone().map(ReplyPattern::Array),
+        raw.text.filter(|on| *on).map(|_| ReplyPattern::Text),
     ];
-    let form = raw.value.as_ref().map(|name| form(names, name)).transpose()?.flatten();
     let mut given = patterns.into_iter().flatten();
-    let pattern = match (given.next(), given.next(), &raw.value) {
-        (None, None, Some(_)) => Pattern::Form,
-        (Some(pattern @ Pattern::Array(_)), None, _) | (Some(pattern), None, None) => pattern,
-        (Some(_), None, Some(_)) => return wrong("`value` stands alone, or beside `array`").at("value"),
-        _ => return wrong("a reply has exactly one of word, integer, nil, error, array, text, value"),
-    };
-    let when = raw.when.iter().enumerate();
-    let when = when.map(|(index, raw)| condition(names, raw).at(index).at("when"));
-    let when = when_of_form(names, form, when.collect::<Checked<_>>()?);
-    Ok(Reply { pattern, form, means: raw.means, when, client: raw.client })
-}
-
-/// The form of that name, at whatever Redis key; `None` for one that something is wrong with.
-fn form(names: &Names, name: &str) -> Checked<Option<usize>> {
-    let mut named = names.values.iter().enumerate().filter(|(_, case)| case.name == name).map(|(index, _)| index);
-    match (named.next(), named.next()) {
-        (Some(form), None) => Ok(Some(form)),
-        (None, _) if names.is_broken(name) => Ok(None),
-        (None, _) => wrong(format!("no [[value]] is called `{name}`")).at("value"),
-        _ => wrong(format!("two [[value]] are called `{name}`: give each its own name")).at("value"),
+    match (given.next(), given.next(), &raw.value) {
+        (None, None, Some(_)) => Ok(ReplyPattern::Value),
+        (Some(pattern @ ReplyPattern::Array(_)), None, _) | (Some(pattern), None, None) => Ok(pattern),
+        (Some(_), None, Some(_)) => wrong("`value` stands alone, or beside `array`").at("value"),
+        _ => wrong("a reply has exactly one of word, integer, nil, error, array, text, value"),
     }
 }
 
-/// A reply with a form comes where such a value stands, unless its conditions say more of the Redis keys.
-fn when_of_form(names: &Names, form: Option<usize>, when: Vec<Condition>) -> Vec<Condition> {
-    let Some(form) = form else { return when };
-    let there = || vec![(names.values[form].role, KeyIs::Value(form))];
-    if when.is_empty() {
-        return vec![Condition { keys: there(), other_payload: false }];
-    }
-    let says_more = |condition: Condition| match condition.keys.is_empty() && condition.other_payload {
-        true => Condition { keys: there(), ..condition },
-        false => condition,
-    };
-    when.into_iter().map(says_more).collect()
-}
-
-fn condition(names: &Names, raw: &BTreeMap<String, String>) -> Checked<Condition> {
-    let other_payload = match raw.get(PAYLOAD).map(String::as_str) {
-        None => false,
-        Some("other") => true,
-        Some(word) => {
-            let message = format!("`{PAYLOAD}` is `other`, for a payload that is not the stored one, and not `{word}`");
-            return wrong(message).at(PAYLOAD);
+/// The index of the value with that name, at whatever Redis key; `None` for one that has an error of its own.
+fn value_named(symbols: &SymbolTable, name: &str) -> Checked<Option<usize>> {
+    let mut named = None;
+    for (index, value) in symbols.values.iter().enumerate() {
+        if value.name != name {
+            continue;
         }
-    };
-    let keys = raw.iter().filter(|(role, _)| *role != PAYLOAD).map(|(role, word)| {
-        let Some(index) = names.index_named(role) else {
+        if named.is_some() {
+            return wrong(format!("two [[value]] are called `{name}`: give each its own name")).at("value");
+        }
+        named = Some(index);
+    }
+    if named.is_none() && !symbols.is_broken(name) {
+        return wrong(format!("no [[value]] is called `{name}`")).at("value");
+    }
+    Ok(named)
+}
+
+/// Adds to the conditions of a reply what its `value` implies: such a value is there. Conditions that name a Redis key
+/// themselves stay as they are.
+fn add_value(when: &mut Vec<Condition>, role: usize, value: usize) {
+    let implied = (role, KeyIs::Value(value));
+    if when.is_empty() {
+        when.push(Condition { keys: vec![implied], other_payload: false });
+        return;
+    }
+    for condition in when {
+        if condition.keys.is_empty() && condition.other_payload {
+            condition.keys.push(implied.clone());
+        }
+    }
+}
+
+fn resolve_condition(symbols: &SymbolTable, raw: &BTreeMap<String, String>) -> Checked<Condition> {
+    let mut condition = Condition::default();
+    for (role, word) in raw {
+        if role == PAYLOAD {
+            if word != "other" {
+                let message =
+                    format!("`{PAYLOAD}` is `other`, for a payload that is not the stored one, and not `{word}`");
+                return wrong(message).at(PAYLOAD);
+            }
+            condition.other_payload = true;
+            continue;
+        }
+        let Some(index) = symbols.index_named(role) else {
             return wrong(format!("`when` names `{role}`, which [keys] does not have")).at(role.as_str());
         };
-        match KeyIs::of_word(word, names.format).or_else(|| names.value(index, word).map(KeyIs::Value)) {
-            Some(is) => Ok((index, is)),
-            None if names.is_broken(word) => Ok((index, KeyIs::Present)),
-            None => {
-                wrong(format!("`when` names `{word}`, which no [[value]] at that role is called")).at(role.as_str())
+        // The name first: a value of format 1 may have one that became a word later.
+        let named = symbols.value(index, word).map(KeyIs::Value);
+        let Some(is) = named.or_else(|| KeyIs::from_word(word)) else {
+            if symbols.is_broken(word) {
+                condition.keys.push((index, KeyIs::Present));
+                continue;
             }
-        }
-    });
-    Ok(Condition { keys: keys.collect::<Checked<_>>()?, other_payload })
+            return wrong(format!("`when` names `{word}`, which no [[value]] at that role is called"))
+                .at(role.as_str());
+        };
+        condition.keys.push((index, is));
+    }
+    Ok(condition)
 }
 
-/// The call, when each of its replies has a meaning of the step; all but the last call may leave the decision to the next.
-fn may_mean(call: Call, step: &str, meanings: &[Meaning], is_last: bool) -> Checked<Call> {
-    let may = |means| meanings.contains(&means) || (means == Meaning::Next && !is_last);
-    match call.replies.iter().enumerate().find(|(_, reply)| !may(reply.means)) {
-        Some((index, reply)) => {
+/// Passes a call each of whose replies has a meaning of the step. All but the last call may leave the decision to the next.
+fn check_meanings(call: &Call, step: &str, meanings: &[Meaning], is_last: bool) -> Checked<()> {
+    for (index, reply) in call.replies.iter().enumerate() {
+        let is_allowed = meanings.contains(&reply.means) || (reply.means == Meaning::Next && !is_last);
+        if !is_allowed {
             let message = format!("a reply of [{step}] cannot mean `{}` here", reply.means.as_str());
-            wrong(message).at("means").at(index).at("replies")
+            return wrong(message).at("means").at(index).at(REPLIES);
         }
-        None => Ok(call),
     }
+    Ok(())
 }

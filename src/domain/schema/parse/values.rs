@@ -1,87 +1,106 @@
-//! `[[value]]`: how a value is told, and where its fields stand.
+//! `[[value]]`: how a value is decoded and told from others, and where its fields are.
 
 use serde_json::Value;
 
-use super::closed_form;
-use super::format;
-use super::names::Names;
-use super::opening;
-use crate::domain::schema::forms::{ValueCase, Where};
+use super::symbol_table::SymbolTable;
+use crate::domain::schema::closed_fields::ClosedFields;
+use crate::domain::schema::decoder::{Decoder, Decoding, Encoding, ValueType};
 use crate::domain::schema::location::{At as _, Checked, wrong};
-use crate::domain::schema::opening::{Encoding, Opening};
 use crate::domain::schema::raw::RawValue;
-use crate::domain::schema::steps::KeyIs;
+use crate::domain::schema::steps::{KeyIs, RECLAIMABLE};
+use crate::domain::schema::value_format::{ValueFormat, Where};
 
-/// A value case, whose role is one of the schema's.
-pub(super) fn resolve(names: &Names, raw: RawValue) -> Checked<ValueCase> {
-    let role = role(names, &raw)?;
-    let opening = opening::resolve(&raw)?;
-    let encoding = opening.value.encoding;
-    check_tests(&raw, encoding)?;
-    if names.format > 1 {
-        tells_something(&raw, encoding)?;
-    }
-    let closed = closed_form::resolve(&raw, encoding)?;
+pub(super) fn resolve(symbols: &SymbolTable, raw: &RawValue) -> Checked<ValueFormat> {
+    let role = role(symbols, raw)?;
+    let decoding = decoding(raw)?;
+    let encoding = decoding.value.encoding;
+    check_tests(raw, encoding)?;
+    let closed = closed_fields(raw, encoding)?;
     for (name, path) in raw.fields.pointers() {
-        pointer(path, encoding).at(name).at("fields")?;
+        check_pointer(path, encoding).at(name).at("fields")?;
     }
     if let Some(expires_at) = &raw.expires_at {
-        pointer(&expires_at.field, encoding).at("field").at("expires_at")?;
+        check_pointer(&expires_at.field, encoding).at("field").at("expires_at")?;
     }
-    Ok(ValueCase {
-        name: raw.name,
+    let mut fields = Vec::with_capacity(raw.fields_are.len());
+    for (path, value) in &raw.fields_are {
+        fields.push((path.clone(), as_stored(&decoding, path, value)));
+    }
+    let equals = raw.equals.as_ref().map(|text| text.clone().into_bytes());
+    Ok(ValueFormat {
+        name: raw.name.clone(),
         role,
-        tests: Where {
-            equals: raw.equals.map(String::into_bytes),
-            fields: raw
-                .fields_are
-                .into_iter()
-                .map(|(path, value)| (path.clone(), stored(&opening, &path, value)))
-                .collect(),
-            has: raw.has,
-        },
-        opening,
+        tests: Where { equals, fields, has: raw.has.clone() },
+        decoding,
         closed,
         is_marked_opaque: raw.opaque,
         state: raw.state,
-        fields: raw.fields,
+        fields: raw.fields.clone(),
         body_encoding: raw.body_encoding,
         timestamp: raw.timestamp,
-        expires_at: raw.expires_at,
+        expires_at: raw.expires_at.clone(),
     })
 }
 
-/// The role of the Redis key that holds the value, when no other value of that role has its name.
-fn role(names: &Names, raw: &RawValue) -> Checked<usize> {
+/// The role of the Redis key that holds the value, if no other value of that role has its name.
+fn role(symbols: &SymbolTable, raw: &RawValue) -> Checked<usize> {
     let name = &raw.name;
-    if KeyIs::of_word(name, names.format).is_some() {
+    // Format 1 lets a value have the name `reclaimable`, which was no word of `when` then.
+    if KeyIs::from_word(name).is_some() && name != RECLAIMABLE {
         return wrong(format!("`{name}` is a word that `when` already uses")).at("name");
     }
-    let role = format::place(raw, &names.keys)?;
-    if names.value(role, name).is_some() {
-        let at = names.keys[role].role.as_str();
+    let role = match raw.at {
+        Some(role) => match symbols.index_named(role.as_str()) {
+            Some(index) => index,
+            None => return wrong(format!("[keys] has no `{}`", role.as_str())).at("at"),
+        },
+        None if symbols.keys.len() == 1 => 0,
+        None => return wrong("`at` is missing: write `at = \"lock\"` or `at = \"result\"`"),
+    };
+    if symbols.value(role, name).is_some() {
+        let at = symbols.keys[role].role.as_str();
         return wrong(format!("`{name}` is defined twice at `{at}`")).at("name");
     }
     Ok(role)
 }
 
-/// Passes a form that tells its values from others, or says that any text is meant.
-fn tells_something(raw: &RawValue, encoding: Encoding) -> Checked<()> {
-    let tells = match encoding {
-        Encoding::Text => raw.equals.is_some() || raw.opaque,
-        Encoding::Json | Encoding::Msgpack | Encoding::Cbor => {
-            !raw.fields_are.is_empty() || !raw.has.is_empty() || raw.required.is_some()
+/// How a value is opened, by `type`, `encoding`, `decode` and `decode_at`.
+fn decoding(raw: &RawValue) -> Checked<Decoding> {
+    let value = match (raw.kind.and_then(ValueType::encoding), raw.encoding, &raw.decode) {
+        (Some(collection), None, None) => Decoder::from(collection),
+        (Some(_), ..) => return wrong("`encoding` and `decode` are of strings: a hash has `decode_at`").at("type"),
+        (None, Some(encoding), None) => Decoder::from(encoding),
+        (None, None, Some(words)) => decoder(words).at("decode")?,
+        (None, Some(_), Some(_)) => {
+            return wrong("`decode` ends with the encoding: leave `encoding` out").at("encoding");
         }
-        // The type of the Redis key, or the first bytes, tell.
-        _ => true,
+        (None, None, None) => Decoder::from(derived_encoding(raw)?),
     };
-    match encoding {
-        _ if tells => Ok(()),
-        Encoding::Text => wrong("takes any text: write `equals`, or `opaque = true` where any text is meant"),
-        _ => wrong(
-            "takes any JSON, or what stands for JSON: write `where`, `has` or `required`, or leave `encoding` out and mark it `opaque`",
-        ),
+    if !raw.decode_at.is_empty() && !value.encoding.has_fields() {
+        return wrong("`decode_at` looks into JSON, msgpack or a hash").at("decode_at");
     }
+    let mut inside = Vec::with_capacity(raw.decode_at.len());
+    // In the order of the pointers an outer one comes before those that lead into what it holds.
+    for (path, words) in &raw.decode_at {
+        let opened = if path.starts_with('/') { decoder(words) } else { wrong("a pointer to a field starts with `/`") };
+        inside.push((path.clone(), opened.at(path.as_str()).at("decode_at")?));
+    }
+    Ok(Decoding { value, inside })
+}
+
+fn decoder(words: &[String]) -> Checked<Decoder> {
+    Decoder::parse(words).or_else(|(index, why)| wrong(why).at(index))
+}
+
+/// The encoding of a value whose file leaves it out: what tests fields is JSON, what compares a text is text.
+fn derived_encoding(raw: &RawValue) -> Checked<Encoding> {
+    if raw.equals.is_some() || raw.opaque {
+        return Ok(Encoding::Text);
+    }
+    if !raw.fields_are.is_empty() || !raw.has.is_empty() || raw.required.is_some() {
+        return Ok(Encoding::Json);
+    }
+    wrong("what tells this value? Write `where` or `has` for JSON, `equals` for one text, `opaque = true` for any")
 }
 
 fn check_tests(raw: &RawValue, encoding: Encoding) -> Checked<()> {
@@ -93,26 +112,18 @@ fn check_tests(raw: &RawValue, encoding: Encoding) -> Checked<()> {
         return wrong("`equals` compares the whole text: use `where` with fields").at("equals");
     }
     for (index, path) in raw.has.iter().enumerate() {
-        pointer(path, encoding).at(index).at("has")?;
+        check_pointer(path, encoding).at(index).at("has")?;
     }
     for (path, value) in &raw.fields_are {
-        compared(path, value).at(path.as_str()).at("where")?;
+        check_compared(path, value).at(path.as_str()).at("where")?;
+    }
+    if raw.opaque && (encoding != Encoding::Text || raw.equals.is_some()) {
+        return wrong("`opaque` means any text: it goes with encoding = \"text\" and without `equals`").at("opaque");
     }
     Ok(())
 }
 
-/// A value as `where` compares with it: a field of a hash holds text, unless something is in the text.
-fn stored(opening: &Opening, path: &str, value: Value) -> Value {
-    let is_within = |outer: &str| path.strip_prefix(outer).is_some_and(|rest| rest.starts_with('/') || rest.is_empty());
-    match value {
-        Value::String(_) => value,
-        _ if opening.value.encoding != Encoding::Hash => value,
-        _ if opening.inside.iter().any(|(outer, _)| is_within(outer)) => value,
-        other => Value::String(other.to_string()),
-    }
-}
-
-fn compared(path: &str, value: &Value) -> Checked<()> {
+fn check_compared(path: &str, value: &Value) -> Checked<()> {
     if !path.starts_with('/') {
         return wrong(format!("`{path}` is not a JSON pointer: it starts with `/`"));
     }
@@ -122,13 +133,81 @@ fn compared(path: &str, value: &Value) -> Checked<()> {
     wrong("`where` compares with a text, a whole number, true or false")
 }
 
-fn pointer(path: &str, encoding: Encoding) -> Checked<()> {
-    match encoding.has_fields() {
-        _ if path.is_empty() => Ok(()),
-        false => wrong(format!("{} has no fields: only \"\", the whole value", encoding.as_str())),
-        true if !path.starts_with('/') => {
-            wrong(format!("`{path}` is not a JSON pointer: it starts with `/`, or is empty for the whole value"))
-        }
-        true => Ok(()),
+fn check_pointer(path: &str, encoding: Encoding) -> Checked<()> {
+    if path.is_empty() {
+        return Ok(());
     }
+    if !encoding.has_fields() {
+        return wrong(format!("{} has no fields: only \"\", the whole value", encoding.as_str()));
+    }
+    if !path.starts_with('/') {
+        return wrong(format!("`{path}` is not a JSON pointer: it starts with `/`, or is empty for the whole value"));
+    }
+    Ok(())
+}
+
+/// A value as `where` compares with it. A field of a hash holds text, unless `decode_at` opens the field.
+fn as_stored(decoding: &Decoding, path: &str, value: &Value) -> Value {
+    if value.is_string() || decoding.value.encoding != Encoding::Hash {
+        return value.clone();
+    }
+    for (outer, _) in &decoding.inside {
+        if path.strip_prefix(outer.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')) {
+            return value.clone();
+        }
+    }
+    Value::String(value.to_string())
+}
+
+/// The fields of a value that lists its fields; `None` if it lists none.
+fn closed_fields(raw: &RawValue, encoding: Encoding) -> Checked<Option<ClosedFields>> {
+    let lists = [("required", raw.required.as_ref()), ("optional", raw.optional.as_ref()), ("null", Some(&raw.null))];
+    for (name, list) in lists {
+        for (index, path) in list.into_iter().flatten().enumerate() {
+            check_field(path, encoding).at(index).at(name)?;
+        }
+    }
+    if raw.required.is_none() && raw.optional.is_none() {
+        if !raw.null.is_empty() {
+            return wrong("`null` goes with `required` or `optional`").at("null");
+        }
+        if raw.strict {
+            return wrong("`strict` goes with `required` or `optional`").at("strict");
+        }
+        return Ok(None);
+    }
+    let required = raw.fields_are.keys().chain(&raw.has).chain(raw.required.iter().flatten());
+    let optional: Vec<_> = raw.optional.iter().flatten().map(String::as_str).collect();
+    let mut closed = ClosedFields::new(required.map(String::as_str), &optional, raw.strict);
+    for (_, path) in raw.fields.pointers() {
+        allow(&mut closed, path);
+    }
+    if let Some(expires_at) = &raw.expires_at {
+        allow(&mut closed, &expires_at.field);
+    }
+    for (index, path) in raw.null.iter().enumerate() {
+        match closed.get_mut(path) {
+            Some(member) => member.may_be_null = true,
+            None => return wrong(format!("`{path}` is not a field of this value format")).at(index).at("null"),
+        }
+    }
+    Ok(Some(closed))
+}
+
+/// Lets a field be there that `fields` or `expires_at` names. The empty pointer is the whole value, and no field.
+fn allow(closed: &mut ClosedFields, path: &str) {
+    if !path.is_empty() {
+        closed.allow(path);
+    }
+}
+
+fn check_field(path: &str, encoding: Encoding) -> Checked<()> {
+    if !encoding.has_fields() {
+        let name = encoding.as_str();
+        return wrong(format!("{name} has no fields: `required`, `optional` and `null` go with encoding = \"json\""));
+    }
+    if !path.starts_with('/') {
+        return wrong(format!("`{path}` is not a JSON pointer to a field: it starts with `/`"));
+    }
+    Ok(())
 }

@@ -23,7 +23,7 @@ pub(super) const STORE_DOWN: Scenario = Scenario {
 };
 
 async fn store_down(environment: &ScenarioEnvironment<'_>) -> ScenarioResult {
-    let Some(does) = environment.schema.behavior.without_redis else {
+    let Some(does) = environment.schema.service.without_redis else {
         return Err(Aborted::NotApplicable(
             "schema.toml does not say what the service does then (without_redis)".to_owned(),
         ));

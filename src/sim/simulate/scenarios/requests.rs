@@ -207,7 +207,7 @@ pub(super) const CLIENT_HANGS_UP: Scenario = Scenario {
 };
 
 async fn client_hangs_up(environment: &ScenarioEnvironment<'_>) -> ScenarioResult {
-    let Some(does) = environment.schema.behavior.on_hang_up else {
+    let Some(does) = environment.schema.service.on_hang_up else {
         return Err(Aborted::NotApplicable(
             "schema.toml does not say what the service does then (on_hang_up)".to_owned(),
         ));

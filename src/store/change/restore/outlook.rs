@@ -27,7 +27,10 @@ impl Client {
         let mut outcomes = Vec::with_capacity(records.len());
         for record in records {
             let seen: Result<Vec<_>, _> = seen.by_ref().take(record.all().count()).collect();
-            outcomes.push(seen.map(|seen| predict(record, &seen)));
+            outcomes.push(match seen {
+                Ok(seen) => predict(record, &seen).into_iter().map(Ok).collect(),
+                Err(error) => vec![Err(error); record.keys.len()],
+            });
         }
         Ok(outcomes)
     }
@@ -38,7 +41,7 @@ impl Client {
     }
 
     /// What the script says became of the Redis keys of a record.
-    pub(super) fn outcome(&self, reply: Value, record: &Return<'_>) -> RestoreResult {
+    pub(super) fn outcome(&self, reply: Value, record: &Return<'_>) -> Result<Vec<RestoreOutcome>, StoreError> {
         let unexpected = || self.unexpected("EVAL");
         let mut reply = reply::array(reply).ok_or_else(unexpected)?.into_iter();
         let letters = reply.next().and_then(reply::bytes).ok_or_else(unexpected)?;

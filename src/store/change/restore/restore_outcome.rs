@@ -19,8 +19,12 @@ impl<'a> Return<'a> {
     }
 }
 
-/// What became of the Redis keys of a record, in their order, or why they did not come back.
-pub type RestoreResult = Result<Vec<RestoreOutcome>, StoreError>;
+/// What became of a Redis key, or why it did not come back.
+pub type KeyResult = Result<RestoreOutcome, StoreError>;
+
+/// What became of the Redis keys of a record, in their order. Those that one call brings back come back together, or not at
+/// all; of a record in two slots of a cluster one may come back and the other not.
+pub type RestoreResult = Vec<KeyResult>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RestoreOutcome {

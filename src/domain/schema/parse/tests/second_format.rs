@@ -86,25 +86,6 @@ fn a_step_sends_nothing_that_the_file_does_not_give() {
     assert!(error.message.contains("`{record}` stands for nothing: [keys] has no `record`"), "{error}");
 }
 
-/// Rule: a file of format 1 says all that format 1 asks for, so that an older idemctl reads it as this one does.
-#[test]
-fn the_first_format_leaves_nothing_out() {
-    for (from, message) in [
-        ("at = \"result\"\n", "missing field `at`"),
-        ("encoding = \"json\"\n", "missing field `encoding`"),
-        ("lock_value = \"{owner}\"\n", "missing field `lock_value`"),
-        ("lock = \"30s\"\n", "missing field `lock`"),
-        ("lock = \"lock:{key}\"\n", "either `record`, or both"),
-    ] {
-        let error = read(&SOUND.replacen(from, "", 1)).unwrap_err();
-        assert!(error.message.contains(message), "{from}: {error}");
-    }
-    let error = read(&SOUND.replacen("\"30s\"", "\"none\"", 1)).unwrap_err();
-    assert!(error.message.contains("`none` is of format 2"), "{error}");
-    let complete = &SOUND[SOUND.find("[complete]").unwrap()..];
-    assert!(read(&SOUND.replacen(complete, "", 1)).unwrap_err().message.contains("missing field `complete`"));
-}
-
 const ASKING: &str = r#"
 [[begin.call]]
 command = ["GET", "{record}"]
@@ -166,8 +147,6 @@ fn a_form_is_named_once_and_only_for_texts() {
     assert!(error("value = \"running\", word = \"OK\"").contains("`value` stands alone, or beside `array`"));
     let other = asking("fingerprint = \"other\"", "fingerprint = \"same\"").unwrap_err();
     assert!(other.message.contains("`fingerprint` is `other`"), "{other}");
-    let old = SOUND.replacen("nil = true,", "value = \"held\",", 1);
-    assert!(read(&old).unwrap_err().message.contains("are of format 2: write `format = 2`"));
 }
 
 #[test]
@@ -182,7 +161,4 @@ fn what_is_written_has_something_to_stand_for() {
     says("state = \"completed\"", &write("result_value = '{result_expires_ms}'"), 17, "[ttl] gives no result TTL");
     says("state = \"completed\"", &write("lock_value = '{kept:/a}'"), 17, "a lock keeps nothing");
     says("state = \"completed\"", &write("lock_value = '{\"s\":0{kept?:/a}}'"), 17, "a lock keeps nothing");
-    let old = SOUND.replacen("\"{owner}\"", "\"{key}\"", 1);
-    let error = read(&old).unwrap_err();
-    assert!(error.line == 28 && error.message.contains("`{key}` is of format 2"), "{error}");
 }

@@ -1,0 +1,199 @@
+//! What an undo does to records that an operation changed: the values that they had before, if they are still what the
+//! operation left.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::Result;
+
+use super::changed_records::{ChangedRecord, KeyChange};
+use crate::change::restore::{Ending, Row};
+use crate::domain::record::{Expiry, KeyIdentity, Observation, locate};
+use crate::domain::schema::{Catalog, Schema};
+use crate::exit::Stop;
+use crate::store::backup::{About, BackupError, BackupReader, Saved};
+use crate::store::{Client, PriorValue};
+
+/// What becomes of a record.
+pub(super) enum UndoPlan {
+    /// Each of the Redis keys that the operation changed gets this value again.
+    Revert(Vec<PriorValue>),
+    /// The record is left alone.
+    Leave(Ending),
+}
+
+/// A record as it is now, and what becomes of it.
+pub(super) struct PlannedRecord {
+    pub(super) about: About,
+    /// The whole record, if its schema is known.
+    pub(super) record: Observation,
+    /// The Redis keys that the operation changed.
+    pub(super) changed: Observation,
+    pub(super) plan: UndoPlan,
+}
+
+/// Reads these records, each under its own schema if that is known, and plans what becomes of them.
+///
+/// # Errors
+/// When the server could not be asked, or a backup cannot be read.
+pub(super) async fn plan(client: &Client, catalog: &Catalog, records: &[ChangedRecord]) -> Result<Vec<PlannedRecord>> {
+    let mut redis_keys = Vec::with_capacity(records.len());
+    let mut schemas = Vec::with_capacity(records.len());
+    for record in records {
+        let (schema, keys) = keys_to_read(record, catalog);
+        schemas.push(schema);
+        redis_keys.push(keys);
+    }
+    let afters = records.iter().flat_map(|record| &record.changes).filter_map(|change| change.after.as_ref());
+    let needs_checksums = afters.into_iter().any(KeyIdentity::needs_checksum);
+    let mut observations = Vec::with_capacity(records.len());
+    for seen in client.look_whole(&redis_keys, needs_checksums).await? {
+        observations.push(seen?);
+    }
+    let saved = SavedValues::read(records, &observations)?;
+    let mut planned = Vec::with_capacity(records.len());
+    for ((changed, schema), seen) in records.iter().zip(&schemas).zip(observations) {
+        planned.push(PlannedRecord::new(changed, schema.as_ref(), seen, &saved));
+    }
+    Ok(planned)
+}
+
+/// The schema of a record, and all of its Redis keys; without a schema that has these keys, only those that were changed.
+fn keys_to_read(record: &ChangedRecord, catalog: &Catalog) -> (Option<Arc<Schema>>, Vec<Vec<u8>>) {
+    let changed: Vec<_> = record.changes.iter().map(|change| change.redis_key.clone()).collect();
+    for schema in catalog.all() {
+        if schema.name == record.schema {
+            let whole = schema.redis_keys(&record.key);
+            if changed.iter().all(|key| whole.contains(key)) {
+                return (Some(Arc::clone(schema)), whole);
+            }
+            break;
+        }
+    }
+    (None, changed)
+}
+
+impl PlannedRecord {
+    fn new(changed: &ChangedRecord, schema: Option<&Arc<Schema>>, record: Observation, saved: &SavedValues) -> Self {
+        let mut now = record.clone();
+        now.keys.retain(|key| changed.changes.iter().any(|change| change.redis_key == key.redis_key));
+        let state = schema.map_or("", |schema| locate::read_as(schema, &changed.key, record.clone()).state.as_str());
+        let about = About { schema: changed.schema.clone(), key: changed.key.clone(), state };
+        let plan = plan_record(changed, &now, saved);
+        Self { about, record, changed: now, plan }
+    }
+
+    /// The row of one of the changed Redis keys, and how its change ends if it is made.
+    pub(super) fn row(&self, index: usize) -> (Row<'_>, Ending) {
+        let (ending, left) = match &self.plan {
+            UndoPlan::Leave(ending) => (*ending, None),
+            UndoPlan::Revert(prior) => match &prior[index] {
+                PriorValue::Nothing => (Ending::Removed, None),
+                prior => (Ending::Restored, Some(self.left(prior))),
+            },
+        };
+        let About { schema, key, state } = &self.about;
+        (Row { outcome: "", redis_key: &self.changed.keys[index].redis_key, schema, key, state, left }, ending)
+    }
+
+    /// How long a value will live that comes back.
+    fn left(&self, prior: &PriorValue) -> Expiry {
+        match prior.expires_at_ms() {
+            Some(at) => Expiry::In(at.saturating_sub(self.changed.server_ms.unwrap_or_default())),
+            None => Expiry::Never,
+        }
+    }
+}
+
+/// Only a record all of which is still what the operation left is reverted.
+fn plan_record(changed: &ChangedRecord, now: &Observation, saved: &SavedValues) -> UndoPlan {
+    let mut prior = Vec::with_capacity(now.keys.len());
+    for key in &now.keys {
+        let Some(change) = changed.changes.iter().find(|change| change.redis_key == key.redis_key) else { continue };
+        let Some(after) = &change.after else { return UndoPlan::Leave(Ending::Untold) };
+        if !after.is_still(key) {
+            return UndoPlan::Leave(Ending::Changed);
+        }
+        let value = match prior_source(change, after, now.server_ms) {
+            PriorSource::Known(value) => Some(value),
+            PriorSource::Backup(file) => saved
+                .get(file, &change.redis_key)
+                .map(|saved| PriorValue::Dump(saved.dump.clone(), saved.expires_at_ms)),
+            PriorSource::Unknown => None,
+        };
+        let Some(value) = value else { return UndoPlan::Leave(Ending::Untold) };
+        prior.push(value);
+    }
+    UndoPlan::Revert(prior)
+}
+
+/// Where the value comes from that a Redis key had before.
+enum PriorSource<'a> {
+    Known(PriorValue),
+    /// The backup in this file.
+    Backup(&'a str),
+    Unknown,
+}
+
+/// Where the value comes from that a Redis key had before. What has expired since is nothing by now.
+fn prior_source<'a>(change: &'a KeyChange, after: &KeyIdentity, now_ms: Option<u64>) -> PriorSource<'a> {
+    let Some(before) = &change.before else { return PriorSource::Unknown };
+    let has_expired = match (before.expires_at_ms(), now_ms) {
+        (Some(at), Some(now)) => at <= now,
+        _ => false,
+    };
+    if before.is_absent() || has_expired {
+        return PriorSource::Known(PriorValue::Nothing);
+    }
+    if before.has_same_value(after) {
+        return PriorSource::Known(PriorValue::Until(before.expires_at_ms()));
+    }
+    change.backup.as_deref().map_or(PriorSource::Unknown, PriorSource::Backup)
+}
+
+/// The values that changes replaced, by the backup that holds them and the Redis key.
+struct SavedValues(HashMap<(String, Vec<u8>), Saved>);
+
+impl SavedValues {
+    /// Reads the values that records get again and only a backup holds. Each backup is read once, whatever the number of
+    /// records, and none is read for records that are left alone.
+    ///
+    /// # Errors
+    /// Usage: a backup cannot be read.
+    fn read(records: &[ChangedRecord], observations: &[Observation]) -> Result<Self, Stop> {
+        let mut wanted: BTreeMap<&str, HashSet<&[u8]>> = BTreeMap::new();
+        for (record, now) in records.iter().zip(observations) {
+            for change in &record.changes {
+                let key = now.keys.iter().find(|key| key.redis_key == change.redis_key);
+                let (Some(key), Some(after)) = (key, &change.after) else { continue };
+                if after.is_still(key)
+                    && let PriorSource::Backup(file) = prior_source(change, after, now.server_ms)
+                {
+                    wanted.entry(file).or_default().insert(&change.redis_key);
+                }
+            }
+        }
+        let mut saved = HashMap::new();
+        for (file, redis_keys) in wanted {
+            let mut reader = BackupReader::open(Path::new(file), |_| {}).map_err(unreadable_backup)?;
+            while let Some(held) = reader.next_held().map_err(unreadable_backup)? {
+                for key in held.keys {
+                    // The last entry of a Redis key counts.
+                    if redis_keys.contains(key.saved.redis_key.as_slice()) {
+                        saved.insert((file.to_owned(), key.saved.redis_key.clone()), key.saved);
+                    }
+                }
+            }
+        }
+        Ok(Self(saved))
+    }
+
+    fn get(&self, file: &str, redis_key: &[u8]) -> Option<&Saved> {
+        self.0.get(&(file.to_owned(), redis_key.to_vec()))
+    }
+}
+
+fn unreadable_backup(error: BackupError) -> Stop {
+    Stop::usage(error.to_string()).hint("nothing was changed")
+}

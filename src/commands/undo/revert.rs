@@ -1,0 +1,185 @@
+//! Reverting records that an operation left something of, each if it is still that.
+
+use anyhow::Result;
+
+use super::changed_records::{ChangedRecord, ChangedRecords};
+use super::operation_to_undo::unreadable;
+use super::plan::{PlannedRecord, UndoPlan, plan};
+use super::undone::Undone;
+use crate::change::restore::{Ending, Rows};
+use crate::change::{Journal, Step};
+use crate::context::Context;
+use crate::domain::history::OUTCOME_UNKNOWN;
+use crate::domain::schema::Catalog;
+use crate::interrupt::Interrupt;
+use crate::store::{Action, Change, Client, Outcome, PriorValue, StepOutcome, StoreError, Writer};
+
+/// Records that are looked at, and changed, at a time.
+const BATCH: usize = 100;
+
+/// Whether records are reverted.
+pub(super) enum RevertMode<'a> {
+    /// They are not: what would be done is reported.
+    Predict,
+    Revert(&'a Writer, &'a mut Journal),
+}
+
+/// What reverting the records of an operation needs.
+pub(super) struct Reverter<'a> {
+    pub(super) client: &'a Client,
+    pub(super) catalog: &'a Catalog,
+    pub(super) undone: &'a Undone,
+    pub(super) interrupt: &'a Interrupt,
+}
+
+impl Reverter<'_> {
+    /// Reverts the records; false when Ctrl-C came before the end.
+    pub(super) async fn run(&self, context: &mut Context, mode: &mut RevertMode<'_>, rows: &mut Rows) -> Result<bool> {
+        if self.undone.records == 0 {
+            return Ok(true);
+        }
+        let wrong = |error| unreadable(&self.undone.log, &error);
+        let mut records = ChangedRecords::open(&self.undone.log, &self.undone.operation.op).map_err(wrong)?;
+        let progress = context.ui.progress("Redis keys");
+        loop {
+            let batch = self.next_batch(&mut records).map_err(wrong)?;
+            if batch.is_empty() {
+                return Ok(true);
+            }
+            if self.interrupt.is_raised() {
+                return Ok(false);
+            }
+            let planned = plan(self.client, self.catalog, &batch).await?;
+            let ended = match mode {
+                RevertMode::Predict => {
+                    progress.suspend(|| {
+                        for record in &planned {
+                            add_rows(context, rows, record);
+                        }
+                    });
+                    Ok(())
+                }
+                RevertMode::Revert(writer, journal) => revert_batch(context, writer, journal, rows, planned).await,
+            };
+            progress.set_position(rows.seen());
+            ended?;
+        }
+    }
+
+    fn next_batch(&self, records: &mut ChangedRecords) -> std::io::Result<Vec<ChangedRecord>> {
+        let mut batch = Vec::new();
+        while batch.len() < BATCH {
+            match records.next()? {
+                None => break,
+                Some(record) if !record.is_removal() && record.is_of(&self.undone.only) => batch.push(record),
+                Some(_) => {}
+            }
+        }
+        Ok(batch)
+    }
+}
+
+fn add_rows(context: &mut Context, rows: &mut Rows, record: &PlannedRecord) {
+    for index in 0..record.changed.keys.len() {
+        let (row, ending) = record.row(index);
+        rows.add_one(context, row, ending);
+    }
+}
+
+/// Reverts a batch: records of which the one changed Redis key goes away in one step, as a purge removes them, the others one
+/// by one.
+async fn revert_batch(
+    context: &mut Context,
+    writer: &Writer,
+    journal: &mut Journal,
+    rows: &mut Rows,
+    planned: Vec<PlannedRecord>,
+) -> Result<()> {
+    let mut removed = Vec::new();
+    let mut removals = Vec::new();
+    let mut others = Vec::new();
+    for record in planned {
+        match removal(&record) {
+            Some(change) => {
+                removals.push(change);
+                removed.push(record);
+            }
+            None => others.push(record),
+        }
+    }
+    let (outcomes, ended) = journal.apply(writer, &removals, Action::Remove, "removed", context.now()).await;
+    for (mut record, outcome) in removed.into_iter().zip(outcomes) {
+        if matches!(outcome, Outcome::Changed | Outcome::Absent) {
+            record.plan = UndoPlan::Leave(Ending::Changed);
+        }
+        // The error that comes with these two says what is known of the record.
+        if !matches!(outcome, Outcome::Refused | Outcome::Unknown) {
+            add_rows(context, rows, &record);
+        }
+    }
+    ended?;
+    for mut record in others {
+        if let UndoPlan::Revert(prior) = &record.plan
+            && !revert(context, writer, journal, &record, prior).await?
+        {
+            record.plan = UndoPlan::Leave(Ending::Changed);
+        }
+        add_rows(context, rows, &record);
+    }
+    Ok(())
+}
+
+/// The removal that reverts a record, if nothing else does: the operation changed one Redis key, which was not there before.
+fn removal(planned: &PlannedRecord) -> Option<Change> {
+    match &planned.plan {
+        UndoPlan::Revert(prior) if prior.as_slice() == [PriorValue::Nothing] => {}
+        _ => return None,
+    }
+    let removed = planned.changed.keys.first()?;
+    let key_index = planned.record.keys.iter().position(|key| key.redis_key == removed.redis_key)?;
+    Some(Change::new(vec![key_index], planned.record.clone(), planned.about.clone()))
+}
+
+/// Reverts one record; false if the record is no longer what was read.
+///
+/// # Errors
+/// As every change: outcome unknown if no reply came and reading back does not tell.
+async fn revert(
+    context: &Context,
+    writer: &Writer,
+    journal: &mut Journal,
+    planned: &PlannedRecord,
+    prior: &[PriorValue],
+) -> Result<bool> {
+    let PlannedRecord { about, record, changed, .. } = planned;
+    let now = context.now();
+    journal.back_up(writer, record, about, now).await?;
+    let (after, lost) = match writer.revert(changed, prior).await {
+        Ok(StepOutcome::Made { reply: Ok(_), after, .. }) => (Some(after), None),
+        Ok(StepOutcome::Lost { why, .. }) => (None, Some(why)),
+        Ok(StepOutcome::Changed) => {
+            journal.nothing_changed(record);
+            return Ok(false);
+        }
+        Ok(StepOutcome::Made { reply: Err(error), .. }) | Err(error) => {
+            journal.nothing_changed(record);
+            return Err(error.into());
+        }
+    };
+    let what = if after.is_some() { "restored" } else { OUTCOME_UNKNOWN };
+    let step = Step { about, before: changed, after: after.as_ref(), role: 0 };
+    journal.note_step(writer, step, what, now).await?;
+    match lost {
+        Some(why) => Err(unknown(writer, planned, &why).into()),
+        None => Ok(true),
+    }
+}
+
+fn unknown(writer: &Writer, planned: &PlannedRecord, why: &StoreError) -> StoreError {
+    let mut keys = Vec::with_capacity(planned.changed.keys.len());
+    for key in &planned.changed.keys {
+        keys.push(format!("{:?}", bstr::BStr::new(&key.redis_key)));
+    }
+    let what = format!("the return of {}", keys.join(" and "));
+    StoreError::OutcomeUnknown { target: writer.name(), what, why: why.to_string() }
+}

@@ -1,0 +1,47 @@
+//! What to change after a violation: the advice follows from the step that did it and from the steps that the schema has.
+
+use super::program::StepKind;
+use crate::domain::schema::{OnFailure, Schema};
+
+/// The advice if another request acted between two calls of begin: every later violation in that schedule follows from it.
+pub(crate) const BEGIN_IN_ONE_SCRIPT: &str = "let begin look the record up and take the lock in one script: another request \
+                                              can act between two calls";
+
+/// The step that violated an invariant.
+#[derive(Clone, Copy)]
+pub(crate) struct Culprit<'a> {
+    /// The schema of the service whose step it was.
+    pub(crate) schema: &'a Schema,
+    /// `None` if no call did it: an effect, the end of a TTL, or a later request shows the violation.
+    pub(crate) kind: Option<StepKind>,
+}
+
+impl Culprit<'_> {
+    /// The name of the step.
+    pub(super) fn step(&self) -> &'static str {
+        match self.kind {
+            Some(StepKind::Begin) => "begin",
+            Some(StepKind::Renew) => "renew",
+            Some(StepKind::Release) => "release",
+            Some(StepKind::Complete | StepKind::StoreFailure) | None => "complete",
+        }
+    }
+
+    /// The steps of the schema that end a lock, as words.
+    pub(super) fn ending_steps(&self) -> &'static str {
+        if self.schema.release.is_some() { "complete and release" } else { "complete" }
+    }
+
+    /// True if the service's locks say who holds them.
+    pub(super) fn stores_owners(&self) -> bool {
+        self.schema.values.iter().any(|value| value.fields.owner.is_some())
+    }
+
+    pub(super) fn begins_in_one_call(&self) -> bool {
+        self.schema.begin_calls().len() == 1
+    }
+
+    pub(super) fn stores_failures(&self) -> bool {
+        self.schema.on_failure() == OnFailure::Store
+    }
+}

@@ -1,0 +1,118 @@
+//! What idemctl can do with a schema, and why not the rest: make records up, play the service's steps, explore them.
+
+use super::model::Schema;
+use super::steps::{Call, Step};
+use super::ttl::TtlOf;
+use super::value_format::Timestamp;
+use super::value_template::{Placeholder, Template};
+
+impl Schema {
+    /// Why idemctl cannot make records up; `None` if it can.
+    pub(crate) fn unwritten_because(&self) -> Option<String> {
+        self.no_written_strings_because()
+            .or_else(|| missing(&self.unwritten_values()))
+            .or_else(|| self.needs_missing_ttl(self.write.values().map(|(_, value)| value)))
+    }
+
+    /// Why workers cannot play the service; `None` if they can.
+    pub(crate) fn unplayable_because(&self) -> Option<String> {
+        let [lock_value, result_value] = self.unwritten_values();
+        let parts =
+            [("[begin]", self.begin.is_none()), ("[complete]", self.complete.is_none()), lock_value, result_value];
+        self.no_written_strings_because().or_else(|| missing(&parts)).or_else(|| self.some_step_untimed_because())
+    }
+
+    /// Why the steps cannot be explored; `None` if they can. An exploration changes Redis by the steps alone, so that values
+    /// which the service's own scripts write need no template.
+    pub(crate) fn unexplorable_because(&self) -> Option<String> {
+        if self.no_written_strings_because().is_none() {
+            return self.unplayable_because();
+        }
+        let mut words = self.steps().flat_map(|step| &step.calls).flat_map(Call::words);
+        if words.any(|word| word.has(&[Placeholder::LockValue, Placeholder::ResultValue]))
+            && let Some(why) = self.read_only_because()
+        {
+            return Some(why);
+        }
+        let parts = [
+            ("[begin]", self.begin.is_none()),
+            ("[complete]", self.complete.is_none()),
+            ("`response` (the reply that a replay brings back)", self.write.response.is_none()),
+        ];
+        missing(&parts).or_else(|| self.some_step_untimed_because())
+    }
+
+    /// Why idemctl plays no steps of the service: it cannot write the values of one format. `None` if it writes all of them.
+    pub(crate) fn read_only_because(&self) -> Option<String> {
+        let format = self.values.iter().find(|format| !format.decoding.is_written())?;
+        Some(format!("it keeps `{}` in a form that idemctl reads and does not write", format.name))
+    }
+
+    /// Why a step cannot be made: it sends a TTL, and the deployment states that there is none. A schema.toml that
+    /// contradicts itself so is not read at all.
+    pub(crate) fn untimed_because(&self, step: &Step) -> Option<String> {
+        let words: Vec<_> = step.calls.iter().flat_map(Call::words).collect();
+        let mut sent = words.clone();
+        for (name, value) in self.write.values() {
+            // A failed result is sent in the place of a result.
+            let placeholder = if name == "lock_value" { Placeholder::LockValue } else { Placeholder::ResultValue };
+            if words.iter().any(|word| word.has(&[placeholder])) {
+                sent.push(value);
+            }
+        }
+        self.needs_missing_ttl(sent.into_iter())
+    }
+
+    fn some_step_untimed_because(&self) -> Option<String> {
+        self.steps().find_map(|step| self.untimed_because(step))
+    }
+
+    /// Why nothing is made up and nobody plays the service: its values are not strings that idemctl writes.
+    fn no_written_strings_because(&self) -> Option<String> {
+        if let Some(why) = self.read_only_because() {
+            return Some(why);
+        }
+        self.keeps_collections()
+            .then(|| "it keeps hashes: its steps are made by hand and explored, and nothing else".to_owned())
+    }
+
+    fn unwritten_values(&self) -> [(&'static str, bool); 2] {
+        let write = &self.write;
+        [("`lock_value`", write.lock_value.is_none()), ("`result_value`", write.result_value.is_none())]
+    }
+
+    /// Says which TTL one of the words needs although this deployment states that there is none.
+    fn needs_missing_ttl<'a>(&self, words: impl Iterator<Item = &'a Template>) -> Option<String> {
+        let without: Vec<_> = [TtlOf::Lock, TtlOf::Result].into_iter().filter(|of| self.ttl(*of).is_none()).collect();
+        for word in words {
+            for of in &without {
+                if word.has(&placeholders_of(*of)) {
+                    let of = of.as_str();
+                    return Some(format!(
+                        "it sends or writes a {of} TTL, and this deployment states that its {of}s have none"
+                    ));
+                }
+            }
+        }
+        None
+    }
+}
+
+/// The placeholders that stand for such a TTL, or for a time that follows from one.
+fn placeholders_of(of: TtlOf) -> Vec<Placeholder> {
+    let mut placeholders = Timestamp::ALL.map(|unit| Placeholder::Expires(of, unit)).to_vec();
+    placeholders.push(match of {
+        TtlOf::Lock => Placeholder::LockTtl,
+        TtlOf::Result => Placeholder::ResultTtl,
+    });
+    placeholders
+}
+
+/// Names the parts that schema.toml lacks; `None` if it lacks none.
+fn missing(parts: &[(&str, bool)]) -> Option<String> {
+    let missing: Vec<_> = parts.iter().filter(|(_, is_missing)| *is_missing).map(|(name, _)| *name).collect();
+    if missing.is_empty() {
+        return None;
+    }
+    Some(format!("its schema.toml has no {}", missing.join(" and no ")))
+}

@@ -1,0 +1,209 @@
+//! `format = 1`: the older file format. A file of it becomes one of format 2 here, before anything else reads it.
+//!
+//! Format 1 asks a file to say everything, and knows fewer words. Both are checked first, so that a file which an older
+//! idemctl rejects is not accepted by accident. What the two formats read differently is then rewritten.
+
+use crate::domain::schema::decoder::Encoding;
+use crate::domain::schema::location::{At as _, CALL, Checked, REPLIES, wrong};
+use crate::domain::schema::raw::{OneOrMore, RawKeys, RawReply, RawSchema, RawValue};
+use crate::domain::schema::steps::RECLAIMABLE;
+use crate::domain::schema::ttl::NO_TTL;
+use crate::domain::schema::write_format::WriteFormat;
+
+/// The file as format 2 writes it.
+///
+/// # Errors
+/// A field that format 1 asks for is missing, or a field or a word came with format 2.
+pub(super) fn convert(mut raw: RawSchema) -> Checked<RawSchema> {
+    check_write(raw.write.as_ref()).at("write")?;
+    require("write", raw.write.is_some())?;
+    require("begin", raw.begin.is_some())?;
+    require("complete", raw.complete.is_some())?;
+    for (name, ttl) in [("lock", raw.ttl.lock), ("result", raw.ttl.result)] {
+        require(name, ttl.is_some()).at("ttl")?;
+        if ttl == Some(NO_TTL) {
+            return newer("none").at(name).at("ttl");
+        }
+    }
+    for (index, value) in raw.value.iter().enumerate() {
+        check_value(value).at(index).at("value")?;
+    }
+    check_steps(&raw)?;
+    check_keys(&raw.keys).at("keys")?;
+
+    let keys = &mut raw.keys;
+    for (name, template) in [("record", &mut keys.record), ("lock", &mut keys.lock), ("result", &mut keys.result)] {
+        if let Some(text) = template {
+            *text = key_template(text).or_else(wrong).at(name).at("keys")?;
+        }
+    }
+    raw.format = 2;
+    Ok(raw)
+}
+
+/// A key template of format 1 as format 2 writes it.
+///
+/// In format 1 `{key}` and `{prefix}` are all that is special: a backslash stands for itself, and so does a brace that
+/// no other brace closes. Format 2 reads a backslash as an escape.
+///
+/// # Errors
+/// The template has a placeholder that is not one of these two, or no `{key}`.
+fn key_template(text: &str) -> Result<String, String> {
+    let mut converted = String::with_capacity(text.len());
+    let mut has_key = false;
+    let mut rest = text;
+    while let Some(character) = rest.chars().next() {
+        if let Some((name, after)) = placeholder(rest) {
+            if name != "key" && name != "prefix" {
+                return Err(format!("`{{{name}}}` is a placeholder other than {{key}} and {{prefix}}"));
+            }
+            has_key |= name == "key";
+            converted.push('{');
+            converted.push_str(name);
+            converted.push('}');
+            rest = after;
+            continue;
+        }
+        if matches!(character, '{' | '}' | '\\') {
+            converted.push('\\');
+        }
+        converted.push(character);
+        rest = &rest[character.len_utf8()..];
+    }
+    if has_key { Ok(converted) } else { Err(format!("`{text}` has no {{key}}")) }
+}
+
+/// The name of the placeholder that the text begins with, and what follows the placeholder.
+fn placeholder(text: &str) -> Option<(&str, &str)> {
+    let (name, after) = text.strip_prefix('{')?.split_once('}')?;
+    (!name.contains('{')).then_some((name, after))
+}
+
+fn check_write(write: Option<&WriteFormat>) -> Checked<()> {
+    let Some(write) = write else { return Ok(()) };
+    require("lock_value", write.lock_value.is_some())?;
+    require("result_value", write.result_value.is_some())?;
+    for (name, text) in write.values() {
+        if let Some(placeholder) = text.newer() {
+            return newer(&placeholder).at(name);
+        }
+    }
+    refuse_newer(&[("bytes_at", !write.bytes_at.is_empty()), ("fingerprint_is", write.fingerprint_is.is_some())])
+}
+
+fn check_value(value: &RawValue) -> Checked<()> {
+    require("at", value.at.is_some())?;
+    refuse_newer(&[("decode", value.decode.is_some()), ("type", value.kind.is_some())])?;
+    require("encoding", value.encoding.is_some())?;
+    if let Some(encoding) = value.encoding.filter(|encoding| !matches!(encoding, Encoding::Text | Encoding::Json)) {
+        return newer(encoding.as_str()).at("encoding");
+    }
+    refuse_newer(&[("decode_at", !value.decode_at.is_empty()), ("expires_at", value.expires_at.is_some())])?;
+    refuse_newer(&[("content_type", value.fields.content_type.is_some())]).at("fields")
+}
+
+fn check_steps(raw: &RawSchema) -> Checked<()> {
+    for (step, index, call) in raw.calls() {
+        if let Some(time) = call.words().find_map(|word| word.time()) {
+            return newer(&format!("{{{time}}}")).at(index).at(CALL).at(step);
+        }
+        for (at, reply) in call.replies.iter().enumerate() {
+            check_reply(raw, reply).at(at).at(REPLIES).at(index).at(CALL).at(step)?;
+        }
+    }
+    Ok(())
+}
+
+fn check_reply(raw: &RawSchema, reply: &RawReply) -> Checked<()> {
+    refuse_newer(&[("value", reply.value.is_some())])?;
+    for condition in &reply.when {
+        for (role, word) in condition {
+            if role == "fingerprint" {
+                return newer(role).at("when");
+            }
+            // Before the word had a meaning, a value could have the name.
+            let is_named = |value: &RawValue| value.name == *word && value.at.is_some_and(|at| at.as_str() == role);
+            if word == RECLAIMABLE && !raw.value.iter().any(is_named) {
+                return newer(word).at("when");
+            }
+        }
+    }
+    Ok(())
+}
+
+fn check_keys(keys: &RawKeys) -> Checked<()> {
+    if matches!(keys.prefix, OneOrMore::More(_)) {
+        return wrong("a list of prefixes is of format 2: write `format = 2`").at("prefix");
+    }
+    refuse_newer(&[("key", keys.key.is_some()), ("ignore", !keys.ignore.is_empty()), ("hash", keys.hash.is_some())])?;
+    if keys.record.is_none() && (keys.lock.is_none() || keys.result.is_none()) {
+        return wrong("[keys] has either `record`, or both `lock` and `result`");
+    }
+    Ok(())
+}
+
+fn require(field: &str, is_written: bool) -> Checked<()> {
+    if is_written {
+        return Ok(());
+    }
+    wrong(format!("missing field `{field}`, which format 2 alone lets a file leave out"))
+}
+
+/// Refuses the first field that is written, all of which came with format 2.
+fn refuse_newer(fields: &[(&str, bool)]) -> Checked<()> {
+    for (field, is_written) in fields {
+        if *is_written {
+            return newer(field).at(*field);
+        }
+    }
+    Ok(())
+}
+
+fn newer<T>(word: &str) -> Checked<T> {
+    wrong(format!("`{word}` is of format 2: write `format = 2`"))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::domain::schema::key_template::KeyTemplate;
+
+    #[test]
+    fn what_format_2_reads_otherwise_is_escaped() {
+        for (text, converted) in [
+            ("idem:{key}", "idem:{key}"),
+            ("{prefix}lock:{{key}}", r"{prefix}lock:\{{key}\}"),
+            (r"a\b:{key}", r"a\\b:{key}"),
+            (r"\{key}", r"\\{key}"),
+            ("a{b:{key}", r"a\{b:{key}"),
+            ("{key}:é{", r"{key}:é\{"),
+        ] {
+            assert_eq!(key_template(text).as_deref(), Ok(converted), "{text}");
+        }
+    }
+
+    #[test]
+    fn groups_and_templates_without_a_key_are_of_format_2() {
+        assert_eq!(key_template("idem:").unwrap_err(), "`idem:` has no {key}");
+        for text in ["{tenant}:{key}", "{}:{key}", r"asynq:\{default\}:{key}"] {
+            assert!(key_template(text).unwrap_err().contains("other than {key} and {prefix}"), "{text}");
+        }
+    }
+
+    proptest! {
+        /// Rule: a converted template builds the Redis keys that the service builds, which puts the key and the prefix
+        /// into the text and changes nothing else.
+        #[test]
+        fn a_converted_template_builds_the_same_redis_keys(
+            text in r"(\{prefix\})?[{}\\:a]{0,4}\{key\}[{}\\:a]{0,4}",
+        ) {
+            let Ok(converted) = key_template(&text) else { return Ok(()) };
+            let template = KeyTemplate::parse(&converted, "shop:").unwrap();
+            let redis_key = text.replace("{prefix}", "shop:").replace("{key}", "order-1");
+            prop_assert_eq!(template.redis_key(b"order-1"), redis_key.as_bytes());
+            prop_assert_eq!(template.idempotency_key(redis_key.as_bytes()), Some(&b"order-1"[..]));
+        }
+    }
+}

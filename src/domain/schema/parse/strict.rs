@@ -1,0 +1,94 @@
+//! What format 2 rejects and format 1 accepts. idemctl can read such a schema; but each of these is most likely a mistake.
+//!
+//! Folders of format 1 that have them are in use and keep working. `schema check` warns of what it can.
+
+use super::symbol_table::SymbolTable;
+use crate::domain::schema::decoder::Encoding;
+use crate::domain::schema::location::{At as _, CALL, Checked, REPLIES, Wrong, wrong};
+use crate::domain::schema::raw::{RawSchema, RawValue};
+use crate::domain::schema::steps::{RECLAIMABLE, Reply, ReplyPattern, Step};
+use crate::domain::schema::value_format::{ValueFormat, Where};
+
+/// All that format 2 rejects in a schema whose values and steps are resolved as far as they can be.
+pub(super) fn faults(raw: &RawSchema, symbols: &SymbolTable, steps: &[(&'static str, &Option<Step>)]) -> Vec<Wrong> {
+    let mut found = Vec::new();
+    for (value, index) in symbols.values.iter().zip(&symbols.indexes) {
+        found.extend(check_value(&raw.value[*index], value.encoding()).at(*index).at("value").err());
+    }
+    for (step, index, call) in raw.calls() {
+        for (list, words) in call.lists() {
+            for (at, word) in words.iter().enumerate() {
+                if let Some(left) = word.leftover() {
+                    let message = format!("`{left}` is no placeholder of a call, and would be sent as it is");
+                    found.extend(wrong::<()>(message).at(at).at(list).at(index).at(CALL).at(step).err());
+                }
+            }
+        }
+    }
+    for (name, step) in steps {
+        let calls = step.as_ref().map_or(&[][..], |step| &step.calls);
+        for (index, call) in calls.iter().enumerate() {
+            found.extend(check_replies(&call.replies, &symbols.values).at(index).at(CALL).at(*name).err());
+        }
+    }
+    found
+}
+
+/// Passes a value format that tells its values from others, or says that any text is meant.
+fn check_value(raw: &RawValue, encoding: Encoding) -> Checked<()> {
+    if raw.name == RECLAIMABLE {
+        return wrong(format!("`{RECLAIMABLE}` is a word that `when` already uses")).at("name");
+    }
+    match encoding {
+        Encoding::Text if raw.equals.is_none() && !raw.opaque => {
+            wrong("takes any text: write `equals`, or `opaque = true` where any text is meant")
+        }
+        Encoding::Json | Encoding::Msgpack
+            if raw.fields_are.is_empty() && raw.has.is_empty() && raw.required.is_none() =>
+        {
+            wrong(
+                "takes any JSON, or what stands for JSON: write `where`, `has` or `required`, or leave `encoding` out and mark it `opaque`",
+            )
+        }
+        // The type of the Redis key, or the first bytes, tell.
+        _ => Ok(()),
+    }
+}
+
+/// Passes replies each of which can be met: a reply that an earlier one covers says what never happens.
+fn check_replies(replies: &[Reply], values: &[ValueFormat]) -> Checked<()> {
+    for (later, reply) in replies.iter().enumerate() {
+        let earlier = replies[..later].iter().position(|earlier| covers(earlier, reply, values));
+        if let Some(earlier) = earlier {
+            let message = format!(
+                "this reply is never met: reply {} of the call takes every such reply; tell the two apart, with `value` by what a text holds",
+                earlier + 1
+            );
+            return wrong(message).at(later).at(REPLIES);
+        }
+    }
+    Ok(())
+}
+
+/// True if every reply that fits the later entry fits the earlier one, too.
+fn covers(earlier: &Reply, later: &Reply, values: &[ValueFormat]) -> bool {
+    if earlier.value.is_some() && earlier.is_for_other_payloads() && !later.is_for_other_payloads() {
+        return false;
+    }
+    if earlier.value.is_some() && earlier.is_for_lapsed() != later.is_for_lapsed() {
+        return false;
+    }
+    match (&earlier.pattern, &later.pattern) {
+        (ReplyPattern::Text, ReplyPattern::Text | ReplyPattern::Word(_) | ReplyPattern::Value) => true,
+        (ReplyPattern::Error(earlier), ReplyPattern::Error(later)) => earlier == "*" || earlier == later,
+        (ReplyPattern::Array(first), ReplyPattern::Array(other)) => {
+            first == other && (earlier.value.is_none() || earlier.value == later.value)
+        }
+        (ReplyPattern::Value, ReplyPattern::Value) => earlier.value == later.value,
+        (ReplyPattern::Value, ReplyPattern::Word(word)) => {
+            let tests: Option<&Where> = earlier.value.map(|value| &values[value].tests);
+            tests.is_some_and(|tests| tests.equals.as_deref() == Some(word.as_bytes()))
+        }
+        (earlier, later) => earlier == later,
+    }
+}

@@ -1,0 +1,45 @@
+//! What the later parts of a `schema.toml` refer to by name.
+
+use std::collections::BTreeMap;
+
+use crate::domain::schema::model::Script;
+use crate::domain::schema::redis_keys::{self, Role, RoleKey};
+use crate::domain::schema::value_format::ValueFormat;
+use crate::domain::schema::value_template::Placeholder;
+
+pub(super) struct SymbolTable {
+    pub(super) scripts: BTreeMap<String, Script>,
+    pub(super) keys: Vec<RoleKey>,
+    pub(super) values: Vec<ValueFormat>,
+    /// The index in the file of each of `values`.
+    pub(super) indexes: Vec<usize>,
+    /// The names of values that have an error: what refers to one of them is not wrong for that.
+    pub(super) broken: Vec<String>,
+    /// The placeholders of TTLs and values that the file does not give.
+    pub(super) unset: Vec<Placeholder>,
+}
+
+impl SymbolTable {
+    pub(super) fn new(scripts: BTreeMap<String, Script>, keys: Vec<RoleKey>) -> Self {
+        Self { scripts, keys, values: Vec::new(), indexes: Vec::new(), broken: Vec::new(), unset: Vec::new() }
+    }
+
+    /// The index of the key that a placeholder of this role stands for.
+    pub(super) fn index_of(&self, role: Role) -> Option<usize> {
+        redis_keys::index_of(&self.keys, role)
+    }
+
+    /// The index of the key with a role, by the role's word.
+    pub(super) fn index_named(&self, role: &str) -> Option<usize> {
+        self.keys.iter().position(|key| key.role.as_str() == role)
+    }
+
+    pub(super) fn is_broken(&self, name: &str) -> bool {
+        self.broken.iter().any(|broken| broken == name)
+    }
+
+    /// The index of the value with a name, of those at a role.
+    pub(super) fn value(&self, role: usize, name: &str) -> Option<usize> {
+        self.values.iter().position(|value| value.role == role && value.name == name)
+    }
+}

@@ -1,0 +1,89 @@
+//! Everything in a `schema.toml` that cannot be read. The TOML reader stops at the first error, so each part of the file
+//! is read again by itself.
+
+use serde::Deserialize;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue, ValueDeserializer};
+
+use crate::domain::schema::location::{CALL, REPLIES, in_field, line_of};
+use crate::domain::schema::raw::{RawCall, RawReply, RawStep, RawValue};
+
+const STEPS: [&str; 4] = ["begin", "renew", "complete", "release"];
+
+/// The lines and messages of all parts that cannot be read; `first` is the error of the whole file.
+pub(super) fn all(toml: &str, first: toml::de::Error) -> Vec<(usize, String)> {
+    let table = DeTable::parse(toml).map(Spanned::into_inner).unwrap_or_default();
+    let mut errors = vec![first];
+    for value in table.get("value").map_or(&[][..], items) {
+        errors.extend(error::<RawValue>(value));
+    }
+    for step in STEPS.iter().filter_map(|name| table.get(*name)) {
+        errors.extend(errors_of_step(step));
+    }
+    let mut all = Vec::with_capacity(errors.len());
+    for error in errors {
+        let at = error.span().map_or(0, |span| span.start);
+        all.push((line_of(toml, at), in_field(error.message(), &field_of_call(&table, at))));
+    }
+    all.sort();
+    all.dedup();
+    all
+}
+
+/// The error of a step's replies, else of its calls, else of the step: an error of a part is one of what is around, too.
+fn errors_of_step(step: &Spanned<DeValue<'_>>) -> Vec<toml::de::Error> {
+    let mut errors = Vec::new();
+    for call in items_at(step, CALL) {
+        let before = errors.len();
+        for reply in items_at(call, REPLIES) {
+            errors.extend(error::<RawReply>(reply));
+        }
+        if errors.len() == before {
+            errors.extend(error::<RawCall>(call));
+        }
+    }
+    if errors.is_empty() {
+        errors.extend(error::<RawStep>(step));
+    }
+    errors
+}
+
+/// Why a part cannot be read; `None` if it can.
+fn error<T: for<'de> Deserialize<'de>>(part: &Spanned<DeValue<'_>>) -> Option<toml::de::Error> {
+    T::deserialize(ValueDeserializer::from(part.clone())).err()
+}
+
+/// The keys that lead from a call to the innermost value at this offset of the file; empty outside of all calls.
+fn field_of_call<'a>(table: &'a DeTable<'_>, at: usize) -> Vec<&'a str> {
+    for step in STEPS.iter().filter_map(|name| table.get(*name)) {
+        for call in items_at(step, CALL) {
+            if let Some(field) = field_at(call, at) {
+                return field;
+            }
+        }
+    }
+    Vec::new()
+}
+
+/// The keys that lead to the innermost value at this offset; `None` if nothing in the value is there.
+fn field_at<'a>(value: &'a Spanned<DeValue<'_>>, at: usize) -> Option<Vec<&'a str>> {
+    match value.get_ref() {
+        DeValue::Table(fields) => {
+            let (key, inner) = fields.iter().find(|(_, value)| value.span().contains(&at))?;
+            let mut keys = vec![key.get_ref().as_ref()];
+            keys.extend(field_at(inner, at).unwrap_or_default());
+            Some(keys)
+        }
+        DeValue::Array(items) => field_at(items.iter().find(|item| item.span().contains(&at))?, at),
+        _ => None,
+    }
+}
+
+/// The items of the array under this key.
+fn items_at<'a, 'd>(value: &'a Spanned<DeValue<'d>>, key: &str) -> &'a [Spanned<DeValue<'d>>] {
+    value.get_ref().get(key).map_or(&[][..], items)
+}
+
+fn items<'a, 'd>(value: &'a Spanned<DeValue<'d>>) -> &'a [Spanned<DeValue<'d>>] {
+    value.get_ref().as_array().map_or(&[][..], |array| &array[..])
+}

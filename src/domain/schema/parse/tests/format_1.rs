@@ -1,0 +1,101 @@
+//! Format 1: what it asks for, and that its files read as they always have.
+
+use super::*;
+use crate::domain::samples;
+
+/// Rule: a folder that a version reads, a later version reads with the same meaning. Operators have copies of these files.
+#[test]
+fn the_files_of_an_older_release_say_what_the_files_of_today_say() {
+    for toml in samples::FORMAT_1 {
+        assert!(toml.contains("\nformat = 1\n"), "{toml}");
+        let mut older = samples::from_toml(toml);
+        assert!(older.from_format_1, "{}", older.name);
+        older.from_format_1 = false;
+        assert_eq!(format!("{older:?}"), format!("{:?}", samples::schema(&older.name)));
+    }
+}
+
+/// Rule: a file of format 1 says all that format 1 asks for, so that an older idemctl reads it as this one does.
+#[test]
+fn nothing_is_left_out() {
+    for (from, message) in [
+        ("at = \"result\"\n", "missing field `at`"),
+        ("encoding = \"json\"\n", "missing field `encoding`"),
+        ("lock_value = \"{owner}\"\n", "missing field `lock_value`"),
+        ("lock = \"30s\"\n", "missing field `lock`"),
+        ("lock = \"lock:{key}\"\n", "either `record`, or both"),
+    ] {
+        let error = read(&SOUND.replacen(from, "", 1)).unwrap_err();
+        assert!(error.message.contains(message), "{from}: {error}");
+    }
+    let complete = &SOUND[SOUND.find("[complete]").unwrap()..];
+    assert!(read(&SOUND.replacen(complete, "", 1)).unwrap_err().message.contains("missing field `complete`"));
+}
+
+#[test]
+fn what_came_with_format_2_is_refused() {
+    let result = "result = \"result:{key}\"";
+    for (line, message) in [
+        ("prefix = [\"a\"]", "a list of prefixes is of format 2"),
+        ("key = \"x\"", "`key` is of format 2"),
+        ("ignore = [\"a:{key}\"]", "`ignore` is of format 2"),
+        ("hash = \"sha256(body)\"", "`hash` is of format 2"),
+    ] {
+        wrong(result, &format!("{result}\n{line}"), 7, message);
+    }
+    for newer in ["decode = [\"json\"]", "decode_at = { \"/a\" = [\"json\"] }", "type = \"hash\""] {
+        wrong("encoding = \"json\"", &format!("encoding = \"json\"\n{newer}"), 23, "is of format 2");
+    }
+    wrong("encoding = \"json\"", "encoding = \"msgpack\"", 22, "`msgpack` is of format 2");
+    wrong("\"30s\"", "\"none\"", 9, "`none` is of format 2");
+    wrong("\"{owner}\"", "\"{key}\"", 28, "`{key}` is of format 2");
+    wrong("[write]", "[write]\nfingerprint_is = \"a\"", 28, "`fingerprint_is` is of format 2");
+    wrong("\"{lock_ttl}\"", "\"{now_s}\"", 38, "`{now_s}` is of format 2");
+    wrong("nil = true,", "value = \"held\",", 47, "`value` is of format 2: write `format = 2`");
+    wrong("{ lock = \"present\" }", "{ fingerprint = \"other\" }", 47, "`fingerprint` is of format 2");
+    wrong("{ lock = \"present\" }", "{ lock = \"reclaimable\" }", 47, "`reclaimable` is of format 2");
+    wrong(result, r"result = 'result:\{a\}:{key}'", 6, "placeholder other than");
+}
+
+/// Rule: what format 2 rejects and format 1 accepts stays accepted, because such folders are in use.
+#[test]
+fn what_format_2_rejects_stays_accepted() {
+    let in_format_2 =
+        SOUND.replace("format = 1", "format = 2").replace("state = \"in-", "opaque = true\nstate = \"in-");
+    read(&in_format_2).unwrap();
+    for (from, to, message) in [
+        ("opaque = true\n", "", "takes any text"),
+        ("where = { \"/done\" = true }\n", "", "takes any JSON"),
+        ("\"{owner}\",\n", "\"{own-er}\",\n", "`{own-er}` is no placeholder of a call"),
+        ("nil = true", "word = \"OK\"", "this reply is never met: reply 1 of the call"),
+        ("\"held\"", "\"reclaimable\"", "`reclaimable` is a word that `when` already uses"),
+    ] {
+        let changed = in_format_2.replace(from, to);
+        assert_ne!(changed, in_format_2);
+        let error = read(&changed).unwrap_err();
+        assert!(error.message.contains(message), "{error}");
+        let schema = read(&changed.replace("format = 2", "format = 1")).unwrap();
+        assert!(schema.from_format_1, "{message}");
+    }
+}
+
+#[test]
+fn a_value_may_have_the_name_of_a_word_that_came_later() {
+    let schema = read(&SOUND.replace("\"held\"", "\"reclaimable\"")).unwrap();
+    let conflict = &schema.begin_calls()[1].replies[1];
+    assert_eq!(conflict.when[0].keys, [(0, crate::domain::schema::KeyIs::Value(0))]);
+}
+
+/// A backslash stands for itself in format 1.
+#[test]
+fn a_template_keeps_its_meaning() {
+    let toml = SOUND.replace("lock = \"lock:{key}\"", r"lock = '{{lock}\{key}'");
+    let error = read(&toml).unwrap_err();
+    assert!(error.message.contains("`{lock}` is a placeholder other than"), "{error}");
+    let schema = read(&SOUND.replace("lock = \"lock:{key}\"", r"lock = '{lock\{key}}'")).unwrap();
+    assert_eq!(schema.redis_keys(b"k")[0], br"{lock\k}");
+    let again = SOUND.replace("lock = \"lock:{key}\"", &format!("lock = '{}'", schema.templates()[0]));
+    let again =
+        read(&again.replace("format = 1", "format = 2").replace("state = \"in-", "opaque = true\nstate = \"in-"));
+    assert_eq!(again.unwrap().redis_keys(b"k")[0], br"{lock\k}");
+}

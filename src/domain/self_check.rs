@@ -1,0 +1,217 @@
+//! A schema held against itself: what it writes must read back as what it says, and lead to the answers it foretells.
+
+use crate::domain::record::response::CONTENT_TYPE;
+use crate::domain::record::{Content, Deadline, Expiry, Observation, Reading, Response, SeenKey, Stored, decode};
+use crate::domain::schema::{Schema, State};
+use crate::domain::step::{Answer, Request, next_request};
+
+/// Something that does not fit together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Mismatch {
+    /// How the line of `schema.toml` starts that it is about.
+    pub(crate) about: &'static str,
+    pub(crate) message: String,
+}
+
+const OWNER: &str = "7b0e2c1a-5d0f-4a6e-9a57-0b7f3a3f6f11";
+const FINGERPRINT: &str = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
+const ERROR: &str = "card declined";
+const BODY: &[u8] = br#"{"id":"order-1","amount":10}"#;
+
+/// Writes a lock and results as the schema's service does, reads them, and asks what the next request gets.
+pub(crate) fn mismatches(schema: &Schema) -> Vec<Mismatch> {
+    if schema.read_only_because().is_some() {
+        return Vec::new();
+    }
+    let response = Response { status: Some(201), headers: headers(schema), body: BODY.to_vec(), whole: true };
+    let request = Request { fingerprint: FINGERPRINT, ..Request::new(schema, b"order-1", OWNER, &response) };
+    let (lock, result) = (request.lock(), request.result_over_lock());
+    let mut found = Vec::new();
+    let (writes_lock, writes_result) = (schema.write.lock_value.is_some(), schema.write.result_value.is_some());
+    if writes_lock {
+        found.extend(reads_as(schema, schema.lock_role(), &lock, State::InProgress, "lock_value"));
+        found.extend(keeps_owner(schema, &lock));
+        found.extend(keeps_fingerprint(schema, schema.lock_role(), &lock, "lock_value"));
+    }
+    if writes_result {
+        found.extend(reads_as(schema, schema.result_role(), &result, State::Completed, "result_value"));
+        found.extend(keeps_fingerprint(schema, schema.result_role(), &result, "result_value"));
+        found.extend(keeps_body(schema, &result));
+        found.extend(keeps_response(&request));
+    }
+    if schema.write.failed_value.is_some() {
+        let failed = Request { error: Some(ERROR), ..request.clone() }.result();
+        found.extend(reads_as(schema, schema.result_role(), &failed, State::Completed, "failed_value"));
+        found.extend(keeps_fingerprint(schema, schema.result_role(), &failed, "failed_value"));
+        found.extend(keeps_error(schema, &failed));
+    }
+
+    if !schema.from_format_1 {
+        found.extend(constant_times(&request));
+    }
+    if schema.begin.is_none() {
+        return found;
+    }
+    let nothing = vec![Content::Absent; schema.keys.len()];
+    let with = |role: usize, content: &Content| {
+        let mut contents = nothing.clone();
+        contents[role] = content.clone();
+        contents
+    };
+    found.extend(leads_to(schema, nothing.clone(), Answer::Execute, "nothing is stored"));
+    if writes_lock {
+        found.extend(leads_to(schema, with(schema.lock_role(), &lock), Answer::Conflict, "a lock is held"));
+    }
+    if writes_result {
+        found.extend(leads_to(schema, with(schema.result_role(), &result), Answer::Replay, "a result is stored"));
+    }
+    found
+}
+
+/// The headers of a response that nothing is missing from: a service that keeps the content type has one.
+pub(crate) fn headers(schema: &Schema) -> Vec<(String, String)> {
+    let content_type = (CONTENT_TYPE.to_owned(), "application/json".to_owned());
+    if schema.write.keeps().content_type { vec![content_type] } else { Vec::new() }
+}
+
+/// Times that are written as they stand in the file: a lock would seem to be of that day for ever.
+fn constant_times(request: &Request<'_>) -> Vec<Mismatch> {
+    let schema = request.schema;
+    let later = Request { now_ms: request.now_ms + 86_400_000, ..request.clone() };
+    let values = [
+        ("lock_value", schema.lock_role(), request.lock(), later.lock()),
+        ("result_value", schema.result_role(), request.result(), later.result()),
+    ];
+    let constant = |(about, role, now, then): (&'static str, usize, Content, Content)| {
+        let (now, then) = (decode::read(schema, role, &now), decode::read(schema, role, &then));
+        let (now, then) = (now.decoded()?, then.decoded()?);
+        let times = [
+            ("created_at", now.created_ms, then.created_ms),
+            ("completed_at", now.completed_ms, then.completed_ms),
+            ("expires_at", now.expires_ms, then.expires_ms),
+        ];
+        let (field, ..) = times.into_iter().find(|(_, now, then)| now.is_some() && now == then)?;
+        let message = format!(
+            "`{field}` is written as the same time whenever: write {{now}}, {{now_s}} or {{lock_expires_s}} and the like"
+        );
+        Some(Mismatch { about, message })
+    };
+    values.into_iter().filter_map(constant).collect()
+}
+
+fn reads_as(schema: &Schema, role: usize, content: &Content, wanted: State, about: &'static str) -> Option<Mismatch> {
+    let got = match decode::read(schema, role, content) {
+        Reading::Value(decoded) if schema.values[decoded.case].state == wanted => {
+            return decoded.form.strangeness().map(|why| Mismatch {
+                about,
+                message: format!("what it writes has not the form of its own `[[value]]`: {why}"),
+            });
+        }
+        Reading::Value(decoded) => {
+            let case = &schema.values[decoded.case];
+            format!("`{}`, {}", case.name, case.state.as_str())
+        }
+        Reading::Unreadable(why) | Reading::Foreign { why, .. } => format!("unreadable ({why})"),
+        Reading::Absent | Reading::Undecided | Reading::WrongType(_) => "unreadable".to_owned(),
+    };
+    let message = format!("what it writes is read back as {got}, not as {}", wanted.as_str());
+    Some(Mismatch { about, message })
+}
+
+fn keeps_owner(schema: &Schema, lock: &Content) -> Option<Mismatch> {
+    let reading = decode::read(schema, schema.lock_role(), lock);
+    let decoded = reading.decoded()?;
+    schema.values[decoded.case].fields.owner.as_ref()?;
+    let message = match decoded.owner.as_deref() {
+        Some(owner) if owner == OWNER.as_bytes() => return None,
+        Some(owner) => format!("the owner is read back as {:?}", String::from_utf8_lossy(owner)),
+        None => "the owner is not found again where `fields.owner` says".to_owned(),
+    };
+    Some(Mismatch { about: "lock_value", message })
+}
+
+/// Only where the fingerprint is written: a service may keep one that idemctl does not know.
+fn keeps_fingerprint(schema: &Schema, role: usize, content: &Content, about: &'static str) -> Option<Mismatch> {
+    let reading = decode::read(schema, role, content);
+    let decoded = reading.decoded()?;
+    schema.values[decoded.case].fields.fingerprint.as_ref()?;
+    let message = lost(content, FINGERPRINT, decoded.fingerprint.as_deref(), "the fingerprint", "fields.fingerprint")?;
+    Some(Mismatch { about, message })
+}
+
+fn keeps_error(schema: &Schema, failed: &Content) -> Option<Mismatch> {
+    let reading = decode::read(schema, schema.result_role(), failed);
+    let decoded = reading.decoded()?;
+    schema.values[decoded.case].fields.error.as_ref()?;
+    let message = lost(failed, ERROR, decoded.error.as_deref(), "the error text", "fields.error")?;
+    Some(Mismatch { about: "failed_value", message })
+}
+
+/// What to say when a text that stands in a value is not what is read there.
+fn lost(content: &Content, written: &str, read: Option<&str>, what: &str, field: &str) -> Option<String> {
+    let Content::Text { head, .. } = content else { return None };
+    if read == Some(written) || !contains(head, written.as_bytes()) {
+        return None;
+    }
+    Some(match read {
+        Some(other) => format!("{what} is read back as {other:?}"),
+        None => format!("{what} is not found again where `{field}` says"),
+    })
+}
+
+fn contains(whole: &[u8], part: &[u8]) -> bool {
+    !part.is_empty() && whole.windows(part.len()).any(|bytes| bytes == part)
+}
+
+/// A replay brings the response back as it stands in the result.
+fn keeps_response(request: &Request<'_>) -> Option<Mismatch> {
+    request.schema.write.response.as_ref()?;
+    (!contains(&request.result_value(), &request.replayed())).then(|| Mismatch {
+        about: "response",
+        message: "the response does not stand in `result_value`: is there a {response} in it?".to_owned(),
+    })
+}
+
+fn keeps_body(schema: &Schema, result: &Content) -> Option<Mismatch> {
+    let reading = decode::read(schema, schema.result_role(), result);
+    let decoded = reading.decoded()?;
+    schema.values[decoded.case].fields.body.as_ref()?;
+    let body = decoded.response.as_ref().map(Stored::body).unwrap_or_default();
+    (body != BODY).then(|| Mismatch {
+        about: "result_value",
+        message: format!(
+            "the body is read back as {:?}, not as it was written: do `fields.body` and `body_encoding` fit?",
+            String::from_utf8_lossy(&body)
+        ),
+    })
+}
+
+fn leads_to(schema: &Schema, contents: Vec<Content>, wanted: Answer, given: &str) -> Option<Mismatch> {
+    let seen = Observation {
+        server_ms: None,
+        atomic: true,
+        keys: contents
+            .into_iter()
+            .map(|content| SeenKey::new(&[], content, Expiry::In(1_000), Deadline::Unknown))
+            .collect(),
+    };
+    let answer = next_request::of(schema, &decode::read_all(schema, &seen), &seen).answer;
+    (answer != wanted).then(|| Mismatch {
+        about: "[[begin.call]]",
+        message: format!(
+            "when {given}, the next request is foretold to {}, not to {}: do the replies' `when` say so?",
+            sentence(answer),
+            sentence(wanted)
+        ),
+    })
+}
+
+fn sentence(answer: Answer) -> &'static str {
+    match answer {
+        Answer::Execute => "execute",
+        Answer::Conflict => "be turned away",
+        Answer::Replay => "get the stored response",
+        Answer::Fail => "fail",
+        Answer::Unknown => "get what nobody knows",
+    }
+}

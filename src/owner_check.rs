@@ -1,0 +1,196 @@
+//! `--owner-alive`: the operator's command is asked whether an owner is alive.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::ffi::{OsStr, OsString};
+use std::future::pending;
+use std::io::{self, ErrorKind};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use futures_util::stream::{self, StreamExt as _};
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::io::AsyncReadExt as _;
+use tokio::process::{Child, ChildStderr, Command};
+use tokio::time::timeout;
+
+use crate::exit::Stop;
+use crate::render::escape;
+
+const AT_A_TIME: usize = 8;
+
+/// How long the command may take for one owner.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long idemctl waits for the rest of stderr after the command has ended: a process that the command left behind may
+/// keep stderr open.
+const REST_OF_STDERR: Duration = Duration::from_millis(100);
+
+/// Bytes of stderr that are kept, of which the first line is shown.
+const MOST_STDERR: usize = 256;
+
+/// Bytes of an owner that are shown.
+const MOST_SHOWN: usize = 64;
+
+/// Exit statuses of the command. Every other status is an error of the command, which says nothing about the owner.
+const ALIVE: i32 = 0;
+const DEAD: i32 = 1;
+
+/// Exit statuses with which the shell says that it cannot run the command.
+const CANNOT_RUN: [i32; 2] = [126, 127];
+
+/// What is known of an owner.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum OwnerAnswer {
+    Alive,
+    Dead,
+    /// Nobody could say, for this reason: the owner counts as alive.
+    Unknown(String),
+}
+
+impl OwnerAnswer {
+    /// The answer for the owner of a lock of which only part was read.
+    pub(crate) fn of_part(key: &[u8]) -> Self {
+        Self::Unknown(format!("the value of {} is too long to be read whole", shown(key)))
+    }
+}
+
+pub(crate) struct OwnerCheck {
+    command: OsString,
+    answers: HashMap<Vec<u8>, OwnerAnswer>,
+}
+
+impl OwnerCheck {
+    /// OwnerCheck of whom nothing is known yet, and the command to ask.
+    pub(crate) fn new(command: OsString) -> Self {
+        Self { command, answers: HashMap::new() }
+    }
+
+    /// Asks about these owners, each once.
+    ///
+    /// # Errors
+    /// Usage: the command cannot be run at all.
+    pub(crate) async fn ask(&mut self, owners: impl Iterator<Item = &[u8]>) -> Result<(), Stop> {
+        let mut open: Vec<_> = owners.filter(|owner| !self.answers.contains_key(*owner)).map(<[u8]>::to_vec).collect();
+        open.sort_unstable();
+        open.dedup();
+        let command = &self.command;
+        let answers = stream::iter(open).map(|owner| async move { (ask(command, &owner).await, owner) });
+        let mut answers = answers.buffer_unordered(AT_A_TIME);
+        while let Some((answer, owner)) = answers.next().await {
+            self.answers.insert(owner, answer?);
+        }
+        Ok(())
+    }
+
+    /// What the command said of an owner.
+    pub(crate) fn answer(&self, owner: &[u8]) -> OwnerAnswer {
+        let not_asked = || OwnerAnswer::Unknown(format!("nobody asked about owner {}", shown(owner)));
+        self.answers.get(owner).cloned().unwrap_or_else(not_asked)
+    }
+
+    /// Forgets the answers, because an owner may die after an answer.
+    pub(crate) fn forget(&mut self) {
+        self.answers.clear();
+    }
+}
+
+async fn ask(command: &OsStr, owner: &[u8]) -> Result<OwnerAnswer, Stop> {
+    let unknown = |why: &str| Ok(OwnerAnswer::Unknown(format!("{why} for owner {}", shown(owner))));
+    let cannot_run = |why: String| {
+        Stop::usage(format!("--owner-alive: the command cannot be run ({why})"))
+            .hint("nothing more was swept: fix the command")
+    };
+    if owner.contains(&0) {
+        return unknown("a zero byte, which no argument can hold,");
+    }
+    let mut running = match start(command, OsStr::from_bytes(owner)) {
+        Ok(child) => Running(child),
+        Err(error) if error.kind() == ErrorKind::ArgumentListTooLong => {
+            return unknown("too many bytes for an argument");
+        }
+        Err(error) => return Err(cannot_run(error.to_string())),
+    };
+    let mut stderr = running.0.stderr.take();
+    let mut said = Vec::new();
+    let ended = tokio::select! {
+        ended = timeout(PATIENCE, running.0.wait()) => ended,
+        never = read_on(&mut stderr, &mut said) => match never {},
+    };
+    let status = match ended {
+        Ok(Ok(status)) => status,
+        Ok(Err(error)) => return unknown(&format!("cannot wait for the command ({error})")),
+        Err(_) => return unknown(&format!("no answer within {} s", PATIENCE.as_secs())),
+    };
+    if status.code() == Some(ALIVE) {
+        return Ok(OwnerAnswer::Alive);
+    }
+    if status.code() == Some(DEAD) {
+        return Ok(OwnerAnswer::Dead);
+    }
+    let rest = async { match read_on(&mut stderr, &mut said).await {} };
+    let _ = timeout(REST_OF_STDERR, rest).await;
+    let why = format!("{} for owner {}{}", words(status), shown(owner), first_line(&said));
+    match status.code() {
+        Some(code) if CANNOT_RUN.contains(&code) => Err(cannot_run(why)),
+        _ => Ok(OwnerAnswer::Unknown(why)),
+    }
+}
+
+fn start(command: &OsStr, owner: &OsStr) -> io::Result<Child> {
+    let mut shell = Command::new("/bin/sh");
+    shell.arg("-c").arg(command).arg("idemctl").arg(owner).env("IDEMCTL_OWNER", owner);
+    shell.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).process_group(0).spawn()
+}
+
+/// Reads what a command writes to stderr, and keeps the beginning. Reading never ends by itself: the command's exit decides.
+async fn read_on(stderr: &mut Option<ChildStderr>, kept: &mut Vec<u8>) -> Infallible {
+    let mut chunk = [0; 1024];
+    while let Some(pipe) = stderr {
+        match pipe.read(&mut chunk).await {
+            Ok(read @ 1..) => {
+                let room = MOST_STDERR.saturating_sub(kept.len());
+                kept.extend_from_slice(&chunk[..read.min(room)]);
+            }
+            _ => *stderr = None,
+        }
+    }
+    pending().await
+}
+
+/// How the command ended, in words.
+fn words(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exit status {code}"),
+        (None, Some(signal)) => format!("killed by signal {signal}"),
+        (None, None) => "no exit status".to_owned(),
+    }
+}
+
+/// The first line that the command wrote to stderr, behind a colon.
+fn first_line(said: &[u8]) -> String {
+    let line = said.split(|byte| *byte == b'\n').find(|line| !line.is_empty()).unwrap_or_default();
+    if line.is_empty() { String::new() } else { format!(": {}", escape::text(line)) }
+}
+
+/// A name, cut off if it is long.
+fn shown(name: &[u8]) -> String {
+    match name.get(..MOST_SHOWN) {
+        Some(head) if name.len() > MOST_SHOWN => format!("{}… ({} bytes)", escape::text(head), name.len()),
+        _ => escape::text(name),
+    }
+}
+
+/// A shell that is killed with all the processes it started as soon as nobody waits for it.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let id = self.0.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+        if let Some(id) = id {
+            let _ = kill_process_group(id, Signal::KILL);
+        }
+    }
+}

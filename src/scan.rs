@@ -1,0 +1,447 @@
+//! One scan of the keyspace, the same for every command that scans: it selects records, counts what it leaves out, shows
+//! progress, stops at Ctrl-C, and knows how it ended.
+//!
+//! The table in docs/architecture.md has what each command does for each end.
+
+use anyhow::Result;
+use indicatif::ProgressBar;
+
+use crate::context::Context;
+use crate::domain::diagnosis::{self, Thresholds};
+use crate::domain::record::{Candidate, Expiry, Record};
+use crate::domain::schema::Catalog;
+use crate::domain::select::{Coverage, Selected, Selection};
+use crate::exit::{Exit, Stop};
+use crate::interrupt::Interrupt;
+use crate::render::coverage;
+use crate::store::{Decoding, KeyspaceScan, ReadLimit, Reader, StoreError};
+
+/// What a scan reads.
+pub struct ScanPlan<'a> {
+    pub catalog: &'a Catalog,
+    pub thresholds: Thresholds,
+    /// The least that is read of each value.
+    pub head: ReadLimit,
+    pub lengths: Lengths,
+}
+
+/// The records whose lengths are read if their values are longer than what is read of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lengths {
+    /// Every record, because the lengths decide which records are selected or what is counted.
+    All,
+    /// The selected records, because their lengths are shown.
+    Selected,
+    None,
+}
+
+/// Which records a command selects from a scan.
+pub trait RecordFilter {
+    /// What the command plans for a selected record.
+    type Plan;
+
+    /// False if the idempotency key alone tells that the record is not selected: then its value is not read.
+    fn passes_key(&self, _key: &[u8]) -> bool {
+        true
+    }
+
+    /// False if the record is not selected whatever the TTLs of the deployment are. What a default TTL says of such a record
+    /// is not in question.
+    fn is_about(&self, _record: &Record) -> bool {
+        true
+    }
+
+    /// Whether the record is selected, and what the command plans for it.
+    fn select(&self, record: &Record) -> Selected<Self::Plan>;
+}
+
+impl RecordFilter for Selection {
+    type Plan = ();
+
+    fn passes_key(&self, key: &[u8]) -> bool {
+        Self::passes_key(self, key)
+    }
+
+    fn is_about(&self, record: &Record) -> bool {
+        Self::is_about(self, record)
+    }
+
+    fn select(&self, record: &Record) -> Selected {
+        self.selects(record)
+    }
+}
+
+/// Every record whose idempotency key passes.
+struct ByKey<P>(P);
+
+impl<P: Fn(&[u8]) -> bool> RecordFilter for ByKey<P> {
+    type Plan = ();
+
+    fn passes_key(&self, key: &[u8]) -> bool {
+        (self.0)(key)
+    }
+
+    fn select(&self, _record: &Record) -> Selected {
+        Selected::Yes(())
+    }
+}
+
+/// How a scan ended.
+#[derive(Debug)]
+pub enum ScanEnd {
+    /// Every node was read to its end, or until the command had enough.
+    Complete,
+    /// Some nodes, slots or records of a cluster could not be read; all others were.
+    Incomplete(StoreError),
+    /// Ctrl-C.
+    Interrupted,
+    /// An error ended the scan before its end.
+    Failed(StoreError),
+}
+
+/// A scan under way.
+pub struct Scan<'a> {
+    plan: ScanPlan<'a>,
+    keyspace: KeyspaceScan,
+    interrupt: Interrupt,
+    progress: ProgressBar,
+    coverage: Coverage,
+    /// `None` as long as there may be another page.
+    end: Option<ScanEnd>,
+    /// What was read of the databases before this one.
+    earlier: Counts,
+}
+
+/// What a scan read of one or more databases.
+#[derive(Default)]
+struct Counts {
+    keys: u64,
+    passed: u64,
+    forbidden: Option<String>,
+}
+
+/// A page of a scan.
+pub struct ScanPage<T> {
+    /// Records of the schemas that the page holds, selected or not.
+    pub records: usize,
+    /// The selected records, each with what the command plans for it.
+    pub selected: Vec<(Record, T)>,
+}
+
+/// What a scan read and left out, and how it ended.
+pub struct ScanReport {
+    pub end: ScanEnd,
+    /// What was left out, and which default TTLs the records contradict.
+    pub coverage: Coverage,
+    /// How many Redis keys SCAN returned.
+    pub keys: u64,
+    /// About how many Redis keys the servers went through, those of other names included.
+    pub passed: u64,
+    /// A warning that records were left out that the user may not read.
+    pub forbidden: Option<String>,
+}
+
+impl<'a> Scan<'a> {
+    /// Connects to every node.
+    ///
+    /// # Errors
+    /// When no node can be reached; Ctrl-C.
+    pub async fn start(
+        reader: Reader,
+        plan: ScanPlan<'a>,
+        interrupt: &Interrupt,
+        progress: ProgressBar,
+    ) -> Result<Self> {
+        let Some(keyspace) = interrupt.unless_raised(open(reader, &plan)).await else {
+            return Err(Stop::interrupted("interrupted: nothing was read").into());
+        };
+        Ok(Self {
+            keyspace: keyspace?,
+            plan,
+            interrupt: interrupt.clone(),
+            progress,
+            coverage: Coverage::default(),
+            end: None,
+            earlier: Counts::default(),
+        })
+    }
+
+    /// Reads deadlines first, which touches no key: the pages come from [`Scan::next_deadlines`], and the records that are
+    /// wanted from [`Scan::read_records`].
+    #[must_use]
+    pub fn deadlines_first(self) -> Self {
+        Self { keyspace: self.keyspace.deadlines_first(), ..self }
+    }
+
+    /// Goes on with another database, if the one before was read to its end. False if there is nothing more to read.
+    pub async fn continue_in(&mut self, reader: Reader) -> bool {
+        if !matches!(self.end, Some(ScanEnd::Complete)) {
+            return false;
+        }
+        let opened = self.interrupt.unless_raised(open(reader, &self.plan)).await;
+        let Some(keyspace) = self.settle(opened.map(|opened| opened.map(Some))) else { return false };
+        let before = std::mem::replace(&mut self.keyspace, keyspace);
+        self.earlier.keys += before.keys_returned();
+        self.earlier.passed += before.keys_passed();
+        self.earlier.forbidden = self.earlier.forbidden.take().or_else(|| before.forbidden());
+        self.end = None;
+        true
+    }
+
+    /// The records of the next page that the filter selects; `None` once the scan has ended. Records of which too little is
+    /// known are counted as left out.
+    pub async fn next_page<F: RecordFilter>(&mut self, filter: &F) -> Option<ScanPage<F::Plan>> {
+        if self.end.is_some() {
+            return None;
+        }
+        let Self { plan, keyspace, coverage, .. } = self;
+        let read = async {
+            let decoding = Decoding { catalog: plan.catalog, thresholds: &plan.thresholds, coverage: &mut *coverage };
+            let Some(records) = keyspace.next_records(decoding, |key| filter.passes_key(key)).await? else {
+                return Ok(None);
+            };
+            let count = records.len();
+            // Collected in place if a plan takes no memory: a list does not copy a million records.
+            let chosen = records.into_iter().filter_map(|mut record| {
+                if plan.lengths == Lengths::All {
+                    diagnosis::add_oversized(&mut record, &plan.thresholds);
+                }
+                if filter.is_about(&record) {
+                    coverage.contradictions.note(&record);
+                }
+                let selected = filter.select(&record);
+                coverage.take(&record, selected).map(|planned| (record, planned))
+            });
+            let mut selected: Vec<_> = chosen.collect();
+            if plan.lengths == Lengths::Selected {
+                keyspace.read_lengths(selected.iter_mut().map(|(record, _)| &mut record.seen)).await?;
+                for (record, _) in &mut selected {
+                    diagnosis::add_oversized(record, &plan.thresholds);
+                }
+            }
+            Ok(Some(ScanPage { records: count, selected }))
+        };
+        let read = self.interrupt.unless_raised(read).await;
+        let page = self.settle(read);
+        self.progress.set_position(self.keys());
+        page
+    }
+
+    /// Every record of the next page; `None` once the scan has ended.
+    pub async fn next_records(&mut self, passes_key: impl Fn(&[u8]) -> bool) -> Option<Vec<Record>> {
+        let page = self.next_page(&ByKey(passes_key)).await?;
+        Some(page.into_records())
+    }
+
+    /// When the Redis keys of the next page's records expire, `None` for an absent one; `None` once the scan has ended.
+    pub async fn next_deadlines(&mut self) -> Option<Vec<(Candidate, Vec<Option<Expiry>>)>> {
+        if self.end.is_some() {
+            return None;
+        }
+        let read = self.interrupt.unless_raised(self.keyspace.next_deadlines(self.plan.catalog)).await;
+        let page = self.settle(read);
+        self.progress.set_position(self.keys());
+        page
+    }
+
+    /// The records of these candidates; a default TTL is compared with those that `is_about` accepts. The scan may have ended, except by Ctrl-C: the nodes that answer are still asked.
+    /// `None` if nothing could be read.
+    pub async fn read_records(
+        &mut self,
+        candidates: Vec<Candidate>,
+        is_about: impl Fn(&Record) -> bool,
+    ) -> Option<Vec<Record>> {
+        if matches!(self.end, Some(ScanEnd::Interrupted)) {
+            return None;
+        }
+        let Self { plan, keyspace, coverage, .. } = self;
+        let decoding = Decoding { catalog: plan.catalog, thresholds: &plan.thresholds, coverage: &mut *coverage };
+        let read = self.interrupt.unless_raised(keyspace.read_records(decoding, candidates)).await;
+        let records = self.settle(read.map(|read| read.map(Some)))?;
+        for record in records.iter().filter(|record| is_about(record)) {
+            self.coverage.contradictions.note(record);
+        }
+        Some(records)
+    }
+
+    /// Bytes of memory that each of these records takes, by their Redis keys; `None` for a record if the server does not
+    /// say. `None` if the scan ended with this.
+    pub async fn read_memory(&mut self, records: &[Vec<Vec<u8>>]) -> Option<Vec<Option<u64>>> {
+        let read = self.interrupt.unless_raised(self.keyspace.read_memory(records)).await;
+        self.settle(read.map(|read| read.map(Some)))
+    }
+
+    /// The least that the pages to come read of each value.
+    pub fn bring_heads(&mut self, head: ReadLimit) {
+        self.keyspace.bring_heads(head);
+    }
+
+    /// What was counted so far; the scan goes on counting from nothing.
+    pub fn take_coverage(&mut self) -> Coverage {
+        std::mem::take(&mut self.coverage)
+    }
+
+    /// Does work that prints, with the progress out of its way.
+    pub fn beside_progress<T>(&self, work: impl FnOnce() -> T) -> T {
+        self.progress.suspend(work)
+    }
+
+    /// How many Redis keys SCAN returned so far.
+    pub fn keys(&self) -> u64 {
+        self.earlier.keys + self.keyspace.keys_returned()
+    }
+
+    /// Passes unless the scan was interrupted or failed. Nodes that could not be read pass, because the command goes on with
+    /// the records of the others; the report has them.
+    ///
+    /// # Errors
+    /// Interrupted, or the error that ended the scan.
+    pub fn require_end(&self) -> Result<()> {
+        match &self.end {
+            Some(ScanEnd::Interrupted) => Err(Stop::interrupted("interrupted").into()),
+            Some(ScanEnd::Failed(error)) => Err(error.clone().into()),
+            None | Some(ScanEnd::Complete | ScanEnd::Incomplete(_)) => Ok(()),
+        }
+    }
+
+    /// About how many Redis keys the servers went through so far, those of other names included.
+    pub fn keys_passed(&self) -> u64 {
+        self.earlier.passed + self.keyspace.keys_passed()
+    }
+
+    /// What was read. A scan that has not ended by itself ends here, because the command has enough.
+    pub fn finish(self) -> ScanReport {
+        self.progress.finish_and_clear();
+        let end = match self.end {
+            None | Some(ScanEnd::Complete) => {
+                // Records that were read after the last page may have had a node that no longer answers.
+                let gap = self.keyspace.gap();
+                gap.map_or(ScanEnd::Complete, ScanEnd::Incomplete)
+            }
+            Some(end) => end,
+        };
+        ScanReport {
+            end,
+            keys: self.earlier.keys + self.keyspace.keys_returned(),
+            passed: self.earlier.passed + self.keyspace.keys_passed(),
+            forbidden: self.earlier.forbidden.or_else(|| self.keyspace.forbidden()),
+            coverage: self.coverage,
+        }
+    }
+
+    /// What was read, or how the scan ended with it. The first error is kept, because what follows it is its consequence.
+    fn settle<T>(&mut self, read: Option<Result<Option<T>, StoreError>>) -> Option<T> {
+        let end = match ScanEnd::unless_read(read) {
+            Ok(value) => return Some(value),
+            Err(end) => end,
+        };
+        self.progress.finish_and_clear();
+        let is_first = matches!(self.end, None | Some(ScanEnd::Complete));
+        if is_first || matches!(end, ScanEnd::Interrupted) {
+            self.end = Some(end);
+        }
+        None
+    }
+}
+
+impl<T> ScanPage<T> {
+    /// The selected records alone.
+    pub fn into_records(self) -> Vec<Record> {
+        self.selected.into_iter().map(|(record, _)| record).collect()
+    }
+}
+
+impl ScanEnd {
+    /// What a read of a scan returned, or how the scan ended with that read. The outer `None` is Ctrl-C, as
+    /// [`Interrupt::unless_raised`] returns it, the inner one the end of the keyspace.
+    pub fn unless_read<T>(read: Option<Result<Option<T>, StoreError>>) -> Result<T, Self> {
+        match read {
+            Some(Ok(Some(value))) => Ok(value),
+            Some(Ok(None)) => Err(Self::Complete),
+            Some(Err(error @ StoreError::Missed { .. })) => Err(Self::Incomplete(error)),
+            Some(Err(error)) => Err(Self::Failed(error)),
+            None => Err(Self::Interrupted),
+        }
+    }
+
+    /// Passes if the scan is complete. `what` begins the message, e.g. "the list is"; `so_far` says how far the scan
+    /// got.
+    ///
+    /// # Errors
+    /// Interrupted, or partial; the scan's own error if nothing was read, or if the user may not read.
+    pub fn require_complete(self, what: &str, so_far: &str, is_nothing: bool) -> Result<()> {
+        match self {
+            Self::Complete => Ok(()),
+            Self::Interrupted => Err(Stop::interrupted(format!("interrupted: {so_far} so far")).into()),
+            Self::Failed(error) if is_nothing || error.is_permission() => Err(error.into()),
+            Self::Failed(error) | Self::Incomplete(error) => {
+                let mut stop = Stop::new(Exit::Partial, format!("{what} not complete, {so_far}: {error}"));
+                stop.hint = error.hint().map(str::to_owned);
+                Err(stop.into())
+            }
+        }
+    }
+}
+
+impl ScanReport {
+    /// True if everything was read. Records that the user may not read may belong to the schemas, so that a scan without
+    /// them is not complete, although it ends well.
+    pub fn is_complete(&self) -> bool {
+        matches!(self.end, ScanEnd::Complete) && self.forbidden.is_none()
+    }
+
+    /// Prints what was left out, and which default TTLs the records contradict.
+    pub fn show_coverage(&self, context: &mut Context, catalog: &Catalog) {
+        show_coverage(context, &self.coverage, catalog);
+        // An error that ends the scan for want of rights says the same.
+        let is_reported = matches!(&self.end, ScanEnd::Failed(error) if error.is_permission());
+        if let Some(forbidden) = self.forbidden.as_ref().filter(|_| !is_reported) {
+            context.ui.warning(forbidden);
+        }
+    }
+
+    /// Passes if the scan is complete, see [`ScanEnd::require_complete`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn require_complete(self, what: &str, so_far: &str) -> Result<()> {
+        self.end.require_complete(what, so_far, self.keys == 0)
+    }
+}
+
+async fn open(reader: Reader, plan: &ScanPlan<'_>) -> Result<KeyspaceScan, StoreError> {
+    let keyspace = KeyspaceScan::start(reader, plan.catalog, plan.head).await?;
+    Ok(if plan.lengths == Lengths::All { keyspace } else { keyspace.without_lengths() })
+}
+
+/// Prints what was left out, which default TTLs the records contradict, and the options that tell the same command the TTLs
+/// that it needs.
+pub fn show_coverage(context: &mut Context, of: &Coverage, catalog: &Catalog) {
+    for line in coverage::lines(of, catalog) {
+        context.ui.status(&line);
+    }
+    for note in coverage::contradicted_defaults(of) {
+        context.ui.note(&note);
+    }
+    for options in coverage::stating(of) {
+        let line = context.ui.invocation().again(&options);
+        context.ui.hint(&format!("`{line}`"));
+    }
+}
+
+/// Prints what may explain that a complete scan found nothing: schemas that were left out, and Redis keys in other databases
+/// of the server.
+pub async fn explain_nothing(context: &mut Context, catalog: &Catalog, reader: &Reader) {
+    if let Some(line) = coverage::left_out(catalog) {
+        context.ui.status(&line);
+    }
+    show_other_databases(context, reader).await;
+}
+
+/// Prints in which other databases of the server Redis keys are.
+pub async fn show_other_databases(context: &mut Context, reader: &Reader) {
+    for (db, keys) in reader.keys_elsewhere().await {
+        let keys = if keys == 1 { "1 Redis key is".to_owned() } else { format!("{keys} Redis keys are") };
+        context.ui.hint(&format!("{keys} in database {db}: -n {db}"));
+    }
+}

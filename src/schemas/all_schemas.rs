@@ -1,0 +1,56 @@
+//! Every schema that there is, each under whatever prefix somebody asks for: what tells whose unknown keys are.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::load::{self, Deployment, LoadError};
+use crate::domain::detect::SchemaSet;
+use crate::domain::schema::Schema;
+
+/// Schemas by name and prefix; `None` for those that take no such prefix.
+type Prefixed = HashMap<(String, String), Option<Arc<Schema>>>;
+
+/// The schemas of the operator's folder, then the built-in ones and the libraries'.
+pub(crate) struct AllSchemas {
+    folder: Option<PathBuf>,
+    all: Vec<Arc<Schema>>,
+    /// Those that were read with another prefix: a keyspace asks for the same ones often.
+    prefixed: RefCell<Prefixed>,
+}
+
+impl AllSchemas {
+    /// Reads them, each with its own prefix.
+    ///
+    /// # Errors
+    /// The folder cannot be read.
+    pub(crate) fn read(folder: Option<&Path>) -> Result<Self, LoadError> {
+        let mut all: Vec<_> =
+            load::load_with(folder, |_| true, |_| Deployment::default())?.schemas.into_iter().map(Arc::new).collect();
+        all.sort_by_key(|schema| schema.is_built_in());
+        Ok(Self { folder: folder.map(Path::to_owned), all, prefixed: RefCell::default() })
+    }
+
+    /// A schema as it is deployed with this prefix; `None` where there is none of this name.
+    ///
+    /// # Errors
+    /// The schema cannot be read, or takes no prefix.
+    pub(crate) fn deployed(&self, name: &str, prefix: Option<&str>) -> Result<Option<Schema>, LoadError> {
+        let deployment = Deployment { prefix: prefix.map(str::to_owned), ..Deployment::default() };
+        load::one(self.folder.as_deref(), name, &deployment)
+    }
+}
+
+impl SchemaSet for AllSchemas {
+    fn all(&self) -> &[Arc<Schema>] {
+        &self.all
+    }
+
+    fn with_prefix(&self, name: &str, prefix: &str) -> Option<Arc<Schema>> {
+        let named = (name.to_owned(), prefix.to_owned());
+        let mut prefixed = self.prefixed.borrow_mut();
+        let read = || self.deployed(name, Some(prefix)).ok().flatten().map(Arc::new);
+        prefixed.entry(named).or_insert_with(read).clone()
+    }
+}

@@ -1,0 +1,262 @@
+//! Whether a backup is as it was written: the checksums of its values and lines, the closing line that counts the others, and
+//! which lines cannot be used.
+//!
+//! The two checksums of a backup: the one at the end of what DUMP gives, and the one at the end of each line.
+//!
+//! A line ends in `,"crc64":"0123456789abcdef"}`. The sixteen digits are the CRC-64/XZ of all that stands before them in
+//! the line, up to and without `,"crc64"`: a CRC finds every flip of a bit and every burst up to its own width, reads the
+//! line once, and needs no second copy of a large value. What somebody changes on purpose it does not find.
+
+use crc::{CRC_64_REDIS, CRC_64_XZ, Crc, Table};
+use serde::{Deserialize, Serialize};
+
+/// Sixteen bytes at a time, for every byte of a backup goes through.
+static OF_LINE: Crc<u64, Table<16>> = Crc::<u64, Table<16>>::new(&CRC_64_XZ);
+
+static OF_DUMP: Crc<u64, Table<16>> = Crc::<u64, Table<16>>::new(&CRC_64_REDIS);
+
+/// The bytes behind the fields of a line: `,"crc64":"`, sixteen digits, `"}`.
+const SEAL: usize = 28;
+
+/// Ends a line that began at `start` with its checksum, in place of the brace that closes its fields.
+pub(super) fn seal(text: &mut Vec<u8>, start: usize) {
+    text.pop_if(|last| *last == b'}');
+    let seal = seal_of(&text[start..]);
+    text.extend_from_slice(seal.as_bytes());
+}
+
+/// True when a line, without its line feed, is as it was written.
+pub(super) fn is_sealed(line: &[u8]) -> bool {
+    let Some(length) = line.len().checked_sub(SEAL) else { return false };
+    let (fields, seal) = line.split_at(length);
+    seal == seal_of(fields).as_bytes()
+}
+
+fn seal_of(fields: &[u8]) -> String {
+    format!(",\"crc64\":\"{:016x}\"}}", OF_LINE.checksum(fields))
+}
+
+/// Chains the checksum of a sealed line to those of the lines before.
+pub(super) fn chained(before: u64, line: &[u8]) -> u64 {
+    let seal = &line[line.len().saturating_sub(SEAL)..];
+    OF_LINE.checksum(&[&before.to_be_bytes(), seal].concat())
+}
+
+/// True when the bytes are as DUMP gave them.
+pub(super) fn holds(dump: &[u8]) -> bool {
+    let Some((payload, sum)) = dump.split_last_chunk::<8>() else { return false };
+    of_dump(payload) == u64::from_le_bytes(*sum)
+}
+
+/// The checksum at the end of what DUMP gives.
+pub(super) fn of_dump(payload: &[u8]) -> u64 {
+    OF_DUMP.checksum(payload)
+}
+
+/// What the lines of a backup hold, as its closing line says it and as a reader counts it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub(super) struct Count {
+    /// Entries, those that were taken back among them.
+    pub(super) records: u64,
+    pub(super) redis_keys: u64,
+    pub(super) lines: u64,
+    /// The CRC-64/XZ over the checksums of all lines above, in order: a line that is gone changes it.
+    pub(super) crc64_above: u64,
+}
+
+impl Count {
+    /// Counts a line, given without its line feed, which holds an entry of so many Redis keys or none.
+    pub(super) fn add(&mut self, line: &[u8], redis_keys: u64) {
+        self.lines += 1;
+        self.records += u64::from(redis_keys > 0);
+        self.redis_keys += redis_keys;
+        self.crc64_above = chained(self.crc64_above, line);
+    }
+}
+
+/// How a backup ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Closing {
+    /// Its closing line agrees with the lines above.
+    Whole,
+    /// Its run was killed, or the file lost its end.
+    Missing,
+    /// Its closing line counts other lines than there are.
+    Differs,
+}
+
+/// What is wrong with a line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// An idemctl wrote it whose backups this one does not read.
+    OtherVersion(String),
+    /// It holds no byte of anything: a line feed, spaces, or the NULs of a disk that was never written.
+    Blank,
+    Cut,
+    /// It does not begin as a line of a backup.
+    Foreign,
+    /// It is not what was written.
+    Damaged(String),
+}
+
+impl Fault {
+    pub(super) fn why(&self) -> &str {
+        match self {
+            Self::OtherVersion(why) | Self::Damaged(why) => why,
+            Self::Blank => "the line is empty",
+            Self::Cut => "the line is cut short",
+            Self::Foreign => "this is no line of an idemctl backup",
+        }
+    }
+}
+
+/// Lines that cannot be used: those in the middle, with whole lines behind them, and those at the end.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Damage {
+    pub middle: Option<Gap>,
+    pub tail: Option<Gap>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Gap {
+    /// The number of the first, from 1.
+    pub first: u64,
+    /// The number of the last.
+    pub last: u64,
+    /// How many they are, for whole lines may stand between.
+    pub lines: u64,
+    /// What is wrong with the first of them, or with the first that may have held a Redis key.
+    pub why: String,
+    /// True when one of them may have held a Redis key that was changed. What a crash leaves never did: nothing is
+    /// changed before its line is whole on the disk.
+    pub may_have_held: bool,
+}
+
+impl Damage {
+    pub fn is_none(&self) -> bool {
+        self.middle.is_none() && self.tail.is_none()
+    }
+
+    pub fn lines(&self) -> u64 {
+        self.gaps().map(|gap| gap.lines).sum()
+    }
+
+    /// True when what cannot be used may have held a Redis key that was changed.
+    pub fn may_have_held(&self) -> bool {
+        self.gaps().any(|gap| gap.may_have_held)
+    }
+
+    fn gaps(&self) -> impl Iterator<Item = &Gap> {
+        self.middle.iter().chain(&self.tail)
+    }
+
+    /// Takes note of a line; `is_ended` says whether a line feed ends it.
+    pub(super) fn add(&mut self, line: u64, fault: &Fault, is_ended: bool) {
+        let may_have_held = match fault {
+            Fault::Blank => false,
+            Fault::Cut => is_ended,
+            Fault::OtherVersion(_) | Fault::Foreign | Fault::Damaged(_) => true,
+        };
+        let new = Gap { first: line, last: line, lines: 1, why: fault.why().to_owned(), may_have_held };
+        self.tail = Some(Gap::join(self.tail.take(), new));
+    }
+
+    /// Takes note of a whole line: what was the end so far is in the middle.
+    pub(super) fn is_followed(&mut self) {
+        if let Some(tail) = self.tail.take() {
+            self.middle = Some(Gap::join(self.middle.take(), tail));
+        }
+    }
+}
+
+impl Gap {
+    fn join(before: Option<Self>, behind: Self) -> Self {
+        let Some(before) = before else { return behind };
+        let why = if before.may_have_held || !behind.may_have_held { before.why } else { behind.why };
+        Self {
+            first: before.first,
+            last: behind.last,
+            lines: before.lines + behind.lines,
+            why,
+            may_have_held: before.may_have_held || behind.may_have_held,
+        }
+    }
+
+    /// Which lines, in words.
+    pub fn words(&self) -> String {
+        let Self { first, last, lines, .. } = self;
+        match last - first + 1 {
+            1 => format!("line {first}"),
+            all if all == *lines => format!("lines {first} to {last}"),
+            _ => format!("{lines} lines from {first} to {last}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn knows_a_damaged_dump() {
+        // The check value every implementation of this CRC is held against.
+        let check = 0xe9c6_d914_c4b8_d9ca_u64.to_le_bytes();
+        let mut bytes = [b"123456789", &check[..]].concat();
+        assert!(holds(&bytes));
+        bytes[3] ^= 1;
+        assert!(!holds(&bytes));
+        assert!(!holds(b"short"));
+    }
+
+    #[test]
+    fn a_line_is_sealed_as_documented_for_others_to_check() {
+        let mut text = b"before\n{\"a\":1}".to_vec();
+        seal(&mut text, 7);
+        let line = &text[7..];
+        let (fields, seal) = line.split_at(line.len() - SEAL);
+        assert_eq!(fields, b"{\"a\":1");
+        assert_eq!(seal, format!(",\"crc64\":\"{:016x}\"}}", OF_LINE.checksum(b"{\"a\":1")).as_bytes());
+        // The check value of CRC-64/XZ.
+        assert_eq!(OF_LINE.checksum(b"123456789"), 0x995d_c9bb_df19_39fa);
+        assert!(is_sealed(line) && !is_sealed(b"{\"a\":1}") && !is_sealed(b""));
+    }
+
+    #[test]
+    fn no_bit_of_a_sealed_line_flips_unnoticed() {
+        let mut line = b"{\"format\":1,\"void\":[\"aWRlbTph\"]}".to_vec();
+        seal(&mut line, 0);
+        for bit in 0..line.len() * 8 {
+            let mut flipped = line.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            assert!(!is_sealed(&flipped), "bit {bit}");
+        }
+    }
+
+    #[test]
+    fn what_is_followed_by_a_whole_line_is_in_the_middle() {
+        let mut damage = Damage::default();
+        damage.add(2, &Fault::Blank, true);
+        damage.add(3, &Fault::Foreign, true);
+        damage.is_followed();
+        damage.add(5, &Fault::Damaged("flipped".to_owned()), true);
+        damage.is_followed();
+        damage.add(7, &Fault::Cut, false);
+        let (middle, tail) = (damage.middle.clone().unwrap(), damage.tail.clone().unwrap());
+        assert_eq!((middle.words().as_str(), middle.lines), ("3 lines from 2 to 5", 3));
+        assert_eq!(middle.why, Fault::Foreign.why(), "the empty line held nothing");
+        assert_eq!((tail.words().as_str(), tail.may_have_held), ("line 7", false));
+        assert_eq!((damage.lines(), damage.may_have_held()), (4, true));
+    }
+
+    #[test]
+    fn only_what_a_crash_leaves_held_nothing() {
+        let may_have_held = |fault: &Fault, is_ended| {
+            let mut damage = Damage::default();
+            damage.add(1, fault, is_ended);
+            damage.may_have_held()
+        };
+        assert!(!may_have_held(&Fault::Cut, false) && !may_have_held(&Fault::Blank, true));
+        assert!(may_have_held(&Fault::Cut, true), "a line that ends was written to its end");
+        assert!(may_have_held(&Fault::Damaged(String::new()), false) && may_have_held(&Fault::Foreign, false));
+    }
+}

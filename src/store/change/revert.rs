@@ -1,0 +1,115 @@
+//! Reverting a change: a record gets the values that it had before, if it is still as the change left it.
+
+use super::guarded_step::StepOutcome;
+use super::set_words::Words;
+use super::writer::Writer;
+use crate::domain::record::{Content, Observation, SeenKey};
+use crate::store::cluster::client::Client;
+use crate::store::error::StoreError;
+use crate::store::read::reader::{ReadLimit, Seen};
+
+/// What a Redis key was before a change, and becomes again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PriorValue {
+    /// What is there now.
+    Same,
+    /// Nothing was there, or what was there has expired since.
+    Nothing,
+    /// The same bytes, to expire at this moment, in milliseconds since the epoch; `None` never.
+    Until(Option<u64>),
+    /// What DUMP gave, to expire at this moment.
+    Dump(Vec<u8>, Option<u64>),
+}
+
+impl PriorValue {
+    /// When what comes back expires; `None` never, or where nothing comes back.
+    pub fn expires_at_ms(&self) -> Option<u64> {
+        match self {
+            Self::Until(at) | Self::Dump(_, at) => *at,
+            Self::Same | Self::Nothing => None,
+        }
+    }
+
+    /// The command that brings it back over what is there now.
+    fn command(&self, now: &SeenKey) -> Option<Words> {
+        let key = now.redis_key.clone();
+        match self {
+            Self::Same => None,
+            Self::Nothing => Some(vec![b"DEL".to_vec(), key]),
+            Self::Until(at) => Some(set(now, *at)),
+            Self::Dump(dump, at) => {
+                let at = at.unwrap_or(0).to_string().into_bytes();
+                let words = [b"RESTORE".to_vec(), key, at, dump.clone(), b"REPLACE".to_vec(), b"ABSTTL".to_vec()];
+                Some(words.into())
+            }
+        }
+    }
+}
+
+fn set(key: &SeenKey, at: Option<u64>) -> Words {
+    let head = match &key.content {
+        Content::Absent => return vec![b"DEL".to_vec(), key.redis_key.clone()],
+        // The value of a hash is never written: what is there stays, to expire at that moment.
+        Content::Hash(_) | Content::Other(_) => return expire(&key.redis_key, at),
+        Content::Text { head, .. } => head,
+    };
+    let mut words = vec![b"SET".to_vec(), key.redis_key.clone(), head.clone()];
+    if let Some(at) = at {
+        words.extend([b"PXAT".to_vec(), at.to_string().into_bytes()]);
+    }
+    words
+}
+
+fn expire(redis_key: &[u8], at: Option<u64>) -> Words {
+    match at {
+        None => vec![b"PERSIST".to_vec(), redis_key.to_vec()],
+        Some(at) => vec![b"PEXPIREAT".to_vec(), redis_key.to_vec(), at.to_string().into_bytes()],
+    }
+}
+
+impl Writer {
+    /// Brings each Redis key of a record back to what it was, if the whole record is still as it was seen, whole.
+    ///
+    /// # Errors
+    /// What came in between before anything was done.
+    pub async fn revert(&self, now: &Observation, prior: &[PriorValue]) -> Result<StepOutcome, StoreError> {
+        let mut commands = Vec::with_capacity(prior.len());
+        for (key, prior) in now.keys.iter().zip(prior) {
+            commands.extend(prior.command(key));
+        }
+        self.guard_and_follow(now, commands.into()).await
+    }
+
+    /// Puts back what stood there before a call, if it is still as the call left it; true when that was done. What is no string
+    /// is not put back.
+    ///
+    /// # Errors
+    /// What came in between before anything was done.
+    pub async fn put_back(&self, before: &Observation, after: &Observation) -> Result<bool, StoreError> {
+        if before.keys.iter().any(|key| key.content.other_type().is_some()) {
+            return Ok(false);
+        }
+        let commands: Vec<_> = before.keys.iter().map(|key| set(key, key.deadline.millis())).collect();
+        Ok(matches!(self.guarded(after, &commands.into()).await?, StepOutcome::Made { reply: Ok(_), .. }))
+    }
+}
+
+impl Client {
+    /// Looks at records on their masters, all of each value, with the checksum of its DUMP where that is asked for.
+    ///
+    /// # Errors
+    /// When the server could not be asked at all.
+    pub async fn look_whole(&self, records: &[Vec<Vec<u8>>], checksums: bool) -> Result<Vec<Seen>, StoreError> {
+        let mut seen = self.reader().observe_each(records, ReadLimit::Whole).await?;
+        if checksums {
+            let there = |key: &&mut SeenKey| matches!(key.content, Content::Text { .. });
+            let mut keys: Vec<_> = seen.iter_mut().flatten().flat_map(|seen| &mut seen.keys).filter(there).collect();
+            let redis_keys: Vec<_> = keys.iter().map(|key| key.redis_key.clone()).collect();
+            let redis_keys: Vec<_> = redis_keys.iter().map(Vec::as_slice).collect();
+            for (key, dump) in keys.iter_mut().zip(self.dumps(&redis_keys).await?) {
+                key.checksum = dump.and_then(|dump| dump.last_chunk().copied());
+            }
+        }
+        Ok(seen)
+    }
+}

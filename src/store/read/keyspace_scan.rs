@@ -1,0 +1,426 @@
+//! The scan of the keyspace of every node, page by page: where records are, and what was read of them.
+//!
+//! [`crate::scan::Scan`] is what commands use: it decodes and selects the records, and knows how the scan ended.
+
+use std::collections::HashSet;
+
+use tokio::time::{Instant, sleep_until};
+
+use super::reader::{ReadLimit, Reader, Seen};
+use super::scan_nodes::Nodes;
+use super::scan_page::{FoundRecord, Page};
+use crate::domain::diagnosis::Thresholds;
+use crate::domain::record::{Candidate, Content, Expiry, Observation, Record, SeenKey, locate};
+use crate::domain::schema::Catalog;
+use crate::domain::select::Coverage;
+use crate::store::error::StoreError;
+
+/// What a scan needs to tell records apart, and what it counts meanwhile.
+pub struct Decoding<'a> {
+    pub catalog: &'a Catalog,
+    pub thresholds: &'a Thresholds,
+    /// Counts the records that belong to no schema.
+    pub coverage: &'a mut Coverage,
+}
+
+/// What is read of a value if its beginning does not decide what it is.
+const LONGER: ReadLimit = ReadLimit::Bytes(64 * 1024);
+
+/// How many such values are read at a time: memory stays flat.
+const LONGER_READS: usize = 50;
+
+/// What is read of records that the connection of a node does not read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    /// When their Redis keys expire.
+    Deadlines,
+    /// The beginnings of their values.
+    Heads,
+    /// Their lengths as well.
+    HeadsAndLengths,
+}
+
+/// A scan of every node for the records of the catalog's scanned schemas.
+pub struct KeyspaceScan {
+    reader: Reader,
+    nodes: Nodes,
+    head: ReadLimit,
+    lengths: bool,
+    page_records: usize,
+    /// About how many Redis keys the nodes went through.
+    passed: u64,
+    /// Redis keys that SCAN returned, each counted once.
+    returned: u64,
+    /// When the next page may be asked for.
+    due: Instant,
+    /// Records that the user may not read, and why not; and whether any could be read.
+    forbidden: Option<(u64, StoreError)>,
+    any_read: bool,
+}
+
+impl KeyspaceScan {
+    /// Starts at the beginning. Reads that many bytes of each value, and more if the schema needs them to decide what the
+    /// value is.
+    pub async fn start(reader: Reader, catalog: &Catalog, head: ReadLimit) -> Result<Self, StoreError> {
+        let client = reader.client().clone();
+        match Nodes::open(client.clone(), catalog.scan_pattern(), head, reader.scan_options()).await {
+            Ok(nodes) => Ok(Self {
+                reader,
+                nodes,
+                head,
+                lengths: true,
+                page_records: 0,
+                passed: 0,
+                returned: 0,
+                due: Instant::now(),
+                forbidden: None,
+                any_read: false,
+            }),
+            Err(error) => Err(client.look_closer(error).await),
+        }
+    }
+
+    /// Leaves the lengths of values unknown that are longer than their head, until [`KeyspaceScan::read_lengths`] asks for
+    /// those that matter: reading all of them takes a server a sixth more time.
+    #[must_use]
+    pub fn without_lengths(mut self) -> Self {
+        self.lengths = false;
+        self
+    }
+
+    /// Reads deadlines alone, which touches no key: the pages come from [`KeyspaceScan::next_deadlines`], and values from
+    /// [`KeyspaceScan::read`].
+    #[must_use]
+    pub fn deadlines_first(mut self) -> Self {
+        self.nodes.read_deadlines_alone();
+        self
+    }
+
+    /// The least that the pages to come read of each value.
+    pub fn bring_heads(&mut self, head: ReadLimit) {
+        self.head = head;
+        self.nodes.bring_heads(head);
+    }
+
+    /// Reads the lengths of these values, which the last page held. If a good part of a page is asked for, the pages after
+    /// it bring the lengths along.
+    pub async fn read_lengths(&mut self, seen: impl Iterator<Item = &mut Observation>) -> Result<(), StoreError> {
+        let cut = |seen: &&mut Observation| seen.keys.iter().any(|key| !key.content.is_whole());
+        let wanted: Vec<_> = seen.filter(cut).collect();
+        self.nodes.bring_lengths(wanted.len() * 4 > self.page_records);
+        self.reader.measure(wanted.into_iter()).await
+    }
+
+    /// Bytes of memory that each of these records takes, which the last page held; `None` if the server does not say.
+    ///
+    /// # Errors
+    /// As every read.
+    pub async fn read_memory(&mut self, records: &[Vec<Vec<u8>>]) -> Result<Vec<Option<u64>>, StoreError> {
+        let present = |key: &&SeenKey| key.content != Content::Absent;
+        let seen = self.reader.observe_each(records, ReadLimit::Bytes(0)).await?;
+        let mut memory = Vec::with_capacity(records.len());
+        for (redis_keys, seen) in records.iter().zip(seen) {
+            memory.push(match seen {
+                Ok(seen) => seen.keys.iter().filter(present).map(|key| key.memory).sum(),
+                Err(error) if error.is_permission() => None,
+                Err(error) => {
+                    self.nodes.miss_record(&redis_keys[0], error)?;
+                    None
+                }
+            });
+        }
+        Ok(memory)
+    }
+
+    /// Reads more of these records, which the last page held. A record that cannot be read any more is left out and reported.
+    async fn read_longer(&mut self, records: &[Vec<Vec<u8>>]) -> Result<Vec<Seen>, StoreError> {
+        let mut seen = Vec::with_capacity(records.len());
+        for some in records.chunks(LONGER_READS) {
+            for (redis_keys, one) in some.iter().zip(self.reader.observe_each(some, LONGER).await?) {
+                if let Err(error) = &one {
+                    self.leave_out(&redis_keys[0], error.clone())?;
+                }
+                seen.push(one);
+            }
+        }
+        Ok(seen)
+    }
+
+    /// Leaves out a record that could not be read. What the user may not read is counted; any other error belongs to the
+    /// record, or to its node of a cluster, and is reported at the end.
+    ///
+    /// # Errors
+    /// The error, if it concerns more than that.
+    fn leave_out(&mut self, redis_key: &[u8], why: StoreError) -> Result<(), StoreError> {
+        if why.is_permission() && !why.wants_slots() {
+            self.forbidden.get_or_insert((0, why)).0 += 1;
+            return Ok(());
+        }
+        self.nodes.miss_record(redis_key, why)
+    }
+
+    /// What could not be read of a cluster so far: nodes, slots that no node serves, and records. At the end of the scan this
+    /// is its error; a caller that stops earlier asks.
+    pub fn gap(&self) -> Option<StoreError> {
+        self.nodes.gap()
+    }
+
+    /// A warning that records were left out that the user may not read; `None` if there were none. They may belong to other
+    /// programs.
+    pub fn forbidden(&self) -> Option<String> {
+        let (count, why) = self.forbidden.as_ref()?;
+        let records = if *count == 1 { "record was" } else { "records were" };
+        Some(format!("{count} {records} left out: {why}"))
+    }
+
+    /// About how many Redis keys the nodes went through so far, those of other names included.
+    pub fn keys_passed(&self) -> u64 {
+        self.passed
+    }
+
+    /// How many Redis keys SCAN returned so far, each counted once.
+    pub fn keys_returned(&self) -> u64 {
+        self.returned
+    }
+
+    /// What the next page holds of the scanned schemas' records, whose idempotency keys `wanted` accepts; it may be
+    /// empty. `None` at the end. After an error, or if the caller drops the future, the scan cannot go on.
+    pub async fn next(
+        &mut self,
+        catalog: &Catalog,
+        wanted: impl Fn(&[u8]) -> bool,
+    ) -> Result<Option<Vec<(Candidate, Observation)>>, StoreError> {
+        let Some(page) = self.page(catalog, wanted).await? else { return Ok(None) };
+        let mut records: Vec<_> = page.found.into_iter().filter_map(record).collect();
+        records.extend(self.read_elsewhere(page.elsewhere, Wanted::HeadsAndLengths).await?);
+        self.settle(&mut records).await?;
+        self.page_records = records.len();
+        self.any_read |= !records.is_empty();
+        // Values of other types than strings are rare, and the type is part of what is wrong with them.
+        self.reader.measure(records.iter_mut().map(|(_, seen)| seen).filter(|seen| has_another_type(seen))).await?;
+        if self.lengths {
+            self.read_lengths(records.iter_mut().map(|(_, seen)| seen)).await?;
+        }
+        self.nodes.note_returned(records.iter().map(|(candidate, _)| candidate));
+        Ok(Some(records))
+    }
+
+    /// The records of the next page whose idempotency keys `wanted` accepts, each under the first schema that claims it; the
+    /// page may be empty. `None` at the end. If the beginning of a value does not decide what it is, more of it is read.
+    ///
+    /// # Errors
+    /// As every read. After an error, or if the caller drops the future, the scan cannot go on.
+    pub async fn next_records(
+        &mut self,
+        decoding: Decoding<'_>,
+        wanted: impl Fn(&[u8]) -> bool,
+    ) -> Result<Option<Vec<Record>>, StoreError> {
+        let Some(page) = self.next(decoding.catalog, wanted).await? else { return Ok(None) };
+        self.decode(decoding, page).await.map(Some)
+    }
+
+    /// The records of these candidates, each read as [`KeyspaceScan::next_records`] reads those of a page.
+    ///
+    /// # Errors
+    /// As every read.
+    pub async fn read_records(
+        &mut self,
+        decoding: Decoding<'_>,
+        candidates: Vec<Candidate>,
+    ) -> Result<Vec<Record>, StoreError> {
+        let read = self.read(candidates).await?;
+        self.decode(decoding, read).await
+    }
+
+    async fn decode(
+        &mut self,
+        decoding: Decoding<'_>,
+        read: Vec<(Candidate, Observation)>,
+    ) -> Result<Vec<Record>, StoreError> {
+        let Decoding { catalog, thresholds, coverage } = decoding;
+        let mut records = Vec::with_capacity(read.len());
+        let mut undecided = Vec::new();
+        for (candidate, seen) in read {
+            let Some(record) = locate::first_record(catalog, candidate, seen, thresholds) else { continue };
+            if record.is_undecided() {
+                undecided.push(with_every_schema(catalog, record));
+            } else if coverage.claims(&record) {
+                records.push(record);
+            }
+        }
+        if undecided.is_empty() {
+            return Ok(records);
+        }
+        let wanted: Vec<_> = undecided.iter().map(|candidate| candidate.redis_keys.clone()).collect();
+        let longer = self.read_longer(&wanted).await?;
+        for (candidate, seen) in undecided.into_iter().zip(longer) {
+            let Ok(seen) = seen else { continue };
+            let record = locate::first_record(catalog, candidate, seen, thresholds);
+            records.extend(record.filter(|record| coverage.claims(record)));
+        }
+        Ok(records)
+    }
+
+    /// When the Redis keys of the next page's records expire, `None` for an absent one. For scans that read
+    /// [deadlines first](KeyspaceScan::deadlines_first). Otherwise as [`KeyspaceScan::next`].
+    pub async fn next_deadlines(
+        &mut self,
+        catalog: &Catalog,
+    ) -> Result<Option<Vec<(Candidate, Vec<Option<Expiry>>)>>, StoreError> {
+        let Some(page) = self.page(catalog, |_| true).await? else { return Ok(None) };
+        let mut records: Vec<_> = page.found.into_iter().filter_map(record).collect();
+        records.extend(self.read_elsewhere(page.elsewhere, Wanted::Deadlines).await?);
+        self.any_read |= !records.is_empty();
+        self.nodes.note_returned(records.iter().map(|(candidate, _)| candidate));
+        let expiry = |key: &SeenKey| (key.content != Content::Absent).then_some(key.expiry);
+        let mut deadlines = Vec::with_capacity(records.len());
+        for (candidate, seen) in records {
+            deadlines.push((candidate, seen.keys.iter().map(expiry).collect()));
+        }
+        Ok(Some(deadlines))
+    }
+
+    /// Reads the values of these records, if they still exist. A record that cannot be read is left out and reported.
+    pub async fn read(&mut self, places: Vec<Candidate>) -> Result<Vec<(Candidate, Observation)>, StoreError> {
+        sleep_until(self.due).await;
+        self.wait_after(places.len());
+        let places = places.into_iter().map(|candidate| (candidate, 0)).collect();
+        let mut records = self.read_elsewhere(places, Wanted::Heads).await?;
+        self.settle(&mut records).await?;
+        self.reader.measure(records.iter_mut().map(|(_, seen)| seen).filter(|seen| has_another_type(seen))).await?;
+        Ok(records)
+    }
+
+    /// The next page as a node gives it; `None` at the end.
+    async fn page(&mut self, catalog: &Catalog, wanted: impl Fn(&[u8]) -> bool) -> Result<Option<Page>, StoreError> {
+        sleep_until(self.due).await;
+        let page = self.nodes.next(catalog, wanted).await;
+        let Some(page) = self.explained(page).await? else {
+            // A user who may read none of the records must not be told that there are none.
+            return match &self.forbidden {
+                Some((_, why)) if !self.any_read => Err(why.clone()),
+                _ => Ok(None),
+            };
+        };
+        for (candidate, role, seen) in &page.found {
+            if let Err(why) = seen {
+                self.leave_out(&candidate.redis_keys[*role], why.clone())?;
+            }
+        }
+        self.passed += page.passed as u64;
+        self.returned += page.returned as u64;
+        self.wait_after(page.read);
+        Ok(Some(page))
+    }
+
+    /// Lets the next page wait as long as `--rate` has it after this many Redis keys.
+    fn wait_after(&mut self, keys: usize) {
+        if let Some(rate) = self.reader.scan_options().rate {
+            self.due = self.due.max(Instant::now()) + rate.time_for(keys);
+        }
+    }
+
+    /// Reads records that no node of a cluster serves alone, each Redis key on its node, and those that hold no strings. A
+    /// record that cannot be read is left out, and named at the end; so is a node that does not answer.
+    async fn read_elsewhere(
+        &mut self,
+        places: Vec<(Candidate, usize)>,
+        what: Wanted,
+    ) -> Result<Vec<(Candidate, Observation)>, StoreError> {
+        let mut records = Vec::new();
+        for (owners, places) in self.nodes.by_owners(places) {
+            if self.nodes.has_missed(&owners) {
+                continue;
+            }
+            let wanted: Vec<_> = places.iter().map(|(candidate, _)| candidate.redis_keys.clone()).collect();
+            let head = self.head_for(places.iter().map(|(candidate, _)| candidate));
+            // Plain commands read neither a hash in part, nor the server's time.
+            let by_script = places.iter().any(|(candidate, _)| candidate.keeps_collections() || candidate.tells_time());
+            let read = match what {
+                Wanted::Deadlines => self.reader.peek_deadlines(&wanted).await,
+                Wanted::Heads | Wanted::HeadsAndLengths if by_script => self.reader.observe_many(&wanted, head).await?,
+                Wanted::Heads => self.reader.peek_each(&wanted, head).await,
+                Wanted::HeadsAndLengths => self.reader.peek(&wanted, head).await?,
+            };
+            for ((candidate, role), seen) in places.into_iter().zip(read) {
+                match seen {
+                    Ok(seen) => records.extend(record((candidate, role, Ok(seen)))),
+                    Err(error) => self.leave_out(&candidate.redis_keys[role], error)?,
+                }
+            }
+        }
+        Ok(records)
+    }
+
+    /// How much is read of these records' values: at least what decides what they are.
+    fn head_for<'a>(&self, candidates: impl Iterator<Item = &'a Candidate>) -> ReadLimit {
+        match self.head {
+            ReadLimit::Bytes(bytes) => {
+                ReadLimit::Bytes(candidates.map(Candidate::head_bytes).max().unwrap_or(0).max(bytes))
+            }
+            ReadLimit::Whole => ReadLimit::Whole,
+        }
+    }
+
+    /// An answer outside the protocol, before anything was read, may come from something other than Redis.
+    async fn explained<T>(&self, result: Result<T, StoreError>) -> Result<T, StoreError> {
+        match result {
+            Err(error) if self.returned == 0 => Err(self.reader.client().look_closer(error).await),
+            result => result,
+        }
+    }
+
+    /// Reads records again, atomically, that seem to have both a lock and a result: read one after the other, a record
+    /// that completed in between looks like that too.
+    async fn settle(&mut self, records: &mut Vec<(Candidate, Observation)>) -> Result<(), StoreError> {
+        let both =
+            |seen: &Observation| seen.keys.len() > 1 && seen.keys.iter().all(|key| key.content != Content::Absent);
+        let doubtful: Vec<_> = (0..records.len()).filter(|index| both(&records[*index].1)).collect();
+        if doubtful.is_empty() {
+            return Ok(());
+        }
+        let wanted: Vec<_> = doubtful.iter().map(|index| records[*index].0.redis_keys.clone()).collect();
+        let head = self.head_for(doubtful.iter().map(|index| &records[*index].0));
+        let seen = self.reader.observe_each(&wanted, head).await?;
+        let mut unread = HashSet::new();
+        for (index, seen) in doubtful.into_iter().zip(seen) {
+            match seen {
+                Ok(seen) => records[index].1 = seen,
+                // The user may run no script: what plain commands read stays.
+                Err(error) if error.is_permission() && !error.wants_slots() => {}
+                Err(error) => {
+                    self.nodes.miss_record(&records[index].0.redis_keys[0], error)?;
+                    unread.insert(index);
+                }
+            }
+        }
+        let mut index = 0;
+        records.retain(|(_, seen)| {
+            index += 1;
+            !seen.is_absent() && !unread.contains(&(index - 1))
+        });
+        Ok(())
+    }
+}
+
+fn has_another_type(seen: &Observation) -> bool {
+    seen.keys.iter().any(|key| matches!(key.content, Content::Other(_)))
+}
+
+/// The record, unless it went meanwhile. One with two Redis keys is found twice by a scan: it is the first's where
+/// there is one.
+fn record((candidate, role, seen): FoundRecord) -> Option<(Candidate, Observation)> {
+    // A Redis key outside the user's pattern shows in SCAN, but cannot be read: it is not this user's business.
+    let seen = seen.ok()?;
+    let found_by_an_earlier_key = seen.keys[..role].iter().any(|key| key.content != Content::Absent);
+    (!seen.is_absent() && !found_by_an_earlier_key).then_some((candidate, seen))
+}
+
+/// The candidate of a record, with every schema that keeps records under its Redis keys.
+fn with_every_schema(catalog: &Catalog, record: Record) -> Candidate {
+    let candidate = Candidate::from(record);
+    match locate::for_redis_key(catalog, &candidate.redis_keys[0]) {
+        Some((same, _)) if same.redis_keys == candidate.redis_keys => same,
+        _ => candidate,
+    }
+}
