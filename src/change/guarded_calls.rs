@@ -76,6 +76,7 @@ impl CallPerformer for GuardedCalls<'_> {
 
     async fn perform(&mut self, call: StepCall<'_>) -> Result<StepReply, CallFailed> {
         self.made = call.index;
+        // In the transaction of the first call, so that nobody sees the lock without the step.
         let hold = if call.index == 0 { self.hold.as_ref() } else { None };
         let outcome = self.writer.call(&self.seen, hold, call.words(), &self.hashes).await;
         match outcome.map_err(CallFailed::NotSent)? {
@@ -136,6 +137,7 @@ impl ManualStep<'_> {
             Err(CallFailed::Lost { now, why }) => return self.after_lost_reply(writer, now, &why, read_back),
             Err(CallFailed::Changed) => return Err(self.in_between(changed().into(), &calls)),
             Err(CallFailed::NotSent(error)) => return Err(self.in_between(error.into(), &calls)),
+            // The call was executed and failed: the lock that was taken for it must not stay.
             Err(CallFailed::Refused(error)) => {
                 calls.release_hold().await?;
                 return Err(self.in_between(error.into(), &calls));
@@ -150,6 +152,7 @@ impl ManualStep<'_> {
                 return Err(self.in_between(undecided.into(), &calls));
             }
         };
+        // A stored result replaces the lock, or the step has deleted it.
         if meaning != Some(Meaning::Stored) {
             calls.release_hold().await?;
         }

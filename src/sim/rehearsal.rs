@@ -54,6 +54,7 @@ pub(crate) async fn rehearse(
     let Some(begin) = &record.schema.begin else { return Ok(None) };
     let sandbox = Sandbox::start(&servers.path, &servers.temp_dir).await?;
     let mut connection = Connection::connect(&sandbox.first_database(&servers.like)).await?;
+    // The steps run on a copy because the operator has not confirmed anything yet.
     copy_record(record, hold, &mut connection).await?;
     let completed = execute(request, &complete.calls, &mut connection).await?;
     if completed.meaning() != Some(Meaning::Stored) {

@@ -32,6 +32,7 @@ impl<'a> LoadedService<'a> {
                 _ => {}
             }
         }
+        // Read once: each TIME would cost a round trip, and the difference of clocks does not change within a race.
         let started = Instant::now();
         let started_ms = match connection.ask(&pack(["TIME"])).await {
             Ok(time) => server_ms(&time),

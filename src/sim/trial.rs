@@ -55,6 +55,7 @@ pub(crate) async fn try_steps(schema: &Schema, connection: &mut Connection) -> R
     for state in states(schema, &request) {
         for (name, step) in steps {
             let Some(step) = step else { continue };
+            // Before each step, because the step before may have changed the state.
             set_state(schema, &state, connection).await?;
             // Whoever begins is another worker than the one that holds the lock.
             let owner = if name == "begin" { NEXT_OWNER } else { OWNER };
@@ -113,6 +114,7 @@ fn contents(schema: &Schema, role: usize, request: &Request<'_>) -> Vec<TrialCon
 async fn set_state(schema: &Schema, state: &[TrialContent], connection: &mut Connection) -> Result<(), StoreError> {
     for (redis_key, content) in schema.redis_keys(KEY).iter().zip(state) {
         connection.ask(&pack([b"DEL", &redis_key[..]])).await?;
+        // A hash with fields that no value format knows, which a plain string command refuses.
         let content = match &content.content {
             Content::Other(_) => Content::hash([b"a".to_vec(), b"b".to_vec()]),
             known => known.clone(),

@@ -127,6 +127,7 @@ impl RaceRun {
             self.void_rounds += 1;
             return;
         }
+        // The rules compare the events in the order of their starts, and the timeline shows them so.
         round.events.sort_by_key(|event| event.start);
         let ruling = judge(&round.events, self.ttls);
         self.winners_min = if self.judged() == 1 { ruling.winners } else { self.winners_min.min(ruling.winners) };

@@ -53,6 +53,7 @@ impl ExplorationTask {
     /// The server's.
     pub(crate) async fn run(&self, place: ExplorationPlace<'_>) -> Result<Exploration, StoreError> {
         let since = Instant::now();
+        // One connection for everything: no two calls of an exploration may run at the same time.
         let mut server = self.connect(place).await?;
         let explored = self.explore(&mut server).await?;
         let mut violations = Vec::new();

@@ -29,6 +29,7 @@ impl Workers {
         format!("worker {}", worker + 1)
     }
 
+    /// The same in every exploration, so that equal states have equal bytes.
     fn owner(caller: u8) -> String {
         format!("00000000-0000-4000-8000-{:012}", caller + 1)
     }

@@ -54,6 +54,7 @@ pub async fn race(
         Ok(end) => end,
         Err(error) => RaceEnd::Failed(error),
     };
+    // Also after an error or Ctrl-C: nothing of a race may stay on a server that others use.
     let left_behind = connections.remove(&keys.made).await.err();
     RaceResult { run, end, left_behind }
 }
@@ -79,6 +80,7 @@ async fn run_rounds(
 ) -> Result<RaceEnd, StoreError> {
     let service = LoadedService::load(schema, connections.cleanup()).await?;
     let steps = RaceSteps::new(schema, run.strategy);
+    // Set before the first round, so that the first round has a witness, too.
     let mut witness = WitnessLock::new(schema, &keys.make("witness", connections), "nobody");
     let keys_of_witness = keys.made.len();
     witness.renew(connections).await?;
@@ -147,6 +149,7 @@ fn workers_of_round<'r>(
     let count = u32::try_from(connections.len()).unwrap_or(u32::MAX);
     let mut workers: Vec<_> = connections.iter_mut().map(|connection| RaceWorker::new(connection, course)).collect();
     let first = number % workers.len().max(1);
+    // The first one to send usually wins: without the rotation, one connection would win every round.
     workers.rotate_left(first);
     let clock = Instant::now();
     // The pauses differ, because workers that all pause equally long would meet again after the pause.

@@ -79,6 +79,7 @@ impl<'r> RaceWorker<'r> {
             has_begun: false,
             holds_lock: false,
             won: false,
+            // Most workers begin and retry.
             events: Vec::with_capacity(2),
             error: None,
         }
@@ -97,6 +98,7 @@ impl<'r> RaceWorker<'r> {
             let steps = self.course.steps;
             let packed = std::mem::take(&mut self.begin);
             self.holds_lock = self.execute(&steps.begin, &packed, self.begin_ms, act).await;
+            // Kept after the lock is given up: only workers that never won retry.
             self.won |= self.holds_lock;
             self.begin = packed;
         }
@@ -122,6 +124,7 @@ impl<'r> RaceWorker<'r> {
 
     /// Executes a step, and returns whether the worker holds the lock now.
     async fn execute(&mut self, calls: &[Call], packed: &[Packed], now_ms: u64, act: RaceAct) -> bool {
+        // Nothing but the exchange with the server is between the two times.
         let start = self.now();
         let replied = self.answer(calls, packed, now_ms).await;
         let end = self.now();
@@ -130,6 +133,7 @@ impl<'r> RaceWorker<'r> {
             Err(error) if error.lost_the_reply() => {
                 let why = error.to_string();
                 self.error = Some(error);
+                // The reply may still arrive, and would be taken for that of the next request.
                 self.instance.connection = None;
                 RaceAnswer::Lost(why)
             }
@@ -185,6 +189,7 @@ impl CallPerformer for PackedCalls<'_> {
             tokio::time::sleep(self.pause).await;
         }
         let reply = self.connection.ask(&self.packed[call.index]).await?;
+        // The server has executed nothing, so that sending the whole script executes it once.
         if is_no_script(&reply) && matches!(call.call.action, Action::Script { .. }) {
             return self.connection.ask(&pack(call.words())).await;
         }

@@ -70,6 +70,7 @@ impl<'s> ScenarioRun<'s> {
 
     async fn serve(self: &Rc<Self>, client: &str, client_request: ClientRequest) -> ScenarioResult<Served> {
         let mut worker = self.worker(client, client_request, LockLifetime::Short).await?;
+        // What the client gets first is what the verdict reports, whatever it gets while it waits.
         let (by, reply) = match worker.begin().await? {
             BeginOutcome::Acquired => return work_and_complete(&mut worker).await,
             BeginOutcome::Replayed => return Ok(Served::Answered),
@@ -82,6 +83,7 @@ impl<'s> ScenarioRun<'s> {
             BeginOutcome::Fails(reply) => (Meaning::Fail, reply),
         };
         let predicted_ms = self.predict_block().await?;
+        // The client waits for the lock to expire, so that an expired lock is no reason to start again.
         self.let_lock_expire();
         let since = Instant::now();
         let served = self.wait_until_served(&mut worker, predicted_ms).await?;
@@ -110,6 +112,7 @@ impl<'s> ScenarioRun<'s> {
         };
         let since = Instant::now();
         loop {
+            // Asked once more after the time is over: the lock may have expired during the last pause.
             let left = patience.saturating_sub(since.elapsed());
             tokio::time::sleep(left.min(RETRY_AFTER)).await;
             match worker.begin_again().await? {

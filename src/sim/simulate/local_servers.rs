@@ -56,6 +56,7 @@ impl LocalServers {
     }
 
     async fn start_with(&self, setup: Setup) -> Result<LocalServer, SandboxError> {
+        // The server ends with the sandbox, which therefore belongs to the value that scenarios hold.
         let sandbox = Sandbox::start_as(&self.path, &self.temp_dir, &setup).await?;
         Ok(LocalServer { target: sandbox.first_database(&self.like), port: setup.port, _sandbox: sandbox })
     }

@@ -59,6 +59,7 @@ impl<'s> ScheduleReplay<'s> {
             let outcome = player.apply(step).await?;
             replayed.lines.push(player.line(step));
             replayed.deviates = player.deviation(step, outcome.as_ref()).await?;
+            // What follows a deviation is another schedule, and proves nothing about this one.
             if replayed.deviates.is_some() {
                 break;
             }
@@ -90,6 +91,7 @@ impl<'s> ScheduleReplay<'s> {
             redis_keys,
         };
         for (worker, service) in services.iter().enumerate() {
+            // A worker without a connection does nothing, which the comparison of states reports.
             let worker = player.worker(*service, &player.names[worker], PAYMENT).await.ok();
             player.workers.push(worker);
         }
@@ -109,6 +111,7 @@ impl<'s> Player<'s> {
 
     /// Applies one step; what a call came to.
     async fn apply(&mut self, step: &TracedStep) -> ScenarioResult<Option<CallOutcome>> {
+        // A failover loses the last write alone: the state before it is what the replica has.
         if step.before != step.after && step.reply.is_some() {
             self.before_last_write = self.dump().await?;
         }

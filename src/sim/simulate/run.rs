@@ -49,6 +49,7 @@ impl<'s> ScenarioRun<'s> {
         lock_ttl: Duration,
         history: Rc<RefCell<History>>,
     ) -> Result<Self, StoreError> {
+        // Apart from the workers' connections, which scenarios cut off or send slow scripts over.
         let mut control = Connection::connect(target).await?;
         let service = LoadedService::load(schema, &mut control).await?;
         let now_ms = server_ms(&control.ask(&pack(["TIME"])).await?);
@@ -124,6 +125,7 @@ impl<'s> ScenarioRun<'s> {
             let StepReply::Integer(pttl) = self.send(&pack([b"PTTL", &redis_key[..]])).await? else {
                 continue;
             };
+            // PTTL first: a key that expires in between is read as absent and not as one without a TTL.
             let content = read_content(&mut *self.control.lock().await, &redis_key).await?;
             keys.push(SeenKey::new(&redis_key, content, Expiry::from_pttl(pttl), Deadline::Unknown));
         }

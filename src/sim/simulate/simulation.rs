@@ -21,7 +21,7 @@ use crate::interrupt::Interrupt;
 use crate::sim::test_keys::{TEST_KEYS_LIVE, removals};
 use crate::store::{Client, Connection, StoreError, Writable};
 
-/// Scenarios that run at a time.
+/// Scenarios that run at a time: enough that waiting overlaps, few enough that locks are not late because of each other.
 const AT_ONCE: usize = 40;
 
 /// How long locks live that expire in a story. If the machine is too slow for the first, the next is tried.
@@ -160,6 +160,7 @@ async fn run_cell(
             Ok(()) => return Ok(Cell::from_takes(&schema.name, scenario.story, environment.into_histories())),
             Err(Aborted::NotApplicable(why)) => return Ok(Cell::not_applicable(&schema.name, scenario.story, why)),
             Err(Aborted::Store(error)) => return Err(error),
+            // The histories of this attempt are dropped with its environment.
             Err(Aborted::Late) => {}
         }
     }
@@ -207,6 +208,7 @@ impl<'s> ScenarioEnvironment<'s> {
     /// Begins a run on the operator's server, on a key of its own.
     pub(super) async fn run(&self, title: &str) -> ScenarioResult<Rc<ScenarioRun<'s>>> {
         let key = self.served_key()?;
+        // Noted before the first request: a run that is cancelled may have set them.
         self.made_keys.borrow_mut().extend(self.schema.redis_keys(&key));
         self.begin(title, key, self.venue.target, false).await
     }

@@ -95,6 +95,7 @@ impl<'s> ScenarioWorker<'s> {
             LockLifetime::Long | LockLifetime::OfSchema => None,
             LockLifetime::Raw(text) => positive_seconds(text),
         };
+        // An owner of its own, so that a lock shows whose it is, whatever the workers are called.
         let job = Job::new(&Uuid::new_v4().to_string(), client_request, lock_ttl);
         let now_ms = run.now_ms;
         Self { calls: WorkerCalls::new(run, name, connection), job, now_ms, lock_lives }
@@ -139,6 +140,7 @@ impl<'s> ScenarioWorker<'s> {
         if calls.start == 0 && self.schema().lapses() {
             self.now_ms = self.run().time_ms();
         }
+        // Before the call: the lock's TTL begins when Redis executes it, which is later.
         let since = Instant::now();
         let Some(outcome) = self.execute("begins", &self.schema().begin_calls()[calls]).await? else {
             return Ok(None);
@@ -291,6 +293,7 @@ impl<'s> ScenarioWorker<'s> {
         let run = Rc::clone(&self.calls.run);
         let request = self.job.request(run.schema(), &run.key, self.now_ms);
         let outcome = self.calls.execute(what, calls, &request).await?;
+        // A lock that expired too early would make any outcome a wrong one: the scenario runs again with longer locks.
         run.check_in_time()?;
         Ok(outcome)
     }
