@@ -4,7 +4,7 @@ use anyhow::Result;
 
 use crate::domain::record::{Content, Identity, Observation, Record, age, locate};
 use crate::domain::schema::{Meaning, Step, TtlOf};
-use crate::domain::step::{Request, StepReply};
+use crate::domain::step::{CallPerformer, ExecutedStep, Request, StepCall, StepReply, execute};
 use crate::exit::{Exit, Stop};
 use crate::render::change::Report;
 use crate::render::escape;
@@ -45,6 +45,73 @@ impl StepResult {
     }
 }
 
+/// Why a guarded call has no reply.
+enum CallFailed {
+    /// The record was no longer as it was seen before the call.
+    Changed,
+    /// The call was sent, and no reply tells its outcome. `now` is the record afterwards, if it can be read.
+    Lost { now: Option<Observation>, why: StoreError },
+    /// The call was executed, and the reply is an error of the server or about the user.
+    Refused(StoreError),
+    /// The call was not sent.
+    NotSent(StoreError),
+}
+
+/// Performs each call in a transaction that does nothing unless the record is as it was seen right before.
+struct GuardedCalls<'a> {
+    writer: &'a Writer,
+    /// The lock that is taken for the step, in the transaction of its first call.
+    hold: Option<Hold>,
+    hashes: Vec<usize>,
+    /// The record as it is after the last call.
+    seen: Observation,
+    /// The record before a lock was taken for the step.
+    before_hold: Option<Observation>,
+    /// Calls that were made before the current one.
+    made: usize,
+}
+
+impl CallPerformer for GuardedCalls<'_> {
+    type Error = CallFailed;
+
+    async fn perform(&mut self, call: StepCall<'_>) -> Result<StepReply, CallFailed> {
+        self.made = call.index;
+        // In the transaction of the first call, so that nobody sees the lock without the step.
+        let hold = if call.index == 0 { self.hold.as_ref() } else { None };
+        let outcome = self.writer.call(&self.seen, hold, call.words(), &self.hashes).await;
+        match outcome.map_err(CallFailed::NotSent)? {
+            StepOutcome::Made { reply, before, after } => {
+                if hold.is_some() {
+                    self.before_hold = Some(before);
+                }
+                // The next call of the step is guarded by what this one left.
+                self.seen = after;
+                reply.map_err(CallFailed::Refused)
+            }
+            StepOutcome::Changed => Err(CallFailed::Changed),
+            StepOutcome::Lost { now, why } => Err(CallFailed::Lost { now, why }),
+        }
+    }
+}
+
+impl GuardedCalls<'_> {
+    /// Takes back the lock that was taken for a step which then did not store.
+    async fn release_hold(&mut self) -> Result<()> {
+        let Some(before) = &self.before_hold else { return Ok(()) };
+        let why = match self.writer.put_back(before, &self.seen).await {
+            Ok(true) => {
+                self.seen.clone_from(before);
+                return Ok(());
+            }
+            Ok(false) => "it changed meanwhile".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        let message = format!("the step did not store, and the lock taken for it is left: {why}");
+        let hint = "inspect the key; it goes with its TTL, and what stood there is in the backup";
+        Err(Stop::new(Exit::Partial, message).hint(hint).into())
+    }
+}
+
 impl ManualStep<'_> {
     /// Makes the step's calls, each guarded by what was there right before it.
     ///
@@ -56,32 +123,40 @@ impl ManualStep<'_> {
         writer: &Writer,
         read_back: impl Fn(&Record) -> Option<Meaning>,
     ) -> Result<StepResult> {
-        let mut seen = self.report.record.seen.clone();
-        let hashes = self.report.record.schema.hashes();
-        let mut before_hold = None;
-        for (index, call) in self.step.calls.iter().enumerate() {
-            let hold = self.hold().filter(|_| index == 0);
-            let guard = writer.call(&seen, hold.as_ref(), self.request.words(call), &hashes).await;
-            let (reply, before, after) = match guard.map_err(|error| self.in_between(error.into(), index, &seen))? {
-                StepOutcome::Made { reply, before, after } => (reply, before, after),
-                StepOutcome::Changed => return Err(self.in_between(changed().into(), index, &seen)),
-                StepOutcome::Lost { now, why } => return self.after_lost_reply(writer, now, &why, read_back),
-            };
-            before_hold = hold.map(|_| before).or(before_hold);
-            let known = reply.as_ref().ok().and_then(|reply| self.request.listener().recognise(call, reply));
-            let means = known.map(|known| known.means);
-            let mut now = after;
-            if let (Some(before), false) = (&before_hold, matches!(means, Some(Meaning::Stored | Meaning::Next))) {
-                self.give_back(writer, before, &now).await?;
-                now.clone_from(before);
+        let record = self.report.record;
+        let mut calls = GuardedCalls {
+            writer,
+            hold: self.hold(),
+            hashes: record.schema.hashes(),
+            seen: record.seen.clone(),
+            before_hold: None,
+            made: 0,
+        };
+        let executed = match execute(&self.request, &self.step.calls, &mut calls).await {
+            Ok(executed) => executed,
+            Err(CallFailed::Lost { now, why }) => return self.after_lost_reply(writer, now, &why, read_back),
+            Err(CallFailed::Changed) => return Err(self.in_between(changed().into(), &calls)),
+            Err(CallFailed::NotSent(error)) => return Err(self.in_between(error.into(), &calls)),
+            // The call was executed and failed: the lock that was taken for it must not stay.
+            Err(CallFailed::Refused(error)) => {
+                calls.release_hold().await?;
+                return Err(self.in_between(error.into(), &calls));
             }
-            let reply = reply.map_err(|error| self.in_between(error.into(), index, &now))?;
-            if means != Some(Meaning::Next) {
-                return Ok(StepResult { means, reply: Some(reply), now: self.record_of(now) });
+        };
+        let meaning = executed.meaning();
+        let reply = match executed {
+            ExecutedStep::Decided { reply, .. } | ExecutedStep::Unrecognised { reply, .. } => reply,
+            ExecutedStep::Undecided => {
+                calls.made = self.step.calls.len();
+                let undecided = Stop::new(Exit::No, "no reply of the step decided");
+                return Err(self.in_between(undecided.into(), &calls));
             }
-            seen = now;
+        };
+        // A stored result replaces the lock, or the step has deleted it.
+        if meaning != Some(Meaning::Stored) {
+            calls.release_hold().await?;
         }
-        Err(self.in_between(Stop::new(Exit::No, "no reply of the step decided").into(), self.step.calls.len(), &seen))
+        Ok(StepResult { means: meaning, reply: Some(reply), now: self.record_of(calls.seen) })
     }
 
     fn hold(&self) -> Option<Hold> {
@@ -90,27 +165,12 @@ impl ManualStep<'_> {
         Some(Hold { role: schema.lock_role(), value: self.hold.clone()?, ttl_ms })
     }
 
-    /// Takes back the lock that was taken for a step which then did not store.
-    async fn give_back(&self, writer: &Writer, before: &Observation, after: &Observation) -> Result<()> {
-        match writer.put_back(before, after).await {
-            Ok(true) => Ok(()),
-            left => {
-                let why = left.err().map_or_else(|| "it changed meanwhile".to_owned(), |error| error.to_string());
-                Err(Stop::new(
-                    Exit::Partial,
-                    format!("the step did not store, and the lock taken for it is left: {why}"),
-                )
-                .hint("inspect the key; it goes with its TTL, and what stood there is in the backup")
-                .into())
-            }
-        }
-    }
-
-    /// The error of a call, as a partial one where the calls before it changed something.
-    fn in_between(&self, error: anyhow::Error, made: usize, seen: &Observation) -> anyhow::Error {
-        if !Identity::of(&self.report.record.seen).differs(seen) {
+    /// The error of a call, as a partial one if the calls before it changed something.
+    fn in_between(&self, error: anyhow::Error, calls: &GuardedCalls<'_>) -> anyhow::Error {
+        if !Identity::of(&self.report.record.seen).differs(&calls.seen) {
             return error;
         }
+        let made = calls.made;
         let all = self.step.calls.len();
         Stop::new(Exit::Partial, format!("{error:#}; {made} of the step's {all} calls were made"))
             .hint("inspect the key: what it is now tells")

@@ -22,7 +22,7 @@ use crate::domain::step::{Answer, Request};
 use crate::exit::{Exit, Stop};
 use crate::render::change::Report;
 use crate::render::{escape, words};
-use crate::sim::simulate::Servers;
+use crate::sim::simulate::LocalServers;
 use crate::sim::{self, NotRehearsed};
 
 /// Store the response of an operation whose worker could not, so that retries get it
@@ -146,7 +146,7 @@ async fn try_ahead(
     }
     let environment = context.settings.environment();
     let like = context.settings.target().clone();
-    let servers = Servers { path: environment.path(), temp_dir: environment.temp_dir(), like };
+    let servers = LocalServers { path: environment.path(), temp_dir: environment.temp_dir(), like };
     Ok(match sim::rehearse(report.record, step, request, hold, &servers).await {
         Ok(Some(rehearsed)) => Tried::Came(rehearsed),
         Ok(None) => Tried::NotNeeded,

@@ -13,15 +13,15 @@ use uuid::Uuid;
 use self::explored::{Choice, ChosenArgs};
 use crate::args::{Output, SchemaArgs};
 use crate::context::Context;
-use crate::domain::exploration::{Accepted, Assumption, Budget, Exploration, Token};
+use crate::domain::exploration::{AcceptedFrontiers, Assumption, Exploration, FaultBudget, ScheduleToken};
 use crate::domain::schema::Schema;
 use crate::exit::{Exit, Stop};
-use crate::explore::Limits;
+use crate::explore::SearchLimits;
 use crate::files;
 use crate::interrupt::Interrupt;
 use crate::render::exploration::{self as render, Shown};
 use crate::sim::TEST_KEYS_LIVE;
-use crate::sim::exploration::{Place, Task};
+use crate::sim::exploration::{ExplorationPlace, ExplorationTask};
 
 /// Larger than any accepted exploration.
 const LARGEST_ACCEPTED: u64 = 64 * 1024 * 1024;
@@ -68,7 +68,7 @@ pub struct Args {
 
     /// How often each fault may happen; what is not named is as in expiry=2,crash=1,lost=1,fail=1, and `none` is no fault
     #[arg(long, value_name = "FAULT=N,...", default_value = "expiry=2,crash=1,lost=1,fail=1")]
-    faults: Budget,
+    faults: FaultBudget,
 
     /// What to take for granted
     #[arg(long, value_name = "ASSUMPTION", value_delimiter = ',', value_parser = explored::assumptions())]
@@ -122,7 +122,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     }
     let named = format!("idemctl-explore-{}", Uuid::new_v4().simple()).into_bytes();
     let key = if is_private { PRIVATE_KEY } else { &named };
-    let place = Place { target: &target, key, is_private, interrupt: &interrupt };
+    let place = ExplorationPlace { target: &target, key, is_private, interrupt: &interrupt };
     explored::permits(&args.chosen, args.faults, is_private)?;
     if args.chosen.replay.is_empty() {
         search(context, &args, &choice, accepted.as_ref(), place).await
@@ -135,8 +135,8 @@ async fn search(
     context: &mut Context,
     args: &Args,
     choice: &Choice,
-    accepted: Option<&Accepted>,
-    place: Place<'_>,
+    accepted: Option<&AcceptedFrontiers>,
+    place: ExplorationPlace<'_>,
 ) -> Result<Exit> {
     let mut explorations = Vec::new();
     let progress = context.ui.progress_of("explored", Some(choice.programs.len() as u64));
@@ -166,7 +166,12 @@ async fn search(
     show(context, args, &explorations, accepted)
 }
 
-fn show(context: &mut Context, args: &Args, explorations: &[Exploration], accepted: Option<&Accepted>) -> Result<Exit> {
+fn show(
+    context: &mut Context,
+    args: &Args,
+    explorations: &[Exploration],
+    accepted: Option<&AcceptedFrontiers>,
+) -> Result<Exit> {
     let differences = accepted.map(|accepted| accepted.differences(explorations));
     if let Some(picture) = picture(args, explorations) {
         context.ui.data(picture)?;
@@ -180,7 +185,7 @@ fn show(context: &mut Context, args: &Args, explorations: &[Exploration], accept
         let shown = Shown { explorations, traces, differences: differences.as_deref() };
         context.show_with(args.output, "schemas", &values, &of_all, |view| render::text(shown, view))?;
     }
-    let harmed = || explorations.iter().any(|exploration| !exploration.harms.is_empty());
+    let harmed = || explorations.iter().any(|exploration| !exploration.violations.is_empty());
     let bad = differences.map_or_else(harmed, |differences| !differences.is_empty());
     let complete = explorations.iter().all(|exploration| exploration.covered.complete);
     Ok(match (bad, complete) {
@@ -192,18 +197,18 @@ fn show(context: &mut Context, args: &Args, explorations: &[Exploration], accept
 
 /// Nothing but pictures of histories, where these are asked for.
 fn picture(args: &Args, explorations: &[Exploration]) -> Option<String> {
-    let mut histories = explorations.iter().flat_map(Exploration::histories);
+    let mut schedules = explorations.iter().flat_map(Exploration::schedules);
     match args.trace? {
         Trace::Table => None,
         Trace::Mermaid => {
-            Some(histories.map(|(title, lines)| render::mermaid(&title, lines)).collect::<Vec<_>>().join("\n"))
+            Some(schedules.map(|(title, lines)| render::mermaid(&title, lines)).collect::<Vec<_>>().join("\n"))
         }
-        Trace::Svg => Some(histories.next().map(|(title, lines)| render::svg(&title, lines)).unwrap_or_default()),
+        Trace::Svg => Some(schedules.next().map(|(title, lines)| render::svg(&title, lines)).unwrap_or_default()),
     }
 }
 
 /// Plays histories again.
-async fn replay(context: &mut Context, args: &Args, choice: &Choice, place: Place<'_>) -> Result<Exit> {
+async fn replay(context: &mut Context, args: &Args, choice: &Choice, place: ExplorationPlace<'_>) -> Result<Exit> {
     let mut played = Vec::new();
     for (token, services) in args.chosen.replay.iter().zip(&choice.programs) {
         if place.interrupt.is_raised() {
@@ -218,34 +223,34 @@ async fn replay(context: &mut Context, args: &Args, choice: &Choice, place: Plac
     show(context, args, &played, None)
 }
 
-async fn again(token: &Token, task: &Task, place: Place<'_>) -> Result<Exploration> {
-    let task = Task { workers: u8::try_from(token.workers.len())?, ..task.clone() };
-    let mut stage = task.stage(place).await?;
-    let traced = task.retrace(token, &mut stage).await?;
-    stage.clear().await?;
-    let traced = traced.map_err(|why| Stop::usage(format!("--replay {token}: {why}")))?;
-    let told = task.retell(token, &traced, place).await?;
-    Ok(task.replayed(token, &traced, told))
+async fn again(token: &ScheduleToken, task: &ExplorationTask, place: ExplorationPlace<'_>) -> Result<Exploration> {
+    let task = ExplorationTask { workers: u8::try_from(token.workers.len())?, ..task.clone() };
+    let mut server = task.connect(place).await?;
+    let steps = task.retrace(token, &mut server).await?;
+    server.clear().await?;
+    let steps = steps.map_err(|why| Stop::usage(format!("--replay {token}: {why}")))?;
+    let replayed = task.replay(token, &steps, place).await?;
+    Ok(task.exploration_of(token, &steps, &replayed))
 }
 
-fn task(args: &Args, services: &[Arc<Schema>], is_private: bool) -> Result<Task> {
+fn task(args: &Args, services: &[Arc<Schema>], is_private: bool) -> Result<ExplorationTask> {
     let played = |schema: &Arc<Schema>| match is_private {
         true => Arc::clone(schema),
         false => Arc::new(schema.living_at_most(TEST_KEYS_LIVE)),
     };
-    let program = Task::program(services.iter().map(played).collect())
+    let program = ExplorationTask::program(services.iter().map(played).collect())
         .map_err(|why| Stop::usage(format!("{}: {why}", services[0].name)))?;
-    Ok(Task {
+    Ok(ExplorationTask {
         program,
         workers: args.workers,
         most: args.faults,
         assumptions: args.assume.iter().copied().collect(),
-        limits: Limits { most_states: usize::try_from(args.max_states)?, forgets: false },
+        limits: SearchLimits { most_states: usize::try_from(args.max_states)?, forgets: false },
     })
 }
 
-fn accepted(file: &Path) -> Result<Accepted> {
+fn accepted(file: &Path) -> Result<AcceptedFrontiers> {
     let named = |why: String| Stop::usage(format!("--expect: {}: {why}", file.display()));
     let json = files::read_or_receive(file, LARGEST_ACCEPTED).map_err(|error| named(error.to_string()))?;
-    Ok(Accepted::parse(&json).map_err(|why| named(why).hint("write it with `idemctl explore all -o json`"))?)
+    Ok(AcceptedFrontiers::parse(&json).map_err(|why| named(why).hint("write it with `idemctl explore all -o json`"))?)
 }

@@ -8,13 +8,13 @@ use clap::{Args as ClapArgs, ValueEnum};
 
 use crate::args::{Output, SchemaArgs, parse_duration};
 use crate::context::Context;
-use crate::domain::race::{Plan, Run, Strategy, Verdict};
+use crate::domain::race::{RacePlan, RaceRun, RaceVerdict, Strategy};
 use crate::domain::schema::{Schema, SchemaOrigin};
-use crate::domain::step::cluster_fit;
+use crate::domain::step::cluster_problem;
 use crate::exit::{self, Exit, Stop};
 use crate::interrupt::Interrupt;
 use crate::render::race as render;
-use crate::sim::{self, Connections, Ended, NotConnected, Raced, TEST_KEYS_LIVE};
+use crate::sim::{self, Connections, NotConnected, RaceEnd, RaceResult, TEST_KEYS_LIVE};
 use crate::store::Client;
 
 const MOST_WORKERS: u64 = 1_000;
@@ -126,11 +126,11 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
 }
 
 /// The exit code of the schemas' own steps; other strategies are there to lose.
-fn exit(runs: &[Run]) -> Exit {
+fn exit(runs: &[RaceRun]) -> Exit {
     let any = |verdict| runs.iter().any(|run| run.strategy == Strategy::Schema && run.verdict() == verdict);
     match () {
-        () if any(Verdict::NotAtomic) => Exit::No,
-        () if any(Verdict::Void) => Exit::Partial,
+        () if any(RaceVerdict::NotAtomic) => Exit::No,
+        () if any(RaceVerdict::Void) => Exit::Partial,
         () => Exit::Done,
     }
 }
@@ -140,26 +140,26 @@ async fn one_run(
     connections: &mut Connections,
     schema: &Schema,
     strategy: Strategy,
-    plan: &Plan,
+    plan: &RacePlan,
     interrupt: &Interrupt,
-) -> Result<Run> {
+) -> Result<RaceRun> {
     let what = format!("{}, {}", schema.name, strategy.as_str());
     let progress = context.ui.progress_of(&format!("racing {what}: rounds"), Some(plan.rounds as u64));
     let on_round = || progress.inc(1);
-    let Raced { run, ended, left_behind } =
+    let RaceResult { run, end, left_behind } =
         sim::race(connections, schema, strategy, plan.clone(), interrupt, on_round).await;
     progress.finish_and_clear();
     if let Some(error) = &left_behind {
         context.ui.warning(&format!("keys idemctl-race-* may be left behind until their TTL ends: {error}"));
     }
-    match ended {
-        Ended::Played => Ok(run),
-        Ended::Interrupted => {
+    match end {
+        RaceEnd::Finished => Ok(run),
+        RaceEnd::Interrupted => {
             let removed = if left_behind.is_none() { "; every key is removed" } else { "" };
             let message = format!("interrupted after {} of {} rounds of {what}{removed}", run.rounds, plan.rounds);
             Err(Stop::interrupted(message).into())
         }
-        Ended::Failed(error) => {
+        RaceEnd::Failed(error) => {
             Err(anyhow::Error::new(error).context(format!("racing {what}, round {}", run.rounds + 1)))
         }
     }
@@ -170,7 +170,7 @@ fn runnable(context: &mut Context, client: &Client, mut schemas: Vec<Arc<Schema>
     if !client.is_cluster() {
         return Ok(schemas);
     }
-    let problem = |schema: &Schema| cluster_fit::problem(schema, b"order-1");
+    let problem = |schema: &Schema| cluster_problem(schema, b"order-1");
     let refused: Vec<_> = schemas.iter().filter_map(|schema| Some((schema.name.clone(), problem(schema)?))).collect();
     schemas.retain(|schema| problem(schema).is_none());
     if schemas.is_empty() {
@@ -195,14 +195,14 @@ fn strategies(args: &[StrategyArg]) -> Vec<Strategy> {
     if strategies.is_empty() { vec![Strategy::Schema, Strategy::CheckThenAct] } else { strategies }
 }
 
-fn plan(args: &Args, schemas: &[Arc<Schema>]) -> Result<Plan> {
+fn plan(args: &Args, schemas: &[Arc<Schema>]) -> Result<RacePlan> {
     let too_short = schemas.iter().find(|schema| args.think_time >= schema.lock_ttl.min(TEST_KEYS_LIVE));
     if let Some(schema) = too_short {
         let message =
             format!("--think-time is not shorter than the lock TTL of {}: the lock would expire", schema.name);
         return Err(Stop::usage(message).into());
     }
-    Ok(Plan {
+    Ok(RacePlan {
         concurrency: usize::try_from(args.concurrency)?,
         rounds: usize::try_from(args.rounds)?,
         think_time: args.think_time,

@@ -10,13 +10,13 @@ use serde_json::Map;
 use crate::args::{Output, SchemaArgs};
 use crate::context::Context;
 use crate::domain::schema::Schema;
-use crate::domain::simulation::{Accepted, Cell, Difference};
+use crate::domain::simulation::{AcceptedMatrix, Cell, MatrixDifference};
 use crate::exit::{Exit, Stop};
 use crate::files;
 use crate::interrupt::Interrupt;
 use crate::render::simulation::{self as render, Simulation};
 use crate::render::style::Palette;
-use crate::sim::simulate::{Plan, SCENARIOS, Scenario, Servers, Simulated, simulate};
+use crate::sim::simulate::{LocalServers, SCENARIOS, Scenario, Simulated, SimulationPlan, simulate};
 
 /// Larger than any matrix.
 const LARGEST_MATRIX: u64 = 64 * 1024 * 1024;
@@ -103,12 +103,12 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     Ok(if bad { Exit::No } else { Exit::Done })
 }
 
-async fn play(context: &mut Context, plan: &Plan) -> Result<Simulated> {
+async fn play(context: &mut Context, plan: &SimulationPlan) -> Result<Simulated> {
     let interrupt = Interrupt::listen()?;
     interrupt.heed_terminate()?;
     let (client, server) = context.arena("Simulating").await?;
     let environment = context.settings.environment();
-    let servers = Servers { path: environment.path(), temp_dir: environment.temp_dir(), like: (*server).clone() };
+    let servers = LocalServers { path: environment.path(), temp_dir: environment.temp_dir(), like: (*server).clone() };
     let count = plan.schemas.len() * plan.scenarios.len();
     let progress = context.ui.progress_of("cells simulated", Some(count as u64));
     let simulated = simulate(plan, &client, &server, &servers, &interrupt, || progress.inc(1)).await;
@@ -127,7 +127,7 @@ async fn play(context: &mut Context, plan: &Plan) -> Result<Simulated> {
     Ok(simulated)
 }
 
-fn show(context: &mut Context, args: &Args, cells: &[Cell], differences: Option<&[Difference]>) -> Result<()> {
+fn show(context: &mut Context, args: &Args, cells: &[Cell], differences: Option<&[MatrixDifference]>) -> Result<()> {
     if let (Output::Jsonl, Some(differences)) = (args.output, differences) {
         context.ui.status(render::compared(differences, Palette::new(false)).trim_end());
     }
@@ -140,16 +140,16 @@ fn show(context: &mut Context, args: &Args, cells: &[Cell], differences: Option<
     Ok(context.show_with(args.output, "cells", &values, &of_all, table)?)
 }
 
-fn plan(context: &mut Context, args: &Args) -> Result<Plan> {
+fn plan(context: &mut Context, args: &Args) -> Result<SimulationPlan> {
     let (schemas, catalog) = context.schemas_to_play(&args.schemas, |_| true, Schema::unplayable_because)?;
     let wanted = |scenario: &&Scenario| args.all || args.scenarios.iter().any(|name| name == scenario.story.name);
     let scenarios = SCENARIOS.iter().filter(wanted).copied().collect();
     let repeat = usize::try_from(args.repeat)?;
-    Ok(Plan { schemas, all: catalog.all().to_vec(), scenarios, repeat, seed: args.seed })
+    Ok(SimulationPlan { schemas, all: catalog.all().to_vec(), scenarios, repeat, seed: args.seed })
 }
 
-fn accepted(file: &Path) -> Result<Accepted> {
+fn accepted(file: &Path) -> Result<AcceptedMatrix> {
     let named = |why: String| Stop::usage(format!("--expect: {}: {why}", file.display()));
     let json = files::read_or_receive(file, LARGEST_MATRIX).map_err(|error| named(error.to_string()))?;
-    Ok(Accepted::parse(&json).map_err(|why| named(why).hint("write it with `idemctl simulate --all -o json`"))?)
+    Ok(AcceptedMatrix::parse(&json).map_err(|why| named(why).hint("write it with `idemctl simulate --all -o json`"))?)
 }

@@ -1,112 +1,107 @@
 //! The exploration of one program: the search, and a server that is asked what calls do.
 
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use super::perform::{Perform, Question};
-use super::places::Table;
-use super::rules::Rules;
-use super::search::{Needs, Search};
-use crate::domain::exploration::{Act, Author, Budget, Covered, Invariant, Reached, invariants};
+use super::reply_table::ReplyTable;
+use super::search::{FoundViolation, Search, SearchLimits, SearchNeeds};
+use super::state_server::{StateServer, UnknownReply};
+use super::successors::Rules;
+use crate::domain::exploration::{Author, ReachedState, SearchCoverage};
 
-#[derive(Debug, Clone, Copy)]
-pub struct Limits {
-    pub most_states: usize,
-    /// For tests: nothing that the server did is remembered beyond one state.
-    pub forgets: bool,
-}
-
-/// A harm with a minimal set of faults that leads to it, and a shortest way.
+/// What the exploration of a program found.
 #[derive(Debug, Clone)]
-pub struct Found {
-    pub invariant: &'static Invariant,
-    pub faults: Budget,
-    /// The point at which each worker begins.
-    pub beginning: Vec<u8>,
-    pub acts: Vec<Act>,
+pub struct ExploredProgram {
+    pub found: Vec<FoundViolation>,
+    pub covered: SearchCoverage,
+    /// A call that did something else the second time.
+    pub unsteady: Option<UnknownReply>,
+    /// Each state of the Redis keys that was reached, with minimal faults and a shortest schedule.
+    pub reached: Vec<ReachedState>,
 }
 
-#[derive(Debug, Clone)]
-pub struct Explored {
-    pub found: Vec<Found>,
-    pub covered: Covered,
-    /// A step that did something else the second time.
-    pub unsteady: Option<Question>,
-    /// Each state of the Redis keys that was reached, with minimal faults and a shortest way.
-    pub reached: Vec<Reached>,
-}
-
-/// Explores a program, where `responses` are those that workers give and scripts see the time pass when it `ticks`.
+/// Explores a program. `responses` are those that workers give; scripts see the time pass if it `ticks`.
 ///
 /// # Errors
 /// The server's.
-pub async fn explore<P: Perform>(
+pub async fn explore<S: StateServer>(
     rules: Rules,
     responses: Vec<(Vec<u8>, Author)>,
     ticks: bool,
-    limits: Limits,
-    server: &mut P,
-) -> Result<Explored, P::Error> {
-    let table = Table::new(std::rc::Rc::clone(&rules.program), rules.workers, responses, ticks);
-    let mut search = Search::new(rules, table, limits.most_states);
-    search.forgets = limits.forgets;
-    let (mut server_calls, mut searched) = (0, Duration::ZERO);
+    limits: SearchLimits,
+    server: &mut S,
+) -> Result<ExploredProgram, S::Error> {
+    let replies = ReplyTable::new(Rc::clone(&rules.program), rules.workers, responses, ticks);
+    let mut search = Search::new(rules, replies, limits);
+    // The search itself never waits. It names the call that it cannot continue without, and starts that state again.
+    let mut server_calls = 0;
+    let mut searched = Duration::ZERO;
     loop {
         let since = Instant::now();
         let needs = search.advance();
         searched += since.elapsed();
         match needs {
-            Needs::End => break,
-            Needs::Breath if server.is_over().await => break,
-            Needs::Breath => {}
-            Needs::Answer(question) => {
-                let Question { store, caller, ask } = question;
-                let performed = server.perform(search.table.keys(store), caller, ask).await?;
-                search.learn(question, performed);
+            SearchNeeds::Nothing => break,
+            SearchNeeds::Pause => {
+                if server.is_interrupted().await {
+                    break;
+                }
+            }
+            SearchNeeds::Reply(unknown) => {
+                let before = search.replies.keys(unknown.keys);
+                let effect = server.execute_in(before, unknown.caller, unknown.call).await?;
+                search.replies.learn(unknown, effect);
                 server_calls += 1;
             }
         }
     }
-    let unsteady = again(&mut search.table, server).await?;
-    let covered = Covered {
-        complete: search.is_complete(),
+    // After the search, because an unsteady call is rare and the check takes as long as all calls before.
+    let unsteady = find_unsteady_call(&mut search.replies, server).await?;
+    let is_complete = search.is_complete();
+    let covered = SearchCoverage {
+        complete: is_complete,
         states: search.states(),
         transitions: search.transitions(),
-        schedules: search.is_complete().then(|| search.schedules()),
+        schedules: is_complete.then(|| search.count_schedules()),
         depth: search.depth(),
         server_calls,
-        bytes_a_state: search.bytes_a_state(),
+        bytes_a_state: search.bytes_per_state(),
         search_us: u64::try_from(searched.as_micros()).unwrap_or(u64::MAX),
     };
-    Ok(Explored { found: frontier(&search), covered, unsteady, reached: search.reached() })
+    Ok(ExploredProgram { found: minimal_violations(&search), covered, unsteady, reached: search.reached() })
 }
 
-/// Asks the server everything again, in another order; the first question that has another answer now.
-async fn again<P: Perform>(table: &mut Table, server: &mut P) -> Result<Option<Question>, P::Error> {
-    let mut answered = table.answered();
-    fastrand::shuffle(&mut answered);
-    for question in answered {
-        let performed = server.perform(table.keys(question.store), question.caller, question.ask).await?;
-        if !table.agrees(question, performed) {
-            return Ok(Some(question));
+/// Executes every known call again, in another order, and returns the first one that does something else now.
+///
+/// The search takes for granted that a call in a state always does the same. A step that depends on chance, or on a clock that
+/// cannot be stopped, would make everything that it concludes worthless.
+async fn find_unsteady_call<S: StateServer>(
+    replies: &mut ReplyTable,
+    server: &mut S,
+) -> Result<Option<UnknownReply>, S::Error> {
+    let mut known = replies.known();
+    fastrand::shuffle(&mut known);
+    for call in known {
+        let effect = server.execute_in(replies.keys(call.keys), call.caller, call.call).await?;
+        if !replies.agrees(call, effect) {
+            return Ok(Some(call));
         }
     }
     Ok(None)
 }
 
-/// The harms for which fewer faults are not enough.
-fn frontier(search: &Search) -> Vec<Found> {
-    let harms: Vec<_> = search.harms().collect();
-    let is_minimal = |number: usize, faults: Budget| {
-        !harms.iter().any(|(other, fewer, ..)| *other == number && *fewer != faults && fewer.is_within(faults))
-    };
-    let mut found: Vec<_> = harms
-        .iter()
-        .filter(|(number, faults, ..)| is_minimal(*number, *faults))
-        .map(|(number, faults, beginning, acts)| {
-            let invariant = &invariants::ALL[*number];
-            (*number, Found { invariant, faults: *faults, beginning: beginning.clone(), acts: acts.clone() })
-        })
-        .collect();
-    found.sort_by_key(|(number, found)| (*number, found.faults.total(), found.acts.len()));
-    found.into_iter().map(|(_, found)| found).collect()
+/// The violations for which fewer faults are not enough.
+fn minimal_violations(search: &Search) -> Vec<FoundViolation> {
+    let violations = search.violations();
+    let mut minimal = Vec::new();
+    for (number, found) in &violations {
+        let takes_fewer_faults = |(other, with_fewer): &(usize, FoundViolation)| {
+            other == number && with_fewer.faults != found.faults && with_fewer.faults.is_within(found.faults)
+        };
+        if !violations.iter().any(takes_fewer_faults) {
+            minimal.push((*number, found.clone()));
+        }
+    }
+    minimal.sort_by_key(|(number, found)| (*number, found.faults.total(), found.acts.len()));
+    minimal.into_iter().map(|(_, found)| found).collect()
 }

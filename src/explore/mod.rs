@@ -1,17 +1,16 @@
-//! The search: every order of the workers' steps and of the faults, breadth first, each step asked of the server once.
+//! The search: every order of the workers' steps and of the faults, breadth first; the server executes each call once per
+//! state.
 
 mod explore;
-mod here;
-mod index;
-mod perform;
-mod places;
+mod reply_table;
 mod retrace;
-mod rules;
-mod schedules;
 mod search;
-mod state;
+mod state_server;
+mod states;
+mod successors;
 
-pub use self::explore::{Explored, Found, Limits, explore};
-pub use self::perform::{Perform, Performed, Question};
-pub(crate) use self::retrace::{Traced, retrace};
-pub use self::rules::Rules;
+pub use self::explore::{ExploredProgram, explore};
+pub(crate) use self::retrace::{TracedStep, retrace};
+pub use self::search::{FoundViolation, SearchLimits};
+pub use self::state_server::{CallEffect, StateServer, UnknownReply};
+pub use self::successors::Rules;

@@ -1,118 +1,138 @@
-//! One history again, step by step.
+//! One schedule again, step by step.
 
-use super::here::{self, Step};
-use super::perform::{Perform, Question};
-use super::places::Table;
-use super::rules::Rules;
-use super::state::State;
-use crate::domain::exploration::{Act, Author, Does, Heard, Invariant, Keys, Moment, invariants};
+use std::rc::Rc;
 
-/// One step of a history.
+use super::reply_table::ReplyTable;
+use super::state_server::{StateServer, UnknownReply};
+use super::states::SearchState;
+use super::successors::{Rules, find_successors};
+use crate::domain::exploration::{
+    Act, AttributedReply, Author, Invariant, KeysState, NextAction, Transition, invariants,
+};
+
+/// One step of a schedule.
 #[derive(Debug, Clone)]
-pub(crate) struct Traced {
+pub(crate) struct TracedStep {
     pub(crate) act: Act,
-    /// What the acting worker does where it stood; [`Does::Nothing`] for what no worker does.
-    pub(crate) does: Does,
-    pub(crate) heard: Option<Heard>,
-    /// What stands at the Redis keys before and after it.
-    pub(crate) before: Keys,
-    pub(crate) keys: Keys,
-    /// Whose lock stands after it.
+    /// What the acting worker does at its position; [`NextAction::Nothing`] for what no worker does.
+    pub(crate) action: NextAction,
+    pub(crate) reply: Option<AttributedReply>,
+    /// The state of the Redis keys before and after it.
+    pub(crate) before: KeysState,
+    pub(crate) after: KeysState,
+    /// Who holds the lock after it.
     pub(crate) holder: Option<u8>,
-    /// What this step breaks.
-    pub(crate) broken: Vec<&'static Invariant>,
+    /// What this step violates.
+    pub(crate) violated: Vec<&'static Invariant>,
 }
 
-/// Goes through a history; an error in words where it cannot happen.
+/// Goes through a schedule; an error in words if it is impossible.
 ///
 /// # Errors
 /// The server's.
-pub(crate) async fn retrace<P: Perform>(
+pub(crate) async fn retrace<S: StateServer>(
     rules: &Rules,
     responses: Vec<(Vec<u8>, Author)>,
     ticks: bool,
     beginning: &[u8],
     acts: &[Act],
-    server: &mut P,
-) -> Result<Result<Vec<Traced>, String>, P::Error> {
-    let table = Table::new(std::rc::Rc::clone(&rules.program), rules.workers, responses, ticks);
-    let mut way = Way { rules, table, state: State::new(beginning), last: None, traced: Vec::new() };
+    server: &mut S,
+) -> Result<Result<Vec<TracedStep>, String>, S::Error> {
+    let replies = ReplyTable::new(Rc::clone(&rules.program), rules.workers, responses, ticks);
+    let state = SearchState::new(beginning);
+    let mut trace = ScheduleTrace { rules, replies, state, last: None, steps: Vec::new() };
     for (number, act) in acts.iter().enumerate() {
+        // A step is tried again after each reply that the server had to be asked for.
         loop {
-            match way.go(*act) {
+            match trace.apply(*act) {
                 Ok(true) => break,
                 Ok(false) => return Ok(Err(format!("step {} ({}) cannot happen there", number + 1, act.word()))),
-                Err(question) => {
-                    let Question { store, caller, ask } = question;
-                    let performed = server.perform(way.table.keys(store), caller, ask).await?;
-                    way.table.learn(question, performed);
+                Err(unknown) => {
+                    let before = trace.replies.keys(unknown.keys);
+                    let effect = server.execute_in(before, unknown.caller, unknown.call).await?;
+                    trace.replies.learn(unknown, effect);
                 }
             }
         }
     }
-    Ok(Ok(way.traced))
+    Ok(Ok(trace.steps))
 }
 
-struct Way<'a> {
+struct ScheduleTrace<'a> {
     rules: &'a Rules,
-    table: Table,
-    state: State,
-    last: Option<Moment>,
-    traced: Vec<Traced>,
+    replies: ReplyTable,
+    state: SearchState,
+    last: Option<Transition>,
+    steps: Vec<TracedStep>,
 }
 
-impl Way<'_> {
-    /// Goes one step; false where the step cannot happen.
-    fn go(&mut self, act: Act) -> Result<bool, Question> {
+impl ScheduleTrace<'_> {
+    /// Applies one step; false if the step is impossible.
+    fn apply(&mut self, act: Act) -> Result<bool, UnknownReply> {
         match act {
-            Act::Next(service) | Act::Other(service) => self.request(act, service),
-            _ => self.step(act),
+            Act::Next(service) | Act::Other(service) => self.add_request(act, service),
+            _ => self.add_step(act),
         }
     }
 
-    fn step(&mut self, act: Act) -> Result<bool, Question> {
-        let mut steps = Vec::new();
-        here::steps(self.rules, &mut self.table, &self.state, &mut steps)?;
-        let Some(Step { state, moment, .. }) = steps.into_iter().find(|step| step.act == act) else {
+    fn add_step(&mut self, act: Act) -> Result<bool, UnknownReply> {
+        let mut successors = Vec::new();
+        find_successors(self.rules, &mut self.replies, &self.state, &mut successors)?;
+        // An act determines the successor: from one state no act leads to two.
+        let Some(successor) = successors.into_iter().find(|successor| successor.act == act) else {
             return Ok(false);
         };
-        let does = act.worker().map_or(Does::Nothing, |worker| self.rules.point(&self.state, worker).does);
-        // What the next request shows is broken when the next request shows it.
-        let is_broken = |invariant: &&Invariant| (invariant.broken)(&moment) && (invariant.shown_by)(&moment).is_none();
-        let broken = invariants::ALL.iter().filter(is_broken).collect();
-        self.traced.push(Traced {
+        let transition = successor.transition;
+        let action = match act.worker() {
+            Some(worker) => self.rules.position(&self.state, worker).action,
+            None => NextAction::Nothing,
+        };
+        let mut violated = Vec::new();
+        for invariant in &invariants::ALL {
+            // What a later request shows is reported with that request.
+            if (invariant.is_violated)(&transition) && (invariant.shown_by)(&transition).is_none() {
+                violated.push(invariant);
+            }
+        }
+        self.steps.push(TracedStep {
             act,
-            does,
-            heard: moment.heard,
-            before: self.table.keys(self.state.store).clone(),
-            keys: self.table.keys(state.store).clone(),
-            holder: state.holder(),
-            broken,
+            action,
+            reply: transition.reply,
+            before: self.replies.keys(self.state.keys).clone(),
+            after: self.replies.keys(successor.state.keys).clone(),
+            holder: successor.state.holder(),
+            violated,
         });
-        (self.state, self.last) = (state, Some(moment));
+        self.state = successor.state;
+        self.last = Some(transition);
         Ok(true)
     }
 
-    /// One more request, which the state does not count.
-    fn request(&mut self, act: Act, service: u8) -> Result<bool, Question> {
+    /// One more request, which no worker sends.
+    fn add_request(&mut self, act: Act, service: u8) -> Result<bool, UnknownReply> {
         if usize::from(service) >= self.rules.program.services.len() {
             return Ok(false);
         }
         let caller = self.rules.workers + u8::from(act == Act::Other(service));
-        let ended = self.table.request(self.state.store, service, caller)?;
-        let shows = |invariant: &&Invariant| {
-            self.last.is_some_and(|moment| (invariant.broken)(&moment) && (invariant.shown_by)(&moment) == Some(act))
-        };
-        self.traced.push(Traced {
+        let outcome = self.replies.request(self.state.keys, service, caller)?;
+        let mut violated = Vec::new();
+        if let Some(last) = &self.last {
+            for invariant in &invariants::ALL {
+                if (invariant.is_violated)(last) && (invariant.shown_by)(last) == Some(act) {
+                    violated.push(invariant);
+                }
+            }
+        }
+        self.steps.push(TracedStep {
             act,
-            does: Does::Nothing,
-            heard: Some(ended.heard),
-            before: self.table.keys(self.state.store).clone(),
-            keys: self.table.keys(ended.store).clone(),
+            action: NextAction::Nothing,
+            reply: Some(outcome.reply),
+            before: self.replies.keys(self.state.keys).clone(),
+            after: self.replies.keys(outcome.keys).clone(),
             holder: self.state.holder(),
-            broken: invariants::ALL.iter().filter(shows).collect(),
+            violated,
         });
-        self.state.store = ended.store;
+        self.state.keys = outcome.keys;
         Ok(true)
     }
 }

@@ -1,6 +1,5 @@
-//! Workers that play a service against the real server.
+//! Workers that execute a service's steps on a real server.
 
-mod content;
 pub(crate) mod exploration;
 mod race;
 mod rehearsal;
@@ -10,7 +9,7 @@ pub(crate) mod simulate;
 mod test_keys;
 mod trial;
 
-pub(crate) use self::race::{Connections, Ended, NotConnected, Raced, race};
+pub(crate) use self::race::{Connections, NotConnected, RaceEnd, RaceResult, race};
 pub(crate) use self::rehearsal::{NotRehearsed, Rehearsal, Rehearsed, rehearse};
 pub(crate) use self::test_keys::TEST_KEYS_LIVE;
 pub(crate) use self::trial::try_steps;

@@ -1,32 +1,33 @@
-//! A completion tried beforehand: the service's own steps on a private server, on what stands at the record's Redis keys.
+//! A completion tried beforehand: the service's own steps on a temporary local server, on a copy of the record.
 
 use uuid::Uuid;
 
 use crate::domain::record::{Content, Expiry, Record, Response, age};
 use crate::domain::schema::{Meaning, Step, TtlOf};
-use crate::domain::step::{Request, StepReply};
-use crate::sim::simulate::Servers;
-use crate::store::{Connection, Sandbox, SandboxError, StoreError, pack, set_words};
+use crate::domain::step::{ExecutedStep, Request, StepReply, execute};
+use crate::sim::service::set_content;
+use crate::sim::simulate::LocalServers;
+use crate::store::{Connection, Sandbox, SandboxError, StoreError, pack};
 
 /// Longer than a step takes, in milliseconds.
-const MOMENT: u64 = 5_000;
+const LONGEST_STEP_MS: u64 = 5_000;
 
-/// What became of a completion that was tried.
+/// What came of a completion that was tried.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Rehearsal {
     pub(crate) then: Rehearsed,
-    /// How long the result lives after the step; `None` where it was not stored.
+    /// How long the result lives after the step; `None` if it was not stored.
     pub(crate) lives: Option<Expiry>,
 }
 
-/// What a request gets that comes after the completion.
+/// What the next request gets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Rehearsed {
-    /// Its begin step answers so.
+    /// Its begin step answers this.
     Answers(Meaning),
     /// The complete step did not store the response there.
     NotStored,
-    /// Its begin step answers what the schema does not know.
+    /// No reply of its begin step decides that the schema lists.
     Unknown,
 }
 
@@ -38,49 +39,56 @@ pub(crate) enum NotRehearsed {
     Store(#[from] StoreError),
 }
 
-/// Completes the record on a private server, with a lock taken for it where there is one in `hold`, and begins once more with
-/// the same payload; `None` where the schema does not describe the begin step.
+/// Completes a copy of the record on a temporary local server, with the lock in `hold` taken for it, and begins once more with
+/// the same payload; `None` if the schema does not describe the begin step.
 ///
 /// # Errors
-/// No private server, or one that fails.
+/// No local server, or one that fails.
 pub(crate) async fn rehearse(
     record: &Record,
     complete: &Step,
     request: &Request<'_>,
     hold: Option<&Content>,
-    servers: &Servers,
+    servers: &LocalServers,
 ) -> Result<Option<Rehearsal>, NotRehearsed> {
     let Some(begin) = &record.schema.begin else { return Ok(None) };
     let sandbox = Sandbox::start(&servers.path, &servers.temp_dir).await?;
     let mut connection = Connection::connect(&sandbox.first_database(&servers.like)).await?;
-    put_there(record, hold, &mut connection).await?;
-    if play(complete, request, &mut connection).await? != Some(Meaning::Stored) {
+    // The steps run on a copy because the operator has not confirmed anything yet.
+    copy_record(record, hold, &mut connection).await?;
+    let completed = execute(request, &complete.calls, &mut connection).await?;
+    if completed.meaning() != Some(Meaning::Stored) {
         return Ok(Some(Rehearsal { then: Rehearsed::NotStored, lives: None }));
     }
     let lives = result_lives(record, &mut connection).await?;
-    let (owner, response) = (Uuid::new_v4().to_string(), Response::default());
+    let owner = Uuid::new_v4().to_string();
+    let response = Response::default();
     let again = Request { owner: owner.as_bytes(), response: &response, error: None, before: None, ..request.clone() };
-    let means = play(begin, &again, &mut connection).await?;
-    Ok(Some(Rehearsal { then: means.map_or(Rehearsed::Unknown, Rehearsed::Answers), lives: Some(lives) }))
+    let then = match execute(&again, &begin.calls, &mut connection).await? {
+        ExecutedStep::Decided { matched, .. } => Rehearsed::Answers(matched.meaning()),
+        ExecutedStep::Unrecognised { .. } | ExecutedStep::Undecided => Rehearsed::Unknown,
+    };
+    Ok(Some(Rehearsal { then, lives: Some(lives) }))
 }
 
-/// How long the result lives that the step stored. A step that sets no expiry leaves the Redis key the one it had.
+/// How long the result lives that the step stored. A step that sets no expiry keeps the one that the Redis key had.
 async fn result_lives(record: &Record, connection: &mut Connection) -> Result<Expiry, StoreError> {
     let key = &record.seen.keys[record.schema.result_role()];
     let StepReply::Integer(left) = connection.ask(&pack([&b"PTTL"[..], &key.redis_key])).await? else {
         return Ok(Expiry::Never);
     };
     let Ok(left) = u64::try_from(left) else { return Ok(Expiry::Never) };
-    let was_given = key.expiry.millis().map(at_least);
-    match was_given.filter(|given| given.abs_diff(left) < MOMENT) {
-        Some(_) => Ok(key.expiry),
-        // Some of it went by since the step.
-        None => Ok(Expiry::In(left.div_ceil(1_000).saturating_mul(1_000))),
+    if let Some(ms) = key.expiry.millis()
+        && at_least(ms).abs_diff(left) < LONGEST_STEP_MS
+    {
+        return Ok(key.expiry);
     }
+    // The step set a TTL, part of which has passed since.
+    Ok(Expiry::In(left.div_ceil(1_000).saturating_mul(1_000)))
 }
 
-/// Puts what was seen at the record's Redis keys there, and the lock that is taken for the step.
-async fn put_there(record: &Record, hold: Option<&Content>, connection: &mut Connection) -> Result<(), StoreError> {
+/// Sets the record's Redis keys as they were seen, and the lock that is taken for the step.
+async fn copy_record(record: &Record, hold: Option<&Content>, connection: &mut Connection) -> Result<(), StoreError> {
     for key in &record.seen.keys {
         set(&key.redis_key, &key.content, key.expiry, connection).await?;
     }
@@ -97,26 +105,10 @@ async fn set(
     expiry: Expiry,
     connection: &mut Connection,
 ) -> Result<(), StoreError> {
-    let lives = expiry.millis().map(at_least);
-    for words in set_words(redis_key, content, lives) {
-        connection.ask(&pack(words)).await?;
-    }
-    Ok(())
+    set_content(connection, redis_key, content, expiry.millis().map(at_least)).await
 }
 
-/// The time that a Redis key gets for the trial: what is about to end shall not end in between.
+/// The TTL of a Redis key during the trial: a key that is about to expire must not expire in between.
 fn at_least(millis: u64) -> u64 {
     millis.max(60_000)
-}
-
-/// Makes a step's calls until a reply decides; `None` where none that the schema knows does.
-async fn play(step: &Step, request: &Request<'_>, connection: &mut Connection) -> Result<Option<Meaning>, StoreError> {
-    for call in &step.calls {
-        let reply: StepReply = connection.ask(&pack(request.words(call))).await?;
-        let known = request.listener().recognise(call, &reply).map(|known| known.means);
-        if known != Some(Meaning::Next) {
-            return Ok(known);
-        }
-    }
-    Ok(None)
 }

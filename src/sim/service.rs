@@ -1,103 +1,45 @@
-//! What a service's worker sends for each step, and what the replies mean: by the schema, or by a naive strategy.
+//! A service whose workers idemctl runs: its scripts, and the server's time.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use crate::domain::race::{Answer, Strategy};
-use crate::domain::record::{Content, Reading, age, decode};
-use crate::domain::schema::{Action, Call, Meaning, Schema, State};
-use crate::domain::step::{Listener, Request, StepReply};
-use crate::store::{Connection, Packed, StoreError, pack};
+use crate::domain::record::{Content, age};
+use crate::domain::schema::{Action, Schema};
+use crate::domain::step::{CallPerformer, StepCall, StepReply};
+use crate::store::{Connection, Packed, StoreError, pack, set_words};
 
-/// A service that plays one strategy. The server knows the service's scripts.
-pub(super) struct Service<'a> {
+/// A service whose scripts the server knows.
+pub(super) struct LoadedService<'a> {
     pub(super) schema: &'a Schema,
-    strategy: Strategy,
-    /// The digests of the scripts that could be loaded ahead.
+    /// The digests of the scripts that could be loaded ahead of time.
     digests: BTreeMap<&'a str, Vec<u8>>,
     /// The server's time in milliseconds since 1970 at `started`; 0 if the user may not ask for it.
     started_ms: u64,
     started: Instant,
 }
 
-/// A request ready to be sent.
-pub(super) struct Prepared<'a> {
-    pub(super) request: Packed,
-    /// The hash of the payload that the worker has, to compare with the stored one.
-    fingerprint: String,
-    now_ms: u64,
-    reads: Reads<'a>,
-    script: Option<Script<'a>>,
-}
-
-/// What a request calls by its digest.
-struct Script<'a> {
-    text: &'a str,
-    /// The number of keys, the keys, the arguments.
-    words: Vec<Vec<u8>>,
-}
-
-impl<'a> Prepared<'a> {
-    /// A command without a payload to compare.
-    fn own(request: Packed, reads: Reads<'a>) -> Self {
-        Self { request, fingerprint: String::new(), now_ms: 0, reads, script: None }
-    }
-
-    /// The schema's call that the request makes; `None` for a strategy's own request.
-    pub(super) fn call(&self) -> Option<&'a Call> {
-        match self.reads {
-            Reads::Call(call) => Some(call),
-            _ => None,
-        }
-    }
-
-    /// Who hears the reply.
-    pub(super) fn listener<'l>(&'l self, schema: &'l Schema) -> Listener<'l> {
-        Listener { schema, fingerprint: &self.fingerprint, now_ms: self.now_ms }
-    }
-
-    /// The same request with the script's text, for a server that has forgotten the digest.
-    pub(super) fn whole(&self) -> Option<Packed> {
-        let script = self.script.as_ref()?;
-        Some(pack(eval(script.text.as_bytes()).into_iter().chain(script.words.iter().map(Vec::as_slice))))
-    }
-}
-
-/// How the reply to a request is read.
-enum Reads<'a> {
-    /// As the schema says.
-    Call(&'a Call),
-    /// As a GET of the Redis key of this role.
-    Key(usize),
-    /// As a SET or SET NX that may take the lock.
-    Lock,
-    /// As a DEL of the lock.
-    Gone,
-}
-
-impl<'a> Service<'a> {
-    /// Makes the schema's scripts known to the server.
-    pub(super) async fn introduce(
-        schema: &'a Schema,
-        strategy: Strategy,
-        connection: &mut Connection,
-    ) -> Result<Self, StoreError> {
+impl<'a> LoadedService<'a> {
+    /// Loads the schema's scripts into the server.
+    pub(super) async fn load(schema: &'a Schema, connection: &mut Connection) -> Result<Self, StoreError> {
         let mut digests = BTreeMap::new();
         for (name, script) in &schema.scripts {
             match connection.ask(&pack(["SCRIPT", "LOAD", &script.text])).await {
-                Ok(StepReply::Text(digest)) => _ = digests.insert(name.as_str(), digest),
-                // Where scripts may not be loaded ahead they are sent whole each time.
+                Ok(StepReply::Text(digest)) => {
+                    digests.insert(name.as_str(), digest);
+                }
                 Err(error) if !error.is_permission() => return Err(error),
+                // A user who may not load scripts ahead of time sends them whole each time.
                 _ => {}
             }
         }
+        // Read once: each TIME would cost a round trip, and the difference of clocks does not change within a race.
         let started = Instant::now();
         let started_ms = match connection.ask(&pack(["TIME"])).await {
             Ok(time) => server_ms(&time),
             Err(error) if error.is_permission() => 0,
             Err(error) => return Err(error),
         };
-        Ok(Self { schema, strategy, digests, started_ms, started })
+        Ok(Self { schema, digests, started_ms, started })
     }
 
     /// The server's time, in milliseconds since 1970: what a worker on a machine with the right time sends.
@@ -105,170 +47,95 @@ impl<'a> Service<'a> {
         self.started_ms.saturating_add(age::millis(self.started.elapsed()))
     }
 
-    pub(super) fn begin(&self, request: &Request) -> Vec<Prepared<'a>> {
-        // The result is read first: a reader of the lock first would miss a completion in between.
-        let roles: Vec<usize> = (0..self.schema.keys.len()).rev().collect();
-        let gets = |roles: &[usize]| roles.iter().map(|role| self.get(request, *role)).collect::<Vec<_>>();
-        match self.strategy {
-            Strategy::Schema => self.calls(self.schema.begin_calls(), request),
-            Strategy::CheckThenAct => {
-                let mut step = gets(&roles);
-                step.push(self.set(request, false));
-                step
-            }
-            Strategy::SetNx => {
-                // A result of its own is looked up first, as the older releases of such layouts did.
-                let mut step = gets(&roles[..roles.len() - 1]);
-                step.push(self.set(request, true));
-                step.extend(gets(&roles));
-                step
-            }
-        }
-    }
-
-    pub(super) fn complete(&self, request: &Request) -> Vec<Prepared<'a>> {
-        self.calls(self.schema.complete_calls(), request)
-    }
-
-    pub(super) fn renew(&self, request: &Request) -> Option<Vec<Prepared<'a>>> {
-        self.schema.renew.as_ref().map(|step| self.calls(&step.calls, request))
-    }
-
-    pub(super) fn release(&self, request: &Request) -> Option<Vec<Prepared<'a>>> {
-        match (&self.schema.release, self.strategy) {
-            (Some(step), _) => Some(self.calls(&step.calls, request)),
-            (None, Strategy::Schema) => None,
-            (None, _) => {
-                let del = pack([b"DEL", &self.redis_key(request, self.schema.lock_role())[..]]);
-                Some(vec![Prepared::own(del, Reads::Gone)])
-            }
-        }
-    }
-
-    /// What a reply means; `None` when the next call decides.
-    pub(super) fn read(&self, prepared: &Prepared, reply: StepReply) -> Option<Answer> {
-        match (&prepared.reads, reply) {
-            (Reads::Call(call), reply) => answer(prepared.listener(self.schema), call, &reply),
-            (Reads::Key(_) | Reads::Lock, StepReply::Nil) => None,
-            (Reads::Key(role), StepReply::Text(bytes)) => Some(self.stored(*role, bytes)),
-            (Reads::Lock, StepReply::Text(_)) => Some(Answer::Acquired),
-            (Reads::Gone, StepReply::Integer(removed)) => {
-                Some(if removed > 0 { Answer::Released } else { Answer::Refused })
-            }
-            (_, reply) => Some(unknown(&reply)),
-        }
-    }
-
-    fn stored(&self, role: usize, bytes: Vec<u8>) -> Answer {
-        let content = Content::text(bytes);
-        match decode::read(self.schema, role, &content) {
-            Reading::Value(decoded) => match (self.schema.values[decoded.case].state, content) {
-                (State::Completed, Content::Text { head, .. }) => Answer::Replay(Some(head)),
-                _ => Answer::Conflict,
-            },
-            Reading::Unreadable(why) | Reading::Foreign { why, .. } => Answer::Wrong(why),
-            _ => Answer::Wrong("another type of value".to_owned()),
-        }
-    }
-
-    fn calls(&self, calls: &'a [Call], request: &Request) -> Vec<Prepared<'a>> {
-        calls.iter().map(|call| self.call(call, request)).collect()
-    }
-
-    fn call(&self, call: &'a Call, request: &Request) -> Prepared<'a> {
-        let words =
-            |templates: &'a [_]| templates.iter().flat_map(|template| request.spread(template)).collect::<Vec<_>>();
-        match &call.action {
-            Action::Command(command) => Prepared {
-                fingerprint: request.fingerprint.to_owned(),
-                now_ms: request.now_ms,
-                ..Prepared::own(pack(words(command)), Reads::Call(call))
-            },
-            Action::Script { name, keys, args } => {
-                let count = keys.len().to_string().into_bytes();
-                let words: Vec<_> = [count].into_iter().chain(words(keys)).chain(words(args)).collect();
-                let text = self.schema.scripts.get(name).map_or("", |script| &*script.text);
-                let head = match self.digests.get(name.as_str()) {
-                    Some(digest) => [&b"EVALSHA"[..], digest],
-                    None => eval(text.as_bytes()),
-                };
-                let packed = pack(head.into_iter().chain(words.iter().map(Vec::as_slice)));
-                let (fingerprint, script) = (request.fingerprint.to_owned(), Some(Script { text, words }));
-                Prepared { request: packed, fingerprint, now_ms: request.now_ms, reads: Reads::Call(call), script }
-            }
-        }
-    }
-
-    /// The Redis keys by which a cluster's client finds the node for a call.
-    pub(super) fn redis_keys(&self, call: &Call, request: &Request) -> Vec<Vec<u8>> {
-        match &call.action {
-            Action::Script { keys, .. } => keys.iter().map(|template| request.word(template)).collect(),
-            Action::Command(command) => {
-                let record = self.schema.redis_keys(request.key);
-                let words = command.iter().map(|template| request.word(template));
-                words.filter(|word| record.contains(word)).collect()
-            }
-        }
-    }
-
-    fn get(&self, request: &Request, role: usize) -> Prepared<'a> {
-        let get = pack([b"GET", &self.redis_key(request, role)[..]]);
-        Prepared::own(get, Reads::Key(role))
-    }
-
-    fn set(&self, request: &Request, only_if_absent: bool) -> Prepared<'a> {
-        let seconds = self.schema.lock_ttl.as_millis().div_ceil(1000).to_string().into_bytes();
-        let key = self.redis_key(request, self.schema.lock_role());
-        let mut words = vec![b"SET".to_vec(), key, request.lock_value(), b"EX".to_vec(), seconds];
-        if only_if_absent {
-            words.push(b"NX".to_vec());
-        }
-        Prepared::own(pack(words), Reads::Lock)
-    }
-
-    fn redis_key(&self, request: &Request, role: usize) -> Vec<u8> {
-        self.schema.keys[role].template.redis_key(request.key)
+    /// Packs a call, with the script's digest if the server knows it.
+    ///
+    /// A server can forget scripts at any time. It then replies NOSCRIPT and has executed nothing, so
+    /// that the caller may send the whole script: [`is_no_script`].
+    pub(super) fn pack(&self, call: StepCall<'_>) -> Packed {
+        let Action::Script { name, keys, args } = &call.call.action else {
+            return pack(call.words());
+        };
+        let Some(digest) = self.digests.get(name.as_str()) else {
+            return pack(call.words());
+        };
+        let mut words = vec![b"EVALSHA".to_vec(), digest.clone()];
+        words.extend(call.request.script_arguments(keys, args));
+        pack(words)
     }
 }
 
-fn eval(text: &[u8]) -> [&[u8]; 2] {
-    [b"EVAL", text]
+/// A connection sends each call at once, with the script's text.
+impl CallPerformer for Connection {
+    type Error = StoreError;
+
+    async fn perform(&mut self, call: StepCall<'_>) -> Result<StepReply, StoreError> {
+        self.ask(&pack(call.words())).await
+    }
 }
 
-fn answer(listener: Listener<'_>, call: &Call, reply: &StepReply) -> Option<Answer> {
-    let Some(known) = listener.recognise(call, reply) else { return Some(unknown(reply)) };
-    Some(match known.means {
-        Meaning::Next => return None,
-        Meaning::Acquired => Answer::Acquired,
-        Meaning::Conflict => Answer::Conflict,
-        Meaning::Replay => Answer::Replay(listener.carried(known, reply).map(<[u8]>::to_vec)),
-        Meaning::Fail | Meaning::Mismatch => Answer::Wrong(format!("the request fails on {}", words(reply))),
-        Meaning::Stored | Meaning::Renewed => Answer::Stored,
-        Meaning::Refused => Answer::Refused,
-        Meaning::Released => Answer::Released,
-    })
+/// True if the server has forgotten a script that was called by its digest.
+pub(super) fn is_no_script(reply: &StepReply) -> bool {
+    matches!(reply, StepReply::Error { code, .. } if code == "NOSCRIPT")
 }
 
-fn unknown(reply: &StepReply) -> Answer {
-    Answer::Wrong(format!("the schema does not know {}", words(reply)))
-}
-
+/// A reply as people read it.
 pub(super) fn words(reply: &StepReply) -> String {
     match reply {
         StepReply::Nil => "nil".to_owned(),
         StepReply::Integer(number) => number.to_string(),
-        StepReply::Text(bytes) => format!("\"{}\"", String::from_utf8_lossy(&bytes[..bytes.len().min(80)])),
-        StepReply::Array(items) => format!("{{{}}}", items.iter().map(words).collect::<Vec<_>>().join(", ")),
+        StepReply::Text(bytes) => {
+            format!("\"{}\"", String::from_utf8_lossy(&bytes[..bytes.len().min(80)]))
+        }
+        StepReply::Array(items) => {
+            let items: Vec<_> = items.iter().map(words).collect();
+            format!("{{{}}}", items.join(", "))
+        }
         StepReply::Error { code, message } => format!("error {code} {message}"),
     }
 }
 
-/// The reply of TIME in milliseconds; 0 where the reply is no time.
+/// The reply to TIME in milliseconds; 0 if the reply is not a time.
 pub(super) fn server_ms(reply: &StepReply) -> u64 {
     let StepReply::Array(items) = reply else { return 0 };
-    let number = |index: usize| match items.get(index) {
+    number_at(items, 0) * 1_000 + number_at(items, 1) / 1_000
+}
+
+fn number_at(items: &[StepReply], index: usize) -> u64 {
+    match items.get(index) {
         Some(StepReply::Text(text)) => String::from_utf8_lossy(text).parse().unwrap_or(0),
-        _ => 0u64,
+        _ => 0,
+    }
+}
+
+/// The content of a Redis key: GET, and HGETALL for what GET refuses.
+pub(super) async fn read_content(connection: &mut Connection, redis_key: &[u8]) -> Result<Content, StoreError> {
+    match connection.ask(&pack([b"GET", redis_key])).await? {
+        StepReply::Text(text) => return Ok(Content::text(text)),
+        StepReply::Nil => return Ok(Content::Absent),
+        // WRONGTYPE: it is not a string.
+        _ => {}
+    }
+    let StepReply::Array(items) = connection.ask(&pack([b"HGETALL", redis_key])).await? else {
+        return Ok(Content::Other("another type".to_owned()));
     };
-    number(0) * 1_000 + number(1) / 1_000
+    let mut words = Vec::new();
+    for item in items {
+        if let StepReply::Text(text) = item {
+            words.push(text);
+        }
+    }
+    Ok(Content::hash(words))
+}
+
+/// Sets a Redis key of any type, with a TTL in milliseconds; `None` for a key that never expires.
+pub(super) async fn set_content(
+    connection: &mut Connection,
+    redis_key: &[u8],
+    content: &Content,
+    ttl_ms: Option<u64>,
+) -> Result<(), StoreError> {
+    for words in set_words(redis_key, content, ttl_ms) {
+        connection.ask(&pack(words)).await?;
+    }
+    Ok(())
 }

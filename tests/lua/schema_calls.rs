@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use idemctl::domain::record::response::Response;
 use idemctl::domain::schema::{Action, Call, ReplyPattern, Schema};
-use idemctl::domain::step::reply::{Listener, StepReply};
+use idemctl::domain::step::reply::{ReplyMatcher, StepReply};
 use idemctl::domain::step::request::Request;
 
 use crate::headers::words_of;
@@ -84,8 +84,9 @@ fn schemas_know_every_reply_of_the_header_and_no_other() {
     script_calls(|schema, script, call, _, _| {
         let mut met = BTreeSet::new();
         for reply in &script.replies {
-            let known = Listener { schema, fingerprint: "", now_ms: 0 }.recognise(call, &example(reply));
+            let known = ReplyMatcher { schema, fingerprint: "", now_ms: 0 }.match_reply(call, &example(reply));
             let known = known.unwrap_or_else(|| panic!("{}: schema.toml does not know `{reply}`", script.path));
+            let known = known.entry;
             assert!(is_exact(&known.pattern, reply), "{}: `{reply}` is taken for {:?}", script.path, known.pattern);
             met.insert(call.replies.iter().position(|other| std::ptr::eq(other, known)));
         }

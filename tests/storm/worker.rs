@@ -190,10 +190,10 @@ impl Worker {
         let redis_key = self.redis_keys(key).remove(0);
         for call in &step(schema).calls {
             let reply = self.ask(&redis_key, &wire::words(call, &request))?;
-            let known = request.listener().recognise(call, &reply);
+            let known = request.matcher().match_reply(call, &reply);
             let known = known.unwrap_or_else(|| panic!("{}: {} answers {reply:?}", schema.name, call_name(call)));
-            if known.means != Meaning::Next {
-                return Ok(known.means);
+            if known.meaning() != Meaning::Next {
+                return Ok(known.meaning());
             }
         }
         panic!("no call decides")

@@ -158,9 +158,9 @@ pub fn play<'a>(connection: &mut Connection, step: &'a Step, request: &Request<'
     loop {
         let call = calls.next().expect("no call decides");
         let reply = ask(connection, &words(call, request));
-        let known = request.listener().recognise(call, &reply);
-        if known.is_none_or(|known| known.means != Meaning::Next) {
-            return Played { reply, known };
+        let known = request.matcher().match_reply(call, &reply);
+        if known.is_none_or(|known| known.meaning() != Meaning::Next) {
+            return Played { reply, known: known.map(|known| known.entry) };
         }
     }
 }

@@ -9,7 +9,7 @@ use strum::VariantArray as _;
 
 use crate::args::SchemaArgs;
 use crate::context::Context;
-use crate::domain::exploration::{Assumption, Budget, Fault, MOST_WORKERS, Token};
+use crate::domain::exploration::{Assumption, Fault, FaultBudget, MOST_WORKERS, ScheduleToken};
 use crate::domain::schema::{Catalog, Schema};
 use crate::exit::Stop;
 
@@ -26,7 +26,7 @@ pub(super) struct ChosenArgs {
 
     /// Play a history again, which `--output json` and the table name by a token; may stand more than once
     #[arg(long, value_name = "TOKEN", conflicts_with_all = ["names", "mix"])]
-    pub(super) replay: Vec<Token>,
+    pub(super) replay: Vec<ScheduleToken>,
 }
 
 /// The schemas to explore, each alone, or two beside each other.
@@ -113,7 +113,7 @@ fn named(catalog: &Catalog, name: &str) -> Result<Arc<Schema>> {
 }
 
 /// What befalls a whole server is for throw-away ones.
-pub(super) fn permits(args: &ChosenArgs, faults: Budget, is_private: bool) -> Result<()> {
+pub(super) fn permits(args: &ChosenArgs, faults: FaultBudget, is_private: bool) -> Result<()> {
     let of_token = args.replay.iter().flat_map(|token| &token.acts).filter_map(|act| act.fault());
     let mut faults = faults.faults().map(|(fault, _)| fault).chain(of_token);
     match faults.find(|fault| matches!(fault, Fault::Evict | Fault::Failover)) {

@@ -3,19 +3,19 @@
 use anyhow::Result;
 
 use crate::context::Context;
-use crate::domain::exploration::Past;
+use crate::domain::exploration::RecordPast;
 use crate::domain::record::Record;
 use crate::domain::schema::State;
 use crate::exit::{Exit, Stop};
 use crate::interrupt::Interrupt;
 use crate::sim::exploration::{NotExplained, explain};
-use crate::sim::simulate::Servers;
+use crate::sim::simulate::LocalServers;
 
 /// What can have led to each record; `None` for a record of which nothing stands.
-pub(super) async fn pasts(context: &Context, records: &[&Record]) -> Result<Vec<Option<Past>>> {
+pub(super) async fn pasts(context: &Context, records: &[&Record]) -> Result<Vec<Option<RecordPast>>> {
     let environment = context.settings.environment();
     let like = context.settings.target().clone();
-    let servers = Servers { path: environment.path(), temp_dir: environment.temp_dir(), like };
+    let servers = LocalServers { path: environment.path(), temp_dir: environment.temp_dir(), like };
     let interrupt = Interrupt::listen()?;
     let mut pasts = Vec::new();
     for record in records {

@@ -112,8 +112,8 @@ async fn try_all(context: &mut Context, reports: &mut [Report]) -> Result<()> {
     for report in reports {
         let Some(schema) = report.schema.take() else { continue };
         if !report.is_wrong() {
-            for strayed in sim::try_steps(&schema, &mut connection).await? {
-                report.add(strayed.step, strayed.call, strayed.message, strayed.is_error);
+            for stray in sim::try_steps(&schema, &mut connection).await? {
+                report.add(stray.step, stray.call, stray.message, stray.is_error);
             }
         }
         report.schema = Some(schema);

@@ -1,4 +1,4 @@
-//! Frontiers that were accepted before, to compare with.
+//! Frontiers that were accepted before: the violations that are known, to compare with.
 
 use std::collections::BTreeSet;
 
@@ -7,18 +7,18 @@ use serde_json::{Map, Value};
 
 use super::exploration::Exploration;
 
-/// A way to a harm: schema, invariant, faults.
-type Way = (String, String, String);
+/// A violation: schema, invariant, faults.
+type KnownViolation = (String, String, String);
 
-/// The accepted ways.
+/// The accepted violations.
 #[derive(Debug, Clone)]
-pub(crate) struct Accepted {
-    ways: BTreeSet<Way>,
+pub(crate) struct AcceptedFrontiers {
+    violations: BTreeSet<KnownViolation>,
 }
 
-/// A way to a harm that was not accepted, or that is no more.
+/// A violation that was not accepted, or one that was accepted and no longer exists.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Difference {
+pub(crate) struct FrontierDifference {
     pub(crate) schema: String,
     pub(crate) invariant: String,
     pub(crate) faults: String,
@@ -26,64 +26,83 @@ pub(crate) struct Difference {
 }
 
 #[derive(Deserialize)]
-struct Document {
+struct FrontierDocument {
     format: u64,
-    schemas: Vec<Explored>,
+    schemas: Vec<DocumentedSchema>,
 }
 
 #[derive(Deserialize)]
-struct Explored {
+struct DocumentedSchema {
     schema: String,
     beside: Option<String>,
-    harms: Vec<Found>,
+    /// The name that `--output json` writes.
+    harms: Vec<DocumentedViolation>,
 }
 
 #[derive(Deserialize)]
-struct Found {
+struct DocumentedViolation {
     invariant: String,
     minimal_faults: Map<String, Value>,
 }
 
-impl Accepted {
+impl AcceptedFrontiers {
     /// Reads what `--output json` wrote.
     pub(crate) fn parse(json: &[u8]) -> Result<Self, String> {
-        let document: Document = serde_json::from_slice(json).map_err(|why| why.to_string())?;
+        let document: FrontierDocument = serde_json::from_slice(json).map_err(|why| why.to_string())?;
         if document.format != 1 {
             return Err(format!("format {} is not known: this idemctl reads format 1", document.format));
         }
-        let mut accepted = Self { ways: BTreeSet::new() };
+        let mut accepted = Self { violations: BTreeSet::new() };
         for explored in document.schemas {
-            let name =
-                [Some(explored.schema), explored.beside].into_iter().flatten().collect::<Vec<_>>().join(" beside ");
+            let name = match explored.beside {
+                Some(beside) => format!("{} beside {beside}", explored.schema),
+                None => explored.schema,
+            };
             for found in explored.harms {
                 let faults = found.minimal_faults.iter().map(|(fault, count)| format!("{fault}={count}"));
                 let faults = in_words(faults);
-                accepted.ways.insert((name.clone(), found.invariant, faults));
+                accepted.violations.insert((name.clone(), found.invariant, faults));
             }
         }
         Ok(accepted)
     }
 
-    /// What is not as it was accepted, the new harms first. Schemas that were accepted and not explored now are no
-    /// difference.
-    pub(crate) fn differences(&self, explorations: &[Exploration]) -> Vec<Difference> {
-        let now: BTreeSet<Way> = explorations.iter().flat_map(ways).collect();
-        let explored: BTreeSet<_> = explorations.iter().map(Exploration::name).collect();
-        let difference = |way: &Way, is_new: bool| {
-            let (schema, invariant, faults) = way.clone();
-            Difference { schema, invariant, faults, is_new }
-        };
-        let new = now.difference(&self.ways).map(|way| difference(way, true));
-        let gone = self.ways.difference(&now).filter(|way| explored.contains(&way.0)).map(|way| difference(way, false));
-        new.chain(gone).collect()
+    /// The differences from what was accepted, the new violations first. Schemas that were accepted and are not explored
+    /// now are not a difference.
+    pub(crate) fn differences(&self, explorations: &[Exploration]) -> Vec<FrontierDifference> {
+        let mut explored = BTreeSet::new();
+        let mut now = BTreeSet::new();
+        for exploration in explorations {
+            explored.insert(exploration.name());
+            now.extend(violations_of(exploration));
+        }
+        let mut differences = Vec::new();
+        for violation in now.difference(&self.violations) {
+            differences.push(FrontierDifference::new(violation, true));
+        }
+        for violation in self.violations.difference(&now) {
+            if explored.contains(&violation.0) {
+                differences.push(FrontierDifference::new(violation, false));
+            }
+        }
+        differences
     }
 }
 
-fn ways(exploration: &Exploration) -> impl Iterator<Item = Way> {
-    exploration.harms.iter().map(|harm| {
-        let faults = harm.faults.faults().map(|(fault, count)| format!("{}={count}", fault.as_str()));
-        (exploration.name(), harm.invariant.name.to_owned(), in_words(faults))
-    })
+impl FrontierDifference {
+    fn new(violation: &KnownViolation, is_new: bool) -> Self {
+        let (schema, invariant, faults) = violation.clone();
+        Self { schema, invariant, faults, is_new }
+    }
+}
+
+fn violations_of(exploration: &Exploration) -> Vec<KnownViolation> {
+    let mut violations = Vec::new();
+    for violation in &exploration.violations {
+        let faults = violation.faults.faults().map(|(fault, count)| format!("{}={count}", fault.as_str()));
+        violations.push((exploration.name(), violation.invariant.name.to_owned(), in_words(faults)));
+    }
+    violations
 }
 
 /// `crash=1,expiry=1`, or `no fault`.

@@ -1,4 +1,4 @@
-//! What can happen next: the alphabet of schedules.
+//! What can happen next: the elements of a schedule.
 
 use super::fault::Fault;
 
@@ -20,7 +20,7 @@ pub enum Act {
     Failover,
     /// The TTL of a role's Redis key is taken away.
     Persist(u8),
-    /// One more request of a service begins, when all else is over.
+    /// One more request of a service begins, when everything else has ended.
     Next(u8),
     /// One more request of a service begins, with another payload.
     Other(u8),
@@ -29,7 +29,7 @@ pub enum Act {
 impl Act {
     const LETTERS: [char; 11] = ['s', 'l', 'e', 'f', 'c', 'x', 'v', 'o', 'p', 'n', 'm'];
 
-    /// Whose act it is; `None` for what no worker does.
+    /// The worker that acts; `None` for what no worker does.
     pub fn worker(self) -> Option<u8> {
         match self {
             Self::Call(worker)
@@ -74,11 +74,11 @@ impl Act {
     }
 
     /// The act of a byte.
-    pub fn of_code(code: u8) -> Option<Self> {
-        Self::of(code >> 4, code & 15)
+    pub fn from_code(code: u8) -> Option<Self> {
+        Self::from_kind(code >> 4, code & 15)
     }
 
-    fn of(kind: u8, number: u8) -> Option<Self> {
+    fn from_kind(kind: u8, number: u8) -> Option<Self> {
         Some(match kind {
             0 => Self::Call(number),
             1 => Self::Lost(number),
@@ -101,12 +101,12 @@ impl Act {
         format!("{}{}", Self::LETTERS[usize::from(code >> 4)], code & 15)
     }
 
-    pub fn of_word(word: &str) -> Option<Self> {
+    pub fn from_word(word: &str) -> Option<Self> {
         let mut letters = word.chars();
         let letter = letters.next()?;
         let kind = Self::LETTERS.iter().position(|known| *known == letter)?;
         let number = letters.as_str().parse().ok().filter(|number| *number < 16)?;
-        Self::of(u8::try_from(kind).ok()?, number)
+        Self::from_kind(u8::try_from(kind).ok()?, number)
     }
 }
 
@@ -116,16 +116,16 @@ mod tests {
 
     #[test]
     fn an_act_is_found_again_by_its_code_and_by_its_word() {
-        let acts = (0..=u8::MAX).filter_map(Act::of_code);
+        let acts = (0..=u8::MAX).filter_map(Act::from_code);
         let mut count = 0;
         for act in acts {
-            assert_eq!(Act::of_code(act.code()), Some(act));
-            assert_eq!(Act::of_word(&act.word()), Some(act));
+            assert_eq!(Act::from_code(act.code()), Some(act));
+            assert_eq!(Act::from_word(&act.word()), Some(act));
             count += 1;
         }
         assert_eq!(count, 10 * 16 + 1);
         for wrong in ["", "s", "s16", "z1", "s-1", "o1", "sx"] {
-            assert_eq!(Act::of_word(wrong), None, "{wrong}");
+            assert_eq!(Act::from_word(wrong), None, "{wrong}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What can fail, and how often an exploration lets it.
+//! What can fail, how often an exploration lets it, and what an exploration may assume.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,7 +13,7 @@ use crate::domain::as_str::as_str;
 pub enum Fault {
     /// Time passes until a TTL ends.
     Expiry,
-    /// A worker is gone, wherever it stands.
+    /// A worker dies, at any point of its program.
     Crash,
     /// Redis executes a call, and the worker gets no reply and gives up.
     Lost,
@@ -55,16 +55,16 @@ impl Fault {
 
 /// How often each fault happens, or may happen at most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct Budget([u8; FAULTS]);
+pub struct FaultBudget([u8; FAULTS]);
 
-impl Budget {
+impl FaultBudget {
     /// The most of one fault.
     pub const MOST: u8 = 9;
 
     /// What an exploration lets happen unless it is told otherwise.
     pub const USUAL: Self = Self([2, 1, 1, 1, 0, 0, 0]);
 
-    /// No fault too often for a history that is told.
+    /// A budget that no schedule exceeds.
     pub const ANY: Self = Self([u8::MAX; FAULTS]);
 
     pub fn of(self, fault: Fault) -> u8 {
@@ -79,7 +79,7 @@ impl Budget {
         Some(more)
     }
 
-    /// True when nothing happens here more often than there.
+    /// True if no fault happens more often than in `other`.
     pub fn is_within(self, other: Self) -> bool {
         self.0.iter().zip(other.0).all(|(own, other)| *own <= other)
     }
@@ -93,17 +93,17 @@ impl Budget {
         Fault::VARIANTS.iter().map(move |fault| (*fault, self.of(*fault))).filter(|(_, count)| *count > 0)
     }
 
-    /// How many budgets lie within this one.
+    /// How many budgets are within this one.
     pub fn count(self) -> usize {
         self.0.iter().map(|count| usize::from(*count) + 1).product()
     }
 
-    /// The number of `used` among those budgets.
+    /// The number of `used` among those budgets, from 0.
     pub fn place(self, used: Self) -> usize {
         self.0.iter().zip(used.0).fold(0, |place, (most, used)| place * (usize::from(*most) + 1) + usize::from(used))
     }
 
-    /// The budget at such a place.
+    /// The budget with such a number.
     pub fn at(self, mut place: usize) -> Self {
         let mut used = [0; FAULTS];
         for (used, most) in used.iter_mut().zip(self.0).rev() {
@@ -115,33 +115,89 @@ impl Budget {
     }
 }
 
-/// `expiry=2,crash=1`: the faults that are not named are those of [`Budget::USUAL`].
-impl FromStr for Budget {
+/// `expiry=2,crash=1`: the faults that are not named are those of [`FaultBudget::USUAL`].
+impl FromStr for FaultBudget {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let names = || Fault::VARIANTS.iter().map(Fault::as_str).collect::<Vec<_>>().join(", ");
         let mut budget = if text == "none" { Self::default() } else { Self::USUAL };
         for part in text.split(',').filter(|part| !part.is_empty() && text != "none") {
             let (name, count) =
                 part.split_once('=').ok_or_else(|| format!("`{part}` names no number: write expiry=2"))?;
-            let fault =
-                Fault::from_str(name).map_err(|_| format!("there is no fault `{name}`; faults: {}", names()))?;
-            budget.0[fault as usize] = count
-                .parse()
-                .ok()
-                .filter(|count| *count <= Self::MOST)
-                .ok_or_else(|| format!("`{part}`: a number from 0 to {} says how often", Self::MOST))?;
+            let fault = Fault::from_str(name).map_err(|_| unknown_fault(name))?;
+            budget.0[fault as usize] = match count.parse() {
+                Ok(count) if count <= Self::MOST => count,
+                _ => return Err(format!("`{part}`: a number from 0 to {} says how often", Self::MOST)),
+            };
         }
         Ok(budget)
     }
 }
 
+fn unknown_fault(name: &str) -> String {
+    let names: Vec<_> = Fault::VARIANTS.iter().map(Fault::as_str).collect();
+    format!("there is no fault `{name}`; faults: {}", names.join(", "))
+}
+
 /// `1 expiry + 1 failing handler`, or `no fault`.
-impl fmt::Display for Budget {
+impl fmt::Display for FaultBudget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let parts: Vec<_> = self.faults().map(|(fault, count)| format!("{count} {}", fault.noun(count))).collect();
         if parts.is_empty() { f.write_str("no fault") } else { f.write_str(&parts.join(" + ")) }
+    }
+}
+
+/// What an exploration may take for granted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "kebab-case")]
+pub enum Assumption {
+    CriticalSection,
+    ResultsOutliveRetries,
+}
+
+as_str!(Assumption);
+
+impl Assumption {
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Self::CriticalSection => {
+                "no fault, expiry included, between a worker's last check of its lock and its stored result"
+            }
+            Self::ResultsOutliveRetries => "no result's TTL ends",
+        }
+    }
+}
+
+/// The assumptions that an exploration makes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Assumptions {
+    pub critical_section: bool,
+    pub results_outlive_retries: bool,
+}
+
+impl Assumptions {
+    pub fn all(self) -> impl Iterator<Item = Assumption> {
+        Assumption::VARIANTS.iter().copied().filter(move |assumption| self.has(*assumption))
+    }
+
+    fn has(self, assumption: Assumption) -> bool {
+        match assumption {
+            Assumption::CriticalSection => self.critical_section,
+            Assumption::ResultsOutliveRetries => self.results_outlive_retries,
+        }
+    }
+}
+
+impl FromIterator<Assumption> for Assumptions {
+    fn from_iter<I: IntoIterator<Item = Assumption>>(made: I) -> Self {
+        let mut assumptions = Self::default();
+        for assumption in made {
+            match assumption {
+                Assumption::CriticalSection => assumptions.critical_section = true,
+                Assumption::ResultsOutliveRetries => assumptions.results_outlive_retries = true,
+            }
+        }
+        assumptions
     }
 }
 
@@ -151,18 +207,18 @@ mod tests {
 
     #[test]
     fn what_is_not_named_is_as_usual() {
-        let budget: Budget = "expiry=0,evict=3".parse().unwrap();
+        let budget: FaultBudget = "expiry=0,evict=3".parse().unwrap();
         let expected = [(Fault::Crash, 1), (Fault::Lost, 1), (Fault::Fail, 1), (Fault::Evict, 3)];
         assert_eq!(budget.faults().collect::<Vec<_>>(), expected);
-        assert_eq!("none".parse(), Ok(Budget::default()));
+        assert_eq!("none".parse(), Ok(FaultBudget::default()));
         for wrong in ["expiry", "meteor=1", "crash=x", "crash=-1", "crash=10", "crash=256"] {
-            assert!(wrong.parse::<Budget>().is_err(), "{wrong}");
+            assert!(wrong.parse::<FaultBudget>().is_err(), "{wrong}");
         }
     }
 
     #[test]
     fn every_budget_within_another_has_a_place_of_its_own() {
-        let most: Budget = "evict=1".parse().unwrap();
+        let most: FaultBudget = "evict=1".parse().unwrap();
         for place in 0..most.count() {
             assert!(most.at(place).is_within(most));
             assert_eq!(most.place(most.at(place)), place);
@@ -171,7 +227,7 @@ mod tests {
 
     #[test]
     fn reads_as_words() {
-        assert_eq!(Budget::default().to_string(), "no fault");
-        assert_eq!(Budget::USUAL.to_string(), "2 expiries + 1 crash + 1 lost reply + 1 failing handler");
+        assert_eq!(FaultBudget::default().to_string(), "no fault");
+        assert_eq!(FaultBudget::USUAL.to_string(), "2 expiries + 1 crash + 1 lost reply + 1 failing handler");
     }
 }

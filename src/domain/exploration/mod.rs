@@ -1,36 +1,29 @@
-//! The words of an exploration: what workers do, what can fail, what must hold, and what was found.
+//! The terms of an exploration: what workers do, what can fail, what must hold, and what was found.
 
 mod accepted;
 mod act;
-mod answer;
-mod assumption;
 mod exploration;
 mod fault;
-pub(crate) mod gist;
-mod held;
 pub mod invariants;
-mod moment;
-pub(crate) mod past;
+mod keys_state;
 mod program;
 mod remedy;
 mod token;
-pub(crate) mod trace;
+mod transition;
 
-pub(crate) use accepted::{Accepted, Difference};
+pub(crate) use accepted::{AcceptedFrontiers, FrontierDifference};
 pub use act::Act;
-pub use answer::Author;
-pub(crate) use answer::Heard;
-pub use assumption::{Assumption, Assumptions};
-pub use exploration::Covered;
-pub(crate) use exploration::{Exploration, Harm, Replay};
-pub use fault::{Budget, Fault};
-pub use held::{Held, Keys};
+pub(crate) use exploration::{
+    Exploration, PastSchedule, RecordPast, ReplayedSchedule, TraceLine, Violation, leading_to,
+};
+pub use exploration::{ReachedState, SearchCoverage};
+pub use fault::{Assumption, Assumptions, Fault, FaultBudget};
 pub use invariants::Invariant;
-pub(crate) use moment::{Facts, Moment};
-pub use past::Reached;
-pub(crate) use past::{Past, Way};
-pub use program::{Asks, Does, Point, Program, Stage};
+pub(crate) use keys_state::{AbstractState, held_at, holds};
+pub use keys_state::{KeysState, StoredKey};
 pub(crate) use program::{ENDED, MOST_WORKERS};
+pub use program::{NextAction, Position, ProgramCall, StepKind, WorkerProgram};
 pub(crate) use remedy::{BEGIN_IN_ONE_SCRIPT, Culprit};
-pub(crate) use token::Token;
-pub(crate) use trace::Line;
+pub(crate) use token::ScheduleToken;
+pub use transition::Author;
+pub(crate) use transition::{AttributedReply, StateFacts, Transition};

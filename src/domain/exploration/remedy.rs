@@ -1,29 +1,29 @@
-//! What to change after a harm: the advice follows from the step that did it and from the steps that the schema has.
+//! What to change after a violation: the advice follows from the step that did it and from the steps that the schema has.
 
-use super::program::Stage;
+use super::program::StepKind;
 use crate::domain::schema::{OnFailure, Schema};
 
-/// The advice if another request acted between two calls of begin: every later harm of that history follows from it.
+/// The advice if another request acted between two calls of begin: every later violation in that schedule follows from it.
 pub(crate) const BEGIN_IN_ONE_SCRIPT: &str = "let begin look the record up and take the lock in one script: another request \
                                               can act between two calls";
 
-/// The step that broke an invariant.
+/// The step that violated an invariant.
 #[derive(Clone, Copy)]
 pub(crate) struct Culprit<'a> {
     /// The schema of the service whose step it was.
     pub(crate) schema: &'a Schema,
-    /// `None` if no call did it: an effect, the end of a TTL, or a later request shows the harm.
-    pub(crate) stage: Option<Stage>,
+    /// `None` if no call did it: an effect, the end of a TTL, or a later request shows the violation.
+    pub(crate) kind: Option<StepKind>,
 }
 
 impl Culprit<'_> {
     /// The name of the step.
     pub(super) fn step(&self) -> &'static str {
-        match self.stage {
-            Some(Stage::Begin) => "begin",
-            Some(Stage::Renew) => "renew",
-            Some(Stage::Release) => "release",
-            Some(Stage::Complete | Stage::StoreFailure) | None => "complete",
+        match self.kind {
+            Some(StepKind::Begin) => "begin",
+            Some(StepKind::Renew) => "renew",
+            Some(StepKind::Release) => "release",
+            Some(StepKind::Complete | StepKind::StoreFailure) | None => "complete",
         }
     }
 

@@ -1,4 +1,4 @@
-//! A schedule as one word, to be played again.
+//! A schedule as one word, from which it can be replayed.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,26 +10,28 @@ const MOST_ACTS: usize = 1_000;
 
 /// Whose steps the workers perform, and what happens in which order.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Token {
-    /// The schema of each worker, by name.
+pub(crate) struct ScheduleToken {
+    /// The name of each worker's schema.
     pub(crate) workers: Vec<String>,
     pub(crate) acts: Vec<Act>,
 }
 
 /// `1:orders,orders:s0.x0.s1`
-impl fmt::Display for Token {
+impl fmt::Display for ScheduleToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let acts: Vec<_> = self.acts.iter().map(|act| act.word()).collect();
         write!(f, "1:{}:{}", self.workers.join(","), acts.join("."))
     }
 }
 
-impl FromStr for Token {
+impl FromStr for ScheduleToken {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
         let mut parts = text.trim().splitn(3, ':');
-        let (format, workers, acts) = (parts.next(), parts.next(), parts.next());
+        let format = parts.next();
+        let workers = parts.next();
+        let acts = parts.next();
         let (Some(format), Some(workers), Some(acts)) = (format, workers, acts) else {
             return Err("it is no token: `explore -o json` writes them".to_owned());
         };
@@ -37,12 +39,14 @@ impl FromStr for Token {
             return Err(format!("its format is {format}, and this idemctl reads format 1"));
         }
         let workers: Vec<_> = workers.split(',').map(str::to_owned).collect();
-        let read = |word: &str| Act::of_word(word).ok_or_else(|| format!("`{word}` is no step"));
-        let acts = acts.split('.').take(MOST_ACTS + 1).map(read).collect::<Result<Vec<_>, _>>()?;
-        if acts.len() > MOST_ACTS {
-            return Err(format!("it has more than {MOST_ACTS} steps"));
+        let mut schedule = Vec::new();
+        for word in acts.split('.') {
+            if schedule.len() == MOST_ACTS {
+                return Err(format!("it has more than {MOST_ACTS} steps"));
+            }
+            schedule.push(Act::from_word(word).ok_or_else(|| format!("`{word}` is no step"))?);
         }
-        Ok(Self { workers, acts })
+        Ok(Self { workers, acts: schedule })
     }
 }
 
@@ -53,11 +57,11 @@ mod tests {
     #[test]
     fn a_token_is_read_as_it_was_written() {
         let text = "1:mine,mine:s0.x0.s1.e0.e1";
-        assert_eq!(text.parse::<Token>().unwrap().to_string(), text);
+        assert_eq!(text.parse::<ScheduleToken>().unwrap().to_string(), text);
         for wrong in ["", "1:mine", "2:mine:s0", "1:mine:", "1:mine:s0,s1", "1:mine:s0..s1"] {
-            assert!(wrong.parse::<Token>().is_err(), "{wrong}");
+            assert!(wrong.parse::<ScheduleToken>().is_err(), "{wrong}");
         }
         let endless = format!("1:mine:{}", vec!["s0"; MOST_ACTS + 1].join("."));
-        assert!(endless.parse::<Token>().is_err());
+        assert!(endless.parse::<ScheduleToken>().is_err());
     }
 }

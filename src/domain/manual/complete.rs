@@ -3,7 +3,7 @@
 use crate::domain::record::{Content, Reading, Record, decode};
 use crate::domain::schema::{Meaning, State};
 use crate::domain::step::Request;
-use crate::domain::step::next_request::foreseen;
+use crate::domain::step::next_request::predict_reply;
 
 /// What completing does to a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,8 +69,8 @@ pub(crate) fn of_record(record: &Record, overrides: Overrides) -> Result<Complet
 pub(crate) fn hold(record: &Record, request: &Request<'_>) -> Result<Option<Content>, String> {
     let schema = &record.schema;
     let stores = |readings: &[Reading]| {
-        let foreseen = schema.complete.as_ref().and_then(|step| foreseen(step, readings, false));
-        foreseen.is_some_and(|(reply, _)| reply.means == Meaning::Stored)
+        let predicted = schema.complete.as_ref().and_then(|step| predict_reply(step, readings, false));
+        predicted.is_some_and(|(reply, _)| reply.means == Meaning::Stored)
     };
     let checks_owner = schema.complete.as_ref().is_some_and(|step| step.checks_owner);
     if !checks_owner && stores(&record.readings) {

@@ -3,7 +3,7 @@
 use crate::domain::record::{Content, Deadline, Expiry, Observation, Reading, Record, SeenKey, age, decode};
 use crate::domain::schema::{Meaning, Step, TtlOf};
 use crate::domain::step::Request;
-use crate::domain::step::next_request::foreseen;
+use crate::domain::step::next_request::predict_reply;
 
 /// What the begin step answers a request with this hash of its payload.
 pub(crate) fn predict_begin(record: &Record, fingerprint: &str) -> Meaning {
@@ -15,8 +15,8 @@ pub(crate) fn predict_begin(record: &Record, fingerprint: &str) -> Meaning {
         return Meaning::Mismatch;
     }
     let begin = record.schema.begin.as_ref();
-    let foreseen = begin.and_then(|step| foreseen(step, &record.readings, other_payload));
-    foreseen.map_or(Meaning::Fail, |(reply, _)| reply.means)
+    let predicted = begin.and_then(|step| predict_reply(step, &record.readings, other_payload));
+    predicted.map_or(Meaning::Fail, |(reply, _)| reply.means)
 }
 
 /// What the complete step answers this owner, with the lock that it finds.
@@ -42,7 +42,7 @@ fn by_owner(step: Option<&Step>, readings: &[Reading], owner: &[u8], otherwise: 
 }
 
 fn answer(step: Option<&Step>, readings: &[Reading]) -> Meaning {
-    step.and_then(|step| foreseen(step, readings, false)).map_or(Meaning::Fail, |(reply, _)| reply.means)
+    step.and_then(|step| predict_reply(step, readings, false)).map_or(Meaning::Fail, |(reply, _)| reply.means)
 }
 
 /// The record as the complete step leaves it when it stores.

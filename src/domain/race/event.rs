@@ -6,11 +6,11 @@ use crate::domain::as_str::as_str;
 
 /// One step of one worker, from the moment before it was sent to the moment its reply was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Event {
+pub(crate) struct RaceEvent {
     /// Which worker, from 1.
     pub(crate) worker: usize,
-    pub(crate) act: Act,
-    pub(crate) answer: Answer,
+    pub(crate) act: RaceAct,
+    pub(crate) answer: RaceAnswer,
     /// Nanoseconds from the round's start to the first call.
     pub(crate) start: u64,
     /// Nanoseconds from the round's start to the last reply.
@@ -19,7 +19,7 @@ pub(crate) struct Event {
 
 #[derive(Debug, Clone, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
-pub(crate) enum Act {
+pub(crate) enum RaceAct {
     Begin,
     /// The begin step once more, as a client's retry.
     Retry,
@@ -28,11 +28,11 @@ pub(crate) enum Act {
     Release,
 }
 
-as_str!(Act);
+as_str!(RaceAct);
 
 #[derive(Debug, Clone, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
-pub enum Answer {
+pub enum RaceAnswer {
     Acquired,
     Conflict,
     /// The result is stored; its bytes, where the reply carries them.
@@ -46,9 +46,9 @@ pub enum Answer {
     Lost(String),
 }
 
-as_str!(Answer);
+as_str!(RaceAnswer);
 
-impl Answer {
+impl RaceAnswer {
     pub(crate) fn detail(&self) -> Option<&str> {
         match self {
             Self::Wrong(why) | Self::Lost(why) => Some(why),

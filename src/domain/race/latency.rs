@@ -53,10 +53,13 @@ impl Latencies {
             let row = (value.value_iterated_to().saturating_sub(low + 1) / width).min(rows as u64 - 1);
             counts[usize::try_from(row).unwrap_or(rows - 1)] += value.count_since_last_iteration();
         }
-        let limit = |row: usize| {
-            if row + 1 == rows { self.max() } else { Duration::from_nanos(low + width * (row as u64 + 1)) }
-        };
-        counts.into_iter().enumerate().map(|(row, count)| (limit(row), count)).collect()
+        let mut table = Vec::with_capacity(rows);
+        for (row, count) in counts.into_iter().enumerate() {
+            let is_last = row + 1 == rows;
+            let limit = if is_last { self.max() } else { Duration::from_nanos(low + width * (row as u64 + 1)) };
+            table.push((limit, count));
+        }
+        table
     }
 }
 

@@ -6,9 +6,10 @@ mod run;
 mod strategy;
 mod verdict;
 
-pub use event::Answer;
-pub(crate) use event::{Act, Event};
-pub(crate) use run::{Offending, Round, Verdict};
-pub use run::{Plan, Run};
+pub use event::RaceAnswer;
+pub(crate) use event::{RaceAct, RaceEvent};
+pub(crate) use run::{Offending, RaceVerdict, Round};
+pub use run::{RacePlan, RaceRun};
+pub(crate) use strategy::RaceSteps;
 pub use strategy::Strategy;
 pub(crate) use verdict::Ttls;

@@ -5,13 +5,13 @@ use std::time::Duration;
 use strum::IntoStaticStr;
 
 use crate::domain::as_str::as_str;
-use crate::domain::race::event::{Act, Answer, Event};
+use crate::domain::race::event::{RaceAct, RaceAnswer, RaceEvent};
 use crate::domain::race::latency::Latencies;
 use crate::domain::race::strategy::Strategy;
-use crate::domain::race::verdict::{Offence, Rule, Ttls, judge};
+use crate::domain::race::verdict::{Offence, RaceRule, Ttls, judge};
 
 #[derive(Debug, Clone)]
-pub struct Plan {
+pub struct RacePlan {
     /// How many workers, each on a connection of its own.
     pub(crate) concurrency: usize,
     pub(crate) rounds: usize,
@@ -25,7 +25,7 @@ pub struct Plan {
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Round {
-    pub(crate) events: Vec<Event>,
+    pub(crate) events: Vec<RaceEvent>,
     /// Steps that were answered after a release of all workers, or of all losers.
     pub(crate) raced: u64,
     /// The time from each such release to the last reply, added up.
@@ -45,11 +45,11 @@ impl Round {
 }
 
 #[derive(Debug, Clone)]
-pub struct Run {
+pub struct RaceRun {
     pub(crate) schema: String,
     pub(crate) strategy: Strategy,
     /// How the race went, as played: a strategy can change what was asked.
-    pub(crate) plan: Plan,
+    pub(crate) plan: RacePlan,
     pub(crate) rounds: usize,
     /// Rounds among them in which a lock ended or vanished. They are judged by nobody, and count nowhere else.
     pub(crate) void_rounds: usize,
@@ -75,7 +75,7 @@ pub struct Run {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
-pub(crate) enum Verdict {
+pub(crate) enum RaceVerdict {
     /// Nothing was seen that an atomic service does not do, in as many begins as there were. A rarer flaw stays unseen.
     #[strum(serialize = "atomic")]
     NoneSeen,
@@ -83,20 +83,20 @@ pub(crate) enum Verdict {
     Void,
 }
 
-as_str!(Verdict);
+as_str!(RaceVerdict);
 
 #[derive(Debug, Clone)]
 pub(crate) struct Offending {
     /// Which round, from 1.
     pub(crate) round: usize,
-    pub(crate) events: Vec<Event>,
+    pub(crate) events: Vec<RaceEvent>,
     pub(crate) offence: Offence,
     /// The most workers that acquired the lock before it ended.
     pub(crate) winners: usize,
 }
 
-impl Run {
-    pub(crate) fn new(schema: &str, strategy: Strategy, plan: Plan, ttls: Ttls) -> Self {
+impl RaceRun {
+    pub(crate) fn new(schema: &str, strategy: Strategy, plan: RacePlan, ttls: Ttls) -> Self {
         Self {
             schema: schema.to_owned(),
             strategy,
@@ -127,12 +127,14 @@ impl Run {
             self.void_rounds += 1;
             return;
         }
+        // The rules compare the events in the order of their starts, and the timeline shows them so.
         round.events.sort_by_key(|event| event.start);
         let ruling = judge(&round.events, self.ttls);
         self.winners_min = if self.judged() == 1 { ruling.winners } else { self.winners_min.min(ruling.winners) };
         self.winners_max = self.winners_max.max(ruling.winners);
         self.rounds_with_many_winners += usize::from(ruling.winners > 1);
-        self.wrong_replies += ruling.offences.iter().filter(|offence| offence.rule != Rule::ManyWinners).count() as u64;
+        self.wrong_replies +=
+            ruling.offences.iter().filter(|offence| offence.rule != RaceRule::ManyWinners).count() as u64;
         for event in &round.events {
             self.count(event);
         }
@@ -144,18 +146,18 @@ impl Run {
         }
     }
 
-    fn count(&mut self, event: &Event) {
+    fn count(&mut self, event: &RaceEvent) {
         match event.answer {
-            Answer::Conflict => self.conflicts += 1,
-            Answer::Replay(_) => self.replays += 1,
-            Answer::Lost(_) => {
+            RaceAnswer::Conflict => self.conflicts += 1,
+            RaceAnswer::Replay(_) => self.replays += 1,
+            RaceAnswer::Lost(_) => {
                 self.lost_replies += 1;
                 return;
             }
             _ => {}
         }
         self.steps += 1;
-        self.begins += u64::from(event.act == Act::Begin);
+        self.begins += u64::from(event.act == RaceAct::Begin);
         self.latencies.add(event.end - event.start);
     }
 
@@ -163,11 +165,11 @@ impl Run {
         self.rounds - self.void_rounds
     }
 
-    pub(crate) fn verdict(&self) -> Verdict {
+    pub(crate) fn verdict(&self) -> RaceVerdict {
         match self.offending {
-            Some(_) => Verdict::NotAtomic,
-            None if self.judged() == 0 => Verdict::Void,
-            None => Verdict::NoneSeen,
+            Some(_) => RaceVerdict::NotAtomic,
+            None if self.judged() == 0 => RaceVerdict::Void,
+            None => RaceVerdict::NoneSeen,
         }
     }
 
@@ -188,13 +190,14 @@ mod tests {
 
     /// Two workers get the lock of one key: what no atomic service lets happen.
     fn two_winners() -> Round {
-        let acquired = |worker| Event { worker, act: Act::Begin, answer: Answer::Acquired, start: 0, end: 10 };
+        let acquired =
+            |worker| RaceEvent { worker, act: RaceAct::Begin, answer: RaceAnswer::Acquired, start: 0, end: 10 };
         Round { events: vec![acquired(1), acquired(2)], has_witness: true, ..Round::default() }
     }
 
-    fn run(rounds: impl IntoIterator<Item = Round>) -> Run {
-        let plan = Plan { concurrency: 2, rounds: 9, think_time: Duration::ZERO, overlap: false, fail_every: 0 };
-        let mut run = Run::new("own", Strategy::Schema, plan, TTLS);
+    fn run(rounds: impl IntoIterator<Item = Round>) -> RaceRun {
+        let plan = RacePlan { concurrency: 2, rounds: 9, think_time: Duration::ZERO, overlap: false, fail_every: 0 };
+        let mut run = RaceRun::new("own", Strategy::Schema, plan, TTLS);
         rounds.into_iter().for_each(|round| run.add(round));
         run
     }
@@ -204,10 +207,10 @@ mod tests {
         let stopped = |lasted| Round { lasted, ..two_winners() };
         let robbed = Round { has_witness: false, ..two_winners() };
         for (round, verdict) in [
-            (two_winners(), Verdict::NotAtomic),
-            (stopped(Duration::from_millis(29_999)), Verdict::NotAtomic),
-            (stopped(Duration::from_secs(30)), Verdict::Void),
-            (robbed, Verdict::Void),
+            (two_winners(), RaceVerdict::NotAtomic),
+            (stopped(Duration::from_millis(29_999)), RaceVerdict::NotAtomic),
+            (stopped(Duration::from_secs(30)), RaceVerdict::Void),
+            (robbed, RaceVerdict::Void),
         ] {
             assert_eq!(run([round]).verdict(), verdict);
         }
@@ -215,11 +218,11 @@ mod tests {
 
     #[test]
     fn void_rounds_are_counted_and_nothing_in_them_is() {
-        let begun = Event { worker: 1, act: Act::Begin, answer: Answer::Acquired, start: 0, end: 10 };
+        let begun = RaceEvent { worker: 1, act: RaceAct::Begin, answer: RaceAnswer::Acquired, start: 0, end: 10 };
         let clean = Round { events: vec![begun], has_witness: true, ..Round::default() };
         let run = run([Round { has_witness: false, ..two_winners() }, clean.clone(), clean]);
         assert_eq!((run.rounds, run.void_rounds, run.judged()), (3, 1, 2));
         assert_eq!((run.begins, run.steps, run.winners_min, run.winners_max), (2, 2, 1, 1));
-        assert_eq!(run.verdict(), Verdict::NoneSeen);
+        assert_eq!(run.verdict(), RaceVerdict::NoneSeen);
     }
 }

@@ -1,9 +1,12 @@
-//! How the workers of a race go about it.
+//! How the workers of a race proceed: by the schema's own steps, or as naive services do.
 
 use strum::IntoStaticStr;
 
 use crate::domain::as_str::as_str;
+use crate::domain::schema::value_template::Placeholder;
+use crate::domain::schema::{Action, Call, Meaning, Reply, ReplyPattern, Schema, State, Template};
 
+/// How the workers of a race take the lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Strategy {
@@ -15,3 +18,150 @@ pub enum Strategy {
 }
 
 as_str!(Strategy);
+
+/// The calls that a strategy's workers make in each step.
+#[derive(Debug, Clone)]
+pub(crate) struct RaceSteps {
+    pub(crate) begin: Vec<Call>,
+    pub(crate) complete: Vec<Call>,
+    /// `None` if the service has no such step: the lock stays until its TTL ends.
+    pub(crate) release: Option<Vec<Call>>,
+}
+
+impl RaceSteps {
+    pub(crate) fn new(schema: &Schema, strategy: Strategy) -> Self {
+        let release = schema.release.as_ref().map(|step| step.calls.clone());
+        let begin = match strategy {
+            Strategy::Schema => schema.begin_calls().to_vec(),
+            Strategy::CheckThenAct => check_then_act(schema),
+            Strategy::SetNx => set_nx(schema),
+        };
+        Self {
+            begin,
+            complete: schema.complete_calls().to_vec(),
+            release: match strategy {
+                Strategy::Schema => release,
+                // A naive service deletes its lock when its handler fails.
+                _ => release.or_else(|| Some(vec![delete_lock(schema)])),
+            },
+        }
+    }
+}
+
+fn check_then_act(schema: &Schema) -> Vec<Call> {
+    let mut calls = get_all(schema);
+    calls.push(set_lock(schema, false));
+    calls
+}
+
+fn set_nx(schema: &Schema) -> Vec<Call> {
+    let mut calls = get_all(schema);
+    // A result with a Redis key of its own is read first, as the older releases of such layouts did.
+    calls.pop();
+    calls.push(set_lock(schema, true));
+    calls.extend(get_all(schema));
+    calls
+}
+
+/// A GET of each of the record's Redis keys.
+///
+/// The lock's comes last: a reader of the lock first would miss a completion in between.
+fn get_all(schema: &Schema) -> Vec<Call> {
+    (0..schema.keys.len()).rev().map(|role| get(schema, role)).collect()
+}
+
+/// A GET of one Redis key: a value that is there decides, and nothing leaves it to the next call.
+fn get(schema: &Schema, role: usize) -> Call {
+    let mut replies = vec![entry(ReplyPattern::Nil, Meaning::Next)];
+    for (index, value) in schema.values.iter().enumerate() {
+        if value.role != role {
+            continue;
+        }
+        let meaning = match value.state {
+            State::Completed => Meaning::Replay,
+            _ => Meaning::Conflict,
+        };
+        replies.push(Reply { value: Some(index), ..entry(ReplyPattern::Value, meaning) });
+    }
+    command([Template::from_word("GET"), redis_key(schema, role)], replies)
+}
+
+/// A SET of the lock, or a SET NX.
+fn set_lock(schema: &Schema, only_if_absent: bool) -> Call {
+    let mut words = vec![
+        Template::from_word("SET"),
+        redis_key(schema, schema.lock_role()),
+        Template::from_placeholder(Placeholder::LockValue),
+        Template::from_word("EX"),
+        Template::from_placeholder(Placeholder::LockTtl),
+    ];
+    if only_if_absent {
+        words.push(Template::from_word("NX"));
+    }
+    let replies = vec![entry(ReplyPattern::Text, Meaning::Acquired), entry(ReplyPattern::Nil, Meaning::Next)];
+    command(words, replies)
+}
+
+fn delete_lock(schema: &Schema) -> Call {
+    let replies =
+        vec![entry(ReplyPattern::Integer(0), Meaning::Refused), entry(ReplyPattern::Integer(1), Meaning::Released)];
+    command([Template::from_word("DEL"), redis_key(schema, schema.lock_role())], replies)
+}
+
+fn command(words: impl Into<Vec<Template>>, replies: Vec<Reply>) -> Call {
+    Call { action: Action::Command(words.into()), replies }
+}
+
+fn redis_key(schema: &Schema, role: usize) -> Template {
+    Template::from_placeholder(Placeholder::RedisKey(schema.keys[role].role))
+}
+
+fn entry(pattern: ReplyPattern, means: Meaning) -> Reply {
+    Reply { pattern, value: None, means, when: Vec::new(), client: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::record::Response;
+    use crate::domain::samples::schema;
+    use crate::domain::step::{Request, StepReply};
+
+    /// The commands of a strategy's begin, each in words.
+    fn commands(name: &str, strategy: Strategy) -> Vec<String> {
+        let schema = schema(name);
+        let response = Response::default();
+        let request = Request::new(&schema, b"1", "me", &response);
+        let mut commands = Vec::new();
+        for call in &RaceSteps::new(&schema, strategy).begin {
+            commands.push(String::from_utf8(request.words(call).join(&b' ')).unwrap());
+        }
+        commands
+    }
+
+    #[test]
+    fn a_naive_begin_reads_the_result_before_the_lock() {
+        let read_first = commands("event-consumer", Strategy::CheckThenAct);
+        assert!(read_first[0].starts_with("GET ") && read_first[1].starts_with("GET "), "{read_first:?}");
+        assert!(read_first[2].starts_with("SET ") && !read_first[2].ends_with(" NX"), "{read_first:?}");
+        let taken_first = commands("event-consumer", Strategy::SetNx);
+        let verbs: Vec<_> = taken_first.iter().map(|words| &words[..3]).collect();
+        assert_eq!(verbs, ["GET", "SET", "GET", "GET"]);
+        assert!(taken_first[1].ends_with(" NX"), "{taken_first:?}");
+        assert_ne!(taken_first[0], taken_first[3], "the lock's key is read last");
+    }
+
+    #[test]
+    fn a_naive_get_decides_by_what_the_value_says() {
+        let schema = schema("express");
+        let response = Response { status: Some(201), body: b"{}".to_vec(), ..Response::default() };
+        let request = Request::new(&schema, b"1", "me", &response);
+        let steps = RaceSteps::new(&schema, Strategy::CheckThenAct);
+        let meaning =
+            |reply: StepReply| request.matcher().match_reply(&steps.begin[0], &reply).map(|matched| matched.meaning());
+        assert_eq!(meaning(StepReply::Nil), Some(Meaning::Next));
+        assert_eq!(meaning(StepReply::Text(request.lock_value())), Some(Meaning::Conflict));
+        assert_eq!(meaning(StepReply::Text(request.result_value())), Some(Meaning::Replay));
+        assert_eq!(meaning(StepReply::Integer(1)), None);
+    }
+}

@@ -174,6 +174,16 @@ pub(super) fn response<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Opt
 }
 
 impl Template {
+    /// A word without placeholders.
+    pub(in crate::domain) fn from_word(word: &str) -> Self {
+        Self(Vec::from_iter(TemplatePart::literal(word)))
+    }
+
+    /// A word that is only a placeholder.
+    pub(in crate::domain) fn from_placeholder(placeholder: Placeholder) -> Self {
+        Self(vec![TemplatePart::Placeholder(placeholder)])
+    }
+
     fn parse(text: &str, allowed: AllowedPlaceholders) -> Result<Self, String> {
         let mut parts = Vec::new();
         // What follows the last placeholder, and where in it to search for the next one.

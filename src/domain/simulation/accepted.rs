@@ -5,24 +5,24 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use crate::domain::simulation::cell::Cell;
-use crate::domain::simulation::verdict::Verdict;
+use crate::domain::simulation::verdict::ScenarioVerdict;
 
 /// The verdicts of a matrix, by schema and scenario.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Accepted(BTreeMap<(String, String), Verdict>);
+pub(crate) struct AcceptedMatrix(BTreeMap<(String, String), ScenarioVerdict>);
 
 /// A cell that is not as it was accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Difference {
+pub struct MatrixDifference {
     pub(crate) schema: String,
     pub(crate) scenario: String,
     /// The accepted verdict; `None` where the accepted matrix has no such cell.
-    pub(crate) accepted: Option<Verdict>,
-    pub(crate) now: Verdict,
+    pub(crate) accepted: Option<ScenarioVerdict>,
+    pub(crate) now: ScenarioVerdict,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Change {
+pub(crate) enum CellChange {
     Worse,
     Better,
     /// The cell has no accepted verdict.
@@ -30,55 +30,58 @@ pub(crate) enum Change {
 }
 
 #[derive(Deserialize)]
-struct Document {
+struct MatrixDocument {
     format: u64,
-    cells: Vec<Line>,
+    cells: Vec<MatrixCell>,
 }
 
 #[derive(Deserialize)]
-struct Line {
+struct MatrixCell {
     schema: String,
     scenario: String,
     verdict: String,
 }
 
-impl Accepted {
+impl AcceptedMatrix {
     /// Reads what `--output json` wrote.
     pub(crate) fn parse(json: &[u8]) -> Result<Self, String> {
-        let document: Document = serde_json::from_slice(json).map_err(|why| why.to_string())?;
+        let document: MatrixDocument = serde_json::from_slice(json).map_err(|why| why.to_string())?;
         if document.format != 1 {
             return Err(format!("format {} is not known: this idemctl reads format 1", document.format));
         }
-        let verdict = |line: Line| {
-            let known = line.verdict.parse().map_err(|_| format!("`{}` is no verdict", line.verdict))?;
-            Ok(((line.schema, line.scenario), known))
-        };
-        document.cells.into_iter().map(verdict).collect::<Result<_, _>>().map(Self)
+        let mut verdicts = BTreeMap::new();
+        for cell in document.cells {
+            let verdict = cell.verdict.parse().map_err(|_| format!("`{}` is no verdict", cell.verdict))?;
+            verdicts.insert((cell.schema, cell.scenario), verdict);
+        }
+        Ok(Self(verdicts))
     }
 
     /// The cells that are not as they were accepted, the worse ones first. Cells that were accepted and not played now
     /// are no difference: a part of the matrix can be compared.
-    pub(crate) fn differences(&self, cells: &[Cell]) -> Vec<Difference> {
-        let mut differences: Vec<_> = cells
-            .iter()
-            .filter_map(|cell| {
-                let (schema, scenario) = (cell.schema.clone(), cell.scenario.name.to_owned());
-                let accepted = self.0.get(&(schema.clone(), scenario.clone())).copied();
-                let now = cell.judgement.verdict;
-                (accepted != Some(now)).then_some(Difference { schema, scenario, accepted, now })
-            })
-            .collect();
-        differences.sort_by_key(|difference| (difference.change() != Change::Worse, std::cmp::Reverse(difference.now)));
+    pub(crate) fn differences(&self, cells: &[Cell]) -> Vec<MatrixDifference> {
+        let mut differences = Vec::new();
+        for cell in cells {
+            let schema = cell.schema.clone();
+            let scenario = cell.scenario.name.to_owned();
+            let accepted = self.0.get(&(schema.clone(), scenario.clone())).copied();
+            let now = cell.judgement.verdict;
+            if accepted != Some(now) {
+                differences.push(MatrixDifference { schema, scenario, accepted, now });
+            }
+        }
+        differences
+            .sort_by_key(|difference| (difference.change() != CellChange::Worse, std::cmp::Reverse(difference.now)));
         differences
     }
 }
 
-impl Difference {
-    pub(crate) fn change(&self) -> Change {
+impl MatrixDifference {
+    pub(crate) fn change(&self) -> CellChange {
         match self.accepted {
-            None => Change::New,
-            Some(accepted) if self.now > accepted => Change::Worse,
-            Some(_) => Change::Better,
+            None => CellChange::New,
+            Some(accepted) if self.now > accepted => CellChange::Worse,
+            Some(_) => CellChange::Better,
         }
     }
 }
@@ -89,44 +92,50 @@ mod tests {
     use crate::domain::simulation::cell::Story;
     use crate::domain::simulation::judge::Judgement;
 
-    fn cell(scenario: &'static str, verdict: Verdict) -> Cell {
+    fn cell(scenario: &'static str, verdict: ScenarioVerdict) -> Cell {
         let story = Story { name: scenario, summary: "", remedy: "" };
         let mut cell = Cell::not_applicable("mine", story, String::new());
         cell.judgement = Judgement { verdict, ..cell.judgement };
         cell
     }
 
-    fn accepted(lines: &[(&str, &str)]) -> Accepted {
+    fn accepted(lines: &[(&str, &str)]) -> AcceptedMatrix {
         let cells: Vec<_> = lines
             .iter()
             .map(
                 |(scenario, verdict)| serde_json::json!({ "schema": "mine", "scenario": scenario, "verdict": verdict }),
             )
             .collect();
-        Accepted::parse(serde_json::json!({ "format": 1, "cells": cells }).to_string().as_bytes()).unwrap()
+        AcceptedMatrix::parse(serde_json::json!({ "format": 1, "cells": cells }).to_string().as_bytes()).unwrap()
     }
 
     #[test]
     fn every_change_counts_the_worse_first() {
         let accepted = accepted(&[("a", "safe"), ("b", "duplicate"), ("c", "safe"), ("e", "stuck")]);
-        let now =
-            [cell("a", Verdict::Safe), cell("b", Verdict::Safe), cell("c", Verdict::Blocked), cell("d", Verdict::Safe)];
+        let now = [
+            cell("a", ScenarioVerdict::Safe),
+            cell("b", ScenarioVerdict::Safe),
+            cell("c", ScenarioVerdict::Blocked),
+            cell("d", ScenarioVerdict::Safe),
+        ];
         let found: Vec<_> = accepted
             .differences(&now)
             .into_iter()
             .map(|difference| (difference.scenario.clone(), difference.change()))
             .collect();
-        assert_eq!(found[0], ("c".to_owned(), Change::Worse));
-        assert!(found.contains(&("b".to_owned(), Change::Better)) && found.contains(&("d".to_owned(), Change::New)));
+        assert_eq!(found[0], ("c".to_owned(), CellChange::Worse));
+        assert!(
+            found.contains(&("b".to_owned(), CellChange::Better)) && found.contains(&("d".to_owned(), CellChange::New))
+        );
         assert_eq!(found.len(), 3, "what was not played is no difference");
     }
 
     #[test]
     fn what_is_no_matrix_is_refused() {
         for wrong in ["", "[]", r#"{"format":2,"cells":[]}"#, r#"{"format":1}"#] {
-            assert!(Accepted::parse(wrong.as_bytes()).is_err(), "{wrong}");
+            assert!(AcceptedMatrix::parse(wrong.as_bytes()).is_err(), "{wrong}");
         }
         let unknown = r#"{"format":1,"cells":[{"schema":"s","scenario":"x","verdict":"fine"}]}"#;
-        assert!(Accepted::parse(unknown.as_bytes()).unwrap_err().contains("fine"));
+        assert!(AcceptedMatrix::parse(unknown.as_bytes()).unwrap_err().contains("fine"));
     }
 }

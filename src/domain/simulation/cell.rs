@@ -2,7 +2,7 @@
 
 use crate::domain::simulation::history::History;
 use crate::domain::simulation::judge::{Judgement, judge};
-use crate::domain::simulation::verdict::Verdict;
+use crate::domain::simulation::verdict::ScenarioVerdict;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Story {
@@ -24,25 +24,25 @@ pub struct Cell {
 
 impl Cell {
     /// A scenario that was played; without a take it says nothing of the schema.
-    pub(crate) fn played(schema: &str, scenario: Story, takes: Vec<History>) -> Self {
+    pub(crate) fn from_takes(schema: &str, scenario: Story, takes: Vec<History>) -> Self {
         let judged: Vec<_> = takes.iter().map(judge).collect();
         // The first of several that are equally bad.
         let worst = (0..judged.len()).rev().max_by_key(|index| {
             let judgement = &judged[*index];
-            (judgement.verdict, judgement.blocked_ms.filter(|_| judgement.verdict == Verdict::Blocked))
+            (judgement.verdict, judgement.blocked_ms.filter(|_| judgement.verdict == ScenarioVerdict::Blocked))
         });
         let Some(worst) = worst else {
             return Self::not_applicable(schema, scenario, "there is nothing to play".to_owned());
         };
         let mut judgement = judged[worst].clone();
-        if takes.len() > 1 && !takes[worst].take.is_empty() && judgement.verdict != Verdict::Safe {
+        if takes.len() > 1 && !takes[worst].take.is_empty() && judgement.verdict != ScenarioVerdict::Safe {
             judgement.why = format!("{}: {}", takes[worst].take, judgement.why);
         }
         Self { schema: schema.to_owned(), scenario, judgement, takes, worst }
     }
 
     pub(crate) fn not_applicable(schema: &str, scenario: Story, why: String) -> Self {
-        let judgement = Judgement { verdict: Verdict::NotApplicable, effects: 0, blocked_ms: None, why };
+        let judgement = Judgement { verdict: ScenarioVerdict::NotApplicable, effects: 0, blocked_ms: None, why };
         Self { schema: schema.to_owned(), scenario, judgement, takes: Vec::new(), worst: 0 }
     }
 
@@ -54,7 +54,7 @@ impl Cell {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::simulation::history::{Execution, Told};
+    use crate::domain::simulation::history::{ClientAnswer, Execution};
 
     const STORY: Story = Story { name: "x", summary: "", remedy: "" };
 
@@ -65,16 +65,16 @@ mod tests {
 
     #[test]
     fn the_worst_take_counts_and_is_named() {
-        let cell = Cell::played("s", STORY, vec![take("one", 1), take("two", 2), take("three", 2)]);
-        assert_eq!((cell.judgement.verdict, cell.worst), (Verdict::Duplicate, 1));
+        let cell = Cell::from_takes("s", STORY, vec![take("one", 1), take("two", 2), take("three", 2)]);
+        assert_eq!((cell.judgement.verdict, cell.worst), (ScenarioVerdict::Duplicate, 1));
         assert!(cell.judgement.why.starts_with("two: "), "{}", cell.judgement.why);
         let mut refused = take("error", 0);
-        refused.answer("payment", Told::Error("no".into()));
-        assert_eq!(Cell::played("s", STORY, vec![take("one", 1), refused]).worst, 1);
+        refused.answer("payment", ClientAnswer::Error("no".into()));
+        assert_eq!(Cell::from_takes("s", STORY, vec![take("one", 1), refused]).worst, 1);
     }
 
     #[test]
     fn without_a_take_nothing_is_said() {
-        assert_eq!(Cell::played("s", STORY, Vec::new()).judgement.verdict, Verdict::NotApplicable);
+        assert_eq!(Cell::from_takes("s", STORY, Vec::new()).judgement.verdict, ScenarioVerdict::NotApplicable);
     }
 }

@@ -4,7 +4,7 @@ use crate::domain::schema::Meaning;
 
 /// One line of the sequence, for people and programs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Event {
+pub(crate) struct HistoryEvent {
     /// Microseconds since the take began.
     pub(crate) at_us: u64,
     /// Who: a worker, a client, or the world around them.
@@ -27,13 +27,13 @@ pub(crate) struct Execution {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Answered {
     pub(crate) operation: &'static str,
-    pub(crate) told: Told,
+    pub(crate) answer: ClientAnswer,
     /// How many executions there had been by then.
     pub(crate) after: usize,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Told {
+pub(crate) enum ClientAnswer {
     /// That it is done, with the stored response where the service keeps one.
     Done(Option<Vec<u8>>),
     Error(String),
@@ -53,7 +53,7 @@ pub(crate) struct Block {
 pub(crate) struct History {
     /// What tells this take from the scenario's other takes; empty where there is only one.
     pub(crate) take: String,
-    pub(crate) events: Vec<Event>,
+    pub(crate) events: Vec<HistoryEvent>,
     pub(crate) executions: Vec<Execution>,
     pub(crate) answers: Vec<Answered>,
     /// The longest that a client was turned away with nobody at work.
@@ -62,19 +62,19 @@ pub(crate) struct History {
 }
 
 impl History {
-    pub(crate) fn answer(&mut self, operation: &'static str, told: Told) {
-        self.answers.push(Answered { operation, told, after: self.executions.len() });
+    pub(crate) fn answer(&mut self, operation: &'static str, answer: ClientAnswer) {
+        self.answers.push(Answered { operation, answer, after: self.executions.len() });
     }
 
     /// Notes that a client was turned away with nobody at work; the longest time counts.
-    pub(crate) fn turned_away(&mut self, block: Block) {
+    pub(crate) fn note_block(&mut self, block: Block) {
         let longest = |held: &Block| held.ms.is_some_and(|held| block.ms.is_none_or(|ms| ms > held));
         if self.block.as_ref().is_none_or(longest) {
             self.block = Some(block);
         }
     }
 
-    pub(crate) fn times(&self, operation: &str) -> usize {
+    pub(crate) fn effects_of(&self, operation: &str) -> usize {
         self.executions.iter().filter(|execution| execution.operation == operation && execution.effect).count()
     }
 
@@ -83,7 +83,7 @@ impl History {
         let mut counted: Vec<(&'static str, usize)> = Vec::new();
         for Execution { operation, .. } in &self.executions {
             if !counted.iter().any(|(known, _)| known == operation) {
-                counted.push((operation, self.times(operation)));
+                counted.push((operation, self.effects_of(operation)));
             }
         }
         counted.sort_by_key(|(_, times)| std::cmp::Reverse(*times));
@@ -100,7 +100,7 @@ mod tests {
         let mut history = History::default();
         for (ms, longest) in [(Some(2), Some(2)), (Some(1), Some(2)), (Some(3), Some(3)), (None, None), (Some(9), None)]
         {
-            history.turned_away(Block { ms, by: Meaning::Conflict, reply: String::new() });
+            history.note_block(Block { ms, by: Meaning::Conflict, reply: String::new() });
             assert_eq!(history.block.as_ref().map(|block| block.ms), Some(longest));
         }
     }

@@ -6,12 +6,12 @@
 //! TTL ends, or for ever.
 
 use crate::domain::schema::Meaning;
-use crate::domain::simulation::history::{Answered, Block, Execution, History, Told};
-use crate::domain::simulation::verdict::Verdict;
+use crate::domain::simulation::history::{Answered, Block, ClientAnswer, Execution, History};
+use crate::domain::simulation::verdict::ScenarioVerdict;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Judgement {
-    pub(crate) verdict: Verdict,
+    pub(crate) verdict: ScenarioVerdict,
     /// How often the operation's effect came about: of the operation where that is the most.
     pub(crate) effects: usize,
     /// How long a client waits at most, in milliseconds; `None` when none does, or for ever.
@@ -25,7 +25,7 @@ pub(crate) fn judge(history: &History) -> Judgement {
         .or_else(|| wrong_answer(history))
         .or_else(|| blocked(history))
         .or_else(|| refused(history))
-        .unwrap_or_else(|| (Verdict::Safe, safe(effects)));
+        .unwrap_or_else(|| (ScenarioVerdict::Safe, safe(effects)));
     for note in &history.notes {
         why.push_str("; ");
         why.push_str(note);
@@ -34,24 +34,27 @@ pub(crate) fn judge(history: &History) -> Judgement {
     Judgement { verdict, effects, blocked_ms, why }
 }
 
-type Found = Option<(Verdict, String)>;
-
-fn duplicate(history: &History) -> Found {
+fn duplicate(history: &History) -> Option<(ScenarioVerdict, String)> {
     let (operation, times) = history.effects().into_iter().find(|(_, times)| *times > 1)?;
-    let ran = history.executions.iter().filter(|execution| execution.operation == operation && execution.effect);
-    let workers: Vec<_> = ran.map(|execution| execution.worker.as_str()).collect();
+    let mut workers = Vec::new();
+    for execution in &history.executions {
+        if execution.operation == operation && execution.effect {
+            workers.push(execution.worker.as_str());
+        }
+    }
     let times = if times == 2 { "twice".to_owned() } else { format!("{times} times") };
-    Some((Verdict::Duplicate, format!("the {operation} was made {times}, by {}", workers.join(" and "))))
+    let why = format!("the {operation} was made {times}, by {}", workers.join(" and "));
+    Some((ScenarioVerdict::Duplicate, why))
 }
 
-fn wrong_answer(history: &History) -> Found {
+fn wrong_answer(history: &History) -> Option<(ScenarioVerdict, String)> {
     history.answers.iter().find_map(|answered| {
-        let Told::Done(response) = &answered.told else { return None };
+        let ClientAnswer::Done(response) = &answered.answer else { return None };
         let why = match response {
             Some(response) => wrong_response(history, answered, response),
             None => empty_promise(history, answered),
         };
-        why.map(|why| (Verdict::WrongAnswer, why))
+        why.map(|why| (ScenarioVerdict::WrongAnswer, why))
     })
 }
 
@@ -80,7 +83,7 @@ fn empty_promise(history: &History, answered: &Answered) -> Option<String> {
     (!done).then(|| format!("who asked for the {} was told that it is done, which it never was", answered.operation))
 }
 
-fn blocked(history: &History) -> Found {
+fn blocked(history: &History) -> Option<(ScenarioVerdict, String)> {
     let Block { ms, by, reply } = history.block.as_ref()?;
     let what = match by {
         Meaning::Conflict => "is turned away".to_owned(),
@@ -88,17 +91,17 @@ fn blocked(history: &History) -> Found {
         _ => format!("gets an error ({reply})"),
     };
     Some(match ms {
-        Some(_) => (Verdict::Blocked, format!("nobody is at work, and the client {what} until a TTL ends")),
-        None => (Verdict::Stuck, format!("nobody is at work, and the client {what} for ever: no TTL ends it")),
+        Some(_) => (ScenarioVerdict::Blocked, format!("nobody is at work, and the client {what} until a TTL ends")),
+        None => (ScenarioVerdict::Stuck, format!("nobody is at work, and the client {what} for ever: no TTL ends it")),
     })
 }
 
-fn refused(history: &History) -> Found {
-    history.answers.iter().find_map(|answered| match &answered.told {
-        Told::Error(why) => {
-            Some((Verdict::Refused, format!("a request gets an error, and nothing is left of it: {why}")))
+fn refused(history: &History) -> Option<(ScenarioVerdict, String)> {
+    history.answers.iter().find_map(|answered| match &answered.answer {
+        ClientAnswer::Error(why) => {
+            Some((ScenarioVerdict::Refused, format!("a request gets an error, and nothing is left of it: {why}")))
         }
-        Told::Done(_) => None,
+        ClientAnswer::Done(_) => None,
     })
 }
 
@@ -130,35 +133,35 @@ mod tests {
     }
 
     fn told(mut history: History, operation: &'static str, response: Option<&str>) -> Judgement {
-        history.answer(operation, Told::Done(response.map(|text| text.as_bytes().to_vec())));
+        history.answer(operation, ClientAnswer::Done(response.map(|text| text.as_bytes().to_vec())));
         judge(&history)
     }
 
     #[test]
     fn one_effect_and_its_own_response_are_safe() {
         let once = history(vec![ran("a", PAY, true)]);
-        assert_eq!(told(once.clone(), PAY, Some("a payment of 10")).verdict, Verdict::Safe);
-        assert_eq!(told(once, PAY, None).verdict, Verdict::Safe);
+        assert_eq!(told(once.clone(), PAY, Some("a payment of 10")).verdict, ScenarioVerdict::Safe);
+        assert_eq!(told(once, PAY, None).verdict, ScenarioVerdict::Safe);
         assert_eq!(judge(&History::default()).effects, 0);
     }
 
     #[test]
     fn a_failed_handler_is_no_effect_and_its_error_is_its_own_response() {
         let failed = history(vec![ran("a", PAY, false)]);
-        assert_eq!(told(failed.clone(), PAY, Some("a payment of 10")).verdict, Verdict::Safe);
+        assert_eq!(told(failed.clone(), PAY, Some("a payment of 10")).verdict, ScenarioVerdict::Safe);
         let again = history(vec![ran("a", PAY, false), ran("b", PAY, true)]);
         assert_eq!(judge(&again).effects, 1);
         let wrong = told(again, PAY, Some("a payment of 10"));
-        assert_eq!(wrong.verdict, Verdict::WrongAnswer);
+        assert_eq!(wrong.verdict, ScenarioVerdict::WrongAnswer);
         assert!(wrong.why.contains("nothing was done, although b"), "{}", wrong.why);
     }
 
     #[test]
     fn the_same_operation_twice_is_a_duplicate_and_two_operations_are_none() {
         let twice = judge(&history(vec![ran("a", PAY, true), ran("b", PAY, true)]));
-        assert_eq!((twice.verdict, twice.effects), (Verdict::Duplicate, 2));
+        assert_eq!((twice.verdict, twice.effects), (ScenarioVerdict::Duplicate, 2));
         assert!(twice.why.contains("by a and b"), "{}", twice.why);
-        assert_eq!(judge(&history(vec![ran("a", PAY, true), ran("b", OTHER, true)])).verdict, Verdict::Safe);
+        assert_eq!(judge(&history(vec![ran("a", PAY, true), ran("b", OTHER, true)])).verdict, ScenarioVerdict::Safe);
     }
 
     #[test]
@@ -168,7 +171,7 @@ mod tests {
             [(Some("a payment of 10"), "of the payment of 10"), (Some("x"), "no handler gave"), (None, "never was")]
         {
             let judged = told(once.clone(), OTHER, response);
-            assert_eq!(judged.verdict, Verdict::WrongAnswer);
+            assert_eq!(judged.verdict, ScenarioVerdict::WrongAnswer);
             assert!(judged.why.contains(why), "{}", judged.why);
         }
     }
@@ -176,9 +179,9 @@ mod tests {
     #[test]
     fn what_comes_later_excuses_nothing() {
         let mut early = history(vec![]);
-        early.answer(PAY, Told::Done(None));
+        early.answer(PAY, ClientAnswer::Done(None));
         early.executions.push(ran("a", PAY, true));
-        assert_eq!(judge(&early).verdict, Verdict::WrongAnswer);
+        assert_eq!(judge(&early).verdict, ScenarioVerdict::WrongAnswer);
     }
 
     #[test]
@@ -189,17 +192,17 @@ mod tests {
             ..history(vec![ran("a", PAY, true)])
         };
         let blocked = judge(&block(Some(30_000)));
-        assert_eq!((blocked.verdict, blocked.blocked_ms), (Verdict::Blocked, Some(30_000)));
+        assert_eq!((blocked.verdict, blocked.blocked_ms), (ScenarioVerdict::Blocked, Some(30_000)));
         assert!(blocked.why.ends_with("; and more"), "{}", blocked.why);
-        assert_eq!((judge(&block(None)).verdict, judge(&block(None)).blocked_ms), (Verdict::Stuck, None));
+        assert_eq!((judge(&block(None)).verdict, judge(&block(None)).blocked_ms), (ScenarioVerdict::Stuck, None));
     }
 
     #[test]
     fn an_error_alone_is_refused_and_hides_nothing_worse() {
         let mut failed = history(vec![ran("a", PAY, true)]);
-        failed.answer(PAY, Told::Error("ERR".into()));
-        assert_eq!(judge(&failed).verdict, Verdict::Refused);
+        failed.answer(PAY, ClientAnswer::Error("ERR".into()));
+        assert_eq!(judge(&failed).verdict, ScenarioVerdict::Refused);
         failed.executions.push(ran("b", PAY, true));
-        assert_eq!(judge(&failed).verdict, Verdict::Duplicate);
+        assert_eq!(judge(&failed).verdict, ScenarioVerdict::Duplicate);
     }
 }

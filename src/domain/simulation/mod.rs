@@ -6,10 +6,10 @@ mod history;
 mod judge;
 mod verdict;
 
-pub use accepted::Difference;
-pub(crate) use accepted::{Accepted, Change};
+pub use accepted::MatrixDifference;
+pub(crate) use accepted::{AcceptedMatrix, CellChange};
 pub use cell::{Cell, Story};
-pub(crate) use history::{Block, Event, Execution, History, Told};
+pub(crate) use history::{Block, ClientAnswer, Execution, History, HistoryEvent};
 #[cfg(test)]
 pub(crate) use judge::Judgement;
-pub(crate) use verdict::Verdict;
+pub(crate) use verdict::ScenarioVerdict;

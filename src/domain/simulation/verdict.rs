@@ -7,7 +7,7 @@ use crate::domain::as_str::as_str;
 /// The verdicts, the mildest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, IntoStaticStr, EnumString, VariantArray)]
 #[strum(serialize_all = "kebab-case")]
-pub(crate) enum Verdict {
+pub(crate) enum ScenarioVerdict {
     #[strum(serialize = "n/a")]
     NotApplicable,
     Safe,
@@ -18,9 +18,9 @@ pub(crate) enum Verdict {
     Duplicate,
 }
 
-as_str!(Verdict);
+as_str!(ScenarioVerdict);
 
-impl Verdict {
+impl ScenarioVerdict {
     pub(crate) fn meaning(self) -> &'static str {
         match self {
             Self::NotApplicable => "the scenario says nothing of this schema; the reason is given",

@@ -45,19 +45,25 @@ fn header_name(name: &str, names: HeaderNames) -> String {
 /// As Go's `textproto.CanonicalMIMEHeaderKey`: the first letter and those after a hyphen in upper case, the others in
 /// lower case; a name with a byte that no header has stays as it is.
 fn canonical(name: &str) -> String {
-    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
-    if name.is_empty() || !name.bytes().all(allowed) {
+    if name.is_empty() || !name.bytes().all(is_in_header_names) {
         return name.to_owned();
     }
-    let word = |word: &str| {
-        let (first, rest) = word.split_at(word.len().min(1));
-        first.to_ascii_uppercase() + &rest.to_ascii_lowercase()
-    };
-    name.split('-').map(word).collect::<Vec<_>>().join("-")
+    let mut canonical = String::with_capacity(name.len());
+    let mut starts_word = true;
+    for letter in name.chars() {
+        canonical.push(if starts_word { letter.to_ascii_uppercase() } else { letter.to_ascii_lowercase() });
+        starts_word = letter == '-';
+    }
+    canonical
+}
+
+/// True for the bytes of a token of RFC 9110, which a header's name is.
+fn is_in_header_names(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
 /// A JSON value in any JSON text as `JSON.stringify` writes it: without spaces, and in strings nothing escaped that need
-/// not be. Numbers stay as they are: digits that JavaScript would lose are kept. `None` when the text is no JSON.
+/// not be. Numbers stay as they are: digits that JavaScript would lose are kept. `None` if the text is not JSON.
 pub(in crate::domain) fn compact_json(text: &[u8]) -> Option<Vec<u8>> {
     serde_json::from_slice::<serde::de::IgnoredAny>(text).ok()?;
     let mut compact = Vec::with_capacity(text.len());
@@ -75,31 +81,35 @@ pub(in crate::domain) fn compact_json(text: &[u8]) -> Option<Vec<u8>> {
     Some(compact)
 }
 
-/// Bytes of the JSON string that stands at the beginning, quotes included.
+/// How many bytes the JSON string at the beginning has, quotes included.
 fn string_length(text: &[u8]) -> usize {
-    let mut escaped = false;
-    let inside = text.iter().skip(1).position(|byte| {
-        let ends = *byte == b'"' && !escaped;
-        escaped = *byte == b'\\' && !escaped;
-        ends
-    });
-    inside.map_or(text.len(), |at| at + 2)
+    let mut is_escaped = false;
+    for (at, byte) in text.iter().enumerate().skip(1) {
+        if *byte == b'"' && !is_escaped {
+            return at + 1;
+        }
+        // A backslash that is escaped itself escapes nothing.
+        is_escaped = *byte == b'\\' && !is_escaped;
+    }
+    text.len()
 }
 
 /// A JSON string with nothing escaped but what has to be; one with half a character stays as it is.
 fn unescaped(string: &[u8]) -> Vec<u8> {
-    let text = serde_json::from_slice::<String>(string);
-    text.map_or_else(|_| string.to_vec(), |text| Value::from(text).to_string().into_bytes())
+    match serde_json::from_slice::<String>(string) {
+        Ok(text) => Value::from(text).to_string().into_bytes(),
+        Err(_) => string.to_vec(),
+    }
 }
 
-/// A moment in milliseconds since the epoch, as a value holds it.
-pub(super) fn moment(ms: u64, unit: Timestamp) -> Vec<u8> {
+/// A time in milliseconds since the epoch, as a value holds it.
+pub(super) fn timestamp(ms: u64, unit: Timestamp) -> Vec<u8> {
     match unit {
         Timestamp::Milliseconds => ms.to_string().into_bytes(),
         Timestamp::Seconds => (ms / 1_000).to_string().into_bytes(),
         Timestamp::Ticks => ticks::from_ms(ms).to_string().into_bytes(),
         Timestamp::Rfc3339 => {
-            // Beyond the year 9999 there is no such text.
+            // RFC 3339 ends with the year 9999.
             let time = std::time::UNIX_EPOCH + std::time::Duration::from_millis(ms.min(253_402_300_799_000));
             humantime::format_rfc3339_millis(time).to_string().into_bytes()
         }
@@ -111,7 +121,7 @@ pub(super) fn whole_seconds(ttl: std::time::Duration) -> Vec<u8> {
     ttl.as_millis().div_ceil(1000).to_string().into_bytes()
 }
 
-/// Go's `encoding/json` writes these characters escaped wherever they stand.
+/// Go's `encoding/json` writes these characters escaped everywhere.
 pub(super) fn escape_html(json: &str) -> String {
     let mut text = String::with_capacity(json.len());
     for character in json.chars() {

@@ -1,69 +1,105 @@
-//! What becomes of a worker that still runs when its lock, or the result, is not as it expects: derived from the steps.
+//! What happens to a worker that still runs when its lock is gone or another's: derived from the schema's steps.
 
-use super::next_request::foreseen;
+use super::next_request::predict_reply;
 use crate::domain::record::decode::Form;
 use crate::domain::record::{Decoded, Reading};
-use crate::domain::schema::{Action, Call, Condition, KeyIs, Meaning, Schema, State, Step};
+use crate::domain::schema::{Action, Call, KeyIs, Meaning, Schema, State, Step};
 
-/// The fate of the old worker's completion.
+/// What the completion of a late worker does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LateWorker {
-    /// True when it stores its result although the lock is gone.
+    /// True if it stores its result although the lock is gone.
     pub stores_when_absent: bool,
-    /// True when it stores its result over the lock that the next worker took.
+    /// True if it stores its result over the lock that the next worker took.
     pub stores_when_retaken: bool,
 }
 
 impl LateWorker {
-    /// True when nothing the old worker does later can reach the record.
+    /// True if nothing the old worker does later can reach the record.
     pub(crate) fn is_fenced_off(self) -> bool {
         !self.stores_when_absent && !self.stores_when_retaken
     }
 }
 
-/// What a schema's complete step does for a worker whose lock is gone; `None` where the schema does not describe the step.
+/// What a schema's complete step does for a worker whose lock is gone; `None` if the schema does not describe the step.
 pub fn of(schema: &Schema) -> Option<LateWorker> {
     let complete = schema.complete.as_ref()?;
+    let lock = schema.lock_role();
     let absent = vec![Reading::Absent; schema.keys.len()];
     let mut retaken = absent.clone();
-    let held = schema.values.iter().position(|case| case.role == schema.lock_role() && case.state == State::InProgress);
+    let held = schema.values.iter().position(|case| case.role == lock && case.state == State::InProgress);
     if let Some(case) = held {
-        retaken[schema.lock_role()] = Reading::Value(Box::new(Decoded {
-            case,
-            form: Form::Own,
-            owner: None,
-            fingerprint: None,
-            created_ms: None,
-            completed_ms: None,
-            expires_ms: None,
-            lapsed: None,
-            response: None,
-            error: None,
-            blob: None,
-        }));
+        retaken[lock] = Reading::Value(Box::new(lock_of_another(case)));
     }
-    let stores = |readings: &[Reading]| {
-        !complete.checks_owner
-            && foreseen(complete, readings, false).is_some_and(|(reply, _)| reply.means == Meaning::Stored)
-    };
-    Some(LateWorker { stores_when_absent: stores(&absent), stores_when_retaken: stores(&retaken) })
+    Some(LateWorker {
+        stores_when_absent: stores_in(complete, &absent),
+        stores_when_retaken: stores_in(complete, &retaken),
+    })
 }
 
-/// True when no worker can hold a lock while there is a result.
+/// A lock in the given form, of which only the form matters.
+fn lock_of_another(case: usize) -> Decoded {
+    Decoded {
+        case,
+        form: Form::Own,
+        owner: None,
+        fingerprint: None,
+        created_ms: None,
+        completed_ms: None,
+        expires_ms: None,
+        lapsed: None,
+        response: None,
+        error: None,
+        blob: None,
+    }
+}
+
+/// True if a complete step stores its result in this state, in which the lock is not its worker's.
+fn stores_in(complete: &Step, readings: &[Reading]) -> bool {
+    // A step that checks the owner changes nothing under the lock of another.
+    if complete.checks_owner {
+        return false;
+    }
+    predict_reply(complete, readings, false).is_some_and(|(reply, _)| reply.means == Meaning::Stored)
+}
+
+/// True if no worker can hold a lock while there is a result.
 ///
-/// A lock beside a result has no live worker where the service neither takes a lock while there is a result, nor stores a
-/// result without unlocking its own lock in the same moment. Elsewhere a worker that was told that there is no result may
-/// take the lock after the result came, whatever TTL that lock has.
+/// A lock beside a result has no live worker if the service neither takes a lock while there is a result, nor stores a
+/// result without unlocking its own lock at the same time. Otherwise a worker whose begin found no result may take the
+/// lock after the result was stored, whatever TTL that lock has.
 pub fn keeps_locks_from_results(schema: &Schema) -> bool {
-    let (Some(begin), Some(complete)) = (&schema.begin, &schema.complete) else { return false };
-    let is_one_script = |step: &Step| matches!(step.calls[..], [Call { action: Action::Script { .. }, .. }]);
-    let result = schema.result_role();
-    let needs_no_result = |condition: &Condition| condition.keys.contains(&(result, KeyIs::Absent));
-    let acquired = begin.calls.iter().flat_map(|call| &call.replies);
-    let mut acquired = acquired.filter(|reply| reply.means == Meaning::Acquired).peekable();
-    let takes_none = acquired.peek().is_some()
-        && acquired.all(|reply| !reply.when.is_empty() && reply.when.iter().all(needs_no_result));
-    is_one_script(begin) && takes_none && is_one_script(complete) && complete.checks_owner
+    let Some(begin) = &schema.begin else { return false };
+    let Some(complete) = &schema.complete else { return false };
+    is_one_script(begin)
+        && acquires_only_without_result(begin, schema.result_role())
+        && is_one_script(complete)
+        && complete.checks_owner
+}
+
+fn is_one_script(step: &Step) -> bool {
+    matches!(step.calls[..], [Call { action: Action::Script { .. }, .. }])
+}
+
+/// True if every reply that gives the lock comes only while there is no result, and there is such a reply.
+fn acquires_only_without_result(begin: &Step, result: usize) -> bool {
+    let mut acquires = false;
+    for reply in begin.calls.iter().flat_map(|call| &call.replies) {
+        if reply.means != Meaning::Acquired {
+            continue;
+        }
+        acquires = true;
+        // A reply without conditions is never predicted: the schema does not say when it comes.
+        if reply.when.is_empty() {
+            return false;
+        }
+        for condition in &reply.when {
+            if !condition.keys.contains(&(result, KeyIs::Absent)) {
+                return false;
+            }
+        }
+    }
+    acquires
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
-//! What a new value keeps of the value of before: the fields that the schema does not name are somebody's.
+//! What a new value keeps of the value before it: fields that the schema does not name belong to somebody else.
 
 use crate::domain::record::{Content, Json, decode, json_prefix};
 use crate::domain::schema::{Member, Schema, ValueFormat};
 
-/// The JSON text at a pointer of the value of before; `None` where nothing stands there.
+/// The JSON text at a pointer of the value of before; `None` if there is none.
 pub(super) fn at(before: &Json<'_>, pointer: &str) -> Option<Vec<u8>> {
     before.pointer(pointer).map(text)
 }
@@ -11,45 +11,70 @@ pub(super) fn at(before: &Json<'_>, pointer: &str) -> Option<Vec<u8>> {
 /// The fields of the value of before that its form does not name and that `written` does not have, each as a further member
 /// of an object.
 pub(super) fn unnamed(schema: &Schema, before: &Content, written: &Json<'_>) -> Vec<u8> {
-    let has = |name: &str| matches!(written, Json::Object(members) if members.iter().any(|(known, _)| known == name));
-    let fields = unknown_fields(schema, before);
-    fields
-        .into_iter()
-        .filter(|(name, _)| !has(name))
-        .flat_map(|(name, value)| [b",", &string(&name)[..], b":", &value].concat())
-        .collect()
+    let mut members = Vec::new();
+    for (name, value) in unknown_fields(schema, before) {
+        if !has_member(written, &name) {
+            members.extend([b",", &string(&name)[..], b":", &value].concat());
+        }
+    }
+    members
 }
 
-/// The value at the lock's Redis key as a document: as its form sees the value, or else as JSON.
+fn has_member(object: &Json<'_>, name: &str) -> bool {
+    match object {
+        Json::Object(members) => members.iter().any(|(known, _)| known == name),
+        _ => false,
+    }
+}
+
+/// The value at the lock's Redis key as a document: as its form reads the value, or else as JSON.
 pub(crate) fn document(schema: &Schema, value: &Content) -> Option<Json<'static>> {
-    let as_json = || match value {
+    if let Some(document) = decode::document(schema, schema.lock_role(), value) {
+        return Some(document);
+    }
+    match value {
         Content::Text { head, .. } => json_prefix::parse(head, true).ok().map(Json::into_owned),
         _ => None,
-    };
-    decode::document(schema, schema.lock_role(), value).or_else(as_json)
+    }
 }
 
-/// The fields that stand in a value at the lock's Redis key beside those that its form names, each with its JSON text.
+/// The fields of a value at the lock's Redis key that its form does not name, each with its JSON text.
 pub(crate) fn unknown_fields(schema: &Schema, value: &Content) -> Vec<(String, Vec<u8>)> {
     let Some(Json::Object(members)) = document(schema, value) else { return Vec::new() };
     let reading = decode::read(schema, schema.lock_role(), value);
     let form = reading.decoded().map(|value| value.case);
-    let cases = || schema.values.iter().enumerate().filter(|(case, _)| form.is_none_or(|form| form == *case));
-    let is_named = |name: &str| cases().any(|(_, case)| names(case, name));
-    let unknown = members.into_iter().filter(|(name, _)| !is_named(name));
-    unknown.map(|(name, value)| (name.into_owned(), text(value))).collect()
+    let mut unknown = Vec::new();
+    for (name, value) in members {
+        // A value that has none of the forms may be of any: a field that one of them names is known.
+        let mut forms = schema.values.iter().enumerate().filter(|(case, _)| form.is_none_or(|form| form == *case));
+        if !forms.any(|(_, case)| names(case, &name)) {
+            unknown.push((name.into_owned(), text(value)));
+        }
+    }
+    unknown
 }
-/// True when a form says something of the field of this name, or of a field in it.
+
+/// True if a form refers to the field of this name, or to a field in it.
 fn names(case: &ValueFormat, name: &str) -> bool {
-    let of_closed = case.closed.iter().flat_map(|closed| closed.paths(|_: &Member| true));
-    let tested = case.tests.fields.iter().map(|(path, _)| path).chain(&case.tests.has);
-    let moment = case.expires_at.iter().map(|expires_at| expires_at.field.as_str());
-    let fields = case.fields.pointers().map(|(_, path)| path).chain(moment).chain(tested.map(String::as_str));
-    let starts = |path: &str| {
-        let first = path.strip_prefix('/').map(|path| path.split('/').next().unwrap_or_default());
-        first.is_some_and(|first| first.replace("~1", "/").replace("~0", "~") == name)
-    };
-    fields.into_iter().any(starts) || of_closed.into_iter().any(|path| starts(&path))
+    let named_fields = case.fields.pointers().map(|(_, path)| path);
+    let expiry = case.expires_at.iter().map(|expires_at| expires_at.field.as_str());
+    let compared = case.tests.fields.iter().map(|(path, _)| path.as_str());
+    let required = case.tests.has.iter().map(String::as_str);
+    if named_fields.chain(expiry).chain(compared).chain(required).any(|path| starts_with_field(path, name)) {
+        return true;
+    }
+    match &case.closed {
+        Some(closed) => closed.paths(|_: &Member| true).into_iter().any(|path| starts_with_field(&path, name)),
+        None => false,
+    }
+}
+
+/// True for a JSON pointer to the field of this name, or to one in it.
+fn starts_with_field(pointer: &str, name: &str) -> bool {
+    let Some(path) = pointer.strip_prefix('/') else { return false };
+    let first = path.split('/').next().unwrap_or_default();
+    // RFC 6901 escapes `/` and `~`.
+    first.replace("~1", "/").replace("~0", "~") == name
 }
 
 fn text(value: Json<'_>) -> Vec<u8> {

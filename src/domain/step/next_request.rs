@@ -11,7 +11,7 @@ pub struct NextRequest {
     pub answer: Answer,
     /// Until when it gets that; `None` when it executes, for then the answer changes with the request itself.
     pub until: Option<Expiry>,
-    /// What the client is told, where the schema says so.
+    /// What the client gets, if the schema says so.
     pub client: Option<String>,
 }
 
@@ -20,7 +20,7 @@ pub struct NextRequest {
 pub enum Answer {
     /// The request takes the lock, and the operation runs.
     Execute,
-    /// The request is turned away: another request holds the lock.
+    /// The request is rejected, because another request holds the lock.
     Conflict,
     Replay,
     Fail,
@@ -30,13 +30,13 @@ pub enum Answer {
 
 as_str!(Answer);
 
-/// Walks the begin step's replies in order; the first one that comes in this state of the Redis keys is the answer. A
-/// state that no reply is foreseen for makes the service fail.
+/// Predicts the answer to the next request: the first reply of the begin step whose condition holds in this state of the
+/// Redis keys. If no condition holds, the service fails.
 pub fn of(schema: &Schema, readings: &[Reading], seen: &Observation) -> NextRequest {
     let Some(begin) = &schema.begin else {
         return NextRequest { answer: Answer::Unknown, until: None, client: None };
     };
-    let Some((reply, condition)) = foreseen(begin, readings, false) else {
+    let Some((reply, condition)) = predict_reply(begin, readings, false) else {
         return NextRequest { answer: Answer::Fail, until: Some(first_expiry(seen)), client: None };
     };
     let answer = match reply.means {
@@ -45,45 +45,68 @@ pub fn of(schema: &Schema, readings: &[Reading], seen: &Observation) -> NextRequ
         Meaning::Replay => Answer::Replay,
         _ => Answer::Fail,
     };
-    let until = (answer != Answer::Execute).then(|| decider(condition, readings, seen));
+    let until = match answer {
+        Answer::Execute => None,
+        _ => Some(expiry_of_answer(condition, readings, seen)),
+    };
     NextRequest { answer, until, client: reply.client.clone() }
 }
 
-/// The reply of a step that is foreseen for these readings, and the condition that holds; `other_payload` for a request with
-/// another payload than the stored one.
-pub(crate) fn foreseen<'a>(
+/// Predicts the reply of a step from what the Redis keys hold, and returns it with the condition that holds.
+/// `other_payload` is for a request with another payload than the stored one.
+pub(crate) fn predict_reply<'a>(
     step: &'a Step,
     readings: &[Reading],
     other_payload: bool,
 ) -> Option<(&'a Reply, &'a Condition)> {
-    let holds = |condition: &Condition| {
-        let is_so = |(role, asked): &(usize, KeyIs)| readings[*role].is(asked);
-        condition.keys.iter().all(is_so) && (other_payload || !condition.other_payload)
-    };
-    step.calls
-        .iter()
-        .flat_map(|call| &call.replies)
-        // What the next call decides is foretold by the next call's replies.
-        .filter(|reply| reply.means != Meaning::Next)
-        .find_map(|reply| reply.when.iter().find(|condition| holds(condition)).map(|condition| (reply, condition)))
+    for reply in step.calls.iter().flat_map(|call| &call.replies) {
+        // What the next call decides is predicted by that call's replies.
+        if reply.means == Meaning::Next {
+            continue;
+        }
+        for condition in &reply.when {
+            if holds(condition, readings, other_payload) {
+                return Some((reply, condition));
+            }
+        }
+    }
+    None
 }
 
-/// The expiry of the Redis key that decides the answer: the first one the condition asks to be there. A value that ends
-/// sooner by what it holds ends the answer.
-fn decider(condition: &Condition, readings: &[Reading], seen: &Observation) -> Expiry {
-    let role = condition.keys.iter().find(|(_, asked)| *asked != KeyIs::Absent).map(|(role, _)| *role);
-    let Some(role) = role else { return first_expiry(seen) };
-    let lapses = readings[role].decoded().filter(|value| value.lapsed.is_none()).and_then(|value| value.expires_ms);
-    let left = lapses.zip(seen.server_ms).map(|(lapses, now)| lapses.saturating_sub(now));
-    match (seen.keys[role].expiry, left) {
-        (Expiry::In(ms), Some(left)) => Expiry::In(ms.min(left)),
-        (Expiry::Never, Some(left)) => Expiry::In(left),
-        (expiry, None) => expiry,
+fn holds(condition: &Condition, readings: &[Reading], other_payload: bool) -> bool {
+    if condition.other_payload && !other_payload {
+        return false;
+    }
+    condition.keys.iter().all(|(role, asked)| readings[*role].is(asked))
+}
+
+/// The expiry of the Redis key that decides the answer, which is the first one that the condition requires to exist. A value
+/// that expires sooner by what it holds ends the answer.
+fn expiry_of_answer(condition: &Condition, readings: &[Reading], seen: &Observation) -> Expiry {
+    let Some((role, _)) = condition.keys.iter().find(|(_, asked)| *asked != KeyIs::Absent) else {
+        return first_expiry(seen);
+    };
+    let expiry = seen.keys[*role].expiry;
+    let Some(left) = own_time_left(&readings[*role], seen) else { return expiry };
+    match expiry {
+        Expiry::In(ms) => Expiry::In(ms.min(left)),
+        Expiry::Never => Expiry::In(left),
     }
 }
 
+/// How long a value lasts by the expiry that it holds; `None` if it holds none, or if that has passed.
+fn own_time_left(reading: &Reading, seen: &Observation) -> Option<u64> {
+    let value = reading.decoded()?;
+    if value.lapsed.is_some() {
+        return None;
+    }
+    Some(value.expires_ms?.saturating_sub(seen.server_ms?))
+}
+
+/// The expiry of the first Redis key that exists.
 fn first_expiry(seen: &Observation) -> Expiry {
-    seen.keys.iter().find(|key| key.content != Content::Absent).map_or(Expiry::In(0), |key| key.expiry)
+    let existing = seen.keys.iter().find(|key| key.content != Content::Absent);
+    existing.map_or(Expiry::In(0), |key| key.expiry)
 }
 
 #[cfg(test)]
@@ -151,12 +174,12 @@ mod tests {
     }
 
     #[test]
-    fn a_state_that_no_reply_is_foreseen_for_makes_the_service_fail() {
+    fn a_state_for_which_no_reply_is_predicted_makes_the_service_fail() {
         let mut schema = schemas().into_iter().find(|schema| schema.name == "express").unwrap();
         if let Some(begin) = &mut schema.begin {
             begin.calls[0].replies.retain(|reply| reply.means == Meaning::Acquired);
         }
-        let unforeseen = next(&schema, &[text("x")]);
-        assert_eq!((unforeseen.answer, unforeseen.until), (Answer::Fail, Some(Expiry::In(1))));
+        let unpredicted = next(&schema, &[text("x")]);
+        assert_eq!((unpredicted.answer, unpredicted.until), (Answer::Fail, Some(Expiry::In(1))));
     }
 }

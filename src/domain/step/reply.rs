@@ -1,9 +1,9 @@
-//! Replies of a step's calls, as data: which of the schema's replies one is.
+//! Replies to a step's calls, and which of the replies that the schema lists each is.
 
 use crate::domain::record::{Content, Reading, decode};
-use crate::domain::schema::{Action, Call, Encoding, First, KeyIs, Reply, ReplyPattern, Schema, Template};
+use crate::domain::schema::{Action, Call, Encoding, First, KeyIs, Meaning, Reply, ReplyPattern, Schema, Template};
 
-/// A reply of Redis to a step's call, as far as schemas can speak of it.
+/// A reply of Redis to a step's call, as far as schemas can describe it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StepReply {
     Nil,
@@ -35,7 +35,7 @@ impl StepReply {
         }
     }
 
-    /// The texts in which a form is looked for: the text itself, or those of an array.
+    /// The texts in which a value format is searched for: the text itself, or those of an array.
     fn texts(&self) -> impl Iterator<Item = &[u8]> {
         let items = match self {
             Self::Array(items) => &items[..],
@@ -45,9 +45,9 @@ impl StepReply {
     }
 }
 
-/// Who hears a reply and decides by what it holds: the client, which knows its own payload.
+/// Finds which of the replies that a schema lists a reply is, as the client would that knows its own payload and time.
 #[derive(Debug, Clone, Copy)]
-pub struct Listener<'a> {
+pub struct ReplyMatcher<'a> {
     pub schema: &'a Schema,
     /// The hash of the request's payload; empty where there is none.
     pub fingerprint: &'a str,
@@ -55,50 +55,82 @@ pub struct Listener<'a> {
     pub now_ms: u64,
 }
 
-impl<'a> Listener<'a> {
-    /// The schema's entry for a reply; `None` when the schema does not know the reply.
-    pub fn recognise<'c>(&self, call: &'c Call, reply: &StepReply) -> Option<&'c Reply> {
-        let values = self.values(call, reply);
-        call.replies.iter().find(|known| self.knows(known, reply, &values))
+/// A reply that the schema lists.
+#[derive(Debug, Clone, Copy)]
+pub struct ReplyMatch<'c> {
+    /// The schema's entry for the reply.
+    pub entry: &'c Reply,
+}
+
+impl ReplyMatch<'_> {
+    /// What the reply means for the step.
+    pub fn meaning(&self) -> Meaning {
+        self.entry.means
     }
 
-    /// The stored response that comes with this reply, which is the schema's `known` one; `None` where none comes along as a text.
-    pub fn carried<'r>(&self, known: &Reply, reply: &'r StepReply) -> Option<&'r [u8]> {
-        match (known.value, &known.pattern) {
+    /// True if the reply leaves the decision to the step's next call.
+    pub(crate) fn leaves_it_to_next_call(&self) -> bool {
+        self.entry.means == Meaning::Next
+    }
+}
+
+impl ReplyMatcher<'_> {
+    /// Finds the schema's entry for a reply to `call`; `None` if the schema does not list the reply.
+    pub fn match_reply<'c>(&self, call: &'c Call, reply: &StepReply) -> Option<ReplyMatch<'c>> {
+        // Several entries can fit, such as a word and any text: the first one in schema.toml counts.
+        let values = self.values_in(call, reply);
+        for entry in &call.replies {
+            if self.is_entry_for(entry, reply, &values) {
+                return Some(ReplyMatch { entry });
+            }
+        }
+        None
+    }
+
+    /// The stored response that a matched reply carries; `None` if it carries none as a text.
+    pub fn response_in<'r>(&self, matched: ReplyMatch<'_>, reply: &'r StepReply) -> Option<&'r [u8]> {
+        let entry = matched.entry;
+        match (entry.value, &entry.pattern) {
             (Some(format), _) => {
-                reply.texts().find(|text| self.has_format(known, format, &Content::text(text.to_vec())))
+                reply.texts().find(|text| self.has_format(entry, format, &Content::text(text.to_vec())))
             }
             (None, ReplyPattern::Text | ReplyPattern::Array(_)) => reply.stored(),
             _ => None,
         }
     }
 
-    fn knows(&self, known: &Reply, reply: &StepReply, values: &[Content]) -> bool {
-        if !fits(&known.pattern, reply) {
+    fn is_entry_for(&self, entry: &Reply, reply: &StepReply, values: &[Content]) -> bool {
+        if !fits(&entry.pattern, reply) {
             return false;
         }
-        // Without a value format, a script has compared the payloads.
-        let Some(format) = known.value else { return true };
-        let value = values.iter().find(|value| self.has_format(known, format, value));
-        value.is_some_and(|value| !known.is_for_other_payloads() || self.has_other_payload(format, value))
+        let Some(format) = entry.value else {
+            // Without a value format, a script has compared the payloads.
+            return true;
+        };
+        let Some(value) = values.iter().find(|value| self.has_format(entry, format, value)) else {
+            return false;
+        };
+        !entry.is_for_other_payloads() || self.has_other_payload(format, value)
     }
 
     /// The values in which a value format is searched for: the texts of a reply, or the hash whose fields the call asks for.
-    fn values(&self, call: &Call, reply: &StepReply) -> Vec<Content> {
-        let Some(format) = call.replies.iter().find_map(|known| known.value) else { return Vec::new() };
-        let is_of_hashes = self.schema.values[format].encoding() == Encoding::Hash;
-        match hash_of(&call.action, reply).filter(|_| is_of_hashes) {
-            Some(hash) => vec![hash],
-            None => reply.texts().map(|text| Content::text(text.to_vec())).collect(),
+    fn values_in(&self, call: &Call, reply: &StepReply) -> Vec<Content> {
+        // Most calls list words and numbers only: the texts of their replies need not be copied. A race depends on it.
+        let Some(format) = call.replies.iter().find_map(|entry| entry.value) else { return Vec::new() };
+        if self.schema.values[format].encoding() == Encoding::Hash
+            && let Some(hash) = hash_of(&call.action, reply)
+        {
+            return vec![hash];
         }
+        reply.texts().map(|text| Content::text(text.to_vec())).collect()
     }
 
-    /// True for a value of this format; if it has expired by its own time, only for a reply that is for such values.
-    fn has_format(&self, known: &Reply, format: usize, value: &Content) -> bool {
+    /// True for a value of this format. A value whose own expiry has passed is one only if the entry is for such values.
+    fn has_format(&self, entry: &Reply, format: usize, value: &Content) -> bool {
         let reading = self.read(format, value);
         match reading.lapsed() {
             None => reading.is(&KeyIs::Value(format)),
-            Some(_) => known.is_for_lapsed() && reading.decoded().is_some_and(|value| value.case == format),
+            Some(_) => entry.is_for_lapsed() && reading.decoded().is_some_and(|value| value.case == format),
         }
     }
 
@@ -115,18 +147,28 @@ impl<'a> Listener<'a> {
 
 /// The hash that HGETALL gives, or HMGET of the fields it names; `None` for any other call or reply.
 fn hash_of(action: &Action, reply: &StepReply) -> Option<Content> {
-    let (Action::Command(words), StepReply::Array(items)) = (action, reply) else { return None };
+    let Action::Command(words) = action else { return None };
+    let StepReply::Array(items) = reply else { return None };
     let words: Vec<_> = words.iter().map(Template::display).collect();
-    let (command, names) = (words.first()?.to_ascii_uppercase(), words.get(2..).unwrap_or_default());
-    match command.as_str() {
-        "HGETALL" => items.iter().map(|item| item.text().map(<[u8]>::to_vec)).collect::<Option<Vec<_>>>(),
-        "HMGET" => {
-            let there = names.iter().zip(items).filter_map(|(name, item)| Some((name, item.text()?)));
-            Some(there.flat_map(|(name, value)| [name.clone().into_bytes(), value.to_vec()]).collect())
+    let mut hash = Vec::new();
+    match words.first()?.to_ascii_uppercase().as_str() {
+        "HGETALL" => {
+            for item in items {
+                hash.push(item.text()?.to_vec());
+            }
         }
-        _ => None,
+        "HMGET" => {
+            // The reply has the values in the order of the names; nil is a field that does not exist.
+            for (name, item) in words.iter().skip(2).zip(items) {
+                if let Some(value) = item.text() {
+                    hash.push(name.clone().into_bytes());
+                    hash.push(value.to_vec());
+                }
+            }
+        }
+        _ => return None,
     }
-    .map(Content::hash)
+    Some(Content::hash(hash))
 }
 
 fn fits(pattern: &ReplyPattern, reply: &StepReply) -> bool {
@@ -141,7 +183,7 @@ fn fits(pattern: &ReplyPattern, reply: &StepReply) -> bool {
             (First::Word(word), Some(StepReply::Text(text))) => word.as_bytes() == text,
             _ => false,
         },
-        // Redis 6.2 wraps an error raised inside a script: the code stands somewhere in its text.
+        // Redis 6.2 wraps an error raised inside a script: the code is somewhere in its text.
         (ReplyPattern::Error(wanted), StepReply::Error { code, message }) => {
             wanted == "*"
                 || wanted == code
@@ -190,9 +232,9 @@ replies = [
         let schema = from_toml(&TOML.replace("COMMAND", command));
         let item = |item: &Option<&str>| item.map_or(StepReply::Nil, |text| StepReply::Text(text.into()));
         let reply = StepReply::Array(items.iter().map(item).collect());
-        let listener = Listener { schema: &schema, fingerprint: "mine", now_ms: 0 };
+        let matcher = ReplyMatcher { schema: &schema, fingerprint: "mine", now_ms: 0 };
         let call = &schema.begin.as_ref().unwrap().calls[0];
-        listener.recognise(call, &reply).map(|known| known.means.as_str())
+        matcher.match_reply(call, &reply).map(|matched| matched.meaning().as_str())
     }
 
     #[test]

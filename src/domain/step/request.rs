@@ -6,9 +6,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
-use super::encoding::{compact_json, escape_html, header_lists, headers, moment, whole_seconds};
+use super::encoding::{compact_json, escape_html, header_lists, headers, timestamp, whole_seconds};
 use super::kept;
-use super::reply::Listener;
+use super::reply::ReplyMatcher;
+use crate::domain::hash_slot;
 use crate::domain::record::encode::{encode, encode_fields};
 use crate::domain::record::{Content, Field, Hash, Json, Response, age, json_prefix};
 use crate::domain::schema::value_template::Placeholder;
@@ -46,9 +47,9 @@ impl<'a> Request<'a> {
         Self { schema, key, owner, fingerprint: "", response, error: None, now_ms: 0, lock_ttl: None, before: None }
     }
 
-    /// Who hears the replies to this request.
-    pub fn listener(&self) -> Listener<'a> {
-        Listener { schema: self.schema, fingerprint: self.fingerprint, now_ms: self.now_ms }
+    /// Matches the replies to this request.
+    pub fn matcher(&self) -> ReplyMatcher<'a> {
+        ReplyMatcher { schema: self.schema, fingerprint: self.fingerprint, now_ms: self.now_ms }
     }
 
     /// A KEYS, ARGV or command word of this request.
@@ -81,17 +82,26 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// What is sent for a call: a command, or EVAL with the service's own script, its KEYS and its ARGV.
+    /// The words that are sent for a call: a command, or EVAL with the service's own script, its KEYS and its ARGV.
     pub(crate) fn words(&self, call: &Call) -> Vec<Vec<u8>> {
         match &call.action {
             Action::Command(command) => command.iter().flat_map(|word| self.spread(word)).collect(),
             Action::Script { name, keys, args } => {
                 let text = self.schema.scripts.get(name).map_or("", |script| &*script.text);
-                let count = keys.len().to_string().into_bytes();
-                let given = keys.iter().chain(args).flat_map(|word| self.spread(word));
-                [b"EVAL".to_vec(), text.as_bytes().to_vec(), count].into_iter().chain(given).collect()
+                let mut words = vec![b"EVAL".to_vec(), text.as_bytes().to_vec()];
+                words.extend(self.script_arguments(keys, args));
+                words
             }
         }
+    }
+
+    /// What follows a script, or its digest: the number of its KEYS, its KEYS, its ARGV.
+    pub(crate) fn script_arguments(&self, keys: &[Template], args: &[Template]) -> Vec<Vec<u8>> {
+        let mut words = vec![keys.len().to_string().into_bytes()];
+        for template in keys.iter().chain(args) {
+            words.extend(self.spread(template));
+        }
+        words
     }
 
     /// The value of a lock, where that is a string; empty where the schema does not say how one is written.
@@ -136,9 +146,13 @@ impl<'a> Request<'a> {
     pub(crate) fn result_over(&self, before: &Content) -> Content {
         match (self.result(), before) {
             (Content::Hash(result), Content::Hash(before)) => {
-                let is_new = |field: &Field| result.fields.iter().any(|new| new.name == field.name);
-                let kept = before.fields.iter().filter(|field| !is_new(field)).cloned();
-                let fields: Vec<_> = kept.chain(result.fields.iter().cloned()).collect();
+                let mut fields: Vec<Field> = Vec::new();
+                for field in &before.fields {
+                    if !result.fields.iter().any(|new| new.name == field.name) {
+                        fields.push(field.clone());
+                    }
+                }
+                fields.extend(result.fields.iter().cloned());
                 let count = fields.len() as u64;
                 Content::Hash(Box::new(Hash::new(fields, count)))
             }
@@ -182,26 +196,40 @@ impl<'a> Request<'a> {
         }
         let before = self.before.cloned().unwrap_or_else(|| self.lock());
         let document = kept::document(self.schema, &before).unwrap_or(Json::Null);
-        let fill = |fields: &[u8]| {
-            let place = |place| if place == Placeholder::KeptFields { fields.to_vec() } else { self.part(place) };
-            template.fill_keeping(place, |pointer| kept::at(&document, pointer))
-        };
-        let named = fill(b"");
+        // Which fields the template itself names is known when it is filled in: once without the kept ones, once with them.
+        let named = self.fill_keeping(template, &document, b"");
         let named = json_prefix::parse(&named, true).unwrap_or(Json::Null);
-        fill(&kept::unnamed(self.schema, &before, &named))
+        let unnamed = kept::unnamed(self.schema, &before, &named);
+        self.fill_keeping(template, &document, &unnamed)
+    }
+
+    fn fill_keeping(&self, template: &Template, document: &Json<'_>, kept_fields: &[u8]) -> Vec<u8> {
+        template.fill_keeping(
+            |place| if place == Placeholder::KeptFields { kept_fields.to_vec() } else { self.part(place) },
+            |pointer| kept::at(document, pointer),
+        )
     }
 
     /// When a lock or a result ends that is written now.
     fn expires_ms(&self, of: TtlOf) -> u64 {
-        let seconds = self.lock_ttl.filter(|_| of == TtlOf::Lock).and_then(|ttl| ttl.parse::<f64>().ok());
-        let sent = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+        let sent = match of {
+            TtlOf::Lock => self.sent_lock_ttl(),
+            _ => None,
+        };
         let ttl = sent.or_else(|| self.schema.ttl(of)).unwrap_or_default();
         self.now_ms.saturating_add(age::millis(ttl))
     }
 
+    /// The lock TTL that is sent in place of the schema's, if it is a number of seconds.
+    fn sent_lock_ttl(&self) -> Option<Duration> {
+        let seconds = self.lock_ttl?.parse::<f64>().ok()?;
+        Duration::try_from_secs_f64(seconds).ok()
+    }
+
     /// What calls and values have in common.
     fn part(&self, place: Placeholder) -> Vec<u8> {
-        let (response, write) = (self.response, &self.schema.write);
+        let response = self.response;
+        let write = &self.schema.write;
         let json = |value: Value| {
             let text = value.to_string();
             if write.escape_html { escape_html(&text).into_bytes() } else { text.into_bytes() }
@@ -212,10 +240,10 @@ impl<'a> Request<'a> {
             Placeholder::Key => self.key.to_vec(),
             Placeholder::ClientKey => self.schema.keys[0].template.client_key(self.key).to_vec(),
             Placeholder::Now | Placeholder::NowMilliseconds => self.now_ms.to_string().into_bytes(),
-            Placeholder::NowSeconds => moment(self.now_ms, Timestamp::Seconds),
-            Placeholder::NowRfc3339 => moment(self.now_ms, Timestamp::Rfc3339),
-            Placeholder::NowTicks => moment(self.now_ms, Timestamp::Ticks),
-            Placeholder::Expires(of, unit) => moment(self.expires_ms(of), unit),
+            Placeholder::NowSeconds => timestamp(self.now_ms, Timestamp::Seconds),
+            Placeholder::NowRfc3339 => timestamp(self.now_ms, Timestamp::Rfc3339),
+            Placeholder::NowTicks => timestamp(self.now_ms, Timestamp::Ticks),
+            Placeholder::Expires(of, unit) => timestamp(self.expires_ms(of), unit),
             Placeholder::ContentType => json(response.content_type().map_or(Value::Null, Value::from)),
             Placeholder::BodyHex => response.body.iter().flat_map(|byte| format!("{byte:02x}").into_bytes()).collect(),
             Placeholder::Response => write.response.as_ref().map_or_else(Vec::new, |response| self.value(response)),
@@ -229,11 +257,11 @@ impl<'a> Request<'a> {
             Placeholder::Body => response.body.clone(),
             Placeholder::BodyBase64 => STANDARD.encode(&response.body).into_bytes(),
             Placeholder::BodyText => json(Value::from(String::from_utf8_lossy(&response.body))),
-            Placeholder::BodyJson => response
-                .is_json()
-                .then(|| compact_json(&response.body))
-                .flatten()
-                .unwrap_or_else(|| json(Value::from(String::from_utf8_lossy(&response.body)))),
+            Placeholder::BodyJson => {
+                let compact = if response.is_json() { compact_json(&response.body) } else { None };
+                // A body that is not JSON becomes a JSON string.
+                compact.unwrap_or_else(|| json(Value::from(String::from_utf8_lossy(&response.body))))
+            }
             _ => Vec::new(),
         }
     }
@@ -244,4 +272,29 @@ fn string_of(content: Content) -> Vec<u8> {
         Content::Text { head, .. } => head,
         _ => Vec::new(),
     }
+}
+
+/// Why the scripts of a schema cannot run on a cluster for this idempotency key, with the hash slots named; `None` if they
+/// can. A script works on the Redis keys of one hash slot alone.
+pub(crate) fn cluster_problem(schema: &Schema, key: &[u8]) -> Option<String> {
+    let record = schema.redis_keys(key);
+    let response = Response::default();
+    let request = Request::new(schema, key, "", &response);
+    for call in schema.steps().flat_map(|step| &step.calls) {
+        let Action::Script { name, keys, .. } = &call.action else { continue };
+        let named: Vec<_> = keys.iter().map(|template| request.word(template)).collect();
+        let mut all: Vec<&[u8]> = named.iter().map(Vec::as_slice).collect();
+        // A script that gets less than whole Redis keys builds some of the record's by itself.
+        let builds_keys = keys.iter().any(|template| !template.is_redis_key());
+        if builds_keys {
+            all.extend(record.iter().map(Vec::as_slice));
+        }
+        let why = match builds_keys {
+            true => "it builds Redis keys that KEYS does not name",
+            false if !hash_slot::is_one(all.iter().copied()) => "its Redis keys are apart",
+            false => continue,
+        };
+        return Some(format!("{name} cannot run on a cluster, {why}: {}", hash_slot::words(all)));
+    }
+    None
 }

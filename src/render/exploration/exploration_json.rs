@@ -2,7 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::domain::exploration::{Budget, Difference, Exploration, Fault, Harm, Line, Replay};
+use crate::domain::exploration::{
+    Exploration, Fault, FaultBudget, FrontierDifference, ReplayedSchedule, TraceLine, Violation,
+};
 use strum::VariantArray as _;
 
 pub(crate) fn exploration(exploration: &Exploration) -> Value {
@@ -24,15 +26,15 @@ pub(crate) fn exploration(exploration: &Exploration) -> Value {
         "wall_ms": exploration.wall_ms,
         "not_asked": exploration.not_asked,
         "replay": exploration.replay.as_ref().map(replay),
-        "harms": exploration.harms.iter().map(harm).collect::<Vec<_>>(),
+        "harms": exploration.violations.iter().map(violation).collect::<Vec<_>>(),
     })
 }
 
-fn every(budget: Budget) -> Map<String, Value> {
+fn every(budget: FaultBudget) -> Map<String, Value> {
     Fault::VARIANTS.iter().map(|fault| (fault.as_str().to_owned(), budget.of(*fault).into())).collect()
 }
 
-fn replay(replay: &Replay) -> Value {
+fn replay(replay: &ReplayedSchedule) -> Value {
     json!({
         "steps": replay.token.acts.len(),
         "trace": replay.lines.iter().map(line).collect::<Vec<_>>(),
@@ -41,23 +43,23 @@ fn replay(replay: &Replay) -> Value {
     })
 }
 
-fn harm(harm: &Harm) -> Value {
+fn violation(violation: &Violation) -> Value {
     let faults: Map<_, _> =
-        harm.faults.faults().map(|(fault, count)| (fault.as_str().to_owned(), count.into())).collect();
+        violation.faults.faults().map(|(fault, count)| (fault.as_str().to_owned(), count.into())).collect();
     json!({
-        "invariant": harm.invariant.name,
-        "sentence": harm.invariant.sentence,
-        "remedy": harm.remedy,
+        "invariant": violation.invariant.name,
+        "sentence": violation.invariant.sentence,
+        "remedy": violation.remedy,
         "minimal_faults": faults,
-        "steps": harm.token.acts.len(),
-        "trace": harm.lines.iter().map(line).collect::<Vec<_>>(),
-        "token": harm.token.to_string(),
-        "played_as_explored": harm.deviates.is_none(),
-        "deviates": harm.deviates,
+        "steps": violation.token.acts.len(),
+        "trace": violation.lines.iter().map(line).collect::<Vec<_>>(),
+        "token": violation.token.to_string(),
+        "played_as_explored": violation.deviates.is_none(),
+        "deviates": violation.deviates,
     })
 }
 
-pub(super) fn line(line: &Line) -> Value {
+pub(super) fn line(line: &TraceLine) -> Value {
     json!({
         "actor": line.actor,
         "step": line.step,
@@ -68,7 +70,7 @@ pub(super) fn line(line: &Line) -> Value {
     })
 }
 
-pub(crate) fn difference(difference: &Difference) -> Value {
+pub(crate) fn difference(difference: &FrontierDifference) -> Value {
     json!({
         "schema": difference.schema,
         "invariant": difference.invariant,

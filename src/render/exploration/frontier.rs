@@ -4,7 +4,9 @@ use anstyle::AnsiColor;
 
 use super::remedies::lines;
 use super::{lanes, remedies};
-use crate::domain::exploration::{Budget, Difference, Exploration, Harm, Invariant, Replay, invariants};
+use crate::domain::exploration::{
+    Exploration, FaultBudget, FrontierDifference, Invariant, ReplayedSchedule, Violation, invariants,
+};
 use crate::render::style::View;
 use crate::render::{escape, table};
 
@@ -14,7 +16,7 @@ pub(crate) struct Shown<'a> {
     /// True when the shortest history of each harm is shown.
     pub(crate) traces: bool,
     /// What is not as it was accepted; `None` where there was nothing to compare with.
-    pub(crate) differences: Option<&'a [Difference]>,
+    pub(crate) differences: Option<&'a [FrontierDifference]>,
 }
 
 pub(crate) fn text(shown: Shown<'_>, view: View) -> String {
@@ -26,14 +28,14 @@ pub(crate) fn text(shown: Shown<'_>, view: View) -> String {
         }
         parts.push(frontier(exploration, view));
         if shown.traces {
-            parts.extend(shortest(exploration).map(|harm| history(harm, view)));
+            parts.extend(shortest(exploration).map(|violation| history(violation, view)));
         }
     }
     let advice = remedies::text(shown.explorations, view);
     if !advice.is_empty() {
         parts.push(format!("{}\n{advice}", view.palette.bold("What to change")));
     }
-    if !shown.traces && shown.explorations.iter().any(|exploration| !exploration.harms.is_empty()) {
+    if !shown.traces && shown.explorations.iter().any(|exploration| !exploration.violations.is_empty()) {
         parts.push("`--trace table` shows the shortest way to each harm.\n".to_owned());
     }
     parts.extend(shown.differences.map(|differences| self::differences(differences, view)));
@@ -41,19 +43,19 @@ pub(crate) fn text(shown: Shown<'_>, view: View) -> String {
 }
 
 /// The first harm of each invariant, which has the shortest history with the fewest faults.
-fn shortest(exploration: &Exploration) -> impl Iterator<Item = &Harm> {
+fn shortest(exploration: &Exploration) -> impl Iterator<Item = &Violation> {
     invariants::ALL.iter().filter_map(|invariant| of(exploration, invariant).next())
 }
 
-fn of<'a>(exploration: &'a Exploration, invariant: &'a Invariant) -> impl Iterator<Item = &'a Harm> {
-    exploration.harms.iter().filter(|harm| harm.invariant.name == invariant.name)
+fn of<'a>(exploration: &'a Exploration, invariant: &'a Invariant) -> impl Iterator<Item = &'a Violation> {
+    exploration.violations.iter().filter(|violation| violation.invariant.name == invariant.name)
 }
 
 fn frontier(exploration: &Exploration, view: View) -> String {
     let palette = view.palette;
     let red = AnsiColor::Red.on_default().bold();
     let name = escape::text(exploration.name().as_bytes());
-    let verdict = match (exploration.harms.is_empty(), exploration.covered.complete) {
+    let verdict = match (exploration.violations.is_empty(), exploration.covered.complete) {
         (true, true) => palette.paint(AnsiColor::Green.on_default(), "no harm"),
         (true, false) => palette.paint(AnsiColor::Yellow.on_default(), "no harm as far as it went"),
         (false, _) => {
@@ -62,12 +64,12 @@ fn frontier(exploration: &Exploration, view: View) -> String {
         }
     };
     let mut text = format!("{}: {verdict}\n", palette.bold(&name));
-    let rows = exploration.harms.iter().enumerate().map(|(at, harm)| {
-        let is_first = at == 0 || exploration.harms[at - 1].invariant.name != harm.invariant.name;
-        let name = if is_first { harm.invariant.name } else { "" };
-        vec![name.to_owned(), harm.faults.to_string(), harm.token.acts.len().to_string()]
+    let rows = exploration.violations.iter().enumerate().map(|(at, violation)| {
+        let is_first = at == 0 || exploration.violations[at - 1].invariant.name != violation.invariant.name;
+        let name = if is_first { violation.invariant.name } else { "" };
+        vec![name.to_owned(), violation.faults.to_string(), violation.token.acts.len().to_string()]
     });
-    if !exploration.harms.is_empty() {
+    if !exploration.violations.is_empty() {
         text.push_str(&table::grid(view, 2, &["BROKEN", "BY", "STEPS"], rows));
     }
     let holds: Vec<_> = invariants::ALL
@@ -94,7 +96,7 @@ fn coverage(exploration: &Exploration) -> String {
     let workers = count(usize::from(exploration.workers), "worker", "workers");
     let assumed: Vec<_> = exploration.assumptions.all().map(|assumption| assumption.as_str()).collect();
     let assuming = if assumed.is_empty() { String::new() } else { format!(", assuming {}", assumed.join(" and ")) };
-    let within = if exploration.most == Budget::default() {
+    let within = if exploration.most == FaultBudget::default() {
         format!("{workers} without a fault{assuming}")
     } else {
         format!("{workers} with at most {}{assuming}", exploration.most)
@@ -119,32 +121,32 @@ fn approximately(number: f64) -> String {
     if number < 10_000.0 { format!("{number:.0}") } else { format!("{number:.1e}") }
 }
 
-fn history(harm: &Harm, view: View) -> String {
+fn history(violation: &Violation, view: View) -> String {
     let palette = view.palette;
-    let heading = format!("{}, {}", harm.invariant.name, harm.faults);
+    let heading = format!("{}, {}", violation.invariant.name, violation.faults);
     let mut text = lines(&palette.bold(&heading), 2, view.width);
-    text.push_str(&lines(&format!("It should hold that {}.", harm.invariant.sentence), 2, view.width));
-    text.push_str(&lanes::text(&harm.lines, view));
-    text.push_str(&otherwise(harm.deviates.as_deref(), view));
+    text.push_str(&lines(&format!("It should hold that {}.", violation.invariant.sentence), 2, view.width));
+    text.push_str(&lanes::text(&violation.lines, view));
+    text.push_str(&otherwise(violation.deviates.as_deref(), view));
     // One word, so that it can be copied.
     text.push_str(&format!(
         "  {}\n",
-        palette.dim(&format!("--replay {}", escape::text(harm.token.to_string().as_bytes())))
+        palette.dim(&format!("--replay {}", escape::text(violation.token.to_string().as_bytes())))
     ));
     text
 }
 
 /// A history that was played again, and what it breaks.
-fn again(exploration: &Exploration, replay: &Replay, view: View) -> String {
+fn again(exploration: &Exploration, replay: &ReplayedSchedule, view: View) -> String {
     let name = escape::text(exploration.name().as_bytes());
     let mut text = format!("{}, {}\n", view.palette.bold(&name), exploration.most);
     text.push_str(&lanes::text(&replay.lines, view));
     text.push_str(&otherwise(replay.deviates.as_deref(), view));
-    for harm in &exploration.harms {
-        let broken = format!("Broken: {} ({}).", harm.invariant.name, harm.invariant.sentence);
+    for violation in &exploration.violations {
+        let broken = format!("Broken: {} ({}).", violation.invariant.name, violation.invariant.sentence);
         text.push_str(&lines(&broken, 2, view.width));
     }
-    if exploration.harms.is_empty() {
+    if exploration.violations.is_empty() {
         text.push_str("  This history breaks nothing.\n");
     }
     text
@@ -156,11 +158,11 @@ fn otherwise(deviates: Option<&str>, view: View) -> String {
 }
 
 /// What is not as it was accepted, a line each.
-pub(crate) fn differences(differences: &[Difference], view: View) -> String {
+pub(crate) fn differences(differences: &[FrontierDifference], view: View) -> String {
     if differences.is_empty() {
         return "Every frontier is as it was accepted.\n".to_owned();
     }
-    let line = |difference: &Difference| {
+    let line = |difference: &FrontierDifference| {
         let schema = escape::text(difference.schema.as_bytes());
         let change = if difference.is_new { "new" } else { "gone" };
         format!("  {change:<5}{schema}: {} by {}\n", difference.invariant, escape::text(difference.faults.as_bytes()))

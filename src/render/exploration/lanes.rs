@@ -1,6 +1,6 @@
 //! A history as swim lanes: time runs down, a column for each worker, Redis in the middle, faults marked.
 
-use crate::domain::exploration::{Act, Line};
+use crate::domain::exploration::{Act, TraceLine};
 use crate::render::style::View;
 use crate::render::{escape, table};
 
@@ -21,7 +21,7 @@ pub(super) struct Cells {
 }
 
 impl Lanes {
-    pub(super) fn of(lines: &[Line]) -> Self {
+    pub(super) fn of(lines: &[TraceLine]) -> Self {
         let mut names: Vec<String> = Vec::new();
         for line in lines.iter().filter(|line| is_acting(line.act)) {
             if !names.contains(&line.actor) {
@@ -43,7 +43,7 @@ impl Lanes {
     }
 
     /// A line's cells; Redis shows what stands there where that is not what stood there `before`.
-    pub(super) fn cells(&self, line: &Line, before: &str) -> Cells {
+    pub(super) fn cells(&self, line: &TraceLine, before: &str) -> Cells {
         let mark = if line.act.fault().is_some() { format!("{FAULT} ") } else { String::new() };
         let step = escape::text(line.step.as_bytes());
         if !is_acting(line.act) {
@@ -70,7 +70,7 @@ fn meaning(reply: &str) -> &str {
 }
 
 /// The lines as a table.
-pub(super) fn text(lines: &[Line], view: View) -> String {
+pub(super) fn text(lines: &[TraceLine], view: View) -> String {
     let lanes = Lanes::of(lines);
     let heading: Vec<_> = [""].into_iter().chain(lanes.names().iter().map(String::as_str)).collect();
     let mut before = "nothing".to_owned();
@@ -93,8 +93,8 @@ pub(super) mod tests {
     use super::*;
     use crate::render::style::Palette;
 
-    pub(in crate::render::exploration) fn lines() -> Vec<Line> {
-        let line = |act: Act, actor: &str, step: &str, reply: Option<&str>, holds: &str| Line {
+    pub(in crate::render::exploration) fn lines() -> Vec<TraceLine> {
+        let line = |act: Act, actor: &str, step: &str, reply: Option<&str>, holds: &str| TraceLine {
             act,
             actor: actor.to_owned(),
             step: step.to_owned(),

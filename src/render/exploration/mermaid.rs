@@ -1,11 +1,11 @@
 //! A history as a sequence diagram for Mermaid, which many viewers of Markdown draw.
 
 use super::lanes::{FAULT, Lanes};
-use crate::domain::exploration::Line;
+use crate::domain::exploration::TraceLine;
 use crate::render::escape;
 
 /// A diagram, with its title.
-pub(crate) fn mermaid(title: &str, lines: &[Line]) -> String {
+pub(crate) fn mermaid(title: &str, lines: &[TraceLine]) -> String {
     let lanes = Lanes::of(lines);
     let mut text = format!("---\ntitle: {}\n---\nsequenceDiagram\n", plain(title));
     for (number, name) in lanes.names().iter().enumerate() {
@@ -20,7 +20,7 @@ pub(crate) fn mermaid(title: &str, lines: &[Line]) -> String {
     text
 }
 
-fn steps(lanes: &Lanes, line: &Line, before: &str, middle: usize) -> String {
+fn steps(lanes: &Lanes, line: &TraceLine, before: &str, middle: usize) -> String {
     let cells = lanes.cells(line, before);
     let Some(lane) = cells.lane else { return format!("    Note over p{middle}: {}\n", plain(&cells.holds)) };
     let does = plain(&cells.does);

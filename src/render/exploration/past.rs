@@ -4,60 +4,60 @@ use serde_json::{Map, Value, json};
 
 use super::remedies::lines;
 use super::{exploration_json, lanes};
-use crate::domain::exploration::{Budget, Past, Way};
+use crate::domain::exploration::{FaultBudget, PastSchedule, RecordPast};
 use crate::domain::record::Record;
 use crate::render::style::View;
 
-pub(crate) fn past(record: &Record, past: &Past, view: View) -> String {
+pub(crate) fn past(record: &Record, past: &RecordPast, view: View) -> String {
     let heading = view.palette.bold("How it can have come to this");
     let within = format!("{} workers with at most {}", past.workers, past.most);
-    if past.ways.is_empty() {
+    if past.schedules.is_empty() {
         let none = format!(
             "not by these scripts, by any schedule of {within}: an older release, another program, or a hand made it"
         );
         return format!("\n{heading}\n{}", lines(&none, 2, view.width));
     }
     let mut text = format!("\n{heading}\n");
-    for way in &past.ways {
-        text.push_str(&lines(&sentence(record, way), 2, view.width));
+    for schedule in &past.schedules {
+        text.push_str(&lines(&sentence(record, schedule), 2, view.width));
     }
     // The first takes the fewest faults.
-    text.push_str(&lanes::text(&past.ways[0].lines, view));
+    text.push_str(&lanes::text(&past.schedules[0].lines, view));
     text.push_str(&lines(&view.palette.dim(&format!("of all schedules of {within}")), 2, view.width));
     text
 }
 
-fn sentence(record: &Record, way: &Way) -> String {
-    let by = match way.faults == Budget::default() {
+fn sentence(record: &Record, schedule: &PastSchedule) -> String {
+    let by = match schedule.faults == FaultBudget::default() {
         true => "without a fault".to_owned(),
-        false => format!("by {}", way.faults),
+        false => format!("by {}", schedule.faults),
     };
-    let then = match (record.lock().is_some(), way.holder_lives) {
+    let then = match (record.lock().is_some(), schedule.holder_lives) {
         (true, true) => ", and the worker that took the lock is at work",
         (true, false) => ", and no worker is behind the lock any more",
         (false, _) => "",
     };
-    let steps = way.token.acts.len();
+    let steps = schedule.token.acts.len();
     format!("{by}, in {steps} {}{then}", if steps == 1 { "step" } else { "steps" })
 }
 
-pub(crate) fn past_json(record: &Record, past: &Past) -> Value {
-    let way = |way: &Way| {
+pub(crate) fn past_json(record: &Record, past: &RecordPast) -> Value {
+    let schedule = |schedule: &PastSchedule| {
         let faults: Map<_, _> =
-            way.faults.faults().map(|(fault, count)| (fault.as_str().to_owned(), count.into())).collect();
+            schedule.faults.faults().map(|(fault, count)| (fault.as_str().to_owned(), count.into())).collect();
         json!({
             "minimal_faults": faults,
-            "holder_at_work": record.lock().is_some().then_some(way.holder_lives),
-            "steps": way.token.acts.len(),
-            "trace": way.lines.iter().map(exploration_json::line).collect::<Vec<_>>(),
-            "token": way.token.to_string(),
+            "holder_at_work": record.lock().is_some().then_some(schedule.holder_lives),
+            "steps": schedule.token.acts.len(),
+            "trace": schedule.lines.iter().map(exploration_json::line).collect::<Vec<_>>(),
+            "token": schedule.token.to_string(),
         })
     };
     json!({
         "schema": record.schema.name,
         "key": String::from_utf8_lossy(&record.key),
         "workers": past.workers,
-        "reachable": !past.ways.is_empty(),
-        "ways": past.ways.iter().map(way).collect::<Vec<_>>(),
+        "reachable": !past.schedules.is_empty(),
+        "ways": past.schedules.iter().map(schedule).collect::<Vec<_>>(),
     })
 }

@@ -1,7 +1,7 @@
 //! A history as a picture: the swim lanes as SVG.
 
 use super::lanes::Lanes;
-use crate::domain::exploration::Line;
+use crate::domain::exploration::TraceLine;
 use crate::render::fold::fold;
 
 /// Pixels that a line of text is high.
@@ -20,7 +20,7 @@ const STYLE: &str = "text{font:13px ui-monospace,monospace;fill:#1f2328}.name{fo
 .redis{fill:#57606a}line{stroke:#d0d7de}rect{fill:#fff}";
 
 /// The picture of a history, with its title.
-pub(crate) fn svg(title: &str, lines: &[Line]) -> String {
+pub(crate) fn svg(title: &str, lines: &[TraceLine]) -> String {
     let lanes = Lanes::of(lines);
     let mut drawn = texts(MARGIN, MARGIN + LINE, &[title.to_owned()], "name");
     let top = MARGIN + 3 * LINE;

@@ -17,15 +17,15 @@ struct Advice<'a> {
 pub(super) fn text(explorations: &[Exploration], view: View) -> String {
     let mut advice: Vec<Advice<'_>> = Vec::new();
     for exploration in explorations {
-        for harm in &exploration.harms {
-            let known = advice.iter().position(|known| known.remedy == harm.remedy);
+        for violation in &exploration.violations {
+            let known = advice.iter().position(|known| known.remedy == violation.remedy);
             let at = known.unwrap_or_else(|| {
-                advice.push(Advice { remedy: &harm.remedy, invariants: Vec::new(), schemas: Vec::new() });
+                advice.push(Advice { remedy: &violation.remedy, invariants: Vec::new(), schemas: Vec::new() });
                 advice.len() - 1
             });
             let of_remedy = &mut advice[at];
-            if !of_remedy.invariants.contains(&harm.invariant.name) {
-                of_remedy.invariants.push(harm.invariant.name);
+            if !of_remedy.invariants.contains(&violation.invariant.name) {
+                of_remedy.invariants.push(violation.invariant.name);
             }
             let name = exploration.name();
             if !of_remedy.schemas.contains(&name) {

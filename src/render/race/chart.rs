@@ -1,6 +1,6 @@
 //! Latencies as bars.
 
-use crate::domain::race::Run;
+use crate::domain::race::RaceRun;
 use crate::render::bar::{bar, eighths};
 use crate::render::words::latency;
 
@@ -13,7 +13,7 @@ const LONGEST: usize = 60;
 const STANDING: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
 /// How many steps took how long, a bar a row.
-pub(super) fn text(run: &Run, width: Option<usize>) -> String {
+pub(super) fn text(run: &RaceRun, width: Option<usize>) -> String {
     let rows = run.latencies.rows(ROWS);
     let most = rows.iter().map(|(_, count)| *count).max().unwrap_or_default();
     let longest = width.map_or(LONGEST, |width| width.saturating_sub(22).clamp(8, LONGEST));
@@ -25,7 +25,7 @@ pub(super) fn text(run: &Run, width: Option<usize>) -> String {
 }
 
 /// How many steps took how long, a character a row.
-pub(super) fn sparks(run: &Run, length: usize) -> String {
+pub(super) fn sparks(run: &RaceRun, length: usize) -> String {
     let rows = run.latencies.rows(length);
     let most = rows.iter().map(|(_, count)| *count).max().unwrap_or_default();
     let spark = |count: u64| if count == 0 { ' ' } else { STANDING[eighths(count, most, 1).saturating_sub(1).min(7)] };

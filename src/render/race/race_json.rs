@@ -5,10 +5,10 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::timeline::excerpt;
-use crate::domain::race::{Event, Offending, Run};
+use crate::domain::race::{Offending, RaceEvent, RaceRun};
 use crate::domain::record::age::millis;
 
-pub fn run(run: &Run) -> Value {
+pub fn run(run: &RaceRun) -> Value {
     json!({
         "schema": run.schema,
         "strategy": run.strategy.as_str(),
@@ -52,7 +52,7 @@ fn offence(offending: &Offending) -> Value {
     })
 }
 
-fn event(event: &Event) -> Value {
+fn event(event: &RaceEvent) -> Value {
     json!({
         "worker": event.worker,
         "step": event.act.as_str(),

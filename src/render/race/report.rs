@@ -4,12 +4,12 @@ use std::collections::HashSet;
 
 use super::{chart, sentences, table, timeline};
 use crate::domain::duration;
-use crate::domain::race::{Plan, Run, Strategy};
+use crate::domain::race::{RacePlan, RaceRun, Strategy};
 use crate::domain::record::age::millis;
 use crate::render::style::View;
 
 /// The verdict, what it rests on, and the round that breaks it; if `is_verbose`, latencies as well.
-pub fn text(runs: &[Run], view: View, is_verbose: bool) -> String {
+pub fn text(runs: &[RaceRun], view: View, is_verbose: bool) -> String {
     let mut parts = vec![sentences::text(runs, view.width), heading(runs) + &table::text(runs, view, is_verbose)];
     if is_verbose && runs.iter().all(|run| run.schema == runs[0].schema) {
         parts.extend(runs.iter().map(|run| chart::text(run, view.width)));
@@ -24,8 +24,8 @@ pub fn text(runs: &[Run], view: View, is_verbose: bool) -> String {
     parts.join("\n")
 }
 
-fn heading(runs: &[Run]) -> String {
-    let Some(Run { plan, rounds, .. }) = runs.first() else { return String::new() };
+fn heading(runs: &[RaceRun]) -> String {
+    let Some(RaceRun { plan, rounds, .. }) = runs.first() else { return String::new() };
     let workers = count(plan.concurrency, "worker");
     let mut lines = format!("{workers}, {}, each on one fresh key\n", count(*rounds, "round"));
     let all: Vec<_> = runs.iter().map(|run| (run.strategy.as_str(), options(&run.plan))).collect();
@@ -51,7 +51,7 @@ fn heading(runs: &[Run]) -> String {
     lines
 }
 
-fn options(plan: &Plan) -> Vec<String> {
+fn options(plan: &RacePlan) -> Vec<String> {
     let mut options = Vec::new();
     if plan.overlap {
         options.push("winners complete at once, while others still begin".to_owned());

@@ -1,13 +1,14 @@
 //! What a race came to, in sentences.
 
-use crate::domain::race::{Run, Strategy, Verdict};
+use crate::domain::race::{RaceRun, RaceVerdict, Strategy};
 use crate::render::fold::fold;
 use crate::render::words::count;
 
 /// What the schemas' own steps came to, and what the strategies came to that they are compared with.
-pub(super) fn text(runs: &[Run], width: Option<usize>) -> String {
-    let (own, others): (Vec<&Run>, Vec<&Run>) = runs.iter().partition(|run| run.strategy == Strategy::Schema);
-    let (held, failed): (Vec<&Run>, Vec<&Run>) = own.into_iter().partition(|run| run.verdict() == Verdict::NoneSeen);
+pub(super) fn text(runs: &[RaceRun], width: Option<usize>) -> String {
+    let (own, others): (Vec<&RaceRun>, Vec<&RaceRun>) = runs.iter().partition(|run| run.strategy == Strategy::Schema);
+    let (held, failed): (Vec<&RaceRun>, Vec<&RaceRun>) =
+        own.into_iter().partition(|run| run.verdict() == RaceVerdict::NoneSeen);
     let mut sentences: Vec<String> = failed.iter().map(|run| not_held(run)).collect();
     sentences.extend(held_by(&held));
     sentences.extend(compared(&others));
@@ -20,7 +21,7 @@ pub(super) fn text(runs: &[Run], width: Option<usize>) -> String {
 }
 
 /// The schemas of which nothing was seen that an atomic service does not do.
-fn held_by(runs: &[&Run]) -> Option<String> {
+fn held_by(runs: &[&RaceRun]) -> Option<String> {
     let first = runs.first()?;
     let who = match runs {
         [run] => run.schema.clone(),
@@ -34,10 +35,10 @@ fn held_by(runs: &[&Run]) -> Option<String> {
 }
 
 /// A schema that let too many through, or of which nothing can be said.
-fn not_held(run: &Run) -> String {
+fn not_held(run: &RaceRun) -> String {
     let (schema, judged, workers) = (&run.schema, run.judged(), requests(run.plan.concurrency));
     match run.rounds_with_many_winners {
-        _ if run.verdict() == Verdict::Void => {
+        _ if run.verdict() == RaceVerdict::Void => {
             format!(
                 "Of {schema} nothing can be said: in {} of {} rounds a lock ended or vanished.",
                 run.void_rounds, run.rounds
@@ -52,7 +53,7 @@ fn not_held(run: &Run) -> String {
 }
 
 /// The strategies that services without a script use.
-fn compared(runs: &[&Run]) -> Vec<String> {
+fn compared(runs: &[&RaceRun]) -> Vec<String> {
     let mut strategies: Vec<Strategy> = Vec::new();
     for run in runs {
         if !strategies.contains(&run.strategy) {
@@ -61,7 +62,7 @@ fn compared(runs: &[&Run]) -> Vec<String> {
     }
     let mut sentences = Vec::new();
     for strategy in strategies {
-        let of: Vec<&&Run> = runs.iter().filter(|run| run.strategy == strategy).collect();
+        let of: Vec<&&RaceRun> = runs.iter().filter(|run| run.strategy == strategy).collect();
         let name = strategy.as_str();
         let most = of.iter().map(|run| run.winners_max).max().unwrap_or(0);
         let wrong: u64 = of.iter().map(|run| run.wrong_replies).sum();

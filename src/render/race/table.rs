@@ -4,7 +4,7 @@ use anstyle::AnsiColor;
 use comfy_table::Cell;
 
 use super::chart;
-use crate::domain::race::{Run, Strategy, Verdict};
+use crate::domain::race::{RaceRun, RaceVerdict, Strategy};
 use crate::render::style::{Palette, View};
 use crate::render::table::{Table, styled};
 use crate::render::words::latency;
@@ -21,7 +21,7 @@ const SPEED: [&str; 6] = ["OPS/S", "P50", "P95", "P99", "MAX", "LATENCIES"];
 const LEFT: [&str; 3] = ["VERDICT", "SCHEMA", "LATENCIES"];
 
 /// The table, with how fast the runs went if that is wanted; then in a narrow terminal two, one below the other.
-pub(super) fn text(runs: &[Run], view: View, with_speed: bool) -> String {
+pub(super) fn text(runs: &[RaceRun], view: View, with_speed: bool) -> String {
     let is_wide = !with_speed || view.width.is_none_or(|width| width >= WIDE);
     let (rows, palette) = (rows(runs, is_wide, view.palette), view.palette);
     let judged = |row: &Row| [vec![row.seen.clone(), Cell::new(&row.name)], cells(&row.counts)].concat();
@@ -46,7 +46,7 @@ struct Row {
 }
 
 /// A run of a schema's own steps bears the schema's name; runs of other strategies stand indented below the name.
-fn rows(runs: &[Run], is_wide: bool, palette: Palette) -> Vec<Row> {
+fn rows(runs: &[RaceRun], is_wide: bool, palette: Palette) -> Vec<Row> {
     let mut rows = Vec::new();
     let mut headed = "";
     for run in runs {
@@ -62,22 +62,22 @@ fn rows(runs: &[Run], is_wide: bool, palette: Palette) -> Vec<Row> {
     rows
 }
 
-fn seen(run: &Run, is_wide: bool, palette: Palette) -> Cell {
+fn seen(run: &RaceRun, is_wide: bool, palette: Palette) -> Cell {
     let verdict = run.verdict();
     let text = match verdict {
-        Verdict::NoneSeen if is_wide => format!("none in {} begins", run.begins),
-        Verdict::NoneSeen => format!("none in {}", run.begins),
+        RaceVerdict::NoneSeen if is_wide => format!("none in {} begins", run.begins),
+        RaceVerdict::NoneSeen => format!("none in {}", run.begins),
         _ => verdict.as_str().to_owned(),
     };
     let color = match verdict {
-        Verdict::NoneSeen => AnsiColor::Green,
-        Verdict::Void => AnsiColor::Yellow,
-        Verdict::NotAtomic => AnsiColor::Red,
+        RaceVerdict::NoneSeen => AnsiColor::Green,
+        RaceVerdict::Void => AnsiColor::Yellow,
+        RaceVerdict::NotAtomic => AnsiColor::Red,
     };
     styled(palette, text, color.on_default())
 }
 
-fn counts(run: &Run) -> [String; COUNTS.len()] {
+fn counts(run: &RaceRun) -> [String; COUNTS.len()] {
     let winners = match (run.winners_min, run.winners_max) {
         (min, max) if min == max => max.to_string(),
         (min, max) => format!("{min}–{max}"),
@@ -86,7 +86,7 @@ fn counts(run: &Run) -> [String; COUNTS.len()] {
     [winners, many, run.conflicts.to_string(), run.replays.to_string(), run.wrong_replies.to_string()]
 }
 
-fn speed(run: &Run) -> [String; SPEED.len()] {
+fn speed(run: &RaceRun) -> [String; SPEED.len()] {
     let quantile = |share| latency(run.latencies.quantile(share));
     let per_second = format!("{:.0}", run.steps_per_second());
     let max = latency(run.latencies.max());

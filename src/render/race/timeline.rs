@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use anstyle::AnsiColor;
 use unicode_width::UnicodeWidthChar as _;
 
-use crate::domain::race::{Event, Offending, Run, Strategy};
+use crate::domain::race::{Offending, RaceEvent, RaceRun, Strategy};
 use crate::render::escape;
 use crate::render::style::View;
 
@@ -13,7 +13,7 @@ use crate::render::style::View;
 const SHOWN: usize = 12;
 
 /// The timeline of a run's first offending round, the offending pair marked.
-pub(super) fn text(run: &Run, view: View) -> Option<String> {
+pub(super) fn text(run: &RaceRun, view: View) -> Option<String> {
     let offending = run.offending.as_ref()?;
     let pair = [Some(offending.offence.event), offending.offence.against];
     let name = match run.strategy {
@@ -56,7 +56,7 @@ pub(super) fn excerpt(offending: &Offending) -> BTreeSet<usize> {
     order.into_iter().take(SHOWN).collect()
 }
 
-fn line(event: &Event, marked: bool) -> String {
+fn line(event: &RaceEvent, marked: bool) -> String {
     let detail = event.answer.detail().map(|detail| format!(": {}", escape::text(detail.as_bytes())));
     format!(
         "{} {:>9}  {:>8}  {:>6}  {:<8}  {}{}",

@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use crate::domain::simulation::{Cell, Verdict};
+use crate::domain::simulation::{Cell, ScenarioVerdict};
 use crate::render::escape;
 use crate::render::fold::fold;
 use crate::render::simulation::matrix::{measure, style};
@@ -16,7 +16,7 @@ struct Group<'a> {
 /// A paragraph for each scenario that did not end safely, with the reasons.
 pub(super) fn text(cells: &[Cell], view: View) -> String {
     let View { palette, width } = view;
-    let mut bad = groups(cells.iter().filter(|cell| cell.judgement.verdict > Verdict::Safe));
+    let mut bad = groups(cells.iter().filter(|cell| cell.judgement.verdict > ScenarioVerdict::Safe));
     let told = |cell: &Cell| cells.iter().position(|other| other.scenario == cell.scenario);
     bad.sort_by_key(|group| (Reverse(group.cells[0].judgement.verdict), told(group.cells[0])));
     let mut text = String::new();
@@ -30,7 +30,7 @@ pub(super) fn text(cells: &[Cell], view: View) -> String {
         text.push_str(&indented(&escape::text(cell.judgement.why.as_bytes()), width));
         let next = bad.get(index + 1).map(|group| group.cells[0].scenario.name);
         // The remedy stands once for each scenario, behind the last of the scenario's reasons that stand together.
-        let is_hurt = cell.judgement.verdict > Verdict::Refused;
+        let is_hurt = cell.judgement.verdict > ScenarioVerdict::Refused;
         if is_hurt && next != Some(cell.scenario.name) && !remedied.contains(&cell.scenario.name) {
             remedied.push(cell.scenario.name);
             text.push_str(&indented(&format!("{} {}", palette.bold("→"), cell.scenario.remedy), width));

@@ -6,7 +6,7 @@ use anstyle::{AnsiColor, Style};
 use unicode_width::UnicodeWidthStr as _;
 
 use crate::domain::duration;
-use crate::domain::simulation::{Cell, Story, Verdict};
+use crate::domain::simulation::{Cell, ScenarioVerdict, Story};
 use crate::render::escape;
 use crate::render::style::{Palette, View};
 
@@ -36,12 +36,12 @@ pub(super) fn text(cells: &[Cell], view: View) -> String {
 
 /// What the words that occur in the matrix mean.
 pub(super) fn legend(cells: &[Cell], palette: Palette) -> String {
-    let occurs = |verdict: &Verdict| cells.iter().any(|cell| cell.judgement.verdict == *verdict);
-    let line = |verdict: Verdict| {
+    let occurs = |verdict: &ScenarioVerdict| cells.iter().any(|cell| cell.judgement.verdict == *verdict);
+    let line = |verdict: ScenarioVerdict| {
         let word = palette.paint(style(verdict), &format!("{:<13}", verdict.as_str()));
         format!("  {word}{}\n", verdict.meaning())
     };
-    Verdict::VARIANTS.iter().copied().rev().filter(occurs).map(line).collect()
+    ScenarioVerdict::VARIANTS.iter().copied().rev().filter(occurs).map(line).collect()
 }
 
 /// A cell's verdict in words: `blocked 30s`, `duplicate x3`.
@@ -53,19 +53,21 @@ pub(super) fn words(cell: &Cell) -> String {
 pub(super) fn measure(cell: &Cell) -> String {
     let judgement = &cell.judgement;
     match (judgement.verdict, judgement.blocked_ms, judgement.effects) {
-        (Verdict::Blocked, Some(ms), _) => format!(" {}", duration::short(ms)),
-        (Verdict::Duplicate, _, effects) if effects > 2 => format!(" x{effects}"),
+        (ScenarioVerdict::Blocked, Some(ms), _) => format!(" {}", duration::short(ms)),
+        (ScenarioVerdict::Duplicate, _, effects) if effects > 2 => format!(" x{effects}"),
         _ => String::new(),
     }
 }
 
-pub(super) fn style(verdict: Verdict) -> Style {
+pub(super) fn style(verdict: ScenarioVerdict) -> Style {
     match verdict {
-        Verdict::NotApplicable => Style::new().dimmed(),
-        Verdict::Safe => AnsiColor::Green.on_default(),
-        Verdict::Refused => AnsiColor::Cyan.on_default(),
-        Verdict::Blocked => AnsiColor::Yellow.on_default(),
-        Verdict::Stuck | Verdict::WrongAnswer | Verdict::Duplicate => AnsiColor::Red.on_default().bold(),
+        ScenarioVerdict::NotApplicable => Style::new().dimmed(),
+        ScenarioVerdict::Safe => AnsiColor::Green.on_default(),
+        ScenarioVerdict::Refused => AnsiColor::Cyan.on_default(),
+        ScenarioVerdict::Blocked => AnsiColor::Yellow.on_default(),
+        ScenarioVerdict::Stuck | ScenarioVerdict::WrongAnswer | ScenarioVerdict::Duplicate => {
+            AnsiColor::Red.on_default().bold()
+        }
     }
 }
 
@@ -76,10 +78,10 @@ struct Column<'a> {
 }
 
 impl Column<'_> {
-    fn at(&self, story: &Story) -> (Verdict, String) {
+    fn at(&self, story: &Story) -> (ScenarioVerdict, String) {
         match self.cells.iter().find(|cell| cell.scenario == *story) {
             Some(cell) => (cell.judgement.verdict, words(cell)),
-            None => (Verdict::NotApplicable, String::new()),
+            None => (ScenarioVerdict::NotApplicable, String::new()),
         }
     }
 }
@@ -140,7 +142,13 @@ mod tests {
     use super::*;
     use crate::domain::simulation::Judgement;
 
-    fn cell(schema: &str, name: &'static str, verdict: Verdict, blocked_ms: Option<u64>, effects: usize) -> Cell {
+    fn cell(
+        schema: &str,
+        name: &'static str,
+        verdict: ScenarioVerdict,
+        blocked_ms: Option<u64>,
+        effects: usize,
+    ) -> Cell {
         let story = Story { name, summary: "", remedy: "" };
         let judgement = Judgement { verdict, effects, blocked_ms, why: String::new() };
         Cell { judgement, ..Cell::not_applicable(schema, story, String::new()) }
@@ -148,10 +156,10 @@ mod tests {
 
     fn cells() -> Vec<Cell> {
         vec![
-            cell("one", "first", Verdict::Safe, None, 1),
-            cell("one", "second", Verdict::Blocked, Some(30_000), 1),
-            cell("another", "first", Verdict::Duplicate, None, 3),
-            cell("another", "second", Verdict::NotApplicable, None, 0),
+            cell("one", "first", ScenarioVerdict::Safe, None, 1),
+            cell("one", "second", ScenarioVerdict::Blocked, Some(30_000), 1),
+            cell("another", "first", ScenarioVerdict::Duplicate, None, 3),
+            cell("another", "second", ScenarioVerdict::NotApplicable, None, 0),
         ]
     }
 

@@ -1,6 +1,6 @@
 //! The report of a simulation for people.
 
-use crate::domain::simulation::{Cell, Difference, Story};
+use crate::domain::simulation::{Cell, MatrixDifference, Story};
 use crate::render::simulation::simulation_json::change;
 use crate::render::simulation::{advice, matrix, sequence};
 use crate::render::style::{Palette, View};
@@ -12,7 +12,7 @@ pub struct Simulation<'a> {
     /// True when each cell's sequence is shown.
     pub timeline: bool,
     /// The cells that are not as they were accepted; `None` where there was nothing to compare with.
-    pub differences: Option<&'a [Difference]>,
+    pub differences: Option<&'a [MatrixDifference]>,
 }
 
 /// A line for each scenario that there is.
@@ -42,11 +42,11 @@ fn headed(heading: &str, text: String, palette: Palette) -> String {
 }
 
 /// The cells that are not as they were accepted, a line for each.
-pub fn compared(differences: &[Difference], palette: Palette) -> String {
+pub fn compared(differences: &[MatrixDifference], palette: Palette) -> String {
     if differences.is_empty() {
         return "Every cell is as it was accepted.\n".to_owned();
     }
-    let line = |difference: &Difference| {
+    let line = |difference: &MatrixDifference| {
         let (schema, now) = (escape::text(difference.schema.as_bytes()), difference.now.as_str());
         let was = difference.accepted.map_or("not there", |verdict| verdict.as_str());
         let change = change(difference);

@@ -1,6 +1,6 @@
 //! One cell as a sequence: who did what when, what Redis answered, what the client saw.
 
-use crate::domain::simulation::{Cell, History, Told};
+use crate::domain::simulation::{Cell, ClientAnswer, History};
 use crate::render::fold::fold;
 use crate::render::simulation::matrix::{style, words};
 use crate::render::style::View;
@@ -53,7 +53,7 @@ fn sequence(take: &History, view: View) -> String {
     let mut text = table::grid(view, 2, &heading, rows);
     let effects: Vec<_> =
         take.effects().into_iter().map(|(operation, times)| format!("{operation}: {times}")).collect();
-    let errors = take.answers.iter().filter(|answered| matches!(answered.told, Told::Error(_))).count();
+    let errors = take.answers.iter().filter(|answered| matches!(answered.answer, ClientAnswer::Error(_))).count();
     let made = if effects.is_empty() { "nothing".to_owned() } else { effects.join(", ") };
     let failed = if errors == 0 { String::new() } else { format!("; requests that got an error: {errors}") };
     text.push_str(&format!("  {}\n", view.palette.dim(&format!("made: {made}{failed}"))));

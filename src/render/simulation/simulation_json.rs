@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::domain::simulation::{Cell, Change, Difference, Event, History, Story};
+use crate::domain::simulation::{Cell, CellChange, History, HistoryEvent, MatrixDifference, Story};
 
 /// A cell with its verdict and the events of all its takes.
 pub fn cell(cell: &Cell) -> Value {
@@ -25,7 +25,7 @@ pub fn story(story: &Story) -> Value {
     json!({ "scenario": story.name, "summary": story.summary, "remedy": story.remedy })
 }
 
-fn event(take: &History, event: &Event) -> Value {
+fn event(take: &History, event: &HistoryEvent) -> Value {
     json!({
         "take": take.take,
         "at_us": event.at_us,
@@ -36,7 +36,7 @@ fn event(take: &History, event: &Event) -> Value {
     })
 }
 
-pub fn difference(difference: &Difference) -> Value {
+pub fn difference(difference: &MatrixDifference) -> Value {
     json!({
         "schema": difference.schema,
         "scenario": difference.scenario,
@@ -46,10 +46,10 @@ pub fn difference(difference: &Difference) -> Value {
     })
 }
 
-pub(super) fn change(difference: &Difference) -> &'static str {
+pub(super) fn change(difference: &MatrixDifference) -> &'static str {
     match difference.change() {
-        Change::Worse => "worse",
-        Change::Better => "better",
-        Change::New => "new",
+        CellChange::Worse => "worse",
+        CellChange::Better => "better",
+        CellChange::New => "new",
     }
 }

@@ -1,10 +1,7 @@
-//! Explorations on a real server: the calls that the search asks for, and the histories that workers play again.
+//! Explorations on a real server: the calls that the search asks for, and the schedules that workers execute again.
 
-mod cast;
-mod explain;
-mod freeze;
-mod stage;
 mod task;
+mod test_server;
+mod workers;
 
-pub(crate) use self::explain::{NotExplained, explain};
-pub(crate) use self::task::{Place, Task};
+pub(crate) use self::task::{ExplorationPlace, ExplorationTask, NotExplained, explain};

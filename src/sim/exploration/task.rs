@@ -1,140 +1,165 @@
-//! One exploration from beginning to end: the search, and every harm's history played by workers.
+//! One exploration from beginning to end: the search, and the schedule of each violation executed by workers.
 
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::cast::Cast;
-use super::stage::Stage;
-use crate::domain::exploration::trace::held_at;
+use super::test_server::TestServer;
+use super::workers::Workers;
 use crate::domain::exploration::{
-    Act, Assumptions, BEGIN_IN_ONE_SCRIPT, Budget, Covered, Culprit, Does, Exploration, Fault, Harm, Invariant,
-    Program, Replay, Token, invariants,
+    AbstractState, Act, Assumptions, BEGIN_IN_ONE_SCRIPT, Culprit, Exploration, Fault, FaultBudget, Invariant,
+    NextAction, PastSchedule, RecordPast, ReplayedSchedule, ScheduleToken, SearchCoverage, Violation, WorkerProgram,
+    held_at, invariants, leading_to,
 };
+use crate::domain::record::Record;
 use crate::domain::record::age::millis;
 use crate::domain::schema::{Meaning, Role, Schema};
-use crate::explore::{Explored, Found, Limits, Question, Rules, Traced, explore, retrace};
+use crate::explore::{
+    ExploredProgram, FoundViolation, Rules, SearchLimits, TracedStep, UnknownReply, explore, retrace,
+};
 use crate::interrupt::Interrupt;
-use crate::sim::simulate::{Abort, Retelling, Retold};
-use crate::store::{Connection, StoreError, Writable};
+use crate::sim::simulate::{Aborted, LocalServers, Replayed, ScheduleReplay};
+use crate::store::{Connection, Sandbox, SandboxError, StoreError, Writable};
 
 /// What is explored, and how far.
 #[derive(Debug, Clone)]
-pub(crate) struct Task {
+pub(crate) struct ExplorationTask {
     /// The schema whose service is explored, or two that share Redis keys.
-    pub(crate) program: Rc<Program>,
+    pub(crate) program: Rc<WorkerProgram>,
     pub(crate) workers: u8,
-    pub(crate) most: Budget,
+    pub(crate) most: FaultBudget,
     pub(crate) assumptions: Assumptions,
-    pub(crate) limits: Limits,
+    pub(crate) limits: SearchLimits,
 }
 
 /// Where it is explored.
 #[derive(Clone, Copy)]
-pub(crate) struct Place<'a> {
+pub(crate) struct ExplorationPlace<'a> {
     pub(crate) target: &'a Writable,
     pub(crate) key: &'a [u8],
-    /// True on a throw-away server.
+    /// True on a temporary local server.
     pub(crate) is_private: bool,
     pub(crate) interrupt: &'a Interrupt,
 }
 
-impl Task {
-    pub(crate) fn program(services: Vec<Arc<Schema>>) -> Result<Rc<Program>, String> {
-        Program::new(services).map(Rc::new)
+impl ExplorationTask {
+    pub(crate) fn program(services: Vec<Arc<Schema>>) -> Result<Rc<WorkerProgram>, String> {
+        WorkerProgram::new(services).map(Rc::new)
     }
 
-    fn rules(&self) -> Rules {
-        let (program, in_order) = (Rc::clone(&self.program), true);
-        Rules { program, workers: self.workers, most: self.most, assumptions: self.assumptions, in_order }
-    }
-
-    /// Explores, and plays each harm's history.
+    /// Explores, and has workers execute the schedule of each violation.
     ///
     /// # Errors
     /// The server's.
-    pub(crate) async fn run(&self, place: Place<'_>) -> Result<Exploration, StoreError> {
+    pub(crate) async fn run(&self, place: ExplorationPlace<'_>) -> Result<Exploration, StoreError> {
         let since = Instant::now();
-        let mut stage = self.stage(place).await?;
-        let explored = self.explore(&mut stage).await?;
-        let mut harms = Vec::new();
+        // One connection for everything: no two calls of an exploration may run at the same time.
+        let mut server = self.connect(place).await?;
+        let explored = self.explore(&mut server).await?;
+        let mut violations = Vec::new();
         for found in &explored.found {
-            harms.push(self.harm(found, &mut stage, place).await?);
+            violations.push(self.execute_violation(found, &mut server, place).await?);
         }
-        stage.clear().await?;
+        server.clear().await?;
         Ok(Exploration {
-            schemas: self.program.services.iter().map(|schema| schema.name.clone()).collect(),
+            schemas: self.schema_names(),
             workers: self.workers,
             most: self.most,
             assumptions: self.assumptions,
-            harms,
-            not_asked: self.not_asked(),
+            violations,
+            not_asked: self.inapplicable_invariants(),
             covered: explored.covered,
             wall_ms: millis(since.elapsed()),
             replay: None,
-            unsteady: explored.unsteady.map(|question| self.unsteady(question)),
+            unsteady: explored.unsteady.map(|call| self.describe_unsteady(call)),
         })
     }
 
-    pub(crate) async fn stage<'a>(&self, place: Place<'a>) -> Result<Stage<'a>, StoreError> {
-        let cast = Cast::new(Rc::clone(&self.program), self.workers, place.key.to_vec());
-        Ok(Stage::new(cast, Connection::connect(place.target).await?, place.interrupt))
+    pub(crate) async fn connect<'a>(&self, place: ExplorationPlace<'a>) -> Result<TestServer<'a>, StoreError> {
+        let workers = Workers::new(Rc::clone(&self.program), self.workers, place.key.to_vec());
+        Ok(TestServer::new(workers, Connection::connect(place.target).await?, place.interrupt))
     }
 
-    pub(crate) async fn explore(&self, stage: &mut Stage<'_>) -> Result<Explored, StoreError> {
-        let (responses, ticks) = (stage.cast.responses(), stage.cast.ticks);
-        explore(self.rules(), responses, ticks, self.limits, stage).await
+    async fn explore(&self, server: &mut TestServer<'_>) -> Result<ExploredProgram, StoreError> {
+        let responses = server.workers.responses();
+        let ticks = server.workers.ticks;
+        explore(self.rules(), responses, ticks, self.limits, server).await
     }
 
-    async fn harm(&self, found: &Found, stage: &mut Stage<'_>, place: Place<'_>) -> Result<Harm, StoreError> {
+    fn rules(&self) -> Rules {
+        Rules {
+            program: Rc::clone(&self.program),
+            workers: self.workers,
+            most: self.most,
+            assumptions: self.assumptions,
+            in_order: true,
+        }
+    }
+
+    fn schema_names(&self) -> Vec<String> {
+        self.program.services.iter().map(|schema| schema.name.clone()).collect()
+    }
+
+    async fn execute_violation(
+        &self,
+        found: &FoundViolation,
+        server: &mut TestServer<'_>,
+        place: ExplorationPlace<'_>,
+    ) -> Result<Violation, StoreError> {
         let token = self.token(&found.beginning, &found.acts);
-        let (traced, lines, deviates) = match self.retrace(&token, stage).await? {
-            Ok(traced) => {
-                let told = self.retell(&token, &traced, place).await?;
-                (traced, told.lines, told.deviates)
+        let (steps, replayed) = match self.retrace(&token, server).await? {
+            Ok(steps) => {
+                let replayed = self.replay(&token, &steps, place).await?;
+                (steps, replayed)
             }
-            Err(why) => (Vec::new(), Vec::new(), Some(why)),
+            Err(why) => (Vec::new(), Replayed { lines: Vec::new(), deviates: Some(why) }),
         };
-        let remedy = self.remedy(found.invariant, &token, &traced);
-        Ok(Harm { invariant: found.invariant, faults: found.faults, remedy, lines, token, deviates })
+        Ok(Violation {
+            invariant: found.invariant,
+            faults: found.faults,
+            remedy: self.remedy(found.invariant, &token, &steps),
+            lines: replayed.lines,
+            token,
+            deviates: replayed.deviates,
+        })
     }
 
-    /// What to change after this history, which breaks the invariant.
-    fn remedy(&self, invariant: &Invariant, token: &Token, traced: &[Traced]) -> String {
-        if self.begin_was_interrupted(traced) {
+    /// What to change after this schedule, which violates the invariant.
+    fn remedy(&self, invariant: &Invariant, token: &ScheduleToken, steps: &[TracedStep]) -> String {
+        if self.begin_was_interrupted(steps) {
             return BEGIN_IN_ONE_SCRIPT.to_owned();
         }
-        let breaks = |step: &&Traced| step.broken.iter().any(|broken| broken.name == invariant.name);
-        let step = traced.iter().find(breaks);
-        let mut stage = None;
-        let mut service = self.services(token).first().copied().unwrap_or(0);
-        if let Some(step) = step
+        let services = self.services(token);
+        let mut service = services.first().copied().unwrap_or(0);
+        let mut kind = None;
+        let violating = steps.iter().find(|step| step.violated.iter().any(|violated| violated.name == invariant.name));
+        if let Some(step) = violating
             && let Some(worker) = step.act.worker()
         {
-            service = self.services(token).get(usize::from(worker)).copied().unwrap_or(service);
-            if let Does::Call { ask, .. } = step.does {
-                stage = Some(self.program.asks[usize::from(ask)].stage);
+            service = services.get(usize::from(worker)).copied().unwrap_or(service);
+            if let NextAction::Call { number, .. } = step.action {
+                kind = Some(self.program.calls[usize::from(number)].step);
             }
         }
-        (invariant.remedy)(&Culprit { schema: &self.program.services[service], stage })
+        (invariant.remedy)(&Culprit { schema: &self.program.services[service], kind })
     }
 
-    /// True if a later call of begin acquired the lock although another worker's lock, or a result, was there by then. Up to
-    /// there nothing but the workers' own calls changed the keys: what an earlier call of begin saw was no longer so.
-    fn begin_was_interrupted(&self, traced: &[Traced]) -> bool {
+    /// True if a later call of begin acquired the lock although another worker held it, or a result was stored, by then.
+    /// Only the workers' own calls had changed the keys until then, so that an earlier call of begin saw another state.
+    fn begin_was_interrupted(&self, steps: &[TracedStep]) -> bool {
         let mut holder = None;
-        for step in traced {
+        for step in steps {
             if let Some(Fault::Expiry | Fault::Evict | Fault::Failover | Fault::Persist) = step.act.fault() {
                 return false;
             }
-            let acquired = step.heard.is_some_and(|heard| heard.means == Some(Meaning::Acquired));
-            if let (Does::Call { ask, .. }, true) = (step.does, acquired) {
-                let asks = self.program.asks[usize::from(ask)];
-                let schema = &self.program.services[asks.service];
-                let has_result =
-                    (0..schema.keys.len()).any(|role| held_at(schema, &step.before, role) == Some(Role::Result));
+            let is_acquired = step.reply.is_some_and(|reply| reply.meaning == Some(Meaning::Acquired));
+            if is_acquired && let NextAction::Call { number, .. } = step.action {
+                let call = self.program.calls[usize::from(number)];
+                let schema = &self.program.services[call.service];
+                let mut roles = 0..schema.keys.len();
+                let has_result = roles.any(|role| held_at(schema, &step.before, role) == Some(Role::Result));
                 let is_anothers = holder.is_some() && holder != step.act.worker();
-                if asks.index > 0 && (has_result || is_anothers) {
+                if call.index > 0 && (has_result || is_anothers) {
                     return true;
                 }
             }
@@ -143,100 +168,185 @@ impl Task {
         false
     }
 
-    pub(super) fn token(&self, beginning: &[u8], acts: &[Act]) -> Token {
-        let name = |start: &u8| {
+    fn token(&self, beginning: &[u8], acts: &[Act]) -> ScheduleToken {
+        let mut workers = Vec::new();
+        for start in beginning {
             let service = self.program.starts.iter().position(|known| known == start).unwrap_or(0);
-            self.program.services[service].name.clone()
-        };
-        Token { workers: beginning.iter().map(name).collect(), acts: acts.to_vec() }
+            workers.push(self.program.services[service].name.clone());
+        }
+        ScheduleToken { workers, acts: acts.to_vec() }
     }
 
     /// The services of a token's workers.
-    fn services(&self, token: &Token) -> Vec<usize> {
-        let number = |name: &String| self.program.services.iter().position(|schema| schema.name == *name);
-        token.workers.iter().map(|name| number(name).unwrap_or(0)).collect()
+    fn services(&self, token: &ScheduleToken) -> Vec<usize> {
+        let mut services = Vec::new();
+        for name in &token.workers {
+            services.push(self.program.services.iter().position(|schema| schema.name == *name).unwrap_or(0));
+        }
+        services
     }
 
-    /// Goes through a token's history in the exploration; an error in words where it cannot happen.
+    /// Goes through a token's schedule in the exploration; an error in words if it is impossible.
     ///
     /// # Errors
     /// The server's.
     pub(crate) async fn retrace(
         &self,
-        token: &Token,
-        stage: &mut Stage<'_>,
-    ) -> Result<Result<Vec<Traced>, String>, StoreError> {
+        token: &ScheduleToken,
+        server: &mut TestServer<'_>,
+    ) -> Result<Result<Vec<TracedStep>, String>, StoreError> {
         let beginning: Vec<_> = self.services(token).into_iter().map(|service| self.program.starts[service]).collect();
-        let rules = Rules { most: Budget::ANY, assumptions: Assumptions::default(), in_order: false, ..self.rules() };
-        let (responses, ticks) = (stage.cast.responses(), stage.cast.ticks);
-        retrace(&rules, responses, ticks, &beginning, &token.acts, stage).await
+        // A schedule that is given may contain any fault, in any order of workers.
+        let rules =
+            Rules { most: FaultBudget::ANY, assumptions: Assumptions::default(), in_order: false, ..self.rules() };
+        let responses = server.workers.responses();
+        let ticks = server.workers.ticks;
+        retrace(&rules, responses, ticks, &beginning, &token.acts, server).await
     }
 
-    /// Plays a history with workers.
+    /// Has workers execute a schedule.
     ///
     /// # Errors
     /// The server's.
-    pub(crate) async fn retell(
+    pub(crate) async fn replay(
         &self,
-        token: &Token,
-        traced: &[Traced],
-        place: Place<'_>,
-    ) -> Result<Retold, StoreError> {
-        let Place { target, key, is_private, .. } = place;
-        let services = self.services(token);
-        let retelling = Retelling { program: &self.program, services: &services, key, target, is_private };
-        match retelling.tell(traced).await {
-            Ok(told) => Ok(told),
-            Err(Abort::Store(error)) => Err(error),
-            Err(Abort::NotApplicable(why)) => Ok(Retold { lines: Vec::new(), deviates: Some(why) }),
-            Err(Abort::Late) => Ok(Retold { lines: Vec::new(), deviates: Some("it took too long".to_owned()) }),
-        }
+        token: &ScheduleToken,
+        steps: &[TracedStep],
+        place: ExplorationPlace<'_>,
+    ) -> Result<Replayed, StoreError> {
+        let replay = ScheduleReplay {
+            program: &self.program,
+            services: &self.services(token),
+            key: place.key,
+            target: place.target,
+            is_private: place.is_private,
+        };
+        let why = match replay.run(steps).await {
+            Ok(replayed) => return Ok(replayed),
+            Err(Aborted::Store(error)) => return Err(error),
+            Err(Aborted::NotApplicable(why)) => why,
+            Err(Aborted::Late) => "it took too long".to_owned(),
+        };
+        Ok(Replayed { lines: Vec::new(), deviates: Some(why) })
     }
 
-    /// A history that was played again as an exploration of that one schedule: a harm for each invariant that it breaks.
-    pub(crate) fn replayed(&self, token: &Token, traced: &[Traced], told: Retold) -> Exploration {
-        let faults = traced.iter().filter_map(|step| step.act.fault());
-        let used = faults.fold(Budget::default(), |used, fault| used.with(fault, Budget::ANY).unwrap_or(used));
-        let harm = |invariant: &&'static Invariant| Harm {
-            invariant,
-            faults: used,
-            remedy: self.remedy(invariant, token, traced),
-            lines: told.lines.clone(),
-            token: token.clone(),
-            deviates: told.deviates.clone(),
-        };
-        let covered = Covered {
+    /// A replayed schedule as an exploration of that one schedule, with the violations in it.
+    pub(crate) fn exploration_of(
+        &self,
+        token: &ScheduleToken,
+        steps: &[TracedStep],
+        replayed: &Replayed,
+    ) -> Exploration {
+        let mut faults = FaultBudget::default();
+        for fault in steps.iter().filter_map(|step| step.act.fault()) {
+            faults = faults.with(fault, FaultBudget::ANY).unwrap_or(faults);
+        }
+        let mut violations = Vec::new();
+        for invariant in steps.iter().flat_map(|step| &step.violated) {
+            violations.push(Violation {
+                invariant,
+                faults,
+                remedy: self.remedy(invariant, token, steps),
+                lines: replayed.lines.clone(),
+                token: token.clone(),
+                deviates: replayed.deviates.clone(),
+            });
+        }
+        let covered = SearchCoverage {
             complete: true,
-            states: traced.len() + 1,
-            transitions: traced.len(),
+            states: steps.len() + 1,
+            transitions: steps.len(),
             schedules: Some(1.0),
-            depth: traced.len(),
-            server_calls: traced.iter().filter(|step| step.heard.is_some()).count(),
+            depth: steps.len(),
+            server_calls: steps.iter().filter(|step| step.reply.is_some()).count(),
             bytes_a_state: 0,
             search_us: 0,
         };
         Exploration {
-            schemas: self.program.services.iter().map(|schema| schema.name.clone()).collect(),
+            schemas: self.schema_names(),
             workers: self.workers,
-            most: used,
+            most: faults,
             assumptions: Assumptions::default(),
-            harms: traced.iter().flat_map(|step| &step.broken).map(harm).collect(),
-            not_asked: self.not_asked(),
+            violations,
+            not_asked: self.inapplicable_invariants(),
             covered,
             wall_ms: 0,
-            replay: Some(Replay { lines: told.lines.clone(), token: token.clone(), deviates: told.deviates.clone() }),
+            replay: Some(ReplayedSchedule {
+                lines: replayed.lines.clone(),
+                token: token.clone(),
+                deviates: replayed.deviates.clone(),
+            }),
             unsteady: None,
         }
     }
 
-    fn not_asked(&self) -> Vec<&'static str> {
-        let is_asked = |invariant: &Invariant| self.program.services.iter().any(|schema| (invariant.asked_of)(schema));
-        invariants::ALL.iter().filter(|invariant| !is_asked(invariant)).map(|invariant| invariant.name).collect()
+    fn inapplicable_invariants(&self) -> Vec<&'static str> {
+        let mut names = Vec::new();
+        for invariant in &invariants::ALL {
+            if !self.program.services.iter().any(|schema| (invariant.applies_to)(schema)) {
+                names.push(invariant.name);
+            }
+        }
+        names
     }
 
-    pub(super) fn unsteady(&self, question: Question) -> String {
-        let asks = self.program.asks[usize::from(question.ask)];
-        let (stage, schema) = (asks.stage.as_str(), &self.program.services[asks.service].name);
-        format!("call {} of {stage} of {schema} does not answer the same question alike", asks.index + 1)
+    fn describe_unsteady(&self, unsteady: UnknownReply) -> String {
+        let call = self.program.calls[usize::from(unsteady.call)];
+        let schema = &self.program.services[call.service].name;
+        let step = call.step.as_str();
+        format!("call {} of {step} of {schema} does not answer the same question alike", call.index + 1)
     }
+}
+
+/// Workers that are enough for any state of one record's Redis keys, with at most one of each fault that leaves a trace there.
+const WORKERS: u8 = 2;
+
+/// The faults that leave a trace in the Redis keys.
+const TRACING_FAULTS: &str = "expiry=1,crash=1,lost=1,fail=1,persist=1";
+
+/// More states than two workers of any schema lead to.
+const MOST_STATES: usize = 1_000_000;
+
+/// Why it is unknown how a record came about.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NotExplained {
+    #[error(transparent)]
+    NoServer(#[from] SandboxError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("{0}")]
+    Schema(String),
+}
+
+/// Finds out how a record can have come about: looks for its state among those that its schema's workers lead to, on a
+/// temporary local server.
+///
+/// # Errors
+/// No local server, or one that fails; or a schema that cannot be explored.
+pub(crate) async fn explain(
+    record: &Record,
+    servers: &LocalServers,
+    interrupt: &Interrupt,
+) -> Result<RecordPast, NotExplained> {
+    let sandbox = Sandbox::start(&servers.path, &servers.temp_dir).await?;
+    let target = sandbox.first_database(&servers.like);
+    let program = ExplorationTask::program(vec![Arc::clone(&record.schema)]).map_err(NotExplained::Schema)?;
+    let most = TRACING_FAULTS.parse().unwrap_or(FaultBudget::USUAL);
+    let limits = SearchLimits { most_states: MOST_STATES, forgets: false };
+    let task = ExplorationTask { program, workers: WORKERS, most, assumptions: Assumptions::default(), limits };
+    let place = ExplorationPlace { target: &target, key: &record.key, is_private: true, interrupt };
+    let mut server = task.connect(place).await?;
+    let explored = task.explore(&mut server).await?;
+    if let Some(unsteady) = explored.unsteady {
+        return Err(NotExplained::Schema(task.describe_unsteady(unsteady)));
+    }
+    let wanted = AbstractState::from_observation(&record.schema, &record.seen);
+    let mut schedules = Vec::new();
+    for reached in leading_to(&record.schema, &explored.reached, &wanted) {
+        let token = task.token(&reached.beginning, &reached.acts);
+        let steps = task.retrace(&token, &mut server).await?.map_err(NotExplained::Schema)?;
+        let lines = task.replay(&token, &steps, place).await?.lines;
+        schedules.push(PastSchedule { holder_lives: reached.holder_lives, faults: reached.faults, token, lines });
+    }
+    Ok(RecordPast { most, workers: WORKERS, schedules })
 }

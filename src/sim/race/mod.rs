@@ -1,10 +1,8 @@
-//! A race: workers that begin at one moment on one key, and what each of them was told.
+//! A race: workers that begin at the same time on one key, and the replies that each of them got.
 
 mod connections;
 mod race;
-mod round;
-mod witness;
 mod worker;
 
 pub use self::connections::{Connections, NotConnected};
-pub use self::race::{Ended, Raced, race};
+pub use self::race::{RaceEnd, RaceResult, race};

@@ -1,156 +1,160 @@
-//! One worker of a race, and its place in a round.
+//! One worker in one round of a race: what it sends, and what it has seen.
 
 use std::time::{Duration, Instant};
 
-use crate::domain::race::{Act, Answer, Event};
+use crate::domain::race::{RaceAct, RaceAnswer, RaceEvent, RacePlan, RaceSteps};
 use crate::domain::record::Response;
-use crate::domain::step::{Request, StepReply};
-use crate::sim::service::{Prepared, Service};
-use crate::store::{Connection, StoreError};
+use crate::domain::schema::{Action, Call, Meaning};
+use crate::domain::step::{CallPerformer, ExecutedStep, Request, StepCall, StepReply, execute};
+use crate::sim::service::{LoadedService, is_no_script, words};
+use crate::store::{Connection, Packed, StoreError, pack};
 
-/// One worker: an instance of the service with a connection of its own.
-pub(super) struct Worker {
+/// An instance of the service with a connection of its own, for all rounds of a race.
+pub(super) struct WorkerConnection {
     /// From 1.
     pub(super) id: usize,
-    /// The worker's name, where the service checks owners.
+    /// The worker's name, for services that check owners.
     pub(super) owner: String,
-    /// `None` after a lost reply, which could still come in place of a later one.
+    /// `None` after a lost reply, which could still arrive in place of a later one.
     pub(super) connection: Option<Connection>,
 }
 
+/// What the workers of one round have in common.
+#[derive(Clone, Copy)]
+pub(super) struct Course<'r> {
+    pub(super) service: &'r LoadedService<'r>,
+    pub(super) steps: &'r RaceSteps,
+    pub(super) plan: &'r RacePlan,
+    pub(super) key: &'r [u8],
+}
+
+/// What a worker does in one phase of a round.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Turn {
     /// True to ask for the lock, for the first time or again.
-    pub(super) asks: bool,
+    pub(super) begins: bool,
     /// True to finish with a lock that is held, or that was just acquired.
     pub(super) finishes: bool,
-    /// True when the handler fails, so that finishing is to release.
+    /// True if the handler fails, so that finishing means releasing.
     pub(super) fails: bool,
 }
 
-/// A worker's place in a round: what the worker answers its client, what it is about to send, and what it has seen.
-pub(super) struct Seat<'r, 's> {
-    worker: &'r mut Worker,
-    service: &'r Service<'s>,
-    key: &'r [u8],
+/// A worker in one round.
+pub(super) struct RaceWorker<'r> {
+    instance: &'r mut WorkerConnection,
+    course: Course<'r>,
     response: Response,
-    /// The requests of the begin step, packed ahead: when the workers are released they only send.
-    begin: Vec<Prepared<'s>>,
-    pause: Duration,
-    clock: Instant,
-    asked: bool,
-    pub(super) holds: bool,
+    /// The requests of the begin step, packed ahead of time: when the workers are released they only send.
+    begin: Vec<Packed>,
+    /// The worker's time when `begin` was packed.
+    begin_ms: u64,
+    /// How long the worker pauses between the calls of a step.
+    pub(super) pause: Duration,
+    /// The time from which events count.
+    pub(super) clock: Instant,
+    has_begun: bool,
+    pub(super) holds_lock: bool,
     pub(super) won: bool,
-    pub(super) events: Vec<Event>,
+    pub(super) events: Vec<RaceEvent>,
     /// Why a reply was lost or service refused.
-    pub(super) trouble: Option<StoreError>,
+    pub(super) error: Option<StoreError>,
 }
 
-impl<'r, 's> Seat<'r, 's> {
-    pub(super) fn new(worker: &'r mut Worker, service: &'r Service<'s>, key: &'r [u8]) -> Self {
-        // Every worker answers differently, so that a replay tells whose response it is.
-        let body = format!(r#"{{"worker":{}}}"#, worker.id).into_bytes();
+impl<'r> RaceWorker<'r> {
+    pub(super) fn new(instance: &'r mut WorkerConnection, course: Course<'r>) -> Self {
+        // Every worker responds differently, so that a replay shows whose response it is.
+        let body = format!(r#"{{"worker":{}}}"#, instance.id).into_bytes();
         let response = Response { status: Some(201), headers: Vec::new(), body, whole: true };
-        let request =
-            Request { now_ms: service.now_ms(), ..Request::new(service.schema, key, &worker.owner, &response) };
-        let begin = service.begin(&request);
+        let begin_ms = course.service.now_ms();
+        let request = request(course, &instance.owner, &response, begin_ms);
+        let begin = pack_calls(course, &course.steps.begin, &request);
         Self {
-            worker,
-            service,
-            key,
+            instance,
+            course,
             response,
             begin,
+            begin_ms,
             pause: Duration::ZERO,
             clock: Instant::now(),
-            asked: false,
-            holds: false,
+            has_begun: false,
+            holds_lock: false,
             won: false,
+            // Most workers begin and retry.
             events: Vec::with_capacity(2),
-            trouble: None,
+            error: None,
         }
     }
 
-    /// Sets how long the worker thinks between the calls of a step, and the moment from which time counts.
-    pub(super) fn sit(&mut self, pause: Duration, clock: Instant) {
-        self.pause = pause;
-        self.clock = clock;
-    }
-
-    /// True when the worker can still send.
+    /// True if the worker can still send.
     pub(super) fn is_connected(&self) -> bool {
-        self.worker.connection.is_some()
+        self.instance.connection.is_some()
     }
 
-    /// Plays a turn, and adds what came of it to the events.
-    pub(super) async fn play(&mut self, turn: Turn) {
-        if turn.asks {
-            let act = if self.asked { Act::Retry } else { Act::Begin };
-            self.asked = true;
-            let begin = std::mem::take(&mut self.begin);
-            self.holds = self.perform(&begin, act).await;
-            self.won |= self.holds;
-            self.begin = begin;
+    /// Takes part in one phase of the round, and adds what came of it to the events.
+    pub(super) async fn run(&mut self, turn: Turn) {
+        if turn.begins {
+            let act = if self.has_begun { RaceAct::Retry } else { RaceAct::Begin };
+            self.has_begun = true;
+            let steps = self.course.steps;
+            let packed = std::mem::take(&mut self.begin);
+            self.holds_lock = self.execute(&steps.begin, &packed, self.begin_ms, act).await;
+            // Kept after the lock is given up: only workers that never won retry.
+            self.won |= self.holds_lock;
+            self.begin = packed;
         }
-        if turn.finishes && self.holds {
-            self.holds = false;
+        if turn.finishes && self.holds_lock {
+            self.holds_lock = false;
             self.finish(turn.fails).await;
         }
     }
 
     async fn finish(&mut self, fails: bool) {
-        let request = Request {
-            now_ms: self.service.now_ms(),
-            ..Request::new(self.service.schema, self.key, &self.worker.owner, &self.response)
+        let steps = self.course.steps;
+        let now_ms = self.course.service.now_ms();
+        let request = request(self.course, &self.instance.owner, &self.response, now_ms);
+        let (calls, act) = if fails {
+            let Some(release) = &steps.release else { return };
+            (release, RaceAct::Release)
+        } else {
+            (&steps.complete, RaceAct::Complete(request.replayed()))
         };
-        if !fails {
-            let (step, stores) = (self.service.complete(&request), request.replayed());
-            self.perform(&step, Act::Complete(stores)).await;
-        } else if let Some(step) = self.service.release(&request) {
-            self.perform(&step, Act::Release).await;
-        }
+        let packed = pack_calls(self.course, calls, &request);
+        self.execute(calls, &packed, now_ms, act).await;
     }
 
-    /// Performs a step, and says whether the lock is the worker's now.
-    async fn perform(&mut self, step: &[Prepared<'s>], act: Act) -> bool {
+    /// Executes a step, and returns whether the worker holds the lock now.
+    async fn execute(&mut self, calls: &[Call], packed: &[Packed], now_ms: u64, act: RaceAct) -> bool {
+        // Nothing but the exchange with the server is between the two times.
         let start = self.now();
-        let answered = self.answer(step).await;
+        let replied = self.answer(calls, packed, now_ms).await;
         let end = self.now();
-        let answer = match answered {
+        let answer = match replied {
             Ok(answer) => answer,
-            Err(error) => {
-                let lost = error.lost_the_reply();
+            Err(error) if error.lost_the_reply() => {
                 let why = error.to_string();
-                self.trouble = Some(error);
-                if !lost {
-                    return false;
-                }
-                self.worker.connection = None;
-                Answer::Lost(why)
+                self.error = Some(error);
+                // The reply may still arrive, and would be taken for that of the next request.
+                self.instance.connection = None;
+                RaceAnswer::Lost(why)
+            }
+            Err(error) => {
+                self.error = Some(error);
+                return false;
             }
         };
-        let acquired = answer == Answer::Acquired;
-        self.events.push(Event { worker: self.worker.id, act, answer, start, end });
+        let acquired = answer == RaceAnswer::Acquired;
+        self.events.push(RaceEvent { worker: self.instance.id, act, answer, start, end });
         acquired
     }
 
-    async fn answer(&mut self, step: &[Prepared<'s>]) -> Result<Answer, StoreError> {
-        let Some(connection) = &mut self.worker.connection else { return Ok(Answer::Lost("not connected".to_owned())) };
-        for (index, prepared) in step.iter().enumerate() {
-            if index > 0 && !self.pause.is_zero() {
-                tokio::time::sleep(self.pause).await;
-            }
-            let mut reply = connection.ask(&prepared.request).await?;
-            // A server that has forgotten the script has executed nothing.
-            if is_no_script(&reply)
-                && let Some(whole) = prepared.whole()
-            {
-                reply = connection.ask(&whole).await?;
-            }
-            if let Some(answer) = self.service.read(prepared, reply) {
-                return Ok(answer);
-            }
-        }
-        Ok(Answer::Wrong("the lock was held, and then nothing was there".to_owned()))
+    async fn answer(&mut self, calls: &[Call], packed: &[Packed], now_ms: u64) -> Result<RaceAnswer, StoreError> {
+        let Some(connection) = &mut self.instance.connection else {
+            return Ok(RaceAnswer::Lost("not connected".to_owned()));
+        };
+        let request = request(self.course, &self.instance.owner, &self.response, now_ms);
+        let mut performer = PackedCalls { connection, packed, pause: self.pause };
+        let executed = execute(&request, calls, &mut performer).await?;
+        Ok(answer_of(&request, executed))
     }
 
     fn now(&self) -> u64 {
@@ -158,6 +162,65 @@ impl<'r, 's> Seat<'r, 's> {
     }
 }
 
-fn is_no_script(reply: &StepReply) -> bool {
-    matches!(reply, StepReply::Error { code, .. } if code == "NOSCRIPT")
+fn request<'a>(course: Course<'a>, owner: &'a str, response: &'a Response, now_ms: u64) -> Request<'a> {
+    Request { now_ms, ..Request::new(course.service.schema, course.key, owner, response) }
+}
+
+fn pack_calls(course: Course<'_>, calls: &[Call], request: &Request<'_>) -> Vec<Packed> {
+    let mut packed = Vec::with_capacity(calls.len());
+    for (index, call) in calls.iter().enumerate() {
+        packed.push(course.service.pack(StepCall { request, call, index }));
+    }
+    packed
+}
+
+/// Sends requests that were packed ahead of time, with a pause between the calls of a step.
+struct PackedCalls<'w> {
+    connection: &'w mut Connection,
+    packed: &'w [Packed],
+    pause: Duration,
+}
+
+impl CallPerformer for PackedCalls<'_> {
+    type Error = StoreError;
+
+    async fn perform(&mut self, call: StepCall<'_>) -> Result<StepReply, StoreError> {
+        if call.index > 0 && !self.pause.is_zero() {
+            tokio::time::sleep(self.pause).await;
+        }
+        let reply = self.connection.ask(&self.packed[call.index]).await?;
+        // The server has executed nothing, so that sending the whole script executes it once.
+        if is_no_script(&reply) && matches!(call.call.action, Action::Script { .. }) {
+            return self.connection.ask(&pack(call.words())).await;
+        }
+        Ok(reply)
+    }
+}
+
+/// What a step came to for the worker.
+fn answer_of(request: &Request<'_>, executed: ExecutedStep<'_>) -> RaceAnswer {
+    let (reply, matched) = match executed {
+        ExecutedStep::Decided { reply, matched, .. } => (reply, matched),
+        ExecutedStep::Unrecognised { reply, .. } => {
+            return RaceAnswer::Wrong(format!("the schema does not know {}", words(&reply)));
+        }
+        ExecutedStep::Undecided => {
+            let why = "the lock was held, and then nothing was there";
+            return RaceAnswer::Wrong(why.to_owned());
+        }
+    };
+    match matched.meaning() {
+        Meaning::Acquired => RaceAnswer::Acquired,
+        Meaning::Conflict => RaceAnswer::Conflict,
+        Meaning::Replay => {
+            let response = request.matcher().response_in(matched, &reply);
+            RaceAnswer::Replay(response.map(<[u8]>::to_vec))
+        }
+        Meaning::Stored | Meaning::Renewed => RaceAnswer::Stored,
+        Meaning::Refused => RaceAnswer::Refused,
+        Meaning::Released => RaceAnswer::Released,
+        Meaning::Fail | Meaning::Mismatch | Meaning::Next => {
+            RaceAnswer::Wrong(format!("the request fails on {}", words(&reply)))
+        }
+    }
 }

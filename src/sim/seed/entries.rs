@@ -1,12 +1,12 @@
-//! The Redis keys of seeded records. The same number gives the same records, every time.
+//! The Redis keys of seeded records: believable idempotency keys, owners and responses. The same number gives the same
+//! records every time.
 
 use std::sync::Arc;
 
 use fastrand::Rng;
 
-use super::distribution::Distribution;
-use super::operation;
-use super::situation::{Situation, cut_off, huge_body};
+use super::situation::{Distribution, Situation, cut_off, huge_body};
+use crate::domain::record::Response;
 use crate::domain::record::age::millis;
 use crate::domain::schema::{Schema, State};
 use crate::domain::step::Request;
@@ -17,22 +17,20 @@ pub fn entries(schemas: &[Arc<Schema>], count: u64, now_ms: u64) -> impl Iterato
     let distribution = Distribution::new(schemas, count);
     let schemas = schemas.to_vec();
     (0..count).flat_map(move |number| {
-        let all: Vec<_> = schemas
-            .iter()
-            .enumerate()
-            .flat_map(|(index, schema)| {
-                let overall = number * schemas.len() as u64 + index as u64;
-                Record::new(schema, overall, now_ms).entries(distribution.situation(index, number))
-            })
-            .collect();
-        all
+        let mut entries = Vec::new();
+        for (index, schema) in schemas.iter().enumerate() {
+            let overall = number * schemas.len() as u64 + index as u64;
+            let situation = distribution.situation(index, number);
+            entries.extend(SeededRecord::new(schema, overall, now_ms).entries(situation));
+        }
+        entries
     })
 }
 
-/// A part of no TTL at all is longer than this; every other TTL is shorter.
+/// Part of an infinite TTL is longer than this; every other TTL is shorter.
 const FOR_EVER_MS: u64 = u64::MAX / 100;
 
-struct Record<'a> {
+struct SeededRecord<'a> {
     schema: &'a Schema,
     number: u64,
     rng: Rng,
@@ -40,15 +38,16 @@ struct Record<'a> {
     now_ms: u64,
 }
 
-impl<'a> Record<'a> {
+impl<'a> SeededRecord<'a> {
     fn new(schema: &'a Schema, number: u64, now_ms: u64) -> Self {
         let mut rng = Rng::with_seed(number);
-        let key = operation::key(&mut rng, number, is_of_messages(schema));
+        let key = idempotency_key(&mut rng, number, is_of_messages(schema));
         Self { schema, number, rng, key, now_ms }
     }
 
     fn entries(mut self, situation: Situation) -> Vec<Entry> {
-        let (lock_ttl, result_ttl) = (millis(self.schema.lock_ttl), millis(self.schema.result_ttl));
+        let lock_ttl = millis(self.schema.lock_ttl);
+        let result_ttl = millis(self.schema.result_ttl);
         match situation {
             Situation::Running => {
                 let left = self.part(lock_ttl, 40, 95);
@@ -78,8 +77,8 @@ impl<'a> Record<'a> {
     }
 
     fn lock(&mut self, ttl_ms: Option<u64>) -> Entry {
-        let owner = operation::uuid(&mut self.rng);
-        let response = operation::response(&mut self.rng, &self.key, self.number);
+        let owner = uuid(&mut self.rng);
+        let response = response(&mut self.rng, &self.key, self.number);
         let request =
             Request { now_ms: self.now_ms, ..Request::new(self.schema, self.key.as_bytes(), &owner, &response) };
         self.at(self.schema.lock_role(), EntryValue::Text(request.lock_value()), ttl_ms)
@@ -87,7 +86,8 @@ impl<'a> Record<'a> {
 
     /// A result with so much of its TTL left that nothing is wrong with it.
     fn finished(&mut self) -> Entry {
-        let (lock_ttl, result_ttl) = (millis(self.schema.lock_ttl), millis(self.schema.result_ttl));
+        let lock_ttl = millis(self.schema.lock_ttl);
+        let result_ttl = millis(self.schema.result_ttl);
         let left = self.part(result_ttl, 10, 99);
         self.result(Some(if left > lock_ttl.saturating_mul(2) { left } else { result_ttl }))
     }
@@ -99,16 +99,14 @@ impl<'a> Record<'a> {
 
     /// The value that the service writes; half of the time a bare marker, where the service may write one.
     fn result_value(&mut self, body: Option<Vec<u8>>) -> Vec<u8> {
-        let owner = operation::uuid(&mut self.rng);
-        let mut response = operation::response(&mut self.rng, &self.key, self.number);
-        let marker = self.schema.values.iter().find_map(|case| {
-            let marks = case.role == self.schema.result_role() && case.state == State::Completed;
-            case.tests.equals.as_ref().filter(|_| marks)
-        });
-        match (marker, body) {
-            (_, Some(body)) => response.body = body,
-            (Some(marker), None) if self.rng.bool() => return marker.clone(),
-            _ => {}
+        let owner = uuid(&mut self.rng);
+        let mut response = response(&mut self.rng, &self.key, self.number);
+        if let Some(body) = body {
+            response.body = body;
+        } else if let Some(marker) = result_marker(self.schema)
+            && self.rng.bool()
+        {
+            return marker.clone();
         }
         let request =
             Request { now_ms: self.now_ms, ..Request::new(self.schema, self.key.as_bytes(), &owner, &response) };
@@ -116,7 +114,7 @@ impl<'a> Record<'a> {
     }
 
     fn at(&self, role: usize, value: EntryValue, ttl_ms: Option<u64>) -> Entry {
-        // Of a TTL that the service does not give a part is asked for as well.
+        // A service that sets no TTL has an infinite one, and so has any part of it.
         let ttl_ms = ttl_ms.filter(|ms| *ms < FOR_EVER_MS);
         let redis_key = self.schema.keys[role].template.redis_key(self.key.as_bytes());
         Entry { redis_key, value, ttl_ms }
@@ -128,7 +126,63 @@ impl<'a> Record<'a> {
     }
 }
 
-/// True when the schema keeps no HTTP status: its idempotency keys are names of messages.
+/// The bare marker that the service may write in place of a result.
+fn result_marker(schema: &Schema) -> Option<&Vec<u8>> {
+    for case in &schema.values {
+        if case.role == schema.result_role()
+            && case.state == State::Completed
+            && let Some(marker) = &case.tests.equals
+        {
+            return Some(marker);
+        }
+    }
+    None
+}
+
+/// True if the schema keeps no HTTP status: its idempotency keys are names of messages.
 fn is_of_messages(schema: &Schema) -> bool {
     schema.keys.len() == 2 && schema.values.iter().all(|case| case.fields.status.is_none())
+}
+
+const CUSTOMERS: [&str; 6] = ["acme", "globex", "initech", "umbrella", "hooli", "müller & söhne"];
+const CURRENCIES: [&str; 4] = ["EUR", "USD", "GBP", "CHF"];
+const TOPICS: [&str; 3] = ["orders.created", "payments.captured", "invoices.sent"];
+
+/// An idempotency key as clients make them; `number` makes it unique.
+fn idempotency_key(rng: &mut Rng, number: u64, is_message: bool) -> String {
+    if is_message {
+        return format!("{}-{}-{}", TOPICS[rng.usize(..TOPICS.len())], rng.u8(..12), 48_000 + number);
+    }
+    match rng.u8(..3) {
+        0 => format!("order-{}", 10_000 + number),
+        1 => format!("pay_{:08x}{:06x}", rng.u32(..), number),
+        _ => uuid(rng),
+    }
+}
+
+fn uuid(rng: &mut Rng) -> String {
+    let mut bytes = [0; 16];
+    rng.fill(&mut bytes);
+    uuid::Builder::from_random_bytes(bytes).into_uuid().to_string()
+}
+
+/// The response of an operation: a JSON body, and headers with a credential now and then.
+fn response(rng: &mut Rng, key: &str, number: u64) -> Response {
+    let status = [200, 201, 201, 202][rng.usize(..4)];
+    let mut headers = vec![("Content-Type".to_owned(), "application/json".to_owned())];
+    match number % 5 {
+        0 => headers.push(("Location".to_owned(), format!("/v1/orders/{}", 10_000 + number))),
+        1 => headers.push(("Set-Cookie".to_owned(), format!("session={:016x}; HttpOnly; Secure", rng.u64(..)))),
+        2 => headers.push(("Authorization".to_owned(), format!("Bearer {:016x}{:016x}", rng.u64(..), rng.u64(..)))),
+        3 => headers.push(("X-Request-Id".to_owned(), uuid(rng))),
+        _ => {}
+    }
+    let body = serde_json::json!({
+        "id": key,
+        "customer": CUSTOMERS[rng.usize(..CUSTOMERS.len())],
+        "amount": rng.u32(100..250_000),
+        "currency": CURRENCIES[rng.usize(..CURRENCIES.len())],
+        "status": if status == 202 { "accepted" } else { "done" },
+    });
+    Response { status: Some(status), headers, body: body.to_string().into_bytes(), whole: true }
 }

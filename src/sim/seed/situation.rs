@@ -1,4 +1,8 @@
-//! What a seeded record is in the middle of, or suffers from.
+//! What a seeded record is in the middle of, or suffers from, and which record is in which situation: every ailment once on as
+//! few records as possible, and from then on one in four.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 
 use crate::domain::diagnosis::Thresholds;
 use crate::domain::record::age::millis;
@@ -23,7 +27,7 @@ pub(super) enum Situation {
     Huge,
 }
 
-/// What ails records, the worst first.
+/// What can be wrong with records, the worst first.
 pub(super) const SICK: [Situation; 9] = [
     Situation::StuckForEver,
     Situation::SecondsForMillis,
@@ -37,7 +41,7 @@ pub(super) const SICK: [Situation; 9] = [
 ];
 
 impl Situation {
-    /// True when a record of this schema can be in this situation, and idemctl finds out.
+    /// True if a record of this schema can be in this situation, and idemctl finds out.
     pub fn fits(self, schema: &Schema) -> bool {
         match self {
             Self::LeftoverLock => schema.keys.len() == 2,
@@ -55,14 +59,14 @@ impl Situation {
     }
 }
 
-/// A result as it is after half of it was lost.
+/// A result half of which was lost.
 pub(super) fn cut_off(schema: &Schema) -> Vec<u8> {
     let mut value = sample(schema, br#"{"status":"accepted"}"#.to_vec());
     value.truncate(value.len() / 2);
     value
 }
 
-/// A JSON body beyond what is called oversized.
+/// A JSON body that a finding calls oversized.
 pub(super) fn huge_body() -> Vec<u8> {
     let item = r#"{"sku":"A-1047","quantity":2,"price":1295}"#;
     format!("{{\"items\":[{}]}}", vec![item; 2_000].join(",")).into_bytes()
@@ -71,4 +75,69 @@ pub(super) fn huge_body() -> Vec<u8> {
 fn sample(schema: &Schema, body: Vec<u8>) -> Vec<u8> {
     let response = Response { status: Some(201), headers: Vec::new(), body, whole: true };
     Request::new(schema, b"k", "o", &response).result_value()
+}
+
+/// From the fourth record of a schema on, one record in this many is sick.
+const ONE_IN: u64 = 4;
+
+/// Only records with smaller numbers may be huge, so that a large seed stays small in memory.
+const HUGE_UNTIL: u64 = 100;
+
+/// Which record is in which situation.
+pub(super) struct Distribution {
+    /// By schema: what can ail its records.
+    ailments: Vec<Vec<Situation>>,
+    /// The situations of single records, by schema and number.
+    first: HashMap<(usize, u64), Situation>,
+}
+
+impl Distribution {
+    /// Gives each ailment once to the first records of the schemas. Schemas without a literal prefix get ailments
+    /// besides, because a plain scan does not see their records.
+    pub fn new(schemas: &[Arc<Schema>], count: u64) -> Self {
+        let mut ailments: Vec<Vec<_>> = Vec::new();
+        for schema in schemas {
+            ailments.push(SICK.into_iter().filter(|situation| situation.fits(schema)).collect());
+        }
+        let some_are_seen = schemas.iter().any(|schema| schema.has_prefix());
+        let mut open: VecDeque<_> = SICK.into();
+        let mut first = HashMap::new();
+        let mut number = u64::from(count > 1);
+        while number < count && !open.is_empty() {
+            for (index, schema) in schemas.iter().enumerate() {
+                if some_are_seen && !schema.has_prefix() {
+                    if let Some(situation) = pick(&ailments[index], index) {
+                        first.entry((index, number)).or_insert(situation);
+                    }
+                } else if let Some(place) = open.iter().position(|situation| ailments[index].contains(situation)) {
+                    first.extend(open.remove(place).map(|situation| ((index, number), situation)));
+                }
+            }
+            // An ailment that fits no schema is left out.
+            open.retain(|situation| ailments.iter().any(|fitting| fitting.contains(situation)));
+            // Every third record stays healthy.
+            number += if number % 3 == 2 { 2 } else { 1 };
+        }
+        Self { ailments, first }
+    }
+
+    /// The situation of record `number` of the schema with this index.
+    pub fn situation(&self, index: usize, number: u64) -> Situation {
+        if let Some(dealt) = self.first.get(&(index, number)) {
+            return *dealt;
+        }
+        let turn = usize::try_from(number / ONE_IN).unwrap_or(0) + index;
+        let is_sick = number >= ONE_IN && number % ONE_IN == ONE_IN - 1;
+        if is_sick
+            && let Some(situation) = pick(&self.ailments[index], turn)
+            && (situation != Situation::Huge || number < HUGE_UNTIL)
+        {
+            return situation;
+        }
+        if (number + index as u64).is_multiple_of(2) { Situation::Running } else { Situation::Finished }
+    }
+}
+
+fn pick(ailments: &[Situation], turn: usize) -> Option<Situation> {
+    ailments.get(turn.checked_rem(ailments.len())?).copied()
 }

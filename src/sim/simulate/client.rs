@@ -3,22 +3,26 @@
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use super::abort::Played;
-use super::run::Run;
-use super::story::{Begun, Lock, Operation};
-use super::worker::Worker;
+use super::run::ScenarioRun;
+use super::story::{BeginOutcome, ClientRequest, LockLifetime, ScenarioResult};
+use super::worker::ScenarioWorker;
 use crate::domain::record::age::millis;
 use crate::domain::schema::Meaning;
-use crate::domain::simulation::{Block, Told};
+use crate::domain::simulation::{Block, ClientAnswer};
 use crate::store::{Connection, Writable};
 
-/// How soon a client asks again that is turned away.
-const RETRY: Duration = Duration::from_millis(25);
+/// How soon a client asks again whose request was rejected.
+const RETRY_AFTER: Duration = Duration::from_millis(25);
 
-impl<'s> Run<'s> {
+impl<'s> ScenarioRun<'s> {
     /// A worker of the service, on a connection of its own.
-    pub(super) async fn worker(self: &Rc<Self>, name: &str, operation: Operation, lock: Lock) -> Played<Worker<'s>> {
-        self.worker_at(&self.target, name, operation, lock).await
+    pub(super) async fn worker(
+        self: &Rc<Self>,
+        name: &str,
+        client_request: ClientRequest,
+        lifetime: LockLifetime,
+    ) -> ScenarioResult<ScenarioWorker<'s>> {
+        self.worker_at(&self.target, name, client_request, lifetime).await
     }
 
     /// A worker of the service, on a connection of its own to another server.
@@ -26,78 +30,94 @@ impl<'s> Run<'s> {
         self: &Rc<Self>,
         target: &Writable,
         name: &str,
-        operation: Operation,
-        lock: Lock,
-    ) -> Played<Worker<'s>> {
+        client_request: ClientRequest,
+        lifetime: LockLifetime,
+    ) -> ScenarioResult<ScenarioWorker<'s>> {
         let connection = Connection::connect(target).await?;
-        Ok(Worker::new(Rc::clone(self), name, operation, lock, connection))
+        Ok(ScenarioWorker::new(Rc::clone(self), name, client_request, lifetime, connection))
     }
 
-    /// A client asks once; when it gets the lock the operation is made.
-    pub(super) async fn asks(self: &Rc<Self>, client: &str, operation: Operation) -> Played {
-        let mut worker = self.worker(client, operation, Lock::Long).await?;
-        match worker.begins().await? {
-            Begun::Acquired => _ = makes(&mut worker).await?,
-            Begun::Fails(why) | Begun::Unreachable(why) => self.told(operation, Told::Error(why)),
-            Begun::Conflict(_) | Begun::Replayed | Begun::Mismatch(_) => {}
-        }
-        Ok(())
-    }
-
-    /// A client asks again and again until it is served: how long that takes is how long a client waits with nobody at work.
-    /// A client that made the operation for the first time asks once more, as a client does that lost the response.
-    pub(super) async fn retries(self: &Rc<Self>, client: &str, operation: Operation) -> Played {
-        let made = self.is_served(client, operation).await? == Served::Made;
-        if made && self.history.borrow().times(operation.what) == 1 {
-            self.is_served(&format!("{client}, again"), operation).await?;
-        }
-        Ok(())
-    }
-
-    async fn is_served(self: &Rc<Self>, client: &str, operation: Operation) -> Played<Served> {
-        let mut worker = self.worker(client, operation, Lock::Short).await?;
-        let (by, reply) = match worker.begins().await? {
-            Begun::Acquired => return makes(&mut worker).await,
-            Begun::Replayed => return Ok(Served::Told),
-            Begun::Conflict(reply) => (Meaning::Conflict, reply),
-            Begun::Mismatch(reply) => (Meaning::Mismatch, reply),
-            Begun::Fails(reply) => (Meaning::Fail, reply),
-            Begun::Unreachable(reply) => {
-                self.told(operation, Told::Error(reply));
-                return Ok(Served::Told);
+    /// A client asks once; if it gets the lock the operation is executed.
+    pub(super) async fn request_once(self: &Rc<Self>, client: &str, client_request: ClientRequest) -> ScenarioResult {
+        let mut worker = self.worker(client, client_request, LockLifetime::Long).await?;
+        match worker.begin().await? {
+            BeginOutcome::Acquired => {
+                work_and_complete(&mut worker).await?;
             }
+            BeginOutcome::Fails(why) | BeginOutcome::Unreachable(why) => {
+                self.note_client_answer(client_request, ClientAnswer::Error(why));
+            }
+            BeginOutcome::Conflict(_) | BeginOutcome::Replayed | BeginOutcome::Mismatch(_) => {}
+        }
+        Ok(())
+    }
+
+    /// A client asks again and again until it is served: how long that takes is how long a client waits with nobody at
+    /// work. A client whose request was executed for the first time asks once more, as a client does that lost the
+    /// response.
+    pub(super) async fn retry_until_served(
+        self: &Rc<Self>,
+        client: &str,
+        client_request: ClientRequest,
+    ) -> ScenarioResult {
+        let served = self.serve(client, client_request).await?;
+        let effects = self.history.borrow().effects_of(client_request.operation);
+        if served == Served::Executed && effects == 1 {
+            self.serve(&format!("{client}, again"), client_request).await?;
+        }
+        Ok(())
+    }
+
+    async fn serve(self: &Rc<Self>, client: &str, client_request: ClientRequest) -> ScenarioResult<Served> {
+        let mut worker = self.worker(client, client_request, LockLifetime::Short).await?;
+        // What the client gets first is what the verdict reports, whatever it gets while it waits.
+        let (by, reply) = match worker.begin().await? {
+            BeginOutcome::Acquired => return work_and_complete(&mut worker).await,
+            BeginOutcome::Replayed => return Ok(Served::Answered),
+            BeginOutcome::Unreachable(why) => {
+                self.note_client_answer(client_request, ClientAnswer::Error(why));
+                return Ok(Served::Answered);
+            }
+            BeginOutcome::Conflict(reply) => (Meaning::Conflict, reply),
+            BeginOutcome::Mismatch(reply) => (Meaning::Mismatch, reply),
+            BeginOutcome::Fails(reply) => (Meaning::Fail, reply),
         };
-        let until = self.until().await?;
-        self.may_run_out();
+        let predicted_ms = self.predict_block().await?;
+        // The client waits for the lock to expire, so that an expired lock is no reason to start again.
+        self.let_lock_expire();
         let since = Instant::now();
-        let served = self.waits(&mut worker, until).await?;
-        let lock_ms = millis(self.lock_ttl);
-        let ms = match (until, served) {
-            // It was to end and did not, or the other way round: what happened counts.
-            (Some(ms), Served::Never) if ms <= lock_ms => None,
-            (None, Served::Made | Served::Told) => Some(millis(since.elapsed())),
-            (until, _) => until,
+        let served = self.wait_until_served(&mut worker, predicted_ms).await?;
+        let ms = match (predicted_ms, served) {
+            // It was predicted to end and did not, or the other way round: what happened counts.
+            (Some(ms), Served::Never) if ms <= millis(self.lock_ttl) => None,
+            (None, Served::Executed | Served::Answered) => Some(millis(since.elapsed())),
+            (predicted_ms, _) => predicted_ms,
         };
-        let ms = ms.map(|ms| self.in_the_schemas_time(ms));
-        self.history.borrow_mut().turned_away(Block { ms, by, reply });
+        let ms = ms.map(|ms| self.to_time_of_schema(ms));
+        self.history.borrow_mut().note_block(Block { ms, by, reply });
         Ok(served)
     }
 
     /// Waits and asks until the client is served, or until it is clear that waiting does not help.
-    async fn waits(&self, worker: &mut Worker<'s>, until: Option<u64>) -> Played<Served> {
-        let patience = match until {
-            // A result's TTL: nobody waits for that here. That it goes on is seen once more.
+    async fn wait_until_served(
+        &self,
+        worker: &mut ScenarioWorker<'s>,
+        predicted_ms: Option<u64>,
+    ) -> ScenarioResult<Served> {
+        let patience = match predicted_ms {
+            // A result's TTL, which nobody waits for here. That the request is still rejected is checked once more.
             Some(ms) if ms > millis(self.lock_ttl) => Duration::ZERO,
             Some(ms) => Duration::from_millis(ms).saturating_add(self.lock_ttl),
             None => self.lock_ttl.saturating_add(self.lock_ttl / 4),
         };
         let since = Instant::now();
         loop {
+            // Asked once more after the time is over: the lock may have expired during the last pause.
             let left = patience.saturating_sub(since.elapsed());
-            tokio::time::sleep(left.min(RETRY)).await;
-            match worker.begins_again().await? {
-                Begun::Acquired => return makes(worker).await,
-                Begun::Replayed => return Ok(Served::Told),
+            tokio::time::sleep(left.min(RETRY_AFTER)).await;
+            match worker.begin_again().await? {
+                BeginOutcome::Acquired => return work_and_complete(worker).await,
+                BeginOutcome::Replayed => return Ok(Served::Answered),
                 _ if left.is_zero() => return Ok(Served::Never),
                 _ => {}
             }
@@ -108,15 +128,15 @@ impl<'s> Run<'s> {
 /// How a client was served that asked until it was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Served {
-    /// It got the lock, and the operation was made.
-    Made,
+    /// It got the lock, and the operation was executed.
+    Executed,
     /// It got the stored response, or an error.
-    Told,
+    Answered,
     Never,
 }
 
-async fn makes(worker: &mut Worker<'_>) -> Played<Served> {
-    worker.works();
-    worker.completes().await?;
-    Ok(Served::Made)
+async fn work_and_complete(worker: &mut ScenarioWorker<'_>) -> ScenarioResult<Served> {
+    worker.work();
+    worker.complete().await?;
+    Ok(Served::Executed)
 }

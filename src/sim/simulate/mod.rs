@@ -1,28 +1,22 @@
-//! Stories of how idempotency fails, played through a schema's own steps on a real server.
+//! Scenarios in which idempotency fails, executed with a schema's own steps on a real server.
 
-mod abort;
 mod client;
-mod cluster;
-mod environment;
-mod job;
-mod leftovers;
-mod play;
-mod private_servers;
-mod retell;
-mod retold;
+mod local_servers;
+mod replay;
 mod run;
-mod scenario;
 mod scenarios;
+mod simulation;
 mod story;
 mod worker;
 mod worker_calls;
 
-pub(super) use self::abort::{Abort, Played};
-pub(super) use self::environment::Environment;
-pub(super) use self::job::Job;
-pub use self::private_servers::Servers;
-pub(super) use self::retell::{Retelling, Retold};
-pub use play::{Plan, Simulated, simulate};
-pub use scenario::Scenario;
-pub use scenarios::ALL as SCENARIOS;
-pub(super) use story::{Begun, Lock, OTHER_PAYMENT, Operation, PAYMENT};
+pub use self::local_servers::LocalServers;
+pub(super) use self::replay::{Replayed, ScheduleReplay};
+use self::run::ScenarioRun;
+pub use self::scenarios::ALL as SCENARIOS;
+use self::simulation::ScenarioEnvironment;
+pub use self::simulation::{Scenario, Simulated, SimulationPlan, simulate};
+pub(super) use self::story::{Aborted, ClientRequest, OTHER_PAYMENT, PAYMENT};
+use self::story::{BeginOutcome, LockLifetime, ScenarioResult};
+pub(super) use self::worker::Job;
+use self::worker::ScenarioWorker;

@@ -6,212 +6,366 @@ use std::time::{Duration, Instant};
 
 use uuid::Uuid;
 
-use super::abort::Played;
-use super::job::Job;
-use super::run::Run;
-use super::story::{Begun, LONG, Lock, Operation};
-use super::worker_calls::{Calls, Met};
-use crate::domain::exploration::Stage;
-use crate::domain::schema::{Meaning, OnFailure};
-use crate::domain::simulation::{Execution, Told};
+use super::run::ScenarioRun;
+use super::story::{BeginOutcome, ClientRequest, LONG, LockLifetime, ScenarioResult};
+use super::worker_calls::{CallOutcome, WorkerCalls};
+use crate::domain::exploration::StepKind;
+use crate::domain::record::Response;
+use crate::domain::schema::{Call, Meaning, OnFailure, Schema};
+use crate::domain::simulation::{ClientAnswer, Execution};
 use crate::domain::step::Request;
-use crate::sim::service::Prepared;
-use crate::store::Connection;
+use crate::sim::service::words;
+use crate::sim::test_keys::TEST_KEYS_LIVE;
+use crate::store::{Connection, pack};
 
-/// One instance of the service, with one request.
-pub(super) struct Worker<'s> {
-    pub(super) calls: Calls<'s>,
-    pub(super) job: Job,
-    /// The time by the worker's clock when it began, in milliseconds since the epoch.
-    now_ms: u64,
-    /// How long its lock lives for certain, where the story reckons with that.
-    lives: Option<Duration>,
+/// What a worker works on, and what it has of it so far.
+pub(crate) struct Job {
+    owner: String,
+    client_request: ClientRequest,
+    /// As it is sent, in seconds.
+    lock_ttl: String,
+    response: Response,
+    error: Option<String>,
 }
 
-impl<'s> Worker<'s> {
-    pub(super) fn new(run: Rc<Run<'s>>, name: &str, operation: Operation, lock: Lock, connection: Connection) -> Self {
-        let seconds = |ttl: Duration| ttl.as_millis().div_ceil(1_000).to_string();
-        let lock_ttl = match lock {
-            Lock::Short => seconds(run.lock_ttl),
-            Lock::Long => seconds(LONG),
-            Lock::Own => seconds(run.schema().lock_ttl),
-            Lock::Raw(text) => text.to_owned(),
-        };
-        let job = Job::new(&Uuid::new_v4().to_string(), operation, lock_ttl);
-        let lives = match lock {
-            Lock::Short => Some(run.lock_ttl),
-            Lock::Long | Lock::Own => None,
-            Lock::Raw(text) => {
-                let seconds = text.parse().ok().filter(|seconds| *seconds > 0.0);
-                seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
-            }
-        };
-        let now_ms = run.now_ms;
-        Self { calls: Calls::new(run, name, connection), job, now_ms, lives }
+impl Job {
+    pub(crate) fn new(owner: &str, client_request: ClientRequest, lock_ttl: String) -> Self {
+        let response = Response::default();
+        Self { owner: owner.to_owned(), client_request, lock_ttl, response, error: None }
     }
 
-    pub(super) async fn begins(&mut self) -> Played<Begun> {
-        self.calls.forget();
-        self.begins_again().await
+    /// The operation has its effect.
+    pub(crate) fn succeed(&mut self, by: &str) {
+        self.respond(201, format!(r#"{{"made":"{}","by":"{by}"}}"#, self.client_request.operation));
     }
 
-    /// Begins once more. The sequence shows the calls only where they come to something else than before.
-    pub(super) async fn begins_again(&mut self) -> Played<Begun> {
-        let calls = self.begin_calls();
-        self.begins_with(0..calls).await.map(|begun| begun.unwrap_or_else(|| Begun::Fails("no reply decided".into())))
+    /// The handler succeeds, but the operation has no effect.
+    fn succeed_without_effect(&mut self, by: &str) {
+        self.respond(200, format!(r#"{{"made":null,"by":"{by}"}}"#));
     }
 
-    pub(super) fn begin_calls(&self) -> usize {
-        self.calls.run.schema().begin_calls().len()
+    /// The handler fails without effect.
+    pub(crate) fn fail(&mut self) {
+        self.error = Some("provider unavailable".to_owned());
+        self.respond(500, String::new());
     }
 
-    /// Makes some calls of the begin step; `None` when the calls behind them decide.
-    pub(super) async fn begins_with(&mut self, calls: Range<usize>) -> Played<Option<Begun>> {
-        if calls.start == 0 && self.calls.run.schema().lapses() {
-            self.now_ms = self.calls.run.time_ms();
+    fn respond(&mut self, status: i64, body: String) {
+        let headers = vec![("Content-Type".to_owned(), "application/json".to_owned())];
+        self.response = Response { status: Some(status), headers, body: body.into_bytes(), whole: true };
+    }
+
+    pub(crate) fn request<'a>(&'a self, schema: &'a Schema, key: &'a [u8], now_ms: u64) -> Request<'a> {
+        Request {
+            fingerprint: self.client_request.fingerprint,
+            error: self.error.as_deref(),
+            now_ms,
+            lock_ttl: Some(&self.lock_ttl),
+            ..Request::new(schema, key, &self.owner, &self.response)
         }
-        let step = self.calls.run.service.begin(&self.request());
+    }
+}
+
+/// One instance of the service, with one request.
+pub(super) struct ScenarioWorker<'s> {
+    calls: WorkerCalls<'s>,
+    job: Job,
+    /// The time by the worker's clock when it began, in milliseconds since the epoch.
+    now_ms: u64,
+    /// How long its lock lives for certain, if the story relies on that.
+    lock_lives: Option<Duration>,
+}
+
+impl<'s> ScenarioWorker<'s> {
+    pub(super) fn new(
+        run: Rc<ScenarioRun<'s>>,
+        name: &str,
+        client_request: ClientRequest,
+        lifetime: LockLifetime,
+        connection: Connection,
+    ) -> Self {
+        let lock_ttl = match lifetime {
+            LockLifetime::Short => seconds_up(run.lock_ttl),
+            LockLifetime::Long => seconds_up(LONG),
+            LockLifetime::OfSchema => seconds_up(run.schema().lock_ttl),
+            LockLifetime::Raw(text) => text.to_owned(),
+        };
+        let lock_lives = match lifetime {
+            LockLifetime::Short => Some(run.lock_ttl),
+            LockLifetime::Long | LockLifetime::OfSchema => None,
+            LockLifetime::Raw(text) => positive_seconds(text),
+        };
+        // An owner of its own, so that a lock shows whose it is, whatever the workers are called.
+        let job = Job::new(&Uuid::new_v4().to_string(), client_request, lock_ttl);
+        let now_ms = run.now_ms;
+        Self { calls: WorkerCalls::new(run, name, connection), job, now_ms, lock_lives }
+    }
+
+    fn run(&self) -> &Rc<ScenarioRun<'s>> {
+        &self.calls.run
+    }
+
+    fn schema(&self) -> &'s Schema {
+        self.calls.run.schema()
+    }
+
+    fn request(&self) -> Request<'_> {
+        self.job.request(self.schema(), &self.calls.run.key, self.now_ms)
+    }
+
+    pub(super) async fn begin(&mut self) -> ScenarioResult<BeginOutcome> {
+        self.calls.forget_previous();
+        self.begin_again().await
+    }
+
+    /// Begins; true if the worker got the lock.
+    pub(super) async fn acquire_lock(&mut self) -> ScenarioResult<bool> {
+        Ok(matches!(self.begin().await?, BeginOutcome::Acquired))
+    }
+
+    /// Begins once more. The history shows the calls only if they come to something else than before.
+    pub(super) async fn begin_again(&mut self) -> ScenarioResult<BeginOutcome> {
+        let outcome = self.begin_with_calls(0..self.begin_calls()).await?;
+        Ok(outcome.unwrap_or_else(|| BeginOutcome::Fails("no reply decided".to_owned())))
+    }
+
+    /// How many calls a begin step has.
+    pub(super) fn begin_calls(&self) -> usize {
+        self.schema().begin_calls().len()
+    }
+
+    /// Makes some calls of the begin step; `None` if the calls after them decide.
+    pub(super) async fn begin_with_calls(&mut self, calls: Range<usize>) -> ScenarioResult<Option<BeginOutcome>> {
+        // A lock that expires by what it holds is compared with the worker's own time.
+        if calls.start == 0 && self.schema().lapses() {
+            self.now_ms = self.run().time_ms();
+        }
+        // Before the call: the lock's TTL begins when Redis executes it, which is later.
         let since = Instant::now();
-        let Some(met) = self.performs("begins", &step[calls]).await? else { return Ok(None) };
-        let begun = match met {
-            Met::Error(why) => Begun::Fails(why),
-            Met::Unreachable(why) => Begun::Unreachable(why),
-            Met::Said(said) => match said.means {
-                Meaning::Acquired => {
-                    self.holds_the_lock(since);
-                    Begun::Acquired
-                }
-                Meaning::Conflict => Begun::Conflict(said.words),
-                Meaning::Mismatch => Begun::Mismatch(said.words),
-                Meaning::Replay => {
-                    self.calls.run.told(self.job.operation, Told::Done(said.carried));
-                    Begun::Replayed
-                }
-                _ => Begun::Fails(said.words),
-            },
+        let Some(outcome) = self.execute("begins", &self.schema().begin_calls()[calls]).await? else {
+            return Ok(None);
+        };
+        let reply = match outcome {
+            CallOutcome::Replied(reply) => reply,
+            CallOutcome::Error(why) => return Ok(Some(BeginOutcome::Fails(why))),
+            CallOutcome::Unreachable(why) => return Ok(Some(BeginOutcome::Unreachable(why))),
+        };
+        let begun = match reply.meaning {
+            Meaning::Acquired => {
+                self.note_held_lock(since);
+                BeginOutcome::Acquired
+            }
+            Meaning::Conflict => BeginOutcome::Conflict(reply.words),
+            Meaning::Mismatch => BeginOutcome::Mismatch(reply.words),
+            Meaning::Replay => {
+                self.run().note_client_answer(self.job.client_request, ClientAnswer::Done(reply.response));
+                BeginOutcome::Replayed
+            }
+            _ => BeginOutcome::Fails(reply.words),
         };
         Ok(Some(begun))
     }
 
-    /// The handler makes the operation, whose effect comes about and is counted.
-    pub(super) fn works(&mut self) {
-        self.job.makes(&self.calls.name);
-        self.executed(true);
-        self.calls.note(&format!("makes the {}", self.job.operation.what), None, None);
+    /// The handler succeeds, and its effect is counted.
+    pub(super) fn work(&mut self) {
+        self.job.succeed(&self.calls.name);
+        self.count_execution(true);
+        self.calls.note(&format!("makes the {}", self.job.client_request.operation), None, None);
     }
 
-    /// The handler asks for the operation, which does not come about.
-    pub(super) fn works_in_vain(&mut self) {
-        self.job.makes_nothing(&self.calls.name);
-        self.executed(false);
-        let what = format!("asks for the {}, which does not come about", self.job.operation.what);
+    /// The handler asks for the operation, which has no effect.
+    pub(super) fn work_without_effect(&mut self) {
+        self.job.succeed_without_effect(&self.calls.name);
+        self.count_execution(false);
+        let what = format!("asks for the {}, which does not come about", self.job.client_request.operation);
         self.calls.note(&what, None, None);
     }
 
-    fn executed(&mut self, effect: bool) {
-        let response = self.request().replayed();
-        let (worker, operation) = (self.calls.name.clone(), self.job.operation.what);
-        self.calls.run.history.borrow_mut().executions.push(Execution { worker, operation, effect, response });
+    fn count_execution(&mut self, effect: bool) {
+        let execution = Execution {
+            worker: self.calls.name.clone(),
+            operation: self.job.client_request.operation,
+            effect,
+            response: self.request().replayed(),
+        };
+        self.run().history.borrow_mut().executions.push(execution);
     }
 
-    /// Renews the lock after a pause, where the service has such a step; false when the lock is the worker's no more.
-    pub(super) async fn may_go_on(&mut self) -> Played<bool> {
-        let Some(step) = self.calls.run.service.renew(&self.request()) else { return Ok(true) };
-        let met = self.performs("renews its lock", &step).await?;
-        let renewed = met.and_then(|met| met.means()) == Some(Meaning::Renewed);
-        if !renewed {
+    /// Renews the lock after a pause, if the service has such a step; false if the lock is no longer the worker's.
+    pub(super) async fn renew_lock(&mut self) -> ScenarioResult<bool> {
+        let Some(renew) = &self.schema().renew else { return Ok(true) };
+        let outcome = self.execute("renews its lock", &renew.calls).await?;
+        let is_renewed = meaning(outcome.as_ref()) == Some(Meaning::Renewed);
+        if !is_renewed {
             self.calls.note("stops: the lock is not its own", None, Some("an error".to_owned()));
         }
-        Ok(renewed)
+        Ok(is_renewed)
     }
 
-    pub(super) async fn completes(&mut self) -> Played<bool> {
-        let calls = self.calls.run.schema().complete_calls().len();
-        self.completes_with(0..calls).await
+    pub(super) async fn complete(&mut self) -> ScenarioResult<bool> {
+        self.complete_calls(0..self.schema().complete_calls().len()).await
     }
 
-    /// Completes after the worker's lock has run out, and remarks what became of the others' lock or result, `over`.
-    pub(super) async fn completes_late(&mut self, over: &str) -> Played {
-        let step = self.calls.run.service.complete(&self.request());
-        let met = self.performs("completes", &step).await?;
-        let what = match met {
-            Some(met) if met.means() == Some(Meaning::Stored) => format!("stored over {over}"),
-            met => format!("refused: {}", met.map_or_else(|| "no reply".to_owned(), |met| met.words())),
+    /// Completes after the worker's lock has expired, and remarks what became of the others' lock or result, `over`.
+    pub(super) async fn complete_late(&mut self, over: &str) -> ScenarioResult {
+        let outcome = self.execute("completes", self.schema().complete_calls()).await?;
+        let what = match outcome {
+            Some(outcome) if outcome.meaning() == Some(Meaning::Stored) => format!("stored over {over}"),
+            Some(outcome) => format!("refused: {}", outcome.words()),
+            None => "refused: no reply".to_owned(),
         };
-        self.calls.run.remark(format!("the late result of {} is {what}", self.calls.name));
+        self.run().remark(format!("the late result of {} is {what}", self.calls.name));
         Ok(())
     }
 
-    /// Makes some calls of the complete step; true when the result is stored.
-    pub(super) async fn completes_with(&mut self, calls: Range<usize>) -> Played<bool> {
-        let step = self.calls.run.service.complete(&self.request());
-        let met = self.performs("completes", &step[calls]).await?;
-        Ok(met.and_then(|met| met.means()) == Some(Meaning::Stored))
+    /// Makes some calls of the complete step; true if the result is stored.
+    pub(super) async fn complete_calls(&mut self, calls: Range<usize>) -> ScenarioResult<bool> {
+        let outcome = self.execute("completes", &self.schema().complete_calls()[calls]).await?;
+        Ok(meaning(outcome.as_ref()) == Some(Meaning::Stored))
     }
 
-    /// Releases, where the service has such a step; true when the lock is gone.
-    pub(super) async fn releases(&mut self) -> Played<bool> {
-        let Some(step) = self.calls.run.service.release(&self.request()) else { return Ok(false) };
-        let met = self.performs("releases", &step).await?;
-        Ok(met.and_then(|met| met.means()) == Some(Meaning::Released))
+    /// Releases, if the service has such a step; true if the lock is gone.
+    pub(super) async fn release(&mut self) -> ScenarioResult<bool> {
+        let Some(release) = &self.schema().release else { return Ok(false) };
+        let outcome = self.execute("releases", &release.calls).await?;
+        Ok(meaning(outcome.as_ref()) == Some(Meaning::Released))
     }
 
     /// The handler fails without effect, and the service stores the error, releases the lock, or keeps it.
-    pub(super) async fn fails(&mut self) -> Played {
-        self.breaks();
-        match self.calls.run.schema().on_failure() {
-            OnFailure::Store => _ = self.completes().await?,
-            OnFailure::Release => _ = self.releases().await?,
+    pub(super) async fn fail(&mut self) -> ScenarioResult {
+        self.fail_handler();
+        match self.schema().on_failure() {
+            OnFailure::Store => {
+                self.complete().await?;
+            }
+            OnFailure::Release => {
+                self.release().await?;
+            }
             OnFailure::Keep => {}
         }
         Ok(())
     }
 
     /// The handler fails without effect.
-    pub(super) fn breaks(&mut self) {
-        self.job.fails();
-        self.executed(false);
+    pub(super) fn fail_handler(&mut self) {
+        self.job.fail();
+        self.count_execution(false);
         self.calls.note("fails: the provider is unavailable", None, Some("500".to_owned()));
     }
 
-    /// Makes one call of one part of its work; `None` when the next call decides.
-    pub(super) async fn sends(&mut self, stage: Stage, index: usize) -> Played<Option<Met>> {
-        let (service, request) = (&self.calls.run.service, self.request());
-        let (what, step) = match stage {
-            Stage::Begin => ("begins", service.begin(&request)),
-            Stage::Renew => ("renews its lock", service.renew(&request).unwrap_or_default()),
-            Stage::Complete | Stage::StoreFailure => ("completes", service.complete(&request)),
-            Stage::Release => ("releases", service.release(&request).unwrap_or_default()),
-        };
-        self.performs(what, step.get(index..=index).unwrap_or_default()).await
+    /// Forgets the step before, so that the history shows the next one whatever its calls come to.
+    pub(super) fn forget_previous(&mut self) {
+        self.calls.forget_previous();
     }
 
-    pub(super) fn crashes(self) {
+    /// Makes one call of one step; `None` if the next call decides.
+    pub(super) async fn make_call(&mut self, step: StepKind, index: usize) -> ScenarioResult<Option<CallOutcome>> {
+        let schema = self.schema();
+        let (what, step) = match step {
+            StepKind::Begin => ("begins", &schema.begin),
+            StepKind::Renew => ("renews its lock", &schema.renew),
+            StepKind::Complete | StepKind::StoreFailure => ("completes", &schema.complete),
+            StepKind::Release => ("releases", &schema.release),
+        };
+        let calls: &[Call] = step.as_ref().map_or(&[], |step| &step.calls);
+        self.execute(what, calls.get(index..=index).unwrap_or_default()).await
+    }
+
+    pub(super) fn crash(self) {
         self.calls.note("crashes", None, None);
     }
 
-    /// From here on the worker reaches no Redis.
-    pub(super) fn loses_redis(&mut self) {
+    /// From here on the worker cannot reach Redis.
+    pub(super) fn disconnect(&mut self) {
         self.calls.connection = None;
-        self.calls.run.note("network", &format!("{} is cut off from Redis", self.calls.name), None, None);
+        self.run().note("network", &format!("{} is cut off from Redis", self.calls.name), None, None);
     }
 
-    /// Notes that a lock which is to run out was asked for at `since`, and was got.
-    pub(super) fn holds_the_lock(&self, since: Instant) {
-        if let Some(lives) = self.lives {
-            self.calls.run.is_held(since, lives);
+    /// Notes that a lock which expires in the story was asked for at `since`, and was got.
+    fn note_held_lock(&self, since: Instant) {
+        if let Some(lives) = self.lock_lives {
+            self.run().lock_is_held(since, lives);
         }
     }
 
-    /// Makes a step's calls. What they come to counts only while the lock is held that the story takes for held.
-    async fn performs(&mut self, what: &str, step: &[Prepared<'s>]) -> Played<Option<Met>> {
+    /// Executes calls of a step. What they come to counts only while the lock is held that the story takes for held.
+    async fn execute(&mut self, what: &str, calls: &[Call]) -> ScenarioResult<Option<CallOutcome>> {
         let run = Rc::clone(&self.calls.run);
-        let met = self.calls.make(what, step, &self.job.request(run.schema(), &run.key, self.now_ms)).await?;
-        run.in_time()?;
-        Ok(met)
+        let request = self.job.request(run.schema(), &run.key, self.now_ms);
+        let outcome = self.calls.execute(what, calls, &request).await?;
+        // A lock that expired too early would make any outcome a wrong one: the scenario runs again with longer locks.
+        run.check_in_time()?;
+        Ok(outcome)
+    }
+}
+
+/// What workers of other releases leave behind, with plain commands.
+impl ScenarioWorker<'_> {
+    /// Takes the lock as SET NX does, and sets no TTL.
+    pub(super) async fn set_lock_without_ttl(&self) -> ScenarioResult {
+        let reply = self.set(self.schema().lock_role(), &self.request().lock_value(), &[b"NX"]).await?;
+        self.calls.note("takes the lock with SET NX", Some(reply), None);
+        Ok(())
     }
 
-    pub(super) fn request(&self) -> Request<'_> {
-        self.job.request(self.calls.run.schema(), &self.calls.run.key, self.now_ms)
+    /// Takes the lock as a service of another schema does that shares the Redis keys.
+    pub(super) async fn set_lock_of(&self, other: &Schema) -> ScenarioResult {
+        let lock = Request { schema: other, ..self.request() }.lock_value();
+        let since = Instant::now();
+        let reply = self.set(self.schema().lock_role(), &lock, &[b"EX", self.job.lock_ttl.as_bytes()]).await?;
+        self.note_held_lock(since);
+        self.calls.note(&format!("takes the lock as {} does", other.name), Some(reply), None);
+        Ok(())
     }
+
+    /// Executes the operation and leaves a result as a service of another schema does that shares the Redis keys.
+    pub(super) async fn set_result_of(&mut self, other: &Schema) -> ScenarioResult {
+        self.work();
+        let request = Request { schema: other, ..self.request() };
+        let result = request.result_value();
+        if let Some(execution) = self.run().history.borrow_mut().executions.last_mut() {
+            execution.response = request.replayed();
+        }
+        let ttl = seconds(other.result_ttl.min(TEST_KEYS_LIVE));
+        let reply = self.set(self.schema().result_role(), &result, &[b"EX", &ttl]).await?;
+        self.run().has_result_of(other);
+        self.calls.note(&format!("sets the result of {}", other.name), Some(reply), None);
+        Ok(())
+    }
+
+    /// Stores its result with a plain SET, and leaves the lock if that has a Redis key of its own.
+    pub(super) async fn set_result(&self) -> ScenarioResult {
+        let result = self.request().result_value();
+        let ttl = seconds(self.schema().result_ttl);
+        let reply = self.set(self.schema().result_role(), &result, &[b"EX", &ttl]).await?;
+        self.calls.note("sets its result", Some(reply), None);
+        Ok(())
+    }
+
+    /// Sets one of the record's Redis keys; the reply in words.
+    async fn set(&self, role: usize, value: &[u8], options: &[&[u8]]) -> ScenarioResult<String> {
+        let redis_key = self.schema().keys[role].template.redis_key(&self.run().key);
+        let mut command = vec![&b"SET"[..], &redis_key, value];
+        command.extend(options);
+        Ok(words(&self.run().send(&pack(command)).await?))
+    }
+}
+
+fn meaning(outcome: Option<&CallOutcome>) -> Option<Meaning> {
+    outcome?.meaning()
+}
+
+/// Whole seconds, rounded up, so that no lock is sent a TTL of 0.
+fn seconds_up(ttl: Duration) -> String {
+    ttl.as_millis().div_ceil(1_000).to_string()
+}
+
+fn seconds(ttl: Duration) -> Vec<u8> {
+    ttl.as_secs().to_string().into_bytes()
+}
+
+/// The time that a text means as a number of seconds; `None` if it is not a number above 0.
+fn positive_seconds(text: &str) -> Option<Duration> {
+    let seconds: f64 = text.parse().ok()?;
+    if seconds > 0.0 { Duration::try_from_secs_f64(seconds).ok() } else { None }
 }

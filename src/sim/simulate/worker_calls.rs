@@ -1,168 +1,221 @@
-//! Sending a step's calls, and what comes back.
+//! Sends the calls of a scenario's worker, and notes what comes back.
 
 use std::rc::Rc;
 
-use super::abort::{Abort, Played};
-use super::run::Run;
+use super::run::ScenarioRun;
+use super::story::{Aborted, ScenarioResult};
 use crate::domain::record::Response;
-use crate::domain::schema::Template;
-use crate::domain::schema::{Action, Call, Meaning};
-use crate::domain::step::{Listener, Request, StepReply};
-use crate::sim::service::{Prepared, words};
-use crate::store::{Connection, StoreError, nowhere};
+use crate::domain::schema::{Action, Call, Meaning, Template};
+use crate::domain::step::{CallPerformer, ExecutedStep, ReplyMatch, Request, StepCall, StepReply, execute};
+use crate::sim::service::{is_no_script, words};
+use crate::store::{Connection, StoreError, nowhere, pack};
 
-pub(super) enum Met {
-    Said(Said),
-    /// An error, or a reply that the schema does not know.
+/// What a call came to.
+pub(super) enum CallOutcome {
+    Replied(KnownReply),
+    /// An error, or a reply that the schema does not list.
     Error(String),
-    /// Nothing: Redis could not be reached.
+    /// Redis could not be reached.
     Unreachable(String),
 }
 
-pub(super) struct Said {
-    pub(super) means: Meaning,
+/// A reply that the schema lists.
+pub(super) struct KnownReply {
+    pub(super) meaning: Meaning,
     pub(super) words: String,
-    /// The stored response, where the reply carries it.
-    pub(super) carried: Option<Vec<u8>>,
+    /// The stored response, if the reply carries it.
+    pub(super) response: Option<Vec<u8>>,
     /// What the schema says that the client gets.
     client: Option<String>,
 }
 
-impl Met {
-    pub(super) fn means(&self) -> Option<Meaning> {
+impl CallOutcome {
+    fn from_reply(request: &Request<'_>, reply: &StepReply, matched: Option<ReplyMatch<'_>>) -> Self {
+        let words = plain(&words(reply));
+        let Some(matched) = matched else { return Self::Error(words) };
+        Self::Replied(KnownReply {
+            meaning: matched.meaning(),
+            words,
+            response: request.matcher().response_in(matched, reply).map(<[u8]>::to_vec),
+            client: matched.entry.client.clone(),
+        })
+    }
+
+    fn from_error(error: &StoreError) -> Self {
+        match error {
+            StoreError::Refused { code, why, .. } => Self::Error(plain(&format!("error {code} {why}"))),
+            error if error.lost_the_reply() => Self::Unreachable("Redis cannot be reached".to_owned()),
+            error => Self::Error(error.to_string()),
+        }
+    }
+
+    pub(super) fn meaning(&self) -> Option<Meaning> {
         match self {
-            Self::Said(said) => Some(said.means),
+            Self::Replied(reply) => Some(reply.meaning),
             _ => None,
         }
     }
 
     pub(super) fn words(&self) -> String {
         match self {
-            Self::Said(said) => format!("{} ({})", said.words, said.means.as_str()),
+            Self::Replied(reply) => format!("{} ({})", reply.words, reply.meaning.as_str()),
             Self::Error(why) | Self::Unreachable(why) => why.clone(),
         }
     }
 
-    /// What the call came to, without the numbers that a reply carries.
-    fn gist(&self) -> String {
-        self.means().map_or_else(|| self.words(), |means| means.as_str().to_owned())
-    }
-
-    /// What the client sees of the call, where `response` is what the worker has for the client.
+    /// What the client sees of the call, if `response` is what the worker has for the client.
     fn client_sees(&self, response: &Response) -> Option<String> {
-        let Self::Said(said) = self else { return Some("an error".to_owned()) };
-        if said.client.is_some() {
-            return said.client.clone();
+        let Self::Replied(reply) = self else { return Some("an error".to_owned()) };
+        if reply.client.is_some() {
+            return reply.client.clone();
         }
-        Some(match said.means {
+        let sees = match reply.meaning {
             Meaning::Conflict => "turned away".to_owned(),
-            Meaning::Replay if said.carried.is_some() => "the stored response".to_owned(),
+            Meaning::Replay if reply.response.is_some() => "the stored response".to_owned(),
             Meaning::Replay => "done".to_owned(),
             Meaning::Mismatch => "a mismatch".to_owned(),
             Meaning::Fail => "an error".to_owned(),
             Meaning::Stored => format!("its response, {}", response.status.unwrap_or_default()),
             _ => return None,
-        })
+        };
+        Some(sees)
     }
 }
 
-/// Sends a worker's calls, and tells the sequence of them.
-pub(super) struct Calls<'s> {
-    pub(super) run: Rc<Run<'s>>,
+/// Sends a worker's calls, and adds them to the history of the run.
+pub(super) struct WorkerCalls<'s> {
+    pub(super) run: Rc<ScenarioRun<'s>>,
     pub(super) name: String,
     /// `None` for a worker that is cut off from Redis.
     pub(super) connection: Option<Connection>,
     /// What the calls of the step before came to.
-    before: Vec<String>,
+    previous: Vec<String>,
 }
 
-impl<'s> Calls<'s> {
-    pub(super) fn new(run: Rc<Run<'s>>, name: &str, connection: Connection) -> Self {
-        Self { run, name: name.to_owned(), connection: Some(connection), before: Vec::new() }
+impl<'s> WorkerCalls<'s> {
+    pub(super) fn new(run: Rc<ScenarioRun<'s>>, name: &str, connection: Connection) -> Self {
+        Self { run, name: name.to_owned(), connection: Some(connection), previous: Vec::new() }
     }
 
-    /// Forgets the step before, so that the sequence shows the next one whatever the calls come to.
-    pub(super) fn forget(&mut self) {
-        self.before.clear();
+    /// Forgets the step before, so that the history shows the next one whatever its calls come to.
+    pub(super) fn forget_previous(&mut self) {
+        self.previous.clear();
     }
 
-    /// Adds a line of the worker to the sequence.
+    /// Adds a line of the worker to the history.
     pub(super) fn note(&self, step: &str, reply: Option<String>, client: Option<String>) {
         self.run.note(&self.name, step, reply, client);
     }
 
-    /// Makes a step's calls until one decides; `None` when none did. The sequence shows the calls that come to something else
-    /// than those of the step before.
-    pub(super) async fn make(
+    /// Executes a step's calls, or some of them; `None` if each left the decision to the next call.
+    ///
+    /// The history shows the calls that come to something else than those of the step before: a client
+    /// that asks again every 25 ms would fill it otherwise.
+    pub(super) async fn execute(
         &mut self,
         what: &str,
-        step: &[Prepared<'s>],
+        calls: &[Call],
         request: &Request<'_>,
-    ) -> Played<Option<Met>> {
-        let before = std::mem::take(&mut self.before);
-        for (index, prepared) in step.iter().enumerate() {
-            let Some(call) = prepared.call() else { continue };
-            self.run.meets(&self.run.service.redis_keys(call, request)).await?;
-            let met = met(request.listener(), call, self.ask(prepared).await?);
-            let what = format!("{what} ({})", name(call));
-            let gist = format!("{what}: {}", met.gist());
-            if before.get(index) != Some(&gist) {
-                self.note(&what, Some(met.words()), met.client_sees(request.response));
-            }
-            self.before.push(gist);
-            if met.means() != Some(Meaning::Next) {
-                return Ok(Some(met));
-            }
+    ) -> ScenarioResult<Option<CallOutcome>> {
+        let previous = std::mem::take(&mut self.previous);
+        let mut performer = NotedCalls { worker: self, what, previous, last: None };
+        match execute(request, calls, &mut performer).await {
+            Ok(ExecutedStep::Undecided) => Ok(None),
+            Ok(_) => Ok(performer.last),
+            Err(StepStopped::Failed(outcome)) => Ok(Some(outcome)),
+            Err(StepStopped::Aborted(why)) => Err(why),
         }
-        Ok(None)
     }
 
-    /// Sends one call, with the whole script where the server has forgotten the script. The story goes on after the inner
-    /// error: a private server refuses, or this worker is cut off. Where the operator's server refuses there is no verdict.
-    async fn ask(&mut self, prepared: &Prepared<'s>) -> Played<Result<StepReply, StoreError>> {
+    /// Sends one call, and the whole script if the server has forgotten the script.
+    async fn send(&mut self, call: StepCall<'_>) -> Result<StepReply, StepStopped> {
         let Some(connection) = &mut self.connection else {
-            let target = nowhere(&self.run.target).map_err(|why| Abort::NotApplicable(why.to_string()))?;
-            return Ok(Connection::connect(&target).await.map(|_| StepReply::Nil));
+            return Err(StepStopped::Failed(CallOutcome::from_error(&self.unreachable().await?)));
         };
-        let mut reply = connection.ask(&prepared.request).await;
-        if matches!(&reply, Ok(StepReply::Error { code, .. }) if code == "NOSCRIPT")
-            && let Some(whole) = prepared.whole()
-        {
+        let mut reply = connection.ask(&self.run.service.pack(call)).await;
+        if matches!(&reply, Ok(reply) if is_no_script(reply)) && matches!(call.call.action, Action::Script { .. }) {
             let forgotten = Some("NOSCRIPT: sends it whole".to_owned());
             self.run.note(&self.name, "sends the script by its digest", forgotten, None);
-            reply = connection.ask(&whole).await;
+            reply = connection.ask(&pack(call.words())).await;
         }
         match reply {
-            // What the operator's server, or its user, refuses is no verdict.
-            Err(error) if error.lost_the_reply() || error.is_permission() || !self.run.is_private => Err(error.into()),
-            reply => Ok(reply),
+            Ok(reply) => Ok(reply),
+            // What the operator's server, or its user, refuses is no verdict on the schema. A private server that
+            // refuses is part of the story.
+            Err(error) if error.lost_the_reply() || error.is_permission() || !self.run.is_private => {
+                Err(StepStopped::Aborted(error.into()))
+            }
+            Err(error) => Err(StepStopped::Failed(CallOutcome::from_error(&error))),
+        }
+    }
+
+    /// The error of a connection to a server that does not exist: what a worker gets that is cut off.
+    async fn unreachable(&self) -> Result<StoreError, StepStopped> {
+        let target = nowhere(&self.run.target).map_err(|why| Aborted::NotApplicable(why.to_string()));
+        match Connection::connect(&target.map_err(StepStopped::Aborted)?).await {
+            Err(error) => Ok(error),
+            Ok(_) => Err(StepStopped::Aborted(Aborted::NotApplicable("a closed port answers".to_owned()))),
         }
     }
 }
 
-/// What a call came to, told by its reply or error.
-fn met(listener: Listener<'_>, call: &Call, reply: Result<StepReply, StoreError>) -> Met {
-    let reply = match reply {
-        Ok(reply) => reply,
-        Err(StoreError::Refused { code, why, .. }) => return Met::Error(plain(&format!("error {code} {why}"))),
-        Err(error) if error.lost_the_reply() => return Met::Unreachable("Redis cannot be reached".to_owned()),
-        Err(error) => return Met::Error(error.to_string()),
-    };
-    let Some(known) = listener.recognise(call, &reply) else { return Met::Error(plain(&words(&reply))) };
-    Met::Said(Said {
-        means: known.means,
-        words: plain(&words(&reply)),
-        carried: listener.carried(known, &reply).map(<[u8]>::to_vec),
-        client: known.client.clone(),
-    })
+/// Why a step of a worker stopped before a reply decided.
+enum StepStopped {
+    /// The call failed, and the story goes on.
+    Failed(CallOutcome),
+    Aborted(Aborted),
+}
+
+/// Performs the calls of one step of a worker, and notes each of them.
+struct NotedCalls<'w, 's> {
+    worker: &'w mut WorkerCalls<'s>,
+    /// What the worker does with the step, as in "begins".
+    what: &'w str,
+    /// What the calls of the step before came to.
+    previous: Vec<String>,
+    /// What the last call came to.
+    last: Option<CallOutcome>,
+}
+
+impl NotedCalls<'_, '_> {
+    fn note_outcome(&mut self, call: StepCall<'_>, outcome: &CallOutcome) {
+        let what = format!("{} ({})", self.what, name(call.call));
+        // Without the numbers that a reply carries, which differ each time.
+        let came_to = outcome.meaning().map_or_else(|| outcome.words(), |meaning| meaning.as_str().to_owned());
+        let line = format!("{what}: {came_to}");
+        if self.previous.get(call.index) != Some(&line) {
+            let sees = outcome.client_sees(call.request.response);
+            self.worker.note(&what, Some(outcome.words()), sees);
+        }
+        self.worker.previous.push(line);
+    }
+}
+
+impl CallPerformer for NotedCalls<'_, '_> {
+    type Error = StepStopped;
+
+    async fn perform(&mut self, call: StepCall<'_>) -> Result<StepReply, StepStopped> {
+        self.worker.run.prepare_node(&call.redis_keys()).await.map_err(StepStopped::Aborted)?;
+        let reply = self.worker.send(call).await;
+        if let Err(StepStopped::Failed(outcome)) = &reply {
+            self.note_outcome(call, outcome);
+        }
+        reply
+    }
+
+    fn note(&mut self, call: StepCall<'_>, reply: &StepReply, matched: Option<ReplyMatch<'_>>) {
+        let outcome = CallOutcome::from_reply(call.request, reply, matched);
+        self.note_outcome(call, &outcome);
+        self.last = Some(outcome);
+    }
 }
 
 /// An error's text without the digests and line numbers that each release of Redis adds in its own way.
 fn plain(text: &str) -> String {
     let text = text.split(" script: ").next().unwrap_or_default().trim_end_matches('.');
     // Redis 6.2: `ERR Error running script (call to f_…): @user_script:25: @user_script: 25: -CODE text`.
-    let behind = text.rsplit_once("user_script:").filter(|(before, _)| before.starts_with("error ERR"));
-    match behind.and_then(|(_, rest)| rest.split_once(": ")) {
+    let after = text.rsplit_once("user_script:").filter(|(before, _)| before.starts_with("error ERR"));
+    match after.and_then(|(_, rest)| rest.split_once(": ")) {
         Some((_, message)) => format!("error {}", message.trim_start_matches('-')),
         None => text.to_owned(),
     }

@@ -2,12 +2,12 @@
 
 use super::performer::Performer;
 use crate::support::BUILT_IN;
-use idemctl::domain::exploration::{Assumptions, Budget};
-use idemctl::explore::{Explored, Limits, Rules, explore};
+use idemctl::domain::exploration::{Assumptions, FaultBudget};
+use idemctl::explore::{ExploredProgram, Rules, SearchLimits, explore};
 
-const ALL: Limits = Limits { most_states: usize::MAX, forgets: false };
+const ALL: SearchLimits = SearchLimits { most_states: usize::MAX, forgets: false };
 
-pub fn explored(performer: &mut Performer, rules: Rules, limits: Limits) -> Explored {
+pub fn explored(performer: &mut Performer, rules: Rules, limits: SearchLimits) -> ExploredProgram {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let responses = performer.responses();
     let Ok(explored) = runtime.block_on(explore(rules, responses, false, limits, performer));
@@ -15,14 +15,15 @@ pub fn explored(performer: &mut Performer, rules: Rules, limits: Limits) -> Expl
     explored
 }
 
-pub fn rules(performer: &Performer, workers: u8, most: Budget) -> Rules {
+pub fn rules(performer: &Performer, workers: u8, most: FaultBudget) -> Rules {
     let program = std::rc::Rc::clone(&performer.program);
     Rules { program, workers, most, assumptions: Assumptions::default(), in_order: true }
 }
 
 /// Which faults lead to which harm, in how many steps.
-fn frontier(explored: &Explored) -> Vec<(&'static str, String, usize)> {
-    let way = |found: &idemctl::explore::Found| (found.invariant.name, found.faults.to_string(), found.acts.len());
+fn frontier(explored: &ExploredProgram) -> Vec<(&'static str, String, usize)> {
+    let way =
+        |found: &idemctl::explore::FoundViolation| (found.invariant.name, found.faults.to_string(), found.acts.len());
     explored.found.iter().map(way).collect()
 }
 
@@ -33,7 +34,7 @@ fn what_is_remembered_is_what_happens() {
         let mut performer = Performer::of(name, 2);
         let rules = rules(&performer, 2, most);
         let remembering = explored(&mut performer, rules.clone(), ALL);
-        let forgetting = explored(&mut performer, rules, Limits { forgets: true, ..ALL });
+        let forgetting = explored(&mut performer, rules, SearchLimits { forgets: true, ..ALL });
         assert_eq!(remembering.covered.states, forgetting.covered.states, "{name}");
         assert_eq!(remembering.covered.schedules, forgetting.covered.schedules, "{name}");
         assert_eq!(frontier(&remembering), frontier(&forgetting), "{name}");
@@ -61,7 +62,7 @@ fn the_order_in_which_workers_begin_changes_no_frontier() {
 #[test]
 fn schedules_are_counted_one_by_one() {
     let mut performer = Performer::of("express", 2);
-    let none = rules(&performer, 2, Budget::default());
+    let none = rules(&performer, 2, FaultBudget::default());
     let explored = explored(&mut performer, none, ALL);
     assert_eq!(explored.covered.schedules, Some(3.0));
 }
@@ -69,8 +70,8 @@ fn schedules_are_counted_one_by_one() {
 #[test]
 fn an_exploration_that_reaches_its_bounds_says_how_far_it_got() {
     let mut performer = Performer::of("express", 3);
-    let rules = rules(&performer, 3, Budget::USUAL);
-    let part = explored(&mut performer, rules, Limits { most_states: 100, forgets: false });
+    let rules = rules(&performer, 3, FaultBudget::USUAL);
+    let part = explored(&mut performer, rules, SearchLimits { most_states: 100, forgets: false });
     assert!(!part.covered.complete && part.covered.schedules.is_none());
     assert!((1..12).contains(&part.covered.depth) && part.covered.states >= 100, "{:?}", part.covered);
 }

@@ -8,10 +8,10 @@ use super::performer::Performer;
 use crate::support::BUILT_IN;
 use crate::support::wire::ask;
 use crate::support::{Runs, idemctl, program};
-use idemctl::domain::exploration::{Act, Author, Budget, Does, Fault, Program};
+use idemctl::domain::exploration::{Act, Author, Fault, FaultBudget, NextAction};
 use idemctl::domain::schema::Meaning;
-use idemctl::domain::step::reply::{Listener, StepReply};
-use idemctl::explore::Limits;
+use idemctl::domain::step::reply::{ReplyMatcher, StepReply};
+use idemctl::explore::SearchLimits;
 
 const WORKERS: u8 = 3;
 
@@ -35,16 +35,16 @@ struct Walk<'a> {
     performer: &'a mut Performer,
     points: Vec<u8>,
     acts: Vec<Act>,
-    used: Budget,
+    used: FaultBudget,
     effects: Vec<u8>,
     /// What it harmed, with the faults by then.
-    harmed: Vec<(&'static str, Budget)>,
+    harmed: Vec<(&'static str, FaultBudget)>,
 }
 
 impl<'a> Walk<'a> {
     fn new(performer: &'a mut Performer) -> Self {
         let points = vec![performer.program.starts[0]; usize::from(WORKERS)];
-        let (acts, used) = (Vec::new(), Budget::default());
+        let (acts, used) = (Vec::new(), FaultBudget::default());
         Self { performer, points, acts, used, effects: Vec::new(), harmed: Vec::new() }
     }
 
@@ -54,7 +54,7 @@ impl<'a> Walk<'a> {
             ask(&mut self.performer.connection, &[b"DEL", &redis_key[..]]);
         }
         loop {
-            let at_work: Vec<_> = (0..WORKERS).filter(|worker| self.does(*worker) != Does::Nothing).collect();
+            let at_work: Vec<_> = (0..WORKERS).filter(|worker| self.does(*worker) != NextAction::Nothing).collect();
             let Some(worker) = chance.choice(at_work) else { break };
             let fault = chance.choice([Fault::Expiry, Fault::Crash, Fault::Lost, Fault::Fail, Fault::Evict]);
             match fault.filter(|_| chance.u8(..5) == 0) {
@@ -67,15 +67,15 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn does(&self, worker: u8) -> Does {
-        self.performer.program.points[usize::from(self.points[usize::from(worker)])].does
+    fn does(&self, worker: u8) -> NextAction {
+        self.performer.program.positions[usize::from(self.points[usize::from(worker)])].action
     }
 
     fn befalls(&mut self, worker: u8, fault: Fault, chance: &mut fastrand::Rng) {
         let Some(used) = self.used.with(fault, MOST.parse().unwrap()) else { return };
-        let point = self.performer.program.points[usize::from(self.points[usize::from(worker)])];
+        let point = self.performer.program.positions[usize::from(self.points[usize::from(worker)])];
         let role = chance.usize(..self.performer.redis_keys.len());
-        let act = match (fault, point.does, point.fails_to) {
+        let act = match (fault, point.action, point.fails_to) {
             (Fault::Expiry, ..) => {
                 let Some(passes) = self.left(role) else { return };
                 let ends = |role: &usize| self.left(*role).is_some_and(|left| left.abs_diff(passes) < AT_ONE_MOMENT);
@@ -90,11 +90,11 @@ impl<'a> Walk<'a> {
                 }
                 Act::Evict(number(role))
             }
-            (Fault::Crash, ..) if !point.waits => {
+            (Fault::Crash, ..) if !point.is_waiting => {
                 self.points[usize::from(worker)] = 0;
                 Act::Crash(worker)
             }
-            (Fault::Lost, Does::Call { .. }, _) => {
+            (Fault::Lost, NextAction::Call { .. }, _) => {
                 self.goes_on(worker);
                 self.points[usize::from(worker)] = 0;
                 Act::Lost(worker)
@@ -127,15 +127,15 @@ impl<'a> Walk<'a> {
     fn goes_on(&mut self, worker: u8) -> Act {
         let does = self.does(worker);
         let (to, act) = match does {
-            Does::Nothing => unreachable!("whoever is at work has something to do"),
-            Does::Effect { then } => {
+            NextAction::Nothing => unreachable!("whoever is at work has something to do"),
+            NextAction::Effect { then } => {
                 self.effects.push(worker);
                 if self.effects.len() == 2 {
                     self.harmed.push(("one-effect", self.used));
                 }
                 (then, Act::Effect(worker))
             }
-            Does::Call { ask: number, .. } => (Program::leads_to(does, self.hears(worker, number)), Act::Call(worker)),
+            NextAction::Call { number, .. } => (does.follow(self.hears(worker, number)), Act::Call(worker)),
         };
         self.points[usize::from(worker)] = to;
         act
@@ -151,10 +151,10 @@ impl<'a> Walk<'a> {
     /// Sends a call, and looks at whose response comes back.
     fn hears(&mut self, worker: u8, number: u8) -> Option<Meaning> {
         let told = self.performer.send(worker, number);
-        let asks = self.performer.program.asks[usize::from(number)];
+        let asks = self.performer.program.calls[usize::from(number)];
         let call = &self.performer.program.step(asks).unwrap().calls[asks.index];
-        let listener = Listener { schema: self.performer.schema(), fingerprint: "", now_ms: 0 };
-        let means = listener.recognise(call, &told).map(|known| known.means);
+        let matcher = ReplyMatcher { schema: self.performer.schema(), fingerprint: "", now_ms: 0 };
+        let means = matcher.match_reply(call, &told).map(|matched| matched.meaning());
         let whole = told.stored().filter(|_| means == Some(Meaning::Replay));
         if let Some(carried) = whole {
             let responses = self.performer.responses();
@@ -194,8 +194,8 @@ fn schedules_of_chance_show_no_harm_that_is_excluded() {
     for name in BUILT_IN {
         let mut performer = Performer::of(name, WORKERS);
         let rules = rules(&performer, WORKERS, MOST.parse().unwrap());
-        let known = explored(&mut performer, rules, Limits { most_states: usize::MAX, forgets: false }).found;
-        let is_known = |harm: &str, faults: Budget| {
+        let known = explored(&mut performer, rules, SearchLimits { most_states: usize::MAX, forgets: false }).found;
+        let is_known = |harm: &str, faults: FaultBudget| {
             known.iter().any(|found| found.invariant.name == harm && found.faults.is_within(faults))
         };
         let mut schedules = Vec::new();

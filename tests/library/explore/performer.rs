@@ -5,14 +5,14 @@ use std::rc::Rc;
 
 use crate::support::Server;
 use crate::support::wire::{ask, schema, words};
-use idemctl::domain::exploration::{Author, Held, Keys, Program, Stage};
+use idemctl::domain::exploration::{Author, KeysState, StepKind, StoredKey, WorkerProgram};
 
 use idemctl::domain::record::observation::Content;
 use idemctl::domain::record::response::Response;
-use idemctl::domain::schema::{Action, Schema};
+use idemctl::domain::schema::{Action, Meaning, Schema};
 use idemctl::domain::step::reply::StepReply;
 use idemctl::domain::step::request::Request;
-use idemctl::explore::{Perform, Performed};
+use idemctl::explore::{CallEffect, StateServer};
 use redis::Connection;
 
 pub const KEY: &[u8] = b"order-1";
@@ -23,7 +23,7 @@ const FROZEN: &str = "local redis=setmetatable({call=function(c,...) if c=='TIME
 
 /// Performs the calls of a built-in schema's workers.
 pub struct Performer {
-    pub program: Rc<Program>,
+    pub program: Rc<WorkerProgram>,
     pub connection: Connection,
     pub redis_keys: Vec<Vec<u8>>,
     workers: u8,
@@ -36,7 +36,7 @@ impl Performer {
         let connection = server.connect();
         let schema = schema(name);
         let redis_keys = schema.redis_keys(KEY);
-        let program = Rc::new(Program::new(vec![schema.into()]).unwrap());
+        let program = Rc::new(WorkerProgram::new(vec![schema.into()]).unwrap());
         Self { program, connection, redis_keys, workers, _server: server }
     }
 
@@ -66,14 +66,25 @@ impl Performer {
 
     /// Sends a call, and nothing else.
     pub fn send(&mut self, caller: u8, ask_number: u8) -> StepReply {
-        let asks = self.program.asks[usize::from(ask_number)];
-        let fails = matches!(asks.stage, Stage::Release | Stage::StoreFailure);
+        let asks = self.program.calls[usize::from(ask_number)];
+        let fails = matches!(asks.step, StepKind::Release | StepKind::StoreFailure);
         let call = &self.program.step(asks).unwrap().calls[asks.index];
         let mut words = self.with_request(caller, fails, |request| words(call, request));
         if matches!(call.action, Action::Script { .. }) {
             words[1] = [FROZEN.as_bytes(), &words[1]].concat();
         }
         ask(&mut self.connection, &words)
+    }
+
+    /// What a reply means, and the response in it.
+    fn understand(&self, caller: u8, call: u8, reply: &StepReply) -> (Option<Meaning>, Option<Vec<u8>>) {
+        let asks = self.program.calls[usize::from(call)];
+        let call = &self.program.step(asks).unwrap().calls[asks.index];
+        self.with_request(caller, false, |request| {
+            let Some(matched) = request.matcher().match_reply(call, reply) else { return (None, None) };
+            let response = request.matcher().response_in(matched, reply);
+            (Some(matched.meaning()), response.map(<[u8]>::to_vec))
+        })
     }
 
     fn number(&mut self, words: &[&[u8]]) -> i64 {
@@ -88,45 +99,45 @@ impl Performer {
         self.number(&[b"PTTL", &redis_key])
     }
 
-    fn read(&mut self) -> Keys {
-        let mut held = Vec::new();
+    fn read(&mut self) -> KeysState {
+        let mut stored = Vec::new();
         for redis_key in self.redis_keys.clone() {
             let pttl = self.number(&[b"PTTL", &redis_key]);
             let dump = ask(&mut self.connection, &[b"DUMP", &redis_key[..]]);
             let text = ask(&mut self.connection, &[b"GET", &redis_key[..]]);
-            held.push(match (dump, text) {
-                (StepReply::Text(dump), StepReply::Text(text)) => Some(Held::read(dump, Content::text(text), pttl)),
+            stored.push(match (dump, text) {
+                (StepReply::Text(dump), StepReply::Text(text)) => Some(StoredKey::new(dump, Content::text(text), pttl)),
                 _ => None,
             });
         }
-        Keys { held, clock_ms: 0 }
+        KeysState { stored, clock_ms: 0 }
     }
 }
 
-impl Perform for Performer {
+impl StateServer for Performer {
     type Error = Infallible;
 
-    async fn perform(&mut self, before: &Keys, caller: u8, ask_number: u8) -> Result<Performed, Infallible> {
+    async fn execute_in(&mut self, before: &KeysState, caller: u8, call: u8) -> Result<CallEffect, Infallible> {
         loop {
             let since = std::time::Instant::now();
-            for (redis_key, held) in self.redis_keys.clone().iter().zip(&before.held) {
+            for (redis_key, stored) in self.redis_keys.clone().iter().zip(&before.stored) {
                 ask(&mut self.connection, &[b"DEL", &redis_key[..]]);
-                if let Some(held) = held {
-                    let ttl = held.ttl_ms.unwrap_or(0).to_string();
-                    ask(&mut self.connection, &[b"RESTORE", &redis_key[..], ttl.as_bytes(), &held.dump]);
+                if let Some(stored) = stored {
+                    let ttl = stored.ttl_ms.unwrap_or(0).to_string();
+                    ask(&mut self.connection, &[b"RESTORE", &redis_key[..], ttl.as_bytes(), &stored.dump]);
                 }
             }
-            let reply = self.send(caller, ask_number);
+            let reply = self.send(caller, call);
             let keys = self.read();
             // What took longer would show in the TTLs.
             if since.elapsed().as_millis() < 50 {
-                let fingerprint = if caller > self.workers { "other" } else { "same" };
-                return Ok(Performed { reply, fingerprint, now_ms: 0, keys });
+                let (meaning, response) = self.understand(caller, call, &reply);
+                return Ok(CallEffect { meaning, response, keys });
             }
         }
     }
 
-    async fn is_over(&mut self) -> bool {
+    async fn is_interrupted(&mut self) -> bool {
         false
     }
 }

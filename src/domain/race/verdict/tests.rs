@@ -6,27 +6,27 @@ use super::*;
 
 const TTLS: Ttls = Ttls { lock: Duration::from_secs(300), result: Duration::from_secs(86_400) };
 
-fn event(worker: usize, act: Act, answer: Answer, start: u64, end: u64) -> Event {
-    Event { worker, act, answer, start, end }
+fn event(worker: usize, act: RaceAct, answer: RaceAnswer, start: u64, end: u64) -> RaceEvent {
+    RaceEvent { worker, act, answer, start, end }
 }
 
-fn stored(worker: usize, start: u64, end: u64) -> Event {
-    event(worker, Act::Complete(b"r".to_vec()), Answer::Stored, start, end)
+fn stored(worker: usize, start: u64, end: u64) -> RaceEvent {
+    event(worker, RaceAct::Complete(b"r".to_vec()), RaceAnswer::Stored, start, end)
 }
 
-fn replay(worker: usize, bytes: &[u8], start: u64, end: u64) -> Event {
-    event(worker, Act::Retry, Answer::Replay(Some(bytes.to_vec())), start, end)
+fn replay(worker: usize, bytes: &[u8], start: u64, end: u64) -> RaceEvent {
+    event(worker, RaceAct::Retry, RaceAnswer::Replay(Some(bytes.to_vec())), start, end)
 }
 
-fn rules(events: &[Event]) -> Vec<Rule> {
+fn rules(events: &[RaceEvent]) -> Vec<RaceRule> {
     judge(events, TTLS).offences.into_iter().map(|offence| offence.rule).collect()
 }
 
 #[test]
 fn one_winner_a_conflict_and_a_replay_are_atomic() {
     let events = [
-        event(1, Act::Begin, Answer::Acquired, 0, 10),
-        event(2, Act::Begin, Answer::Conflict, 0, 5),
+        event(1, RaceAct::Begin, RaceAnswer::Acquired, 0, 10),
+        event(2, RaceAct::Begin, RaceAnswer::Conflict, 0, 5),
         stored(1, 20, 30),
         replay(2, b"r", 15, 21),
     ];
@@ -36,69 +36,72 @@ fn one_winner_a_conflict_and_a_replay_are_atomic() {
 #[test]
 fn two_winners_are_named_as_the_pair() {
     let events = [
-        event(7, Act::Begin, Answer::Acquired, 0, 10),
-        event(3, Act::Begin, Answer::Acquired, 2, 8),
-        event(5, Act::Begin, Answer::Conflict, 2, 8),
+        event(7, RaceAct::Begin, RaceAnswer::Acquired, 0, 10),
+        event(3, RaceAct::Begin, RaceAnswer::Acquired, 2, 8),
+        event(5, RaceAct::Begin, RaceAnswer::Conflict, 2, 8),
     ];
     let ruling = judge(&events, TTLS);
     assert_eq!(ruling.winners, 2);
-    assert_eq!(ruling.offences, [Offence { rule: Rule::ManyWinners, event: 0, against: Some(1) }]);
+    assert_eq!(ruling.offences, [Offence { rule: RaceRule::ManyWinners, event: 0, against: Some(1) }]);
 }
 
 #[test]
 fn a_release_or_an_expiry_opens_an_epoch_and_a_completion_does_not() {
-    let first = event(1, Act::Begin, Answer::Acquired, 0, 10);
-    let second = event(2, Act::Retry, Answer::Acquired, 40, 50);
-    let release = event(1, Act::Release, Answer::Released, 20, 30);
+    let first = event(1, RaceAct::Begin, RaceAnswer::Acquired, 0, 10);
+    let second = event(2, RaceAct::Retry, RaceAnswer::Acquired, 40, 50);
+    let release = event(1, RaceAct::Release, RaceAnswer::Released, 20, 30);
     assert_eq!(rules(&[first.clone(), release, second.clone()]), []);
-    assert_eq!(rules(&[first.clone(), stored(1, 20, 30), second.clone()]), [Rule::ManyWinners]);
-    let late = event(2, Act::Retry, Answer::Acquired, 40, 300_000_000_010);
+    assert_eq!(rules(&[first.clone(), stored(1, 20, 30), second.clone()]), [RaceRule::ManyWinners]);
+    let late = event(2, RaceAct::Retry, RaceAnswer::Acquired, 40, 300_000_000_010);
     assert_eq!(rules(&[first.clone(), late]), []);
-    let early = event(2, Act::Begin, Answer::Acquired, 0, 15);
-    assert_eq!(rules(&[first, event(1, Act::Release, Answer::Released, 20, 30), early]), [Rule::ManyWinners]);
+    let early = event(2, RaceAct::Begin, RaceAnswer::Acquired, 0, 15);
+    assert_eq!(
+        rules(&[first, event(1, RaceAct::Release, RaceAnswer::Released, 20, 30), early]),
+        [RaceRule::ManyWinners]
+    );
 }
 
 #[test]
 fn a_conflict_needs_a_holder() {
-    let conflict = event(2, Act::Retry, Answer::Conflict, 31, 40);
-    let acquired = event(1, Act::Begin, Answer::Acquired, 0, 10);
-    assert_eq!(rules(&[acquired.clone(), stored(1, 20, 30), conflict.clone()]), [Rule::BaselessConflict]);
+    let conflict = event(2, RaceAct::Retry, RaceAnswer::Conflict, 31, 40);
+    let acquired = event(1, RaceAct::Begin, RaceAnswer::Acquired, 0, 10);
+    assert_eq!(rules(&[acquired.clone(), stored(1, 20, 30), conflict.clone()]), [RaceRule::BaselessConflict]);
     assert_eq!(rules(&[acquired, stored(1, 20, 31), conflict.clone()]), []);
-    assert_eq!(rules(&[conflict]), [Rule::BaselessConflict]);
+    assert_eq!(rules(&[conflict]), [RaceRule::BaselessConflict]);
 }
 
 #[test]
 fn a_replay_follows_a_completion_and_carries_what_it_stored() {
-    let acquired = event(1, Act::Begin, Answer::Acquired, 0, 10);
-    assert_eq!(rules(&[acquired.clone(), stored(1, 20, 30), replay(2, b"r", 5, 19)]), [Rule::EarlyReplay]);
-    assert_eq!(rules(&[acquired.clone(), stored(1, 20, 30), replay(2, b"x", 5, 25)]), [Rule::ForeignReplay]);
-    let silent = event(2, Act::Retry, Answer::Replay(None), 5, 25);
+    let acquired = event(1, RaceAct::Begin, RaceAnswer::Acquired, 0, 10);
+    assert_eq!(rules(&[acquired.clone(), stored(1, 20, 30), replay(2, b"r", 5, 19)]), [RaceRule::EarlyReplay]);
+    assert_eq!(rules(&[acquired.clone(), stored(1, 20, 30), replay(2, b"x", 5, 25)]), [RaceRule::ForeignReplay]);
+    let silent = event(2, RaceAct::Retry, RaceAnswer::Replay(None), 5, 25);
     assert_eq!(rules(&[acquired, stored(1, 20, 30), silent]), []);
 }
 
 #[test]
 fn a_failed_request_is_wrong_and_set_against_what_came_before_it() {
     let events = [
-        event(1, Act::Begin, Answer::Acquired, 0, 10),
-        event(1, Act::Release, Answer::Released, 20, 30),
-        event(2, Act::Begin, Answer::Wrong("nothing there".to_owned()), 5, 40),
+        event(1, RaceAct::Begin, RaceAnswer::Acquired, 0, 10),
+        event(1, RaceAct::Release, RaceAnswer::Released, 20, 30),
+        event(2, RaceAct::Begin, RaceAnswer::Wrong("nothing there".to_owned()), 5, 40),
     ];
     let offences = judge(&events, TTLS).offences;
-    assert_eq!(offences, [Offence { rule: Rule::WrongReply, event: 2, against: Some(1) }]);
+    assert_eq!(offences, [Offence { rule: RaceRule::WrongReply, event: 2, against: Some(1) }]);
 }
 
 #[test]
 fn a_lost_begin_excuses_a_conflict_and_accuses_nobody() {
-    let lost = event(1, Act::Begin, Answer::Lost(String::new()), 0, 10);
-    let conflict = event(2, Act::Begin, Answer::Conflict, 20, 30);
-    let acquired = event(3, Act::Begin, Answer::Acquired, 20, 30);
+    let lost = event(1, RaceAct::Begin, RaceAnswer::Lost(String::new()), 0, 10);
+    let conflict = event(2, RaceAct::Begin, RaceAnswer::Conflict, 20, 30);
+    let acquired = event(3, RaceAct::Begin, RaceAnswer::Acquired, 20, 30);
     assert_eq!(rules(&[lost.clone(), conflict]), []);
     assert_eq!(rules(&[lost, acquired]), []);
 }
 
 /// A history of an atomic service: at each point in time one worker's step takes effect, and its interval reaches
 /// from some time before that point to some time after it, never into another step of the same worker.
-fn history(turns: &[(usize, bool)], slack: &[(u64, u64)]) -> Vec<Event> {
+fn history(turns: &[(usize, bool)], slack: &[(u64, u64)]) -> Vec<RaceEvent> {
     let mut next = HashMap::new();
     let following: Vec<u64> =
         (0..turns.len()).rev().map(|index| next.insert(turns[index].0, point(index)).unwrap_or(u64::MAX)).collect();
@@ -121,23 +124,28 @@ fn point(index: usize) -> u64 {
 }
 
 /// One step of an atomic service whose state is the holder of the lock and the result.
-fn turn(state: &mut (Option<usize>, Option<Vec<u8>>), worker: usize, releases: bool, again: bool) -> (Act, Answer) {
-    let ask = if again { Act::Retry } else { Act::Begin };
+fn turn(
+    state: &mut (Option<usize>, Option<Vec<u8>>),
+    worker: usize,
+    releases: bool,
+    again: bool,
+) -> (RaceAct, RaceAnswer) {
+    let ask = if again { RaceAct::Retry } else { RaceAct::Begin };
     match state {
-        (_, Some(result)) => (ask, Answer::Replay(Some(result.clone()))),
+        (_, Some(result)) => (ask, RaceAnswer::Replay(Some(result.clone()))),
         (Some(holder), _) if *holder == worker && releases => {
             state.0 = None;
-            (Act::Release, Answer::Released)
+            (RaceAct::Release, RaceAnswer::Released)
         }
         (Some(holder), _) if *holder == worker => {
             let bytes = worker.to_string().into_bytes();
             *state = (None, Some(bytes.clone()));
-            (Act::Complete(bytes), Answer::Stored)
+            (RaceAct::Complete(bytes), RaceAnswer::Stored)
         }
-        (Some(_), _) => (ask, Answer::Conflict),
+        (Some(_), _) => (ask, RaceAnswer::Conflict),
         (None, None) => {
             state.0 = Some(worker);
-            (ask, Answer::Acquired)
+            (ask, RaceAnswer::Acquired)
         }
     }
 }
@@ -162,7 +170,7 @@ proptest! {
         let mut events = history(&turns, &slack);
         for (event, lost) in events.iter_mut().zip(lost) {
             if lost {
-                event.answer = Answer::Lost(String::new());
+                event.answer = RaceAnswer::Lost(String::new());
             }
         }
         prop_assert_eq!(judge(&events, TTLS).offences, Vec::new());
@@ -171,23 +179,23 @@ proptest! {
     #[test]
     fn a_second_winner_is_found(turns in turns(), which in any::<prop::sample::Index>()) {
         let mut events = history(&turns, &[(0, 0)]);
-        let conflicts: Vec<_> = (0..events.len()).filter(|index| events[*index].answer == Answer::Conflict).collect();
+        let conflicts: Vec<_> = (0..events.len()).filter(|index| events[*index].answer == RaceAnswer::Conflict).collect();
         prop_assume!(!conflicts.is_empty());
-        events[conflicts[which.index(conflicts.len())]].answer = Answer::Acquired;
+        events[conflicts[which.index(conflicts.len())]].answer = RaceAnswer::Acquired;
         let ruling = judge(&events, TTLS);
         prop_assert!(ruling.winners > 1);
-        prop_assert_eq!(ruling.offences[0].rule, Rule::ManyWinners);
+        prop_assert_eq!(ruling.offences[0].rule, RaceRule::ManyWinners);
     }
 
     #[test]
     fn a_changed_replay_is_found(turns in turns(), which in any::<prop::sample::Index>(), conflict in any::<bool>()) {
         let mut events = history(&turns, &[(0, 0)]);
         let replays: Vec<_> =
-            (0..events.len()).filter(|index| matches!(events[*index].answer, Answer::Replay(_))).collect();
+            (0..events.len()).filter(|index| matches!(events[*index].answer, RaceAnswer::Replay(_))).collect();
         prop_assume!(!replays.is_empty());
         let changed = replays[which.index(replays.len())];
-        events[changed].answer = if conflict { Answer::Conflict } else { Answer::Replay(Some(b"x".to_vec())) };
-        let rule = if conflict { Rule::BaselessConflict } else { Rule::ForeignReplay };
+        events[changed].answer = if conflict { RaceAnswer::Conflict } else { RaceAnswer::Replay(Some(b"x".to_vec())) };
+        let rule = if conflict { RaceRule::BaselessConflict } else { RaceRule::ForeignReplay };
         let offences = judge(&events, TTLS).offences;
         prop_assert_eq!(offences.len(), 1);
         prop_assert_eq!((offences[0].rule, offences[0].event), (rule, changed));

@@ -1,32 +1,27 @@
-//! The order in which the stories are told: what always happens first, what needs a server of its own last.
+//! The order in which scenarios are reported: what always happens first, what needs a server of its own last.
 
-use super::{
-    client_hangs_up, clock_of_ttl, cluster_slots, concurrent_duplicates, crash_before_complete, crash_between_steps,
-    evicted_lock, failover_loses_lock, failure_deletes_result, first_then_retry, foreign_value, handler_fails,
-    lock_without_expiry, payload_mismatch, result_not_stored, script_flush, store_down, zombie_completes,
-    zombie_overwrites, zombie_releases,
-};
+use super::{crashes, deployments, late_workers, redis_faults, requests};
 use crate::sim::simulate::Scenario;
 
 pub const ALL: [Scenario; 20] = [
-    first_then_retry::SCENARIO,
-    concurrent_duplicates::SCENARIO,
-    crash_before_complete::SCENARIO,
-    zombie_completes::SCENARIO,
-    zombie_overwrites::SCENARIO,
-    zombie_releases::SCENARIO,
-    failure_deletes_result::SCENARIO,
-    handler_fails::SCENARIO,
-    result_not_stored::SCENARIO,
-    crash_between_steps::SCENARIO,
-    lock_without_expiry::SCENARIO,
-    client_hangs_up::SCENARIO,
-    payload_mismatch::SCENARIO,
-    store_down::SCENARIO,
-    script_flush::SCENARIO,
-    foreign_value::SCENARIO,
-    clock_of_ttl::SCENARIO,
-    cluster_slots::SCENARIO,
-    evicted_lock::SCENARIO,
-    failover_loses_lock::SCENARIO,
+    requests::FIRST_THEN_RETRY,
+    requests::CONCURRENT_DUPLICATES,
+    crashes::CRASH_BEFORE_COMPLETE,
+    late_workers::ZOMBIE_COMPLETES,
+    late_workers::ZOMBIE_OVERWRITES,
+    late_workers::ZOMBIE_RELEASES,
+    late_workers::FAILURE_DELETES_RESULT,
+    requests::HANDLER_FAILS,
+    crashes::RESULT_NOT_STORED,
+    crashes::CRASH_BETWEEN_STEPS,
+    crashes::LOCK_WITHOUT_EXPIRY,
+    requests::CLIENT_HANGS_UP,
+    requests::PAYLOAD_MISMATCH,
+    redis_faults::STORE_DOWN,
+    redis_faults::SCRIPT_FLUSH,
+    deployments::FOREIGN_VALUE,
+    deployments::CLOCK_OF_TTL,
+    redis_faults::CLUSTER_SLOTS,
+    redis_faults::EVICTED_LOCK,
+    redis_faults::FAILOVER_LOSES_LOCK,
 ];

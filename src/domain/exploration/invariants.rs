@@ -1,0 +1,342 @@
+//! The invariants: what must hold in every schedule.
+
+use std::fmt;
+
+use super::act::Act;
+use super::program::StepKind;
+use super::remedy::Culprit;
+use super::transition::{AttributedReply, Author, Transition};
+use crate::domain::schema::{Meaning, Schema};
+
+/// What must hold after every transition of every schedule.
+#[derive(Clone, Copy)]
+pub struct Invariant {
+    pub name: &'static str,
+    pub(crate) sentence: &'static str,
+    /// What to change if this step violated it.
+    pub(crate) remedy: fn(&Culprit<'_>) -> String,
+    /// Whether the invariant applies to a schema.
+    pub(crate) applies_to: fn(&Schema) -> bool,
+    /// The request after the transition that shows the violation, if the transition itself does not.
+    pub(crate) shown_by: fn(&Transition) -> Option<Act>,
+    pub(crate) is_violated: fn(&Transition) -> bool,
+}
+
+impl fmt::Debug for Invariant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// The invariants in the order in which violations are reported.
+pub(crate) const ALL: [Invariant; 9] = [
+    ONE_EFFECT,
+    TRUE_REPLAY,
+    NO_FALSE_DONE,
+    RESULT_KEPT,
+    RESULT_NOT_REPLACED,
+    LOCK_ENDS,
+    OWNER_ONLY,
+    REPLAYS_AFTER_SUCCESS,
+    PAYLOADS_APART,
+];
+
+const ONE_EFFECT: Invariant = Invariant {
+    name: "one-effect",
+    sentence: "the effect comes about at most once",
+    remedy: one_effect_remedy,
+    applies_to: |_| true,
+    shown_by: |_| None,
+    is_violated: one_effect_is_violated,
+};
+
+fn one_effect_remedy(culprit: &Culprit<'_>) -> String {
+    let lasting = "give the lock a TTL above the longest run, renew it while the work goes on, and pass the key on to \
+                   whatever has the effect";
+    if culprit.begins_in_one_call() {
+        return lasting.to_owned();
+    }
+    format!("look the record up and take the lock in one script; {lasting}")
+}
+
+fn one_effect_is_violated(transition: &Transition) -> bool {
+    transition.effects.count_ones() > 1 && transition.effects_before.count_ones() < 2
+}
+
+const TRUE_REPLAY: Invariant = Invariant {
+    name: "true-replay",
+    sentence: "a replay is the response of an effect, or of a failure before any effect",
+    remedy: true_replay_remedy,
+    applies_to: |_| true,
+    shown_by: |_| None,
+    is_violated: true_replay_is_violated,
+};
+
+fn true_replay_remedy(culprit: &Culprit<'_>) -> String {
+    let own = "let only the worker whose lock is there store a response";
+    if culprit.stores_failures() {
+        return format!("{own}, and let no failure be the last word: another worker may have had the effect");
+    }
+    own.to_owned()
+}
+
+fn true_replay_is_violated(transition: &Transition) -> bool {
+    let Some(AttributedReply { meaning: Some(Meaning::Replay), author }) = transition.reply else { return false };
+    match author {
+        Author::Nobody => true,
+        Author::Effect(worker) => transition.effects_before & 1 << worker == 0,
+        Author::Failure(_) => transition.effects_before != 0,
+        Author::Untold => false,
+    }
+}
+
+const NO_FALSE_DONE: Invariant = Invariant {
+    name: "no-false-done",
+    sentence: "nobody is told that an operation is done that was not done",
+    remedy: |_| "let begin replay nothing but a stored result".to_owned(),
+    applies_to: |_| true,
+    shown_by: |_| None,
+    is_violated: no_false_done_is_violated,
+};
+
+fn no_false_done_is_violated(transition: &Transition) -> bool {
+    let Some(AttributedReply { meaning: Some(Meaning::Replay), author }) = transition.reply else { return false };
+    // The response of a failure says that the operation was not done.
+    transition.effects_before == 0 && !matches!(author, Author::Failure(_))
+}
+
+const RESULT_KEPT: Invariant = Invariant {
+    name: "result-kept",
+    sentence: "nobody removes a stored result before its TTL",
+    remedy: result_kept_remedy,
+    applies_to: |_| true,
+    shown_by: |_| None,
+    is_violated: result_kept_is_violated,
+};
+
+fn result_kept_remedy(culprit: &Culprit<'_>) -> String {
+    match culprit.kind {
+        Some(StepKind::Release) => {
+            "let release check in a script that the lock is still its owner's: a plain DEL takes a result as well"
+                .to_owned()
+        }
+        Some(StepKind::Begin) => "let begin leave a stored result alone".to_owned(),
+        _ => format!("let {} check in a script that no result is stored before it writes", culprit.step()),
+    }
+}
+
+fn result_kept_is_violated(transition: &Transition) -> bool {
+    transition.caller.is_some() && transition.before.result.is_some() && transition.after.result.is_none()
+}
+
+const RESULT_NOT_REPLACED: Invariant = Invariant {
+    name: "result-not-replaced",
+    sentence: "nobody replaces a stored result",
+    remedy: result_not_replaced_remedy,
+    applies_to: |_| true,
+    shown_by: |_| None,
+    is_violated: result_not_replaced_is_violated,
+};
+
+fn result_not_replaced_remedy(culprit: &Culprit<'_>) -> String {
+    match culprit.kind {
+        Some(StepKind::Begin) => "let begin leave a stored result alone".to_owned(),
+        Some(StepKind::StoreFailure) => {
+            "store a failure only if the worker's own lock is still there: SET takes whatever is there".to_owned()
+        }
+        _ => format!("let {} store only if its own lock is still there: SET takes whatever is there", culprit.step()),
+    }
+}
+
+fn result_not_replaced_is_violated(transition: &Transition) -> bool {
+    let stands = transition.before.result.is_some() && transition.after.result.is_some();
+    transition.caller.is_some() && stands && transition.result_rewritten
+}
+
+const LOCK_ENDS: Invariant = Invariant {
+    name: "lock-ends",
+    sentence: "every lock ends by itself",
+    remedy: |_| {
+        "set a lock and its TTL in one command, let begin give a TTL to a lock that has none, and let no retry prolong another's lock".to_owned()
+    },
+    applies_to: |_| true,
+    shown_by: |transition| transition.after.stuck.map(Act::Next),
+    is_violated: lock_ends_is_violated,
+};
+
+fn lock_ends_is_violated(transition: &Transition) -> bool {
+    transition.quiet && transition.after.stuck.is_some()
+}
+
+const OWNER_ONLY: Invariant = Invariant {
+    name: "owner-only",
+    sentence: "only its owner removes a lock",
+    remedy: owner_only_remedy,
+    applies_to: |_| true,
+    shown_by: |_| None,
+    is_violated: owner_only_is_violated,
+};
+
+fn owner_only_remedy(culprit: &Culprit<'_>) -> String {
+    match culprit.kind {
+        Some(StepKind::Begin) => "let begin leave a lock alone that it finds there".to_owned(),
+        _ if culprit.stores_owners() => {
+            format!("let {} compare the lock's owner token in a script before it changes the lock", culprit.step())
+        }
+        _ => format!("store an owner token as the lock, and let {} compare it in a script", culprit.ending_steps()),
+    }
+}
+
+fn owner_only_is_violated(transition: &Transition) -> bool {
+    let is_anothers = transition.holder.is_some_and(|holder| transition.caller.is_some_and(|caller| caller != holder));
+    is_anothers && transition.lock_gone
+}
+
+const REPLAYS_AFTER_SUCCESS: Invariant = Invariant {
+    name: "replays-after-success",
+    sentence: "once a result is stored, no later request fails or is turned away for ever",
+    remedy: |_| {
+        "let begin understand whatever the steps of every release in use can leave at the Redis keys".to_owned()
+    },
+    applies_to: |_| true,
+    shown_by: |transition| transition.after.fails.or(transition.after.stuck).map(Act::Next),
+    is_violated: replays_after_success_is_violated,
+};
+
+fn replays_after_success_is_violated(transition: &Transition) -> bool {
+    transition.quiet && transition.succeeded && transition.after.fails.or(transition.after.stuck).is_some()
+}
+
+const PAYLOADS_APART: Invariant = Invariant {
+    name: "payloads-apart",
+    sentence: "a request with another payload is not served as if its payload were the same",
+    remedy: |_| {
+        "store a fingerprint of the payload with the lock and the result, and let begin compare it first".to_owned()
+    },
+    applies_to: Schema::compares_payloads,
+    shown_by: |transition| transition.after.mistaken.map(Act::Other),
+    is_violated: payloads_apart_is_violated,
+};
+
+fn payloads_apart_is_violated(transition: &Transition) -> bool {
+    transition.after.mistaken.is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::exploration::StateFacts;
+
+    /// A transition in which nothing happens.
+    fn transition() -> Transition {
+        let facts = StateFacts { lock: false, result: None, fails: None, stuck: None, mistaken: None };
+        Transition {
+            caller: None,
+            reply: None,
+            before: facts,
+            after: facts,
+            result_rewritten: false,
+            lock_gone: false,
+            holder: None,
+            effects_before: 0,
+            effects: 0,
+            quiet: false,
+            succeeded: false,
+        }
+    }
+
+    #[test]
+    fn a_violation_of_one_effect_is_found() {
+        for (effects_before, effects, broken) in [(0b01, 0b11, true), (0b00, 0b01, false), (0b11, 0b111, false)] {
+            assert_eq!(one_effect_is_violated(&Transition { effects_before, effects, ..transition() }), broken);
+        }
+    }
+
+    #[test]
+    fn a_violation_of_true_replay_is_found() {
+        for (author, effects_before, broken) in [
+            (Author::Nobody, 1, true),
+            (Author::Effect(1), 0b01, true),
+            (Author::Effect(1), 0b10, false),
+            (Author::Failure(0), 0b10, true),
+            (Author::Failure(0), 0, false),
+            (Author::Untold, 0, false),
+        ] {
+            let reply = Some(AttributedReply { meaning: Some(Meaning::Replay), author });
+            assert_eq!(
+                true_replay_is_violated(&Transition { reply, effects_before, ..transition() }),
+                broken,
+                "{author:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_violation_of_no_false_done_is_found() {
+        for (author, effects_before, broken) in
+            [(Author::Untold, 0, true), (Author::Untold, 1, false), (Author::Failure(0), 0, false)]
+        {
+            let reply = Some(AttributedReply { meaning: Some(Meaning::Replay), author });
+            assert_eq!(
+                no_false_done_is_violated(&Transition { reply, effects_before, ..transition() }),
+                broken,
+                "{author:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_violation_of_result_kept_is_found() {
+        let stands = StateFacts { result: Some(Author::Untold), ..transition().before };
+        let gone = Transition { caller: Some(0), before: stands, ..transition() };
+        assert!(result_kept_is_violated(&gone));
+        assert!(!result_kept_is_violated(&Transition { caller: None, ..gone }), "its TTL ended");
+        assert!(!result_kept_is_violated(&Transition { after: stands, ..gone }));
+    }
+
+    #[test]
+    fn a_violation_of_result_not_replaced_is_found() {
+        let stands = StateFacts { result: Some(Author::Untold), ..transition().before };
+        let replaced =
+            Transition { caller: Some(0), before: stands, after: stands, result_rewritten: true, ..transition() };
+        assert!(result_not_replaced_is_violated(&replaced));
+        assert!(!result_not_replaced_is_violated(&Transition { result_rewritten: false, ..replaced }));
+        assert!(
+            !result_not_replaced_is_violated(&Transition { before: transition().before, ..replaced }),
+            "it is the first"
+        );
+    }
+
+    #[test]
+    fn a_violation_of_lock_ends_is_found() {
+        let stuck =
+            Transition { quiet: true, after: StateFacts { stuck: Some(0), ..transition().after }, ..transition() };
+        assert!(lock_ends_is_violated(&stuck));
+        assert!(!lock_ends_is_violated(&Transition { quiet: false, ..stuck }), "somebody may still end it");
+    }
+
+    #[test]
+    fn a_violation_of_owner_only_is_found() {
+        let taken = Transition { caller: Some(0), holder: Some(1), lock_gone: true, ..transition() };
+        assert!(owner_only_is_violated(&taken));
+        assert!(!owner_only_is_violated(&Transition { holder: Some(0), ..taken }), "it is its own");
+        assert!(!owner_only_is_violated(&Transition { caller: None, ..taken }), "its TTL ended");
+        assert!(!owner_only_is_violated(&Transition { lock_gone: false, ..taken }));
+    }
+
+    #[test]
+    fn a_violation_of_replays_after_success_is_found() {
+        let fails = StateFacts { fails: Some(0), ..transition().after };
+        let failing = Transition { quiet: true, succeeded: true, after: fails, ..transition() };
+        assert!(replays_after_success_is_violated(&failing));
+        assert!(!replays_after_success_is_violated(&Transition { succeeded: false, ..failing }));
+        assert!(!replays_after_success_is_violated(&Transition { after: transition().after, ..failing }));
+    }
+
+    #[test]
+    fn a_violation_of_payloads_apart_is_found() {
+        let mistaken = StateFacts { mistaken: Some(0), ..transition().after };
+        assert!(payloads_apart_is_violated(&Transition { after: mistaken, ..transition() }));
+        assert!(!payloads_apart_is_violated(&transition()));
+    }
+}

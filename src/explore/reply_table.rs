@@ -1,0 +1,284 @@
+//! The states of the Redis keys, and the known effects of calls, time and faults in each of them.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use super::state_server::{CallEffect, UnknownReply};
+use crate::domain::exploration::{Act, AttributedReply, Author, KeysState, NextAction, StateFacts, WorkerProgram};
+use crate::domain::record::{Reading, decode};
+use crate::domain::schema::{Meaning, Schema, State};
+
+/// How long a rejected client waits before it asks again, to find out whether its asking prolongs the lock.
+const RETRY_AFTER_MS: u64 = 1_000;
+
+/// The requests that come after the workers: one more, and one more with another payload.
+const LATER_REQUESTS: usize = 2;
+
+pub(super) struct ReplyTable {
+    program: Rc<WorkerProgram>,
+    workers: u8,
+    /// The responses that workers give.
+    responses: Vec<(Vec<u8>, Author)>,
+    /// True if scripts see the time pass.
+    ticks: bool,
+    states: Vec<KeysState>,
+    numbers: HashMap<KeysState, u32>,
+    /// For each state, caller and call the reply, and the number of the state it led to. A list, because the search looks
+    /// into it for every transition.
+    replies: Vec<Option<(AttributedReply, u32)>>,
+    facts: Vec<Option<StateFacts>>,
+    /// What the faults that no worker causes lead to, by state and act; `None` if nothing changes.
+    fault_effects: HashMap<(u32, Act), Option<u32>>,
+}
+
+/// The outcome of a whole request.
+pub(super) struct RequestOutcome {
+    pub(super) reply: AttributedReply,
+    /// The state of the Redis keys afterwards.
+    pub(super) keys: u32,
+}
+
+impl ReplyTable {
+    pub(super) fn new(program: Rc<WorkerProgram>, workers: u8, responses: Vec<(Vec<u8>, Author)>, ticks: bool) -> Self {
+        // Two services of one exploration may use one Redis key and two: the longer record counts.
+        let roles = program.services.iter().map(|schema| schema.keys.len()).max().unwrap_or(1);
+        let mut table = Self {
+            program,
+            workers,
+            responses,
+            ticks,
+            states: Vec::new(),
+            numbers: HashMap::new(),
+            replies: Vec::new(),
+            facts: Vec::new(),
+            fault_effects: HashMap::new(),
+        };
+        // Number 0 is the state in which schedules begin.
+        table.number(KeysState::absent(roles));
+        table
+    }
+
+    pub(super) fn keys(&self, number: u32) -> &KeysState {
+        &self.states[number as usize]
+    }
+
+    /// How many Redis keys a record has.
+    pub(super) fn roles(&self) -> u8 {
+        u8::try_from(self.states[0].stored.len()).unwrap_or(u8::MAX)
+    }
+
+    fn number(&mut self, keys: KeysState) -> u32 {
+        if let Some(number) = self.numbers.get(&keys) {
+            return *number;
+        }
+        let number = u32::try_from(self.states.len()).unwrap_or(u32::MAX);
+        self.states.push(keys.clone());
+        self.numbers.insert(keys, number);
+        self.facts.push(None);
+        self.replies.resize(self.states.len() * self.calls_per_state(), None);
+        number
+    }
+
+    fn calls_per_state(&self) -> usize {
+        (usize::from(self.workers) + LATER_REQUESTS) * self.program.calls.len()
+    }
+
+    fn place(&self, of: UnknownReply) -> usize {
+        let in_state = usize::from(of.caller) * self.program.calls.len() + usize::from(of.call);
+        of.keys as usize * self.calls_per_state() + in_state
+    }
+
+    /// The reply to a call, and the state it leads to.
+    ///
+    /// # Errors
+    /// [`UnknownReply`] if the server was not yet asked.
+    pub(super) fn reply(&self, of: UnknownReply) -> Result<(AttributedReply, u32), UnknownReply> {
+        self.replies[self.place(of)].ok_or(of)
+    }
+
+    /// Remembers what the server did.
+    pub(super) fn learn(&mut self, of: UnknownReply, effect: CallEffect) {
+        let known = self.attribute(of, effect);
+        let place = self.place(of);
+        self.replies[place] = Some(known);
+    }
+
+    /// True if the effect is the one that is remembered.
+    pub(super) fn agrees(&mut self, of: UnknownReply, effect: CallEffect) -> bool {
+        let known = self.attribute(of, effect);
+        self.reply(of) == Ok(known)
+    }
+
+    fn attribute(&mut self, of: UnknownReply, effect: CallEffect) -> (AttributedReply, u32) {
+        let call = self.program.calls[usize::from(of.call)];
+        let schema = &self.program.services[call.service];
+        let response = effect.response.as_deref();
+        let reply = AttributedReply::new(schema, effect.meaning, response, &self.responses);
+        (reply, self.number(effect.keys))
+    }
+
+    /// Every call that the server was asked for.
+    pub(super) fn known(&self) -> Vec<UnknownReply> {
+        let calls = self.program.calls.len();
+        let mut known = Vec::new();
+        for (place, reply) in self.replies.iter().enumerate() {
+            if reply.is_none() {
+                continue;
+            }
+            let keys = u32::try_from(place / self.calls_per_state());
+            let in_state = place % self.calls_per_state();
+            let caller = u8::try_from(in_state / calls);
+            let call = u8::try_from(in_state % calls);
+            if let (Ok(keys), Ok(caller), Ok(call)) = (keys, caller, call) {
+                known.push(UnknownReply { keys, caller, call });
+            }
+        }
+        known
+    }
+
+    /// Forgets what calls do, for tests of what remembering is worth.
+    pub(super) fn forget(&mut self) {
+        self.replies.fill(None);
+        self.facts.fill(None);
+    }
+
+    /// The state that a fault leads to which no worker causes; `None` if the fault changes nothing.
+    pub(super) fn apply_fault(&mut self, keys: u32, act: Act) -> Option<u32> {
+        if let Some(known) = self.fault_effects.get(&(keys, act)) {
+            return *known;
+        }
+        let after = self.state_after_fault(keys, act).map(|after| self.number(after));
+        self.fault_effects.insert((keys, act), after);
+        after
+    }
+
+    fn state_after_fault(&self, keys: u32, act: Act) -> Option<KeysState> {
+        let keys = self.keys(keys);
+        match act {
+            Act::Expiry(role) => {
+                let ttl = keys.ttl_ms(usize::from(role))?;
+                Some(keys.after(ttl, self.ticks))
+            }
+            Act::Evict(role) => {
+                keys.stored[usize::from(role)].as_ref()?;
+                Some(keys.without(usize::from(role)))
+            }
+            Act::Persist(role) => {
+                keys.ttl_ms(usize::from(role))?;
+                Some(keys.without_ttl(usize::from(role)))
+            }
+            _ => None,
+        }
+    }
+
+    /// The state `keys` after the time that a role's Redis key has left in the state `other`.
+    pub(super) fn as_much_later(&mut self, keys: u32, other: u32, role: u8) -> u32 {
+        let passes = self.keys(other).ttl_ms(usize::from(role)).unwrap_or(0);
+        let later = self.keys(keys).after(passes, self.ticks);
+        self.number(later)
+    }
+
+    /// What a state means for requests.
+    ///
+    /// # Errors
+    /// [`UnknownReply`] if the server has to be asked for a reply first.
+    pub(super) fn facts(&mut self, keys: u32) -> Result<StateFacts, UnknownReply> {
+        if let Some(facts) = self.facts[keys as usize] {
+            return Ok(facts);
+        }
+        let program = Rc::clone(&self.program);
+        // The lock of either service counts: the other one must respect it.
+        let lock = program.services.iter().any(|schema| is_locked(schema, self.keys(keys)));
+        let mut facts = StateFacts { lock, result: None, fails: None, stuck: None, mistaken: None };
+        for (number, schema) in program.services.iter().enumerate() {
+            let service = u8::try_from(number).unwrap_or(u8::MAX);
+            let next = self.request(keys, service, self.workers)?;
+            match next.reply.meaning {
+                Some(Meaning::Replay) => facts.result = facts.result.or(Some(next.reply.author)),
+                Some(Meaning::Conflict) => {
+                    if self.is_stuck(keys, service, &next)? {
+                        facts.stuck = facts.stuck.or(Some(service));
+                    }
+                }
+                Some(Meaning::Acquired) => {}
+                _ => facts.fails = facts.fails.or(Some(service)),
+            }
+            if schema.compares_payloads() && self.serves_other_payload(keys, service)? {
+                facts.mistaken = facts.mistaken.or(Some(service));
+            }
+        }
+        self.facts[keys as usize] = Some(facts);
+        Ok(facts)
+    }
+
+    /// True if a request with another payload is served as if its payload were the stored one.
+    fn serves_other_payload(&self, keys: u32, service: u8) -> Result<bool, UnknownReply> {
+        let meaning = self.request(keys, service, self.workers + 1)?.reply.meaning;
+        // A request that gets the lock of an unused key is served as it should be.
+        let is_in_use = self.keys(keys).stored.iter().any(Option::is_some);
+        Ok(meaning == Some(Meaning::Replay) || (meaning == Some(Meaning::Acquired) && is_in_use))
+    }
+
+    /// One more request of a service, until a reply decides.
+    pub(super) fn request(&self, keys: u32, service: u8, caller: u8) -> Result<RequestOutcome, UnknownReply> {
+        let mut keys = keys;
+        let mut position = self.program.starts[usize::from(service)];
+        loop {
+            let action = self.program.positions[usize::from(position)].action;
+            let NextAction::Call { number, .. } = action else {
+                return Ok(RequestOutcome { reply: AttributedReply::UNRECOGNISED, keys });
+            };
+            let (reply, after) = self.reply(UnknownReply { keys, caller, call: number })?;
+            keys = after;
+            if reply.meaning != Some(Meaning::Next) {
+                return Ok(RequestOutcome { reply, keys });
+            }
+            position = action.follow(reply.meaning);
+        }
+    }
+
+    /// True if a rejected request will always be rejected: nothing expires, or its asking prolongs the lock.
+    fn is_stuck(&mut self, keys: u32, service: u8, rejected: &RequestOutcome) -> Result<bool, UnknownReply> {
+        let role = self.program.services[usize::from(service)].lock_role();
+        let conflict = Some(Meaning::Conflict);
+        let Some(left) = self.keys(rejected.keys).ttl_ms(role) else {
+            // The lock never expires, but begin may repair it: only a second rejection is final.
+            let again = self.request(rejected.keys, service, self.workers)?;
+            return Ok(again.reply.meaning == conflict);
+        };
+        let left_before = self.keys(keys).ttl_ms(role);
+        if left <= RETRY_AFTER_MS || left_before != Some(left) {
+            return Ok(left_before.is_some_and(|before| left > before));
+        }
+        // A TTL that the first request did not change may still be one that each request sets to its full length.
+        let later = self.keys(keys).after(RETRY_AFTER_MS, self.ticks);
+        let later = self.number(later);
+        let again = self.request(later, service, self.workers)?;
+        let left_after = self.keys(again.keys).ttl_ms(role);
+        let is_prolonged = left_after.is_none_or(|ttl| ttl > left - RETRY_AFTER_MS);
+        Ok(again.reply.meaning == conflict && is_prolonged)
+    }
+
+    /// True if the lock's Redis key has the same value in both states.
+    pub(super) fn is_same_lock(&self, one: u32, other: u32) -> bool {
+        self.is_same(one, other, self.program.services[0].lock_role())
+    }
+
+    /// True if the result's Redis key has the same value in both states.
+    pub(super) fn is_same_result(&self, one: u32, other: u32) -> bool {
+        self.is_same(one, other, self.program.services[0].result_role())
+    }
+
+    fn is_same(&self, one: u32, other: u32, role: usize) -> bool {
+        let one = self.keys(one).stored[role].as_ref().map(|stored| &stored.dump);
+        let other = self.keys(other).stored[role].as_ref().map(|stored| &stored.dump);
+        one == other
+    }
+}
+
+fn is_locked(schema: &Schema, keys: &KeysState) -> bool {
+    match decode::read(schema, schema.lock_role(), &keys.content(schema.lock_role())) {
+        Reading::Value(decoded) => schema.values[decoded.case].state == State::InProgress,
+        _ => false,
+    }
+}

@@ -1,0 +1,192 @@
+//! The states of the exploration: 24 bytes each, and a hash table that finds the number of a state.
+
+use std::hash::{Hash, Hasher};
+
+use crate::domain::exploration::{ENDED, FaultBudget, MOST_WORKERS};
+
+/// Nobody holds the lock.
+const NOBODY: u8 = u8::MAX;
+
+/// The state of the Redis keys, by number, and of the workers.
+///
+/// An exploration keeps millions of states in memory. Therefore the keys are a number, and a worker's effect is a bit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct SearchState {
+    /// The number of the state of the Redis keys.
+    pub(super) keys: u32,
+    /// The number of the state that a failover brings back; 0 if none may happen any more.
+    pub(super) replica_keys: u32,
+    /// The faults that happened.
+    pub(super) faults: FaultBudget,
+    /// The workers that had their effect, a bit each.
+    pub(super) effects: u8,
+    holder: u8,
+    /// A worker has stored the result of its effect.
+    pub(super) succeeded: bool,
+    /// The position of each worker in its program.
+    pub(super) positions: [u8; MOST_WORKERS],
+}
+
+impl SearchState {
+    /// No Redis key exists, and each worker is where it begins.
+    pub(super) fn new(starts: &[u8]) -> Self {
+        let mut positions = [ENDED; MOST_WORKERS];
+        positions[..starts.len()].copy_from_slice(starts);
+        Self {
+            keys: 0,
+            replica_keys: 0,
+            faults: FaultBudget::default(),
+            effects: 0,
+            holder: NOBODY,
+            succeeded: false,
+            positions,
+        }
+    }
+
+    /// The same with another state of the Redis keys.
+    pub(super) fn with_keys(mut self, keys: u32) -> Self {
+        self.keys = keys;
+        self
+    }
+
+    /// The same with a worker at another position.
+    pub(super) fn with_worker_at(mut self, worker: u8, position: u8) -> Self {
+        self.positions[usize::from(worker)] = position;
+        self
+    }
+
+    /// The same with these faults.
+    pub(super) fn with_faults(mut self, faults: FaultBudget) -> Self {
+        self.faults = faults;
+        self
+    }
+
+    pub(super) fn holder(&self) -> Option<u8> {
+        if self.holder == NOBODY { None } else { Some(self.holder) }
+    }
+
+    pub(super) fn set_holder(&mut self, worker: Option<u8>) {
+        self.holder = worker.unwrap_or(NOBODY);
+    }
+
+    /// A number that differs for most states.
+    fn hash_number(&self) -> u64 {
+        let mut hasher = WordHasher(0);
+        self.hash(&mut hasher);
+        hasher.finish()
+    }
+}
+
+/// A hash that is quick for a few words. It resists no attack, and need not, because no input of a user becomes a state.
+struct WordHasher(u64);
+
+impl Hasher for WordHasher {
+    fn finish(&self) -> u64 {
+        self.0 ^ self.0 >> 29
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for part in bytes.chunks(8) {
+            let mut word = [0; 8];
+            word[..part.len()].copy_from_slice(part);
+            self.write_u64(u64::from_le_bytes(word));
+        }
+    }
+
+    fn write_u8(&mut self, byte: u8) {
+        self.write_u64(u64::from(byte));
+    }
+
+    fn write_u32(&mut self, word: u32) {
+        self.write_u64(u64::from(word));
+    }
+
+    fn write_u64(&mut self, word: u64) {
+        self.0 = (self.0.rotate_left(5) ^ word).wrapping_mul(0x517c_c1b7_2722_0a95);
+    }
+
+    fn write_usize(&mut self, word: usize) {
+        self.write_u64(word as u64);
+    }
+}
+
+const EMPTY: u32 = u32::MAX;
+
+/// Finds a state's number. The table holds numbers only, because the states themselves are in a list already: a map would
+/// keep each state twice.
+pub(super) struct StateIndex {
+    /// Numbers of states, each in the first free slot after its hash.
+    slots: Vec<u32>,
+}
+
+impl StateIndex {
+    pub(super) fn new() -> Self {
+        Self { slots: vec![EMPTY; 1 << 10] }
+    }
+
+    /// The number of a state, which is added to the others if it is new; true if it is.
+    pub(super) fn number(&mut self, states: &mut Vec<SearchState>, state: &SearchState) -> (u32, bool) {
+        // Above three quarters, searches for a free slot become long.
+        if states.len() * 4 >= self.slots.len() * 3 {
+            self.grow(states);
+        }
+        let slot = self.slot(states, state);
+        if self.slots[slot] != EMPTY {
+            return (self.slots[slot], false);
+        }
+        let number = u32::try_from(states.len()).unwrap_or(EMPTY - 1);
+        self.slots[slot] = number;
+        states.push(*state);
+        (number, true)
+    }
+
+    /// The slot of a state, or the free one that it would get.
+    fn slot(&self, states: &[SearchState], state: &SearchState) -> usize {
+        let mask = self.slots.len() - 1;
+        #[expect(clippy::cast_possible_truncation, reason = "only the lower bits count")]
+        let mut slot = state.hash_number() as usize & mask;
+        while self.slots[slot] != EMPTY && states[self.slots[slot] as usize] != *state {
+            slot = (slot + 1) & mask;
+        }
+        slot
+    }
+
+    fn grow(&mut self, states: &[SearchState]) {
+        self.slots = vec![EMPTY; self.slots.len() * 2];
+        for (number, state) in states.iter().enumerate() {
+            let slot = self.slot(&states[..number], state);
+            self.slots[slot] = u32::try_from(number).unwrap_or(EMPTY - 1);
+        }
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.slots.capacity() * size_of::<u32>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_is_small_and_knows_its_workers() {
+        assert_eq!(size_of::<SearchState>(), 24);
+        assert_eq!(SearchState::new(&[3, 4]).positions, [3, 4, ENDED, ENDED, ENDED, ENDED]);
+        let mut state = SearchState::new(&[3]).with_worker_at(0, 5);
+        assert_eq!((state.positions[0], state.holder()), (5, None));
+        state.set_holder(Some(2));
+        assert_eq!(state.holder(), Some(2));
+    }
+
+    #[test]
+    fn a_state_has_one_number_however_many_there_are() {
+        let mut index = StateIndex::new();
+        let mut states = Vec::new();
+        for round in 0..2 {
+            for keys in 0..5_000 {
+                let state = SearchState { keys, ..SearchState::new(&[1, 1]) };
+                assert_eq!(index.number(&mut states, &state), (keys, round == 0));
+            }
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! What can happen in one state, and the states that follow it.
+
+use std::rc::Rc;
+
+use super::reply_table::ReplyTable;
+use super::state_server::UnknownReply;
+use super::states::SearchState;
+use crate::domain::exploration::{
+    Act, Assumptions, AttributedReply, ENDED, Fault, FaultBudget, NextAction, Position, StateFacts, Transition,
+    WorkerProgram,
+};
+use crate::domain::schema::Meaning;
+
+/// What is explored, and how far.
+#[derive(Debug, Clone)]
+pub struct Rules {
+    pub program: Rc<WorkerProgram>,
+    pub workers: u8,
+    /// How often each fault may happen.
+    pub most: FaultBudget,
+    pub assumptions: Assumptions,
+    /// Workers of one service begin in order, because it makes no difference which of them is called the first.
+    pub in_order: bool,
+}
+
+impl Rules {
+    /// The positions of the workers in the beginning. With two services there is a beginning for each number of workers of
+    /// the first.
+    pub fn beginnings(&self) -> Vec<Vec<u8>> {
+        let workers = usize::from(self.workers);
+        let [first, second] = self.program.starts[..] else {
+            return vec![vec![self.program.starts[0]; workers]];
+        };
+        let mut beginnings = Vec::new();
+        for of_first in 1..workers {
+            let mut beginning = vec![first; of_first];
+            beginning.resize(workers, second);
+            beginnings.push(beginning);
+        }
+        beginnings
+    }
+
+    pub(super) fn position(&self, state: &SearchState, worker: u8) -> Position {
+        self.program.positions[usize::from(state.positions[usize::from(worker)])]
+    }
+
+    pub(super) fn positions(&self, state: &SearchState) -> impl Iterator<Item = Position> {
+        (0..self.workers).map(|worker| self.position(state, worker))
+    }
+
+    fn may_begin(&self, state: &SearchState, worker: u8) -> bool {
+        let worker = usize::from(worker);
+        !self.in_order || worker == 0 || state.positions[worker - 1] != state.positions[worker]
+    }
+}
+
+/// One step from a state: what happens, the state after it, and what the invariants judge.
+pub(super) struct Successor {
+    pub(super) act: Act,
+    pub(super) state: SearchState,
+    pub(super) transition: Transition,
+}
+
+/// Adds everything that can happen in a state to `found`.
+///
+/// # Errors
+/// [`UnknownReply`] if the server has to be asked first. The successors that were found until then are of no use.
+pub(super) fn find_successors(
+    rules: &Rules,
+    replies: &mut ReplyTable,
+    state: &SearchState,
+    found: &mut Vec<Successor>,
+) -> Result<(), UnknownReply> {
+    let before = replies.facts(state.keys)?;
+    let mut successors = Successors { rules, replies, state, before, found };
+    for worker in 0..rules.workers {
+        successors.add_worker_transitions(worker)?;
+    }
+    // The assumption excludes every fault while a worker is in its critical section.
+    if rules.assumptions.critical_section && rules.positions(state).any(|position| position.in_critical_section) {
+        return Ok(());
+    }
+    successors.add_faults_of_redis()
+}
+
+/// The reply to a worker's call, and the state of the Redis keys that it leads to.
+#[derive(Clone, Copy)]
+struct SentCall {
+    caller: u8,
+    reply: AttributedReply,
+    keys: u32,
+}
+
+/// A state, its facts, and the successors that were found.
+struct Successors<'a> {
+    rules: &'a Rules,
+    replies: &'a mut ReplyTable,
+    state: &'a SearchState,
+    before: StateFacts,
+    found: &'a mut Vec<Successor>,
+}
+
+impl Successors<'_> {
+    /// Adds every transition of a worker: its effect, its next call, a failing handler, a crash.
+    fn add_worker_transitions(&mut self, worker: u8) -> Result<(), UnknownReply> {
+        let position = self.rules.position(self.state, worker);
+        if position.is_waiting && !self.rules.may_begin(self.state, worker) {
+            return Ok(());
+        }
+        match position.action {
+            NextAction::Nothing => return Ok(()),
+            NextAction::Effect { then } => {
+                let mut next = self.state.with_worker_at(worker, then);
+                next.effects |= 1 << worker;
+                self.add(Act::Effect(worker), None, next)?;
+            }
+            NextAction::Call { number, .. } => {
+                let call = UnknownReply { keys: self.state.keys, caller: worker, call: number };
+                let (reply, keys) = self.replies.reply(call)?;
+                self.add_call(position, SentCall { caller: worker, reply, keys })?;
+            }
+        }
+        if let (Some(fails_to), Some(faults)) = (position.fails_to, self.one_more(Fault::Fail)) {
+            let next = self.state.with_worker_at(worker, fails_to).with_faults(faults);
+            self.add(Act::Fail(worker), None, next)?;
+        }
+        // A worker that has not begun cannot crash, because there would be no request.
+        if let Some(faults) = self.one_more(Fault::Crash)
+            && !position.is_waiting
+            && !self.is_protected(position)
+        {
+            let next = self.state.with_worker_at(worker, ENDED).with_faults(faults);
+            self.add(Act::Crash(worker), None, next)?;
+        }
+        Ok(())
+    }
+
+    /// Adds the call of a worker, once with its reply received and once with it lost.
+    fn add_call(&mut self, position: Position, sent: SentCall) -> Result<(), UnknownReply> {
+        let next = self.state_after_call(position, sent)?;
+        let then = position.action.follow(sent.reply.meaning);
+        // Redis executes the call in both cases: a lost reply differs for the worker alone.
+        self.add(Act::Call(sent.caller), Some(sent), next.with_worker_at(sent.caller, then))?;
+        if let Some(faults) = self.one_more(Fault::Lost)
+            && !self.is_protected(position)
+        {
+            let lost = next.with_worker_at(sent.caller, ENDED).with_faults(faults);
+            self.add(Act::Lost(sent.caller), Some(sent), lost)?;
+        }
+        Ok(())
+    }
+
+    /// The state after a call, except for the position of the worker.
+    fn state_after_call(&mut self, position: Position, sent: SentCall) -> Result<SearchState, UnknownReply> {
+        let state = self.state;
+        let after = self.replies.facts(sent.keys)?;
+        let mut next = state.with_keys(sent.keys);
+        // The replica misses nothing but the last write.
+        if sent.keys != state.keys {
+            next.replica_keys = state.keys;
+        }
+        let is_new_lock = after.lock && (!self.before.lock || !self.replies.is_same_lock(state.keys, sent.keys));
+        if is_new_lock || sent.reply.meaning == Some(Meaning::Acquired) {
+            next.set_holder(Some(sent.caller));
+        }
+        next.succeeded |= position.has_worked && sent.reply.meaning == Some(Meaning::Stored);
+        Ok(next)
+    }
+
+    /// The faults that happened and one more; `None` if the budget does not allow it.
+    fn one_more(&self, fault: Fault) -> Option<FaultBudget> {
+        self.state.faults.with(fault, self.rules.most)
+    }
+
+    /// True if an assumption excludes faults for a worker at this position. A handler may still fail, which is not a fault
+    /// of the environment.
+    fn is_protected(&self, position: Position) -> bool {
+        self.rules.assumptions.critical_section && position.in_critical_section
+    }
+
+    /// Adds what happens to the Redis keys without a worker.
+    fn add_faults_of_redis(&mut self) -> Result<(), UnknownReply> {
+        for role in 0..self.replies.roles() {
+            self.add_fault_at(Fault::Expiry, Act::Expiry(role), role)?;
+            self.add_fault_at(Fault::Evict, Act::Evict(role), role)?;
+            self.add_fault_at(Fault::Persist, Act::Persist(role), role)?;
+        }
+        if let Some(faults) = self.one_more(Fault::Failover)
+            && self.state.replica_keys != self.state.keys
+        {
+            let next = self.state.with_keys(self.state.replica_keys);
+            self.add(Act::Failover, None, next.with_faults(faults))?;
+        }
+        Ok(())
+    }
+
+    /// Adds a fault that changes the Redis key of a role.
+    fn add_fault_at(&mut self, fault: Fault, act: Act, role: u8) -> Result<(), UnknownReply> {
+        let Some(faults) = self.one_more(fault) else { return Ok(()) };
+        if self.is_superfluous(act) {
+            return Ok(());
+        }
+        let state = self.state;
+        let Some(keys) = self.replies.apply_fault(state.keys, act) else { return Ok(()) };
+        let mut next = state.with_keys(keys).with_faults(faults);
+        if fault == Fault::Expiry {
+            let ends_result = self.before.result.is_some() && self.replies.facts(keys)?.result.is_none();
+            if ends_result && self.rules.assumptions.results_outlive_retries {
+                return Ok(());
+            }
+            // The same time passes on the replica.
+            next.replica_keys = self.replies.as_much_later(state.replica_keys, state.keys, role);
+        }
+        self.add(act, None, next)
+    }
+
+    /// True for a fault that is the same as another, or of no interest: TTLs that end together end once, and only locks are
+    /// worth taking a TTL from.
+    fn is_superfluous(&self, act: Act) -> bool {
+        match act {
+            Act::Expiry(role) => {
+                let keys = self.replies.keys(self.state.keys);
+                let ttl = keys.ttl_ms(usize::from(role));
+                (0..role).any(|other| keys.ttl_ms(usize::from(other)) == ttl)
+            }
+            Act::Persist(role) => !self.before.lock || usize::from(role) != self.rules.program.services[0].lock_role(),
+            _ => false,
+        }
+    }
+
+    fn add(&mut self, act: Act, sent: Option<SentCall>, mut next: SearchState) -> Result<(), UnknownReply> {
+        let state = self.state;
+        let after = self.replies.facts(next.keys)?;
+        // Without this, states that differ in a holder of no lock would count twice.
+        if !after.lock {
+            next.set_holder(None);
+        }
+        // What a failover would bring back counts only while one may happen: fewer states differ without it.
+        if next.faults.of(Fault::Failover) == self.rules.most.of(Fault::Failover) {
+            next.replica_keys = 0;
+        }
+        let is_changed = next.keys != state.keys;
+        let transition = Transition {
+            caller: sent.map(|sent| sent.caller),
+            reply: sent.map(|sent| sent.reply),
+            before: self.before,
+            after,
+            result_rewritten: is_changed && !self.replies.is_same_result(state.keys, next.keys),
+            lock_gone: self.before.lock && is_changed && !self.replies.is_same_lock(state.keys, next.keys),
+            holder: state.holder(),
+            effects_before: state.effects,
+            effects: next.effects,
+            quiet: !self.rules.positions(&next).any(Position::is_at_work),
+            succeeded: next.succeeded,
+        };
+        self.found.push(Successor { act, state: next, transition });
+        Ok(())
+    }
+}

@@ -1,0 +1,135 @@
+//! Executes single calls on a server: puts the Redis keys into a state, sends the call, reads the keys.
+
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use super::workers::{Workers, with_stopped_clock};
+use crate::domain::exploration::{KeysState, StoredKey};
+use crate::domain::schema::{Action, Call};
+use crate::domain::step::{CallPerformer, ExecutedStep, StepCall, StepReply, execute};
+use crate::explore::{CallEffect, StateServer};
+use crate::interrupt::Interrupt;
+use crate::sim::service::read_content;
+use crate::store::{Connection, StoreError, pack};
+
+/// A call that took longer is executed again, because the time that it took would show in the TTLs.
+const QUICK: Duration = Duration::from_millis(50);
+
+/// How often a call is executed until it was quick.
+const MOST_TRIES: usize = 200;
+
+/// A server on which the exploration may set and remove the Redis keys of one record.
+pub(crate) struct TestServer<'a> {
+    pub(super) workers: Workers,
+    connection: Connection,
+    redis_keys: Vec<Vec<u8>>,
+    interrupt: &'a Interrupt,
+}
+
+impl<'a> TestServer<'a> {
+    pub(super) fn new(workers: Workers, connection: Connection, interrupt: &'a Interrupt) -> Self {
+        let redis_keys = workers.program.services[0].redis_keys(&workers.key);
+        Self { workers, connection, redis_keys, interrupt }
+    }
+
+    async fn set(&mut self, keys: &KeysState) -> Result<(), StoreError> {
+        for (redis_key, stored) in self.redis_keys.iter().zip(&keys.stored) {
+            self.connection.ask(&pack([b"DEL", &redis_key[..]])).await?;
+            if let Some(stored) = stored {
+                let ttl = stored.ttl_ms.unwrap_or(0).to_string();
+                let restore = pack([b"RESTORE", &redis_key[..], ttl.as_bytes(), &stored.dump]);
+                self.connection.ask(&restore).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn read(&mut self, clock_ms: u64) -> Result<KeysState, StoreError> {
+        // All TTLs before the values, so that less time passes until the last one is read.
+        let mut pttls = Vec::new();
+        for redis_key in &self.redis_keys {
+            pttls.push(match self.connection.ask(&pack([b"PTTL", &redis_key[..]])).await? {
+                StepReply::Integer(pttl) => pttl,
+                _ => -2,
+            });
+        }
+        let mut stored = Vec::new();
+        for (redis_key, pttl) in self.redis_keys.iter().zip(pttls) {
+            let dump = match self.connection.ask(&pack([b"DUMP", &redis_key[..]])).await? {
+                StepReply::Text(dump) => dump,
+                _ => {
+                    stored.push(None);
+                    continue;
+                }
+            };
+            let content = read_content(&mut self.connection, redis_key).await?;
+            stored.push(Some(StoredKey::new(dump, content, pttl)));
+        }
+        Ok(KeysState { stored, clock_ms })
+    }
+
+    /// Removes the Redis keys.
+    pub(crate) async fn clear(&mut self) -> Result<(), StoreError> {
+        let absent = KeysState::absent(self.redis_keys.len());
+        self.set(&absent).await
+    }
+}
+
+impl StateServer for TestServer<'_> {
+    type Error = StoreError;
+
+    async fn execute_in(&mut self, before: &KeysState, caller: u8, call: u8) -> Result<CallEffect, StoreError> {
+        let program = Rc::clone(&self.workers.program);
+        let call = program.calls[usize::from(call)];
+        let calls: &[Call] = match program.step(call) {
+            Some(step) => &step.calls[call.index..=call.index],
+            None => &[],
+        };
+        let job = self.workers.job(caller, call);
+        let key = self.workers.key.clone();
+        let request = job.request(&program.services[call.service], &key, Workers::now_ms(before.clock_ms));
+        let mut tries = 0;
+        // On a machine that is never quick the last try counts: an unsteady result is noticed when all calls are repeated.
+        loop {
+            let since = Instant::now();
+            self.set(before).await?;
+            let mut performer = StoppedClock { connection: &mut self.connection, ticks: self.workers.ticks };
+            let executed = execute(&request, calls, &mut performer).await?;
+            let keys = self.read(before.clock_ms).await?;
+            tries += 1;
+            if since.elapsed() < QUICK || tries == MOST_TRIES {
+                let response = match &executed {
+                    ExecutedStep::Decided { reply, matched, .. } => request.matcher().response_in(*matched, reply),
+                    _ => None,
+                };
+                let response = response.map(<[u8]>::to_vec);
+                return Ok(CallEffect { meaning: executed.meaning(), response, keys });
+            }
+        }
+    }
+
+    async fn is_interrupted(&mut self) -> bool {
+        // Ctrl-C is received by a task that has to get its turn.
+        tokio::task::yield_now().await;
+        self.interrupt.is_raised()
+    }
+}
+
+/// Sends each call with its script whole, and stops the script's clock.
+struct StoppedClock<'c> {
+    connection: &'c mut Connection,
+    ticks: bool,
+}
+
+impl CallPerformer for StoppedClock<'_> {
+    type Error = StoreError;
+
+    async fn perform(&mut self, call: StepCall<'_>) -> Result<StepReply, StoreError> {
+        let mut words = call.words();
+        if self.ticks && matches!(call.call.action, Action::Script { .. }) {
+            let script = String::from_utf8_lossy(&words[1]);
+            words[1] = with_stopped_clock(&script, call.request.now_ms).into_bytes();
+        }
+        self.connection.ask(&pack(words)).await
+    }
+}

@@ -1,0 +1,132 @@
+//! Who sends calls in an exploration: the workers, and the requests that come after them. Their scripts see the time of the
+//! exploration, in which nothing passes by itself.
+
+use std::rc::Rc;
+
+use crate::domain::exploration::{Author, ProgramCall, StepKind, WorkerProgram};
+use crate::domain::schema::{Action, Call, Schema};
+use crate::sim::simulate::{ClientRequest, Job, OTHER_PAYMENT, PAYMENT};
+
+/// The time at the beginning of an exploration, in milliseconds since the epoch.
+const BEGINNING_MS: u64 = 1_700_000_000_000;
+
+/// The workers of a program. A caller is a worker, by its number, or one of the two requests that come after them.
+pub(super) struct Workers {
+    pub(super) program: Rc<WorkerProgram>,
+    pub(super) count: u8,
+    pub(super) key: Vec<u8>,
+    /// True if scripts ask for the time, or clients depend on it.
+    pub(super) ticks: bool,
+}
+
+impl Workers {
+    pub(super) fn new(program: Rc<WorkerProgram>, count: u8, key: Vec<u8>) -> Self {
+        let ticks = program.services.iter().any(|schema| sees_time(schema) || schema.lapses());
+        Self { program, count, key, ticks }
+    }
+
+    fn name(worker: u8) -> String {
+        format!("worker {}", worker + 1)
+    }
+
+    /// The same in every exploration, so that equal states have equal bytes.
+    fn owner(caller: u8) -> String {
+        format!("00000000-0000-4000-8000-{:012}", caller + 1)
+    }
+
+    /// The time of the exploration, so many milliseconds after its beginning.
+    pub(super) fn now_ms(clock_ms: u64) -> u64 {
+        BEGINNING_MS + clock_ms
+    }
+
+    fn client_request(&self, caller: u8) -> ClientRequest {
+        if caller == self.count + 1 { OTHER_PAYMENT } else { PAYMENT }
+    }
+
+    fn new_job(&self, schema: &Schema, caller: u8) -> Job {
+        let seconds = schema.lock_ttl.as_millis().div_ceil(1_000).to_string();
+        Job::new(&Self::owner(caller), self.client_request(caller), seconds)
+    }
+
+    /// What a caller works on when it sends a call.
+    pub(super) fn job(&self, caller: u8, call: ProgramCall) -> Job {
+        let mut job = self.new_job(&self.program.services[call.service], caller);
+        match call.step {
+            StepKind::Begin | StepKind::Renew => {}
+            StepKind::Complete => job.succeed(&Self::name(caller)),
+            StepKind::Release | StepKind::StoreFailure => job.fail(),
+        }
+        job
+    }
+
+    /// The responses that workers give, by every service.
+    pub(super) fn responses(&self) -> Vec<(Vec<u8>, Author)> {
+        let mut responses = Vec::new();
+        for schema in &self.program.services {
+            for worker in 0..self.count {
+                let mut succeeded = self.new_job(schema, worker);
+                succeeded.succeed(&Self::name(worker));
+                let response = succeeded.request(schema, &self.key, BEGINNING_MS).replayed();
+                responses.push((response, Author::Effect(worker)));
+                let mut failed = self.new_job(schema, worker);
+                failed.fail();
+                let response = failed.request(schema, &self.key, BEGINNING_MS).replayed();
+                responses.push((response, Author::Failure(worker)));
+            }
+        }
+        responses
+    }
+}
+
+/// True if a script of the schema asks for the time, or a call sends it: then the same call in the same state can get
+/// another reply later.
+fn sees_time(schema: &Schema) -> bool {
+    schema.steps().flat_map(|step| &step.calls).any(|call| call.sends_time() || runs_clock_script(schema, call))
+}
+
+fn runs_clock_script(schema: &Schema, call: &Call) -> bool {
+    let Action::Script { name, .. } = &call.action else { return false };
+    schema.scripts.get(name).is_some_and(|script| asks_time(&script.text))
+}
+
+fn asks_time(script: &str) -> bool {
+    let script = script.to_ascii_lowercase();
+    script.contains("'time'") || script.contains("\"time\"")
+}
+
+/// The script with a clock that is stopped at `ms`. It is put into the script's first line, so that errors name the lines of
+/// the script.
+pub(super) fn with_stopped_clock(script: &str, ms: u64) -> String {
+    let clock = format!(
+        "local __t={{'{}','{}'}} local function __f(f) return function(c,...) if string.upper(c)=='TIME' then return __t end \
+         return f(c,...) end end local redis=setmetatable({{call=__f(redis.call),pcall=__f(redis.pcall)}},{{__index=redis}}) \
+         local server=redis ",
+        ms / 1_000,
+        ms % 1_000 * 1_000
+    );
+    // A script that names its engine has the name in its first line.
+    match script.split_once('\n').filter(|(first, _)| first.starts_with("#!")) {
+        Some((engine, rest)) => format!("{engine}\n{clock}{rest}"),
+        None => clock + script,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lines_of_the_script_keep_their_numbers() {
+        for script in ["return 1\nreturn 2", "#!lua\nreturn 1"] {
+            assert_eq!(with_stopped_clock(script, 1_500).lines().count(), script.lines().count());
+        }
+        assert!(with_stopped_clock("#!lua\nreturn 1", 0).starts_with("#!lua\n"));
+        assert!(with_stopped_clock("x", 1_500).contains("{'1','500000'}"));
+    }
+
+    #[test]
+    fn a_script_that_asks_for_the_time_is_known() {
+        assert!(asks_time("redis.call('TIME')") && asks_time("redis.pcall(\"time\")"));
+        assert!(!asks_time("-- the time of a lock"));
+    }
+}

@@ -1,0 +1,183 @@
+//! Temporary local servers, for scenarios that a shared server must not be put through.
+
+use std::cell::RefCell;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use tokio::sync::Mutex;
+use uuid::Uuid;
+
+use super::story::{Aborted, ScenarioResult};
+use crate::domain::step::StepReply;
+use crate::store::{Connection, Sandbox, SandboxError, Setup, Target, Writable, free_port, pack};
+
+/// How often a server is started, should its port be taken between choosing the port and starting.
+const MOST_STARTS: usize = 3;
+
+/// How temporary local servers are started.
+#[derive(Debug, Clone)]
+pub struct LocalServers {
+    /// The folders in which a server program is looked for.
+    pub path: Vec<PathBuf>,
+    /// The folder in which each server gets a folder of its own.
+    pub temp_dir: PathBuf,
+    /// The target whose options connections to local servers take over.
+    pub like: Target,
+}
+
+/// A temporary local server, which ends when it is dropped.
+pub(super) struct LocalServer {
+    pub(super) target: Writable,
+    pub(super) port: Option<u16>,
+    _sandbox: Sandbox,
+}
+
+impl LocalServers {
+    /// Starts a server with these lines of configuration.
+    pub(super) async fn start(&self, config: &[&str]) -> ScenarioResult<LocalServer> {
+        let setup = Setup { config: owned(config), ..Setup::default() };
+        self.start_with(setup).await.map_err(no_server)
+    }
+
+    /// Starts one with a port, so that other servers reach it, and a password, so that nobody else does.
+    pub(super) async fn start_with_port(&self, config: &[&str], password: &str) -> ScenarioResult<LocalServer> {
+        let mut last_error = None;
+        for _ in 0..MOST_STARTS {
+            let port = free_port().map_err(|why| Aborted::NotApplicable(format!("no port is free: {why}")))?;
+            let setup = Setup { port: Some(port), password: Some(password.to_owned()), config: owned(config) };
+            match self.start_with(setup).await {
+                Ok(server) => return Ok(server),
+                // Somebody may have taken the port since it was chosen: another one is tried.
+                Err(error @ SandboxError::NotServing { .. }) => last_error = Some(error),
+                Err(error) => return Err(no_server(error)),
+            }
+        }
+        Err(last_error.map_or_else(|| Aborted::NotApplicable("no port is free".to_owned()), no_server))
+    }
+
+    async fn start_with(&self, setup: Setup) -> Result<LocalServer, SandboxError> {
+        // The server ends with the sandbox, which therefore belongs to the value that scenarios hold.
+        let sandbox = Sandbox::start_as(&self.path, &self.temp_dir, &setup).await?;
+        Ok(LocalServer { target: sandbox.first_database(&self.like), port: setup.port, _sandbox: sandbox })
+    }
+}
+
+fn owned(config: &[&str]) -> Vec<String> {
+    config.iter().map(|line| (*line).to_owned()).collect()
+}
+
+/// A password that nobody knows.
+pub(super) fn password() -> String {
+    Uuid::new_v4().simple().to_string()
+}
+
+fn no_server(error: SandboxError) -> Aborted {
+    Aborted::NotApplicable(format!("it takes a private server: {error}"))
+}
+
+/// How long a cluster's node may take to serve; it takes some two seconds.
+const CLUSTER_PATIENCE: Duration = Duration::from_secs(10);
+
+/// A node of a cluster that owns the slots of one call and no others, as if every slot had a node of its own.
+///
+/// A real cluster spreads its slots over a few nodes, so that a script with keys in several slots runs if its keys
+/// happen to be on one node. Here such a script is always refused.
+pub(super) struct Cluster {
+    server: LocalServer,
+    connection: Mutex<Connection>,
+    owned_slots: RefCell<Vec<i64>>,
+    last_keys: RefCell<Vec<KeyInSlot>>,
+}
+
+/// A Redis key of the last call, or of its record.
+struct KeyInSlot {
+    redis_key: String,
+    slot: i64,
+    /// True if the call names the key.
+    is_named: bool,
+}
+
+impl Cluster {
+    /// Starts the node, and waits until it serves.
+    pub(super) async fn start(servers: &LocalServers) -> ScenarioResult<Self> {
+        let config = ["cluster-enabled yes", "cluster-require-full-coverage no", "cluster-node-timeout 2000"];
+        let server = servers.start_with_port(&config, &password()).await?;
+        let connection = Mutex::new(Connection::connect(&server.target).await?);
+        let cluster = Self { server, connection, owned_slots: RefCell::default(), last_keys: RefCell::default() };
+        cluster.own(&[0]).await?;
+        let since = Instant::now();
+        while since.elapsed() < CLUSTER_PATIENCE {
+            let StepReply::Text(info) = cluster.send(&["CLUSTER", "INFO"]).await? else { break };
+            if String::from_utf8_lossy(&info).contains("cluster_state:ok") {
+                return Ok(cluster);
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        Err(Aborted::NotApplicable("a private node with cluster-enabled did not come up".to_owned()))
+    }
+
+    pub(super) fn target(&self) -> &Writable {
+        &self.server.target
+    }
+
+    /// Makes this the node of a call that names some of a record's Redis keys. The record's other Redis keys are on
+    /// another node, unless they share a slot with a named one.
+    pub(super) async fn serve(&self, named: &[Vec<u8>], record: &[Vec<u8>]) -> ScenarioResult {
+        let mut keys = Vec::new();
+        for redis_key in named {
+            keys.push(self.key_in_slot(redis_key, true).await?);
+        }
+        for redis_key in record {
+            if !named.contains(redis_key) {
+                keys.push(self.key_in_slot(redis_key, false).await?);
+            }
+        }
+        let slots: Vec<_> = keys.iter().filter(|key| key.is_named).map(|key| key.slot).collect();
+        *self.last_keys.borrow_mut() = keys;
+        self.own(&slots).await
+    }
+
+    async fn key_in_slot(&self, redis_key: &[u8], is_named: bool) -> ScenarioResult<KeyInSlot> {
+        let request = pack([b"CLUSTER", b"KEYSLOT", redis_key]);
+        let slot = match self.connection.lock().await.ask(&request).await? {
+            StepReply::Integer(slot) => slot,
+            _ => 0,
+        };
+        Ok(KeyInSlot { redis_key: String::from_utf8_lossy(redis_key).into_owned(), slot, is_named })
+    }
+
+    /// The slots of the last call's Redis keys in words; `None` if all of them are in one slot.
+    pub(super) fn slots(&self) -> Option<String> {
+        let keys = self.last_keys.borrow();
+        let first = keys.first()?;
+        if keys.iter().all(|key| key.slot == first.slot) {
+            return None;
+        }
+        let mut words = Vec::new();
+        for key in keys.iter() {
+            let unnamed = if key.is_named { "" } else { ", not in KEYS" };
+            words.push(format!("{} is in slot {}{unnamed}", key.redis_key, key.slot));
+        }
+        Some(words.join(", "))
+    }
+
+    async fn own(&self, slots: &[i64]) -> ScenarioResult {
+        let before = self.owned_slots.replace(slots.to_vec());
+        let mut added: Vec<_> = slots.iter().filter(|slot| !before.contains(slot)).map(i64::to_string).collect();
+        added.dedup();
+        let removed: Vec<_> = before.iter().filter(|slot| !slots.contains(slot)).map(i64::to_string).collect();
+        // The new ones first: without any slot the node would be down for a moment.
+        for (command, slots) in [("ADDSLOTS", added), ("DELSLOTS", removed)] {
+            if !slots.is_empty() {
+                let mut words = vec!["CLUSTER", command];
+                words.extend(slots.iter().map(String::as_str));
+                self.send(&words).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn send(&self, words: &[&str]) -> ScenarioResult<StepReply> {
+        Ok(self.connection.lock().await.ask(&pack(words)).await?)
+    }
+}

@@ -1,0 +1,313 @@
+//! Replays a schedule of the exploration with the workers of the scenarios: the schema's own steps, unchanged, on the
+//! server. Deadlines are brought forward, so that nobody waits.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use super::run::ScenarioRun;
+use super::story::{ClientRequest, LockLifetime, OTHER_PAYMENT, PAYMENT, ScenarioResult};
+use super::worker::ScenarioWorker;
+use super::worker_calls::CallOutcome;
+use crate::domain::exploration::{
+    AbstractState, Act, AttributedReply, Author, NextAction, StepKind, TraceLine, WorkerProgram, held_at, holds,
+};
+use crate::domain::schema::{Meaning, Role, Schema};
+use crate::domain::simulation::History;
+use crate::domain::step::StepReply;
+use crate::explore::TracedStep;
+use crate::store::{StoreError, Writable, pack};
+
+/// What is replayed, and where.
+#[derive(Clone, Copy)]
+pub(crate) struct ScheduleReplay<'s> {
+    pub(crate) program: &'s WorkerProgram,
+    /// The service of each worker.
+    pub(crate) services: &'s [usize],
+    pub(crate) key: &'s [u8],
+    pub(crate) target: &'s Writable,
+    /// True on a temporary local server.
+    pub(crate) is_private: bool,
+}
+
+/// A schedule that was replayed, and where it went another way than in the exploration.
+#[derive(Debug)]
+pub(crate) struct Replayed {
+    pub(crate) lines: Vec<TraceLine>,
+    pub(crate) deviates: Option<String>,
+}
+
+struct Player<'s> {
+    program: &'s WorkerProgram,
+    schema: &'s Schema,
+    /// A run for each service, all on one key.
+    runs: Vec<Rc<ScenarioRun<'s>>>,
+    workers: Vec<Option<ScenarioWorker<'s>>>,
+    names: Vec<String>,
+    history: Rc<RefCell<History>>,
+    redis_keys: Vec<Vec<u8>>,
+    /// The reply to DUMP before the last write, which a failover brings back.
+    before_last_write: Vec<Option<Vec<u8>>>,
+}
+
+impl<'s> ScheduleReplay<'s> {
+    /// Replays a schedule. The Redis keys are removed before and after it.
+    pub(crate) async fn run(self, steps: &[TracedStep]) -> ScenarioResult<Replayed> {
+        let mut player = self.player().await?;
+        player.clear().await?;
+        let mut replayed = Replayed { lines: Vec::new(), deviates: None };
+        for step in steps {
+            let outcome = player.apply(step).await?;
+            replayed.lines.push(player.line(step));
+            replayed.deviates = player.deviation(step, outcome.as_ref()).await?;
+            // What follows a deviation is another schedule, and proves nothing about this one.
+            if replayed.deviates.is_some() {
+                break;
+            }
+        }
+        player.clear().await?;
+        Ok(replayed)
+    }
+
+    async fn player(self) -> Result<Player<'s>, StoreError> {
+        let Self { program, services, key, target, is_private } = self;
+        let history = Rc::new(RefCell::new(History::default()));
+        let mut runs = Vec::new();
+        for schema in &program.services {
+            let history = Rc::clone(&history);
+            let lock_ttl = schema.lock_ttl;
+            let run = ScenarioRun::begin(schema, schema, key.to_vec(), target, is_private, lock_ttl, history);
+            runs.push(Rc::new(run.await?));
+        }
+        let schema = &*program.services[0];
+        let redis_keys = schema.redis_keys(key);
+        let mut player = Player {
+            program,
+            schema,
+            runs,
+            workers: Vec::new(),
+            names: (1..=services.len()).map(|number| format!("worker {number}")).collect(),
+            history,
+            before_last_write: vec![None; redis_keys.len()],
+            redis_keys,
+        };
+        for (worker, service) in services.iter().enumerate() {
+            // A worker without a connection does nothing, which the comparison of states reports.
+            let worker = player.worker(*service, &player.names[worker], PAYMENT).await.ok();
+            player.workers.push(worker);
+        }
+        Ok(player)
+    }
+}
+
+impl<'s> Player<'s> {
+    async fn worker(
+        &self,
+        service: usize,
+        name: &str,
+        client_request: ClientRequest,
+    ) -> ScenarioResult<ScenarioWorker<'s>> {
+        self.runs[service].worker(name, client_request, LockLifetime::OfSchema).await
+    }
+
+    /// Applies one step; what a call came to.
+    async fn apply(&mut self, step: &TracedStep) -> ScenarioResult<Option<CallOutcome>> {
+        // A failover loses the last write alone: the state before it is what the replica has.
+        if step.before != step.after && step.reply.is_some() {
+            self.before_last_write = self.dump().await?;
+        }
+        match step.act {
+            Act::Call(worker) => return self.make_call(worker, step.action).await,
+            Act::Lost(worker) => {
+                let outcome = self.make_call(worker, step.action).await?;
+                self.workers[usize::from(worker)] = None;
+                self.note_lost_reply();
+                return Ok(outcome);
+            }
+            Act::Next(service) => return self.request(service, "a later request", PAYMENT).await,
+            Act::Other(service) => return self.request(service, "another payload", OTHER_PAYMENT).await,
+            Act::Effect(worker) => {
+                if let Some(worker) = &mut self.workers[usize::from(worker)] {
+                    worker.work();
+                }
+            }
+            Act::Fail(worker) => {
+                if let Some(worker) = &mut self.workers[usize::from(worker)] {
+                    worker.fail_handler();
+                }
+            }
+            Act::Crash(worker) => {
+                if let Some(worker) = self.workers[usize::from(worker)].take() {
+                    worker.crash();
+                }
+            }
+            Act::Expiry(_) | Act::Evict(_) | Act::Failover | Act::Persist(_) => self.apply_fault(step).await?,
+        }
+        Ok(None)
+    }
+
+    async fn make_call(&mut self, worker: u8, action: NextAction) -> ScenarioResult<Option<CallOutcome>> {
+        let NextAction::Call { number, .. } = action else { return Ok(None) };
+        let call = self.program.calls[usize::from(number)];
+        match &mut self.workers[usize::from(worker)] {
+            Some(worker) => {
+                worker.forget_previous();
+                worker.make_call(call.step, call.index).await
+            }
+            None => Ok(None),
+        }
+    }
+
+    /// One more request, until a reply decides.
+    async fn request(
+        &mut self,
+        service: u8,
+        name: &str,
+        client_request: ClientRequest,
+    ) -> ScenarioResult<Option<CallOutcome>> {
+        let mut worker = self.worker(usize::from(service), name, client_request).await?;
+        for index in 0..worker.begin_calls() {
+            let outcome = worker.make_call(StepKind::Begin, index).await?;
+            if outcome.is_some() {
+                return Ok(outcome);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Applies a fault that no worker causes: the Redis keys get the TTLs that the exploration's have then, or are
+    /// removed.
+    async fn apply_fault(&mut self, step: &TracedStep) -> ScenarioResult {
+        let run = &self.runs[0];
+        for (role, redis_key) in self.redis_keys.iter().enumerate() {
+            let before = &step.before.stored[role];
+            let after = &step.after.stored[role];
+            let ttl_ms = after.as_ref().and_then(|stored| stored.ttl_ms);
+            if step.act == Act::Failover
+                && after.is_some()
+                && let Some(dump) = &self.before_last_write[role]
+            {
+                let ttl = ttl_ms.unwrap_or(0).to_string();
+                run.send(&pack([b"RESTORE", &redis_key[..], ttl.as_bytes(), dump, b"REPLACE"])).await?;
+                continue;
+            }
+            let request = match (before, after, ttl_ms) {
+                (None, _, _) => continue,
+                (Some(_), None, _) => pack([b"DEL", &redis_key[..]]),
+                (Some(_), Some(_), None) => pack([b"PERSIST", &redis_key[..]]),
+                (Some(_), Some(_), Some(ms)) => pack([b"PEXPIRE", &redis_key[..], ms.to_string().as_bytes()]),
+            };
+            run.send(&request).await?;
+        }
+        let (actor, what) = self.describe_fault(step);
+        run.note(actor, &what, None, None);
+        Ok(())
+    }
+
+    /// Who causes a fault, and what the fault is.
+    fn describe_fault(&self, step: &TracedStep) -> (&'static str, String) {
+        match step.act {
+            Act::Expiry(role) => ("time", format!("the {}'s TTL ends", self.name_at(step, role))),
+            Act::Evict(role) => ("redis", format!("the {} is evicted", self.name_at(step, role))),
+            Act::Persist(role) => ("world", format!("somebody takes the {}'s TTL away", self.name_at(step, role))),
+            _ => ("redis", "the master fails before its last write is on the replica".to_owned()),
+        }
+    }
+
+    fn name_at(&self, step: &TracedStep, role: u8) -> &'static str {
+        match held_at(self.schema, &step.before, usize::from(role)) {
+            Some(Role::Result) => "result",
+            Some(Role::Lock) => "lock",
+            _ => "record",
+        }
+    }
+
+    /// The step's line: what it noted last.
+    fn line(&self, step: &TracedStep) -> TraceLine {
+        let holder = step.holder.and_then(|worker| self.names.get(usize::from(worker)));
+        let holds = holds(self.schema, &step.after, holder.map(String::as_str));
+        match self.history.borrow().events.last().cloned() {
+            Some(event) => TraceLine {
+                act: step.act,
+                actor: event.actor,
+                step: event.step,
+                reply: event.reply,
+                sees: event.client,
+                holds,
+            },
+            None => {
+                TraceLine { act: step.act, actor: String::new(), step: String::new(), reply: None, sees: None, holds }
+            }
+        }
+    }
+
+    /// A worker that gets no reply does not know the outcome, nor does its client.
+    fn note_lost_reply(&self) {
+        if let Some(event) = self.history.borrow_mut().events.last_mut() {
+            event.client = Some("an error".to_owned());
+            event.step.push_str("; its reply is lost");
+        }
+    }
+
+    /// How the step went another way than in the exploration.
+    async fn deviation(&self, step: &TracedStep, outcome: Option<&CallOutcome>) -> ScenarioResult<Option<String>> {
+        if let Some(explored) = step.reply
+            && let Some(why) = self.reply_deviation(explored, outcome)
+        {
+            return Ok(Some(why));
+        }
+        let replayed = AbstractState::from_observation(self.schema, &self.runs[0].observe().await?);
+        let explored = AbstractState::from_keys(self.schema, &step.after);
+        if replayed == explored {
+            return Ok(None);
+        }
+        Ok(Some(format!("played, it leaves {replayed}; explored, {explored}")))
+    }
+
+    /// How a call's reply differs from the reply in the exploration; `None` if it does not.
+    fn reply_deviation(&self, explored: AttributedReply, outcome: Option<&CallOutcome>) -> Option<String> {
+        let meaning = match outcome {
+            None => Some(Meaning::Next),
+            Some(outcome) => outcome.meaning(),
+        };
+        if meaning != explored.meaning {
+            return Some(format!(
+                "played, the reply means {}; explored, {}",
+                meaning_word(meaning),
+                meaning_word(explored.meaning)
+            ));
+        }
+        let (Author::Effect(worker), Some(CallOutcome::Replied(reply))) = (explored.author, outcome) else {
+            return None;
+        };
+        let name = self.names.get(usize::from(worker))?;
+        let history = self.history.borrow();
+        // A response that came before its effect is the violation itself: a replay cannot tell whose it is.
+        let own = history.executions.iter().find(|execution| execution.worker == *name && execution.effect)?;
+        if reply.response.as_ref() == Some(&own.response) {
+            return None;
+        }
+        Some(format!("played, the response is not that of {name}"))
+    }
+
+    async fn dump(&self) -> ScenarioResult<Vec<Option<Vec<u8>>>> {
+        let mut dumps = Vec::new();
+        for redis_key in &self.redis_keys {
+            dumps.push(match self.runs[0].send(&pack([b"DUMP", &redis_key[..]])).await? {
+                StepReply::Text(dump) => Some(dump),
+                _ => None,
+            });
+        }
+        Ok(dumps)
+    }
+
+    async fn clear(&self) -> ScenarioResult {
+        for redis_key in &self.redis_keys {
+            self.runs[0].send(&pack([b"DEL", &redis_key[..]])).await?;
+        }
+        Ok(())
+    }
+}
+
+fn meaning_word(meaning: Option<Meaning>) -> &'static str {
+    meaning.map_or("an unknown reply", |meaning| meaning.as_str())
+}

@@ -1,0 +1,121 @@
+//! Workers that die, or lose Redis, between the steps of their work.
+
+use crate::domain::simulation::Story;
+use crate::sim::simulate::{Aborted, LockLifetime, PAYMENT, Scenario, ScenarioEnvironment, ScenarioResult};
+use crate::store::pack;
+
+/// A worker takes the lock and dies before it has done anything. How long does its client wait?
+pub(super) const CRASH_BEFORE_COMPLETE: Scenario = Scenario {
+    story: Story {
+        name: "crash-before-complete",
+        summary: "a worker takes the lock and dies before it has done anything",
+        remedy: "give the lock a TTL just above the slowest run of the handler; let long work renew it",
+    },
+    run: |environment| Box::pin(crash_before_complete(environment)),
+};
+
+async fn crash_before_complete(environment: &ScenarioEnvironment<'_>) -> ScenarioResult {
+    let run = environment.run("").await?;
+    let mut first = run.worker("worker 1", PAYMENT, LockLifetime::Short).await?;
+    if first.acquire_lock().await? {
+        first.crash();
+    }
+    run.retry_until_served("a retry", PAYMENT).await
+}
+
+/// Completing takes several calls, and the worker dies between two of them: a lock may be left beside the result.
+pub(super) const CRASH_BETWEEN_STEPS: Scenario = Scenario {
+    story: Story {
+        name: "crash-between-steps",
+        summary: "a worker dies between the calls of its completion",
+        remedy: "store the result and drop the lock in one script, or store the result first",
+    },
+    run: |environment| Box::pin(crash_between_steps(environment)),
+};
+
+async fn crash_between_steps(environment: &ScenarioEnvironment<'_>) -> ScenarioResult {
+    let calls = environment.schema.complete_calls().len();
+    if calls < 2 && environment.schema.keys.len() < 2 {
+        return Err(Aborted::NotApplicable(
+            "it completes one Redis key in one call: nothing comes in between".to_owned(),
+        ));
+    }
+    for done in 1..calls {
+        let run = environment.run(&format!("after {done} of {calls} calls")).await?;
+        let mut first = run.worker("worker 1", PAYMENT, LockLifetime::Short).await?;
+        if first.acquire_lock().await? {
+            first.work();
+            first.complete_calls(0..done).await?;
+            first.crash();
+        }
+        run.retry_until_served("a retry", PAYMENT).await?;
+    }
+    if calls < 2 {
+        older_worker_keeps_its_lock(environment).await?;
+    }
+    Ok(())
+}
+
+/// As older releases of such a service complete: SET of the result, then DEL of the lock.
+async fn older_worker_keeps_its_lock(environment: &ScenarioEnvironment<'_>) -> ScenarioResult {
+    let run = environment.run("an older worker's SET of the result, without DEL of the lock").await?;
+    let mut first = run.worker("worker 1", PAYMENT, LockLifetime::Short).await?;
+    if first.acquire_lock().await? {
+        first.work();
+        first.set_result().await?;
+        first.crash();
+    }
+    run.retry_until_served("a retry", PAYMENT).await
+}
+
+/// A lock without TTL is left behind: by a worker that died between SET NX and EXPIRE, or by the schema's own begin.
+pub(super) const LOCK_WITHOUT_EXPIRY: Scenario = Scenario {
+    story: Story {
+        name: "lock-without-expiry",
+        summary: "SET NX, then a crash before EXPIRE: a lock without TTL",
+        remedy: "take the lock and set its TTL in one command or script, and let begin give a TTL to a lock that has none; \
+             until then `sweep --orphaned` finds them",
+    },
+    run: |environment| Box::pin(lock_without_expiry(environment)),
+};
+
+async fn lock_without_expiry(environment: &ScenarioEnvironment<'_>) -> ScenarioResult {
+    // On a server of its own: were idemctl killed now, the operator's would keep such a lock.
+    let server = environment.servers.start(&[]).await?;
+    let calls = environment.schema.begin_calls().len();
+    for done in 1..calls {
+        let run = environment.run_on(&format!("its own begin, after {done} of {calls} calls"), &server.target).await?;
+        let mut first = run.worker("worker 1", PAYMENT, LockLifetime::Short).await?;
+        first.begin_with_calls(0..done).await?;
+        first.crash();
+        run.retry_until_served("a retry", PAYMENT).await?;
+        run.send(&pack(["FLUSHALL"])).await?;
+    }
+    let run = environment.run_on("an older worker's SET NX", &server.target).await?;
+    let first = run.worker("worker 1", PAYMENT, LockLifetime::Short).await?;
+    first.set_lock_without_ttl().await?;
+    first.crash();
+    run.retry_until_served("a retry", PAYMENT).await
+}
+
+/// The operation is made, and then Redis cannot be reached to store the result.
+pub(super) const RESULT_NOT_STORED: Scenario = Scenario {
+    story: Story {
+        name: "result-not-stored",
+        summary: "the operation is made, but Redis cannot be reached to store the result",
+        remedy: "no script can help: pass the idempotency key on to the provider, or keep the result in the operation's own \
+             transaction; by hand, `complete` stores the true response before the lock's TTL ends",
+    },
+    run: |environment| Box::pin(result_not_stored(environment)),
+};
+
+async fn result_not_stored(environment: &ScenarioEnvironment<'_>) -> ScenarioResult {
+    let run = environment.run("").await?;
+    let mut first = run.worker("worker 1", PAYMENT, LockLifetime::Short).await?;
+    if first.acquire_lock().await? {
+        first.work();
+        first.disconnect();
+        first.complete().await?;
+    }
+    run.retry_until_served("a retry", PAYMENT).await
+}

@@ -1,0 +1,185 @@
+//! Workers that come back after their lock has expired, while another worker holds it or has completed.
+
+use crate::domain::simulation::Story;
+use crate::sim::simulate::{LockLifetime, PAYMENT, Scenario, ScenarioEnvironment, ScenarioResult};
+
+/// A worker is paused beyond its lock. Another takes the lock and is at work when the first comes back.
+pub(super) const ZOMBIE_COMPLETES: Scenario = Scenario {
+    story: Story {
+        name: "zombie-completes",
+        summary: "a worker paused beyond its lock comes back while another is at work",
+        remedy: "let complete check the lock's owner, and let a worker renew its lock right before what cannot be taken back",
+    },
+    run: |environment| Box::pin(zombie_completes(environment)),
+};
+
+async fn zombie_completes(environment: &ScenarioEnvironment<'_>) -> ScenarioResult {
+    zombie_works_and_completes(environment).await?;
+    zombie_without_effect_completes(environment).await
+}
+
+/// The paused worker had done nothing yet, and goes on with its work.
+async fn zombie_works_and_completes(environment: &ScenarioEnvironment<'_>) -> ScenarioResult {
+    let run = environment.run("it goes on working").await?;
+    let mut zombie = run.worker("worker 1", PAYMENT, LockLifetime::Short).await?;
+    let mut second = run.worker("worker 2", PAYMENT, LockLifetime::Long).await?;
+    if !zombie.acquire_lock().await? {
+        return run.retry_until_served("a retry", PAYMENT).await;
+    }
+    run.wait_for_lock_expiry().await?;
+    if !second.acquire_lock().await? {
+        return run.retry_until_served("a retry", PAYMENT).await;
+    }
+    if zombie.renew_lock().await? {
+        zombie.work();
+        zombie.complete_late("worker 2's lock").await?;
+    }
+    run.request_once("a retry", PAYMENT).await?;
+    second.work();
+    second.complete().await?;
+    run.retry_until_served("a later retry", PAYMENT).await
+}
+
+/// The paused worker's operation had no effect, and the worker comes back to complete with that answer.
+async fn zombie_without_effect_completes(environment: &ScenarioEnvironment<'_>) -> ScenarioResult {
+    let run = environment.run("it completes what had no effect").await?;
+    let mut zombie = run.worker("worker 1", PAYMENT, LockLifetime::Short).await?;
+    let mut second = run.worker("worker 2", PAYMENT, LockLifetime::Long).await?;
+    if !zombie.acquire_lock().await? {
+        return run.retry_until_served("a retry", PAYMENT).await;
+    }
+    zombie.work_without_effect();
+    run.wait_for_lock_expiry().await?;
+    if !second.acquire_lock().await? {
+        return run.retry_until_served("a retry", PAYMENT).await;
+    }
+    second.work();
+    zombie.complete_late("worker 2's lock").await?;
+    run.request_once("a retry", PAYMENT).await?;
+    second.complete().await?;
+    run.retry_until_served("a later retry", PAYMENT).await
+}
+
+/// A worker is paused beyond its lock. Another takes the lock and completes before the first comes back.
+pub(super) const ZOMBIE_OVERWRITES: Scenario = Scenario {
+    story: Story {
+        name: "zombie-overwrites",
+        summary: "a worker paused beyond its lock comes back after another completed",
+        remedy: "let complete check the lock's owner, and let a worker renew its lock right before what cannot be taken back",
+    },
+    run: |environment| Box::pin(zombie_overwrites(environment)),
+};
+
+async fn zombie_overwrites(environment: &ScenarioEnvironment<'_>) -> ScenarioResult {
+    zombie_works_and_overwrites(environment).await?;
+    zombie_without_effect_overwrites(environment).await
+}
+
+/// The paused worker had done nothing yet, and goes on with its work.
+async fn zombie_works_and_overwrites(environment: &ScenarioEnvironment<'_>) -> ScenarioResult {
+    let run = environment.run("it goes on working").await?;
+    let mut zombie = run.worker("worker 1", PAYMENT, LockLifetime::Short).await?;
+    let mut second = run.worker("worker 2", PAYMENT, LockLifetime::Long).await?;
+    if !zombie.acquire_lock().await? {
+        return run.retry_until_served("a retry", PAYMENT).await;
+    }
+    run.wait_for_lock_expiry().await?;
+    if !second.acquire_lock().await? {
+        return run.retry_until_served("a retry", PAYMENT).await;
+    }
+    second.work();
+    second.complete().await?;
+    if zombie.renew_lock().await? {
+        zombie.work();
+        zombie.complete_late("worker 2's result").await?;
+    }
+    run.retry_until_served("a retry", PAYMENT).await
+}
+
+/// The paused worker's operation had no effect, and the worker comes back to complete with that answer.
+async fn zombie_without_effect_overwrites(environment: &ScenarioEnvironment<'_>) -> ScenarioResult {
+    let run = environment.run("it completes what had no effect").await?;
+    let mut zombie = run.worker("worker 1", PAYMENT, LockLifetime::Short).await?;
+    let mut second = run.worker("worker 2", PAYMENT, LockLifetime::Long).await?;
+    if !zombie.acquire_lock().await? {
+        return run.retry_until_served("a retry", PAYMENT).await;
+    }
+    zombie.work_without_effect();
+    run.wait_for_lock_expiry().await?;
+    if !second.acquire_lock().await? {
+        return run.retry_until_served("a retry", PAYMENT).await;
+    }
+    second.work();
+    second.complete().await?;
+    zombie.complete_late("worker 2's result").await?;
+    run.retry_until_served("a retry", PAYMENT).await
+}
+
+/// A worker's handler fails, but only after its lock has run out and another worker holds it.
+pub(super) const ZOMBIE_RELEASES: Scenario = Scenario {
+    story: Story {
+        name: "zombie-releases",
+        summary: "a slow failure gives up the lock that another worker holds by then",
+        remedy: "let release check the lock's owner, in a script: a plain DEL takes whatever is there",
+    },
+    run: |environment| Box::pin(zombie_releases(environment)),
+};
+
+async fn zombie_releases(environment: &ScenarioEnvironment<'_>) -> ScenarioResult {
+    fails_late(environment, "it fails", false).await?;
+    if environment.schema.release.is_some() {
+        fails_late(environment, "it releases", true).await?;
+    }
+    Ok(())
+}
+
+async fn fails_late(environment: &ScenarioEnvironment<'_>, title: &str, releases: bool) -> ScenarioResult {
+    let run = environment.run(title).await?;
+    let mut slow = run.worker("worker 1", PAYMENT, LockLifetime::Short).await?;
+    let mut second = run.worker("worker 2", PAYMENT, LockLifetime::Long).await?;
+    if !slow.acquire_lock().await? {
+        return run.retry_until_served("a retry", PAYMENT).await;
+    }
+    run.wait_for_lock_expiry().await?;
+    if !second.acquire_lock().await? {
+        return run.retry_until_served("a retry", PAYMENT).await;
+    }
+    if releases {
+        slow.release().await?;
+    } else {
+        slow.fail().await?;
+    }
+    run.request_once("a retry", PAYMENT).await?;
+    second.work();
+    second.complete().await?;
+    run.retry_until_served("a later retry", PAYMENT).await
+}
+
+/// A slow worker completes after its lock has run out, and the worker that holds the lock by then fails.
+pub(super) const FAILURE_DELETES_RESULT: Scenario = Scenario {
+    story: Story {
+        name: "failure-deletes-result",
+        summary: "a slow worker stores its result, and the failure of the next worker deletes the result",
+        remedy: "let release check in a script that the lock is still its owner's, for a plain DEL takes a result as well; let no stored failure be the last word",
+    },
+    run: |environment| Box::pin(failure_deletes_result(environment)),
+};
+
+async fn failure_deletes_result(environment: &ScenarioEnvironment<'_>) -> ScenarioResult {
+    let run = environment.run("").await?;
+    let mut slow = run.worker("worker 1", PAYMENT, LockLifetime::Short).await?;
+    let mut second = run.worker("worker 2", PAYMENT, LockLifetime::Long).await?;
+    if !slow.acquire_lock().await? {
+        return run.retry_until_served("a retry", PAYMENT).await;
+    }
+    run.wait_for_lock_expiry().await?;
+    if !second.acquire_lock().await? {
+        return run.retry_until_served("a retry", PAYMENT).await;
+    }
+    if slow.renew_lock().await? {
+        slow.work();
+        slow.complete_late("worker 2's lock").await?;
+    }
+    second.fail().await?;
+    run.retry_until_served("a retry", PAYMENT).await
+}

@@ -1,0 +1,228 @@
+//! Duplicate requests while everything works: retries, simultaneous requests, other payloads, failing handlers.
+
+use std::time::Duration;
+
+use fastrand::Rng;
+use futures_util::future::join_all;
+
+use crate::domain::schema::{OnFailure, OnHangUp};
+use crate::domain::simulation::{ClientAnswer, Story};
+use crate::sim::simulate::{
+    Aborted, BeginOutcome, LockLifetime, OTHER_PAYMENT, PAYMENT, Scenario, ScenarioEnvironment, ScenarioResult,
+    ScenarioWorker,
+};
+
+/// A request is served, and its client, who lost the response, asks again.
+pub(super) const FIRST_THEN_RETRY: Scenario = Scenario {
+    story: Story {
+        name: "first-then-retry",
+        summary: "a request is served, and its client asks again",
+        remedy: "look the result up before anything else, and store it before the client gets its response",
+    },
+    run: |environment| Box::pin(first_then_retry(environment)),
+};
+
+async fn first_then_retry(environment: &ScenarioEnvironment<'_>) -> ScenarioResult {
+    let run = environment.run("").await?;
+    let mut first = run.worker("worker 1", PAYMENT, LockLifetime::Short).await?;
+    if first.acquire_lock().await? {
+        first.work();
+        first.complete().await?;
+    }
+    run.retry_until_served("a retry", PAYMENT).await
+}
+
+/// Two requests with one key come at the same moment.
+///
+/// What chance may bring about is also played on purpose: where begin has several calls, everything that another
+/// request can do between two of them.
+pub(super) const CONCURRENT_DUPLICATES: Scenario = Scenario {
+    story: Story {
+        name: "concurrent-duplicates",
+        summary: "requests with one key come at the same moment",
+        remedy: "look up the result and take the lock in one script: between two calls another request can begin and end",
+    },
+    run: |environment| Box::pin(concurrent_duplicates(environment)),
+};
+
+const REQUESTS: usize = 8;
+
+/// How far apart they may be, in microseconds.
+const SPREAD_US: u64 = 500;
+
+async fn concurrent_duplicates(environment: &ScenarioEnvironment<'_>) -> ScenarioResult {
+    // A failure that leaves everything as it is brings nothing in between.
+    let keeps = environment.schema.on_failure() == OnFailure::Keep;
+    let all = [Between::Everything, Between::Completion, Between::Failure, Between::Expiry];
+    for done in 1..environment.schema.begin_calls().len() {
+        for between in all.into_iter().filter(|between| !keeps || *between != Between::Failure) {
+            interleaved(environment, done, between).await?;
+        }
+    }
+    let mut rng = Rng::with_seed(environment.seed);
+    for round in 1..=environment.repeat {
+        at_once(environment, &format!("all at once, round {round}"), &mut rng).await?;
+    }
+    Ok(())
+}
+
+/// Everybody begins, and who gets the lock works and completes while the others are still at it.
+async fn at_once(environment: &ScenarioEnvironment<'_>, title: &str, rng: &mut Rng) -> ScenarioResult {
+    let run = environment.run(title).await?;
+    let mut workers = Vec::new();
+    for number in 1..=REQUESTS {
+        workers.push(run.worker(&format!("worker {number}"), PAYMENT, LockLifetime::Long).await?);
+    }
+    rng.shuffle(&mut workers);
+    let delays: Vec<_> = workers.iter().map(|_| Duration::from_micros(rng.u64(0..SPREAD_US))).collect();
+    let requests = workers.iter_mut().zip(delays).map(|(worker, delay)| async move {
+        tokio::time::sleep(delay).await;
+        serve(worker).await
+    });
+    join_all(requests).await.into_iter().collect::<ScenarioResult<Vec<()>>>()?;
+    run.retry_until_served("a retry", PAYMENT).await
+}
+
+async fn serve(worker: &mut ScenarioWorker<'_>) -> ScenarioResult {
+    if worker.acquire_lock().await? {
+        worker.work();
+        worker.complete().await?;
+    }
+    Ok(())
+}
+
+/// What happens between two calls of a begin step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Between {
+    /// Another request begins, works and completes.
+    Everything,
+    /// Another request that had begun before completes.
+    Completion,
+    /// Another request that had begun before fails.
+    Failure,
+    /// The lock of another request that had begun before runs out.
+    Expiry,
+}
+
+impl Between {
+    fn words(self) -> &'static str {
+        match self {
+            Self::Everything => "another request begins and completes between two calls of begin",
+            Self::Completion => "another request completes between two calls of begin",
+            Self::Failure => "another request fails between two calls of begin",
+            Self::Expiry => "another lock runs out between two calls of begin",
+        }
+    }
+}
+
+async fn interleaved(environment: &ScenarioEnvironment<'_>, done: usize, between: Between) -> ScenarioResult {
+    let run = environment.run(between.words()).await?;
+    let lock = if between == Between::Expiry { LockLifetime::Short } else { LockLifetime::Long };
+    let mut other = run.worker("worker 1", PAYMENT, lock).await?;
+    let mut worker = run.worker("worker 2", PAYMENT, LockLifetime::Long).await?;
+    if between != Between::Everything && !other.acquire_lock().await? {
+        return run.retry_until_served("a retry", PAYMENT).await;
+    }
+    let mut begun = worker.begin_with_calls(0..done).await?;
+    match between {
+        Between::Everything => serve(&mut other).await?,
+        Between::Completion => {
+            other.work();
+            other.complete().await?;
+        }
+        Between::Failure => other.fail().await?,
+        Between::Expiry => run.wait_for_lock_expiry().await?,
+    }
+    if begun.is_none() {
+        begun = worker.begin_with_calls(done..worker.begin_calls()).await?;
+    }
+    match begun {
+        Some(BeginOutcome::Acquired) => {
+            worker.work();
+            worker.complete().await?;
+        }
+        Some(BeginOutcome::Fails(why)) => run.note_client_answer(PAYMENT, ClientAnswer::Error(why)),
+        _ => {}
+    }
+    run.retry_until_served("a retry", PAYMENT).await
+}
+
+/// The handler fails without effect. Is the error stored, the lock released, or does it stay?
+pub(super) const HANDLER_FAILS: Scenario = Scenario {
+    story: Story {
+        name: "handler-fails",
+        summary: "the handler fails without effect, and the client tries again",
+        remedy: "when the handler fails, release the lock or store the error: a lock left behind blocks until its TTL ends",
+    },
+    run: |environment| Box::pin(handler_fails(environment)),
+};
+
+async fn handler_fails(environment: &ScenarioEnvironment<'_>) -> ScenarioResult {
+    let run = environment.run("").await?;
+    let mut first = run.worker("worker 1", PAYMENT, LockLifetime::Short).await?;
+    if first.acquire_lock().await? {
+        first.fail().await?;
+    }
+    run.retry_until_served("a retry", PAYMENT).await
+}
+
+/// Another operation comes with the key of one that is made already, or is being made.
+pub(super) const PAYLOAD_MISMATCH: Scenario = Scenario {
+    story: Story {
+        name: "payload-mismatch",
+        summary: "the same key comes with another payload",
+        remedy: "store a hash of the payload with the lock, compare it at begin, and answer 422 when it differs",
+    },
+    run: |environment| Box::pin(payload_mismatch(environment)),
+};
+
+async fn payload_mismatch(environment: &ScenarioEnvironment<'_>) -> ScenarioResult {
+    for (title, completed) in [("after the first completed", true), ("while the first is at work", false)] {
+        let run = environment.run(title).await?;
+        let mut first = run.worker("worker 1", PAYMENT, LockLifetime::Long).await?;
+        if !first.acquire_lock().await? {
+            return run.retry_until_served("a retry", PAYMENT).await;
+        }
+        first.work();
+        if completed {
+            first.complete().await?;
+        }
+        run.request_once("another client", OTHER_PAYMENT).await?;
+        if !completed {
+            first.complete().await?;
+        }
+        run.retry_until_served("a retry", PAYMENT).await?;
+    }
+    Ok(())
+}
+
+/// The client is gone before the response, while the handler is still at work, and asks again.
+pub(super) const CLIENT_HANGS_UP: Scenario = Scenario {
+    story: Story {
+        name: "client-hangs-up",
+        summary: "the client is gone before the response, and asks again",
+        remedy: "let the handler go on and store its result: a client that is gone has cancelled nothing",
+    },
+    run: |environment| Box::pin(client_hangs_up(environment)),
+};
+
+async fn client_hangs_up(environment: &ScenarioEnvironment<'_>) -> ScenarioResult {
+    let Some(does) = environment.schema.service.on_hang_up else {
+        return Err(Aborted::NotApplicable(
+            "schema.toml does not say what the service does then (on_hang_up)".to_owned(),
+        ));
+    };
+    let run = environment.run("").await?;
+    let mut first = run.worker("worker 1", PAYMENT, LockLifetime::Long).await?;
+    if !first.acquire_lock().await? {
+        return run.retry_until_served("a retry", PAYMENT).await;
+    }
+    run.note("a client", "hangs up", None, None);
+    if does == OnHangUp::Release {
+        first.release().await?;
+    }
+    run.request_once("a retry", PAYMENT).await?;
+    first.work();
+    first.complete().await?;
+    run.retry_until_served("a later retry", PAYMENT).await
+}
