@@ -208,7 +208,8 @@ fn a_default_ttl_that_does_not_hold_is_reported_by_every_command() {
 fn a_check_that_samples_says_at_least_how_many() {
     let server = Server::filled(locks(2_500), 600_000);
     let run = server.idemctl(&["check"]).exits(0);
-    run.says("note: at least 1000 locks expire later (in up to 9m 5").says("the default lock TTL of express (30s) allows");
+    run.says("note: at least 1000 locks expire later (in up to 9m 5")
+        .says("the default lock TTL of express (30s) allows");
 }
 
 /// How far a scan of the server may get.

@@ -8,10 +8,10 @@ use std::hash::BuildHasher as _;
 use anyhow::Result;
 use indicatif::ProgressBar;
 
-use crate::context::key_file::KeyFile;
 use super::place::Place;
 use super::rule::{Planned, Rule};
 use super::second_look::{is_too_large, sharpen};
+use crate::context::key_file::KeyFile;
 use crate::domain::record::Record;
 use crate::domain::select::{Coverage, Selected, Tally};
 use crate::exit::Stop;
