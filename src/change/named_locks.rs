@@ -300,9 +300,14 @@ impl NamedLock {
             LockStatus::Unread(error) => error.clone().into(),
             LockStatus::Ambiguous(names) => Stop::usage(name::ambiguous(&self.key, names)).hint(name::HINT).into(),
             LockStatus::Absent => Stop::new(Exit::No, message).into(),
-            LockStatus::Tried(_) => {
-                Stop::new(Exit::Changed, message).hint("inspect it again: its worker may still be running").into()
+            LockStatus::Tried(Outcome::Changed) => {
+                // Not the lock alone: a result that came beside it is a change of the record, too.
+                let why = "the record changed since it was shown; nothing was done";
+                Stop::new(Exit::Changed, format!("{} on {server}: {why}", escape::text(&self.key)))
+                    .hint("inspect it again: its worker may still be running")
+                    .into()
             }
+            LockStatus::Tried(_) => Stop::new(Exit::Changed, message).into(),
             _ => Stop::usage(message).into(),
         }
     }
