@@ -67,7 +67,7 @@ impl Schema {
         self.steps().find_map(|step| self.untimed_because(step))
     }
 
-    /// Why nothing is made up and nobody plays the service: its values are not strings that idemctl writes.
+    /// Why idemctl neither makes records up nor plays the service: the values are not strings that idemctl writes.
     fn no_written_strings_because(&self) -> Option<String> {
         if let Some(why) = self.read_only_because() {
             return Some(why);
@@ -98,7 +98,7 @@ impl Schema {
     }
 }
 
-/// The placeholders that stand for such a TTL, or for a time that follows from one.
+/// The placeholders for such a TTL, and for the times that idemctl computes from it.
 fn placeholders_of(of: TtlOf) -> Vec<Placeholder> {
     let mut placeholders = Timestamp::ALL.map(|unit| Placeholder::Expires(of, unit)).to_vec();
     placeholders.push(match of {

@@ -93,7 +93,7 @@ impl Parts {
         Ok(&after[next.len_utf8()..])
     }
 
-    /// What stands behind an decoding brace: a place, or anything else, for which the brace is literal.
+    /// Reads on after an opening brace: a placeholder, or anything else, for which the brace is literal.
     fn brace<'a>(&mut self, after: &'a str, prefix: &str) -> Result<&'a str, String> {
         let Some((name, rest)) = after.split_once('}').filter(|(name, _)| !name.contains('{')) else {
             self.literal.push(b'{');

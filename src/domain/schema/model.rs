@@ -249,22 +249,31 @@ impl Schema {
         most
     }
 
-    /// The role of a Redis key, and the idempotency key in it: where the templates of both roles fit, the longer one wins.
+    /// The role of a Redis key, and the idempotency key in it. If the templates of both roles fit, the more specific one wins.
     pub(crate) fn role_of<'a>(&self, redis_key: &'a [u8]) -> Option<(usize, &'a [u8])> {
-        let fitting = self.keys.iter().enumerate().filter_map(|(role, of_role)| {
-            Some((of_role.template.specificity(), role, of_role.template.idempotency_key(redis_key)?))
-        });
-        fitting
-            .max_by_key(|(specificity, role, _)| (*specificity, std::cmp::Reverse(*role)))
-            .map(|(_, role, key)| (role, key))
+        let mut best: Option<(usize, usize, &'a [u8])> = None;
+        for (role, of_role) in self.keys.iter().enumerate() {
+            let Some(key) = of_role.template.idempotency_key(redis_key) else { continue };
+            let specificity = of_role.template.specificity();
+            // Of two that are as specific the first counts.
+            if best.is_none_or(|(most, _, _)| specificity > most) {
+                best = Some((specificity, role, key));
+            }
+        }
+        best.map(|(_, role, key)| (role, key))
     }
 
-    /// True when a key has Redis keys of its own: each is what its role's template says, and no other role's.
+    /// True if each Redis key that the templates build for this key is read back as this key, at its own role.
     pub(crate) fn takes_key(&self, key: &[u8]) -> bool {
-        let is_own = |(role, of_role): (usize, &RoleKey)| {
-            self.role_of(&of_role.template.redis_key(key)).is_some_and(|(found, of)| found == role && of == key)
-        };
-        !key.is_empty() && self.keys.iter().enumerate().all(is_own)
+        if key.is_empty() {
+            return false;
+        }
+        for (role, of_role) in self.keys.iter().enumerate() {
+            if self.role_of(&of_role.template.redis_key(key)) != Some((role, key)) {
+                return false;
+            }
+        }
+        true
     }
 
     /// The Redis keys of an idempotency key, the lock's first.

@@ -97,7 +97,7 @@ fn resolve(
     let mut places = all(keys::resolve(&raw, prefixes).at("keys"))?;
     let (prefix, keys) = places.remove(0);
 
-    // From here on every part is resolved, whatever is wrong with another: all errors are reported at once.
+    // From here on an error in one part does not stop the others, so that all errors are reported at once.
     let mut found: Vec<Wrong> = Vec::new();
     let mut symbols = SymbolTable::new(scripts, keys);
     for (index, value) in raw.value.iter().enumerate() {
@@ -198,7 +198,7 @@ fn ttl(raw: &RawSchema, of: TtlOf) -> Checked<Duration> {
     }
 }
 
-/// Passes values whose placeholders have a TTL, or a value of before, to stand for.
+/// Passes values whose placeholders all have a TTL or a previous value to take their text from.
 fn check_written(write: &WriteFormat, lock_ttl: Duration, result_ttl: Duration) -> Checked<()> {
     for (name, text) in write.values() {
         if let Some(left) = text.leftover() {

@@ -58,10 +58,9 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// True when the reply is of a value whose own moment is past.
+    /// True if the reply is for a value that is past its own expiry.
     pub(crate) fn is_for_lapsed(&self) -> bool {
-        let is_past = |(_, is): &(usize, KeyIs)| matches!(is, KeyIs::Absent | KeyIs::Reclaimable);
-        !self.when.is_empty() && self.when.iter().all(|condition| condition.keys.iter().any(is_past))
+        !self.when.is_empty() && self.when.iter().all(Condition::is_for_lapsed)
     }
 
     /// True when the reply comes only to a request whose payload is another than the stored one.
@@ -77,6 +76,13 @@ pub struct Condition {
     pub keys: Vec<(usize, KeyIs)>,
     /// True when the request's payload has to be another than the stored one.
     pub other_payload: bool,
+}
+
+impl Condition {
+    /// True if it holds for a value that is past its own expiry: such a value counts as absent, or can be taken over.
+    fn is_for_lapsed(&self) -> bool {
+        self.keys.iter().any(|(_, is)| matches!(is, KeyIs::Absent | KeyIs::Reclaimable))
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

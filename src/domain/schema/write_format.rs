@@ -83,18 +83,22 @@ pub struct Keeps {
 
 impl WriteFormat {
     pub fn keeps(&self) -> Keeps {
-        let templates = || [self.result_value.as_ref(), self.failed_value.as_ref(), self.response.as_ref()];
-        let has = |places: &[Placeholder]| templates().into_iter().flatten().any(|template| template.has(places));
-        let bytes = has(&[Placeholder::Body, Placeholder::BodyBase64, Placeholder::BodyHex]);
-        let text = has(&[Placeholder::BodyJson, Placeholder::BodyText]);
+        let bytes = self.results_have(&[Placeholder::Body, Placeholder::BodyBase64, Placeholder::BodyHex]);
+        let text = self.results_have(&[Placeholder::BodyJson, Placeholder::BodyText]);
         Keeps {
-            status: has(&[Placeholder::Status]),
-            headers: has(&[Placeholder::Headers, Placeholder::HeaderLists]),
-            content_type: has(&[Placeholder::ContentType]),
+            status: self.results_have(&[Placeholder::Status]),
+            headers: self.results_have(&[Placeholder::Headers, Placeholder::HeaderLists]),
+            content_type: self.results_have(&[Placeholder::ContentType]),
             body: bytes || text,
             text_only: text && !bytes,
             error: self.failed_value.is_some(),
         }
+    }
+
+    /// True if a result, or the response in it, has one of these placeholders.
+    fn results_have(&self, placeholders: &[Placeholder]) -> bool {
+        let templates = [&self.result_value, &self.failed_value, &self.response];
+        templates.into_iter().flatten().any(|template| template.has(placeholders))
     }
 
     /// True when a lock holds the time it was taken, or is to end.

@@ -13,7 +13,7 @@ use crate::domain::schema::write_format::WriteFormat;
 /// The file as format 2 writes it.
 ///
 /// # Errors
-/// A field that format 1 asks for is missing, or a field or a word came with format 2.
+/// A field that format 1 asks for is missing, or a field or a word was added with format 2.
 pub(super) fn convert(mut raw: RawSchema) -> Checked<RawSchema> {
     check_write(raw.write.as_ref()).at("write")?;
     require("write", raw.write.is_some())?;
@@ -43,8 +43,8 @@ pub(super) fn convert(mut raw: RawSchema) -> Checked<RawSchema> {
 
 /// A key template of format 1 as format 2 writes it.
 ///
-/// In format 1 `{key}` and `{prefix}` are all that is special: a backslash stands for itself, and so does a brace that
-/// no other brace closes. Format 2 reads a backslash as an escape.
+/// In format 1 only `{key}` and `{prefix}` are special. A backslash is literal, and so is a brace that no other brace
+/// closes. Format 2 reads a backslash as an escape.
 ///
 /// # Errors
 /// The template has a placeholder that is not one of these two, or no `{key}`.
@@ -149,7 +149,7 @@ fn require(field: &str, is_written: bool) -> Checked<()> {
     wrong(format!("missing field `{field}`, which format 2 alone lets a file leave out"))
 }
 
-/// Refuses the first field that is written, all of which came with format 2.
+/// Refuses the first of these fields that the file has. All were added with format 2.
 fn refuse_newer(fields: &[(&str, bool)]) -> Checked<()> {
     for (field, is_written) in fields {
         if *is_written {

@@ -68,7 +68,7 @@ fn role_keys(raw: &RawSchema, prefix: &Prefix) -> Checked<Vec<RoleKey>> {
     Ok(keys)
 }
 
-/// Passes keys from each of which idemctl reads the same idempotency key.
+/// Checks that idemctl reads the same idempotency key from each of a record's Redis keys.
 fn check_groups(raw: &RawSchema, keys: &[RoleKey]) -> Checked<()> {
     let [first, others @ ..] = keys else { return Ok(()) };
     let groups = first.template.groups();

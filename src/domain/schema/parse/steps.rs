@@ -67,7 +67,7 @@ fn action(symbols: &SymbolTable, raw: &RawCall) -> Checked<Action> {
     }
 }
 
-/// Passes a word whose placeholders have a Redis key, a TTL or a value of the schema to stand for.
+/// Passes a word whose placeholders all name a Redis key, a TTL or a value of the schema.
 fn check_word(symbols: &SymbolTable, word: &Template) -> Checked<()> {
     if let Some(role) = word.roles().find(|role| symbols.index_of(*role).is_none()) {
         return wrong(format!("`{{{0}}}` stands for nothing: [keys] has no `{0}`", role.as_str()));
@@ -114,7 +114,7 @@ fn pattern(raw: &RawReply) -> Checked<ReplyPattern> {
     }
 }
 
-/// The index of the value with that name, at whatever Redis key; `None` for one that has an error of its own.
+/// The index of the value with that name, at any Redis key; `None` if that value has an error of its own.
 fn value_named(symbols: &SymbolTable, name: &str) -> Checked<Option<usize>> {
     let mut named = None;
     for (index, value) in symbols.values.iter().enumerate() {

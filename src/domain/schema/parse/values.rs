@@ -64,7 +64,7 @@ fn role(symbols: &SymbolTable, raw: &RawValue) -> Checked<usize> {
     Ok(role)
 }
 
-/// How a value is opened, by `type`, `encoding`, `decode` and `decode_at`.
+/// How a value is decoded, by `type`, `encoding`, `decode` and `decode_at`.
 fn decoding(raw: &RawValue) -> Checked<Decoding> {
     let value = match (raw.kind.and_then(ValueType::encoding), raw.encoding, &raw.decode) {
         (Some(collection), None, None) => Decoder::from(collection),
