@@ -40,13 +40,11 @@ impl Sentinels {
                 let error = match self.named_by(sentinel, like).await {
                     Ok(Some(named)) => {
                         let known = turned_down.as_ref().filter(|(known, _)| *known == named);
-                        let error = match known {
-                            Some((_, error)) => error.clone(),
-                            None => match self.agrees(&named, sentinel).await {
-                                Ok(()) => return Ok(named),
-                                Err(error) => error,
-                            },
+                        let refusal = match known {
+                            Some((_, error)) => Some(error.clone()),
+                            None => self.agrees(&named, sentinel).await.err(),
                         };
+                        let Some(error) = refusal else { return Ok(named) };
                         turned_down = Some((named, error.clone()));
                         error
                     }
