@@ -16,7 +16,7 @@ use crate::exit::{Exit, Stop};
 use crate::render::document;
 use crate::render::style::View;
 use crate::settings::{Secret, Settings};
-use crate::store::{self, Access, Client, Permit, Reader, Sandbox, SandboxError, Target, Writable, Writer};
+use crate::store::{self, Access, Client, Permit, Reader, Sandbox, SandboxError, StoreError, Target, Writable, Writer};
 use crate::terminal::ui::Ui;
 
 /// How long is waited for replicas, unless the operator says how long.
@@ -114,15 +114,30 @@ impl Context {
         let addresses = client.addresses().await?;
         let own = client.run_id().await?;
         for guard in guards {
-            let is_this = guard.is_at(&addresses) || {
-                let may_be = match guard.has_sentinels() {
-                    true => client.may_be_watched().await,
-                    false => guard.may_be_beside(&client.target().address),
-                };
-                may_be && own.is_some() && run_id_at(&guard.target).await == own
-            };
-            if is_this {
+            if guard.is_at(&addresses) {
                 self.settings.is_kept_by(&guard);
+                continue;
+            }
+            let may_be_this = if guard.has_sentinels() {
+                client.may_be_watched().await
+            } else {
+                guard.may_be_beside(&client.target().address)
+            };
+            if !may_be_this || own.is_none() {
+                continue;
+            }
+            match run_id_at(&guard.target).await {
+                Ok(id) if id == own => self.settings.is_kept_by(&guard),
+                // Not to know is no reason to change: a busy machine must not open what the context protects.
+                Err(StoreError::TimedOut { .. }) => {
+                    let (name, server) = (guard.context(), client.name());
+                    self.ui.warning(&format!(
+                        "the server of context `{name}` did not answer in time: if {server} is that server is unknown, so \
+                         that the context's protection applies"
+                    ));
+                    self.settings.is_kept_by(&guard);
+                }
+                _ => {}
             }
         }
         Ok(())
@@ -283,10 +298,12 @@ pub async fn interruptible<T>(work: impl Future<Output = Result<T>>) -> Result<T
     }
 }
 
-/// The id of the run of the server at the other end; `None` where it does not answer or does not tell.
-async fn run_id_at(target: &Target) -> Option<String> {
-    let client = store::connect(target).await.ok()?;
-    client.run_id().await.ok().flatten()
+/// The id of the run of the server at the other end; `None` if the server does not tell it.
+///
+/// # Errors
+/// The server cannot be asked.
+async fn run_id_at(target: &Target) -> Result<Option<String>, StoreError> {
+    store::connect(target).await?.run_id().await
 }
 
 fn no_sandbox(error: SandboxError) -> Stop {

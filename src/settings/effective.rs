@@ -35,6 +35,11 @@ pub(crate) struct Guard {
 }
 
 impl Guard {
+    /// The context's name.
+    pub(crate) fn context(&self) -> &str {
+        &self.context
+    }
+
     /// True if the context's server is at one of these addresses.
     pub(crate) fn is_at(&self, addresses: &[Address]) -> bool {
         addresses.iter().any(|address| address::is_one_resolved(&self.target.address, address))

@@ -37,11 +37,23 @@ impl Client {
         Ok(addresses)
     }
 
-    /// False if the server says that no Sentinel has an eye on it: each listens on a channel of every server of its services.
+    /// False if no Sentinel watches the server. Each Sentinel listens on a channel of every server of its services, but loses
+    /// that connection for a moment now and then: a server with replicas, or a replica, may be watched although none listens.
     pub async fn may_be_watched(&self) -> bool {
         let asked = self.home.ask(redis::cmd("PUBSUB").arg("NUMSUB").arg("__sentinel__:hello")).await;
         let listeners = asked.ok().and_then(reply::array).and_then(|reply| reply::integer(reply.get(1)?));
-        listeners != Some(0)
+        listeners != Some(0) || self.may_be_replicated().await
+    }
+
+    /// False if the server says that it is a master without replicas.
+    async fn may_be_replicated(&self) -> bool {
+        let role = self.home.ask(&redis::cmd("ROLE")).await.ok().and_then(reply::array);
+        let Some([kind, _, replicas]) = role.and_then(|role| <[redis::Value; 3]>::try_from(role).ok()) else {
+            return true;
+        };
+        let is_master = reply::word(kind).is_some_and(|kind| kind == "master");
+        let has_replicas = reply::array(replicas).is_none_or(|replicas| !replicas.is_empty());
+        !is_master || has_replicas
     }
 
     /// The node that serves a Redis key.
