@@ -27,7 +27,7 @@ use crate::context::{Context, interruptible};
 use crate::exit::{Exit, Stop};
 use crate::interrupt::outlive_file_size_limit;
 use crate::render::escape;
-use crate::render::invocation::Invocation;
+use crate::render::invocation::{Invocation, option_words};
 use crate::render::style::Color;
 use crate::settings::{Environment, Settings};
 use crate::terminal::ui::{Ui, Unread};
@@ -193,7 +193,7 @@ pub fn main(words: impl Iterator<Item = OsString>) -> Exit {
     if let Some((_, asked)) = words.split_first().filter(|(_, rest)| rest.first().is_some_and(|word| word == "help")) {
         return help::answer(&asked[1..]);
     }
-    let (root, own, filters) = match parse(&words) {
+    let Parsed { root, own, filters, selection } = match parse(&words) {
         Ok(parsed) => parsed,
         Err(error) => return usage(error, &words),
     };
@@ -204,6 +204,7 @@ pub fn main(words: impl Iterator<Item = OsString>) -> Exit {
     let mut invocation = Invocation::of(&root.options.connection);
     invocation.set_own(own);
     invocation.set_filters(filters);
+    invocation.set_selection(selection);
     ui.lead_to(invocation);
     ui.when_unread(root.command.when_unread());
     let check = match &root.command {
@@ -239,15 +240,31 @@ pub fn main(words: impl Iterator<Item = OsString>) -> Exit {
 /// first gets only the commands whose names are among the words. Where that fails, clap gets all commands.
 ///
 /// Beside the command line, its own words (the subcommand and its own arguments), and its filters.
-fn parse(words: &[OsString]) -> Result<(Root, Vec<String>, Vec<String>), clap::Error> {
+fn parse(words: &[OsString]) -> Result<Parsed, clap::Error> {
     let all = Command::augment_subcommands(clap::Command::new("all"));
     let named = all.get_subcommands().filter(|command| words.iter().any(|word| is_named(command, word)));
     let mut short = Options::augment_args(clap::Command::new("idemctl")).subcommand_required(true).subcommands(named);
     let parsed = short.try_get_matches_from_mut(words).and_then(|matches| {
         let root = Root::from_arg_matches(&matches)?;
-        Ok((root, own_words(&short, &matches), filters(&short, &matches)))
+        let all = filters(&short, &matches, &[None, Some("Select"), Some("Schemas")]);
+        let selection = filters(&short, &matches, &[Some("Select")]);
+        Ok(Parsed { root, own: own_words(&short, &matches), filters: all, selection })
     });
-    parsed.or_else(|_| Root::try_parse_from(words).map(|root| (root, Vec::new(), Vec::new())))
+    parsed.or_else(|_| {
+        let root = Root::try_parse_from(words)?;
+        Ok(Parsed { root, own: Vec::new(), filters: Vec::new(), selection: Vec::new() })
+    })
+}
+
+/// A command line, and what of it idemctl repeats.
+struct Parsed {
+    root: Root,
+    /// The subcommand and its own options and arguments.
+    own: Vec<String>,
+    /// The options by which the command chooses records.
+    filters: Vec<String>,
+    /// Those of them that select records by what they are.
+    selection: Vec<String>,
 }
 
 /// The subcommand, and the options and arguments that were given to it, each as `--name value`, without those that say how to
@@ -273,8 +290,8 @@ fn own_words(root: &clap::Command, matches: &clap::ArgMatches) -> Vec<String> {
 }
 
 /// The options with which a command that chooses records chose them, each as `--name value`: what the audit log says of them.
-/// Keys are left out, because the log has a line for each, and so are options that choose nothing (`--output`, `--yes`, `--count`).
-fn filters(root: &clap::Command, matches: &clap::ArgMatches) -> Vec<String> {
+/// Of the options only those under one of these headings of the help count. Keys are left out, because the log has a line for each, and so are options that choose nothing (`--output`, `--yes`, `--count`).
+fn filters(root: &clap::Command, matches: &clap::ArgMatches, headings: &[Option<&str>]) -> Vec<String> {
     let Some((name, given)) = matches.subcommand() else { return Vec::new() };
     let Some(command) = root.find_subcommand(name) else { return Vec::new() };
     if !command.get_arguments().any(|argument| argument.get_help_heading() == Some("Select")) {
@@ -285,16 +302,17 @@ fn filters(root: &clap::Command, matches: &clap::ArgMatches) -> Vec<String> {
         let id = argument.get_id().as_str();
         // A shell command may hold a secret.
         let is_left_out = argument.get_long().is_none() || ["output", "owner_alive"].contains(&id);
-        let chooses = matches!(argument.get_help_heading(), None | Some("Select" | "Schemas"));
+        let chooses = headings.contains(&argument.get_help_heading());
         if !chooses || is_left_out {
             continue;
         }
-        let mut option = as_given(argument, given);
-        if let ("body_contains", [_, text]) = (id, option.as_mut_slice()) {
-            // No byte of a value is in the log.
-            *text = format!("({} bytes)", text.len());
+        let option = as_given(argument, given);
+        // No byte of a value is in the log.
+        let text = given.try_get_raw(id).ok().flatten().and_then(|mut values| values.next());
+        match text.filter(|_| id == "body_contains" && !option.is_empty()) {
+            Some(text) => words.extend(["--body-contains".to_owned(), format!("({} bytes)", text.len())]),
+            None => words.extend(option),
         }
-        words.extend(option);
     }
     words
 }
@@ -312,8 +330,11 @@ fn as_given(argument: &clap::Arg, matches: &clap::ArgMatches) -> Vec<String> {
         return words;
     }
     for value in matches.get_raw(id).into_iter().flatten() {
-        words.extend(option.clone());
-        words.push(value.to_string_lossy().into_owned());
+        let value = value.to_string_lossy();
+        match &option {
+            Some(option) => words.extend(option_words(option, &value)),
+            None => words.push(value.into_owned()),
+        }
     }
     words
 }

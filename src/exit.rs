@@ -168,6 +168,5 @@ fn of_class(class: ErrorClass) -> Exit {
         ErrorClass::Partial => Exit::Partial,
         ErrorClass::OutcomeUnknown => Exit::OutcomeUnknown,
         ErrorClass::File | ErrorClass::Unfit => Exit::Usage,
-        ErrorClass::Bug => Exit::Bug,
     }
 }

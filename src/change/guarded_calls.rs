@@ -50,7 +50,7 @@ enum CallFailed {
     /// The record was no longer as it was seen before the call.
     Changed,
     /// The call was sent, and no reply tells its outcome. `now` is the record afterwards, if it can be read.
-    Lost { now: Option<Observation>, why: StoreError },
+    Lost { now: Option<Observation>, why: StoreError, sent_to: String },
     /// The call was executed, and the reply is an error of the server or about the user.
     Refused(StoreError),
     /// The call was not sent.
@@ -89,7 +89,7 @@ impl CallPerformer for GuardedCalls<'_> {
                 reply.map_err(CallFailed::Refused)
             }
             StepOutcome::Changed => Err(CallFailed::Changed),
-            StepOutcome::Lost { now, why } => Err(CallFailed::Lost { now, why }),
+            StepOutcome::Lost { now, why, sent_to } => Err(CallFailed::Lost { now, why, sent_to }),
         }
     }
 }
@@ -134,7 +134,9 @@ impl ManualStep<'_> {
         };
         let executed = match execute(&self.request, &self.step.calls, &mut calls).await {
             Ok(executed) => executed,
-            Err(CallFailed::Lost { now, why }) => return self.after_lost_reply(writer, now, &why, read_back),
+            Err(CallFailed::Lost { now, why, sent_to }) => {
+                return self.after_lost_reply(sent_to, now, &why, read_back);
+            }
             Err(CallFailed::Changed) => return Err(self.in_between(changed().into(), &calls)),
             Err(CallFailed::NotSent(error)) => return Err(self.in_between(error.into(), &calls)),
             // The call was executed and failed: the lock that was taken for it must not stay.
@@ -180,7 +182,7 @@ impl ManualStep<'_> {
     /// What came of a call whose reply was lost, from the record as it is now.
     fn after_lost_reply(
         &self,
-        writer: &Writer,
+        target: String,
         now: Option<Observation>,
         why: &StoreError,
         read_back: impl Fn(&Record) -> Option<Meaning>,
@@ -192,7 +194,7 @@ impl ManualStep<'_> {
             return Ok(StepResult { means: Some(means), reply: None, now });
         }
         let what = format!("the {} step for {}", self.report.name, escape::text(&self.report.record.key));
-        Err(StoreError::OutcomeUnknown { target: writer.name(), what, why: why.to_string() }.into())
+        Err(StoreError::OutcomeUnknown { target, what, why: why.to_string() }.into())
     }
 
     fn record_of(&self, seen: Observation) -> Record {

@@ -37,7 +37,7 @@ fn commands_that_are_not_named_are_not_missed() {
             Ok(root) => format!("{root:?}"),
             Err(error) => error.to_string(),
         };
-        assert_eq!(shown(parse(&words).map(|(root, _, _)| root)), shown(Root::try_parse_from(&words)), "{line}");
+        assert_eq!(shown(parse(&words).map(|parsed| parsed.root)), shown(Root::try_parse_from(&words)), "{line}");
     }
 }
 
@@ -77,7 +77,7 @@ fn the_own_words_of_a_run_are_those_of_its_subcommand() {
         ("idemctl list", "list"),
     ] {
         let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
-        let (_, mut given, _) = parse(&words).unwrap();
+        let mut given = parse(&words).unwrap().own;
         let mut wanted: Vec<_> = own.split(' ').map(str::to_owned).collect();
         // In which order options stand means nothing; keys stand behind them all.
         let keys = given.iter().position(|word| word == "--").unwrap_or(given.len());
@@ -101,7 +101,7 @@ fn the_filters_of_a_run_are_the_options_that_choose_records() {
         ("idemctl restore --only k f", ""),
     ] {
         let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
-        let (_, _, given) = parse(&words).unwrap_or_else(|error| panic!("{line}: {error}"));
+        let given = parse(&words).unwrap_or_else(|error| panic!("{line}: {error}")).filters;
         let given = given.join(" ");
         // In which order options stand means nothing.
         let options = |words: &str| {

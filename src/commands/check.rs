@@ -13,7 +13,7 @@ use crate::context::Context;
 use crate::domain::change::orphan;
 use crate::domain::diagnosis::health::{Alarm, Health, Limits, Status};
 use crate::domain::diagnosis::{FindingCode, Thresholds};
-use crate::domain::record::{Candidate, Expiry, Record, age};
+use crate::domain::record::{Candidate, Expiry, Record, age, locate};
 use crate::domain::schema::catalog::LONG_HEAD_BYTES;
 use crate::domain::schema::{Catalog, TtlOf};
 use crate::domain::select::{Coverage, Reservoir, Selected, Selection};
@@ -175,7 +175,23 @@ impl Checking<'_> {
 
     fn has_to_be_read(&self, candidate: &Candidate, expiries: &[Option<Expiry>]) -> bool {
         let Sought { codes, thresholds, .. } = self.sought;
-        self.selection.passes_key(&candidate.key) && orphan::may_be(&candidate.schemas, expiries, codes, thresholds)
+        if self.selection.passes_key(&candidate.key) && orphan::may_be(&candidate.schemas, expiries, codes, thresholds)
+        {
+            return true;
+        }
+        // What looks like the result of one schema may be the lock of another.
+        for beneath in locate::places_beneath(self.catalog, candidate) {
+            let mut of_lock = Vec::with_capacity(beneath.redis_keys.len());
+            for redis_key in &beneath.redis_keys {
+                let index = candidate.redis_keys.iter().position(|known| known == redis_key);
+                of_lock.push(index.and_then(|index| expiries[index]));
+            }
+            let may_be = orphan::may_be(&beneath.schemas, &of_lock, codes, thresholds);
+            if may_be && self.selection.passes_key(&beneath.key) {
+                return true;
+            }
+        }
+        false
     }
 
     /// Reads records, and counts the locks that the operator asks about. A lock of which nothing proves that is counted as

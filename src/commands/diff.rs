@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use clap::Args as ClapArgs;
 
-use self::moment::{Completeness, records};
+use self::moment::{Completeness, Moment, records};
 use crate::args::{Output, ScanArgs, SchemaArgs, SelectArgs};
 use crate::context::Context;
 use crate::domain::diagnosis::Thresholds;
-use crate::domain::moments::{Counts, Known, Sighting, Summary, What, how_it_went};
+use crate::domain::moments::{Counts, Known, ListScope, Sighting, Summary, What, how_it_went};
 use crate::domain::record::Record;
 use crate::domain::select::{Selected, Selection};
 use crate::exit::{Exit, Stop};
@@ -27,7 +27,8 @@ use crate::store::ReadLimit;
 /// that pass at either moment. `expired` is gone because its time was over, `removed` before; `state` is another state;
 /// `retaken` another value; `renewed` the same value with another expiry: renewed, or taken anew.
 ///
-/// Exit status 0 if nothing differs, 1 if something does, 3 if a moment is not complete.
+/// Two moments can be compared if they are of the same server, database, schemas and filters. Exit status 0 if nothing differs,
+/// 1 if something does, 3 if a moment is not complete.
 #[derive(Debug, ClapArgs)]
 pub struct Args {
     /// The first moment, a file of `list -o json`
@@ -60,7 +61,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
             .into());
     }
     let (mut known, mut summary) = (Known::with_capacity(moment::count(&args.before)?), Summary::default());
-    let completeness = records(&args.before, |sighting| {
+    let before = records(&args.before, |sighting| {
         let is_chosen = sighting.is_chosen(&selection);
         known.add(&sighting, is_chosen);
         if is_chosen {
@@ -83,20 +84,23 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         is_unsure: false,
         knows_all: true,
     };
-    diff.heed(context, &args.before, completeness);
+    diff.heed(context, &args.before, &before);
     let interrupt = Interrupt::listen()?;
     let mut scanned = None;
     match &args.after {
         Some(file) => {
-            let completeness = records(file, |sighting| {
+            let after = records(file, |sighting| {
                 if interrupt.is_raised() {
                     return Err(interrupted().into());
                 }
                 diff.meet(context, &sighting)
             })?;
-            diff.heed(context, file, completeness);
+            diff.heed(context, file, &after);
+            if let (Some(before), Some(after)) = (&before.scope, &after.scope) {
+                check_scopes(before, after)?;
+            }
         }
-        None => scanned = Some(diff.meet_now(context, &args, &interrupt).await?),
+        None => scanned = Some(diff.meet_now(context, &args, before.scope.as_ref(), &interrupt).await?),
     }
     let Some(report) = scanned else {
         records(&args.before, |sighting| diff.miss(context, &sighting))?;
@@ -158,14 +162,24 @@ struct Diff {
 }
 
 impl Diff {
-    /// Heeds what a moment says of being complete.
-    fn heed(&mut self, context: &mut Context, file: &Path, completeness: Completeness) {
+    /// Heeds what a moment says of itself.
+    fn heed(&mut self, context: &mut Context, file: &Path, moment: &Moment) {
         let file = file.display();
-        match completeness {
+        if let Some(limit) = moment.scope.as_ref().and_then(|scope| scope.limit) {
+            self.is_complete = false;
+            context.ui.warning(&format!(
+                "{file} holds {limit} records at most, as its list was limited: others seem to have come or gone"
+            ));
+        }
+        match moment.completeness {
             Completeness::Complete => {}
             Completeness::Incomplete => {
                 self.is_complete = false;
                 context.ui.warning(&format!("{file} is not complete: records that it lacks seem to have come or gone"));
+            }
+            Completeness::Empty => {
+                self.is_complete = false;
+                context.ui.warning(&format!("{file} is empty: nothing tells that it is a list to its end"));
             }
             Completeness::Unknown => {
                 self.is_unsure = true;
@@ -202,10 +216,23 @@ impl Diff {
         self.show(context, &Row { what: What::Went, how, before: Some(&then.state), after: None, of: then })
     }
 
-    async fn meet_now(&mut self, context: &mut Context, args: &Args, interrupt: &Interrupt) -> Result<ScanReport> {
+    async fn meet_now(
+        &mut self,
+        context: &mut Context,
+        args: &Args,
+        before: Option<&ListScope>,
+        interrupt: &Interrupt,
+    ) -> Result<ScanReport> {
         let catalog = context.catalog(&args.schemas)?;
         if catalog.scanned().is_empty() {
             return Err(Stop::usage("no schema to compare").hint("name one with --schema").into());
+        }
+        if let Some(before) = before {
+            let from = context.client().await?.provenance().await.ok();
+            // All records of now are read: filters choose among those of both moments.
+            let filters = context.ui.invocation().selection().filter(|_| before.filters.is_some());
+            let schemas = catalog.scanned_names();
+            check_scopes(before, &ListScope { from, all_dbs: false, schemas, filters, limit: None })?;
         }
         let reader = context.reader().await?.scanning(args.scan.scan_options());
         // As much is read as a list reads: otherwise long values and their findings could not be compared.
@@ -286,6 +313,18 @@ impl Diff {
             0 => Exit::Done,
             _ => Exit::No,
         })
+    }
+}
+
+/// Passes if two lists were to hold the same records: else what one of them was not to hold would seem to have come or gone.
+///
+/// # Errors
+/// Usage: they were not.
+fn check_scopes(before: &ListScope, after: &ListScope) -> Result<(), Stop> {
+    match before.differs_from(after) {
+        None => Ok(()),
+        Some(why) => Err(Stop::usage(format!("the two moments cannot be compared: {why}"))
+            .hint("list both moments on the same server and database, with the same schemas and filters")),
     }
 }
 

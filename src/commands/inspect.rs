@@ -68,12 +68,13 @@ pub struct Args {
     #[arg(long)]
     reveal: bool,
 
-    /// Show the bytes of each value as well, escaped: the first 4 KiB, or with --full all of them
+    /// Show the bytes of each value as well, escaped: the first 4 KiB, or with --full all of them. Bytes that hold credentials
+    /// need --reveal
     #[arg(long, conflicts_with_all = ["body", "watch", "until"])]
     raw: bool,
 
     /// Write the response's body, as the client would get it, to a new FILE that only you may read (`-`: stdout, and
-    /// nothing else)
+    /// nothing else; a terminal gets what moves its cursor escaped)
     #[arg(long, value_name = "FILE", conflicts_with_all = ["watch", "until"])]
     body: Option<PathBuf>,
 
@@ -251,7 +252,7 @@ async fn show(context: &mut Context, found: &[Found], args: &Args, has_all_keys:
     let table = |view| {
         let page = |(record, past): (&&Record, &Option<_>)| {
             let past = past.as_ref().map(|past| exploration::past(record, past, view)).unwrap_or_default();
-            let raw = if args.raw { record::raw(record, view, most_raw) } else { String::new() };
+            let raw = if args.raw { record::raw(record, view, most_raw, args.reveal) } else { String::new() };
             record::page(record, view, args.reveal) + &raw + &past
         };
         of_past().map(page).collect::<Vec<_>>().join("\n")

@@ -9,6 +9,7 @@ use self::rows::{How, Kept, Rows};
 use crate::args::{FollowArgs, Format, ScanArgs, SchemaArgs, SelectArgs, ShowArgs, Sort, ThresholdArgs};
 use crate::context::Context;
 use crate::domain::diagnosis::FindingCode;
+use crate::domain::moments::ListScope;
 use crate::domain::schema::{Catalog, State};
 use crate::domain::select::Selection;
 use crate::domain::select::awaited::{Awaited, Waiting};
@@ -138,6 +139,10 @@ impl Listing<'_> {
         let Args { show, reveal, all_dbs, null, .. } = self.args;
         let by_status = !self.selection.statuses.is_empty();
         let how = How { show, reveal: *reveal, all_dbs: *all_dbs, by_status, null: *null };
+        let from = match show.output {
+            Format::Json => context.client().await?.provenance().await.ok(),
+            _ => None,
+        };
         let mut rows = Rows::new(context, how, kept(self.args));
         let mut states = Vec::new();
         let progress = context.ui.progress("keys scanned");
@@ -162,7 +167,15 @@ impl Listing<'_> {
             }
         }
         let report = scan.finish();
-        let covered = coverage::fields(&report.coverage, self.catalog, report.keys);
+        let mut covered = coverage::fields(&report.coverage, self.catalog, report.keys);
+        let scope = ListScope {
+            from,
+            all_dbs: *all_dbs,
+            schemas: self.catalog.scanned_names(),
+            filters: context.ui.invocation().selection(),
+            limit: rows.limit_that_cut(),
+        };
+        covered.insert("scope".to_owned(), serde_json::to_value(scope)?);
         rows.close(context, report.is_complete(), covered)?;
         report.show_coverage(context, self.catalog);
         self.end(context, &rows, report).await?;

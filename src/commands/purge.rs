@@ -31,7 +31,8 @@ use crate::scan::{explain_nothing, show_coverage};
 /// purged: locks are left alone unless --state in-progress is said, unreadable values unless --state unreadable or
 /// --finding unreadable is, with --schema and --prefix, a --match that has a literal part, or keys. A value of a
 /// form that the schema does not write is never purged. Schemas without a literal prefix (go-chi) are purged only when
-/// named with --schema, and with --prefix, such a --match or keys. Exit status 3 where a key that is named has no record.
+/// named with --schema, and with --prefix, such a --match or keys. Exit status 3 where a key that is named has no record, or
+/// one that is locked or of another form, unless options choose among the keys.
 #[derive(Debug, ClapArgs)]
 pub struct Args {
     #[command(flatten)]
@@ -80,7 +81,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     if args.change.confirmed.dry_run || limit == 0 {
         report(context, &args, &choice, &purge)?;
         let (named, given) = (purge.found.coverage.named.clone(), purge.found.keys);
-        return exit_of(purge.end_unchanged(context)?, &named, given);
+        return exit_of(purge.end_unchanged(context)?, &named, given, args.choice.filters());
     }
     confirm(context, &args, &purge)?;
     let how = How {
@@ -97,19 +98,19 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         return ended.map(|()| Exit::Done);
     }
     let exit = account(context, &args, &choice, &purge, ended).await?;
-    exit_of(exit, &purge.found.coverage.named, purge.found.keys)
+    exit_of(exit, &purge.found.coverage.named, purge.found.keys, args.choice.filters())
 }
 
-/// Keys that were not found, or are ambiguous, make what is done a part of what was asked for.
+/// Keys that were not found, are ambiguous, or were left alone make what is done a part of what was asked for.
 ///
 /// # Errors
 /// Usage: each of the given keys is ambiguous.
-fn exit_of(exit: Exit, named: &NamedKeys, given: u64) -> Result<Exit> {
+fn exit_of(exit: Exit, named: &NamedKeys, given: u64, is_filtered: bool) -> Result<Exit> {
     if named.ambiguous > 0 && named.ambiguous == given {
         let each = if given == 1 { "the key names" } else { "each key names" };
         return Err(Stop::usage(format!("{each} more than one record; nothing was changed")).hint(name::HINT).into());
     }
-    let is_part = named.absent + named.ambiguous > 0 && exit == Exit::Done;
+    let is_part = named.has_left_any(is_filtered) && exit == Exit::Done;
     Ok(if is_part { Exit::Partial } else { exit })
 }
 

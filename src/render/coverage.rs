@@ -52,14 +52,16 @@ fn named_keys(keys: &NamedKeys) -> impl Iterator<Item = String> {
     let more = keys.absent - told.len() as u64;
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     let absent = (keys.absent > 0).then(|| format!("not found: {}{more}", told.join(", ")));
-    let passed = keys.passed.iter().map(|(state, count)| match count {
-        1 => format!("1 of the keys was left alone: it is {state} and not chosen"),
-        count => format!("{count} of the keys were left alone: they are {state} and not chosen"),
-    });
+    let left = keys
+        .told_left
+        .iter()
+        .map(|(name, why)| format!("left alone: {}: {}", escape::again(&name.text()), escape::text(why.as_bytes())));
+    let unnamed = keys.left - keys.told_left.len() as u64;
+    let unnamed = (unnamed > 0).then(|| format!("left alone: {unnamed} more of the keys"));
     let ambiguous = keys.told_ambiguous.iter().map(|(key, names)| name::ambiguous(key, names));
     let untold = keys.ambiguous - keys.told_ambiguous.len() as u64;
     let untold = (untold > 0).then(|| format!("{untold} more keys are ambiguous"));
-    absent.into_iter().chain(passed).chain(ambiguous).chain(untold)
+    absent.into_iter().chain(left).chain(unnamed).chain(ambiguous).chain(untold)
 }
 
 /// A line with the names of the schemas that were left out; `None` where no schema was.
@@ -88,6 +90,11 @@ pub fn fields(coverage: &Coverage, catalog: &Catalog, keys: u64) -> Map<String, 
         "unproven": unproven,
         "keys_not_found": coverage.named.absent,
         "not_found": coverage.named.told.iter().map(|key| escape::text(key)).collect::<Vec<_>>(),
+        "keys_left_alone": coverage.named.left,
+        "left_alone": coverage.named.told_left.iter().map(|(name, why)| json!({
+            "name": name.text(),
+            "reason": escape::text(why.as_bytes()),
+        })).collect::<Vec<_>>(),
         "keys_ambiguous": coverage.named.ambiguous,
         "ambiguous": coverage.named.told_ambiguous.iter().map(|(key, names)| json!({
             "key": escape::text(key),

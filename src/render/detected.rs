@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::escape;
-use super::invocation::Invocation;
+use super::invocation::{Invocation, option_words};
 use super::page::Page;
 use super::style::View;
 use super::table;
@@ -40,10 +40,18 @@ impl Next {
         match self {
             Self::Adopt(schema, None) => Some(invocation.command_line(["schema", "adopt", schema])),
             Self::Adopt(schema, Some(prefix)) => {
-                Some(invocation.command_line(["schema", "adopt", schema, "--prefix", prefix]))
+                let mut words = vec!["schema".to_owned(), "adopt".to_owned(), schema.clone()];
+                words.extend(option_words("--prefix", prefix));
+                Some(invocation.command_line(words))
             }
-            Self::Read(schema) => Some(invocation.command_line(["list", "--schema", schema])),
-            Self::Describe(glob) => Some(invocation.command_line(["schema", "new", "NAME", "--match", glob])),
+            Self::Read(schema) => {
+                Some(invocation.command_line([vec!["list".to_owned()], option_words("--schema", schema)].concat()))
+            }
+            Self::Describe(glob) => {
+                let mut words = vec!["schema".to_owned(), "new".to_owned(), "NAME".to_owned()];
+                words.extend(option_words("--match", glob));
+                Some(invocation.command_line(words))
+            }
             Self::Nothing => None,
         }
     }

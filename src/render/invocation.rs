@@ -58,6 +58,8 @@ pub struct Invocation {
     own: Vec<String>,
     /// The options by which this run chooses records.
     filters: Vec<String>,
+    /// Those of them that select records by what they are.
+    selection: Vec<String>,
 }
 
 impl Invocation {
@@ -94,6 +96,16 @@ impl Invocation {
         self.filters = words.into_iter().map(|word| self::word(word.as_ref())).collect();
     }
 
+    /// Takes in the options that select records by what they are, each as `--name value`.
+    pub(crate) fn set_selection<W: AsRef<str>>(&mut self, words: impl IntoIterator<Item = W>) {
+        self.selection = words.into_iter().map(|word| self::word(word.as_ref())).collect();
+    }
+
+    /// The options that select records by what they are, as for a shell; `None` if all records are selected.
+    pub fn selection(&self) -> Option<String> {
+        if self.selection.is_empty() { None } else { Some(self.selection.join(" ")) }
+    }
+
     /// The options by which this run chooses records, as for a shell; `None` if there are none.
     pub fn filters(&self) -> Option<String> {
         if self.filters.is_empty() { None } else { Some(self.filters.join(" ")) }
@@ -103,10 +115,10 @@ impl Invocation {
     pub fn again(&self, options: &[String]) -> String {
         let Some((subcommand, own)) = self.own.split_first() else { return "idemctl".to_owned() };
         let mut options: Vec<String> = options.iter().map(|option| word(option)).collect();
-        if let [_, schema, name, prefix] = self.prefix.as_slice()
+        if let [_, schema, prefix @ ..] = self.prefix.as_slice()
             && options.contains(schema)
         {
-            options.extend([name.clone(), prefix.clone()]);
+            options.extend_from_slice(prefix);
         }
         let subcommand = std::slice::from_ref(subcommand);
         self.completed(&[subcommand, &options[..], own].concat().join(" "))
@@ -185,7 +197,17 @@ impl Invocation {
 }
 
 fn option(name: &str, value: Option<impl Display>) -> Vec<String> {
-    value.map(|value| vec![name.to_owned(), word(&value.to_string())]).unwrap_or_default()
+    let Some(value) = value else { return Vec::new() };
+    option_words(name, &value.to_string()).iter().map(|part| word(part)).collect()
+}
+
+/// An option and its value as the words that a program gets. A value that begins like an option is joined to its long option
+/// by `=`: as a word of its own it would be taken for an option.
+pub fn option_words(name: &str, value: &str) -> Vec<String> {
+    if value.starts_with('-') && name.starts_with("--") {
+        return vec![format!("{name}={value}")];
+    }
+    vec![name.to_owned(), value.to_owned()]
 }
 
 /// The text with the name in place of each `KEY` that stands in a command line.
@@ -220,10 +242,41 @@ fn argument(text: &str) -> String {
     if text.starts_with('-') { format!("-- {word}") } else { word }
 }
 
-/// A word of a command line, quoted where a shell would take it for anything but itself.
+/// A word of a command line, quoted where a shell would take it for anything but itself. It is one line of printable
+/// characters, whoever chose the text: anything else is written as the escapes of `$'…'`, which bash, zsh and ksh read. So is
+/// a backtick, because a command line in a sentence ends with one.
 pub fn word(text: &str) -> String {
+    let is_printed = |character: char| match character {
+        '`' => false,
+        '"' | '\'' | '\\' => true,
+        _ => character.escape_debug().count() == 1,
+    };
+    if !text.contains('\0') && !text.chars().all(is_printed) {
+        return ansi_c_quoted(text, is_printed);
+    }
     // No shell takes a NUL, and no argument has one.
     shlex::try_quote(text).map_or_else(|_| "''".to_owned(), Cow::into_owned)
+}
+
+fn ansi_c_quoted(text: &str, is_printed: impl Fn(char) -> bool) -> String {
+    let mut quoted = String::from("$'");
+    for character in text.chars() {
+        match character {
+            '\'' | '\\' => quoted.extend(['\\', character]),
+            '\n' => quoted.push_str("\\n"),
+            '\r' => quoted.push_str("\\r"),
+            '\t' => quoted.push_str("\\t"),
+            _ if is_printed(character) => quoted.push(character),
+            _ => {
+                // Octal has at most three digits, so that no digit behind it is taken for a part of it.
+                for byte in character.encode_utf8(&mut [0; 4]).bytes() {
+                    quoted.push_str(&format!("\\{byte:03o}"));
+                }
+            }
+        }
+    }
+    quoted.push('\'');
+    quoted
 }
 
 #[cfg(test)]
@@ -254,6 +307,31 @@ mod tests {
         assert_eq!(line, "`idemctl -p 7000 inspect --schema-dir 'my schemas' --schema express --prefix shop: 'a b'`");
         assert_eq!(invocation().complete(&line), line);
         assert_eq!(invocation().complete("`idemctl listen`, `idemctl "), "`idemctl listen`, `idemctl ");
+    }
+
+    /// Rule: whatever a client chose, a printed word is one line of printable characters that a shell reads back as the text.
+    #[test]
+    fn a_word_is_printable_and_a_shell_reads_it_back() {
+        for text in
+            ["x'\n  Adopt  idemctl purge --all\x1b[8m #:", "e\u{202e}:", "a`id`\\", "tab\t1\r7", "é ünï", "$HOME"]
+        {
+            let quoted = word(text);
+            assert!(quoted.chars().all(|character| !character.is_control() && character != '\u{202e}'), "{quoted}");
+            assert!(!quoted.contains('`'), "{quoted}");
+            let script = format!("printf %s {quoted}");
+            let read = std::process::Command::new("bash").args(["-c", &script]).output().unwrap();
+            assert_eq!(String::from_utf8(read.stdout).unwrap(), text, "{quoted}");
+        }
+    }
+
+    #[test]
+    fn a_value_that_begins_like_an_option_is_joined_to_its_option() {
+        assert_eq!(option_words("--prefix", "-h:"), ["--prefix=-h:"]);
+        assert_eq!(option_words("--prefix", "shop:"), ["--prefix", "shop:"]);
+        let mut invocation = Invocation::default();
+        invocation.set_schemas(None::<&str>, Some(("express", "-h:")));
+        let line = invocation.command_line(["list"]);
+        assert_eq!(line, "idemctl list --schema express '--prefix=-h:'");
     }
 
     #[test]

@@ -136,7 +136,7 @@ fn troubles(health: &Health, limits: &Limits) -> Vec<String> {
         let groups: Vec<_> = health.found.groups().filter(|((of, _), _)| *of == code).collect();
         let Some((_, first)) = groups.first() else { continue };
         let schemas: Vec<_> = groups.iter().map(|((_, schema), group)| format!("{schema} {}", group.count)).collect();
-        let example = first.sample.first().map(|lock| format!(", e.g. {}", escape::text(&lock.key)));
+        let example = first.sample.first().map(|lock| format!(", e.g. {}", short(&lock.key)));
         let (locks, schemas) = (locks(code, health.count(code)), schemas.join(", "));
         troubles.push(format!("{locks} ({schemas}){}", example.unwrap_or_default()));
     }
@@ -159,6 +159,20 @@ fn locks(code: FindingCode, count: u64) -> String {
         FindingCode::LeftoverLock => format!("{count} {locks} beside a result"),
         code => format!("{count} {} {locks}", code.as_str()),
     }
+}
+
+/// The most characters of a key in the line: clients choose keys, and monitoring cuts or refuses long lines.
+const MOST_OF_KEY: usize = 80;
+
+/// A key as the line shows it.
+fn short(key: &[u8]) -> String {
+    // A byte is at most ten characters once it is escaped, and at least one.
+    let text = escape::text(&key[..key.len().min(MOST_OF_KEY + 1)]);
+    if text.chars().count() <= MOST_OF_KEY {
+        return text;
+    }
+    let shown: String = text.chars().take(MOST_OF_KEY).collect();
+    format!("{shown}… ({} bytes)", key.len())
 }
 
 /// The words without line ends, and without the `|` that separates words from measures.
@@ -194,6 +208,13 @@ mod tests {
         found.gap = Some("down\nand out | gone".to_owned());
         assert_eq!(health(&found), format!("IDEMCTL UNKNOWN - down and out / gone; {troubles} | {measures}"));
         assert_eq!(unknown("a\nb\u{1b}[2J\u{7}"), "IDEMCTL UNKNOWN - a b [2J\\x07\n");
+    }
+
+    #[test]
+    fn a_long_key_is_cut() {
+        assert_eq!(short(b"k"), "k");
+        assert_eq!(short(&[b'k'; 80]), "k".repeat(80));
+        assert_eq!(short(&vec![b'k'; 1 << 20]), format!("{}… (1048576 bytes)", "k".repeat(80)));
     }
 
     #[test]

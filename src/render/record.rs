@@ -8,7 +8,7 @@ use super::style::View;
 use super::{body, escape, record_json, words};
 use crate::domain::duration;
 use crate::domain::record::age::millis;
-use crate::domain::record::response::is_secret_header;
+use crate::domain::record::response::{SECRET_HEADERS, is_secret_header};
 use crate::domain::record::{Content, Expiry, Record, Response, SeenKey};
 use crate::domain::schema::{State, TtlOf};
 
@@ -34,11 +34,17 @@ pub fn page(record: &Record, view: View, reveal: bool) -> String {
 /// The bytes of a value that nobody could read, as many as show what kind of value it is.
 const FIRST_BYTES: usize = 64;
 
-/// The bytes that were read of a record's Redis keys, escaped: of each at most `most`.
-pub fn raw(record: &Record, view: View, most: usize) -> String {
+/// The bytes that were read of a record's Redis keys, escaped: of each at most `most`. Unless `reveal` is set, bytes that hold
+/// credentials are withheld.
+pub fn raw(record: &Record, view: View, most: usize, reveal: bool) -> String {
     let mut page = Page::new(view);
     for key in &record.seen.keys {
         let redis_key = escape::text(&key.redis_key);
+        if let Some(name) = secret_in(record, &key.content).filter(|_| !reveal) {
+            let why = format!("{redis_key}: withheld, because the bytes hold the header {name}; --reveal shows them");
+            page.field("Raw", &why);
+            continue;
+        }
         match &key.content {
             Content::Absent => {}
             Content::Text { head, length } => {
@@ -56,6 +62,34 @@ pub fn raw(record: &Record, view: View, most: usize) -> String {
         }
     }
     page.text
+}
+
+/// The name of a header with credentials that a value holds. Its name in quotes among the bytes counts, too: nobody decoded a
+/// value of another program.
+fn secret_in(record: &Record, content: &Content) -> Option<String> {
+    let name_among = |bytes: &[u8]| SECRET_HEADERS.iter().find(|name| quoted_at(bytes, name).is_some()).copied();
+    let in_bytes = match content {
+        Content::Absent | Content::Other(_) => return None,
+        Content::Text { head, .. } => name_among(head),
+        Content::Hash(hash) => hash.fields.iter().find_map(|field| {
+            let is_name = |name: &&&str| field.name.eq_ignore_ascii_case(name.as_bytes());
+            SECRET_HEADERS.iter().find(is_name).copied().or_else(|| name_among(&field.head))
+        }),
+    };
+    let decoded = || {
+        let headers = record.response()?.headers;
+        headers.into_iter().map(|(name, _)| name).find(|name| is_secret_header(name))
+    };
+    in_bytes.map(str::to_owned).or_else(decoded).map(|name| name.to_ascii_lowercase())
+}
+
+/// Where bytes hold this name in double quotes, in capitals or not.
+fn quoted_at(bytes: &[u8], name: &str) -> Option<usize> {
+    memchr::memchr_iter(b'"', bytes).find(|at| {
+        let behind = &bytes[at + 1..];
+        let is_name = behind.get(..name.len()).is_some_and(|found| found.eq_ignore_ascii_case(name.as_bytes()));
+        is_name && behind.get(name.len()) == Some(&b'"')
+    })
 }
 
 /// Says how much of a value is shown, where that is not all.
@@ -153,8 +187,15 @@ impl RecordPage {
     fn first_bytes(&mut self, record: &Record) {
         for key in &record.seen.keys {
             if let Content::Text { head, length } = &key.content {
-                let first = &head[..head.len().min(FIRST_BYTES)];
-                let cut = cut(head, FIRST_BYTES, *length);
+                let mut most = FIRST_BYTES;
+                if !self.reveal {
+                    let first = &head[..head.len().min(FIRST_BYTES)];
+                    // The name of a header with credentials, and what follows, is not shown.
+                    let secret = SECRET_HEADERS.iter().filter_map(|name| quoted_at(first, name)).min();
+                    most = secret.unwrap_or(FIRST_BYTES);
+                }
+                let first = &head[..head.len().min(most)];
+                let cut = cut(head, most, *length);
                 self.page.field("Value", &format!("{}{cut}", escape::text(first)));
             }
         }

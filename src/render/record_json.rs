@@ -1,6 +1,7 @@
 //! Records as JSON objects.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -219,15 +220,20 @@ impl Response {
 impl Serialize for Headers {
     /// A header that occurs several times is one entry with several values, where it occurs first.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(None)?;
-        for (index, (name, _)) in self.headers.iter().enumerate() {
-            if self.headers[..index].iter().any(|(earlier, _)| earlier == name) {
-                continue;
-            }
+        // A response may have very many headers, so that they are looked up by a map and not one among the others.
+        let mut places: HashMap<&str, usize> = HashMap::with_capacity(self.headers.len());
+        let mut each: Vec<(&str, Vec<&str>)> = Vec::with_capacity(self.headers.len());
+        for (name, value) in &self.headers {
             let hidden = !self.reveal && is_secret_header(name);
-            let values = self.headers[index..].iter().filter(|(other, _)| other == name);
-            let values: Vec<_> = values.map(|(_, value)| if hidden { HIDDEN } else { value.as_str() }).collect();
-            map.serialize_entry(name, &values)?;
+            let place = *places.entry(name).or_insert(each.len());
+            if place == each.len() {
+                each.push((name, Vec::new()));
+            }
+            each[place].1.push(if hidden { HIDDEN } else { value.as_str() });
+        }
+        let mut map = serializer.serialize_map(Some(each.len()))?;
+        for (name, values) in &each {
+            map.serialize_entry(name, values)?;
         }
         map.end()
     }

@@ -21,6 +21,7 @@ pub(crate) struct Problem {
 pub(super) fn problems(folder: &Path, schema: &Schema) -> Vec<Problem> {
     let mut problems = mismatches(folder, schema);
     problems.extend(open_formats(folder, schema));
+    problems.extend(shared_redis_keys(folder, schema));
     problems.extend(script_faults(folder, schema));
     problems
 }
@@ -84,6 +85,33 @@ fn calls(schema: &Schema, script: &str) -> Vec<ArgumentCounts> {
         }
     }
     counts
+}
+
+/// Key templates of which one fits the Redis keys of another: a client that chooses such a key makes two records share a
+/// Redis key.
+fn shared_redis_keys(folder: &Path, schema: &Schema) -> Vec<Problem> {
+    let file = folder.join("schema.toml");
+    let text = files::read_text(&file, LARGEST).unwrap_or_default();
+    let is_head = |line: &str| line.trim_start().starts_with("keys") || line.trim() == "[keys]";
+    let line = text.lines().position(is_head).map_or(1, |at| at + 1);
+    let mut problems = Vec::new();
+    for wide in &schema.keys {
+        for narrow in &schema.keys {
+            let is_longer = narrow.template.specificity() > wide.template.specificity();
+            let sample = narrow.template.pattern().into_bytes();
+            if !is_longer || wide.template.idempotency_key(&sample).is_none() {
+                continue;
+            }
+            let (wide, narrow) = (wide.template.display(), narrow.template.display());
+            let message = format!(
+                "`{wide}` also fits the Redis keys of `{narrow}`, so that a client can choose a key whose record shares a \
+                 Redis key with another record. idemctl takes such a Redis key for `{narrow}` alone. Let the templates \
+                 begin differently, or let `key` exclude such keys"
+            );
+            problems.push(problem(&file, line, message, false));
+        }
+    }
+    problems
 }
 
 fn problem(file: &Path, line: usize, message: String, is_error: bool) -> Problem {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use toml_edit::{Array, Item, TableLike, value};
 
-use super::edit::{Edit, table};
+use super::edit::{ConfigLock, Edit, table};
 use super::file::ConfigFile;
 use crate::exit::Stop;
 
@@ -21,6 +21,7 @@ pub(crate) struct Adoption<'a> {
 
 /// A change of the config file that is not written yet.
 pub(crate) struct Adopted<'a> {
+    file: &'a ConfigFile,
     edit: Edit<'a>,
     /// The lines that are to come in; none where the context says all of it.
     pub(crate) lines: Vec<String>,
@@ -30,9 +31,10 @@ impl Adopted<'_> {
     /// Writes the change. Gives the path of the former file.
     ///
     /// # Errors
-    /// Usage: the file cannot be written. It stays as it was.
+    /// Usage: the file cannot be written, or was changed since the operator was asked. It stays as it was.
     pub(crate) fn save(&self) -> Result<Option<PathBuf>, Stop> {
-        self.edit.save()
+        let (lock, _) = ConfigLock::take(self.file)?;
+        self.edit.save(&lock)
     }
 }
 
@@ -73,7 +75,7 @@ pub(crate) fn adopt<'a>(file: &'a ConfigFile, context: &str, adoption: &Adoption
             deployment.insert("prefix", value(prefix));
         }
     }
-    Ok(Adopted { edit, lines })
+    Ok(Adopted { file, edit, lines })
 }
 
 fn other_prefix(file: &ConfigFile, context: &str, adoption: &Adoption<'_>, there: &str) -> Stop {

@@ -1,16 +1,18 @@
 //! Editing the config file: what is asked for changes, and everything else in the file stays as it was.
 
 use std::ffi::OsString;
-use std::fs::{self, DirBuilder, Permissions};
+use std::fs::{self, DirBuilder, File, Permissions, TryLockError};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use toml_edit::{DocumentMut, Item, Table, TableLike, Value, value};
 
 use super::config::Config;
-use super::file::ConfigFile;
+use super::file::{ConfigFile, LARGEST};
 use crate::exit::Stop;
+use crate::files;
 
 /// The name of the former file is the file's own name and this.
 const FORMER: &str = ".bak";
@@ -26,9 +28,7 @@ impl<'a> Edit<'a> {
     /// # Errors
     /// Usage: there is no place for a config file.
     pub(super) fn open(file: &'a ConfigFile) -> Result<Self, Stop> {
-        let path = file.path().ok_or_else(|| {
-            Stop::usage("no place for a config file: neither XDG_CONFIG_HOME nor HOME is set").hint("--config FILE")
-        })?;
+        let path = place(file)?;
         let document = file.text().parse().map_err(|error: toml_edit::TomlError| cannot_write(path, &error))?;
         Ok(Self { path, before: file.text(), document })
     }
@@ -45,15 +45,71 @@ impl<'a> Edit<'a> {
     /// Writes the file if anything changed. Gives the path of the former file, if there was one.
     ///
     /// # Errors
-    /// Usage: the result is not a valid config file, or it cannot be written. The file then stays as it was.
-    pub(super) fn save(&self) -> Result<Option<PathBuf>, Stop> {
+    /// Usage: the result is not a valid config file, another run has written the file since it was read, or it cannot be
+    /// written. The file then stays as it was.
+    pub(super) fn save(&self, _lock: &ConfigLock) -> Result<Option<PathBuf>, Stop> {
         let text = self.document.to_string();
+        let now = match files::read_text(self.path, LARGEST) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+            read => read.map_err(|error| self.cannot(error))?,
+        };
+        if now != self.before {
+            return Err(self.cannot("it changed meanwhile").hint("nothing was written; run the command again"));
+        }
         if text == self.before {
             return Ok(None);
         }
         toml::from_str::<Config>(&text).map_err(|error| self.cannot(error.message()))?;
         write(self.path, &text).map_err(|error| self.cannot(error))
     }
+}
+
+/// How long a run waits until another run has written the config file.
+const MOST_WAIT: Duration = Duration::from_secs(10);
+
+/// Leave to read, change and write the config file, which one run has at a time: what another run writes in between would be
+/// lost. The lock is on the folder, because the file itself is replaced.
+pub(super) struct ConfigLock {
+    _folder: File,
+}
+
+impl ConfigLock {
+    /// Waits for the other runs, and gives the file as they left it.
+    ///
+    /// # Errors
+    /// Usage: there is no place for a config file, the folder cannot be locked in time, or the file cannot be read.
+    pub(super) fn take(file: &ConfigFile) -> Result<(Self, ConfigFile), Stop> {
+        let path = place(file)?;
+        let folder = lock_folder(path).map_err(|error| cannot_write(path, &error))?;
+        Ok((Self { _folder: folder }, file.again()?))
+    }
+}
+
+fn lock_folder(path: &Path) -> io::Result<File> {
+    // Of a link, the folder of the file that it leads to.
+    let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let parent = parent.unwrap_or(Path::new("."));
+    DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
+    let folder = File::open(parent)?;
+    let since = Instant::now();
+    loop {
+        match folder.try_lock() {
+            Ok(()) => return Ok(folder),
+            Err(TryLockError::Error(error)) => return Err(error),
+            Err(TryLockError::WouldBlock) if since.elapsed() > MOST_WAIT => {
+                return Err(io::Error::other("another run of idemctl has been writing it for 10s"));
+            }
+            Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(10)),
+        }
+    }
+}
+
+/// Where the config file is, or will be.
+fn place(file: &ConfigFile) -> Result<&Path, Stop> {
+    file.path().ok_or_else(|| {
+        Stop::usage("no place for a config file: neither XDG_CONFIG_HOME nor HOME is set").hint("--config FILE")
+    })
 }
 
 fn cannot_write(path: &Path, why: &dyn std::fmt::Display) -> Stop {
@@ -65,10 +121,11 @@ fn cannot_write(path: &Path, why: &dyn std::fmt::Display) -> Stop {
 /// # Errors
 /// Usage: there is no such context, or the file cannot be written.
 pub(crate) fn use_context(file: &ConfigFile, name: &str) -> Result<(), Stop> {
+    let (lock, file) = ConfigLock::take(file)?;
     file.context(name)?;
-    let mut edit = Edit::open(file)?;
+    let mut edit = Edit::open(&file)?;
     set(edit.document.as_table_mut(), "default_context", name.into());
-    edit.save()?;
+    edit.save(&lock)?;
     Ok(())
 }
 

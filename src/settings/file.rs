@@ -11,7 +11,7 @@ use crate::args::ConnectionArgs;
 use crate::exit::Stop;
 use crate::files;
 
-const LARGEST: u64 = 1024 * 1024;
+pub(super) const LARGEST: u64 = 1024 * 1024;
 
 /// The config file as it was read. A file that does not exist counts as empty.
 #[derive(Debug, Clone, Default)]
@@ -55,6 +55,21 @@ impl ConfigFile {
                 _ => folder.join(&*written),
             };
         }
+        Ok(Self { path: Some(path), text, config })
+    }
+
+    /// The file as it is now, to be changed: what its contexts say of paths is as it was written.
+    ///
+    /// # Errors
+    /// Usage: the file cannot be read, or what it says cannot be understood.
+    pub(super) fn again(&self) -> Result<Self, Stop> {
+        let Some(path) = self.path.clone().filter(|path| path.exists()) else {
+            return Ok(Self { path: self.path.clone(), ..Self::default() });
+        };
+        let wrong =
+            |why: &dyn std::fmt::Display| Stop::usage(format!("cannot read the config file {}: {why}", path.display()));
+        let text = files::read_text(&path, LARGEST).map_err(|error| wrong(&error))?;
+        let config = toml::from_str(&text).map_err(|error: toml::de::Error| wrong(&error.message()))?;
         Ok(Self { path: Some(path), text, config })
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use toml_edit::{Array, Table, TableLike, Value};
 
 use super::config::ContextConfig;
-use super::edit::{self, Edit, table};
+use super::edit::{self, ConfigLock, Edit, table};
 use super::file::ConfigFile;
 use crate::args::ConnectionArgs;
 use crate::domain::schema::ttl::{NO_TTL, NONE};
@@ -53,6 +53,7 @@ pub(crate) fn set_context(
 ) -> Result<Written, Stop> {
     refuse_what_is_not_stored(connection)?;
     let url = url(connection)?;
+    let (lock, file) = ConfigLock::take(file)?;
     let before = file.contexts().get(name);
     if before.is_none() && url.is_none() {
         return Err(Stop::usage(format!("there is no context `{name}` yet, and a new one needs a server"))
@@ -65,7 +66,7 @@ pub(crate) fn set_context(
         return Err(Stop::usage(format!("nothing to write into context `{name}`"))
             .hint("`idemctl context set --help` lists what a context can say"));
     }
-    let mut edit = Edit::open(file)?;
+    let mut edit = Edit::open(&file)?;
     let mut lines = Vec::new();
     for (keys, value) in all {
         let line = format!("{} = {value}", keys.join("."));
@@ -76,7 +77,7 @@ pub(crate) fn set_context(
             None => return Err(edit.cannot(format!("there is something else at `{}`", keys.join(".")))),
         }
     }
-    let former = edit.save()?;
+    let former = edit.save(&lock)?;
     Ok(Written { lines, is_new: before.is_none(), former, login_kept })
 }
 
@@ -85,15 +86,16 @@ pub(crate) fn set_context(
 /// # Errors
 /// Usage: the file cannot be written.
 pub(crate) fn remove_context(file: &ConfigFile, name: &str, is_default: bool) -> Result<Option<PathBuf>, Stop> {
+    let (lock, file) = ConfigLock::take(file)?;
     file.context(name)?;
-    let mut edit = Edit::open(file)?;
+    let mut edit = Edit::open(&file)?;
     if let Some(contexts) = edit.contexts() {
         contexts.remove(name);
     }
     if is_default {
         edit.document.remove("default_context");
     }
-    edit.save()
+    edit.save(&lock)
 }
 
 /// Options that are for one run, or hold a secret.

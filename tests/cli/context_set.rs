@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
 use crate::support::terminal::{answered, on_terminal};
-use crate::support::{Home, Runs, alone, idemctl};
+use crate::support::{Home, Runs, alone, at_once, idemctl};
 
 const CONFIG: &str = "# Ours.\ndefault_context = \"prod\" # the one\n\n[contexts.prod]\nurl = \"redis://127.0.0.1:1\" # far\nprotected = true # careful\n\n[contexts.old]\nurl = \"redis://127.0.0.1:2\"\n\n[contexts.old.deployment.express]\nlock_ttl = \"90s\"\n";
 
@@ -133,4 +133,21 @@ fn a_context_is_removed_with_all_it_says() {
     home.run(&["context", "remove", "prod", "--yes", "--default"]).exits(0).says("config.toml.bak");
     home.run(&["context", "list"]).exits(0).says("No contexts yet");
     home.run(&["config", "show"]).exits(0);
+}
+
+/// Rule: what several runs write at the same time is all in the file.
+#[test]
+fn runs_at_the_same_time_lose_nothing_of_each_other() {
+    let home = Home::with("[contexts.prod]\nurl = \"redis://127.0.0.1:1\"\n");
+    let all = ["c0", "c1", "c2", "c3", "c4", "c5"];
+    let set = |words: &[&str]| home.run(&[&["context", "set"], words].concat()).exits(0);
+    at_once(0..=all.len(), |index| match all.get(index) {
+        Some(name) => set(&[name, "-u", "redis://127.0.0.1:2"]),
+        None => set(&["prod", "--protected"]),
+    });
+    let text = text(&home);
+    assert!(text.contains("protected = true"), "{text}");
+    for name in all {
+        assert!(text.contains(&format!("[contexts.{name}]")), "{name}: {text}");
+    }
 }

@@ -209,3 +209,45 @@ fn filters_choose_what_passes_at_either_moment() {
     none.shows("go-middleware  finding  no-expiry         1      1       -").says("1 as they were");
     server.idemctl(&["diff", &before, "--body-contains", "x"]).exits(2).says("does not hold bodies");
 }
+
+/// Rule: moments that were to hold different records are not compared: what one of them was not to hold would seem to have
+/// come or gone.
+#[test]
+fn moments_of_different_records_are_not_compared() {
+    let server = Server::start();
+    for index in 0..4 {
+        server.set(&format!("idempotency:k{index}"), DONE, 50_000_000);
+    }
+    let list = |name: &str, words: &[&str]| {
+        let file = server.folder().join(name);
+        fs::write(&file, server.idemctl(words).exits(0).stdout).unwrap();
+        file.display().to_string()
+    };
+    let all = list("all", &["list", "-o", "json"]);
+    server.idemctl(&["diff", &all]).exits(0);
+    let limited = list("limited", &["list", "--limit", "2", "-o", "json"]);
+    server.idemctl(&["diff", &limited]).exits(3).says("limited holds 2 records at most");
+    let sorted = list("sorted", &["list", "--sort", "key", "-o", "json"]);
+    server.idemctl(&["diff", &sorted]).exits(0);
+    let filtered = list("filtered", &["list", "--status", "2xx", "-o", "json"]);
+    let of_schema = list("of_schema", &["list", "--schema", "express", "-o", "json"]);
+    let other_db = list("other_db", &["-n", "1", "list", "-o", "json"]);
+    let inspected = list("inspected", &["inspect", "k1", "-o", "json"]);
+    for (other, says) in [
+        (&filtered, "one was listed with --status 2xx, the other with no filter"),
+        (&of_schema, "one holds the records of express, the other those of "),
+        (&other_db, "one was read from "),
+        (&inspected, "this is no line of a list"),
+    ] {
+        server.idemctl(&["diff", other]).exits(2).says(says);
+        server.idemctl(&["diff", other, &all]).exits(2);
+        server.idemctl(&["diff", &all, other]).exits(2);
+    }
+    server.idemctl(&["diff", &filtered, "--status", "2xx"]).exits(0);
+    server.idemctl(&["diff", &filtered, &filtered]).exits(0);
+    server.idemctl(&["diff", &of_schema, "--schema", "express"]).exits(0);
+    let elsewhere = Server::start();
+    elsewhere.idemctl(&["diff", &all]).exits(2).says("one was read from ");
+    let empty = list("empty", &["list", "--schema", "reference", "-o", "jsonl"]);
+    server.idemctl(&["diff", &empty]).exits(3).says("empty is empty");
+}

@@ -291,3 +291,41 @@ fn a_schema_of_the_context_that_cannot_be_read_is_skipped_and_named() {
     run(&["list", "--schema", "broken"]).exits(2).says("schema check broken");
     server.in_context("n", "schema = [\"broken\"]", &["list"]).exits(2).says("schema.toml:3");
 }
+
+/// A lock whose key template is that of the results and more: a client can choose the key `o1:lock`.
+const OVERLAPPING: &str = r#"format = 2
+name = "pay"
+keys = { lock = "pay:{key}:lock", result = "pay:{key}" }
+ttl = { lock = "30s", result = "24h" }
+[[value]]
+name = "held"
+at = "lock"
+opaque = true
+state = "in-progress"
+[[value]]
+name = "stored"
+at = "result"
+opaque = true
+state = "completed"
+"#;
+
+/// Rule: a Redis key that two templates of a schema fit is that of the longer one, in a scan as well as by its name, and
+/// `schema check` warns of such templates.
+#[test]
+fn the_lock_of_a_key_is_not_the_result_of_another_key() {
+    let server = Server::start();
+    let folder = server.describe("pay", &[("schema.toml", OVERLAPPING)]);
+    let checked = server.idemctl(&["schema", "check", &folder.display().to_string()]).exits(0);
+    checked.shows(":3: warning: `pay:{key}` also fits the Redis keys of `pay:{key}:lock`").shows("pay: ok");
+    server.set("pay:o1:lock:lock", "hostile", 25_000);
+    server.set("pay:o1:lock", "worker-7", 25_000);
+    let listed = server.idemctl(&["list", "--schema", "pay", "-o", "json"]).exits(0).json();
+    assert_eq!((&listed["records"][0]["key"], &listed["records"][0]["state"]), (&"o1".into(), &"in-progress".into()));
+    assert_eq!((listed["records"].as_array().unwrap().len(), &listed["foreign"]["pay"]), (1, &1.into()), "{listed}");
+    server.idemctl(&["purge", "--schema", "pay", "--all", "--yes"]).exits(0).says("no such records");
+    assert_eq!(server.size(), 2);
+    // A result of its own is purged, and a lock beside it is told.
+    server.set("pay:o1", "stored", 80_000_000);
+    server.idemctl(&["purge", "--schema", "pay", "--all", "--yes"]).exits(0).says("1 of 1 records purged");
+    assert_eq!(server.keys(), ["pay:o1:lock:lock"]);
+}

@@ -9,12 +9,13 @@ use serde_json::Value;
 use syn::{Attribute, Field, Fields, Item, LitStr, Meta};
 
 /// A struct, or one and what is flattened into it, by file and name; and the place of its schema.
-const STRUCTS: [(&[(&str, &str)], &str); 15] = [
+const STRUCTS: [(&[(&str, &str)], &str); 16] = [
     (&[("render/record_json.rs", "RecordJson")], "record.json#/$defs/fields"),
     (&[("render/record_json.rs", "OwnExpiry")], "record.json#/$defs/own_expiry"),
     (&[("render/record_json.rs", "NextRequest")], "record.json#/$defs/next_request"),
     (&[("render/record_json.rs", "FindingJson")], "record.json#/$defs/finding"),
     (&[("domain/moments/print.rs", "KeyPrint")], "record.json#/$defs/identity"),
+    (&[("domain/moments/list_scope.rs", "ListScope")], "list.json#/$defs/scope"),
     (&[("domain/history/operation.rs", "Operation"), ("render/history.rs", "Shown")], "log.json#/$defs/line"),
     (&[("domain/history/entry.rs", "Entry")], "changes.json#/$defs/line"),
     (&[("domain/record/key_identity.rs", "Written")], "changes.json#/$defs/identity"),

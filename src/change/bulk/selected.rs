@@ -200,7 +200,8 @@ impl<'a> NamedRecords<'a> {
             }
             let choice = rule.select(&record);
             if matches!(choice, Selected::No) {
-                self.coverage.named.add_passed(record.state);
+                let why = format!("it is {} and not chosen", record.state.as_str());
+                self.coverage.named.add_left(&record, why);
             }
             if let Some(planned) = self.coverage.take(&record, choice) {
                 selected.push((record, planned));
@@ -247,9 +248,17 @@ impl<'a> NamedRecords<'a> {
         if found.records.is_empty() && found.unread.is_none() && !was_seen {
             self.coverage.named.add_absent(&found.key);
         }
+        let has_own = found.records.iter().any(|record| !record.claim.is_foreign());
         for record in found.records {
-            if self.seen.is_new(&record.seen.keys[0].redis_key) && self.coverage.claims(&record) {
+            if !self.seen.is_new(&record.seen.keys[0].redis_key) {
+                continue;
+            }
+            if self.coverage.claims(&record) {
                 records.push(record);
+            } else if !has_own {
+                let why = record.claim.foreign_because().unwrap_or_default();
+                let why = format!("not {}'s: {why}", record.schema.name);
+                self.coverage.named.add_unrecognised(&record, why);
             }
         }
     }

@@ -33,20 +33,26 @@ pub enum Ending {
     Changed,
     /// Nobody knows what the operation left, or no backup holds what was before.
     Untold,
+    /// No node of the cluster serves its slot as a whole, because the slot is being moved.
+    Moving,
 }
 
 /// The endings of Redis keys that did not come back, with the reasons.
-const LEFT: [(Ending, &str); 6] = [
+const LEFT: [(Ending, &str); 7] = [
     (Ending::Present, "there already, left as they are"),
     (Ending::Locked, "kept away by a lock: a retry is at work (--replace-locked restores the result all the same)"),
     (Ending::Completed, "kept away by a result: completed since"),
     (Ending::Expired, "expired since"),
+    (Ending::Moving, "not brought back, because their slot of the cluster is being moved"),
     (Ending::Changed, "no longer as the operation left them, left as they are"),
     (Ending::Untold, "left as they are: no backup holds them, or nobody knows what the operation left"),
 ];
 
 /// How many of them a restore knows: the others are of an undo.
-const OF_RESTORE: usize = 4;
+const OF_RESTORE: usize = 5;
+
+/// Redis keys in moving slots that are named at most.
+const MOST_NAMED: u64 = 5;
 
 impl Ending {
     fn of(key: &HeldKey, outcome: RestoreOutcome) -> Self {
@@ -71,6 +77,7 @@ impl Ending {
             Self::Expired => "expired",
             Self::Changed => "changed",
             Self::Untold => "untold",
+            Self::Moving => "moving",
         }
     }
 
@@ -94,7 +101,7 @@ pub struct Rows {
     /// So many rows are shown at most.
     most: u64,
     /// By [`Ending`].
-    counts: [u64; 8],
+    counts: [u64; 9],
     /// Restored Redis keys whose reply was lost: reading back showed that they are back.
     pub read_back: u64,
     /// The error of a stdout that went away: the work goes on without it.
@@ -104,7 +111,7 @@ pub struct Rows {
 impl Rows {
     pub fn new(output: Output, dry_run: bool) -> Self {
         let document = Streamed::new("redis_keys");
-        Self { output, document, dry_run, undoes: None, most: u64::MAX, counts: [0; 8], read_back: 0, shown: Ok(()) }
+        Self { output, document, dry_run, undoes: None, most: u64::MAX, counts: [0; 9], read_back: 0, shown: Ok(()) }
     }
 
     /// The same for taking an operation back.
@@ -145,7 +152,20 @@ impl Rows {
         self.seen() - self.restored() - self.count(Ending::Expired)
     }
 
-    /// Takes a batch; gives the worst error in the batch: an unknown outcome, else the first refusal.
+    /// True if a Redis key did not come back because its slot is being moved: a later run may bring it back.
+    pub fn has_moving(&self) -> bool {
+        self.count(Ending::Moving) > 0
+    }
+
+    /// Names a Redis key in a moving slot, with the error of its node. Called before its row is added.
+    pub fn say_moving(&self, context: &mut Context, redis_key: &[u8], error: &StoreError) {
+        if self.count(Ending::Moving) < MOST_NAMED {
+            context.ui.warning(&format!("{}: {error}", escape::text(redis_key)));
+        }
+    }
+
+    /// Takes a batch; gives the worst error in the batch: an unknown outcome, else the first refusal. A Redis key whose slot
+    /// is being moved is told of in its row: the others may do well.
     pub fn add(&mut self, context: &mut Context, batch: &[Held], outcomes: Vec<RestoreResult>) -> Option<StoreError> {
         let mut refusal = None;
         let mut text = String::new();
@@ -154,10 +174,14 @@ impl Rows {
                 match outcome {
                     Ok(outcome) => {
                         let ending = Ending::of(key, outcome);
-                        text.push_str(&self.row(row_of(held, key, outcome), ending));
+                        text.push_str(&self.row(row_of(held, key, Some(outcome)), ending));
                         self.read_back += u64::from(matches!(outcome, RestoreOutcome::FoundBack(_)));
                     }
                     Err(error @ StoreError::OutcomeUnknown { .. }) => refusal = Some(error),
+                    Err(error) if error.is_of_the_slot() => {
+                        self.say_moving(context, &key.saved.redis_key, &error);
+                        text.push_str(&self.row(row_of(held, key, None), Ending::Moving));
+                    }
                     Err(error) => refusal = refusal.or(Some(error)),
                 }
             }
@@ -258,9 +282,9 @@ impl Rows {
     }
 }
 
-fn row_of<'a>(held: &'a Held, key: &'a HeldKey, outcome: RestoreOutcome) -> Row<'a> {
+fn row_of<'a>(held: &'a Held, key: &'a HeldKey, outcome: Option<RestoreOutcome>) -> Row<'a> {
     let left = match outcome {
-        RestoreOutcome::Restored(left) | RestoreOutcome::FoundBack(left) => {
+        Some(RestoreOutcome::Restored(left) | RestoreOutcome::FoundBack(left)) => {
             Some(left.map_or(Expiry::Never, Expiry::In))
         }
         _ => None,

@@ -150,6 +150,9 @@ impl Source {
             }
         };
         let reader = BackupReader::open(file, look).map_err(not_a_backup)?;
+        if let Some(op) = op {
+            is_of_operation(file, &reader, op)?;
+        }
         // The log names the file, and is read from other folders.
         let file = std::path::absolute(file).unwrap_or_else(|_| file.to_owned()).display().to_string();
         let mut left_out = left_out(context, of.args, &file, reader.damage())?;
@@ -278,6 +281,21 @@ fn left_out(context: &mut Context, args: &ReturnArgs, file: &str, damage: &Damag
         context.ui.warning(&format!("{} of {file} {verb} left out: {}{as_by}", gap.words(), gap.why));
     }
     Ok(if damage.may_have_held() { damage.lines() } else { 0 })
+}
+
+/// Passes unless the first line of a backup names another operation than this one: a file that has the name of another by
+/// now holds other records. Without a first line nothing tells.
+///
+/// # Errors
+/// Usage: it is the backup of another operation.
+pub fn is_of_operation(file: &Path, reader: &BackupReader, op: &str) -> Result<(), Stop> {
+    let Some(by) = reader.by().filter(|by| by.op != op) else { return Ok(()) };
+    let (file, other) = (file.display(), escape::text(by.op.as_bytes()));
+    let command = escape::text(by.command.as_bytes());
+    let message = format!("{file} is the backup of operation {other} ({command}), not of operation {op}");
+    Err(Stop::usage(message).hint(format!(
+        "nothing was changed; find the file whose first line names {op}, and restore it with `idemctl restore FILE`"
+    )))
 }
 
 fn not_a_backup(error: BackupError) -> Stop {

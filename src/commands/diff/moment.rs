@@ -9,7 +9,7 @@ use std::path::Path;
 use anyhow::Result;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use crate::domain::moments::Sighting;
+use crate::domain::moments::{ListScope, Sighting};
 use crate::exit::Stop;
 use crate::files::{self, Opened};
 
@@ -24,6 +24,21 @@ pub(super) enum Completeness {
     Incomplete,
     /// Nothing: `-o jsonl` wrote it.
     Unknown,
+    /// Nothing, because the file is empty.
+    Empty,
+}
+
+/// What a moment says of itself: whether it is complete, and which records it was to hold, if it says so.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Moment {
+    pub(super) completeness: Completeness,
+    pub(super) scope: Option<ListScope>,
+}
+
+impl Moment {
+    fn without_scope(completeness: Completeness) -> Self {
+        Self { completeness, scope: None }
+    }
 }
 
 /// Hands out each record of a moment, a file, a pipe, or stdin where the name is `-`. Memory does not depend on how many
@@ -31,14 +46,14 @@ pub(super) enum Completeness {
 ///
 /// # Errors
 /// Usage: the file cannot be read, is no list, or is cut short; else that of `take`.
-pub(super) fn records(path: &Path, mut take: impl FnMut(Sighting) -> Result<()>) -> Result<Completeness> {
+pub(super) fn records(path: &Path, mut take: impl FnMut(Sighting) -> Result<()>) -> Result<Moment> {
     let mut from = open(path)?;
     let mut line = Vec::new();
     let read_line = |from: &mut Input, line: &mut Vec<u8>| {
         files::read_line(from, b'\n', line, MOST_LINE).map_err(|error| unreadable(path, &error))
     };
     if read_line(&mut from, &mut line)? == 0 {
-        return Ok(Completeness::Unknown);
+        return Ok(Moment::without_scope(Completeness::Empty));
     }
     // The first line of a document is not the whole of a record.
     if serde_json::from_slice::<Sighting>(&line).is_err() && opens_document(&line) {
@@ -48,7 +63,7 @@ pub(super) fn records(path: &Path, mut take: impl FnMut(Sighting) -> Result<()>)
     loop {
         take(serde_json::from_slice(&line).map_err(|error| no_list(path, number, &error))?)?;
         if read_line(&mut from, &mut line)? == 0 {
-            return Ok(Completeness::Unknown);
+            return Ok(Moment::without_scope(Completeness::Unknown));
         }
         number += 1;
     }
@@ -77,42 +92,41 @@ fn opens_document(line: &[u8]) -> bool {
 }
 
 /// Hands out the records of a document.
-fn document(path: &Path, from: impl Read, mut take: impl FnMut(Sighting) -> Result<()>) -> Result<Completeness> {
+fn document(path: &Path, from: impl Read, mut take: impl FnMut(Sighting) -> Result<()>) -> Result<Moment> {
     let mut stopped = None;
     let mut read = serde_json::Deserializer::from_reader(from);
     let records =
         Records { take: &mut |sighting: Sighting| take(sighting).map_err(|error| stopped = Some(error)).is_ok() };
-    let complete = Document { records }.deserialize(&mut read).and_then(|complete| read.end().map(|()| complete));
-    match (complete, stopped) {
+    let moment = Document { records }.deserialize(&mut read).and_then(|moment| read.end().map(|()| moment));
+    match (moment, stopped) {
         (_, Some(error)) => Err(error),
-        (Ok(true), None) => Ok(Completeness::Complete),
-        (Ok(false), None) => Ok(Completeness::Incomplete),
+        (Ok(moment), None) => Ok(moment),
         (Err(error), None) => Err(no_list(path, error.line(), &error).into()),
     }
 }
 
-/// A list as a document, whose records are handed out while it is read. Its value is what it says of being complete.
+/// A list as a document, whose records are handed out while it is read. Its value is what it says of itself.
 struct Document<'a> {
     records: Records<'a>,
 }
 
 impl<'de> DeserializeSeed<'de> for Document<'_> {
-    type Value = bool;
+    type Value = Moment;
 
-    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<bool, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Moment, D::Error> {
         from.deserialize_map(self)
     }
 }
 
 impl<'de> Visitor<'de> for Document<'_> {
-    type Value = bool;
+    type Value = Moment;
 
     fn expecting(&self, into: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         into.write_str("a list")
     }
 
-    fn visit_map<M: MapAccess<'de>>(mut self, mut fields: M) -> Result<bool, M::Error> {
-        let (mut has_records, mut complete) = (false, None);
+    fn visit_map<M: MapAccess<'de>>(mut self, mut fields: M) -> Result<Moment, M::Error> {
+        let (mut has_records, mut complete, mut scope) = (false, None, None);
         while let Some(name) = fields.next_key::<String>()? {
             match name.as_str() {
                 "records" => {
@@ -120,13 +134,18 @@ impl<'de> Visitor<'de> for Document<'_> {
                     has_records = true;
                 }
                 "complete" => complete = Some(fields.next_value::<bool>()?),
+                "scope" => scope = Some(fields.next_value::<ListScope>()?),
+                // It holds the records of some keys, not of a keyspace.
+                "unclaimed" => return Err(M::Error::custom("`inspect` wrote it")),
                 _ => drop(fields.next_value::<IgnoredAny>()?),
             }
         }
         if !has_records {
             return Err(M::Error::missing_field("records"));
         }
-        complete.ok_or_else(|| M::Error::missing_field("complete"))
+        let complete = complete.ok_or_else(|| M::Error::missing_field("complete"))?;
+        let completeness = if complete { Completeness::Complete } else { Completeness::Incomplete };
+        Ok(Moment { completeness, scope })
     }
 }
 

@@ -9,6 +9,7 @@ use crate::context::Context;
 use crate::domain::record::Record;
 use crate::exit::{Exit, Stop};
 use crate::files;
+use crate::render::escape;
 use crate::store::read::records::Found;
 
 /// Writes the body of the one record that holds a response; nothing where there is no record at all.
@@ -29,7 +30,11 @@ pub(super) fn write(context: &mut Context, found: &[Found], file: &Path, force: 
         }
     };
     if file.as_os_str() == "-" {
-        context.ui.data(body)?;
+        if context.ui.out_is_terminal() {
+            context.ui.data(for_terminal(body))?;
+        } else {
+            context.ui.data(body)?;
+        }
         context.ui.flush()?;
         return Ok(());
     }
@@ -42,4 +47,14 @@ pub(super) fn write(context: &mut Context, found: &[Found], file: &Path, force: 
     }
     context.ui.status(&format!("wrote {} bytes to {}", body.len(), file.display()));
     Ok(())
+}
+
+/// A body for a terminal: its lines as they are, and whatever else moves a cursor or sets a colour escaped.
+fn for_terminal(body: &[u8]) -> String {
+    let lines = body.split(|byte| *byte == b'\n').map(|line| escape::text(line.strip_suffix(b"\r").unwrap_or(line)));
+    let mut text = lines.collect::<Vec<_>>().join("\n");
+    if !text.ends_with('\n') {
+        text.push('\n');
+    }
+    text
 }

@@ -121,6 +121,12 @@ impl Rows {
         self.are_full().then_some(self.limit)
     }
 
+    /// The most rows that are shown, if there may be more records than these.
+    pub(super) fn limit_that_cut(&self) -> Option<u64> {
+        let is_cut = self.are_full() || self.top.as_ref().is_some_and(Top::was_cut);
+        is_cut.then_some(self.limit as u64)
+    }
+
     /// True when sorting left out rows beyond the default limit.
     pub(super) fn was_cut(&self) -> bool {
         self.cut

@@ -41,6 +41,11 @@ impl ChoiceArgs {
         self.select.filter.remark(&choice.scope.catalog)
     }
 
+    /// True if an option chooses among the records.
+    pub(super) fn filters(&self) -> bool {
+        self.select.narrows()
+    }
+
     /// Passes where an option says which records are meant.
     fn check(&self, schemas: &SchemaArgs) -> Result<(), Stop> {
         if self.select.narrows() || !schemas.schema.is_empty() || self.keys.are_given() || self.all {

@@ -8,12 +8,12 @@ use std::sync::Arc;
 use anyhow::Result;
 
 use super::changed_records::{ChangedRecord, KeyChange};
-use crate::change::restore::{Ending, Row};
-use crate::domain::record::{Expiry, KeyIdentity, Observation, locate};
+use crate::change::restore::{Ending, Row, is_of_operation};
+use crate::domain::record::{Content, Deadline, Expiry, KeyIdentity, Observation, SeenKey, locate};
 use crate::domain::schema::{Catalog, Schema};
 use crate::exit::Stop;
 use crate::store::backup::{About, BackupError, BackupReader, Saved};
-use crate::store::{Client, PriorValue};
+use crate::store::{Client, PriorValue, StoreError};
 
 /// What becomes of a record.
 pub(super) enum UndoPlan {
@@ -31,13 +31,20 @@ pub(super) struct PlannedRecord {
     /// The Redis keys that the operation changed.
     pub(super) changed: Observation,
     pub(super) plan: UndoPlan,
+    /// Why the record could not be read or changed.
+    pub(super) error: Option<StoreError>,
 }
 
 /// Reads these records, each under its own schema if that is known, and plans what becomes of them.
 ///
 /// # Errors
 /// When the server could not be asked, or a backup cannot be read.
-pub(super) async fn plan(client: &Client, catalog: &Catalog, records: &[ChangedRecord]) -> Result<Vec<PlannedRecord>> {
+pub(super) async fn plan(
+    client: &Client,
+    catalog: &Catalog,
+    op: &str,
+    records: &[ChangedRecord],
+) -> Result<Vec<PlannedRecord>> {
     let mut redis_keys = Vec::with_capacity(records.len());
     let mut schemas = Vec::with_capacity(records.len());
     for record in records {
@@ -48,15 +55,30 @@ pub(super) async fn plan(client: &Client, catalog: &Catalog, records: &[ChangedR
     let afters = records.iter().flat_map(|record| &record.changes).filter_map(|change| change.after.as_ref());
     let needs_checksums = afters.into_iter().any(KeyIdentity::needs_checksum);
     let mut observations = Vec::with_capacity(records.len());
-    for seen in client.look_whole(&redis_keys, needs_checksums).await? {
-        observations.push(seen?);
+    let mut moving = Vec::with_capacity(records.len());
+    for (seen, keys) in client.look_whole(&redis_keys, needs_checksums).await?.into_iter().zip(&redis_keys) {
+        let error = seen.as_ref().err().filter(|error| error.is_of_the_slot()).cloned();
+        // The error belongs to this record: nothing of it is known, and the others go on.
+        observations.push(if error.is_some() { unread(keys) } else { seen? });
+        moving.push(error);
     }
-    let saved = SavedValues::read(records, &observations)?;
+    let saved = SavedValues::read(op, records, &observations)?;
     let mut planned = Vec::with_capacity(records.len());
-    for ((changed, schema), seen) in records.iter().zip(&schemas).zip(observations) {
-        planned.push(PlannedRecord::new(changed, schema.as_ref(), seen, &saved));
+    for (((changed, schema), seen), error) in records.iter().zip(&schemas).zip(observations).zip(moving) {
+        let mut record = PlannedRecord::new(changed, schema.as_ref(), seen, &saved);
+        if let Some(error) = error {
+            record.plan = UndoPlan::Leave(Ending::Moving);
+            record.error = Some(error);
+        }
+        planned.push(record);
     }
     Ok(planned)
+}
+
+/// Redis keys of which nothing could be read.
+fn unread(redis_keys: &[Vec<u8>]) -> Observation {
+    let key = |redis_key: &Vec<u8>| SeenKey::new(redis_key, Content::Absent, Expiry::Never, Deadline::Unknown);
+    Observation { server_ms: None, atomic: false, keys: redis_keys.iter().map(key).collect() }
 }
 
 /// The schema of a record, and all of its Redis keys; without a schema that has these keys, only those that were changed.
@@ -81,7 +103,7 @@ impl PlannedRecord {
         let state = schema.map_or("", |schema| locate::read_as(schema, &changed.key, record.clone()).state.as_str());
         let about = About { schema: changed.schema.clone(), key: changed.key.clone(), state };
         let plan = plan_record(changed, &now, saved);
-        Self { about, record, changed: now, plan }
+        Self { about, record, changed: now, plan, error: None }
     }
 
     /// The row of one of the changed Redis keys, and how its change ends if it is made.
@@ -160,8 +182,8 @@ impl SavedValues {
     /// records, and none is read for records that are left alone.
     ///
     /// # Errors
-    /// Usage: a backup cannot be read.
-    fn read(records: &[ChangedRecord], observations: &[Observation]) -> Result<Self, Stop> {
+    /// Usage: a backup cannot be read, or is that of another operation.
+    fn read(op: &str, records: &[ChangedRecord], observations: &[Observation]) -> Result<Self, Stop> {
         let mut wanted: BTreeMap<&str, HashSet<&[u8]>> = BTreeMap::new();
         for (record, now) in records.iter().zip(observations) {
             for change in &record.changes {
@@ -177,6 +199,7 @@ impl SavedValues {
         let mut saved = HashMap::new();
         for (file, redis_keys) in wanted {
             let mut reader = BackupReader::open(Path::new(file), |_| {}).map_err(unreadable_backup)?;
+            is_of_operation(Path::new(file), &reader, op)?;
             while let Some(held) = reader.next_held().map_err(unreadable_backup)? {
                 for key in held.keys {
                     // The last entry of a Redis key counts.

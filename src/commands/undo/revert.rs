@@ -49,7 +49,7 @@ impl Reverter<'_> {
             if self.interrupt.is_raised() {
                 return Ok(false);
             }
-            let planned = plan(self.client, self.catalog, &batch).await?;
+            let planned = plan(self.client, self.catalog, &self.undone.operation.op, &batch).await?;
             let ended = match mode {
                 RevertMode::Predict => {
                     progress.suspend(|| {
@@ -80,6 +80,9 @@ impl Reverter<'_> {
 }
 
 fn add_rows(context: &mut Context, rows: &mut Rows, record: &PlannedRecord) {
+    if let (Some(error), Some(key)) = (&record.error, record.changed.keys.first()) {
+        rows.say_moving(context, &key.redis_key, error);
+    }
     for index in 0..record.changed.keys.len() {
         let (row, ending) = record.row(index);
         rows.add_one(context, row, ending);
@@ -119,10 +122,18 @@ async fn revert_batch(
     }
     ended?;
     for mut record in others {
-        if let UndoPlan::Revert(prior) = &record.plan
-            && !revert(context, writer, journal, &record, prior).await?
-        {
-            record.plan = UndoPlan::Leave(Ending::Changed);
+        if let UndoPlan::Revert(prior) = &record.plan {
+            let reverted = revert(context, writer, journal, &record, prior).await;
+            match reverted.map_err(anyhow::Error::downcast::<StoreError>) {
+                Ok(true) => {}
+                Ok(false) => record.plan = UndoPlan::Leave(Ending::Changed),
+                Err(Ok(error)) if error.is_of_the_slot() => {
+                    record.plan = UndoPlan::Leave(Ending::Moving);
+                    record.error = Some(error);
+                }
+                Err(Ok(error)) => return Err(error.into()),
+                Err(Err(error)) => return Err(error),
+            }
         }
         add_rows(context, rows, &record);
     }
@@ -156,7 +167,7 @@ async fn revert(
     journal.back_up(writer, record, about, now).await?;
     let (after, lost) = match writer.revert(changed, prior).await {
         Ok(StepOutcome::Made { reply: Ok(_), after, .. }) => (Some(after), None),
-        Ok(StepOutcome::Lost { why, .. }) => (None, Some(why)),
+        Ok(StepOutcome::Lost { why, sent_to, .. }) => (None, Some((why, sent_to))),
         Ok(StepOutcome::Changed) => {
             journal.nothing_changed(record);
             return Ok(false);
@@ -170,16 +181,16 @@ async fn revert(
     let step = Step { about, before: changed, after: after.as_ref(), role: 0 };
     journal.note_step(writer, step, what, now).await?;
     match lost {
-        Some(why) => Err(unknown(writer, planned, &why).into()),
+        Some((why, sent_to)) => Err(unknown(sent_to, planned, &why).into()),
         None => Ok(true),
     }
 }
 
-fn unknown(writer: &Writer, planned: &PlannedRecord, why: &StoreError) -> StoreError {
+fn unknown(target: String, planned: &PlannedRecord, why: &StoreError) -> StoreError {
     let mut keys = Vec::with_capacity(planned.changed.keys.len());
     for key in &planned.changed.keys {
         keys.push(format!("{:?}", bstr::BStr::new(&key.redis_key)));
     }
     let what = format!("the return of {}", keys.join(" and "));
-    StoreError::OutcomeUnknown { target: writer.name(), what, why: why.to_string() }
+    StoreError::OutcomeUnknown { target, what, why: why.to_string() }
 }

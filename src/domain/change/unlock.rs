@@ -15,6 +15,9 @@ pub(crate) fn removable(record: &Record) -> Result<usize, String> {
             "{other} reads it as a completed result, and a stored result is never removed by unlocking"
         ));
     }
+    if let Claim::LockOf(other) = &record.claim {
+        return Err(format!("{other} reads it as its own lock: unlock the record of {other}"));
+    }
     match record.state {
         State::Absent if record.seen.is_absent() => Err("there is no record".to_owned()),
         State::Absent => Err("it is past its own expiry: to the next request nothing is there".to_owned()),

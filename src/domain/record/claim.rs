@@ -13,6 +13,8 @@ pub enum Claim {
     Foreign(String),
     /// Not the schema's lock: the schema of this name reads it as a result.
     ResultOf(String),
+    /// Not the schema's result: the schema of this name reads it as a lock.
+    LockOf(String),
 }
 
 impl Claim {
@@ -31,7 +33,7 @@ impl Claim {
 
     /// True when the record is not the schema's: nothing that changes many records touches it.
     pub(crate) fn is_foreign(&self) -> bool {
-        matches!(self, Self::Foreign(_) | Self::ResultOf(_))
+        matches!(self, Self::Foreign(_) | Self::ResultOf(_) | Self::LockOf(_))
     }
 
     pub(crate) fn foreign_because(&self) -> Option<String> {
@@ -39,6 +41,7 @@ impl Claim {
             Self::Own | Self::SoFar => None,
             Self::Foreign(why) => Some(why.clone()),
             Self::ResultOf(other) => Some(format!("{other} reads it as a completed result")),
+            Self::LockOf(other) => Some(format!("{other} reads it as a lock")),
         }
     }
 }

@@ -150,20 +150,20 @@ pub(crate) fn read_at(schema: &Schema, role: usize, content: &Content, now_ms: O
     reading
 }
 
-/// True when a closed form of the schema reads what stands at one of its Redis keys as a result.
-pub(crate) fn is_closed_result(schema: &Schema, role: usize, content: &Content) -> bool {
+/// True when a closed form of the schema reads the content of one of its Redis keys as a value of this state.
+pub(crate) fn is_closed_value(schema: &Schema, role: usize, content: &Content, state: State) -> bool {
     let head = if let Content::Text { head, .. } = content { &head[..] } else { &[] };
     let is_object = head.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
     let may_be = |case: &ValueFormat| match &case.tests.equals {
         Some(equals) => head == &equals[..],
         None => case.closed.is_some() && (is_object || !case.reads_json_as_it_stands()),
     };
-    let results = || schema.values.iter().filter(|case| case.role == role && case.state == State::Completed);
-    results().any(may_be)
+    let of_state = || schema.values.iter().filter(|case| case.role == role && case.state == state);
+    of_state().any(may_be)
         && match read(schema, role, content) {
             Reading::Value(value) => {
                 let case = &schema.values[value.case];
-                case.state == State::Completed && case.is_closed() && !value.form.is_foreign()
+                case.state == state && case.is_closed() && !value.form.is_foreign()
             }
             _ => false,
         }

@@ -6,10 +6,10 @@ use super::claim::Claim;
 use super::decode::{self, Reading};
 use super::extended::Extended;
 use super::name::{Name, Readings};
-use super::observation::{Content, Observation};
+use super::observation::{Content, Observation, SeenKey};
 use super::record::Record;
 use crate::domain::diagnosis::{self, Finding, FindingCode, Foreign, Thresholds};
-use crate::domain::schema::{Catalog, Schema};
+use crate::domain::schema::{Catalog, Schema, State};
 
 /// One place to look at: an idempotency key, its Redis keys, and the schemas that keep it there.
 #[derive(Debug, Clone)]
@@ -105,10 +105,57 @@ pub(crate) fn redis_key_itself(redis_key: &[u8]) -> Candidate {
     Candidate { key: redis_key.to_vec(), redis_keys, schemas: Arc::from([]), is_owned: false }
 }
 
-/// The place a Redis key found by a scan belongs to, with the Redis key's role there; `None` for a stranger's key.
+/// The places where a lock of another schema may be at one of these Redis keys, with its role there: the schema's template is
+/// less specific than that of the Redis key's owner, and its locks are told by their bytes. No place of them is owned.
+fn locks_beneath<'a>(catalog: &Catalog, redis_keys: impl Iterator<Item = &'a [u8]>) -> Vec<(Candidate, usize)> {
+    let mut places = Vec::new();
+    for redis_key in redis_keys {
+        for (schema, role) in catalog.locks_beneath(redis_key) {
+            if let Some(key) = schema.keys[role].template.key_in(redis_key) {
+                let (redis_keys, schemas) = (schema.redis_keys(key), Arc::from([Arc::clone(schema)]));
+                places.push((Candidate { key: key.to_vec(), redis_keys, schemas, is_owned: false }, role));
+            }
+        }
+    }
+    places
+}
+
+/// The places where a lock of another schema may be at one of a candidate's Redis keys.
+pub(crate) fn places_beneath(catalog: &Catalog, candidate: &Candidate) -> Vec<Candidate> {
+    let beneath = locks_beneath(catalog, candidate.redis_keys.iter().map(Vec::as_slice));
+    beneath.into_iter().map(|(place, _)| place).collect()
+}
+
+/// True if a candidate that is not owned may hold a lock that its schema tells by its bytes.
+pub(crate) fn may_be_lock_beneath(catalog: &Catalog, candidate: &Candidate) -> bool {
+    let beneath = places_beneath(catalog, candidate);
+    let is_chosen = |place: &Candidate| {
+        candidate.schemas.iter().any(|schema| place.schemas.iter().any(|of| of.name == schema.name))
+    };
+    !candidate.is_owned && beneath.iter().any(is_chosen)
+}
+
+/// The place of the lock that a record's value is, if another schema reads the value as a lock and a scan looks for that
+/// schema's records.
+pub(crate) fn place_of_lock(catalog: &Catalog, record: &Record) -> Option<Candidate> {
+    let Claim::LockOf(other) = &record.claim else { return None };
+    let present = record.seen.keys.iter().filter(|seen| seen.content != Content::Absent);
+    let beneath = locks_beneath(catalog, present.map(|seen| seen.redis_key.as_slice()));
+    beneath.into_iter().map(|(place, _)| place).find(|place| place.schemas.iter().any(|of| of.name == *other))
+}
+
+/// True if `wanted` lets the idempotency key of a candidate through, or that of a lock which may be at the same Redis key.
+pub(crate) fn is_wanted(catalog: &Catalog, candidate: &Candidate, wanted: impl Fn(&[u8]) -> bool) -> bool {
+    wanted(&candidate.key) || places_beneath(catalog, candidate).iter().any(|place| wanted(&place.key))
+}
+
+/// The place a Redis key found by a scan belongs to, with the Redis key's role there; `None` for a stranger's key. The key of
+/// a schema that the scan does not look for may hold the lock of one that it does: such a place is not owned.
 pub fn for_redis_key(catalog: &Catalog, redis_key: &[u8]) -> Option<(Candidate, usize)> {
     let mut owners = catalog.scanned_owners(redis_key);
-    let first = owners.next()?;
+    let Some(first) = owners.next() else {
+        return locks_beneath(catalog, [redis_key].into_iter()).into_iter().next();
+    };
     let key = first.schema.keys[first.role].template.key_in(redis_key)?.to_vec();
     let redis_keys = first.schema.redis_keys(&key);
     let is_alike = |schema: &Arc<Schema>| first.alike.iter().any(|alike| Arc::ptr_eq(alike, schema));
@@ -259,9 +306,53 @@ fn claim(catalog: &Catalog, record: &Record, foreign: Option<&Foreign>) -> Optio
     {
         return Some(Claim::ResultOf(other.name.clone()));
     }
+    if let Some(why) = of_another_record(catalog, record) {
+        return Some(Claim::Foreign(why));
+    }
+    if let Some(other) = lock_of_another(catalog, record) {
+        return Some(Claim::LockOf(other.name.clone()));
+    }
     // What another schema wrote at Redis keys that both bear is no stranger's: a finding names that schema.
     let is_neighbours = record.claim.is_foreign() && record.schema.has_prefix() && foreign.is_some();
     is_neighbours.then_some(Claim::Own)
+}
+
+/// The other schema that reads a result of this record as a lock, if nothing but the Redis key says that it is a result.
+fn lock_of_another<'a>(catalog: &'a Catalog, record: &Record) -> Option<&'a Arc<Schema>> {
+    for (seen, reading) in record.seen.keys.iter().zip(&record.readings) {
+        let is_open_result = reading.decoded().is_some_and(|value| {
+            let case = &record.schema.values[value.case];
+            case.state == State::Completed && !case.is_closed()
+        });
+        if is_open_result && let Some(other) = catalog.lock_of_another(&record.schema, &seen.redis_key, &seen.content) {
+            return Some(other);
+        }
+    }
+    None
+}
+
+/// Why a value of this record belongs to another record: a template with more literal bytes claims its Redis key. As in
+/// [`for_key`], the most specific template wins; a client chose a key that makes two records share a Redis key.
+fn of_another_record(catalog: &Catalog, record: &Record) -> Option<String> {
+    if record.schema.keys.len() < 2 {
+        return None;
+    }
+    let is_there = |seen: &&SeenKey| seen.content != Content::Absent;
+    let count = record.seen.keys.iter().filter(is_there).count();
+    for (role, seen) in record.seen.keys.iter().enumerate().filter(|(_, seen)| is_there(seen)) {
+        let own = record.schema.role_of(&seen.redis_key);
+        let is_of_schema = own.is_none_or(|(of, key)| of == role && key == record.key);
+        // A record with one Redis key was found by that key, so that the schema owns it.
+        let is_of_catalog = count < 2 || catalog.is_named() || {
+            { catalog.owners(&seen.redis_key) }.any(|(owner, _)| owner.name == record.schema.name)
+        };
+        if !is_of_schema || !is_of_catalog {
+            return Some(
+                "one of its Redis keys belongs to another record, whose key template is more specific".to_owned(),
+            );
+        }
+    }
+    None
 }
 
 fn is_own(readings: &[Reading]) -> bool {

@@ -175,6 +175,12 @@ impl Record {
         self.state == State::Completed && !self.claim.is_foreign() && self.values().all(is_closed)
     }
 
+    /// True when a closed form of the schema, and nothing less, tells that a lock is held.
+    pub(crate) fn is_closed_lock(&self) -> bool {
+        let is_closed = |value: &Decoded| self.schema.values[value.case].is_closed();
+        self.state == State::InProgress && !self.claim.is_foreign() && self.values().all(is_closed)
+    }
+
     /// Forgets the body of a response that was read in part.
     pub(crate) fn forget_cut_body(&mut self) {
         for reading in &mut self.readings {

@@ -28,7 +28,7 @@ impl Response {
 }
 
 /// Header names whose values are credentials and stay hidden unless asked for.
-const SECRET_HEADERS: &[&str] = &[
+pub(crate) const SECRET_HEADERS: &[&str] = &[
     "authorization",
     "proxy-authorization",
     "cookie",

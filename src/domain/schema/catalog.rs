@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::key_template::KeyTemplate;
-use super::{Schema, State};
+use super::{Schema, State, ValueFormat};
 use crate::domain::record::{Content, Extended, decode};
 use crate::domain::select::glob;
 
@@ -38,6 +38,9 @@ pub(crate) struct OwnedKey {
     /// The scanned schemas with the very same templates, this one included: kept here, for a scan asks once a Redis key.
     pub(crate) alike: Arc<[Arc<Schema>]>,
     scanned: bool,
+    /// The keys of other schemas that a scan looks for, with less specific templates, whose locks are told by their bytes
+    /// from this key's opaque results. Places in [`Catalog::keys`]; none for a key without opaque results.
+    locks_beneath: Arc<[usize]>,
 }
 
 impl OwnedKey {
@@ -140,6 +143,14 @@ impl Catalog {
         self.places.iter().filter(|schema| is_scanned(schema, self.takes_bare)).cloned().collect()
     }
 
+    /// The names of the schemas that a scan looks for, each once.
+    pub(crate) fn scanned_names(&self) -> Vec<String> {
+        let mut names: Vec<_> = self.scanned().iter().map(|schema| schema.name.clone()).collect();
+        // A schema is there once for each of its prefixes.
+        names.dedup();
+        names
+    }
+
     /// The chosen schemas that a scan leaves out: any Redis key may be theirs, and nobody named them.
     pub(crate) fn left_out(&self) -> impl Iterator<Item = &Arc<Schema>> {
         self.chosen.iter().filter(|schema| !is_scanned(schema, self.takes_bare))
@@ -190,9 +201,30 @@ impl Catalog {
         let reads = |owner: &&OwnedKey| {
             owner.schema.name != schema.name
                 && owner.template().idempotency_key(redis_key).is_some()
-                && decode::is_closed_result(&owner.schema, owner.role, content)
+                && decode::is_closed_value(&owner.schema, owner.role, content, State::Completed)
         };
         self.keys.iter().find(reads).map(|owner| &owner.schema)
+    }
+
+    /// The first schema besides this one of which a closed form reads the content of a Redis key as a lock. A schema without a
+    /// literal prefix counts only if a scan looks for its records: any Redis key may be its, and a result may look like its lock.
+    pub(crate) fn lock_of_another(&self, schema: &Schema, redis_key: &[u8], content: &Content) -> Option<&Arc<Schema>> {
+        let reads = |owner: &&OwnedKey| {
+            owner.schema.name != schema.name
+                && (owner.scanned || owner.schema.has_prefix())
+                && owner.template().idempotency_key(redis_key).is_some()
+                && decode::is_closed_value(&owner.schema, owner.role, content, State::InProgress)
+        };
+        self.keys.iter().find(reads).map(|owner| &owner.schema)
+    }
+
+    /// The schemas that a scan looks for and whose locks may be at a Redis key that another schema owns, each with its role
+    /// there. Only a lock that is told by its bytes is theirs.
+    pub(crate) fn locks_beneath(&self, redis_key: &[u8]) -> impl Iterator<Item = (&Arc<Schema>, usize)> {
+        let owner = self.owning_keys(redis_key).find(|owner| !owner.locks_beneath.is_empty());
+        let beneath = owner.map_or(&[][..], |owner| &owner.locks_beneath);
+        let keys = beneath.iter().map(|place| &self.keys[*place]);
+        keys.filter(|key| key.template().idempotency_key(redis_key).is_some()).map(|key| (&key.schema, key.role))
     }
 
     fn may_be_result(&self, content: &Content) -> bool {
@@ -232,13 +264,43 @@ fn owned_keys(all: &[Arc<Schema>], chosen: &[Arc<Schema>], takes_bare: bool) -> 
         let alike: Arc<[_]> =
             all.iter().filter(|other| is_scanned(other) && other.has_templates_of(schema)).cloned().collect();
         let scanned = is_scanned(schema);
-        let owned = |role| OwnedKey { schema: Arc::clone(schema), role, alike: Arc::clone(&alike), scanned };
+        let owned = |role| OwnedKey {
+            schema: Arc::clone(schema),
+            role,
+            alike: Arc::clone(&alike),
+            scanned,
+            locks_beneath: Arc::from([]),
+        };
         (0..schema.keys.len()).map(owned).collect::<Vec<_>>()
     };
     let mut keys: Vec<_> = all.iter().flat_map(of).collect();
     // A stable sort: among equals the schemas keep their order.
     keys.sort_by_key(|owner| std::cmp::Reverse(owner.template().specificity()));
+    let beneath: Vec<_> = keys.iter().map(|owner| locks_beneath(owner, &keys)).collect();
+    for (owner, beneath) in keys.iter_mut().zip(beneath) {
+        owner.locks_beneath = beneath;
+    }
     keys
+}
+
+/// The keys whose locks may be at a Redis key of this one, as [`OwnedKey::locks_beneath`] keeps them.
+fn locks_beneath(owner: &OwnedKey, keys: &[OwnedKey]) -> Arc<[usize]> {
+    let is_open_result =
+        |case: &ValueFormat| case.role == owner.role && case.state == State::Completed && !case.is_closed();
+    if !owner.schema.values.iter().any(is_open_result) {
+        return Arc::from([]);
+    }
+    let mut beneath = Vec::new();
+    for (place, key) in keys.iter().enumerate() {
+        let is_closed_lock =
+            |case: &ValueFormat| case.role == key.role && case.state == State::InProgress && case.is_closed();
+        let is_less_specific = key.template().specificity() < owner.template().specificity();
+        let is_other = key.schema.name != owner.schema.name;
+        if key.scanned && is_less_specific && is_other && key.schema.values.iter().any(is_closed_lock) {
+            beneath.push(place);
+        }
+    }
+    beneath.into()
 }
 
 #[cfg(test)]

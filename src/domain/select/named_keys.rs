@@ -1,9 +1,6 @@
 //! The keys that an operator named, and what was there.
 
-use std::collections::BTreeMap;
-
-use crate::domain::record::Name;
-use crate::domain::schema::State;
+use crate::domain::record::{Name, Record};
 
 /// Keys that are told by name; further ones are counted.
 const MOST_TOLD: usize = 20;
@@ -19,8 +16,12 @@ pub(crate) struct NamedKeys {
     pub(crate) ambiguous: u64,
     /// The first of those, and the records.
     pub(crate) told_ambiguous: Vec<(Vec<u8>, Vec<Name>)>,
-    /// Records of named keys that the filters left out, by state.
-    pub(crate) passed: BTreeMap<&'static str, u64>,
+    /// Records of named keys that were left alone.
+    pub(crate) left: u64,
+    /// Those of them whose values are not the schema's.
+    pub(crate) unrecognised: u64,
+    /// The first of those, each with the reason.
+    pub(crate) told_left: Vec<(Name, String)>,
 }
 
 impl NamedKeys {
@@ -38,8 +39,25 @@ impl NamedKeys {
         }
     }
 
-    pub(crate) fn add_passed(&mut self, state: State) {
-        *self.passed.entry(state.as_str()).or_default() += 1;
+    /// Adds a record of a named key that nothing is done to, and why.
+    pub(crate) fn add_left(&mut self, record: &Record, why: String) {
+        self.left += 1;
+        if self.told_left.len() < MOST_TOLD {
+            self.told_left.push((Name::of(record), why));
+        }
+    }
+
+    /// Adds a record of a named key whose value is not the schema's, and why.
+    pub(crate) fn add_unrecognised(&mut self, record: &Record, why: String) {
+        self.unrecognised += 1;
+        self.add_left(record, why);
+    }
+
+    /// True if nothing is done to some of the named keys. `is_filtered` says that the operator chose among the keys, so that
+    /// leaving others alone is what was asked for.
+    pub(crate) fn has_left_any(&self, is_filtered: bool) -> bool {
+        let left = if is_filtered { self.unrecognised } else { self.left };
+        self.absent + self.ambiguous + left > 0
     }
 }
 

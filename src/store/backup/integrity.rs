@@ -95,6 +95,8 @@ pub(super) enum Fault {
     Cut,
     /// It does not begin as a line of a backup.
     Foreign,
+    /// It is whole, and behind the closing line.
+    Behind,
     /// It is not what was written.
     Damaged(String),
 }
@@ -106,6 +108,7 @@ impl Fault {
             Self::Blank => "the line is empty",
             Self::Cut => "the line is cut short",
             Self::Foreign => "this is no line of an idemctl backup",
+            Self::Behind => "the line is behind the closing line, so that it does not belong to this backup",
         }
     }
 }
@@ -155,7 +158,7 @@ impl Damage {
         let may_have_held = match fault {
             Fault::Blank => false,
             Fault::Cut => is_ended,
-            Fault::OtherVersion(_) | Fault::Foreign | Fault::Damaged(_) => true,
+            Fault::OtherVersion(_) | Fault::Foreign | Fault::Behind | Fault::Damaged(_) => true,
         };
         let new = Gap { first: line, last: line, lines: 1, why: fault.why().to_owned(), may_have_held };
         self.tail = Some(Gap::join(self.tail.take(), new));

@@ -173,7 +173,13 @@ impl Pass {
     fn next_line(&mut self) -> Result<Option<Line>, Stopped> {
         while let Some(Read { bytes, is_ended }) = read_line(&mut self.lines)? {
             self.line += 1;
-            match bytes.and_then(|bytes| Ok((parse::parse(&bytes)?, bytes))) {
+            let parsed = bytes.and_then(|bytes| Ok((parse::parse(&bytes)?, bytes)));
+            // Nothing is written behind the closing line: such a line is of another file, or of nobody.
+            let parsed = match parsed {
+                Ok(_) if self.end.is_some() => Err(Fault::Behind),
+                parsed => parsed,
+            };
+            match parsed {
                 Ok((line, bytes)) => {
                     self.whole += 1;
                     // The closing line holds nothing that a damaged line before it may have taken back.

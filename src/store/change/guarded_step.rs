@@ -50,6 +50,8 @@ pub enum StepOutcome {
         now: Option<Observation>,
         /// What came in place of such a reply.
         why: StoreError,
+        /// The server that it was sent to: after a failover the writer works on another one.
+        sent_to: String,
     },
 }
 
@@ -99,6 +101,7 @@ impl Writer {
     pub(super) async fn guard_and_follow(&self, seen: &Observation, calls: Calls) -> Result<StepOutcome, StoreError> {
         self.client().masters().await?;
         let before = self.client().slot_map();
+        let sent_to = self.name();
         let guard = self.guarded(seen, &calls).await?;
         if !matches!(guard, StepOutcome::Made { .. }) {
             return Ok(guard);
@@ -106,7 +109,7 @@ impl Writer {
         match self.follow(before.as_deref()).await {
             Ok(None) => Ok(guard),
             // What was done on the master of before may be lost.
-            Ok(Some(why)) | Err(why) => Ok(StepOutcome::Lost { now: self.look_again(seen).await, why }),
+            Ok(Some(why)) | Err(why) => Ok(StepOutcome::Lost { now: self.look_again(seen).await, why, sent_to }),
         }
     }
 
@@ -170,7 +173,7 @@ impl Writer {
         // Before MULTI it holds for the whole transaction; inside it would only be queued.
         ask_first(&mut connection, route).await?;
         connection.tell(&pack(["MULTI"])).await?;
-        let (count, asks) = (calls.commands.len(), asked.words());
+        let (count, asks, sent_to) = (calls.commands.len(), asked.words(), route.node.to_string());
         // What is refused here ends it: nothing of a transaction is done before EXEC, and without EXEC nothing ever is.
         for command in &calls.commands {
             connection.tell(&pack(command)).await?;
@@ -186,12 +189,15 @@ impl Writer {
                     return Ok(StepOutcome::Lost {
                         now: self.look_again(seen).await,
                         why: self.client().unexpected("EXEC"),
+                        sent_to,
                     });
                 };
                 self.wait_behind(&mut connection).await;
                 let after = match self.observed(&asked, replies.split_off(count)) {
                     Ok(after) => after,
-                    Err(why) => return Ok(StepOutcome::Lost { now: self.look_again(seen).await, why }),
+                    Err(why) => {
+                        return Ok(StepOutcome::Lost { now: self.look_again(seen).await, why, sent_to });
+                    }
                 };
                 let call = replies.pop().ok_or_else(|| self.client().unexpected("EXEC"))?;
                 // Without its lock the call came to nothing.
@@ -200,7 +206,7 @@ impl Writer {
                 Ok(StepOutcome::Made { reply, before, after })
             }
             Err(error) if error.is_without_effect() => Err(error),
-            Err(why) => Ok(StepOutcome::Lost { now: self.look_again(seen).await, why }),
+            Err(why) => Ok(StepOutcome::Lost { now: self.look_again(seen).await, why, sent_to }),
         }
     }
 

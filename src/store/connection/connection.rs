@@ -4,7 +4,10 @@
 //! every reply. The task costs a racing worker a good part of its speed, and the tree takes more time in a scan than the
 //! server takes. Here whoever asks writes and reads; commands, values and errors are still the crate's.
 
+use std::collections::VecDeque;
+use std::collections::hash_map::RandomState;
 use std::future::poll_fn;
+use std::hash::BuildHasher as _;
 use std::io;
 use std::ops::Range;
 use std::task::Poll;
@@ -51,6 +54,10 @@ pub struct Connection {
     /// True once a reply came: what a server says before that is read as the reply to the first request, because a server
     /// that turns a client away says why without being asked.
     has_answered: bool,
+    /// The number of the last mark. The first one is at random: no value that a client stored is taken for a mark.
+    mark: u64,
+    /// The marks whose replies are on their way, the first one first.
+    marks: VecDeque<String>,
 }
 
 impl Connection {
@@ -92,6 +99,8 @@ impl Connection {
             bounds: Bounds::default(),
             owed: 0,
             has_answered: false,
+            mark: RandomState::new().hash_one(0),
+            marks: VecDeque::new(),
         };
         match connection.log_in().await {
             Ok(()) => Ok(connection),
@@ -182,6 +191,11 @@ impl Connection {
         self.bounds.ask_packed(requests);
         let stale = self.owed;
         self.owed += count;
+        let is_marked = count > 1;
+        if is_marked {
+            self.queue_mark();
+            self.owed += 1;
+        }
         self.patience = Patience::default();
         let mut replies = Vec::new();
         for number in 0..stale + count {
@@ -192,7 +206,8 @@ impl Connection {
             }
         }
         self.has_answered = true;
-        if count > 1 {
+        if is_marked {
+            self.take_mark_as_value().await?;
             self.has_ended().await?;
         }
         Ok(replies)
@@ -203,11 +218,47 @@ impl Connection {
     /// # Errors
     /// More came: a reply is there twice, and all behind it were taken for others.
     pub(in crate::store) async fn has_ended(&mut self) -> Result<(), StoreError> {
-        if self.has_unread().await.unwrap_or(false) {
-            let why = "it sent more replies than it was asked for".to_owned();
-            return Err(StoreError::NotRedis { target: self.target.to_string(), why });
+        if self.has_unread().await.unwrap_or(false) { Err(self.out_of_step()) } else { Ok(()) }
+    }
+
+    /// Queues a request of which the reply is known beforehand. Behind several requests it proves that each reply is that of
+    /// its own request: if a reply came twice, all behind it would be taken for others.
+    pub(in crate::store) fn queue_mark(&mut self) {
+        self.mark = self.mark.wrapping_add(1);
+        let text = format!("idemctl-{:016x}", self.mark);
+        self.queue(&[b"PING", text.as_bytes()]);
+        self.marks.push_back(text);
+    }
+
+    /// Reads the reply to the first mark on its way, token by token.
+    ///
+    /// # Errors
+    /// It is the reply to something else; or as [`Connection::token`].
+    pub(in crate::store) async fn take_mark(&mut self) -> Result<(), StoreError> {
+        let expected = self.marks.pop_front().unwrap_or_default();
+        match self.token().await? {
+            Token::Text(text) if self.bytes(text.clone()) == expected.as_bytes() => Ok(()),
+            // A user who may not send PING, or a server that refuses every request, answers so in its place.
+            Token::Error(_) => Ok(()),
+            _ => Err(self.out_of_step()),
         }
-        Ok(())
+    }
+
+    /// The same for replies that are read as a whole.
+    async fn take_mark_as_value(&mut self) -> Result<(), StoreError> {
+        let reply = self.value().await?;
+        let expected = self.marks.pop_front().unwrap_or_default();
+        match reply {
+            Value::BulkString(text) if text == expected.as_bytes() => Ok(()),
+            Value::ServerError(_) => Ok(()),
+            _ => Err(self.out_of_step()),
+        }
+    }
+
+    /// Replies that do not belong to their requests.
+    fn out_of_step(&self) -> StoreError {
+        let why = "it sent more replies than it was asked for".to_owned();
+        StoreError::NotRedis { target: self.target.to_string(), why }
     }
 
     /// True when bytes came that nobody asked for: the next request would take them for its reply. Waits for nothing.

@@ -112,8 +112,6 @@ pub enum ErrorClass {
     File,
     /// It cannot be done there, ever.
     Unfit,
-    /// A bug, ours or the server's.
-    Bug,
 }
 
 impl StoreError {
@@ -126,6 +124,8 @@ impl StoreError {
             Self::Unreachable { .. } | Self::TimedOut { .. } | Self::NotRedis { .. } | Self::Unasked { .. } => {
                 ErrorClass::Unreachable
             }
+            // A proxy that mixes up replies, or another kind of server.
+            Self::UnexpectedReply { .. } => ErrorClass::Unreachable,
             Self::NoTls { .. } | Self::OnlyTls { .. } | Self::Tls { .. } | Self::UnknownService { .. } => {
                 ErrorClass::Unreachable
             }
@@ -135,7 +135,6 @@ impl StoreError {
             Self::OutcomeUnknown { .. } => ErrorClass::OutcomeUnknown,
             Self::File { .. } | Self::TlsFile { .. } => ErrorClass::File,
             Self::Apart { .. } => ErrorClass::Unfit,
-            Self::UnexpectedReply { .. } => ErrorClass::Bug,
         }
     }
 }

@@ -42,7 +42,7 @@ impl StoreError {
             Self::Missed { .. } => "run the same command again once all of it can be read",
             Self::OutcomeUnknown { .. } => "inspect the key: what it is now tells",
             Self::File { .. } => "nothing was changed; check the folder's rights and free space",
-            Self::UnexpectedReply { .. } => return None,
+            Self::UnexpectedReply { .. } => "run it again; if it happens again, connect without the proxy",
         })
     }
 }

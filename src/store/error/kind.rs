@@ -118,7 +118,7 @@ impl StoreError {
     }
 
     /// True when a node of a cluster does not serve the slot of this Redis key: another node does, or will, or none.
-    pub(in crate::store) fn is_of_the_slot(&self) -> bool {
+    pub fn is_of_the_slot(&self) -> bool {
         self.is_redirect()
             || matches!(self, Self::Refused { code, why, .. } if code == "CLUSTERDOWN" && why.contains("slot"))
     }

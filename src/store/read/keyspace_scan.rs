@@ -215,8 +215,8 @@ impl KeyspaceScan {
         decoding: Decoding<'_>,
         wanted: impl Fn(&[u8]) -> bool,
     ) -> Result<Option<Vec<Record>>, StoreError> {
-        let Some(page) = self.next(decoding.catalog, wanted).await? else { return Ok(None) };
-        self.decode(decoding, page).await.map(Some)
+        let Some(page) = self.next(decoding.catalog, &wanted).await? else { return Ok(None) };
+        self.decode(decoding, page, &wanted).await.map(Some)
     }
 
     /// The records of these candidates, each read as [`KeyspaceScan::next_records`] reads those of a page.
@@ -229,33 +229,44 @@ impl KeyspaceScan {
         candidates: Vec<Candidate>,
     ) -> Result<Vec<Record>, StoreError> {
         let read = self.read(candidates).await?;
-        self.decode(decoding, read).await
+        self.decode(decoding, read, &|_: &[u8]| true).await
     }
 
     async fn decode(
         &mut self,
         decoding: Decoding<'_>,
         read: Vec<(Candidate, Observation)>,
+        wanted: &impl Fn(&[u8]) -> bool,
     ) -> Result<Vec<Record>, StoreError> {
         let Decoding { catalog, thresholds, coverage } = decoding;
         let mut records = Vec::with_capacity(read.len());
-        let mut undecided = Vec::new();
+        let mut again = Vec::new();
         for (candidate, seen) in read {
+            let is_owned = candidate.is_owned;
             let Some(record) = locate::first_record(catalog, candidate, seen, thresholds) else { continue };
-            if record.is_undecided() {
-                undecided.push(with_every_schema(catalog, record));
-            } else if coverage.claims(&record) {
-                records.push(record);
+            let of_lock = locate::place_of_lock(catalog, &record);
+            if is_owned && record.is_undecided() {
+                again.push(with_every_schema(catalog, record));
+            } else if holds(is_owned, &record) && wanted(&record.key) {
+                let present = record.seen.keys.iter().filter(|key| key.content != Content::Absent);
+                // The schema that owns the lock reports it.
+                let is_reported = of_lock.is_some() && present.count() == 1;
+                if !is_reported && coverage.claims(&record) {
+                    records.push(record);
+                }
             }
+            again.extend(of_lock);
         }
-        if undecided.is_empty() {
+        if again.is_empty() {
             return Ok(records);
         }
-        let wanted: Vec<_> = undecided.iter().map(|candidate| candidate.redis_keys.clone()).collect();
-        let longer = self.read_longer(&wanted).await?;
-        for (candidate, seen) in undecided.into_iter().zip(longer) {
+        let redis_keys: Vec<_> = again.iter().map(|candidate| candidate.redis_keys.clone()).collect();
+        let longer = self.read_longer(&redis_keys).await?;
+        for (candidate, seen) in again.into_iter().zip(longer) {
             let Ok(seen) = seen else { continue };
+            let is_owned = candidate.is_owned;
             let record = locate::first_record(catalog, candidate, seen, thresholds);
+            let record = record.filter(|record| holds(is_owned, record) && wanted(&record.key));
             records.extend(record.filter(|record| coverage.claims(record)));
         }
         Ok(records)
@@ -401,6 +412,11 @@ impl KeyspaceScan {
         });
         Ok(())
     }
+}
+
+/// True if a record is at this candidate: one that is not owned holds a record only if its value is a lock.
+fn holds(is_owned: bool, record: &Record) -> bool {
+    is_owned || record.is_closed_lock()
 }
 
 fn has_another_type(seen: &Observation) -> bool {

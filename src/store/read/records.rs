@@ -31,7 +31,8 @@ const LONGER: ReadLimit = ReadLimit::Bytes(16 << 20);
 pub struct Lookup {
     pub head: ReadLimit,
     pub thresholds: Thresholds,
-    /// True to find, beside the records of a Redis key's own schemas, the results that others read there.
+    /// True to find, beside the records of a Redis key's own schemas, the results that others read there. A lock that
+    /// another schema reads there is found in any case.
     pub both: bool,
 }
 
@@ -145,8 +146,10 @@ impl Lookup {
 
     fn candidates(&self, catalog: &Catalog, readings: &Readings) -> Vec<Candidate> {
         let mut candidates = locate::for_readings(catalog, readings);
-        if self.both {
-            candidates.extend(readings.keys.iter().flat_map(|key| locate::of_others(catalog, key)));
+        for candidate in readings.keys.iter().flat_map(|key| locate::of_others(catalog, key)) {
+            if self.both || locate::may_be_lock_beneath(catalog, &candidate) {
+                candidates.push(candidate);
+            }
         }
         candidates
     }
@@ -156,7 +159,10 @@ impl Lookup {
             match seen {
                 Ok(seen) if !candidate.is_owned => {
                     let read = locate::records_in(catalog, candidate, seen, &self.thresholds);
-                    found.records.extend(read.into_iter().filter(Record::is_closed_result));
+                    let may_be_lock = locate::may_be_lock_beneath(catalog, candidate);
+                    found.records.extend(read.into_iter().filter(|record| {
+                        (self.both && record.is_closed_result()) || (may_be_lock && record.is_closed_lock())
+                    }));
                 }
                 Ok(seen) => {
                     let strangers = stranger::strangers(candidate, &seen);

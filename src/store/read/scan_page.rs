@@ -83,6 +83,7 @@ impl NodePages {
         pages.stream.queue(&[b"TIME"]);
         pages.stream.queue(&[b"PEXPIRETIME", TRIED.as_bytes()]);
         SmallHashes::try_field_expiry(&mut pages.stream);
+        pages.stream.queue_mark();
         pages.ask_for_page();
         pages.stream.send().await?;
         if in_cluster {
@@ -96,6 +97,7 @@ impl NodePages {
         };
         pages.reads.exact = tried && time.is_some();
         pages.hashes.tried(&mut pages.stream).await?;
+        pages.stream.take_mark().await?;
         Ok(pages)
     }
 
@@ -130,9 +132,13 @@ impl NodePages {
         }
         let (small, others) = small_hashes::weighed(&mut self.stream, weighed).await?;
         page.elsewhere.extend(others);
+        self.stream.take_mark().await?;
         self.take_hashes(&mut page).await?;
         // They come with the next page.
         self.hashes.ask(&mut self.stream, small);
+        if !self.hashes.is_empty() {
+            self.stream.queue_mark();
+        }
         self.stream.send().await?;
         self.sizer.took(at.elapsed());
         Ok(Some(page))
@@ -140,7 +146,12 @@ impl NodePages {
 
     /// Takes in the small hashes that are on their way.
     async fn take_hashes(&mut self, page: &mut Page) -> Result<(), StoreError> {
-        for ((candidate, role), seen) in self.hashes.seen(&mut self.stream).await? {
+        if self.hashes.is_empty() {
+            return Ok(());
+        }
+        let hashes = self.hashes.seen(&mut self.stream).await?;
+        self.stream.take_mark().await?;
+        for ((candidate, role), seen) in hashes {
             match seen {
                 Some(seen) => page.found.push((candidate, role, Ok(seen))),
                 None => page.elsewhere.push((candidate, role)),
@@ -183,6 +194,7 @@ impl NodePages {
             elsewhere.into_iter().partition(|(candidate, _)| self.may_be_small_hash(candidate));
         self.reads.ask(&mut self.stream, candidates(&places));
         small_hashes::weigh(&mut self.stream, candidates(&weighed));
+        self.stream.queue_mark();
         self.in_flight =
             Some(PageInFlight { passed, returned, places, weighed, elsewhere, reads: self.reads, at: Instant::now() });
         self.stream.send().await
@@ -231,7 +243,8 @@ impl NodePages {
                 continue;
             }
             returned += 1;
-            places.extend(locate::for_redis_key(catalog, redis_key).filter(|(candidate, _)| wanted(&candidate.key)));
+            let place = locate::for_redis_key(catalog, redis_key);
+            places.extend(place.filter(|(place, _)| locate::is_wanted(catalog, place, &wanted)));
         }
         Ok((returned, places))
     }

@@ -106,7 +106,7 @@ fn records_of_other_libraries_are_left_alone() {
         let every = OTHERS.iter().map(|(key, _)| format!("{key}\n")).collect::<String>();
         let run = server
             .idemctl_fed(&["purge", "--key-file", "-", "--state", "in-progress,completed", "--yes"], every.as_bytes());
-        assert_eq!(server.keys().len(), OTHERS.len(), "{}", run.exits(0).all());
+        assert_eq!(server.keys().len(), OTHERS.len(), "{}", run.exits(3).all());
     }
 }
 
@@ -179,6 +179,9 @@ fn inspect_shows_and_foretells_what_is_nobodys() {
             r#"{"state":"in-progress","owner":"a","fingerprint":"","created_at":1,"x":1}"#,
             "fail",
         ),
+        // The service's scripts read a field of another type as they read any other value.
+        ("reference", "idemkey:k", r#"{"state":"in-progress","owner":7,"fingerprint":"","created_at":1}"#, "fail"),
+        ("reference", "idemkey:k", r#"{"state":"in-progress","owner":"a","fingerprint":"","created_at":"1"}"#, "fail"),
     ] {
         server.set(redis_key, value, HOUR);
         let record =
@@ -277,4 +280,47 @@ fn a_value_beyond_what_is_read_is_left_alone_and_said_to_be() {
     assert_eq!(server.keys(), ["idem:big"], "{}", run.all());
     let json = server.idemctl(&["purge", "big", "--schema", "express", "--yes", "-o", "json"]).exits(3).json();
     assert_eq!((&json["done"], &json["left_too_large"], &json["left_foreign"]), (&0.into(), &1.into(), &0.into()));
+}
+
+/// Rule: what another loaded schema's closed format reads as a lock is nobody's opaque result. The lock is that schema's, in a
+/// scan as well as by its name, and a purge of results leaves it alone.
+#[test]
+fn a_lock_whose_key_looks_like_a_result_belongs_to_the_schema_that_wrote_it() {
+    let lock = r#"{"status":"IN_PROGRESS"}"#;
+    for (expiry, status) in [(25_000, 0), (FOREVER, 2)] {
+        let server = Server::holding(&[("idem:done:2026-11", lock, expiry), ("idem:done:plain", r#"{"id":1}"#, HOUR)]);
+        server.idemctl(&["check"]).exits(status);
+        server.idemctl(&["check", "--schema", "express"]).exits(status);
+        let listed = |words: &[&str]| {
+            let json = server.idemctl(&[&["list", "-o", "json"], words].concat()).exits(0).json();
+            let mut names = Vec::new();
+            for record in json["records"].as_array().unwrap() {
+                names.push(format!("{}/{} {}", record["schema"], record["key"], record["state"]).replace('"', ""));
+            }
+            names.sort();
+            (names, json["foreign"].clone())
+        };
+        let (express, plain) = ("express/done:2026-11 in-progress", "event-consumer/plain completed");
+        assert_eq!(listed(&[]), (vec![plain.into(), express.into()], serde_json::json!({})));
+        assert_eq!(listed(&["--schema", "express"]), (vec![express.into()], serde_json::json!({})));
+        assert_eq!(listed(&["--match", "done:*"]), (vec![express.into()], serde_json::json!({})));
+        assert_eq!(listed(&["--match", "2026*"]).0, Vec::<String>::new());
+        let alone = (vec![plain.to_owned()], serde_json::json!({ "event-consumer": 1 }));
+        assert_eq!(listed(&["--schema", "event-consumer"]), alone);
+        let inspected = server.idemctl(&["inspect", "done:2026-11", "-o", "json"]).exits(0).json();
+        assert_eq!(
+            (&inspected["records"][0]["schema"], inspected["records"].as_array().unwrap().len()),
+            (&"express".into(), 1)
+        );
+        let both = server.idemctl(&["inspect", "idem:done:2026-11", "-o", "json"]).exits(0).json();
+        let told: Vec<_> =
+            both["records"].as_array().unwrap().iter().map(|record| &record["foreign_because"]).collect();
+        assert_eq!(told, [&serde_json::json!("express reads it as a lock"), &serde_json::Value::Null]);
+        server.idemctl(&["purge", "--all", "--yes"]).exits(0).says("1 of 1 records purged");
+        assert_eq!(server.keys(), ["idem:done:2026-11"]);
+        let purge = server.idemctl(&["purge", "idem:done:2026-11", "--schema", "event-consumer", "--yes"]).exits(3);
+        purge.says("express reads it as a lock");
+        server.idemctl(&["force-unlock", "done:2026-11", "--yes"]).exits(0);
+        assert_eq!(server.size(), 0);
+    }
 }

@@ -69,3 +69,22 @@ fn a_replica_is_looked_at_as_its_master_is() {
     server.idemctl(&["detect", "--rate", "1000"]).exits(0).shows("express");
     assert_eq!(server.calls("set"), 20, "nothing but what was seeded was written");
 }
+
+/// Rule: a prefix that a client chose is printed as one word of printable characters, which a shell reads back.
+#[test]
+fn a_prefix_that_a_client_chose_is_quoted_in_the_command_that_adopts_it() {
+    for (prefix, option) in [
+        (
+            "x'\n  Adopt         idemctl purge --all\x1b[8m #:",
+            r"--prefix $'x\'\n  Adopt         idemctl purge --all\033[8m #:'",
+        ),
+        ("-h:", "--prefix=-h:"),
+    ] {
+        let server = Server::start();
+        seed(&server, "express", prefix);
+        let run = server.idemctl(&["detect"]).exits(0);
+        run.shows(option);
+        assert!(!run.text().contains('\x1b'), "{}", run.text());
+        assert_eq!(run.text().lines().filter(|line| line.starts_with("  Adopt")).count(), 1, "{}", run.text());
+    }
+}

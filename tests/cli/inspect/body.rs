@@ -3,6 +3,7 @@
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
 use super::record::{COMPLETED, TWO_HOURS};
+use crate::support::terminal::{ends, on_terminal};
 use crate::support::{FOREVER, Server};
 
 #[test]
@@ -57,4 +58,16 @@ fn a_body_goes_through_a_pipe_byte_for_byte() {
     let server = Server::holding(&[("idem:done:order-1", body, FOREVER)]);
     let run = server.idemctl(&["inspect", "order-1", "--body", "-"]).exits(0);
     assert_eq!(run.stdout, body);
+}
+
+/// Rule: a body goes out as it is, but for a terminal, where it moves no cursor and sets no colour.
+#[test]
+fn a_body_on_a_terminal_is_escaped() {
+    let value = r#"{"status":"COMPLETED","statusCode":200,"headers":{},"body":"\u001b]0;pwn\u0007red\nline"}"#;
+    let server = Server::holding(&[("idem:s", value, TWO_HOURS)]);
+    let words = ["inspect", "s", "--schema", "express", "--body", "-"];
+    let piped = server.idemctl(&words).exits(0);
+    assert_eq!(piped.stdout, b"\x1b]0;pwn\x07red\nline");
+    let shown = ends(on_terminal(server.command(), &words)).exits(0);
+    assert_eq!(shown.text().replace("\r\n", "\n"), "\\x1b]0;pwn\\x07red\nline\n");
 }

@@ -291,3 +291,21 @@ fn the_bytes_of_a_value_are_shown() {
     assert!(server.idemctl(&["inspect", "long", "--raw", "--full"]).exits(0).text().contains(&"x".repeat(10_000)));
     server.idemctl(&["inspect", "k", "--raw", "-o", "json"]).exits(2).says("leave out -o");
 }
+
+/// Rule: without --reveal nothing of a value is shown that holds credentials, its bytes included.
+#[test]
+fn the_bytes_of_credentials_need_reveal() {
+    let server = Server::holding(&[("idempotency:order-1", COMPLETED, TWO_HOURS)]);
+    let shown = |words: &[&str]| {
+        server.idemctl(&[&["inspect", "order-1", "--schema", "go-middleware"], words].concat()).exits(0)
+    };
+    let run = shown(&["--raw"]);
+    run.shows("idempotency:order-1: withheld, because the bytes hold the header set-cookie; --reveal shows them");
+    assert!(!run.all().contains("s3cret"), "{}", run.all());
+    assert!(shown(&["--raw", "--reveal"]).all().contains("s3cret"));
+    // A value of another program, which nobody decodes.
+    for value in [r#"{"kind":"x","Authorization":"Bearer s3cret"}"#, r#"{"Cookie":"s3cret""#] {
+        server.set("idempotency:order-1", value, TWO_HOURS);
+        assert!(!shown(&["--raw"]).all().contains("s3cret"), "{value}");
+    }
+}

@@ -11,7 +11,7 @@ fn keys_that_are_not_there_or_not_chosen_are_named_and_the_others_are_purged() {
     let server = seeded();
     let run = purge(&server, &["old", "nowhere", "held", "bare", "--yes"]).exits(3);
     run.says("1 of 1 records purged").says("not found: nowhere, bare");
-    run.says("1 of the keys was left alone: it is in-progress and not chosen");
+    run.says("left alone: go-middleware/held: it is in-progress and not chosen");
     let run = purge(&server, &["nowhere", "--dry-run", "-o", "json"]).exits(3).json();
     assert_eq!((&run["keys_not_found"], &run["not_found"][0]), (&1.into(), &"nowhere".into()));
 }
@@ -51,4 +51,27 @@ fn both_redis_keys_of_a_record_go_in_one_call() {
     let run = server.through(&socket, &["purge", "c1", "--schema", "event-consumer", "--yes"]).exits(0);
     run.says("1 of 1 records purged");
     assert_eq!((server.size(), server.audited().len()), (0, 2), "{}", run.all());
+}
+
+/// Rule: a key that was named and to whose record nothing is done is named, with the reason, and the run has done a part.
+#[test]
+fn a_named_key_that_is_left_alone_is_named() {
+    let server = seeded();
+    server.put("idempotency:odd", r#"{"x":1}"#);
+    let before = server.keys();
+    let run = purge(&server, &["held", "odd", "--yes", "-o", "json"]).exits(3);
+    let (locked, odd) =
+        ("go-middleware/held: it is in-progress and not chosen", "go-middleware/odd: not go-middleware's: ");
+    run.says(&format!("left alone: {locked}")).says(&format!("left alone: {odd}"));
+    let json = run.json();
+    assert_eq!(
+        (&json["done"], &json["keys_left_alone"], &json["keys_not_found"]),
+        (&0.into(), &2.into(), &0.into()),
+        "{json}"
+    );
+    let names: Vec<_> =
+        json["left_alone"].as_array().unwrap().iter().map(|left| left["name"].as_str().unwrap()).collect();
+    assert!(names.contains(&"go-middleware/held") && names.contains(&"go-middleware/odd"), "{json}");
+    purge(&server, &["held", "--dry-run"]).exits(3).says(locked);
+    assert_eq!(server.keys(), before);
 }

@@ -212,3 +212,16 @@ fn a_line_that_lost_its_checksum_is_damaged() {
     assert!(refuse(&newer).stderr.contains("a newer one wrote format 3"));
     assert_eq!(server.size(), 0);
 }
+
+/// Rule: a backup ends with its closing line. Lines of another file behind it are damage, and are left out.
+#[test]
+fn lines_behind_the_closing_line_do_not_belong_to_the_backup() {
+    let server = Server::start();
+    let file = purged(&server);
+    let whole = fs::read_to_string(&file).unwrap();
+    let of_another = whole.lines().nth(1).unwrap().to_owned();
+    fs::write(&file, format!("{whole}{of_another}\n")).unwrap();
+    server.idemctl(&["backup", "list"]).exits(0).shows("damaged").says("behind the closing line");
+    let run = server.idemctl(&["restore", &file.display().to_string(), "--yes"]).exits(3);
+    run.says("is left out: the line is behind the closing line").says("Restored 3 of 3 Redis keys.");
+}

@@ -89,3 +89,22 @@ fn the_backup_of_another_operation_in_its_place_is_not_whole() {
     let path = file.display().to_string();
     server.idemctl(&["restore", &path, "--yes"]).exits(3).says("3 Redis keys are missing");
 }
+
+/// Rule: an undo takes nothing from the backup of another operation, although the file has the name of this one's.
+#[test]
+fn an_undo_refuses_the_backup_of_another_operation() {
+    let server = Server::holding(&[("idempotency:a", DONE, 500_000)]);
+    server.idemctl(&["purge", "a", "--yes", "--backup", "kept"]).exits(0);
+    fs::rename(server.folder().join("kept"), server.folder().join("kept.1")).unwrap();
+    server.set("idempotency:b", DONE, 500_000);
+    server.idemctl(&["purge", "b", "--yes", "--backup", "kept"]).exits(0);
+    let operations = server.idemctl(&["log", "-o", "json"]).exits(0).json();
+    let names: Vec<_> =
+        operations["operations"].as_array().unwrap().iter().map(|op| op["op"].as_str().unwrap()).collect();
+    let refused = server.idemctl(&["undo", names[0], "--yes"]);
+    let (first, second) = if refused.code == 2 { (names[0], names[1]) } else { (names[1], names[0]) };
+    assert_eq!(server.idemctl(&["undo", first, "--dry-run"]).code, 2);
+    let run = server.idemctl(&["undo", first, "--yes"]).exits(2);
+    run.says(&format!("is the backup of operation {second} (purge), not of operation {first}"));
+    assert!(server.get("idempotency:a").is_none());
+}

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::fields::Source;
-use super::form::strange;
+use super::form::{is_mistyped, strange};
 use super::shown::begins_as;
 use crate::domain::record::Json;
 use crate::domain::schema::ValueFormat;
@@ -23,7 +23,7 @@ pub(super) fn fits(case: &ValueFormat, Source { head, whole, document }: Source<
     }
     let Some(document) = document else { return yes(begins_as(case.encoding(), head)) };
     if let Some(closed) = case.closed.as_ref().filter(|closed| closed.is_strict)
-        && strange(closed, 0, document, whole).is_some()
+        && (strange(closed, 0, document, whole).is_some() || is_mistyped(case, document))
     {
         return Fit::No;
     }

@@ -1,7 +1,7 @@
 //! Whether a value has a form that the schema writes.
 
 use crate::domain::record::Json;
-use crate::domain::schema::{ClosedFields, Schema, ValueFormat};
+use crate::domain::schema::{ClosedFields, Encoding, Schema, Timestamp, ValueFormat};
 
 /// The bytes of a field's name that a reason shows at most.
 const MOST_NAME: usize = 64;
@@ -41,6 +41,29 @@ impl Form {
     pub(crate) fn is_foreign(&self) -> bool {
         matches!(self, Self::Foreign(_))
     }
+}
+
+/// True if a field of a strict case has another type than the service writes: its scripts take such a value for something
+/// else.
+pub(super) fn is_mistyped(case: &ValueFormat, document: &Json<'_>) -> bool {
+    if case.encoding() != Encoding::Json {
+        return false;
+    }
+    let fields = &case.fields;
+    let times_are_text = case.timestamp == Timestamp::Rfc3339;
+    for (pointer, is_text) in [
+        (&fields.owner, true),
+        (&fields.fingerprint, true),
+        (&fields.created_at, times_are_text),
+        (&fields.completed_at, times_are_text),
+    ] {
+        let Some(pointer) = pointer else { continue };
+        match (document.pointer(pointer), is_text) {
+            (None | Some(Json::Null), _) | (Some(Json::String(_)), true) | (Some(Json::Number(_)), false) => {}
+            (Some(_), _) => return true,
+        }
+    }
+    false
 }
 
 /// What parts an object from the form, on this level or below. With `whole` false nothing counts as missing: the rest of

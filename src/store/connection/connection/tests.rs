@@ -18,6 +18,8 @@ fn connection(here: UnixStream, timeout: Duration) -> Connection {
         bounds: Bounds::default(),
         owed: 0,
         has_answered: false,
+        mark: 0,
+        marks: VecDeque::new(),
     }
 }
 
@@ -114,4 +116,38 @@ async fn one_reply_too_many_spoils_all_that_were_asked_for_together() {
     there.write_all(b":1\r\n:1\r\n:2\r\n").await.unwrap();
     let spoiled = connection.exchange_all(b"*1\r\n$4\r\nPING\r\n*1\r\n$4\r\nPING\r\n", 2).await;
     assert!(matches!(spoiled, Err(StoreError::NotRedis { .. })), "{spoiled:?}");
+}
+
+/// Rule: replies of which one came twice are known as such although the last one of them has not come yet: what comes next is
+/// not the reply to the mark.
+#[tokio::test]
+async fn a_reply_that_came_twice_is_known_by_the_mark_behind_it() {
+    let requests = b"*1\r\n$4\r\nPING\r\n*1\r\n$4\r\nPING\r\n";
+    let mark = &b"$24\r\nidemctl-0000000000000001\r\n"[..];
+    for (first, later, is_sound) in
+        [("", [b":1\r\n:2\r\n", mark].concat(), true), (":1\r\n:1\r\n", [b":2\r\n", mark].concat(), false)]
+    {
+        let (here, mut there) = UnixStream::pair().unwrap();
+        let mut connection = connection(here, Duration::from_secs(60));
+        there.write_all(first.as_bytes()).await.unwrap();
+        let rest = tokio::spawn(async move {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            there.write_all(&later).await.unwrap();
+            there
+        });
+        let exchanged = connection.exchange_all(requests, 2).await;
+        assert_eq!(exchanged.is_ok(), is_sound, "{exchanged:?}");
+        assert!(is_sound || matches!(exchanged, Err(StoreError::NotRedis { .. })), "{exchanged:?}");
+        drop(rest.await.unwrap());
+    }
+}
+
+/// Rule: where the mark is refused, as to a user who may not send PING, the replies before it count.
+#[tokio::test]
+async fn a_refused_mark_is_no_reply_of_another_request() {
+    let (here, mut there) = UnixStream::pair().unwrap();
+    let mut connection = connection(here, Duration::from_secs(60));
+    there.write_all(b":1\r\n:2\r\n-NOPERM this user has no permissions to run the 'ping' command\r\n").await.unwrap();
+    let replies = connection.exchange_all(b"*1\r\n$4\r\nPING\r\n*1\r\n$4\r\nPING\r\n", 2).await.unwrap();
+    assert_eq!(replies, [Value::Int(1), Value::Int(2)]);
 }
