@@ -4,6 +4,7 @@ mod rows;
 
 use anyhow::Result;
 use clap::Args as ClapArgs;
+use serde_json::Map;
 
 use self::rows::{How, Kept, Rows};
 use crate::args::{FollowArgs, Format, ScanArgs, SchemaArgs, SelectArgs, ShowArgs, Sort, ThresholdArgs};
@@ -167,7 +168,6 @@ impl Listing<'_> {
             }
         }
         let report = scan.finish();
-        let mut covered = coverage::fields(&report.coverage, self.catalog, report.keys);
         let scope = ListScope {
             from,
             all_dbs: *all_dbs,
@@ -175,7 +175,8 @@ impl Listing<'_> {
             filters: context.ui.invocation().selection(),
             limit: rows.limit_that_cut(),
         };
-        covered.insert("scope".to_owned(), serde_json::to_value(scope)?);
+        let mut covered = Map::from_iter([("scope".to_owned(), serde_json::to_value(scope)?)]);
+        covered.extend(coverage::fields(&report.coverage, self.catalog, report.keys));
         rows.close(context, report.is_complete(), covered)?;
         report.show_coverage(context, self.catalog);
         self.end(context, &rows, report).await?;

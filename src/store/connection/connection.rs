@@ -237,7 +237,7 @@ impl Connection {
     pub(in crate::store) async fn take_mark(&mut self) -> Result<(), StoreError> {
         let expected = self.marks.pop_front().unwrap_or_default();
         match self.token().await? {
-            Token::Text(text) if self.bytes(text.clone()) == expected.as_bytes() => Ok(()),
+            Token::Text(text) if answers_mark(self.bytes(text.clone()), &expected) => Ok(()),
             // A user who may not send PING, or a server that refuses every request, answers so in its place.
             Token::Error(_) => Ok(()),
             _ => Err(self.out_of_step()),
@@ -249,7 +249,8 @@ impl Connection {
         let reply = self.value().await?;
         let expected = self.marks.pop_front().unwrap_or_default();
         match reply {
-            Value::BulkString(text) if text == expected.as_bytes() => Ok(()),
+            Value::BulkString(text) if answers_mark(&text, &expected) => Ok(()),
+            Value::SimpleString(text) if answers_mark(text.as_bytes(), &expected) => Ok(()),
             Value::ServerError(_) => Ok(()),
             _ => Err(self.out_of_step()),
         }
@@ -381,6 +382,11 @@ impl Connection {
         self.patience.received += count as u64;
         Ok(())
     }
+}
+
+/// True for the reply to a mark. Some proxies answer PING themselves, and say PONG whatever it says.
+fn answers_mark(reply: &[u8], mark: &str) -> bool {
+    reply == mark.as_bytes() || reply == b"PONG"
 }
 
 #[cfg(test)]
