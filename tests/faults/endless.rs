@@ -26,7 +26,10 @@ fn scans(page: impl Fn(u64) -> String + Send + Sync + 'static) -> u16 {
                 Some("TIME") => "*2\r\n$1\r\n1\r\n$1\r\n0\r\n".to_owned(),
                 Some("GETRANGE") => "$0\r\n\r\n".to_owned(),
                 Some("PTTL") => ":-2\r\n".to_owned(),
-                Some("PING") => format!("${}\r\n{}\r\n", words[1].len(), words[1]),
+                Some("PING") => match words.get(1) {
+                    Some(text) => format!("${}\r\n{text}\r\n", text.len()),
+                    None => "+PONG\r\n".to_owned(),
+                },
                 Some("CLUSTER") => "-ERR This instance has cluster support disabled\r\n".to_owned(),
                 _ => "+OK\r\n".to_owned(),
             };

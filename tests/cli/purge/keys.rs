@@ -62,7 +62,7 @@ fn a_named_key_that_is_left_alone_is_named() {
     let run = purge(&server, &["held", "odd", "--yes", "-o", "json"]).exits(3);
     let (locked, odd) =
         ("go-middleware/held: it is in-progress and not chosen", "go-middleware/odd: not go-middleware's: ");
-    run.says(&format!("left alone: {locked}")).says(&format!("left alone: {odd}"));
+    run.says(format!("left alone: {locked}")).says(format!("left alone: {odd}"));
     let json = run.json();
     assert_eq!(
         (&json["done"], &json["keys_left_alone"], &json["keys_not_found"]),

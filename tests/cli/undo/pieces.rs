@@ -105,6 +105,6 @@ fn an_undo_refuses_the_backup_of_another_operation() {
     let (first, second) = if refused.code == 2 { (names[0], names[1]) } else { (names[1], names[0]) };
     assert_eq!(server.idemctl(&["undo", first, "--dry-run"]).code, 2);
     let run = server.idemctl(&["undo", first, "--yes"]).exits(2);
-    run.says(&format!("is the backup of operation {second} (purge), not of operation {first}"));
+    run.says(format!("is the backup of operation {second} (purge), not of operation {first}"));
     assert!(server.get("idempotency:a").is_none());
 }
