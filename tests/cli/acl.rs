@@ -193,6 +193,9 @@ fn what_may_not_be_compared_is_not_told_as_changed() {
     let long = DONE.replace(r#""body":"""#, &format!(r#""body":"{}""#, "x".repeat(9_000)));
     for rules in ["-dump", "-strlen", "-type", "-pexpiretime -time"] {
         let server = Server::holding(&[("idem:long", long.as_str(), 3_600_000), ("idem:short", DONE, 3_600_000)]);
+        // Redis 6.2 has no PEXPIRETIME, and refuses a rule about a command that it does not know.
+        let commands: Vec<Option<redis::Value>> = server.send(&[b"COMMAND", b"INFO", b"PEXPIRETIME"]);
+        let rules = if commands == [None] { rules.replace("-pexpiretime ", "") } else { rules.to_owned() };
         server.add_user("some", &format!("~* +@all {rules}"));
         let purge = run(&server, "some", &["purge", "--all", "--schema", "express", "--yes"]);
         if server.size() == 0 {
