@@ -192,9 +192,9 @@ fn a_node_that_does_not_answer_is_named_and_the_others_are_read() {
 /// Rule: every command that decodes records says that they contradict a default TTL, because all of them judge by it.
 #[test]
 fn a_default_ttl_that_does_not_hold_is_reported_by_every_command() {
-    let server = listed(30, 600_000);
-    let note = "note: 30 locks expire later (in up to 9m 5";
-    let found = "note: 10 locks expire later (in up to 9m 5";
+    let server = listed(30, 36_000_000);
+    let note = "note: 30 locks expire later (in up to 9h 5";
+    let found = "note: 10 locks expire later (in up to 9h 5";
     for command in &COMMANDS {
         let run = server.idemctl(command.words);
         let expected = if command.words[0] == "inspect" { found } else { note };
@@ -206,9 +206,9 @@ fn a_default_ttl_that_does_not_hold_is_reported_by_every_command() {
 /// Rule: above the size of its sample `check` says at least how many records contradict a default.
 #[test]
 fn a_check_that_samples_says_at_least_how_many() {
-    let server = Server::filled(locks(2_500), 600_000);
+    let server = Server::filled(locks(2_500), 36_000_000);
     let run = server.idemctl(&["check"]).exits(0);
-    run.says("note: at least 1000 locks expire later (in up to 9m 5")
+    run.says("note: at least 1000 locks expire later (in up to 9h 5")
         .says("the default lock TTL of express (30s) allows");
 }
 
