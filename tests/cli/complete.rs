@@ -276,29 +276,44 @@ enum Before {
     Result,
 }
 
-/// Rule: what is predicted of the next request is what is read back, for every schema, state and expiry. The services' scripts
-/// and schemas of one's own decide how long a result lives, so the trial has to start from the record's own bytes and expiry.
+/// Rule: the prediction of the next request equals what idemctl reads back, for every schema, state and expiry. The services'
+/// scripts and schemas of one's own decide how long a result lives, so the trial has to start from the record's own bytes and
+/// expiry.
 #[test]
-fn the_life_of_the_result_is_foretold_as_it_comes() {
+fn the_life_of_a_result_on_a_lock_is_predicted() {
+    are_predicted(Before::Lock, &[None, Some(70_000), Some(7_200_000)]);
+}
+
+/// Rule: the same for a result that replaces another one.
+#[test]
+fn the_life_of_a_result_over_another_one_is_predicted() {
+    are_predicted(Before::Result, &[None, Some(70_000), Some(7_200_000)]);
+}
+
+/// Rule: the same if the lock has expired. An absent key has no expiry.
+#[test]
+fn the_life_of_a_result_without_a_lock_is_predicted() {
+    are_predicted(Before::Nothing, &[None]);
+}
+
+fn are_predicted(before: Before, expiries: &[Option<u64>]) {
     let mut schemas: Vec<String> = wire::built_in().into_iter().map(|schema| schema.name).collect();
     schemas.extend(["keeping", "hashes"].map(str::to_owned));
+    let server = Server::start();
+    server.describe("keeping", &[("schema.toml", &own_schema_that_keeps_the_expiry())]);
+    server.describe("hashes", &[("schema.toml", HASHES), ("begin.lua", BEGIN_HASH), ("done.lua", DONE_HASH)]);
     for schema in &schemas {
-        for before in [Before::Nothing, Before::Lock, Before::Result] {
-            for expiry in [None, Some(70_000), Some(7_200_000)] {
-                // What is not there has no expiry.
-                if before != Before::Nothing || expiry.is_none() {
-                    is_foretold(schema, before, expiry);
-                }
+        for expiry in expiries {
+            is_predicted(&server, schema, before, *expiry);
+            for key in server.keys() {
+                server.send::<()>(&[b"DEL", key.as_bytes()]);
             }
         }
     }
 }
 
-/// Completes a key, and compares what is printed before with what is read back.
-fn is_foretold(schema: &str, before: Before, expiry: Option<u64>) {
-    let server = Server::start();
-    server.describe("keeping", &[("schema.toml", &own_schema_that_keeps_the_expiry())]);
-    server.describe("hashes", &[("schema.toml", HASHES), ("begin.lua", BEGIN_HASH), ("done.lua", DONE_HASH)]);
+/// Completes a key, and compares the printed prediction with the state that idemctl reads back.
+fn is_predicted(server: &Server, schema: &str, before: Before, expiry: Option<u64>) {
     let mut words = vec!["complete", "k", "--schema", schema, "--yes"];
     let keeps_nothing = ["event-consumer", "go-middleware-v1"].contains(&schema);
     if !keeps_nothing {
@@ -325,7 +340,7 @@ fn is_foretold(schema: &str, before: Before, expiry: Option<u64>) {
         }
     }
     match before {
-        // reference compares payloads, and nothing else tells what the request's was.
+        // reference compares payloads, and there is no lock that has the request's.
         Before::Nothing if schema == "reference" => words.extend(["--create", "--fingerprint", ""]),
         Before::Nothing => words.push("--create"),
         Before::Lock => {}
