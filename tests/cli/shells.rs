@@ -46,6 +46,8 @@ impl Shell {
         fs::create_dir_all(script.parent().unwrap()).unwrap();
         fs::write(script, home.run(&["completions", self.name]).exits(0).stdout).unwrap();
         fs::write(home.path().join(self.start.0), self.start.1).unwrap();
+        // Without this folder fish reads every manual page of the machine at its first start, and holds the terminal meanwhile.
+        fs::create_dir_all(home.path().join(".local/share/fish/generated_completions")).unwrap();
     }
 
     fn command(&self, home: &Home) -> Command {

@@ -278,6 +278,8 @@ fn on_a_terminal_a_shell_with_a_marked_prompt_opens() {
         let fish = home.path().join(".config/fish");
         std::fs::create_dir_all(&fish).unwrap();
         std::fs::write(fish.join("config.fish"), "set -gx IDEMCTL_URL redis://127.0.0.1:1\n").unwrap();
+        // Without this folder fish reads every manual page of the machine at its first start, and holds the terminal meanwhile.
+        std::fs::create_dir_all(home.path().join(".local/share/fish/generated_completions")).unwrap();
         let mut command = command(home.path(), &["sandbox"]);
         command
             .env("SHELL", &shell)
