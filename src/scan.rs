@@ -3,8 +3,9 @@
 //!
 //! The table in docs/architecture.md has what each command does for each end.
 
+use std::collections::BTreeMap;
+
 use anyhow::Result;
-use indicatif::ProgressBar;
 
 use crate::context::Context;
 use crate::domain::diagnosis::{self, Thresholds};
@@ -15,6 +16,7 @@ use crate::exit::{Exit, Stop};
 use crate::interrupt::Interrupt;
 use crate::render::coverage;
 use crate::store::{Decoding, KeyspaceScan, ReadLimit, Reader, StoreError};
+use crate::terminal::progress_line::ProgressLine;
 
 /// What a scan reads.
 pub struct ScanPlan<'a> {
@@ -104,7 +106,7 @@ pub struct Scan<'a> {
     plan: ScanPlan<'a>,
     keyspace: KeyspaceScan,
     interrupt: Interrupt,
-    progress: ProgressBar,
+    progress: ProgressLine,
     coverage: Coverage,
     /// `None` as long as there may be another page.
     end: Option<ScanEnd>,
@@ -139,6 +141,8 @@ pub struct ScanReport {
     pub passed: u64,
     /// A warning that records were left out that the user may not read.
     pub forbidden: Option<String>,
+    /// Redis keys of schemas that were not read because others were named, by schema.
+    pub unread: BTreeMap<String, u64>,
 }
 
 impl<'a> Scan<'a> {
@@ -150,7 +154,7 @@ impl<'a> Scan<'a> {
         reader: Reader,
         plan: ScanPlan<'a>,
         interrupt: &Interrupt,
-        progress: ProgressBar,
+        progress: ProgressLine,
     ) -> Result<Self> {
         let Some(keyspace) = interrupt.unless_raised(open(reader, &plan)).await else {
             return Err(Stop::interrupted("interrupted: nothing was read").into());
@@ -164,6 +168,13 @@ impl<'a> Scan<'a> {
             end: None,
             earlier: Counts::default(),
         })
+    }
+
+    /// Also returns records whose values the schema does not recognise, which are left out otherwise.
+    #[must_use]
+    pub fn with_unrecognised(mut self) -> Self {
+        self.coverage.keeps_unrecognised = true;
+        self
     }
 
     /// Reads deadlines first, which touches no key: the pages come from [`Scan::next_deadlines`], and the records that are
@@ -281,11 +292,6 @@ impl<'a> Scan<'a> {
         std::mem::take(&mut self.coverage)
     }
 
-    /// Does work that prints, with the progress out of its way.
-    pub fn beside_progress<T>(&self, work: impl FnOnce() -> T) -> T {
-        self.progress.suspend(work)
-    }
-
     /// How many Redis keys SCAN returned so far.
     pub fn keys(&self) -> u64 {
         self.earlier.keys + self.keyspace.keys_returned()
@@ -325,6 +331,7 @@ impl<'a> Scan<'a> {
             keys: self.earlier.keys + self.keyspace.keys_returned(),
             passed: self.earlier.passed + self.keyspace.keys_passed(),
             forbidden: self.earlier.forbidden.or_else(|| self.keyspace.forbidden()),
+            unread: self.keyspace.unread().clone(),
             coverage: self.coverage,
         }
     }
@@ -417,6 +424,10 @@ async fn open(reader: Reader, plan: &ScanPlan<'_>) -> Result<KeyspaceScan, Store
 /// Prints what was left out, which default TTLs the records contradict, and the options that tell the same command the TTLs
 /// that it needs.
 pub fn show_coverage(context: &mut Context, of: &Coverage, catalog: &Catalog) {
+    // On a server that other programs share, every run would print these lines.
+    for line in coverage::unrecognised(of, catalog) {
+        context.ui.detail(&line);
+    }
     for line in coverage::lines(of, catalog) {
         context.ui.status(&line);
     }

@@ -136,7 +136,8 @@ impl FilterArgs {
         })
     }
 
-    fn narrows(&self) -> bool {
+    /// True when an option leaves any record out.
+    pub(crate) fn narrows(&self) -> bool {
         self.newer_than.is_some()
             || self.ttl_below.is_some()
             || self.ttl_above.is_some()

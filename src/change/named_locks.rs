@@ -126,6 +126,14 @@ impl NamedLocks {
         })
     }
 
+    /// Why nothing is done to locks that are refused.
+    pub fn refused(&self) -> impl Iterator<Item = &str> {
+        self.locks.iter().filter_map(|lock| match &lock.status {
+            LockStatus::Refused(why) => Some(why.as_str()),
+            _ => None,
+        })
+    }
+
     pub fn show(&self, context: &mut Context) -> Result<()> {
         let mut rows = Vec::with_capacity(self.locks.len());
         for lock in &self.locks {

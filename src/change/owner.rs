@@ -71,9 +71,10 @@ fn ask(context: &mut Context, record: &Record, holder: Option<&[u8]>) -> Result<
             .hint("--owner ID says in whose name")
             .into());
     }
-    let held = holder.map(|holder| format!(" (it is held by {})", escape::text(holder))).unwrap_or_default();
+    let held = holder.map(|holder| format!(" ({})", escape::text(holder))).unwrap_or_default();
     let place = context.place(&context.settings.target().to_string());
-    let question = format!("{name} lets only the lock's owner do this. Whose lock is it?{held} ({place})");
+    let question =
+        format!("{name} at {place} lets only the lock's owner do this. Type the owner's id to go ahead{held}");
     let typed = context.ui.ask_for(&question)?;
     match typed.trim() {
         "" => Err(Stop::usage("no owner was given; nothing was changed").into()),

@@ -11,11 +11,12 @@ use crate::args::{FilterArgs, Output, ScanArgs, SchemaArgs, ThresholdArgs};
 use crate::change::{needs_a_stated_lock_ttl, write_report};
 use crate::context::Context;
 use crate::domain::change::orphan;
-use crate::domain::diagnosis::health::{Alarm, Health, Limits, Status};
+use crate::domain::diagnosis::health::{Alarm, Health, Limits, Named, Status};
 use crate::domain::diagnosis::{FindingCode, Thresholds};
 use crate::domain::record::{Candidate, Expiry, Record, age, locate};
 use crate::domain::schema::catalog::LONG_HEAD_BYTES;
 use crate::domain::schema::{Catalog, TtlOf};
+use crate::domain::select::contradiction::may_outlast;
 use crate::domain::select::{Coverage, Reservoir, Selected, Selection};
 use crate::exit::{Exit, Stop};
 use crate::interrupt::Interrupt;
@@ -29,6 +30,11 @@ const HEAD_BYTES: usize = 128;
 
 /// The most records that are read to tell the schemas' own values from unrecognised ones.
 const SAMPLE: usize = 1_000;
+
+/// The most values that are read to find locks which outlast a default lock TTL. A result lives longer than a lock, so that a
+/// deadline alone does not tell them apart if they share a Redis key. A server that counts idemctl's reads as use of the keys is
+/// asked for no more than the sample.
+const OUTLASTING_READS: usize = 100_000;
 
 /// How many of these are read at a time: few enough that other clients do not wait.
 const AT_A_TIME: usize = 100;
@@ -82,6 +88,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     };
     let progress = context.ui.progress("keys scanned");
     let scan = Scan::start(reader.clone(), plan, &interrupt, progress).await?.deadlines_first();
+    let most_outlasting = if reader.keeps_idle_times() { OUTLASTING_READS } else { 0 };
     let checking = Checking {
         catalog: &catalog,
         selection: &selection,
@@ -89,8 +96,13 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         scan,
         health: Health::default(),
         undecided: 0,
+        most_outlasting,
+        reads_left: most_outlasting,
+        outlasting_unread: 0,
     };
     let (mut health, coverage) = checking.run().await;
+    health.is_narrowed = args.filter.narrows();
+    health.named = named(context, &catalog, &args.schemas);
     let is_nothing = health.records + health.foreign + health.found.total() == 0;
     // Schemas that somebody named may have no records yet. If one of them was skipped, its records may be those keys.
     let may_be_empty = catalog.is_named() && catalog.skipped().next().is_none();
@@ -109,6 +121,19 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     context.ui.flush()?;
     show_coverage(context, &coverage, &catalog);
     Ok(Exit::Command(health.status(&sought.limits).code()))
+}
+
+/// The schemas that are checked; `None` if all are, because none were named.
+fn named(context: &Context, catalog: &Catalog, args: &SchemaArgs) -> Option<Named> {
+    if !catalog.is_named() {
+        return None;
+    }
+    // A schema that is skipped, and one under another of its prefixes, is none to name.
+    let mut schemas: Vec<String> = catalog.scanned().iter().map(|schema| schema.name.clone()).collect();
+    schemas.dedup();
+    let is_of_context = args.schema.is_empty();
+    let context = context.settings.context_name().filter(|_| is_of_context).map(str::to_owned);
+    Some(Named { schemas, context })
 }
 
 /// The message that no Redis key of the server is any schema's; `None` if the server has no Redis keys.
@@ -130,6 +155,12 @@ struct Checking<'a> {
     health: Health,
     /// Locks of which nothing proves whether they have what is sought.
     undecided: u64,
+    /// How many values are read to find locks that outlast a default lock TTL; none if only those of the sample are.
+    most_outlasting: usize,
+    /// How many of these may still be read.
+    reads_left: usize,
+    /// How many records may be such locks, and were not read.
+    outlasting_unread: u64,
 }
 
 impl Checking<'_> {
@@ -141,7 +172,7 @@ impl Checking<'_> {
         while let Some(page) = self.scan.next_deadlines().await {
             let mut doubtful = Vec::new();
             for (candidate, expiries) in page {
-                if self.has_to_be_read(&candidate, &expiries) {
+                if self.has_to_be_read(&candidate, &expiries) || self.may_outlast(&candidate, &expiries) {
                     doubtful.push(candidate.clone());
                 }
                 sample.offer(candidate, |bound| random.u64(..bound));
@@ -157,6 +188,7 @@ impl Checking<'_> {
         let report = self.scan.finish();
         let mut health = self.health;
         health.keys = report.keys;
+        health.unread = report.unread;
         health.gap = match report.end {
             ScanEnd::Complete => report.forbidden,
             ScanEnd::Incomplete(error) | ScanEnd::Failed(error) => Some(error.to_string()),
@@ -194,12 +226,31 @@ impl Checking<'_> {
         false
     }
 
+    /// True if locks that outlast a default lock TTL are read during the scan, and not only those of the sample.
+    fn reads_outlasting(&self) -> bool {
+        self.most_outlasting > 0
+    }
+
+    /// True if the record may be a lock that outlasts a default lock TTL, and is to be read for that.
+    fn may_outlast(&mut self, candidate: &Candidate, expiries: &[Option<Expiry>]) -> bool {
+        if !self.selection.passes_key(&candidate.key) || !may_outlast(&candidate.schemas, expiries) {
+            return false;
+        }
+        self.outlasting_unread += u64::from(self.reads_left == 0);
+        let is_read = self.reads_left > 0;
+        self.reads_left = self.reads_left.saturating_sub(1);
+        is_read
+    }
+
     /// Reads records, and counts the locks that the operator asks about. A lock of which nothing proves that is counted as
     /// left out.
     async fn judge(&mut self, candidates: Vec<Candidate>, unproven: &mut Coverage) {
         let selection = self.selection;
         let read = self.scan.read_records(candidates, |record| selection.is_about(record)).await;
         for record in read.unwrap_or_default() {
+            if self.reads_outlasting() {
+                self.health.outlasting.note_lock(&record);
+            }
             match orphan::chosen(&record, &self.sought.codes, self.selection) {
                 Selected::Yes(orphan) => self.health.add(orphan.code, &record),
                 Selected::Unproven(missing) => {
@@ -224,10 +275,16 @@ impl Checking<'_> {
             let is_about = |record: &Record| selection.is_about(record);
             let Some(records) = self.scan.read_records(some, is_about).await else { break };
             for record in records {
+                if !self.reads_outlasting() && self.selection.passes_key(&record.key) {
+                    self.health.outlasting.note_lock(&record);
+                }
                 *own.entry(record.schema.name.clone()).or_default() += 1;
             }
         }
         let mut coverage = self.scan.take_coverage();
+        // A sample of all records has read every one of them.
+        let is_read_by_sample = !self.reads_outlasting() && came == sampled;
+        self.health.outlasting_is_partial = self.outlasting_unread > 0 && !is_read_by_sample;
         let scale = Scale { came, sampled };
         scale.all(&mut own);
         let mut unrecognised = coverage.foreign.clone();

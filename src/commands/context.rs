@@ -8,6 +8,9 @@ use clap::{Args as ClapArgs, Subcommand};
 
 use crate::args::{ConnectionArgs, Output};
 use crate::context::Context;
+use crate::domain::duration;
+use crate::domain::record::age;
+use crate::domain::schema::ttl::{NO_TTL, NONE};
 use crate::exit::{Exit, Stop};
 use crate::render::invocation::Invocation;
 use crate::render::settings::{self as render, NamedContext};
@@ -121,6 +124,20 @@ fn choose(context: &mut Context, name: &str) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
+/// The TTLs that a context states, schema by schema.
+fn ttls(config: &ContextConfig) -> Vec<String> {
+    let mut ttls = Vec::new();
+    for (schema, deployment) in &config.deployment {
+        for (of, ttl) in [("lock", deployment.lock_ttl), ("result", deployment.result_ttl)] {
+            if let Some(ttl) = ttl {
+                let shown = if ttl.0 == NO_TTL { NONE.to_owned() } else { duration::short(age::millis(ttl.0)) };
+                ttls.push(format!("{schema}: {of} {shown}"));
+            }
+        }
+    }
+    ttls
+}
+
 fn named(name: &str, config: &ContextConfig, used: bool) -> NamedContext {
     NamedContext {
         name: name.to_owned(),
@@ -132,5 +149,6 @@ fn named(name: &str, config: &ContextConfig, used: bool) -> NamedContext {
         protected: config.protected,
         read_only: config.read_only,
         color: config.color.map(|color| color.as_str().to_owned()),
+        ttls: ttls(config),
     }
 }

@@ -248,7 +248,7 @@ impl Diff {
         while let Some(page) = scan.next_page(&every_record).await {
             for record in &page.into_records() {
                 self.at = self.at.max(record.seen.server_ms);
-                scan.beside_progress(|| self.meet(context, &Sighting::of(record)))?;
+                self.meet(context, &Sighting::of(record))?;
             }
         }
         let report = scan.finish();

@@ -18,6 +18,9 @@ use crate::exit::Exit;
 use crate::store::read::records::Lookup;
 use crate::store::{Action, ReadLimit};
 
+/// Why a lock without expiry is not extended.
+const NO_EXPIRY: &str = "it has no expiry, so any TTL would be less";
+
 /// Give locks more time, so that no retry executes while somebody finds out what became of the operation
 ///
 /// Each lock lives --for this long from now on; one that has as much time left, or no expiry, stays as it is. Nothing but the
@@ -61,6 +64,10 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     if args.output == Output::Table {
         locks.show(context)?;
     }
+    if locks.refused().any(|why| why == NO_EXPIRY) {
+        let hint = "`idemctl sweep --orphaned` removes locks without expiry, `idemctl force-unlock KEY` one of them";
+        context.ui.hint(hint);
+    }
     let possible = locks.possible();
     let time = duration::short(millis);
     if possible > 0 {
@@ -91,10 +98,7 @@ fn decide(record: &Record, millis: u64) -> LockDecision {
         Err(why) => return LockDecision::Refused(why),
     };
     match extension::is_needless(record, key_index, millis) {
-        Some(Needless::ForEver) => {
-            let why = "it has no expiry, so any TTL would be less: `idemctl sweep --orphaned` is for such locks";
-            LockDecision::Refused(why.to_owned())
-        }
+        Some(Needless::ForEver) => LockDecision::Refused(NO_EXPIRY.to_owned()),
         Some(Needless::Longer(left)) => LockDecision::Needless(format!("stays: it has {} left", duration::short(left))),
         None => {
             let left = record.seen.keys[key_index].expiry.millis().map(duration::short).unwrap_or_default();

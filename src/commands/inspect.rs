@@ -3,6 +3,7 @@
 mod explain;
 mod find;
 mod follow;
+mod other_schemas;
 mod request_body;
 mod write_body;
 
@@ -131,9 +132,13 @@ pub async fn run(context: &mut Context, mut args: Args) -> Result<Exit> {
     if args.find.is_none() && args.scan.is_given() {
         return Err(Stop::usage("--rate, --scan-count and --read-from go with --find: nothing else scans").into());
     }
-    let catalog = context.catalog(&args.schemas)?;
+    let mut catalog = context.catalog(&args.schemas)?;
     let reader = context.reader().await?;
     if let Some(text) = &args.find {
+        if args.schemas.schema.is_empty() {
+            // Whoever searches for a key does not know whose it is: the context's list of schemas would hide it.
+            catalog = catalog.of_all();
+        }
         let mut found = find::find(context, &args, text.as_bytes(), &catalog, &reader).await?;
         if let Some(names) = found.names.take() {
             let shown = interruptible(inspect(context, &args, &catalog, reader.clone(), names, Some(&found))).await;
@@ -182,6 +187,9 @@ async fn inspect(
             "The idle time is left out: idemctl's own earlier reads count as use here. CLIENT NO-TOUCH, which prevents that, needs \
              Redis 7.2 and the right to CLIENT, and is not used on clusters.",
         );
+    }
+    if args.find.is_none() {
+        other_schemas::hint(context, &mut reader, catalog, &lookup(args), (&found, &args.schemas)).await;
     }
     if let Some(why) = reader.is_behind().await {
         context.ui.warning(&why);

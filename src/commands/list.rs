@@ -164,7 +164,7 @@ impl Listing<'_> {
                     // A few bytes of a body are of no use: --full reads it.
                     record.forget_cut_body();
                 }
-                scan.beside_progress(|| rows.add(context, records))?;
+                rows.add(context, records)?;
             }
         }
         let report = scan.finish();

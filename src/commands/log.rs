@@ -73,7 +73,11 @@ fn operations(context: &mut Context, args: &Args) -> Result<Exit> {
     };
     let wanted: Vec<_> = operations.into_all().into_iter().filter(is_wanted).collect();
     let newest = &wanted[wanted.len().saturating_sub(filter.limit())..];
-    let shown: Vec<_> = newest.iter().map(|operation| history::Shown::of(operation, is_there(operation))).collect();
+    let contexts = context.settings.context_places();
+    let mut shown = Vec::with_capacity(newest.len());
+    for operation in newest {
+        shown.push(history::Shown::of(operation, is_there(operation)).in_context(&contexts));
+    }
     context.show(filter.output, "operations", &shown, |view| history::table(view, &shown))?;
     warn_of_unshown(context, &path, damaged, older);
     say_count(context, "operation", shown.len(), wanted.len() as u64);

@@ -30,7 +30,7 @@ const MOST_WORKERS: u64 = 1_000;
 /// `schema` that loses is what it is there to show: the exit status is 1 only when a schema's own steps were not
 /// atomic.
 ///
-/// A race finds flaws and proves nothing: where it finds none it says `none in N begins` (in JSON the verdict `atomic`,
+/// A race finds flaws and proves nothing: where it finds none it says `no violation in N` begins (in JSON the verdict `atomic`,
 /// with `begins`). A flaw that shows once in 10,000 begins takes many times as many to be seen: --rounds.
 ///
 /// A round is void when a lock may have ended within it, for idemctl or the server was stopped for as long as a lock

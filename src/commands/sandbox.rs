@@ -44,7 +44,8 @@ pub struct Args {
 }
 
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
-    let catalog = context.catalog(&args.schemas)?;
+    // The server has nothing to do with the one of the context.
+    let catalog = context.catalog_without_context(&args.schemas)?;
     let db = context.settings.target().db;
     let url = context.use_sandbox().await?.url(db);
     if let Some(count) = args.seed {

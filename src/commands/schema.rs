@@ -98,6 +98,12 @@ fn list(context: &mut Context, libraries: bool, output: Output, folder: SchemaFo
     let catalog = context.catalog(&SchemaArgs { schema: named, folder, ..SchemaArgs::default() })?;
     let schemas: Vec<_> = catalog.all().iter().map(|schema| render::schema(schema)).collect();
     context.show(output, "schemas", &schemas, |view| render::table(catalog.all(), view))?;
+    if !catalog.drafts().is_empty() {
+        context.ui.status(&format!(
+            "Drafts, not read unless --schema or a context names them: {}",
+            catalog.drafts().join(", ")
+        ));
+    }
     Ok(Exit::Done)
 }
 

@@ -188,6 +188,11 @@ impl Counting<'_> {
             scan::explain_nothing(context, self.catalog, self.reader).await;
         }
         if is_complete || keys > 0 {
+            if !context.ui.is_verbose() {
+                for line in coverage::unrecognised(&report.coverage, self.catalog) {
+                    context.ui.status(&line);
+                }
+            }
             report.show_coverage(context, self.catalog);
         }
         report.require_complete("the figures are", &format!("{keys} keys of {server}"))

@@ -74,7 +74,8 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         let message = "--read-from replica needs --dry-run: no change relies on a replica";
         return Err(Stop::usage(message).into());
     }
-    if !only_shows {
+    // What never shows anything must not look like nothing to sweep.
+    if !only_shows || orphans.takes_unreadable() {
         orphans.check_narrow(&args.schemas)?;
     }
     let leave = (!only_shows).then_some(&args.change.confirmed);

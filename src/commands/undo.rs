@@ -4,6 +4,7 @@ mod changed_records;
 mod operation_to_undo;
 mod plan;
 mod revert;
+mod there;
 mod undone;
 
 use anyhow::Result;
@@ -59,14 +60,16 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         None => client.provenance().await?,
     };
     let undone = Undone::find(context, args.op.as_deref(), &args.returns, &here, &client.name())?;
-    undone.may_go_to(context, &here, args.returns.elsewhere)?;
+    let allowed = undone.may_go_to(context, &here, args.returns.elsewhere);
+    allowed.map_err(|stop| undone.lead_there(context, stop))?;
     let is_part = say_ambiguous(context, &undone.only)?
         | say_unknown(context, &undone.only, &format!("{} changed", undone.name()));
     let of = Wanted { args: &args.returns, only: &undone.only, but: undone.but.clone() };
     let mut sources = Vec::with_capacity(undone.backups.len());
     for file in &undone.backups {
         let source = Source::open(context, file, &of, Some(&undone.operation.op))?;
-        source.may_go_to(context, &here, args.returns.elsewhere)?;
+        let allowed = source.may_go_to(context, &here, args.returns.elsewhere);
+        allowed.map_err(|stop| undone.lead_there(context, stop))?;
         sources.push(source);
     }
     let interrupt = Interrupt::listen()?;
@@ -135,6 +138,7 @@ impl Undo<'_> {
             context.ui.status(&format!("… and {} more.", rows.seen() - most));
         }
         context.ui.status(&format!("{}.", rows.summary(rows.seen() + self.missing())));
+        rows.warn_of_endless(context);
         Ok(rows)
     }
 

@@ -25,9 +25,18 @@ impl Context {
         self.catalog_of(loaded, args)
     }
 
+    /// The same for a server that is not the context's server, so that the context's list of schemas does not apply.
+    ///
+    /// # Errors
+    /// As [`Context::catalog`].
+    pub fn catalog_without_context(&mut self, args: &SchemaArgs) -> Result<Catalog> {
+        let catalog = self.catalog(args)?;
+        Ok(if args.schema.is_empty() { catalog.of_all() } else { catalog })
+    }
+
     fn loaded(&self, args: &SchemaArgs) -> Result<Loaded, Stop> {
         let folder = self.settings.schema_dir(args.folder.schema_dir.as_deref());
-        let wants = |library: &str| self.settings.wants_library(library, args);
+        let wants = |library: &str| self.settings.names_schema(library, args);
         schemas::load_with(folder.as_deref(), wants, |name| self.settings.deployment(name, args))
             .map_err(|error| self.settings.not_loaded(&error, args))
     }
@@ -43,7 +52,7 @@ impl Context {
     }
 
     fn catalog_of(&mut self, loaded: Loaded, args: &SchemaArgs) -> Result<Catalog> {
-        let Loaded { schemas: all, left_out, .. } = loaded;
+        let Loaded { schemas: mut all, mut left_out, mut drafts, .. } = loaded;
         let mut names = self.settings.schema_names(args);
         let mut unreadable = Vec::new();
         let is_of_context = args.schema.is_empty();
@@ -52,9 +61,13 @@ impl Context {
             // One schema that cannot be read does not keep the operator from the records of the others.
             unreadable.extend(names.extract_if(.., |name| is_left_out(name)));
         }
-        self.warn_of(&left_out, &names)?;
         self.settings.heed(&all, &left_out)?;
         let known = all.iter().map(|schema| schema.name.clone()).collect::<Vec<_>>().join(", ");
+        // A draft that is not named must not claim Redis keys, and needs no warning.
+        drafts.retain(|name| !self.settings.names_schema(name, args));
+        all.retain(|schema| !drafts.contains(&schema.name));
+        left_out.retain(|(name, _)| !drafts.contains(name));
+        self.warn_of(&left_out, &names)?;
         let catalog = Catalog::new(all, &names).map_err(|name| {
             let libraries = schemas::libraries().collect::<Vec<_>>().join(", ");
             Stop::usage(format!("there is no schema `{name}`"))
@@ -74,7 +87,7 @@ impl Context {
         let catalog = if is_of_context { catalog.of_context().with_unreadable(unreadable) } else { catalog };
         let chosen: Vec<&str> = catalog.chosen().iter().map(|schema| schema.name.as_str()).collect();
         self.ui.detail(&format!("schemas: {}", chosen.join(", ")));
-        Ok(catalog.with_extended(self.extended()))
+        Ok(catalog.with_extended(self.extended()).with_drafts(drafts))
     }
 
     /// The locks that were extended on this machine. A log that cannot be read tells of none.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::{document, escape, name};
+use super::{document, escape, invocation, name};
 use crate::domain::duration;
 use crate::domain::record::age;
 use crate::domain::schema::{Catalog, Schema, TtlOf};
@@ -23,15 +23,22 @@ const UNREADABLE: &str = "its files are wrong, so nobody looked for its records"
 /// Every proof that may be missing, in the order of the JSON.
 const MISSING: [Missing; 3] = [Missing::Ttl(TtlOf::Lock), Missing::Ttl(TtlOf::Result), Missing::Age];
 
-/// The lines on what was left out: values of forms that no schema writes, locks that another schema reads as results, records
-/// that nothing proves to be meant.
-pub fn lines(coverage: &Coverage, catalog: &Catalog) -> Vec<String> {
-    let foreign = coverage.foreign.iter().map(|(name, count)| {
+/// The lines on values at the schemas' Redis keys that the schemas do not write, one for each schema.
+pub fn unrecognised(coverage: &Coverage, catalog: &Catalog) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (name, count) in &coverage.foreign {
         let schema = catalog.all().iter().find(|schema| schema.name == *name);
         let under = schema.map(|schema| prefixes(schema)).filter(|prefixes| !prefixes.is_empty());
         let under = under.map_or_else(String::new, |prefixes| format!(" under {prefixes}"));
-        format!("{count} of other forms{under} (not {name}'s)")
-    });
+        let (keys, are) = if *count == 1 { ("key", "is") } else { ("keys", "are") };
+        lines.push(format!("{count} {keys}{under} {are} not {name}'s"));
+    }
+    lines
+}
+
+/// The lines on what was left out: locks that another schema reads as results, records
+/// that nothing proves to be meant.
+pub fn lines(coverage: &Coverage, catalog: &Catalog) -> Vec<String> {
     let spared = coverage.spared.iter().map(|(name, count)| {
         let (records, are) =
             if *count == 1 { ("1".to_owned(), "is no lock") } else { (count.to_string(), "are no locks") };
@@ -43,7 +50,7 @@ pub fn lines(coverage: &Coverage, catalog: &Catalog) -> Vec<String> {
     });
     let skipped = catalog.skipped().map(|schema| format!("Skipped the schema {}: {NO_PREFIX}.", schema.name));
     let unreadable = catalog.unreadable().iter().map(|name| format!("Skipped the schema {name}: {UNREADABLE}."));
-    skipped.chain(unreadable).chain(foreign).chain(spared).chain(unproven).chain(named_keys(&coverage.named)).collect()
+    skipped.chain(unreadable).chain(spared).chain(unproven).chain(named_keys(&coverage.named)).collect()
 }
 
 /// The keys of the operator that were not found, by name, and how many the filters left out.
@@ -58,10 +65,13 @@ fn named_keys(keys: &NamedKeys) -> impl Iterator<Item = String> {
         .map(|(name, why)| format!("left alone: {}: {}", escape::again(&name.text()), escape::text(why.as_bytes())));
     let unnamed = keys.left - keys.told_left.len() as u64;
     let unnamed = (unnamed > 0).then(|| format!("left alone: {unnamed} more of the keys"));
+    let lock = keys.first_lock.as_ref().map(|name| {
+        format!("`idemctl force-unlock {}` removes a lock that was left alone", invocation::argument(&name.text()))
+    });
     let ambiguous = keys.told_ambiguous.iter().map(|(key, names)| name::ambiguous(key, names));
     let untold = keys.ambiguous - keys.told_ambiguous.len() as u64;
     let untold = (untold > 0).then(|| format!("{untold} more keys are ambiguous"));
-    absent.into_iter().chain(left).chain(unnamed).chain(ambiguous).chain(untold)
+    absent.into_iter().chain(left).chain(unnamed).chain(lock).chain(ambiguous).chain(untold)
 }
 
 /// A line with the names of the schemas that were left out; `None` where no schema was.

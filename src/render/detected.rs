@@ -107,7 +107,7 @@ pub fn text(all: &[Detected], invocation: &Invocation, view: View) -> String {
         page.line("");
     }
     if !others.is_empty() {
-        page.line(&view.palette.bold("Nobody's, as far as the schemas tell"));
+        page.line(&view.palette.bold("Not recognised"));
         let rows = others.iter().take(MOST_OF_NOBODY).map(|detected| of_nobody(detected)).collect();
         page.text.push_str(&table::grid_folding(
             view,

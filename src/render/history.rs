@@ -27,11 +27,32 @@ pub struct Shown<'a> {
     #[serde(flatten)]
     operation: &'a Operation,
     backup_is_there: Option<bool>,
+    /// The context that has the server.
+    #[serde(skip)]
+    context: Option<String>,
 }
 
 impl<'a> Shown<'a> {
     pub fn of(operation: &'a Operation, backup_is_there: Option<bool>) -> Self {
-        Self { operation, backup_is_there }
+        Self { operation, backup_is_there, context: None }
+    }
+
+    /// The same with the name of the context that has the server, which is shorter than an address.
+    #[must_use]
+    pub fn in_context(self, contexts: &[(String, String, i64)]) -> Self {
+        let place = self.operation.places.first();
+        let is_there = |(_, address, db): &&(String, String, i64)| {
+            place.is_some_and(|place| place.address == *address && place.db == *db)
+        };
+        let context = contexts.iter().find(is_there).map(|(name, ..)| name.clone());
+        Self { context, ..self }
+    }
+
+    fn server(&self) -> String {
+        match &self.context {
+            Some(name) => escape::text(name.as_bytes()),
+            None => escape::again(&self.operation.server),
+        }
     }
 
     /// How many Redis keys the operation changed.
@@ -83,10 +104,10 @@ pub fn table(view: View, operations: &[Shown<'_>]) -> String {
     }
     let has_room = |column: usize| view.width.is_none_or(|width| width >= COLUMNS[column].1);
     let rows = operations.iter().map(|shown| {
-        let Operation { op, at, server, redis_keys, reason, .. } = shown.operation;
+        let Operation { op, at, redis_keys, reason, .. } = shown.operation;
         let (command, keys, backup) = (shown.command(), redis_keys.to_string(), shown.backup().to_owned());
         let reason = reason.as_deref().map_or_else(|| "-".to_owned(), escape::again);
-        let row = [escape::again(op), second(at), command, keys, backup, shown.who(), escape::again(server), reason];
+        let row = [escape::again(op), second(at), command, keys, backup, shown.who(), shown.server(), reason];
         row.into_iter().enumerate().filter(|(column, _)| has_room(*column)).map(|(_, cell)| cell).collect()
     });
     let heading: Vec<_> =

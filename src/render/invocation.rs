@@ -106,6 +106,14 @@ impl Invocation {
         if self.selection.is_empty() { None } else { Some(self.selection.join(" ")) }
     }
 
+    /// `--config FILE` as for a shell, if this run has it, with a space behind: a command line for another server needs it, too.
+    pub fn config(&self) -> String {
+        match self.server.iter().position(|word| word == "--config") {
+            Some(at) => self.server[at..].iter().take(2).map(|word| format!("{word} ")).collect(),
+            None => String::new(),
+        }
+    }
+
     /// The options by which this run chooses records, as for a shell; `None` if there are none.
     pub fn filters(&self) -> Option<String> {
         if self.filters.is_empty() { None } else { Some(self.filters.join(" ")) }
@@ -237,7 +245,7 @@ pub fn name_of(record: &Record) -> String {
 }
 
 /// A key or a name as an argument for a shell: what begins like an option stands behind `--`.
-fn argument(text: &str) -> String {
+pub fn argument(text: &str) -> String {
     let word = word(text);
     if text.starts_with('-') { format!("-- {word}") } else { word }
 }

@@ -3,8 +3,10 @@
 use serde_json::{Map, Value, json};
 
 use crate::domain::diagnosis::FindingCode;
-use crate::domain::diagnosis::health::{Health, Limits, Status};
-use crate::render::{change, escape};
+use crate::domain::diagnosis::health::{Health, Limits, Named, Status};
+use crate::domain::duration;
+use crate::domain::schema::TtlOf;
+use crate::render::{change, escape, words};
 
 pub fn health(health: &Health, limits: &Limits) -> String {
     let mut measures = vec![measure("orphaned", FindingCode::NoExpiry, health, limits)];
@@ -47,6 +49,15 @@ pub fn health_json(health: &Health, limits: &Limits) -> Value {
     for (schema, own, foreign) in &health.outnumbered {
         outnumbered.push(json!({ "schema": schema, "own": own, "foreign": foreign }));
     }
+    let mut outlasting = Vec::new();
+    for (schema, _, found) in health.outlasting.iter() {
+        outlasting.push(json!({
+            "schema": schema,
+            "default_ms": found.default_ms,
+            "most_ms": found.most_ms,
+            "locks": found.records,
+        }));
+    }
     json!({
         "format": 1,
         "status": health.status(limits).as_str(),
@@ -59,6 +70,10 @@ pub fn health_json(health: &Health, limits: &Limits) -> Value {
         "sample": health.sample,
         "outnumbered": outnumbered,
         "gap": health.gap,
+        "schemas": health.named.as_ref().map(|named| &named.schemas),
+        "unread": health.unread,
+        "outlasting": outlasting,
+        "outlasting_partial": health.outlasting_is_partial,
     })
 }
 
@@ -76,6 +91,10 @@ pub fn unknown_json(why: &str) -> Value {
         "sample": null,
         "outnumbered": [],
         "gap": why,
+        "schemas": null,
+        "unread": {},
+        "outlasting": [],
+        "outlasting_partial": false,
     })
 }
 
@@ -86,13 +105,55 @@ pub fn unknown(why: &str) -> String {
 
 fn summary(health: &Health, limits: &Limits) -> String {
     let gap: Vec<String> = health.gap.iter().cloned().collect();
-    match health.status(limits) {
-        Status::Critical | Status::Warning => [troubles(health, limits), gap].concat().join("; "),
-        Status::Unknown => [gap, troubles(health, limits)].concat().join("; "),
+    let mut clauses = match health.status(limits) {
+        Status::Critical | Status::Warning => [troubles(health, limits), gap].concat(),
+        Status::Unknown => [gap, troubles(health, limits)].concat(),
         Status::Ok => match troubles(health, limits) {
-            few if few.is_empty() => nothing_found(health, limits),
-            few => format!("{}, below the thresholds", few.join("; ")),
+            few if few.is_empty() => vec![nothing_found(health, limits)],
+            few => vec![format!("{}, below the thresholds", few.join("; "))],
         },
+    };
+    clauses.extend(outlasting(health));
+    clauses.extend(unread(health));
+    clauses.join("; ")
+}
+
+/// Locks that outlast a default lock TTL. Whether they are stuck depends on the deployment's lock TTL, which is not stated.
+fn outlasting(health: &Health) -> Option<String> {
+    let of_locks: Vec<_> = health.outlasting.iter().collect();
+    let count: u64 = of_locks.iter().map(|(.., found)| found.records).sum();
+    let option = TtlOf::Lock.option();
+    let Some(most) = of_locks.iter().map(|(.., found)| found.most_ms).max() else {
+        let unknown = format!("it is unknown whether locks outlast the default lock TTL: state {option}");
+        return Some(unknown).filter(|_| health.outlasting_is_partial);
+    };
+    let mut defaults = Vec::new();
+    for (schema, _, found) in &of_locks {
+        defaults.push(format!("{schema} ({})", duration::short(found.default_ms)));
+    }
+    let defaults = match of_locks.as_slice() {
+        [(schema, _, found)] => format!("{schema}'s default lock TTL ({})", duration::short(found.default_ms)),
+        _ => format!("the default lock TTLs of {}", words::list(&defaults, "and")),
+    };
+    let (locks, outlast) = if count == 1 { ("lock", "outlasts") } else { ("locks", "outlast") };
+    let at_least = if health.outlasting_is_partial { "at least " } else { "" };
+    Some(format!("{at_least}{count} {locks} {outlast} {defaults}, up to {}: state {option}", duration::short(most),))
+}
+
+/// The keys of other schemas that the check did not read.
+fn unread(health: &Health) -> Option<String> {
+    let Named { schemas, context } = health.named.as_ref()?;
+    let counts: Vec<_> = health.unread.iter().map(|(schema, count)| format!("{count} of {schema}")).collect();
+    let context = context.as_ref().map(|context| escape::text(context.as_bytes()));
+    match (counts.as_slice(), context) {
+        ([], None) => None,
+        ([], Some(context)) => Some(format!("context {context} reads no other schema")),
+        (counts, None) => Some(format!("not checked: {} among the keys seen", words::list(counts, "and"))),
+        (counts, Some(context)) => Some(format!(
+            "not checked: {} among the keys seen, because context {context} reads only {}",
+            words::list(counts, "and"),
+            words::list(schemas, "and")
+        )),
     }
 }
 
@@ -105,11 +166,17 @@ fn nothing_found(health: &Health, limits: &Limits) -> String {
     };
     let records = counted(health.records, "record");
     let keys = counted(health.keys, "key");
+    let of = match &health.named {
+        Some(named) => format!(" of {}", words::list(&named.schemas, "and")),
+        None => String::new(),
+    };
+    if health.is_narrowed {
+        return format!("no {kinds} locks{of} match the filters in {keys}");
+    }
     match health.sample {
-        Some(sample) => {
-            format!("no {kinds} locks among about {records} in {keys}, by a random sample of {sample}")
-        }
-        None => format!("no {kinds} locks among {records} in {keys}"),
+        // All locks were read: the sample is for the number of records alone.
+        Some(_) => format!("no {kinds} locks{of} in {keys} (about {records}, counted by sample)"),
+        None => format!("no {kinds} locks{of} among {records} in {keys}"),
     }
 }
 
@@ -227,7 +294,7 @@ mod tests {
         assert_eq!(health(&found, &limits), format!("IDEMCTL OK - {nothing} | {measures}\n"));
         found.sample = Some(5);
         let sampled = health(&found, &limits);
-        assert!(sampled.contains("among about 7 records in 9 keys, by a random sample of 5 |"), "{sampled}");
+        assert!(sampled.contains("overdue locks in 9 keys (about 7 records, counted by sample) |"), "{sampled}");
         assert!(sampled.contains(" keys=9 sampled=5 no_expiry=0"), "{sampled}");
         found.add(FindingCode::ExcessTtl, &chi(CHI_LOCK, Expiry::In(600_000)));
         let line = health(&found, &limits);

@@ -10,7 +10,7 @@ use crate::domain::duration;
 use crate::domain::record::age::millis;
 use crate::domain::record::response::{SECRET_HEADERS, is_secret_header};
 use crate::domain::record::{Content, Expiry, Record, Response, SeenKey};
-use crate::domain::schema::{State, TtlOf};
+use crate::domain::schema::{Schema, State, TtlOf};
 
 /// A record as a page; `reveal` shows credentials in headers.
 pub fn page(record: &Record, view: View, reveal: bool) -> String {
@@ -141,12 +141,12 @@ impl RecordPage {
         } else if let Some(lock) = record.lock() {
             let left = match (record.has_lapsing_lock(), lock.expiry.millis()) {
                 (true, Some(ms)) => format!("{} left of the Redis key's own", duration::short(ms)),
-                _ => time_left(lock.expiry, record.schema.ttl(TtlOf::Lock)),
+                _ => time_left(lock.expiry, &record.schema, TtlOf::Lock),
             };
             self.page.field("Lock TTL", &left);
         }
         if let Some(result) = record.result() {
-            self.page.field("Result TTL", &time_left(result.expiry, record.schema.ttl(TtlOf::Result)));
+            self.page.field("Result TTL", &time_left(result.expiry, &record.schema, TtlOf::Result));
         }
     }
 
@@ -252,8 +252,8 @@ fn redis_key(record: &Record, key: &SeenKey) -> String {
     format!("{}{role}{there}", escape::text(&key.redis_key))
 }
 
-fn time_left(expiry: Expiry, allowed: Option<Duration>) -> String {
-    let allowed = allowed.map(|allowed| duration::short(millis(allowed)));
+fn time_left(expiry: Expiry, schema: &Schema, of: TtlOf) -> String {
+    let allowed = schema.ttl(of).map(|allowed| duration::short(millis(allowed)));
     let Some(allowed) = allowed else {
         return match expiry {
             Expiry::Never => "none, as the schema has it: the service gives it none".to_owned(),
@@ -262,6 +262,9 @@ fn time_left(expiry: Expiry, allowed: Option<Duration>) -> String {
     };
     match expiry {
         Expiry::Never => format!("none: it never expires (the schema gives {allowed})"),
-        Expiry::In(ms) => format!("{} left of {allowed}", duration::short(ms)),
+        Expiry::In(ms) => {
+            let whose = if schema.states_ttl(of) { "configured" } else { "schema default" };
+            format!("{} left, {whose} {allowed}", duration::short(ms))
+        }
     }
 }

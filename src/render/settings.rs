@@ -29,6 +29,9 @@ pub struct NamedContext {
     pub protected: bool,
     pub read_only: bool,
     pub color: Option<String>,
+    /// The TTLs of the deployment, each as `express: lock 1m 30s`.
+    #[serde(skip)]
+    pub ttls: Vec<String>,
 }
 
 pub fn settings(settings: &[Setting<'_>], origin: bool, view: View) -> String {
@@ -46,7 +49,7 @@ pub fn contexts(contexts: &[NamedContext], view: View) -> String {
         let mark = if context.used { "*" } else { "" };
         vec![mark.to_owned(), shown(&context.name), server(context), schemas(context), kept(context)]
     });
-    table::grid(view, 0, &["", "NAME", "SERVER", "SCHEMAS", "KEPT"], rows)
+    table::grid(view, 0, &["", "NAME", "SERVER", "SCHEMAS", "PROTECTION"], rows)
 }
 
 pub fn context(context: &NamedContext, view: View) -> String {
@@ -54,13 +57,14 @@ pub fn context(context: &NamedContext, view: View) -> String {
         ("Server", server(context)),
         ("User", context.user.as_deref().map_or_else(|| "-".to_owned(), shown)),
         ("Schemas", schemas(context)),
-        ("Kept", kept(context)),
-        ("Colour", context.color.clone().unwrap_or_else(|| "-".to_owned())),
+        ("Protection", kept(context)),
+        ("Color", context.color.clone().unwrap_or_else(|| "-".to_owned())),
     ];
+    let rows = rows.into_iter().chain(context.ttls.iter().map(|ttl| ("TTL", shown(ttl))));
     let used = if context.used { "  (used)" } else { "" };
     let mut text = format!("{}{used}\n", view.palette.bold(&shown(&context.name)));
     for (label, value) in rows {
-        text.push_str(&format!("  {}  {value}\n", view.palette.dim(&format!("{label:<7}"))));
+        text.push_str(&format!("  {}  {value}\n", view.palette.dim(&format!("{label:<10}"))));
     }
     text
 }

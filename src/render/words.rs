@@ -49,6 +49,14 @@ pub fn count(number: u64) -> String {
     indicatif::HumanCount(number).to_string()
 }
 
+/// `a`, `a and b`, `a, b and c`.
+pub fn list(words: &[String], last: &str) -> String {
+    match words.split_last() {
+        Some((end, others)) if !others.is_empty() => format!("{} {last} {end}", others.join(", ")),
+        _ => words.concat(),
+    }
+}
+
 /// A number of bytes as `512 B`, `64.0 KiB`.
 pub fn bytes(count: u64) -> String {
     const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];

@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::built_in::{BUILT_IN, BuiltIn, LIBRARIES};
 use super::faults::{self, LARGEST};
 use super::new_folder::Files;
+use crate::domain::draft::DECIDE;
 use crate::domain::schema::{self, Prefixes, Schema, SchemaError, SchemaOrigin, SchemaSource, Script, TtlOf};
 use crate::files;
 
@@ -51,6 +52,8 @@ pub struct Loaded {
     /// The names of folders that cannot be used, each with the first thing that is wrong. A built-in schema of such a name is
     /// left out as well: the operator does not want that one.
     pub left_out: Vec<(String, SchemaError)>,
+    /// The names of those that are drafts, whether they can be read or not: they are used only if they are named.
+    pub drafts: Vec<String>,
 }
 
 /// Every schema: the built-in ones, and those of the operator's folder, which replace built-in ones of the same name.
@@ -80,6 +83,11 @@ pub fn load_with(
         }
     }
     for folder in &own {
+        // A schema that replaces a built-in one is not a draft: without it, those records would not be read at all.
+        let is_in_place = BUILT_IN.iter().any(|built_in| built_in.folder == name_of(folder));
+        if !is_in_place && is_draft(folder) {
+            loaded.drafts.push(name_of(folder));
+        }
         let read = |deployment: &Deployment| read_folder(folder, deployment);
         match with_its_prefix(&name_of(folder), read, &mut deployment) {
             Err(LoadError::Schema(wrong)) => loaded.left_out.push((name_of(folder), wrong)),
@@ -199,6 +207,15 @@ fn deployed(mut schema: Schema, deployment: &Deployment) -> Schema {
         schema.allow_field(path);
     }
     schema
+}
+
+/// True if the file of a folder says `draft = true`, or has values that a person still has to decide. Such a file need not be right.
+fn is_draft(folder: &Path) -> bool {
+    let Ok(toml) = files::read_text(&folder.join("schema.toml"), LARGEST) else { return false };
+    let is_open = toml.lines().any(|line| line.trim_end().ends_with(&format!("= \"{DECIDE}\"")));
+    let table = toml.parse::<toml::Table>();
+    let says_draft = table.is_ok_and(|table| table.get("draft").and_then(toml::Value::as_bool) == Some(true));
+    is_open || says_draft
 }
 
 fn folders_in(folder: &Path) -> Result<Vec<PathBuf>, SchemaError> {

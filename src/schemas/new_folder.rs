@@ -4,6 +4,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
+use crate::domain::draft::DRAFT;
 use crate::domain::schema::Script;
 use crate::files;
 
@@ -14,15 +15,17 @@ pub(crate) struct Files {
 }
 
 impl Files {
-    /// The same under another name, its comments included.
+    /// The same under another name, its comments included, as a draft.
     pub(crate) fn renamed(self, name: &str) -> Self {
         let mut is_named = false;
         let line = |line: &str| {
             let is_name = !is_named && line.split('=').next().is_some_and(|field| field.trim() == "name");
             is_named |= is_name;
-            if is_name { format!("name = {name:?}\n") } else { format!("{line}\n") }
+            if is_name { format!("name = {name:?}\n{DRAFT}\n") } else { format!("{line}\n") }
         };
-        let toml = self.toml.lines().map(line).collect();
+        // A copy of a draft says so once.
+        let is_other = |line: &&str| !line.starts_with("draft = true");
+        let toml = self.toml.lines().filter(is_other).map(line).collect();
         Self { toml, ..self }
     }
 }
@@ -62,7 +65,7 @@ mod tests {
     fn a_copy_has_its_own_name_and_every_comment() {
         let toml = "# Ours.\nformat = 1\nname = \"old\" # its name\n[[value]]\nname = \"held\"\n".to_owned();
         let renamed = Files { toml, scripts: Vec::new() }.renamed("new");
-        assert_eq!(renamed.toml, "# Ours.\nformat = 1\nname = \"new\"\n[[value]]\nname = \"held\"\n");
+        assert_eq!(renamed.toml, format!("# Ours.\nformat = 1\nname = \"new\"\n{DRAFT}\n[[value]]\nname = \"held\"\n"));
     }
 
     #[test]

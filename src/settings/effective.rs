@@ -203,6 +203,29 @@ impl Settings {
         guards
     }
 
+    /// The name of the first context whose server has this address and database, as the audit log writes them.
+    pub(crate) fn context_at(&self, address: &str, db: i64) -> Option<String> {
+        let contexts = self.context_places();
+        contexts.into_iter().find(|(_, of, its_db)| of == address && *its_db == db).map(|(name, ..)| name)
+    }
+
+    /// Each context that names a server, with the address and the database of the server as the audit log writes them.
+    pub(crate) fn context_places(&self) -> Vec<(String, String, i64)> {
+        let mut places = Vec::new();
+        for (name, context) in self.file.contexts() {
+            if context.url.is_none() {
+                continue;
+            }
+            // Variables speak of the server that is worked on.
+            let server = Server::resolve(&ConnectionArgs::default(), &Environment::default(), context);
+            if let Ok(server) = server {
+                let target = server.target();
+                places.push((name.clone(), target.address.to_string(), target.db));
+            }
+        }
+        places
+    }
+
     /// Lets what a context says of its server hold for this one, because they are one.
     pub(crate) fn is_kept_by(&mut self, guard: &Guard) {
         if let Ok(context) = self.file.context(&guard.context) {
@@ -244,12 +267,12 @@ impl Settings {
         if args.schema.is_empty() { self.server_context.context.schema.clone() } else { args.schema.clone() }
     }
 
-    /// True when the layout of a published library is to be read: the operator or the context names the library, or the context
-    /// says how this deployment has it.
-    pub(crate) fn wants_library(&self, library: &str, args: &SchemaArgs) -> bool {
+    /// True if the operator or the context names the schema, or the context says how this deployment has it. The layout of a
+    /// published library and a draft are read only then.
+    pub(crate) fn names_schema(&self, schema: &str, args: &SchemaArgs) -> bool {
         let context = &self.server_context.context;
-        let listed = args.schema.iter().chain(&context.schema).any(|name| name == library);
-        listed || context.deployment.contains_key(library)
+        let listed = args.schema.iter().chain(&context.schema).any(|name| name == schema);
+        listed || context.deployment.contains_key(schema)
     }
 
     /// The folder of the operator's own schemas: the flag's or variable's, which must exist, else the default one

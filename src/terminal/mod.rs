@@ -2,5 +2,6 @@
 
 mod frame;
 mod pager;
+pub mod progress_line;
 mod prompt;
 pub mod ui;

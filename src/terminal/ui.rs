@@ -9,9 +9,11 @@ use std::time::Duration;
 use anstream::stream::RawStream;
 use anstream::{AutoStream, ColorChoice};
 use indicatif::{HumanFloatCount, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+use rustix::fs::FileType;
 
 use super::frame::Frame;
 use super::pager::{Pager, Stream};
+use super::progress_line::ProgressLine;
 use super::prompt::{Answer, Prompt};
 use crate::exit::{Stop, Unwritten};
 use crate::render::fold::fold;
@@ -61,6 +63,8 @@ pub struct Ui {
     width: Option<usize>,
     err_is_terminal: bool,
     has_progress: bool,
+    /// True when another program reads stdout.
+    feeds_a_pipe: bool,
     is_ascii: bool,
     interactive: bool,
     /// What the look of a watch showed so far, where looks are painted over each other.
@@ -84,6 +88,7 @@ impl Ui {
         let out = io::stdout();
         let out_is_terminal = out.is_terminal();
         let err_is_terminal = io::stderr().is_terminal();
+        let feeds_a_pipe = is_pipe(&out);
         Self {
             colored: choice(color, &out) != ColorChoice::Never,
             width: width_of(&out, out_is_terminal),
@@ -94,6 +99,7 @@ impl Ui {
             can_paint: out_is_terminal,
             err_is_terminal,
             has_progress: err_is_terminal,
+            feeds_a_pipe,
             is_ascii: false,
             interactive: err_is_terminal && io::stdin().is_terminal(),
             frame: None,
@@ -234,8 +240,9 @@ impl Ui {
     fn paged(&mut self, stream: Stream, text: &[u8]) -> io::Result<bool> {
         let Some(pager) = &mut self.pager else { return Ok(false) };
         let taken = pager.take(stream, text);
-        if pager.is_running() {
-            self.progress.borrow().finish_and_clear();
+        let is_running = pager.is_running();
+        if is_running {
+            self.end_progress();
             self.has_progress = false;
         }
         match taken {
@@ -256,13 +263,30 @@ impl Ui {
     }
 
     fn write_data(&mut self, bytes: &[u8]) -> io::Result<()> {
-        match &mut self.frame {
-            Some(frame) => {
-                frame.data(bytes);
-                Ok(())
-            }
-            None => self.write(|out| out.write_all(bytes)),
+        if let Some(frame) = &mut self.frame {
+            frame.data(bytes);
+            return Ok(());
         }
+        if self.feeds_a_pipe && self.has_progress {
+            // Whoever reads the pipe may write to the same terminal, on which the progress line is.
+            self.has_progress = false;
+            self.end_progress();
+        }
+        let goes_out = self.out.buffer().len() + bytes.len() > OUT_BUFFER;
+        if goes_out {
+            self.write_beside_progress(|out| out.write_all(bytes))
+        } else {
+            self.write(|out| out.write_all(bytes))
+        }
+    }
+
+    /// Writes to stdout what reaches it now: on a terminal the progress line is erased before, and painted again below.
+    fn write_beside_progress(&mut self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+        if !self.out_is_terminal {
+            return self.write(write);
+        }
+        let progress = self.progress.borrow().clone();
+        progress.suspend(|| self.write(write))
     }
 
     /// Writes text for people to stdout, as [`Ui::data`] does, with signs that the terminal can show.
@@ -316,7 +340,7 @@ impl Ui {
 
     /// Sends the data written so far; fails as [`Ui::data`] does.
     pub fn flush(&mut self) -> io::Result<()> {
-        self.write(|out| out.flush())
+        self.write_beside_progress(|out| out.flush())
     }
 
     pub fn status(&mut self, sentence: &str) {
@@ -369,7 +393,7 @@ impl Ui {
             let _ = writeln!(painted, "{line}");
             let painted = painted.into_inner();
             if !self.paged(Stream::Err, &painted).unwrap_or(true) {
-                let _ = io::stderr().write_all(&painted);
+                let _ = self.progress.borrow().suspend(|| io::stderr().write_all(&painted));
             }
         }
     }
@@ -391,15 +415,17 @@ impl Ui {
     }
 
     /// A progress line on stderr, which goes when it is dropped or cleared; without a terminal there is none.
-    pub fn progress(&self, what: &str) -> ProgressBar {
+    pub fn progress(&self, what: &str) -> ProgressLine {
         self.progress_of(what, None)
     }
 
     /// The same; with a total, it tells how much of it is done.
-    pub fn progress_of(&self, what: &str, total: Option<u64>) -> ProgressBar {
+    pub fn progress_of(&self, what: &str, total: Option<u64>) -> ProgressLine {
         if !self.shows_progress() {
-            return ProgressBar::hidden();
+            return ProgressLine::hidden();
         }
+        // There is one line on the terminal.
+        self.end_progress();
         let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::stderr_with_hz(10));
         let template = match total {
             Some(_) => "{spinner} {msg} {human_pos} of {human_len} ({percent} %, {rate}/s, {eta} left)",
@@ -416,7 +442,12 @@ impl Ui {
         bar.set_message(what.to_owned());
         bar.enable_steady_tick(Duration::from_millis(100));
         self.progress.replace(bar.clone());
-        bar
+        ProgressLine::new(bar)
+    }
+
+    /// Ends the progress line, and erases it.
+    fn end_progress(&self) {
+        self.progress.borrow().finish_and_clear();
     }
 
     /// Asks yes or no: only `y` or `yes` with Enter is yes.
@@ -440,6 +471,8 @@ impl Ui {
     /// Usage: there is no terminal. Interrupted: Ctrl-C at the prompt.
     fn asked(&mut self, question: &str, is_secret: bool, hint: &str) -> Result<String, Stop> {
         self.end_paging();
+        // The line would be painted over the question.
+        self.end_progress();
         if !self.interactive {
             return Err(Stop::usage("there is no terminal to ask on").hint(hint));
         }
@@ -461,6 +494,12 @@ impl Ui {
 fn width_of(stream: impl std::os::fd::AsFd, is_terminal: bool) -> Option<usize> {
     let size = is_terminal.then(|| terminal_size::terminal_size_of(stream)).flatten();
     size.map(|(width, _)| usize::from(width.0))
+}
+
+/// True if another program reads the stream, so that it is not a file or a device.
+fn is_pipe(stream: impl std::os::fd::AsFd) -> bool {
+    let kind = rustix::fs::fstat(stream).map(|stat| FileType::from_raw_mode(stat.st_mode));
+    matches!(kind, Ok(FileType::Fifo | FileType::Socket))
 }
 
 /// The lines of a terminal.

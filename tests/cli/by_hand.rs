@@ -168,7 +168,7 @@ fn the_owner_is_asked_for_on_a_terminal() {
     ] {
         let server = seeded();
         let mut session = on_terminal(server.command(), &complete("event-driven", &[]));
-        press(&mut session, "it is held by worker-7", typed);
+        press(&mut session, "to go ahead (worker-7):", typed);
         if code < 2 {
             press(&mut session, "[y/N]", "y\r");
         }

@@ -121,3 +121,12 @@ fn a_lock_that_was_taken_anew_since_it_was_shown_gets_no_more_time() {
     server.through(&way, &["extend", "a", "--for", "1h", "--yes"]).exits(8).says("changed since it was shown");
     assert!(pttl(&server, "a") <= 15_000);
 }
+
+/// Rule: a command line is never part of a table, whose cells fold: it would lose its server.
+#[test]
+fn what_is_done_about_a_lock_without_expiry_is_a_hint_with_the_server() {
+    let server = seeded();
+    let run = server.idemctl(&["extend", "stuck", "--for", "1h", "--dry-run"]).exits(2);
+    assert!(!run.text().contains("idemctl"), "{}", run.all());
+    run.says("hint: `idemctl -s ").says(" sweep --orphaned` removes locks without expiry");
+}

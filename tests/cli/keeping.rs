@@ -77,7 +77,7 @@ fn stored(server: &Server) -> String {
 #[test]
 fn fields_that_the_schema_does_not_name_are_kept() {
     let server = with_result(ALL_KEPT);
-    complete(&server).exits(0).says("The service's own steps did so on a private server.");
+    complete(&server).exits(0).says("Tested with the service's scripts on a temporary local Redis.");
     let expected = r#"{"status":"DONE","hash":"abc","body":{"id":7},"trace":{"id":10000000000000000001},"n":1.0}"#;
     assert_eq!(stored(&server), expected);
 }

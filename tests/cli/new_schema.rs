@@ -207,3 +207,31 @@ fn a_glob_that_matches_nothing_drafts_nothing() {
     server.idemctl(&["schema", "new", "x", "--match", "a", "--from", "b"]).exits(2);
     assert!(!folder(&server, "x").exists());
 }
+
+/// Rule: a copy claims the same Redis keys as its original, so that it is read only where somebody names it. Revert: without the line
+/// `draft = true` each record is two.
+#[test]
+fn a_copy_and_a_draft_change_nothing_until_they_are_named() {
+    let server = Server::holding(&[("idempotency:a", r#"{"status":"PENDING"}"#, 60_000)]);
+    let before = server.idemctl(&["list", "-o", "jsonl"]).exits(0).json_lines();
+    let run = server.idemctl(&["schema", "new", "bar", "--from", "go-middleware"]).exits(0);
+    run.says("It is a draft: no command reads its records unless --schema or a context names it.");
+    server.idemctl(&["schema", "new", "pays", "--from", "idempotency:a"]).exits(0);
+    let after = server.idemctl(&["list", "-o", "jsonl"]).exits(0);
+    assert_eq!((before.len(), after.json_lines().len(), after.stderr.as_str()), (1, 1, ""), "{}", after.all());
+    let run = server.idemctl(&["inspect", "a"]).exits(0);
+    assert!(!run.stderr.contains("bar") && !run.stderr.contains("pays"), "{}", run.all());
+    server.idemctl(&["extend", "a", "--for", "1h", "--yes"]).exits(0);
+    let list = server.idemctl(&["schema", "list"]).exits(0);
+    list.says("Drafts, not read unless --schema or a context names them: bar, pays");
+    server.idemctl(&["inspect", "a", "--schema", "bar"]).exits(0).shows("bar");
+    // Without the line it is a schema as any other.
+    let file = folder(&server, "bar").join("schema.toml");
+    let text = fs::read_to_string(&file).unwrap();
+    fs::write(
+        &file,
+        text.lines().filter(|line| !line.starts_with("draft")).map(|line| format!("{line}\n")).collect::<String>(),
+    )
+    .unwrap();
+    server.idemctl(&["inspect", "a"]).exits(0).says("2 records, under ");
+}

@@ -169,8 +169,8 @@ fn an_owner_and_a_password_are_asked_for_with_the_contexts_name() {
     server.set("idem:started:held", "6f1c", 20_000);
     let on = |words: &[&str]| on_terminal(idemctl(server.folder()), &[&["--config", &config], words].concat());
     let mut session = on(&["complete", "held", "--schema", "event-driven", "--status", "201", "--body", ""]);
-    session.exp_string("Whose lock is it?").unwrap();
-    answered(session, "prod", "\r").exits(2);
+    session.exp_string("prod").unwrap();
+    answered(session, "Type the owner's id to go ahead", "\r").exits(2);
     server.send::<()>(&[b"CONFIG", b"SET", b"requirepass", b"s3cret"]);
     let mut session = on(&["--askpass", "list"]);
     session.exp_string("Password for ").unwrap();

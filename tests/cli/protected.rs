@@ -62,7 +62,7 @@ fn a_throw_away_server_may_be_changed_whatever_the_default_context_says() {
     let home = Home::with("default_context = \"audit\"\n[contexts.audit]\nread_only = true\nprotected = true\n");
     let path = program().parent().unwrap().display().to_string();
     let words = ["--sandbox", "race", "--rounds", "1", "--schema", "express"];
-    home.run_with(&[("PATH", &path)], &words).exits(0).shows("none in ");
+    home.run_with(&[("PATH", &path)], &words).exits(0).shows("no violation in ");
 }
 
 /// Rule: a change through a protected context takes the name of the context, and nothing else will do.

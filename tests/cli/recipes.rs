@@ -195,7 +195,7 @@ fn a_payment_is_completed_by_hand_and_its_retry_gets_the_response() {
     fs::write(server.folder().join("charge.json"), r#"{"charged":10}"#).unwrap();
     let [line] = &commands("Complete by hand")[..] else { panic!() };
     let mut session = on_a_terminal(&server, line);
-    press(&mut session, "it is held by worker-7", "worker-7\r");
+    press(&mut session, "to go ahead (worker-7):", "worker-7\r");
     press(&mut session, "[y/N]", "y\r");
     ends(session).exits(0);
     let run = typed(&server, "idemctl inspect order-10008 -o json").exits(0);

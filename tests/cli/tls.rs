@@ -85,7 +85,7 @@ fn every_command_speaks_tls_1_2_and_1_3() {
         secure.run(&["restore", &backup, "--yes"]).exits(0);
         assert!(secure.server.get("idem:web-2").is_some());
         let raced = secure.run(&["race", "--schema", "express", "--strategy", "schema", "--rounds", "3"]).exits(0);
-        raced.shows("none in ");
+        raced.shows("no violation in ");
         secure.run(&["simulate", "first-then-retry", "--schema", "express"]).exits(0);
     }
 }

@@ -36,7 +36,7 @@ fn idempo_finds_its_own_message_pack_compressed_with_its_version_behind() {
     let owner = line.lines().find_map(|line| line.trim().strip_prefix("Owner")).unwrap().trim().to_owned();
     complete(&server, "k", "idempo", &["--owner", &owner])
         .exits(0)
-        .says("The service's own steps did so on a private server.")
+        .says("Tested with the service's scripts on a temporary local Redis.")
         .says("If a worker is still at it, it is refused when it ends.");
     let stored = server.get("idempo:response:k").unwrap();
     let packed = stored.strip_suffix(b":1").expect("the version that idempo asks for");
@@ -77,7 +77,9 @@ fn laravel_finds_its_own_object_with_the_path_that_it_compares() {
     complete(&[]).exits(2).says("without the request's --fingerprint").says("the request's path");
     complete(&["--fingerprint", "a\"b"]).exits(2).says("what is written is not JSON").says("nothing was done");
     assert_eq!(server.keys(), [lock]);
-    complete(&["--fingerprint", "api/pay"]).exits(0).says("The service's own steps did so on a private server.");
+    complete(&["--fingerprint", "api/pay"])
+        .exits(0)
+        .says("Tested with the service's scripts on a temporary local Redis.");
     assert_eq!(String::from_utf8(server.get(result).unwrap()).unwrap(), OBJECT);
     assert_eq!(server.keys(), [result], "the lock is released");
 }
@@ -104,7 +106,7 @@ fn dotnet_finds_lists_and_dictionaries_of_its_own() {
     }
     complete(&server, "k", "idempotent-api", &["--fingerprint", "1c80075d"])
         .exits(0)
-        .says("The service's own steps did so on a private server.");
+        .says("Tested with the service's scripts on a temporary local Redis.");
     let document = |key: &str| {
         let data: Vec<u8> = redis::cmd("HGET").arg(key).arg("data").query(&mut server.connect()).unwrap();
         let mut document = String::new();
@@ -150,7 +152,7 @@ fn midaz_finds_the_entity_where_its_release_stores_entities_in_clear() {
     server.set(other, "", 200_000);
     let entity = r#"{"id":"01912f4a","name":"Ada","createdAt":"2026-11-22T19:50:00Z"}"#;
     let complete = |key, schema| server.idemctl(&["complete", key, "--schema", schema, "--body", entity, "--yes"]);
-    complete(one, "midaz").exits(0).says("The service's own steps did so on a private server.");
+    complete(one, "midaz").exits(0).says("Tested with the service's scripts on a temporary local Redis.");
     assert_eq!(server.get(one).unwrap(), entity.as_bytes());
     complete(other, "midaz-sealed").exits(2).says("the schema describes no complete step");
     assert_eq!(server.get(other).unwrap(), b"");

@@ -164,7 +164,7 @@ fn what_an_operator_completes_the_service_replays_and_undo_takes_back() {
     orders.0.send::<()>(&[b"HSET", b"orders:a", b"trace", b"t-7"]);
     orders.complete(&["--owner", "w-2"]).exits(1).says("orders answers 0: refused");
     assert_eq!(orders.record()["state"], "in-progress");
-    orders.complete(&["--owner", "w-1"]).exits(0).says("The service's own steps did so on a private server.");
+    orders.complete(&["--owner", "w-1"]).exits(0).says("Tested with the service's scripts on a temporary local Redis.");
     let record = orders.record();
     assert_eq!((&record["state"], &record["response"]["body"]), (&json!("completed"), &json!("hi")));
     assert_eq!((orders.field("trace").unwrap(), orders.field("fp").unwrap()), (b"t-7".to_vec(), b"f".to_vec()));

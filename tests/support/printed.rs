@@ -67,7 +67,9 @@ pub fn lead_back(command: &Command, run: &Run) {
         if ALONE.iter().any(|alone| line.starts_with(alone)) {
             continue;
         }
-        for named in &named {
+        // The operation of another server is undone there.
+        let is_elsewhere = line.starts_with('-') && line.contains(" undo ");
+        for named in named.iter().filter(|named| !is_elsewhere || named.starts_with("--config")) {
             assert!(line.contains(named), "{given:?} printed `idemctl {line}`, which does not say {named}");
         }
     }

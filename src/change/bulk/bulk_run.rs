@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use indicatif::ProgressBar;
 
 use super::ahead::Supply;
 use super::flow::Flow;
@@ -19,6 +18,7 @@ use crate::exit::Exit;
 use crate::interrupt::Interrupt;
 use crate::owner_check::OwnerCheck;
 use crate::store::{Reader, ScanOptions, Writer};
+use crate::terminal::progress_line::ProgressLine;
 
 /// A run, what the run found, and what became of the records.
 pub struct BulkRun<'a, R: Rule> {
@@ -104,7 +104,7 @@ impl<'a, R: Rule> BulkRun<'a, R> {
             Some(places) => Supply::Kept(places),
             None => {
                 // The progress of the changes is shown, and not that of the scan.
-                let (file, hidden) = (self.key_file.as_mut(), ProgressBar::hidden());
+                let (file, hidden) = (self.key_file.as_mut(), ProgressLine::hidden());
                 let source = RecordSource::open(self.rule, self.reader.clone(), file, &self.interrupt, hidden).await?;
                 Supply::Source(Box::new(source))
             }

@@ -67,7 +67,7 @@ impl<R: Rule> Flow<'_, R> {
             asks_owners: self.owners.is_some(),
             uncounted: self.uncounted.take(),
         };
-        let shown = Progress { bar: progress, is_of_keys: keys_held.is_some() };
+        let shown = Progress { bar: progress.clone(), is_of_keys: keys_held.is_some() };
         let reading = async {
             ahead.read(&mut supply, places).await;
             pending::<Infallible>().await

@@ -6,7 +6,6 @@ use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher as _;
 
 use anyhow::Result;
-use indicatif::ProgressBar;
 
 use super::place::Place;
 use super::rule::{Planned, Rule};
@@ -19,6 +18,7 @@ use crate::interrupt::Interrupt;
 use crate::scan::{Lengths, RecordFilter, Scan, ScanEnd, ScanPage, ScanPlan};
 use crate::store::read::records::{Found, Lookup};
 use crate::store::{MOST_WHOLE, ReadLimit, Reader, StoreError};
+use crate::terminal::progress_line::ProgressLine;
 
 /// Keys of a file that are looked up in one round trip.
 const PAGE: usize = 200;
@@ -79,7 +79,7 @@ impl<'a> RecordSource<'a> {
         reader: Reader,
         file: Option<&'a mut KeyFile>,
         interrupt: &Interrupt,
-        progress: ProgressBar,
+        progress: ProgressLine,
     ) -> Result<Self> {
         let from = match file {
             None => {
@@ -177,7 +177,7 @@ impl<'a> RecordSource<'a> {
 struct NamedRecords<'a> {
     file: &'a mut KeyFile,
     reader: Reader,
-    progress: ProgressBar,
+    progress: ProgressLine,
     keys: u64,
     seen: SeenKeys,
     coverage: Coverage,
@@ -185,7 +185,7 @@ struct NamedRecords<'a> {
 }
 
 impl<'a> NamedRecords<'a> {
-    fn new(file: &'a mut KeyFile, reader: Reader, progress: ProgressBar) -> Self {
+    fn new(file: &'a mut KeyFile, reader: Reader, progress: ProgressLine) -> Self {
         let (seen, coverage) = (SeenKeys::default(), Coverage::default());
         Self { file, reader, progress, keys: 0, seen, coverage, missed: None }
     }
@@ -200,8 +200,7 @@ impl<'a> NamedRecords<'a> {
             }
             let choice = rule.select(&record);
             if matches!(choice, Selected::No) {
-                let why = format!("it is {} and not chosen", record.state.as_str());
-                self.coverage.named.add_left(&record, why);
+                self.coverage.named.add_not_chosen(&record);
             }
             if let Some(planned) = self.coverage.take(&record, choice) {
                 selected.push((record, planned));

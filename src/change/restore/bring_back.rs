@@ -113,11 +113,11 @@ pub async fn bring_back(
         }
         if !told_apart && mode.parts_any(&batch, of) {
             told_apart = true;
-            progress.suspend(|| context.ui.warning(APART));
+            context.ui.warning(APART);
         }
         let file = source.file.clone();
         let (outcomes, ended) = mode.take(context, &batch, of, &file).await?;
-        let refusal = progress.suspend(|| rows.add(context, &batch, outcomes));
+        let refusal = rows.add(context, &batch, outcomes);
         progress.set_position(rows.seen());
         if let Some(refusal) = refusal {
             return Err(refused(refusal));
@@ -157,6 +157,9 @@ fn noted_of<'a>(held: &'a Held, key: &'a HeldKey, is_back: bool) -> Noted<'a> {
 pub fn finish(context: &mut Context, dry_run: bool, rows: &Rows, ended: Result<bool>, count: u64) -> Result<()> {
     let so_far = rows.summary(count);
     change::say_read_back(context, rows.read_back);
+    if dry_run {
+        rows.warn_of_endless(context);
+    }
     match ended {
         Ok(true) if dry_run => context.ui.status(&format!("{so_far}. Dry run: nothing was changed.")),
         Ok(true) => context.ui.status(&format!("{so_far}.")),

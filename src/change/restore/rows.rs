@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use crate::args::Output;
 use crate::context::Context;
 use crate::domain::record::Expiry;
-use crate::domain::schema::Role;
+use crate::domain::schema::{Role, State};
 use crate::render::change::restored;
 use crate::render::document::Streamed;
 use crate::render::escape;
@@ -104,6 +104,8 @@ pub struct Rows {
     counts: [u64; 9],
     /// Restored Redis keys whose reply was lost: reading back showed that they are back.
     pub read_back: u64,
+    /// Locks without expiry among the restored Redis keys.
+    endless: u64,
     /// The error of a stdout that went away: the work goes on without it.
     shown: io::Result<()>,
 }
@@ -111,7 +113,17 @@ pub struct Rows {
 impl Rows {
     pub fn new(output: Output, dry_run: bool) -> Self {
         let document = Streamed::new("redis_keys");
-        Self { output, document, dry_run, undoes: None, most: u64::MAX, counts: [0; 9], read_back: 0, shown: Ok(()) }
+        Self {
+            output,
+            document,
+            dry_run,
+            undoes: None,
+            most: u64::MAX,
+            counts: [0; 9],
+            read_back: 0,
+            endless: 0,
+            shown: Ok(()),
+        }
     }
 
     /// The same for taking an operation back.
@@ -131,6 +143,15 @@ impl Rows {
     pub fn changed_nothing(&self) -> Self {
         let rows = Self { counts: self.counts, undoes: self.undoes.clone(), ..Self::new(self.output, false) };
         rows.showing(0)
+    }
+
+    /// Warns before a change that brings back locks which only a person ends.
+    pub fn warn_of_endless(&self, context: &mut Context) {
+        match self.endless {
+            0 => {}
+            1 => context.ui.warning("this brings back a lock without expiry"),
+            count => context.ui.warning(&format!("this brings back {count} locks without expiry")),
+        }
     }
 
     fn count(&self, ending: Ending) -> u64 {
@@ -174,13 +195,14 @@ impl Rows {
                 match outcome {
                     Ok(outcome) => {
                         let ending = Ending::of(key, outcome);
-                        text.push_str(&self.row(row_of(held, key, Some(outcome)), ending));
+                        let row = row_of(held, key, Some(outcome));
+                        text.push_str(&self.row(row, ending, context.ui.view().width));
                         self.read_back += u64::from(matches!(outcome, RestoreOutcome::FoundBack(_)));
                     }
                     Err(error @ StoreError::OutcomeUnknown { .. }) => refusal = Some(error),
                     Err(error) if error.is_of_the_slot() => {
                         self.say_moving(context, &key.saved.redis_key, &error);
-                        text.push_str(&self.row(row_of(held, key, None), Ending::Moving));
+                        text.push_str(&self.row(row_of(held, key, None), Ending::Moving, context.ui.view().width));
                     }
                     Err(error) => refusal = refusal.or(Some(error)),
                 }
@@ -192,7 +214,7 @@ impl Rows {
 
     /// Takes one Redis key.
     pub fn add_one(&mut self, context: &mut Context, row: Row<'_>, ending: Ending) {
-        let text = self.row(row, ending);
+        let text = self.row(row, ending, context.ui.view().width);
         self.show(context, text);
     }
 
@@ -203,16 +225,20 @@ impl Rows {
     }
 
     /// Counts a row, and gives its text where the row is shown.
-    fn row(&mut self, row: Row<'_>, ending: Ending) -> String {
+    fn row(&mut self, row: Row<'_>, ending: Ending, width: Option<usize>) -> String {
         let seen = self.seen();
+        let comes_back = row.becomes.unwrap_or(row.state);
+        if ending == Ending::Restored && row.left == Some(Expiry::Never) && comes_back == State::InProgress.as_str() {
+            self.endless += 1;
+        }
         self.counts[ending as usize] += 1;
         if seen >= self.most {
             return String::new();
         }
         let row = Row { outcome: if self.dry_run { ending.foretold() } else { ending.as_str() }, ..row };
         match self.output {
-            Output::Table if seen == 0 => restored::heading() + &restored::line(&row),
-            Output::Table => restored::line(&row),
+            Output::Table if seen == 0 => restored::heading() + &restored::line(&row, width),
+            Output::Table => restored::line(&row, width),
             Output::Json => self.document.before_value() + &restored::json(&row),
             Output::Jsonl => restored::json(&row) + "\n",
         }
@@ -289,5 +315,13 @@ fn row_of<'a>(held: &'a Held, key: &'a HeldKey, outcome: Option<RestoreOutcome>)
         }
         _ => None,
     };
-    Row { outcome: "", redis_key: &key.saved.redis_key, schema: &held.schema, key: &held.key, state: &held.state, left }
+    Row {
+        outcome: "",
+        redis_key: &key.saved.redis_key,
+        schema: &held.schema,
+        key: &held.key,
+        state: &held.state,
+        becomes: None,
+        left,
+    }
 }

@@ -49,7 +49,9 @@ impl Tried {
         match self {
             Self::NotNeeded => context.ui.status(&format!("Then {then}.")),
             Self::Came(_) if self.vouches_for(completed) => {
-                context.ui.status(&format!("Then {then}. The service's own steps did so on a private server."));
+                context
+                    .ui
+                    .status(&format!("Then {then}. Tested with the service's scripts on a temporary local Redis."));
             }
             Self::Came(other) => {
                 let what = match &other.then {

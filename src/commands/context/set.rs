@@ -129,7 +129,7 @@ pub(super) fn set(context: &mut Context, args: SetArgs, connection: &ConnectionA
         context.ui.status(&format!("Nothing to write: context {name} in {path} says so already."));
         return Ok(Exit::Done);
     }
-    context.ui.status(&format!("Context {name} in {path} says now:"));
+    context.ui.status(&format!("Context {name} in {path} changed:"));
     for line in &written.lines {
         context.ui.status(&format!("  {}", escape::text(line.as_bytes())));
     }

@@ -11,7 +11,7 @@ use crate::domain::record::{Given, Name, Record};
 use crate::domain::schema::Catalog;
 use crate::exit::{Exit, Stop};
 use crate::interrupt::Interrupt;
-use crate::render::{escape, listing::Listing};
+use crate::render::{escape, listing::Listing, words};
 use crate::scan::{self, Lengths, Scan, ScanEnd, ScanPlan, ScanReport};
 use crate::store::{ReadLimit, Reader};
 
@@ -61,6 +61,8 @@ pub(super) async fn find(
     let plan = ScanPlan { catalog, thresholds, head: ReadLimit::Bytes(0), lengths: Lengths::Selected };
     let reader = reader.clone().scanning(args.scan.scan_options());
     let mut scan = Scan::start(reader.clone(), plan, &interrupt, context.ui.progress("keys scanned")).await?;
+    // The name alone counts: a value that no schema writes is found as well.
+    scan = scan.with_unrecognised();
     let mut found: Vec<Record> = Vec::new();
     while found.len() <= MOST
         && let Some(page) = scan.next_records(|key| memchr::memmem::find(key, text).is_some()).await
@@ -76,12 +78,22 @@ pub(super) async fn find(
         names.insert(Name::of(record).quoted());
     }
     if names.is_empty() {
-        let so_far = format!("no key among {} of {} holds {}", report.keys, reader.name(), escape::text(text));
+        let of = match args.schemas.schema.as_slice() {
+            [] => String::new(),
+            names => format!(" of {}", words::list(names, "and")),
+        };
+        let unread: Vec<_> = report.unread.keys().cloned().collect();
+        let so_far = format!("no key{of} among {} of {} holds {}", report.keys, reader.name(), escape::text(text));
         if matches!(report.end, ScanEnd::Complete) {
             scan::explain_nothing(context, catalog, &reader).await;
         }
         report.require_complete("the search is", &so_far)?;
-        return Err(Stop::new(Exit::No, so_far).into());
+        let stop = Stop::new(Exit::No, so_far);
+        if unread.is_empty() {
+            return Err(stop.into());
+        }
+        let hint = format!("the keys of {} were not searched: leave out --schema", words::list(&unread, "and"));
+        return Err(stop.hint(hint).into());
     }
     let can_read = !matches!(report.end, ScanEnd::Failed(_));
     if args.output != Output::Table && !can_read {

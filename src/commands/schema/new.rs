@@ -171,6 +171,7 @@ fn say(context: &mut Context, folder: &Path, files: &Files) {
         let (lines, say) = if open == 1 { ("1 line", "says") } else { ("the lines", "say") };
         context.ui.status(&format!("Decide {lines} that {say} {DECIDE} ({open})."));
     }
+    context.ui.status("It is a draft: no command reads its records unless --schema or a context names it.");
     let shown: PathBuf = folder.to_owned();
     context.ui.hint(&format!("`idemctl schema check {}` tells what is left to do", word(&shown.display().to_string())));
 }

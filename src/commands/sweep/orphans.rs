@@ -95,10 +95,15 @@ impl Orphans {
         self.sought.iter().map(FindingCode::as_str).collect()
     }
 
+    /// True if values that do not decode are swept.
+    pub(super) fn takes_unreadable(&self) -> bool {
+        self.sought.contains(&FindingCode::Unreadable)
+    }
+
     /// Passes where the choice is narrow enough to be changed.
     pub(super) fn check_narrow(&self, schemas: &SchemaArgs) -> Result<(), Stop> {
         let narrowing = Narrowing { glob: self.selection.key_glob.as_deref(), has_key_file: false, schemas };
-        narrowing.check(&self.scope.catalog, self.sought.contains(&FindingCode::Unreadable))
+        narrowing.check(&self.scope.catalog, self.takes_unreadable())
     }
 
     fn planned(&self, record: &Record, orphan: Orphan) -> Planned<&'static str> {

@@ -5,6 +5,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use super::changed_records::ChangedRecords;
+use super::there::command_there;
 use crate::args::ReturnArgs;
 use crate::context::Context;
 use crate::domain::change::provenance::Provenance;
@@ -60,7 +61,7 @@ impl<'a> Choice<'a> {
     /// The last operation on this server, or the one that an undo was to take back and did not take back as a whole.
     fn last(&self, context: &mut Context) -> Result<&'a Operation, Stop> {
         let is_here = |operation: &&Operation| self.args.elsewhere || operation.was_on(self.here, self.server);
-        let Some(mut chosen) = self.operations.all().rev().find(is_here) else { return Err(self.none_here()) };
+        let Some(mut chosen) = self.operations.all().rev().find(is_here) else { return Err(self.none_here(context)) };
         while let Some(undone) = self.undone_by(chosen) {
             if chosen.state != State::Ended {
                 self.has_ended(chosen)?;
@@ -85,7 +86,7 @@ impl<'a> Choice<'a> {
         Ok(chosen)
     }
 
-    fn none_here(&self) -> Stop {
+    fn none_here(&self, context: &Context) -> Stop {
         if !self.operations.older().is_empty() {
             return Stop::usage("the audit log has no operation on this server but those of idemctl 0.2")
                 .hint("nothing was changed; undo them with idemctl 0.2");
@@ -96,7 +97,12 @@ impl<'a> Choice<'a> {
         let server = escape::again(&last.server);
         let message =
             format!("the audit log has no operation on this server; the last one, {}, was on {server}", last.name());
-        Stop::new(Exit::No, message).hint("`idemctl log` names the operations, `idemctl undo OP` takes one back")
+        let there = last.places.iter().find_map(|place| command_there(context, place, &last.op));
+        let hint = match there {
+            Some(line) => format!("`idemctl log` names the operations, `{line}` takes that one back"),
+            None => "`idemctl log` names the operations, `idemctl undo OP` takes one back".to_owned(),
+        };
+        Stop::new(Exit::No, message).hint(hint)
     }
 
     /// The operation that an undo takes back.

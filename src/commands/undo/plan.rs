@@ -17,8 +17,8 @@ use crate::store::{Client, PriorValue, StoreError};
 
 /// What becomes of a record.
 pub(super) enum UndoPlan {
-    /// Each of the Redis keys that the operation changed gets this value again.
-    Revert(Vec<PriorValue>),
+    /// Each of the Redis keys that the operation changed gets this value again, and the record this state, if a backup tells it.
+    Revert(Vec<PriorValue>, Option<String>),
     /// The record is left alone.
     Leave(Ending),
 }
@@ -110,13 +110,18 @@ impl PlannedRecord {
     pub(super) fn row(&self, index: usize) -> (Row<'_>, Ending) {
         let (ending, left) = match &self.plan {
             UndoPlan::Leave(ending) => (*ending, None),
-            UndoPlan::Revert(prior) => match &prior[index] {
+            UndoPlan::Revert(prior, _) => match &prior[index] {
                 PriorValue::Nothing => (Ending::Removed, None),
                 prior => (Ending::Restored, Some(self.left(prior))),
             },
         };
         let About { schema, key, state } = &self.about;
-        (Row { outcome: "", redis_key: &self.changed.keys[index].redis_key, schema, key, state, left }, ending)
+        let becomes = match &self.plan {
+            UndoPlan::Revert(_, Some(becomes)) if becomes != state => Some(becomes.as_str()),
+            _ => None,
+        };
+        let redis_key = &self.changed.keys[index].redis_key;
+        (Row { outcome: "", redis_key, schema, key, state, becomes, left }, ending)
     }
 
     /// How long a value will live that comes back.
@@ -131,6 +136,7 @@ impl PlannedRecord {
 /// Only a record all of which is still what the operation left is reverted.
 fn plan_record(changed: &ChangedRecord, now: &Observation, saved: &SavedValues) -> UndoPlan {
     let mut prior = Vec::with_capacity(now.keys.len());
+    let mut becomes = None;
     for key in &now.keys {
         let Some(change) = changed.changes.iter().find(|change| change.redis_key == key.redis_key) else { continue };
         let Some(after) = &change.after else { return UndoPlan::Leave(Ending::Untold) };
@@ -139,15 +145,16 @@ fn plan_record(changed: &ChangedRecord, now: &Observation, saved: &SavedValues) 
         }
         let value = match prior_source(change, after, now.server_ms) {
             PriorSource::Known(value) => Some(value),
-            PriorSource::Backup(file) => saved
-                .get(file, &change.redis_key)
-                .map(|saved| PriorValue::Dump(saved.dump.clone(), saved.expires_at_ms)),
+            PriorSource::Backup(file) => saved.get(file, &change.redis_key).map(|(saved, state)| {
+                becomes = Some(state.clone());
+                PriorValue::Dump(saved.dump.clone(), saved.expires_at_ms)
+            }),
             PriorSource::Unknown => None,
         };
         let Some(value) = value else { return UndoPlan::Leave(Ending::Untold) };
         prior.push(value);
     }
-    UndoPlan::Revert(prior)
+    UndoPlan::Revert(prior, becomes)
 }
 
 /// Where the value comes from that a Redis key had before.
@@ -174,8 +181,8 @@ fn prior_source<'a>(change: &'a KeyChange, after: &KeyIdentity, now_ms: Option<u
     change.backup.as_deref().map_or(PriorSource::Unknown, PriorSource::Backup)
 }
 
-/// The values that changes replaced, by the backup that holds them and the Redis key.
-struct SavedValues(HashMap<(String, Vec<u8>), Saved>);
+/// The values that changes replaced, each with the state of its record, by the backup that holds them and the Redis key.
+struct SavedValues(HashMap<(String, Vec<u8>), (Saved, String)>);
 
 impl SavedValues {
     /// Reads the values that records get again and only a backup holds. Each backup is read once, whatever the number of
@@ -204,7 +211,8 @@ impl SavedValues {
                 for key in held.keys {
                     // The last entry of a Redis key counts.
                     if redis_keys.contains(key.saved.redis_key.as_slice()) {
-                        saved.insert((file.to_owned(), key.saved.redis_key.clone()), key.saved);
+                        let at = (file.to_owned(), key.saved.redis_key.clone());
+                        saved.insert(at, (key.saved, held.state.clone()));
                     }
                 }
             }
@@ -212,7 +220,7 @@ impl SavedValues {
         Ok(Self(saved))
     }
 
-    fn get(&self, file: &str, redis_key: &[u8]) -> Option<&Saved> {
+    fn get(&self, file: &str, redis_key: &[u8]) -> Option<&(Saved, String)> {
         self.0.get(&(file.to_owned(), redis_key.to_vec()))
     }
 }

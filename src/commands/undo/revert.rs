@@ -52,11 +52,9 @@ impl Reverter<'_> {
             let planned = plan(self.client, self.catalog, &self.undone.operation.op, &batch).await?;
             let ended = match mode {
                 RevertMode::Predict => {
-                    progress.suspend(|| {
-                        for record in &planned {
-                            add_rows(context, rows, record);
-                        }
-                    });
+                    for record in &planned {
+                        add_rows(context, rows, record);
+                    }
                     Ok(())
                 }
                 RevertMode::Revert(writer, journal) => revert_batch(context, writer, journal, rows, planned).await,
@@ -122,7 +120,7 @@ async fn revert_batch(
     }
     ended?;
     for mut record in others {
-        if let UndoPlan::Revert(prior) = &record.plan {
+        if let UndoPlan::Revert(prior, _) = &record.plan {
             let reverted = revert(context, writer, journal, &record, prior).await;
             match reverted.map_err(anyhow::Error::downcast::<StoreError>) {
                 Ok(true) => {}
@@ -143,7 +141,7 @@ async fn revert_batch(
 /// The removal that reverts a record, if nothing else does: the operation changed one Redis key, which was not there before.
 fn removal(planned: &PlannedRecord) -> Option<Change> {
     match &planned.plan {
-        UndoPlan::Revert(prior) if prior.as_slice() == [PriorValue::Nothing] => {}
+        UndoPlan::Revert(prior, _) if prior.as_slice() == [PriorValue::Nothing] => {}
         _ => return None,
     }
     let removed = planned.changed.keys.first()?;

@@ -9,6 +9,7 @@ use anyhow::Result;
 
 use super::changed_records::{ChangedRecord, ChangedRecords};
 use super::operation_to_undo::{Choice, backup_of_unended, unreadable};
+use super::there::command_there;
 use crate::args::ReturnArgs;
 use crate::change::restore::may_go_to;
 use crate::context::Context;
@@ -137,6 +138,19 @@ impl Undone {
             may_go_to(context, &what, &from, here, elsewhere)?;
         }
         Ok(())
+    }
+
+    /// The error with a hint that leads to the server of the operation, if that is known: An undo on another server is hardly ever
+    /// intended.
+    pub(super) fn lead_there(&self, context: &Context, stop: Stop) -> Stop {
+        let line = self.operation.places.iter().find_map(|place| command_there(context, place, &self.operation.op));
+        match line {
+            Some(line) => {
+                let elsewhere = "--elsewhere takes it back on this server all the same";
+                stop.hint(format!("nothing was changed; `{line}` takes it back where it was done ({elsewhere})"))
+            }
+            None => stop,
+        }
     }
 
     /// The operation's name for people.

@@ -3,6 +3,7 @@
 use super::case::{Case, Foreign};
 use super::finding::{Finding, FindingCode, Severity};
 use crate::domain::record::Evidence;
+use crate::domain::schema::State;
 use crate::domain::step::Answer;
 
 pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
@@ -32,9 +33,15 @@ pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
                 "written by the older release ({own}): a service on the newer one ({newer}) fails on it with every retry {}",
                 case.how_long()
             ),
-            advice: format!(
-                "if {newer} serves this key now, `idemctl force-unlock KEY` once its worker is done; if {own} still does, say --schema {own}"
-            ),
+            advice: match case.record.state {
+                // A stored result is never removed by unlocking.
+                State::Completed => format!(
+                    "if {newer} serves this key now, `idemctl purge KEY` removes the result, and the next request executes; if {own} still does, say --schema {own}"
+                ),
+                _ => format!(
+                    "if {newer} serves this key now, `idemctl force-unlock KEY` once its worker is done; if {own} still does, say --schema {own}"
+                ),
+            },
         },
     })
 }

@@ -9,6 +9,7 @@ use super::FindingCode;
 use crate::domain::as_str::as_str;
 use crate::domain::record::Record;
 use crate::domain::select::Tally;
+use crate::domain::select::contradiction::Contradictions;
 
 /// The findings beside `no-expiry` that `check` can look for: each keeps clients waiting.
 pub(crate) const INCLUDABLE: [FindingCode; 4] =
@@ -28,6 +29,24 @@ pub struct Health {
     pub(crate) sample: Option<u64>,
     pub(crate) keys: u64,
     pub(crate) gap: Option<String>,
+    /// The schemas that were read, if not every schema was.
+    pub(crate) named: Option<Named>,
+    /// Redis keys of other schemas that the scan met, by schema. They were not checked.
+    pub(crate) unread: BTreeMap<String, u64>,
+    /// True if options left out records.
+    pub(crate) is_narrowed: bool,
+    /// Locks with more time left than their schema's default lock TTL, if the deployment states none.
+    pub(crate) outlasting: Contradictions,
+    /// True if there may be more of them, because not all values were read.
+    pub(crate) outlasting_is_partial: bool,
+}
+
+/// The schemas of a check that does not read every schema.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Named {
+    pub(crate) schemas: Vec<String>,
+    /// The context that names them; `None` if the command line does.
+    pub(crate) context: Option<String>,
 }
 
 /// From how many locks on a status is given.

@@ -10,4 +10,4 @@ mod toml_text;
 mod unwrap;
 
 pub(crate) use representatives::representatives;
-pub(crate) use toml_text::{DECIDE, draft};
+pub(crate) use toml_text::{DECIDE, DRAFT, draft};

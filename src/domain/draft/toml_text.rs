@@ -15,6 +15,11 @@ use crate::domain::schema::{Decoder, Decoding, Encoding, State};
 /// What stands where a person has to decide: no field of a schema takes this word.
 pub(crate) const DECIDE: &str = "DECIDE";
 
+/// The line that keeps a new schema from being read until it is named. Without it, a copy would claim the Redis keys of the schema
+/// that it was copied from, on every server.
+pub(crate) const DRAFT: &str =
+    "draft = true    # read only if --schema or a context names it; delete the line when it is ready";
+
 /// The format of drafts.
 const FORMAT: u32 = 2;
 
@@ -26,7 +31,7 @@ pub(crate) fn draft(name: &str, seen: &[SeenKey]) -> String {
     let mut text = format!(
         "# A draft from {} Redis keys. What is marked {DECIDE} a person has to know; `idemctl schema check` refuses the word.\n\
          # The file says how records look; idemctl-schema(5) says how the service's steps are described, too.\n\
-         format = {FORMAT}\nname = {name:?}\nsummary = {:?}\n\n[keys]\n{}record = {}\n\n[ttl]\n",
+         format = {FORMAT}\nname = {name:?}\n{DRAFT}\nsummary = {:?}\n\n[keys]\n{}record = {}\n\n[ttl]\n",
         seen.len(),
         format!("{name}, drafted from sample keys"),
         if template.starts_with("{key}") {

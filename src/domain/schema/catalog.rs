@@ -29,6 +29,8 @@ pub struct Catalog {
     extended: Extended,
     /// The schemas that the context names and that cannot be read.
     unreadable: Vec<String>,
+    /// The drafts that are not named, and therefore not read.
+    drafts: Vec<String>,
 }
 
 #[derive(Debug, Clone)]
@@ -55,7 +57,20 @@ impl Catalog {
     /// # Errors
     /// The first name that is not known.
     pub fn new(all: Vec<Schema>, names: &[String]) -> Result<Self, String> {
-        let all: Vec<_> = all.into_iter().map(Arc::new).collect();
+        Self::of(all.into_iter().map(Arc::new).collect(), names)
+    }
+
+    /// The same schemas, all of them chosen.
+    pub(crate) fn of_all(&self) -> Self {
+        // Without a name none can be unknown.
+        let mut all = Self::of(self.all.clone(), &[]).unwrap_or_else(|_| self.clone());
+        // Any Redis key may be that of a schema without a literal prefix: such a schema is read only if it was named.
+        all.takes_bare = self.takes_bare && self.chosen.iter().any(|schema| !schema.has_prefix());
+        all.keys = owned_keys(&everywhere(&all.all), &all.places, all.takes_bare);
+        all.with_extended(self.extended.clone())
+    }
+
+    fn of(all: Vec<Arc<Schema>>, names: &[String]) -> Result<Self, String> {
         let mut chosen = Vec::new();
         for name in names {
             let found = all.iter().find(|schema| &schema.name == name).ok_or_else(|| name.clone())?;
@@ -84,6 +99,7 @@ impl Catalog {
             takes_bare,
             extended,
             unreadable: Vec::new(),
+            drafts: Vec::new(),
         })
     }
 
@@ -103,6 +119,16 @@ impl Catalog {
     /// With the names of the schemas that the context names and that cannot be read.
     pub(crate) fn with_unreadable(self, unreadable: Vec<String>) -> Self {
         Self { unreadable, ..self }
+    }
+
+    /// With the names of the drafts that are not read.
+    pub(crate) fn with_drafts(self, drafts: Vec<String>) -> Self {
+        Self { drafts, ..self }
+    }
+
+    /// The drafts that are not read, because they are not named.
+    pub(crate) fn drafts(&self) -> &[String] {
+        &self.drafts
     }
 
     /// The schemas that the context names and that cannot be read: nobody looks for their records.
@@ -185,6 +211,17 @@ impl Catalog {
     /// The owners of a Redis key, those alone that a scan looks for.
     pub(crate) fn scanned_owners(&self, redis_key: &[u8]) -> impl Iterator<Item = &OwnedKey> {
         self.owning_keys(redis_key).filter(|owner| owner.scanned)
+    }
+
+    /// The schema that a Redis key belongs to and that this run does not read, because others were named. A schema without a
+    /// literal prefix does not count, because any Redis key would belong to it.
+    pub(crate) fn unread_owner(&self, redis_key: &[u8]) -> Option<&Arc<Schema>> {
+        if !self.named {
+            return None;
+        }
+        let owner = self.owning_keys(redis_key).next()?;
+        let is_unread = !owner.scanned && owner.schema.has_prefix();
+        is_unread.then_some(&owner.schema)
     }
 
     /// The first other schema that reads the value at a Redis key as a result, by a format that lists its fields.

@@ -34,6 +34,8 @@ pub struct Schema {
     pub(crate) summary: String,
     /// The schema of the newer release that shares this one's Redis keys, where there is one.
     pub(crate) older_release_of: Option<String>,
+    /// True if the schema is read only where `--schema` or a context names it.
+    pub(crate) is_draft: bool,
     /// The Redis keys of a record, the lock's first: one (`record`) or two (`lock`, `result`).
     pub keys: Vec<RoleKey>,
     /// True when a deployment can put a prefix before its keys.

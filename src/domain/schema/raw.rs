@@ -28,6 +28,8 @@ pub(super) struct RawSchema {
     #[serde(default)]
     pub(crate) summary: String,
     pub(crate) older_release_of: Option<String>,
+    #[serde(default)]
+    pub(crate) draft: bool,
     pub(crate) keys: RawKeys,
     pub(crate) ttl: RawTtl,
     pub(crate) value: Vec<RawValue>,

@@ -1,7 +1,9 @@
 //! Default TTLs that the records of a deployment contradict.
 
+use std::sync::Arc;
+
 use crate::domain::record::{Evidence, Expiry, Record, SeenKey, age};
-use crate::domain::schema::{State, TtlOf};
+use crate::domain::schema::{Schema, State, TtlOf};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Contradiction {
@@ -22,10 +24,15 @@ pub(crate) struct Contradictions {
 
 impl Contradictions {
     pub(crate) fn note(&mut self, record: &Record) {
+        self.note_lock(record);
+        self.note_key(record, TtlOf::Result, record.result().filter(|_| record.state == State::Completed));
+    }
+
+    /// Notes the record's lock alone.
+    pub(crate) fn note_lock(&mut self, record: &Record) {
         let may_tell = record.state != State::Unreadable && !record.is_extended && !record.has_lapsing_lock();
         let lock = record.lock().filter(|_| may_tell);
         self.note_key(record, TtlOf::Lock, lock);
-        self.note_key(record, TtlOf::Result, record.result().filter(|_| record.state == State::Completed));
     }
 
     fn note_key(&mut self, record: &Record, of: TtlOf, key: Option<&SeenKey>) {
@@ -33,9 +40,7 @@ impl Contradictions {
             return;
         };
         let default_ms = age::millis(default);
-        if left <= default_ms.saturating_add(age::TTL_TOLERANCE_MS)
-            || record.schema.ttl_evidence(of) != Evidence::Estimated
-        {
+        if !contradicts(&record.schema, of, left) {
             return;
         }
         // This runs for each of a million records: a name is copied the first time only.
@@ -66,6 +71,23 @@ impl Contradictions {
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, TtlOf, Contradiction)> {
         self.found.iter().map(|(schema, of, found)| (schema.as_str(), *of, *found))
     }
+}
+
+/// True if so many milliseconds left are more than a default of the schema allows. A TTL that the deployment states is not a default.
+fn contradicts(schema: &Schema, of: TtlOf, left: u64) -> bool {
+    let Some(default) = schema.ttl(of) else { return false };
+    let most = age::millis(default).saturating_add(age::TTL_TOLERANCE_MS);
+    left > most && schema.ttl_evidence(of) == Evidence::Estimated
+}
+
+/// True if a record whose Redis keys expire like this (`None`: not there) may be a lock that outlasts the default lock TTL of one of
+/// these schemas, so that its value has to be read.
+pub(crate) fn may_outlast(schemas: &[Arc<Schema>], expiries: &[Option<Expiry>]) -> bool {
+    schemas.iter().any(|schema| {
+        let expiry = expiries.get(schema.lock_role()).copied().flatten();
+        let left = expiry.and_then(Expiry::millis);
+        schema.has_locks() && left.is_some_and(|left| contradicts(schema, TtlOf::Lock, left))
+    })
 }
 
 #[cfg(test)]

@@ -19,6 +19,8 @@ pub struct Coverage {
     pub(crate) unproven: Unproven,
     pub(crate) contradictions: Contradictions,
     pub(crate) named: NamedKeys,
+    /// True to keep records whose values the schema does not recognise. They are counted either way.
+    pub(crate) keeps_unrecognised: bool,
 }
 
 impl Coverage {
@@ -31,7 +33,7 @@ impl Coverage {
         if let Claim::ResultOf(other) = &record.claim {
             *self.spared.entry(other.clone()).or_default() += 1;
         }
-        !is_foreign
+        !is_foreign || self.keeps_unrecognised
     }
 
     /// What the command plans for a record, if `selected` says that it is selected. A record of which too little is known is

@@ -1,6 +1,7 @@
 //! The keys that an operator named, and what was there.
 
 use crate::domain::record::{Name, Record};
+use crate::domain::schema::State;
 
 /// Keys that are told by name; further ones are counted.
 const MOST_TOLD: usize = 20;
@@ -22,6 +23,8 @@ pub(crate) struct NamedKeys {
     pub(crate) unrecognised: u64,
     /// The first of those, each with the reason.
     pub(crate) told_left: Vec<(Name, String)>,
+    /// The first lock that the filters left out.
+    pub(crate) first_lock: Option<Name>,
 }
 
 impl NamedKeys {
@@ -45,6 +48,14 @@ impl NamedKeys {
         if self.told_left.len() < MOST_TOLD {
             self.told_left.push((Name::of(record), why));
         }
+    }
+
+    /// Adds a record of a named key that the filters leave out.
+    pub(crate) fn add_not_chosen(&mut self, record: &Record) {
+        if record.state == State::InProgress && self.first_lock.is_none() {
+            self.first_lock = Some(Name::of(record));
+        }
+        self.add_left(record, format!("it is {} and not chosen", record.state.as_str()));
     }
 
     /// Adds a record of a named key whose value is not the schema's, and why.

@@ -72,7 +72,7 @@ fn wrong_response(history: &History, answered: &Answered, response: &[u8]) -> Op
     let doer = before.iter().filter(own).find(|execution| execution.effect)?;
     (!source.effect).then(|| {
         format!(
-            "who asked for the {operation} got the answer of {}, that nothing was done, although {} had done it",
+            "the client was told by {} that the {operation} was not done, although {} had done it",
             source.worker, doer.worker
         )
     })
@@ -153,7 +153,7 @@ mod tests {
         assert_eq!(judge(&again).effects, 1);
         let wrong = told(again, PAY, Some("a payment of 10"));
         assert_eq!(wrong.verdict, ScenarioVerdict::WrongAnswer);
-        assert!(wrong.why.contains("nothing was done, although b"), "{}", wrong.why);
+        assert!(wrong.why.contains("was not done, although b"), "{}", wrong.why);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What became of the Redis keys of a backup, as rows and as JSON.
 
 use serde_json::json;
+use unicode_width::UnicodeWidthStr as _;
 
 use crate::domain::record::Expiry;
 use crate::render::document::{base64_unless_text, text};
@@ -13,6 +14,8 @@ pub struct Row<'a> {
     pub schema: &'a str,
     pub key: &'a [u8],
     pub state: &'a str,
+    /// The state of what comes back, if that is another; `None` if it is the same.
+    pub becomes: Option<&'a str>,
     /// What the Redis key has left; `None` where the Redis key does not come back.
     pub left: Option<Expiry>,
 }
@@ -21,11 +24,20 @@ pub fn heading() -> String {
     columns("OUTCOME", "TTL", "STATE", "SCHEMA", "REDIS KEY")
 }
 
-/// One line; the Redis key last, whole.
-pub fn line(row: &Row<'_>) -> String {
+/// One line; the Redis key last, whole. Where the line is longer than the terminal, the Redis key has a line of its own.
+pub fn line(row: &Row<'_>, width: Option<usize>) -> String {
     let ttl = row.left.map_or_else(|| "-".to_owned(), words::expiry);
-    let (state, schema) = (escape::text(row.state.as_bytes()), escape::text(row.schema.as_bytes()));
-    columns(row.outcome, &ttl, &state, &schema, &escape::text(row.redis_key))
+    let schema = escape::text(row.schema.as_bytes());
+    let mut state = escape::text(row.state.as_bytes());
+    if let Some(becomes) = row.becomes {
+        state = format!("{state} -> {}", escape::text(becomes.as_bytes()));
+    }
+    let redis_key = escape::text(row.redis_key);
+    let line = columns(row.outcome, &ttl, &state, &schema, &redis_key);
+    if width.is_none_or(|width| line.trim_end().width() <= width) {
+        return line;
+    }
+    format!("{}\n  {redis_key}\n", columns(row.outcome, &ttl, &state, &schema, "").trim_end())
 }
 
 fn columns(outcome: &str, ttl: &str, state: &str, schema: &str, redis_key: &str) -> String {

@@ -65,7 +65,7 @@ fn rows(runs: &[RaceRun], is_wide: bool, palette: Palette) -> Vec<Row> {
 fn seen(run: &RaceRun, is_wide: bool, palette: Palette) -> Cell {
     let verdict = run.verdict();
     let text = match verdict {
-        RaceVerdict::NoneSeen if is_wide => format!("none in {} begins", run.begins),
+        RaceVerdict::NoneSeen if is_wide => format!("no violation in {}", run.begins),
         RaceVerdict::NoneSeen => format!("none in {}", run.begins),
         _ => verdict.as_str().to_owned(),
     };

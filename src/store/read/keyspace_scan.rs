@@ -2,7 +2,7 @@
 //!
 //! [`crate::scan::Scan`] is what commands use: it decodes and selects the records, and knows how the scan ended.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use tokio::time::{Instant, sleep_until};
 
@@ -56,6 +56,7 @@ pub struct KeyspaceScan {
     /// Records that the user may not read, and why not; and whether any could be read.
     forbidden: Option<(u64, StoreError)>,
     any_read: bool,
+    unread: BTreeMap<String, u64>,
 }
 
 impl KeyspaceScan {
@@ -75,6 +76,7 @@ impl KeyspaceScan {
                 due: Instant::now(),
                 forbidden: None,
                 any_read: false,
+                unread: BTreeMap::new(),
             }),
             Err(error) => Err(client.look_closer(error).await),
         }
@@ -176,6 +178,11 @@ impl KeyspaceScan {
     /// About how many Redis keys the nodes went through so far, those of other names included.
     pub fn keys_passed(&self) -> u64 {
         self.passed
+    }
+
+    /// Redis keys that SCAN returned so far of schemas that the catalog knows and does not read, by schema.
+    pub fn unread(&self) -> &BTreeMap<String, u64> {
+        &self.unread
     }
 
     /// How many Redis keys SCAN returned so far, each counted once.
@@ -317,6 +324,9 @@ impl KeyspaceScan {
             if let Err(why) = seen {
                 self.leave_out(&candidate.redis_keys[*role], why.clone())?;
             }
+        }
+        for (schema, count) in &page.unread {
+            *self.unread.entry(schema.clone()).or_default() += count;
         }
         self.passed += page.passed as u64;
         self.returned += page.returned as u64;

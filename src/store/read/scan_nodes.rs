@@ -180,7 +180,7 @@ impl Nodes {
             return None;
         }
         let names: Vec<Vec<u8>> = self.names.drain(..PAGE.min(self.names.len())).collect();
-        let mut page = Page { passed: 0, read: names.len(), returned: 0, found: Vec::new(), elsewhere: Vec::new() };
+        let mut page = Page { read: names.len(), ..Page::default() };
         for place in names.iter().filter_map(|name| locate::for_redis_key(catalog, name)) {
             if locate::is_wanted(catalog, &place.0, &wanted) && !self.returned.has(&place.0) {
                 page.elsewhere.push(place);

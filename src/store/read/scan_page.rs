@@ -3,6 +3,7 @@
 //! Requests go out as SCAN, reads of the page before, SCAN, reads ... on one connection. The server always has a page to
 //! work at while the one before it is decoded and shown.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use super::cursor::ScanCursor;
@@ -22,6 +23,7 @@ pub(in crate::store) type FoundRecord = (Candidate, usize, Seen);
 
 type Places = Vec<(Candidate, usize)>;
 
+#[derive(Default)]
 pub(in crate::store) struct Page {
     /// About how many Redis keys the node went through for the page, those of other names included.
     pub(in crate::store) passed: usize,
@@ -33,6 +35,8 @@ pub(in crate::store) struct Page {
     /// Those that this node does not serve alone, for a cluster keeps their Redis keys apart, or is moving them; and those that
     /// hold no strings, which are read by a script, but for small hashes.
     pub(in crate::store) elsewhere: Vec<(Candidate, usize)>,
+    /// Redis keys of schemas that the catalog knows and does not read, by schema.
+    pub(in crate::store) unread: BTreeMap<String, u64>,
 }
 
 struct PageInFlight {
@@ -42,6 +46,7 @@ struct PageInFlight {
     /// What may be a small hash.
     weighed: Places,
     elsewhere: Places,
+    unread: BTreeMap<String, u64>,
     reads: Reads,
     at: Instant,
 }
@@ -116,13 +121,14 @@ impl NodePages {
                 self.stream.has_ended().await?;
                 return Ok(None);
             }
-            let mut page = Page { passed: 0, read: 0, returned: 0, found: Vec::new(), elsewhere: Vec::new() };
+            let mut page = Page::default();
             self.take_hashes(&mut page).await?;
             return Ok(Some(page));
         };
         self.turn(catalog, &wanted).await?;
-        let PageInFlight { passed, returned, places, weighed, elsewhere, reads, at } = in_flight;
-        let mut page = Page { passed, read: returned, returned, found: Vec::with_capacity(places.len()), elsewhere };
+        let PageInFlight { passed, returned, places, weighed, elsewhere, unread, reads, at } = in_flight;
+        let found = Vec::with_capacity(places.len());
+        let mut page = Page { passed, read: returned, returned, found, elsewhere, unread };
         let seen = reads.seen(&mut self.stream, candidates(&places)).await?;
         for ((candidate, role), seen) in places.into_iter().zip(seen) {
             match seen {
@@ -181,7 +187,7 @@ impl NodePages {
             return Ok(());
         }
         let passed = self.cursor.count();
-        let (returned, places) = self.page(catalog, wanted).await?;
+        let (returned, places, unread) = self.page(catalog, wanted).await?;
         self.ask_for_page();
         let apart = |(candidate, _): &(Candidate, usize)| {
             let is_apart = self.in_cluster
@@ -195,8 +201,8 @@ impl NodePages {
         self.reads.ask(&mut self.stream, candidates(&places));
         small_hashes::weigh(&mut self.stream, candidates(&weighed));
         self.stream.queue_mark();
-        self.in_flight =
-            Some(PageInFlight { passed, returned, places, weighed, elsewhere, reads: self.reads, at: Instant::now() });
+        let (reads, at) = (self.reads, Instant::now());
+        self.in_flight = Some(PageInFlight { passed, returned, places, weighed, elsewhere, unread, reads, at });
         self.stream.send().await
     }
 
@@ -218,8 +224,13 @@ impl NodePages {
         self.scanning = cursor.is_some();
     }
 
-    /// Reads the reply of SCAN: how many Redis keys it holds, and the records they belong to.
-    async fn page(&mut self, catalog: &Catalog, wanted: impl Fn(&[u8]) -> bool) -> Result<(usize, Places), StoreError> {
+    /// Reads the reply of SCAN: how many Redis keys it holds, the records they belong to, and how many keys are of schemas that
+    /// this run does not read.
+    async fn page(
+        &mut self,
+        catalog: &Catalog,
+        wanted: impl Fn(&[u8]) -> bool,
+    ) -> Result<(usize, Places, BTreeMap<String, u64>), StoreError> {
         if self.cursor.awaits_size() {
             let there =
                 reads::number(&mut self.stream, "DBSIZE").await?.ok().and_then(|there| u64::try_from(there).ok());
@@ -236,6 +247,7 @@ impl NodePages {
         self.cursor.turn(&cursor, count).map_err(|why| endless(&self.stream, why))?;
         let mut returned = 0;
         let mut places = Vec::new();
+        let mut unread: BTreeMap<String, u64> = BTreeMap::new();
         for _ in 0..count {
             let Token::Text(redis_key) = self.stream.token().await? else { return Err(self.stream.unexpected("SCAN")) };
             let redis_key = self.stream.bytes(redis_key);
@@ -243,10 +255,13 @@ impl NodePages {
                 continue;
             }
             returned += 1;
-            let place = locate::for_redis_key(catalog, redis_key);
-            places.extend(place.filter(|(place, _)| locate::is_wanted(catalog, place, &wanted)));
+            if let Some(place) = locate::for_redis_key(catalog, redis_key) {
+                places.extend(Some(place).filter(|(place, _)| locate::is_wanted(catalog, place, &wanted)));
+            } else if let Some(schema) = catalog.unread_owner(redis_key) {
+                *unread.entry(schema.name.clone()).or_default() += 1;
+            }
         }
-        Ok((returned, places))
+        Ok((returned, places, unread))
     }
 }
 

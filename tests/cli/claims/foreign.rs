@@ -115,9 +115,9 @@ fn records_of_other_libraries_are_left_alone() {
 fn a_list_says_what_it_met_and_left_out() {
     let server = Server::start();
     put(&server, OTHERS, true);
-    let run = server.idemctl(&["list"]).exits(0);
-    run.says("7 of other forms under idempotency: (not go-middleware's)");
-    run.says("3 of other forms under idem: (not express's)");
+    let run = server.idemctl(&["-v", "list"]).exits(0);
+    run.says("7 keys under idempotency: are not go-middleware's");
+    run.says("3 keys under idem: are not express's");
     run.says("left out: go-chi (it has no literal prefix");
 }
 

@@ -55,7 +55,9 @@ fn the_content_type_is_the_one_header() {
         .exits(2)
         .says("--header would be lost: a result of typed keeps status, content type and body");
     complete(&[]).exits(2).says("`/ct` is null, which it never is");
-    complete(&["Content-Type: text/plain"]).exits(0).says("The service's own steps did so on a private server.");
+    complete(&["Content-Type: text/plain"])
+        .exits(0)
+        .says("Tested with the service's scripts on a temporary local Redis.");
     assert_eq!(server.get("t:a").unwrap(), br#"{"st":201,"ct":"text/plain","b":"hi"}"#);
     let shown: Value = server.idemctl(&["inspect", "a", "--schema", "typed", "-o", "json"]).exits(0).json();
     assert_eq!(shown["records"][0]["response"]["headers"], json!({ "content-type": ["text/plain"] }));

@@ -150,7 +150,8 @@ fn many(stage: &mut Stage) {
     );
     stage.writes("check", "check.json", &["-n", "15", "--schema", "nosuch"]);
     let stated = ["--schema", "go-middleware", "--lock-ttl", "1s", "--older-than", "1s"];
-    let sought = ["--orphaned", "--include", "excess-ttl,leftover-lock,unreadable", "--dry-run"];
+    let codes = "excess-ttl,leftover-lock,unreadable";
+    let sought = ["--orphaned", "--include", codes, "--match", "*a*", "--dry-run"];
     stage.writes("sweep", "sweep.json", &[&sought[..], &stated].concat());
     stage.writes("sweep", "sweep.json", &["--orphaned", "--grace", "0s", "--yes"]);
     stage.writes("purge", "purge.json", &["--schema", "express", "--state", "completed", "--dry-run"]);

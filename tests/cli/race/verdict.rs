@@ -147,8 +147,8 @@ fn the_report_fits_a_narrow_terminal_and_shows_the_pair() {
                    150 begins would stay unseen.\nWith check-then-act up to ";
     assert!(text.starts_with(verdict), "{text}");
     assert!(text.contains("\n50 workers, 3 rounds, each on one fresh key\n"), "{text}");
-    assert!(text.contains("\nnone in 150 begins  go-middleware"), "{text}");
-    assert!(text.contains("\nnot-atomic            check-then-act"), "{text}");
+    assert!(text.contains("\nno violation in 150  go-middleware"), "{text}");
+    assert!(text.contains("\nnot-atomic             check-then-act"), "{text}");
     assert!(!text.contains("Latency of") && !text.contains("P99"), "{text}");
     let verbose = server.idemctl(&[&words[..], &["-v"]].concat()).exits(0);
     verbose.shows("Latency of go-middleware, schema\n").shows("P99");

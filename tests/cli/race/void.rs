@@ -81,7 +81,7 @@ fn a_race_in_which_every_round_was_void_has_no_verdict() {
     assert_eq!((&runs(&run)[0]["verdict"], &runs(&run)[0]["void_rounds"]), (&"void".into(), &20.into()));
     let text = server.idemctl(&words).exits(3).text();
     assert!(text.contains("own, schema: 20 rounds void: a lock ended or vanished within the round\n"), "{text}");
-    assert!(text.contains("\nvoid     own") && !text.contains("none in"), "{text}");
+    assert!(text.contains("\nvoid     own") && !text.contains("no violation"), "{text}");
 }
 
 /// The schema `own`, which is `express` with something else in the script of its begin.
@@ -108,7 +108,7 @@ fn a_rare_flaw_that_was_not_seen_is_not_called_atomic() {
     let words = ["race", "--schema-dir", folder.to_str().unwrap(), "--schema", "own", "--strategy", "schema"];
     let text = server.idemctl(&words).exits(0).text();
     assert!(
-        text.contains("\nnone in 1000 begins  own")
+        text.contains("\nno violation in 1000  own")
             && text.contains("A flaw rarer than 1 in 1,000 begins would stay unseen"),
         "{text}"
     );

@@ -24,6 +24,18 @@ fn seeding_says_what_it_wrote() {
     run.says("holds 5 records of 1 schemas (5 Redis keys)");
 }
 
+/// Rule: the context is that of another server.
+#[test]
+fn a_sandbox_has_the_records_of_all_schemas_whatever_the_context_names() {
+    let home = home();
+    let folder = home.path().join(".config/idemctl");
+    std::fs::create_dir_all(&folder).unwrap();
+    let config = "default_context = \"prod\"\n[contexts.prod]\nurl = \"redis://localhost:1\"\nschema = [\"go-chi\"]\n";
+    std::fs::write(folder.join("config.toml"), config).unwrap();
+    run(home.path(), &["sandbox", "--seed", "5", "--", "true"]).exits(0).says("records of 7 schemas");
+    run(home.path(), &["sandbox", "--seed", "5", "--schema", "express", "--", "true"]).exits(0).says("of 1 schemas");
+}
+
 /// Every schema, as deployed by default.
 fn catalog() -> Catalog {
     Catalog::new(wire::built_in(), &[]).unwrap()

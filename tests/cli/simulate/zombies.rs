@@ -55,7 +55,7 @@ fn a_complete_that_does_not_check_the_owner_gives_a_wrong_answer() {
 #[test]
 fn a_complete_that_sets_whatever_is_there_gives_a_wrong_answer() {
     for cell in both(&with_blind_set()) {
-        cell.is("wrong-answer").makes(1).because("nothing was done, although worker 2 had done it");
+        cell.is("wrong-answer").makes(1).because("was not done, although worker 2 had done it");
     }
 }
 

@@ -295,3 +295,16 @@ fn more_locks_than_are_acted_on_at_a_time_all_go() {
     assert_eq!((&json["total"], &json["done"]), (&10_050.into(), &10_050.into()));
     assert_eq!(server.size(), 0);
 }
+
+/// Rule: what a dry run can never show is refused, and not told as nothing to sweep.
+#[test]
+fn unreadable_values_want_a_schema_and_a_narrow_choice_in_a_dry_run_too() {
+    let server = Server::holding(&[("idem:odd", "odd", FOREVER)]);
+    let run = server.idemctl(&["sweep", "--include", "unreadable", "--dry-run"]).exits(2);
+    run.says("a value that cannot be read may be any program's").says("hint: say whose: --schema");
+    let narrow = ["--schema", "express", "--match", "odd"];
+    server
+        .idemctl(&[&["sweep", "--include", "unreadable", "--dry-run"], &narrow[..]].concat())
+        .exits(0)
+        .shows("unreadable");
+}

@@ -80,6 +80,16 @@ fn another_server_is_refused_unless_it_is_meant() {
         let op = server.audited()[0]["op"].as_str().unwrap().to_owned();
         let named = [&["-s", &there, "undo", &op], more].concat();
         server.unnamed(&named).exits(2).says("was taken from").says("--elsewhere");
+        let socket = server.socket().display().to_string();
+        let line = format!("`idemctl -s {socket} -n 0 undo {op}` takes it back where it was done");
+        server.unnamed(&named).exits(2).says(&line);
+        run.says(format!("`idemctl -s {socket} -n 0 undo {op}` takes that one back"));
+        // By name, where a context has that server.
+        let config = server.folder().join("contexts.toml");
+        std::fs::write(&config, format!("[contexts.shop]\nurl = \"{}\"\n", server.url())).unwrap();
+        let config = config.display().to_string();
+        let run = server.unnamed(&[&["--config", &config], &named[..]].concat()).exits(2);
+        run.says(format!("`idemctl --config {config} --context shop undo {op}` takes it back where it was done"));
         assert!(pttl(&other, "idempotency:a") > 3_000_000);
     }
     server.unnamed(&["-s", &there, "undo", "--yes", "--elsewhere"]).exits(0);

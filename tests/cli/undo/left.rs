@@ -107,3 +107,20 @@ fn keys_of_any_bytes_go_back() {
     server.idemctl(&["undo", "--yes"]).exits(0);
     assert!(server.send::<i64>(&[b"PTTL", key]) <= 50_000);
 }
+
+/// Rule: a preview shows what comes back, and warns of a lock that only a person ends.
+#[test]
+fn a_preview_shows_the_state_of_what_comes_back() {
+    let server = Server::holding(&[("idempotency:a", PENDING, FOREVER)]);
+    let complete = ["complete", "a", "--schema", "go-middleware", "--status", "201", "--body", STORED, "--yes"];
+    server.idemctl(&complete).exits(0);
+    let run = server.idemctl(&["undo", "--dry-run"]).exits(0);
+    run.shows("would-restore  never    completed -> in-progress  go-middleware");
+    run.says("warning: this brings back a lock without expiry");
+    server.idemctl(&["undo", "--yes"]).exits(0).says("warning: this brings back a lock without expiry");
+    // Undoing the undo brings the result back.
+    let run = server.idemctl(&["undo", "--dry-run"]).exits(0).shows("in-progress -> completed").all();
+    assert!(!run.contains("without expiry"), "{run}");
+    server.idemctl(&["force-unlock", "a", "--yes"]).exits(0);
+    server.idemctl(&["undo", "--dry-run"]).exits(0).says("warning: this brings back a lock without expiry");
+}

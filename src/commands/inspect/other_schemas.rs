@@ -1,0 +1,52 @@
+//! The hint that a key without a record among the chosen schemas has one under another schema.
+
+use crate::args::SchemaArgs;
+use crate::context::Context;
+use crate::domain::record::Given;
+use crate::domain::schema::Catalog;
+use crate::render::invocation::word;
+use crate::render::{escape, words};
+use crate::store::Reader;
+use crate::store::read::records::{Found, Lookup};
+
+/// Keys that are looked up again at most: each costs one more read.
+const MOST: usize = 20;
+
+/// Says of each key without a record which other schema has one, if schemas were named. What cannot be read gives no hint.
+pub(super) async fn hint(
+    context: &mut Context,
+    reader: &mut Reader,
+    catalog: &Catalog,
+    lookup: &Lookup,
+    (found, args): (&[Found], &SchemaArgs),
+) {
+    let mut missed = Vec::new();
+    for found in found {
+        if found.records.is_empty() && missed.len() < MOST {
+            missed.push(Given::word(found.key.clone()));
+        }
+    }
+    if missed.is_empty() || !catalog.is_named() {
+        return;
+    }
+    let chosen: Vec<_> = catalog.chosen().iter().map(|schema| schema.name.clone()).collect();
+    let Ok(others) = lookup.find(reader, &catalog.of_all(), missed).await else { return };
+    let by = match context.settings.context_name().filter(|_| args.schema.is_empty()) {
+        Some(name) => format!(" (context {})", escape::text(name.as_bytes())),
+        None => String::new(),
+    };
+    let was = if chosen.len() == 1 { "was" } else { "were" };
+    for other in &others {
+        for record in &other.records {
+            let schema = &record.schema.name;
+            if record.claim.is_foreign() || chosen.contains(schema) {
+                continue;
+            }
+            let line = format!("idemctl inspect {} --schema {schema}", word(&escape::text(&other.key)));
+            context.ui.hint(&format!(
+                "only {} {was} checked{by}; {schema} has a record: `{line}`",
+                words::list(&chosen, "and")
+            ));
+        }
+    }
+}

@@ -1,0 +1,21 @@
+//! The way to the server on which an operation was done.
+
+use crate::context::Context;
+use crate::domain::change::provenance::Provenance;
+use crate::render::invocation::word;
+
+/// The command line that takes an operation back at this place; `None` if the way to that place is unknown.
+pub(super) fn command_there(context: &Context, place: &Provenance, op: &str) -> Option<String> {
+    let op = word(op);
+    let config = context.ui.invocation().config();
+    if let Some(name) = context.settings.context_at(&place.address, place.db) {
+        return Some(format!("idemctl {config}--context {} undo {op}", word(&name)));
+    }
+    if place.service.is_some() {
+        return None;
+    }
+    if place.address.starts_with('/') {
+        return Some(format!("idemctl {config}-s {} -n {} undo {op}", word(&place.address), place.db));
+    }
+    Some(format!("idemctl {config}-u {} undo {op}", word(&format!("redis://{}/{}", place.address, place.db))))
+}
