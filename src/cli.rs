@@ -24,7 +24,7 @@ use crate::commands::{
     undo,
 };
 use crate::context::{Context, interruptible};
-use crate::exit::{Exit, Stop};
+use crate::exit::{CommandError, Exit};
 use crate::interrupt::outlive_file_size_limit;
 use crate::render::escape;
 use crate::render::invocation::{Invocation, option_words};
@@ -343,7 +343,7 @@ fn is_named(command: &clap::Command, word: &OsString) -> bool {
     word == command.get_name() || command.get_all_aliases().any(|alias| word == alias)
 }
 
-fn settings(root: &Root) -> Result<Settings, Stop> {
+fn settings(root: &Root) -> Result<Settings, CommandError> {
     match &root.command {
         // `context use` mends a default context that is not there, which stops every other command.
         Command::Context(args) => match args.tested(&root.options.connection) {

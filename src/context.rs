@@ -12,11 +12,13 @@ use serde_json::{Map, Value};
 
 use crate::args::{ConfirmArgs, Output};
 use crate::domain::record::Record;
-use crate::exit::{Exit, Stop};
+use crate::exit::{CommandError, Exit};
 use crate::render::document;
 use crate::render::style::View;
 use crate::settings::{Secret, Settings};
-use crate::store::{self, Access, Client, Permit, Reader, Sandbox, SandboxError, StoreError, Target, Writable, Writer};
+use crate::store::{
+    self, Access, Client, Permit, RecordReader, Sandbox, SandboxError, StoreError, Target, Writable, Writer,
+};
 use crate::terminal::ui::Ui;
 
 /// How long is waited for replicas, unless the operator says how long.
@@ -73,7 +75,7 @@ impl Context {
         }
     }
 
-    pub async fn reader(&mut self) -> Result<Reader> {
+    pub async fn reader(&mut self) -> Result<RecordReader> {
         Ok(self.client().await?.reader())
     }
 
@@ -88,7 +90,9 @@ impl Context {
         self.permit()?;
         let replicas = args.wait_replicas.map(|count| (count, args.wait_timeout.unwrap_or(WAIT)));
         if replicas.is_some_and(|(_, wait)| wait >= self.settings.target().timeout) {
-            return Err(Stop::usage("--wait-timeout is shorter than --timeout: the reply comes after it").into());
+            return Err(
+                CommandError::usage("--wait-timeout is shorter than --timeout: the reply comes after it").into()
+            );
         }
         let client = self.client().await?;
         if !client.may_change().await? {
@@ -144,11 +148,11 @@ impl Context {
     }
 
     /// The leave to change anything, which a read-only context does not give.
-    fn permit(&self) -> Result<Permit, Stop> {
+    fn permit(&self) -> Result<Permit, CommandError> {
         match self.settings.access() {
             Access::Full(permit) => Ok(permit.clone()),
             Access::ReadOnly => {
-                Err(Stop::usage(format!("{}: nothing may be changed through it", self.settings.read_only())))
+                Err(CommandError::usage(format!("{}: nothing may be changed through it", self.settings.read_only())))
             }
         }
     }
@@ -177,12 +181,12 @@ impl Context {
     }
 
     /// Passes unless a context keeps the server from load.
-    fn refuse_load(&self) -> Result<(), Stop> {
+    fn refuse_load(&self) -> Result<(), CommandError> {
         let hint = "--sandbox uses a private throw-away server";
         self.permit().map_err(|stop| stop.hint(hint))?;
         if self.settings.is_protected() {
             let message = format!("{}: it is not put under load", self.settings.protection());
-            return Err(Stop::usage(message).hint(hint));
+            return Err(CommandError::usage(message).hint(hint));
         }
         Ok(())
     }
@@ -219,7 +223,7 @@ impl Context {
         if self.settings.target().only_cluster {
             client.masters().await?;
             if !client.is_cluster() {
-                return Err(Stop::usage(format!("-c: {} is no node of a cluster", client.name())).into());
+                return Err(CommandError::usage(format!("-c: {} is no node of a cluster", client.name())).into());
             }
         }
         Ok(client)
@@ -294,7 +298,7 @@ impl Context {
 pub async fn interruptible<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
     tokio::select! {
         done = work => done,
-        _ = tokio::signal::ctrl_c() => Err(Stop::interrupted("interrupted").into()),
+        _ = tokio::signal::ctrl_c() => Err(CommandError::interrupted("interrupted").into()),
     }
 }
 
@@ -306,8 +310,8 @@ async fn run_id_at(target: &Target) -> Result<Option<String>, StoreError> {
     store::connect(target).await?.run_id().await
 }
 
-fn no_sandbox(error: SandboxError) -> Stop {
-    let stop = Stop::new(Exit::Unreachable, error.to_string());
+fn no_sandbox(error: SandboxError) -> CommandError {
+    let stop = CommandError::new(Exit::Unreachable, error.to_string());
     match error.hint() {
         Some(hint) => stop.hint(hint),
         None => stop,

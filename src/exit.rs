@@ -71,14 +71,14 @@ impl From<Exit> for ExitCode {
 /// An error a command ends with on purpose: what was tried, why it ends here, what to do next.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
-pub struct Stop {
+pub struct CommandError {
     pub exit: Exit,
     /// What was tried, and why it ends here.
     pub message: String,
     pub hint: Option<String>,
 }
 
-impl Stop {
+impl CommandError {
     pub fn new(exit: Exit, message: impl Into<String>) -> Self {
         Self { exit, message: message.into(), hint: None }
     }
@@ -110,7 +110,7 @@ fn unwritten<'a>(cause: &'a (dyn std::error::Error + 'static)) -> Option<&'a Unw
 
 pub fn of(error: &anyhow::Error) -> Exit {
     for cause in error.chain() {
-        if let Some(stop) = cause.downcast_ref::<Stop>() {
+        if let Some(stop) = cause.downcast_ref::<CommandError>() {
             return stop.exit;
         }
         if let Some(store) = cause.downcast_ref::<StoreError>() {
@@ -131,7 +131,7 @@ pub const GOES_ON: &str = "the same command again goes on with the rest";
 
 /// An error that came between two changes. Its message says how far the changes got; its exit code is partial where any was
 /// made.
-pub fn between(error: &anyhow::Error, any_done: bool, so_far: &str) -> Stop {
+pub fn between(error: &anyhow::Error, any_done: bool, so_far: &str) -> CommandError {
     let exit = match of(error) {
         exit @ (Exit::OutcomeUnknown | Exit::Bug) => exit,
         _ if any_done => Exit::Partial,
@@ -144,13 +144,13 @@ pub fn between(error: &anyhow::Error, any_done: bool, so_far: &str) -> Stop {
         _ if any_done && !after => Some(GOES_ON.to_owned()),
         hint => hint,
     };
-    Stop { exit, message: format!("{error:#}; {so_far}"), hint }
+    CommandError { exit, message: format!("{error:#}; {so_far}"), hint }
 }
 
 /// What to do next after an error, where that is known.
 pub fn hint_of(error: &anyhow::Error) -> Option<String> {
     error.chain().find_map(|cause| {
-        let stop = cause.downcast_ref::<Stop>().and_then(|stop| stop.hint.clone());
+        let stop = cause.downcast_ref::<CommandError>().and_then(|stop| stop.hint.clone());
         stop.or_else(|| cause.downcast_ref::<StoreError>().and_then(StoreError::hint).map(str::to_owned))
     })
 }

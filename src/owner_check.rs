@@ -16,7 +16,7 @@ use tokio::io::AsyncReadExt as _;
 use tokio::process::{Child, ChildStderr, Command};
 use tokio::time::timeout;
 
-use crate::exit::Stop;
+use crate::exit::CommandError;
 use crate::render::escape;
 
 const AT_A_TIME: usize = 8;
@@ -72,7 +72,7 @@ impl OwnerCheck {
     ///
     /// # Errors
     /// Usage: the command cannot be run at all.
-    pub(crate) async fn ask(&mut self, owners: impl Iterator<Item = &[u8]>) -> Result<(), Stop> {
+    pub(crate) async fn ask(&mut self, owners: impl Iterator<Item = &[u8]>) -> Result<(), CommandError> {
         let mut open: Vec<_> = owners.filter(|owner| !self.answers.contains_key(*owner)).map(<[u8]>::to_vec).collect();
         open.sort_unstable();
         open.dedup();
@@ -97,10 +97,10 @@ impl OwnerCheck {
     }
 }
 
-async fn ask(command: &OsStr, owner: &[u8]) -> Result<OwnerAnswer, Stop> {
+async fn ask(command: &OsStr, owner: &[u8]) -> Result<OwnerAnswer, CommandError> {
     let unknown = |why: &str| Ok(OwnerAnswer::Unknown(format!("{why} for owner {}", shown(owner))));
     let cannot_run = |why: String| {
-        Stop::usage(format!("--owner-alive: the command cannot be run ({why})"))
+        CommandError::usage(format!("--owner-alive: the command cannot be run ({why})"))
             .hint("nothing more was swept: fix the command")
     };
     if owner.contains(&0) {

@@ -12,10 +12,10 @@ use crate::domain::diagnosis::{self, Thresholds};
 use crate::domain::record::{Candidate, Expiry, Record};
 use crate::domain::schema::Catalog;
 use crate::domain::select::{Coverage, Selected, Selection};
-use crate::exit::{Exit, Stop};
+use crate::exit::{CommandError, Exit};
 use crate::interrupt::Interrupt;
 use crate::render::coverage;
-use crate::store::{Decoding, KeyspaceScan, ReadLimit, Reader, StoreError};
+use crate::store::{KeyspaceScan, ReadLimit, RecordReader, RecordRecognizer, StoreError};
 use crate::terminal::progress_line::ProgressLine;
 
 /// What a scan reads.
@@ -111,12 +111,12 @@ pub struct Scan<'a> {
     /// `None` as long as there may be another page.
     end: Option<ScanEnd>,
     /// What was read of the databases before this one.
-    earlier: Counts,
+    earlier: ScanCounts,
 }
 
 /// What a scan read of one or more databases.
 #[derive(Default)]
-struct Counts {
+struct ScanCounts {
     keys: u64,
     passed: u64,
     forbidden: Option<String>,
@@ -151,13 +151,13 @@ impl<'a> Scan<'a> {
     /// # Errors
     /// When no node can be reached; Ctrl-C.
     pub async fn start(
-        reader: Reader,
+        reader: RecordReader,
         plan: ScanPlan<'a>,
         interrupt: &Interrupt,
         progress: ProgressLine,
     ) -> Result<Self> {
         let Some(keyspace) = interrupt.unless_raised(open(reader, &plan)).await else {
-            return Err(Stop::interrupted("interrupted: nothing was read").into());
+            return Err(CommandError::interrupted("interrupted: nothing was read").into());
         };
         Ok(Self {
             keyspace: keyspace?,
@@ -166,7 +166,7 @@ impl<'a> Scan<'a> {
             progress,
             coverage: Coverage::default(),
             end: None,
-            earlier: Counts::default(),
+            earlier: ScanCounts::default(),
         })
     }
 
@@ -185,7 +185,7 @@ impl<'a> Scan<'a> {
     }
 
     /// Goes on with another database, if the one before was read to its end. False if there is nothing more to read.
-    pub async fn continue_in(&mut self, reader: Reader) -> bool {
+    pub async fn continue_in(&mut self, reader: RecordReader) -> bool {
         if !matches!(self.end, Some(ScanEnd::Complete)) {
             return false;
         }
@@ -207,7 +207,8 @@ impl<'a> Scan<'a> {
         }
         let Self { plan, keyspace, coverage, .. } = self;
         let read = async {
-            let decoding = Decoding { catalog: plan.catalog, thresholds: &plan.thresholds, coverage: &mut *coverage };
+            let decoding =
+                RecordRecognizer { catalog: plan.catalog, thresholds: &plan.thresholds, coverage: &mut *coverage };
             let Some(records) = keyspace.next_records(decoding, |key| filter.passes_key(key)).await? else {
                 return Ok(None);
             };
@@ -266,7 +267,8 @@ impl<'a> Scan<'a> {
             return None;
         }
         let Self { plan, keyspace, coverage, .. } = self;
-        let decoding = Decoding { catalog: plan.catalog, thresholds: &plan.thresholds, coverage: &mut *coverage };
+        let decoding =
+            RecordRecognizer { catalog: plan.catalog, thresholds: &plan.thresholds, coverage: &mut *coverage };
         let read = self.interrupt.unless_raised(keyspace.read_records(decoding, candidates)).await;
         let records = self.settle(read.map(|read| read.map(Some)))?;
         for record in records.iter().filter(|record| is_about(record)) {
@@ -304,7 +306,7 @@ impl<'a> Scan<'a> {
     /// Interrupted, or the error that ended the scan.
     pub fn require_end(&self) -> Result<()> {
         match &self.end {
-            Some(ScanEnd::Interrupted) => Err(Stop::interrupted("interrupted").into()),
+            Some(ScanEnd::Interrupted) => Err(CommandError::interrupted("interrupted").into()),
             Some(ScanEnd::Failed(error)) => Err(error.clone().into()),
             None | Some(ScanEnd::Complete | ScanEnd::Incomplete(_)) => Ok(()),
         }
@@ -379,10 +381,10 @@ impl ScanEnd {
     pub fn require_complete(self, what: &str, so_far: &str, is_nothing: bool) -> Result<()> {
         match self {
             Self::Complete => Ok(()),
-            Self::Interrupted => Err(Stop::interrupted(format!("interrupted: {so_far} so far")).into()),
+            Self::Interrupted => Err(CommandError::interrupted(format!("interrupted: {so_far} so far")).into()),
             Self::Failed(error) if is_nothing || error.is_permission() => Err(error.into()),
             Self::Failed(error) | Self::Incomplete(error) => {
-                let mut stop = Stop::new(Exit::Partial, format!("{what} not complete, {so_far}: {error}"));
+                let mut stop = CommandError::new(Exit::Partial, format!("{what} not complete, {so_far}: {error}"));
                 stop.hint = error.hint().map(str::to_owned);
                 Err(stop.into())
             }
@@ -416,7 +418,7 @@ impl ScanReport {
     }
 }
 
-async fn open(reader: Reader, plan: &ScanPlan<'_>) -> Result<KeyspaceScan, StoreError> {
+async fn open(reader: RecordReader, plan: &ScanPlan<'_>) -> Result<KeyspaceScan, StoreError> {
     let keyspace = KeyspaceScan::start(reader, plan.catalog, plan.head).await?;
     Ok(if plan.lengths == Lengths::All { keyspace } else { keyspace.without_lengths() })
 }
@@ -442,7 +444,7 @@ pub fn show_coverage(context: &mut Context, of: &Coverage, catalog: &Catalog) {
 
 /// Prints what may explain that a complete scan found nothing: schemas that were left out, and Redis keys in other databases
 /// of the server.
-pub async fn explain_nothing(context: &mut Context, catalog: &Catalog, reader: &Reader) {
+pub async fn explain_nothing(context: &mut Context, catalog: &Catalog, reader: &RecordReader) {
     if let Some(line) = coverage::left_out(catalog) {
         context.ui.status(&line);
     }
@@ -450,7 +452,7 @@ pub async fn explain_nothing(context: &mut Context, catalog: &Catalog, reader: &
 }
 
 /// Prints in which other databases of the server Redis keys are.
-pub async fn show_other_databases(context: &mut Context, reader: &Reader) {
+pub async fn show_other_databases(context: &mut Context, reader: &RecordReader) {
     for (db, keys) in reader.keys_elsewhere().await {
         let keys = if keys == 1 { "1 Redis key is".to_owned() } else { format!("{keys} Redis keys are") };
         context.ui.hint(&format!("{keys} in database {db}: -n {db}"));

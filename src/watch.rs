@@ -9,7 +9,7 @@ use crate::args::FollowArgs;
 use crate::context::Context;
 use crate::domain::schema::State;
 use crate::domain::select::awaited::Awaited;
-use crate::exit::{Exit, Stop};
+use crate::exit::{CommandError, Exit};
 use crate::interrupt::Interrupt;
 
 /// How a watch looks, and when it ends.
@@ -26,7 +26,7 @@ impl Watch {
     ///
     /// # Errors
     /// Usage: a word that is no time.
-    pub fn of(context: &mut Context, args: &FollowArgs, is_table: bool) -> Result<Option<Self>, Stop> {
+    pub fn of(context: &mut Context, args: &FollowArgs, is_table: bool) -> Result<Option<Self>, CommandError> {
         if args.interval()?.is_some() {
             context.ui.end_paging();
         }
@@ -62,7 +62,7 @@ impl Watch {
                 context.ui.begin_frame(&self.heading(context));
             }
             let awaited = interrupt.unless_raised(look(context)).await;
-            let awaited = awaited.unwrap_or_else(|| Err(Stop::interrupted("interrupted").into()));
+            let awaited = awaited.unwrap_or_else(|| Err(CommandError::interrupted("interrupted").into()));
             context.ui.end_frame(awaited.is_ok())?;
             // Ctrl-C is how a watch ends that waits for nothing.
             if is_plain && interrupt.is_raised() {
@@ -72,14 +72,16 @@ impl Watch {
                 (Awaited::Came, _) => return Ok(Exit::Done),
                 (Awaited::CannotCome, Some(state)) => {
                     let message = format!("{} cannot come any more: the lock ended without a result", state.as_str());
-                    return Err(Stop::new(Exit::No, message).hint("the next request executes the operation").into());
+                    return Err(CommandError::new(Exit::No, message)
+                        .hint("the next request executes the operation")
+                        .into());
                 }
                 (_, Some(state)) if is_last => return Err(self.too_late(state).into()),
                 _ => {}
             }
             let next = end.map_or(next, |end| next.min(end));
             if interrupt.unless_raised(tokio::time::sleep_until(next)).await.is_none() {
-                return if is_plain { Ok(Exit::Done) } else { Err(Stop::interrupted("interrupted").into()) };
+                return if is_plain { Ok(Exit::Done) } else { Err(CommandError::interrupted("interrupted").into()) };
             }
         }
     }
@@ -91,13 +93,13 @@ impl Watch {
         context.ui.view().palette.dim(&format!("{time}, every {every}{until}"))
     }
 
-    fn too_late(&self, state: State) -> Stop {
+    fn too_late(&self, state: State) -> CommandError {
         let within = humantime::format_duration(self.within.unwrap_or_default());
-        Stop::new(Exit::No, format!("not {} within {within}", state.as_str()))
+        CommandError::new(Exit::No, format!("not {} within {within}", state.as_str()))
     }
 }
 
 /// The error of a watch that is to give one JSON document.
 pub fn endless() -> anyhow::Error {
-    Stop::usage("--watch has no end to close a JSON document at").hint("use -o jsonl: an object a line").into()
+    CommandError::usage("--watch has no end to close a JSON document at").hint("use -o jsonl: an object a line").into()
 }

@@ -14,7 +14,7 @@ use crate::domain::schema::State;
 use crate::domain::select::glob;
 use crate::domain::select::selection::Selection;
 use crate::domain::select::status_class::StatusClass;
-use crate::exit::Stop;
+use crate::exit::CommandError;
 use crate::render::escape;
 
 /// Which records are meant, where locks and results are.
@@ -85,12 +85,12 @@ impl SelectArgs {
     ///
     /// # Errors
     /// Usage: a glob that is none, or a text without a character.
-    pub(crate) fn selection(&self) -> Result<Selection, Stop> {
+    pub(crate) fn selection(&self) -> Result<Selection, CommandError> {
         if let Some(text) = &self.body_contains
             && text.as_bytes().trim_ascii().is_empty()
         {
             // Every body holds it: a variable that is not set must not choose everything.
-            return Err(Stop::usage("--body-contains: the text is empty"));
+            return Err(CommandError::usage("--body-contains: the text is empty"));
         }
         Ok(Selection {
             states: self.state.iter().map(|state| State::from(*state)).collect(),
@@ -117,12 +117,12 @@ impl SelectArgs {
 
 impl FilterArgs {
     /// As [`SelectArgs::selection`].
-    pub(crate) fn selection(&self) -> Result<Selection, Stop> {
+    pub(crate) fn selection(&self) -> Result<Selection, CommandError> {
         for (option, pattern) in
             [("--match", &self.key_glob), ("--owner", &self.owner), ("--fingerprint", &self.fingerprint)]
         {
             if let Some(pattern) = pattern {
-                glob::check(pattern.as_bytes()).map_err(|why| Stop::usage(format!("{option}: {why}")))?;
+                glob::check(pattern.as_bytes()).map_err(|why| CommandError::usage(format!("{option}: {why}")))?;
             }
         }
         Ok(Selection {

@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use super::{parse_duration, parse_ttl};
 use crate::domain::duration::is_duration;
 use crate::domain::schema::State;
-use crate::exit::Stop;
+use crate::exit::CommandError;
 
 /// The time between two looks, unless the operator says how long.
 const DEFAULT: Duration = Duration::from_secs(1);
@@ -67,10 +67,10 @@ impl WatchArgs {
     ///
     /// # Errors
     /// Usage: a word that is no time.
-    pub(crate) fn interval(&self) -> Result<Option<Duration>, Stop> {
+    pub(crate) fn interval(&self) -> Result<Option<Duration>, CommandError> {
         let Some(word) = &self.watch else { return Ok(None) };
         let text = word.to_string_lossy();
-        let interval = parse_duration(&text).map_err(|why| Stop::usage(format!("--watch {text}: {why}")))?;
+        let interval = parse_duration(&text).map_err(|why| CommandError::usage(format!("--watch {text}: {why}")))?;
         Ok(Some(interval.max(SHORTEST)))
     }
 
@@ -93,7 +93,7 @@ impl FollowArgs {
     ///
     /// # Errors
     /// Usage: a word that is no time.
-    pub(crate) fn interval(&self) -> Result<Option<Duration>, Stop> {
+    pub(crate) fn interval(&self) -> Result<Option<Duration>, CommandError> {
         Ok(self.watch.interval()?.or(self.until.map(|_| DEFAULT)))
     }
 }

@@ -11,9 +11,9 @@ use tokio::task::JoinHandle;
 use crate::args::{ChangeArgs, ConfirmArgs};
 use crate::context::Context;
 use crate::domain::change::provenance::Provenance;
-use crate::domain::history::{Begin, End, EndState, Entry, Mark};
+use crate::domain::history::{AuditEntry, Begin, EndState, Mark, OperationEnd};
 use crate::domain::record::KeyIdentity;
-use crate::exit::{Exit, Stop};
+use crate::exit::{CommandError, Exit};
 use crate::render::escape;
 use crate::store::StoreError;
 use crate::store::audit::append::{self, Lines};
@@ -116,7 +116,7 @@ impl AuditTrail {
     ///
     /// # Errors
     /// Usage: the log cannot be written; then nothing must be changed.
-    pub async fn begin(&mut self, server: &str, backup: Option<&str>, now: SystemTime) -> Result<(), Stop> {
+    pub async fn begin(&mut self, server: &str, backup: Option<&str>, now: SystemTime) -> Result<(), CommandError> {
         let Some(log) = self.log.clone().filter(|_| !self.has_begun) else { return Ok(()) };
         let at = humantime::format_rfc3339_millis(now).to_string();
         let mark = Mark::Begin(Box::new(Begin {
@@ -144,7 +144,7 @@ impl AuditTrail {
             Ok(Err(error)) => error.to_string(),
             Err(error) => error.to_string(),
         };
-        Err(Stop::usage(format!("{why}: nothing was changed")).hint(ELSEWHERE))
+        Err(CommandError::usage(format!("{why}: nothing was changed")).hint(ELSEWHERE))
     }
 
     /// Says that the run stops before it has come to everything.
@@ -156,12 +156,12 @@ impl AuditTrail {
     ///
     /// # Errors
     /// Partial: the changes were made and could not be noted.
-    pub async fn end(&mut self, now: SystemTime) -> Result<(), Stop> {
+    pub async fn end(&mut self, now: SystemTime) -> Result<(), CommandError> {
         self.settle().await?;
         let Some(log) = self.log.clone().filter(|_| self.has_begun) else { return Ok(()) };
         let at = humantime::format_rfc3339_millis(now).to_string();
         let state = if self.stops_early { EndState::Interrupted } else { EndState::Ended };
-        let lines = Lines::of_mark(&Mark::End(End { op: self.op.as_str().into(), at: at.into(), state }));
+        let lines = Lines::of_mark(&Mark::End(OperationEnd { op: self.op.as_str().into(), at: at.into(), state }));
         // The log tells of every change. Without this line it counts as one that was killed, which harms nobody.
         let _ = tokio::task::spawn_blocking(move || append::append(&log, lines)).await;
         Ok(())
@@ -189,7 +189,7 @@ impl AuditTrail {
         server: &str,
         backup: Option<&str>,
         now: SystemTime,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), CommandError> {
         let at = humantime::format_rfc3339_millis(now).to_string();
         let mut lines = Lines::default();
         let mut place = self.place.take();
@@ -197,7 +197,7 @@ impl AuditTrail {
             if place.is_some() {
                 self.told.clone_from(&place);
             }
-            lines.push(&Entry { from: place.take(), ..self.entry(noted, what, server, backup, &at) });
+            lines.push(&AuditEntry { from: place.take(), ..self.entry(noted, what, server, backup, &at) });
         }
         self.place = place;
         let Some(log) = self.log.clone().filter(|_| !lines.is_empty()) else { return Ok(()) };
@@ -213,10 +213,10 @@ impl AuditTrail {
         server: &'a str,
         backup: Option<&'a str>,
         at: &'a str,
-    ) -> Entry<'a> {
+    ) -> AuditEntry<'a> {
         let (key, redis_key) = (escape::text(noted.key), escape::text(noted.redis_key));
         let bytes = |text: &str, bytes: &[u8]| (text.as_bytes() != bytes).then(|| STANDARD.encode(bytes));
-        Entry {
+        AuditEntry {
             at: at.into(),
             who: self.who.as_str().into(),
             host: self.host.as_str().into(),
@@ -243,14 +243,14 @@ impl AuditTrail {
     ///
     /// # Errors
     /// Partial: the changes were made and could not be noted.
-    async fn settle(&mut self) -> Result<(), Stop> {
+    async fn settle(&mut self) -> Result<(), CommandError> {
         let Some(writing) = self.writing.take() else { return Ok(()) };
         let why = match writing.await {
             Ok(Ok(())) => return Ok(()),
             Ok(Err(error)) => error.to_string(),
             Err(error) => error.to_string(),
         };
-        Err(Stop::new(Exit::Partial, format!("changes were made that the audit log does not show: {why}"))
+        Err(CommandError::new(Exit::Partial, format!("changes were made that the audit log does not show: {why}"))
             .hint("check the folder's rights and free space, then run the same command again to go on"))
     }
 }
@@ -259,9 +259,10 @@ impl AuditTrail {
 ///
 /// # Errors
 /// Usage, with the variable that names another folder.
-fn writable_log(context: &Context) -> Result<PathBuf, Stop> {
+fn writable_log(context: &Context) -> Result<PathBuf, CommandError> {
     let log = context.settings.audit_log().map_err(|stop| stop.hint(ELSEWHERE))?;
-    append::prepare(&log).map_err(|error| Stop::usage(format!("{error}: nothing was changed")).hint(ELSEWHERE))?;
+    append::prepare(&log)
+        .map_err(|error| CommandError::usage(format!("{error}: nothing was changed")).hint(ELSEWHERE))?;
     Ok(log)
 }
 

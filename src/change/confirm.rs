@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::args::{ChangeArgs, ConfirmArgs};
 use crate::context::Context;
-use crate::exit::Stop;
+use crate::exit::CommandError;
 use crate::render::escape;
 
 /// How often a name is asked for. Somebody who types `y` out of habit reads the question the second time.
@@ -16,7 +16,7 @@ impl ConfirmArgs {
     ///
     /// # Errors
     /// Refused for safety, or interrupted.
-    pub fn confirm(&self, context: &mut Context, question: &str, server: &str) -> Result<(), Stop> {
+    pub fn confirm(&self, context: &mut Context, question: &str, server: &str) -> Result<(), CommandError> {
         let protected = context.settings.context_name().filter(|_| context.settings.is_protected()).map(str::to_owned);
         match protected {
             Some(name) => self.confirm_name(context, question, server, &[&name]),
@@ -34,7 +34,7 @@ impl ConfirmArgs {
 
     /// Asks for leave to change many records: the server's or the context's name has to be typed, or given with `--confirm`.
     /// `--yes` is enough, except in a protected context, where the context's name is needed.
-    pub fn confirm_by_name(&self, context: &mut Context, question: &str, server: &str) -> Result<(), Stop> {
+    pub fn confirm_by_name(&self, context: &mut Context, question: &str, server: &str) -> Result<(), CommandError> {
         let name = context.settings.context_name().map(str::to_owned);
         match &name {
             Some(name) if context.settings.is_protected() => self.confirm_name(context, question, server, &[name]),
@@ -49,7 +49,13 @@ impl ConfirmArgs {
     }
 
     /// Asks for one of these names, unless `--confirm` gives it.
-    fn confirm_name(&self, context: &mut Context, question: &str, server: &str, names: &[&str]) -> Result<(), Stop> {
+    fn confirm_name(
+        &self,
+        context: &mut Context,
+        question: &str,
+        server: &str,
+        names: &[&str],
+    ) -> Result<(), CommandError> {
         let name = names[0];
         let wanted = names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(" or ");
         if let Some(given) = &self.confirm {
@@ -77,20 +83,20 @@ impl ConfirmArgs {
     }
 
     /// Why nobody can be asked for a name, and what a script gives in its place.
-    fn cannot_ask(&self, context: &Context, name: &str) -> Stop {
+    fn cannot_ask(&self, context: &Context, name: &str) -> CommandError {
         if !context.settings.is_protected() {
-            return Stop::usage("there is no terminal to ask on")
+            return CommandError::usage("there is no terminal to ask on")
                 .hint(format!("--confirm {name} or --yes goes ahead without asking"));
         }
         let why = if self.yes { "--yes is not enough" } else { "there is no terminal to ask for its name" };
-        Stop::usage(format!("{}: {why}", context.settings.protection()))
+        CommandError::usage(format!("{}: {why}", context.settings.protection()))
             .hint(format!("in scripts, add --confirm {name}"))
     }
 }
 
 impl ChangeArgs {
     /// The backup's file; `None` where the operator wants no backup.
-    pub fn backup_file(&self, context: &mut Context, command: &str) -> Result<Option<PathBuf>, Stop> {
+    pub fn backup_file(&self, context: &mut Context, command: &str) -> Result<Option<PathBuf>, CommandError> {
         if self.no_backup {
             context.ui.warning("no backup is kept: what is removed cannot be restored");
             return Ok(None);
@@ -105,6 +111,6 @@ impl ChangeArgs {
     }
 }
 
-fn refused() -> Stop {
-    Stop::usage("not confirmed; nothing was changed")
+fn refused() -> CommandError {
+    CommandError::usage("not confirmed; nothing was changed")
 }

@@ -5,8 +5,8 @@ use anyhow::Result;
 use crate::domain::record::{Content, Identity, Observation, Record, age, locate};
 use crate::domain::schema::{Meaning, Step, TtlOf};
 use crate::domain::step::{CallPerformer, ExecutedStep, Request, StepCall, StepReply, execute};
-use crate::exit::{Exit, Stop};
-use crate::render::change::Report;
+use crate::exit::{CommandError, Exit};
+use crate::render::change::StepReport;
 use crate::render::escape;
 use crate::store::{Hold, StepOutcome, StoreError, Writer};
 
@@ -17,7 +17,7 @@ const HELD_MS: u64 = 60_000;
 pub struct ManualStep<'a> {
     pub step: &'a Step,
     /// The step's name, the record as it was shown, and what the service is predicted to answer.
-    pub report: Report<'a>,
+    pub report: StepReport<'a>,
     pub what: &'static str,
     /// What the step's placeholders stand for.
     pub request: Request<'a>,
@@ -108,7 +108,7 @@ impl GuardedCalls<'_> {
         };
         let message = format!("the step did not store, and the lock taken for it is left: {why}");
         let hint = "inspect the key; it goes with its TTL, and what stood there is in the backup";
-        Err(Stop::new(Exit::Partial, message).hint(hint).into())
+        Err(CommandError::new(Exit::Partial, message).hint(hint).into())
     }
 }
 
@@ -150,7 +150,7 @@ impl ManualStep<'_> {
             ExecutedStep::Decided { reply, .. } | ExecutedStep::Unrecognised { reply, .. } => reply,
             ExecutedStep::Undecided => {
                 calls.made = self.step.calls.len();
-                let undecided = Stop::new(Exit::No, "no reply of the step decided");
+                let undecided = CommandError::new(Exit::No, "no reply of the step decided");
                 return Err(self.in_between(undecided.into(), &calls));
             }
         };
@@ -174,7 +174,7 @@ impl ManualStep<'_> {
         }
         let made = calls.made;
         let all = self.step.calls.len();
-        Stop::new(Exit::Partial, format!("{error:#}; {made} of the step's {all} calls were made"))
+        CommandError::new(Exit::Partial, format!("{error:#}; {made} of the step's {all} calls were made"))
             .hint("inspect the key: what it is now tells")
             .into()
     }
@@ -202,7 +202,7 @@ impl ManualStep<'_> {
     }
 }
 
-fn changed() -> Stop {
-    Stop::new(Exit::Changed, "the record changed since it was shown; nothing was done")
+fn changed() -> CommandError {
+    CommandError::new(Exit::Changed, "the record changed since it was shown; nothing was done")
         .hint("inspect it again: its worker may be at it")
 }

@@ -10,9 +10,9 @@ use crate::args::ChangeArgs;
 use crate::context::Context;
 use crate::domain::history::{LEFT_ALONE, OUTCOME_UNKNOWN};
 use crate::domain::record::{Content, KeyIdentity, Observation};
-use crate::exit::{self, Stop};
+use crate::exit::{self, CommandError};
 use crate::store::backup::{About, Backup};
-use crate::store::{Action, Change, Outcome, StoreError, Writer};
+use crate::store::{Change, KeyAction, Outcome, StoreError, Writer};
 
 pub struct Journal {
     trail: AuditTrail,
@@ -66,7 +66,7 @@ impl Journal {
         &mut self,
         writer: &Writer,
         changes: &[Change],
-        action: Action,
+        action: KeyAction,
         what: &'static str,
         now: SystemTime,
     ) -> (Vec<Outcome>, Result<()>) {
@@ -147,11 +147,11 @@ impl Journal {
     pub async fn note_step(
         &mut self,
         writer: &Writer,
-        step: Step<'_>,
+        step: JournalStep<'_>,
         what: &'static str,
         now: SystemTime,
     ) -> Result<()> {
-        let Step { about, before, after, role } = step;
+        let JournalStep { about, before, after, role } = step;
         let line = |role: usize| Noted {
             schema: &about.schema,
             key: &about.key,
@@ -175,7 +175,7 @@ impl Journal {
     /// # Errors
     /// Partial: earlier changes could not be noted.
     pub async fn note_left(&mut self, writer: &Writer, change: &Change, now: SystemTime) -> Result<()> {
-        let lines = noted(change, Action::Remove, Outcome::Changed);
+        let lines = noted(change, KeyAction::Remove, Outcome::Changed);
         self.note(writer, lines.into_iter(), LEFT_ALONE, now).await
     }
 
@@ -206,7 +206,7 @@ impl Journal {
 }
 
 /// What a step did to a record.
-pub struct Step<'a> {
+pub struct JournalStep<'a> {
     pub about: &'a About,
     pub before: &'a Observation,
     /// `None` where nobody knows.
@@ -215,13 +215,13 @@ pub struct Step<'a> {
 }
 
 /// A change as the log has it: for each Redis key what the change left, as far as anybody knows.
-fn noted(change: &Change, action: Action, outcome: Outcome) -> Vec<Noted<'_>> {
+fn noted(change: &Change, action: KeyAction, outcome: Outcome) -> Vec<Noted<'_>> {
     let mut lines = Vec::with_capacity(change.roles.len());
     for key in change.targets() {
         let seen = || KeyIdentity::of(key).written();
         let (before, after) = match outcome {
             Outcome::Expires(at) => (seen(), seen().map(|seen| seen.expiring_about(at))),
-            outcome if outcome.is_done() && action == Action::Remove => (None, Some(KeyIdentity::ABSENT)),
+            outcome if outcome.is_done() && action == KeyAction::Remove => (None, Some(KeyIdentity::ABSENT)),
             _ => (None, None),
         };
         lines.push(Noted {
@@ -241,7 +241,7 @@ fn both<T>(ended: Result<T>, besides: Result<()>) -> Result<T> {
         (Err(error), Err(besides)) => {
             let (exit, hint) = (exit::of(&error), exit::hint_of(&error));
             let message = format!("{error:#}; and {besides:#}");
-            Err(Stop { exit, message, hint }.into())
+            Err(CommandError { exit, message, hint }.into())
         }
         (ended, besides) => ended.and_then(|done| besides.map(|()| done)),
     }

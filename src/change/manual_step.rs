@@ -6,15 +6,15 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 
 use super::guarded_calls::{ManualStep, StepResult};
-use super::journal::{Journal, Step};
+use super::journal::{Journal, JournalStep};
 use crate::args::{Output, StepArgs};
 use crate::context::Context;
 use crate::domain::history::{OUTCOME_UNKNOWN, PARTIAL};
 use crate::domain::record::{Identity, Record};
 use crate::domain::schema::Meaning;
-use crate::exit::{Exit, Stop};
+use crate::exit::{CommandError, Exit};
 use crate::interrupt::Interrupt;
-use crate::render::change::Outcome;
+use crate::render::change::StepOutcome;
 use crate::render::words;
 use crate::store::backup::About;
 use crate::store::{StoreError, Writer};
@@ -42,8 +42,12 @@ impl ManualStep<'_> {
         let writer = context.writer(&args.change.confirmed).await?;
         args.change.confirmed.confirm(context, self.question, &writer.name())?;
         let (result, backup) = self.account_for(context, args, &writer, read_back).await?;
-        let outcome =
-            Outcome { means: result.means, reply: result.reply.as_ref(), now: &result.now, backup: backup.as_deref() };
+        let outcome = StepOutcome {
+            means: result.means,
+            reply: result.reply.as_ref(),
+            now: &result.now,
+            backup: backup.as_deref(),
+        };
         self.write(context, args.output, Some(&outcome))?;
         self.say(context, &result, backup.as_deref());
         writer.replicas_have_it()?;
@@ -73,7 +77,7 @@ impl ManualStep<'_> {
                 // A reply that was lost leaves open what came since.
                 let told = result.as_ref().ok().filter(|result| result.reply.is_some());
                 let after = told.map(|result| &result.now.seen);
-                let step = Step { about: &about, before: &record.seen, after, role: self.role };
+                let step = JournalStep { about: &about, before: &record.seen, after, role: self.role };
                 journal.note_step(writer, step, what, now).await
             }
             None => {
@@ -95,7 +99,9 @@ impl ManualStep<'_> {
             Err(error) if matches!(error.downcast_ref(), Some(StoreError::OutcomeUnknown { .. })) => {
                 Some(OUTCOME_UNKNOWN)
             }
-            Err(error) if matches!(error.downcast_ref(), Some(Stop { exit: Exit::Partial, .. })) => Some(PARTIAL),
+            Err(error) if matches!(error.downcast_ref(), Some(CommandError { exit: Exit::Partial, .. })) => {
+                Some(PARTIAL)
+            }
             Err(_) => None,
         }
     }
@@ -128,7 +134,7 @@ impl ManualStep<'_> {
         }
     }
 
-    fn write(&self, context: &mut Context, output: Output, outcome: Option<&Outcome<'_>>) -> Result<()> {
+    fn write(&self, context: &mut Context, output: Output, outcome: Option<&StepOutcome<'_>>) -> Result<()> {
         if output != Output::Table {
             context.ui.data(self.report.json(outcome, output == Output::Jsonl))?;
             context.ui.flush()?;

@@ -9,13 +9,13 @@ use crate::change;
 use crate::context::{Context, interruptible};
 use crate::domain::record::{Given, Name, Record};
 use crate::domain::schema::Catalog;
-use crate::exit::{self, Exit, Stop};
+use crate::exit::{self, CommandError, Exit};
 use crate::interrupt::Interrupt;
 use crate::render::change::named;
 use crate::render::{escape, name};
 use crate::store::backup::About;
-use crate::store::read::records::{Found, Lookup};
-use crate::store::{Action, Change, Outcome, StoreError};
+use crate::store::read::records::{Lookup, LookupResult};
+use crate::store::{Change, KeyAction, Outcome, StoreError};
 
 /// Locks that are named at a time, with one question.
 pub const MOST: usize = 1_000;
@@ -23,7 +23,7 @@ pub const MOST: usize = 1_000;
 /// What a command does to the locks.
 pub struct LockAction {
     pub command: &'static str,
-    pub action: Action,
+    pub action: KeyAction,
     /// The outcome of a dry run for a lock that the action can be applied to.
     pub possible: &'static str,
     /// The outcome for a lock that it was applied to.
@@ -94,7 +94,7 @@ impl NamedLocks {
         let mut reader = context.reader().await?;
         let found = interruptible(lookup.find(&mut reader, catalog, keys)).await?;
         let mut locks = Vec::new();
-        for mut found in Found::each_once(found) {
+        for mut found in LookupResult::each_once(found) {
             context.advise(&mut found.records);
             locks.push(NamedLock::new(found, catalog, &decide));
         }
@@ -245,15 +245,15 @@ impl NamedLocks {
         }
         let is_ambiguous = left.iter().all(|lock| matches!(lock.status, LockStatus::Ambiguous(_)));
         if is_ambiguous && left.len() == all {
-            return Err(Stop::usage(format!("each of the {all} keys names more than one record")).into());
+            return Err(CommandError::usage(format!("each of the {all} keys names more than one record")).into());
         }
         let message = format!("{} of {all} locks were not {}", left.len(), self.action.done);
-        Err(Stop::new(Exit::Partial, message).into())
+        Err(CommandError::new(Exit::Partial, message).into())
     }
 }
 
 impl NamedLock {
-    fn new(found: Found, catalog: &Catalog, decide: impl Fn(&Record) -> LockDecision) -> Self {
+    fn new(found: LookupResult, catalog: &Catalog, decide: impl Fn(&Record) -> LockDecision) -> Self {
         let status = LockStatus::new(&found, catalog, decide);
         Self { key: found.key, status }
     }
@@ -306,23 +306,25 @@ impl NamedLock {
         let message = format!("{} on {server}: {}", escape::text(&self.key), self.words(action));
         match &self.status {
             LockStatus::Unread(error) => error.clone().into(),
-            LockStatus::Ambiguous(names) => Stop::usage(name::ambiguous(&self.key, names)).hint(name::HINT).into(),
-            LockStatus::Absent => Stop::new(Exit::No, message).into(),
+            LockStatus::Ambiguous(names) => {
+                CommandError::usage(name::ambiguous(&self.key, names)).hint(name::HINT).into()
+            }
+            LockStatus::Absent => CommandError::new(Exit::No, message).into(),
             LockStatus::Tried(Outcome::Changed) => {
                 // Not the lock alone: a result that came beside it is a change of the record, too.
                 let why = "the record changed since it was shown; nothing was done";
-                Stop::new(Exit::Changed, format!("{} on {server}: {why}", escape::text(&self.key)))
+                CommandError::new(Exit::Changed, format!("{} on {server}: {why}", escape::text(&self.key)))
                     .hint("inspect it again: its worker may still be running")
                     .into()
             }
-            LockStatus::Tried(_) => Stop::new(Exit::Changed, message).into(),
-            _ => Stop::usage(message).into(),
+            LockStatus::Tried(_) => CommandError::new(Exit::Changed, message).into(),
+            _ => CommandError::usage(message).into(),
         }
     }
 }
 
 impl LockStatus {
-    fn new(found: &Found, catalog: &Catalog, decide: impl Fn(&Record) -> LockDecision) -> Self {
+    fn new(found: &LookupResult, catalog: &Catalog, decide: impl Fn(&Record) -> LockDecision) -> Self {
         if let Some(names) = found.several() {
             return Self::Ambiguous(names);
         }

@@ -9,7 +9,7 @@ use crate::context::{Context, interruptible};
 use crate::domain::diagnosis::Thresholds;
 use crate::domain::record::{Given, Name, Record, locate};
 use crate::domain::schema::{Catalog, Schema, Step};
-use crate::exit::{Exit, Stop};
+use crate::exit::{CommandError, Exit};
 use crate::render::{escape, name, record};
 use crate::store::ReadLimit;
 use crate::store::read::records::Lookup;
@@ -22,7 +22,7 @@ async fn find(context: &mut Context, args: &StepArgs) -> Result<Record> {
     let catalog = context.catalog(&args.schemas)?;
     let key = args.key.as_bytes();
     if key.is_empty() {
-        return Err(Stop::usage("the key is empty").into());
+        return Err(CommandError::usage("the key is empty").into());
     }
     only_schema(&catalog)?;
     catalog.chosen().iter().try_for_each(|schema| plays_steps(schema))?;
@@ -38,10 +38,11 @@ async fn find(context: &mut Context, args: &StepArgs) -> Result<Record> {
     let there: Vec<_> = records.iter().filter(|record| !record.seen.is_absent()).cloned().collect();
     if there.len() > 1 {
         let names: Vec<_> = there.iter().map(Name::of).collect();
-        return Err(Stop::usage(name::ambiguous(key, &names)).hint(name::HINT).into());
+        return Err(CommandError::usage(name::ambiguous(key, &names)).hint(name::HINT).into());
     }
     let chosen = there.into_iter().next().or_else(|| records.into_iter().next());
-    let mut chosen = chosen.ok_or_else(|| Stop::usage(format!("{} is no key of this schema", escape::text(key))))?;
+    let mut chosen =
+        chosen.ok_or_else(|| CommandError::usage(format!("{} is no key of this schema", escape::text(key))))?;
     context.advise([&mut chosen]);
     Ok(chosen)
 }
@@ -61,7 +62,7 @@ pub async fn find_held(context: &mut Context, args: &StepArgs) -> Result<Record>
     let found = interruptible(lookup.find(&mut reader, &catalog, keys)).await?.pop().unwrap_or_default();
     if let Some(names) = found.several() {
         let why = name::ambiguous(&found.key, &names);
-        return Err(Stop::usage(format!("which schema? {why}")).hint(name::HINT).into());
+        return Err(CommandError::usage(format!("which schema? {why}")).hint(name::HINT).into());
     }
     // Any Redis key may be a record of a schema without a prefix: the operator names such a schema.
     let is_meant = |record: &&Record| record.schema.has_prefix() || found.says_schema_of(record);
@@ -82,33 +83,38 @@ pub async fn find_held(context: &mut Context, args: &StepArgs) -> Result<Record>
 }
 
 /// Whether idemctl writes what the service stores.
-fn plays_steps(schema: &Schema) -> Result<(), Stop> {
+fn plays_steps(schema: &Schema) -> Result<(), CommandError> {
     let hint = "`idemctl force-unlock KEY` removes a lock, `idemctl purge KEY` a result";
-    schema.read_only_because().map_or(Ok(()), |why| Err(Stop::usage(format!("{}: {why}", schema.name)).hint(hint)))
+    schema
+        .read_only_because()
+        .map_or(Ok(()), |why| Err(CommandError::usage(format!("{}: {why}", schema.name)).hint(hint)))
 }
 
 /// Passes a step that sends no TTL which the deployment states there is none of.
 ///
 /// # Errors
 /// Usage: which TTL.
-pub fn check_ttls(schema: &Schema, step: &Step) -> Result<(), Stop> {
+pub fn check_ttls(schema: &Schema, step: &Step) -> Result<(), CommandError> {
     let hint = "write the step into a schema of your own as the service makes it (`idemctl schema new NAME`), or state the TTL";
-    schema.untimed_because(step).map_or(Ok(()), |why| Err(Stop::usage(format!("{}: {why}", schema.name)).hint(hint)))
+    schema
+        .untimed_because(step)
+        .map_or(Ok(()), |why| Err(CommandError::usage(format!("{}: {why}", schema.name)).hint(hint)))
 }
 
 /// That the schema tells how records look, and not what the service does in this step.
-pub fn undescribed(schema: &Schema, step: &str) -> Stop {
-    Stop::usage(format!("{}: the schema describes no {step} step; nothing was done", schema.name)).hint(format!(
+pub fn undescribed(schema: &Schema, step: &str) -> CommandError {
+    CommandError::usage(format!("{}: the schema describes no {step} step; nothing was done", schema.name)).hint(format!(
         "`idemctl force-unlock KEY` removes a lock, `idemctl purge KEY` a result; or describe the step as [{step}] in schema.toml"
     ))
 }
 
-fn only_schema(catalog: &Catalog) -> Result<(), Stop> {
+fn only_schema(catalog: &Catalog) -> Result<(), CommandError> {
     if catalog.is_named() && catalog.chosen().len() == 1 {
         return Ok(());
     }
     let names: Vec<_> = catalog.chosen().iter().map(|schema| schema.name.as_str()).collect();
-    Err(Stop::usage("a step is one service's: which schema?").hint(format!("--schema is one of {}", names.join(", "))))
+    Err(CommandError::usage("a step is one service's: which schema?")
+        .hint(format!("--schema is one of {}", names.join(", "))))
 }
 
 pub fn show(context: &mut Context, output: Output, of: &Record) -> Result<()> {
@@ -123,11 +129,11 @@ pub fn show(context: &mut Context, output: Output, of: &Record) -> Result<()> {
 ///
 /// # Errors
 /// Permission: the step sends the time, and the server does not tell the time. A made-up one would be stored.
-pub fn time_for(record: &Record, sends_time: bool) -> Result<u64, Stop> {
+pub fn time_for(record: &Record, sends_time: bool) -> Result<u64, CommandError> {
     match record.seen.server_ms {
         None if sends_time => {
             let message = format!("{} keeps times, and the server does not tell its own", record.schema.name);
-            Err(Stop::new(Exit::Permission, message).hint("the user needs the right to TIME"))
+            Err(CommandError::new(Exit::Permission, message).hint("the user needs the right to TIME"))
         }
         now => Ok(now.unwrap_or_default()),
     }

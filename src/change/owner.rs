@@ -6,7 +6,7 @@ use uuid::Uuid;
 use crate::context::Context;
 use crate::domain::record::Record;
 use crate::domain::schema::Step;
-use crate::exit::{Exit, Stop};
+use crate::exit::{CommandError, Exit};
 use crate::render::escape;
 
 /// The owner in whose name a step is done to a lock. Where the service checks the owner: the owner that was given, or that
@@ -28,7 +28,7 @@ pub fn of_lock(
         None => Ok(holder.unwrap_or_default().to_vec()),
         Some(given) => match holder {
             Some(holder) if *meant(given, Some(holder)) == *holder => Ok(holder.to_vec()),
-            Some(holder) => Err(Stop::new(
+            Some(holder) => Err(CommandError::new(
                 Exit::No,
                 format!(
                     "the lock is {}'s, not {}'s; nothing was done",
@@ -44,7 +44,7 @@ pub fn of_lock(
 
 /// The owner of a lock that is taken anew: the owner that was given, else the record's where `keep`, else a new UUID. Empty
 /// where the schema knows no owners.
-pub fn of_new(record: &Record, given: Option<&str>, keep: bool) -> Result<Vec<u8>, Stop> {
+pub fn of_new(record: &Record, given: Option<&str>, keep: bool) -> Result<Vec<u8>, CommandError> {
     let stored = record.owner().filter(|_| keep);
     match (record.schema.names_owner(), given) {
         (false, Some(_)) => Err(no_owners(record)),
@@ -59,15 +59,15 @@ fn meant(typed: &str, holder: Option<&[u8]>) -> Vec<u8> {
     holder.filter(|holder| escape::text(holder) == typed).unwrap_or(typed.as_bytes()).to_vec()
 }
 
-fn no_owners(record: &Record) -> Stop {
-    Stop::usage(format!("--owner: locks of {} name no owner", record.schema.name)).hint("leave it out")
+fn no_owners(record: &Record) -> CommandError {
+    CommandError::usage(format!("--owner: locks of {} name no owner", record.schema.name)).hint("leave it out")
 }
 
 fn ask(context: &mut Context, record: &Record, holder: Option<&[u8]>) -> Result<Vec<u8>> {
     let name = &record.schema.name;
     if !context.ui.is_interactive() {
         let holder = holder.map(|holder| format!("; it is {}'s", escape::text(holder))).unwrap_or_default();
-        return Err(Stop::usage(format!("{name} lets only the lock's owner do this{holder}"))
+        return Err(CommandError::usage(format!("{name} lets only the lock's owner do this{holder}"))
             .hint("--owner ID says in whose name")
             .into());
     }
@@ -77,7 +77,7 @@ fn ask(context: &mut Context, record: &Record, holder: Option<&[u8]>) -> Result<
         format!("{name} at {place} lets only the lock's owner do this. Type the owner's id to go ahead{held}");
     let typed = context.ui.ask_for(&question)?;
     match typed.trim() {
-        "" => Err(Stop::usage("no owner was given; nothing was changed").into()),
+        "" => Err(CommandError::usage("no owner was given; nothing was changed").into()),
         owner => Ok(meant(owner, holder)),
     }
 }

@@ -8,7 +8,7 @@ use crate::context::Context;
 use crate::domain::change::outcome::Ended;
 use crate::domain::schema::Catalog;
 use crate::domain::select::Coverage;
-use crate::exit::{self, Exit, Stop};
+use crate::exit::{self, CommandError, Exit};
 use crate::render::document;
 
 /// Writes what was found and done, where JSON is wanted: one object, which is one line with `jsonl`.
@@ -56,7 +56,7 @@ pub fn came_to_its_end(ended: Result<()>, outcome: Ended, done: u64, so_far: &st
         return Err(exit::between(&error, done > 0, so_far).into());
     }
     if outcome == Ended::Interrupted {
-        return Err(Stop::interrupted(format!("interrupted: {so_far}"))
+        return Err(CommandError::interrupted(format!("interrupted: {so_far}"))
             .hint("the same command again goes on with the rest")
             .into());
     }

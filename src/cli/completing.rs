@@ -21,7 +21,7 @@ use crate::render::style::Color;
 use crate::schemas as all_schemas;
 use crate::settings::{Environment, Settings};
 use crate::store::audit::log::Log;
-use crate::store::{self, Decoding, KeyspaceScan, ReadLimit};
+use crate::store::{self, KeyspaceScan, ReadLimit, RecordRecognizer};
 use crate::terminal::ui::Ui;
 
 /// How long a person waits for keys behind TAB.
@@ -167,7 +167,7 @@ fn values(offer: Offer, typed: &[OsString], begun: &str) -> Option<Vec<String>> 
         }
         Offer::Keys | Offer::Locks => {
             let settings = Settings::resolve(&connection, Environment::capture()).ok()?;
-            let wanted = Wanted { begun, only_locks: matches!(offer, Offer::Locks) };
+            let wanted = OfferedKeys { begun, only_locks: matches!(offer, Offer::Locks) };
             keys(settings, &schemas(&matches), &wanted)
         }
     }
@@ -210,13 +210,13 @@ fn operations(settings: &Settings) -> Option<Vec<String>> {
 }
 
 /// Which keys are offered.
-struct Wanted<'a> {
+struct OfferedKeys<'a> {
     begun: &'a str,
     only_locks: bool,
 }
 
 /// Keys on the server that begin as typed, as many as are found in time.
-fn keys(settings: Settings, schemas: &SchemaArgs, wanted: &Wanted<'_>) -> Option<Vec<String>> {
+fn keys(settings: Settings, schemas: &SchemaArgs, wanted: &OfferedKeys<'_>) -> Option<Vec<String>> {
     if settings.asks_password() || settings.wants_sandbox() {
         return None;
     }
@@ -230,7 +230,12 @@ fn keys(settings: Settings, schemas: &SchemaArgs, wanted: &Wanted<'_>) -> Option
 }
 
 /// Scans the keyspace until enough keys are found, or nothing more can be.
-async fn find(settings: &Settings, schemas: &SchemaArgs, wanted: &Wanted<'_>, found: &mut Vec<String>) -> Option<()> {
+async fn find(
+    settings: &Settings,
+    schemas: &SchemaArgs,
+    wanted: &OfferedKeys<'_>,
+    found: &mut Vec<String>,
+) -> Option<()> {
     let mut context = Context::new(settings.clone(), Ui::new(Color::Never)).saying_nothing();
     let catalog = context.catalog(schemas).ok()?;
     let client = store::connect(settings.target()).await.ok()?;
@@ -242,7 +247,7 @@ async fn find(settings: &Settings, schemas: &SchemaArgs, wanted: &Wanted<'_>, fo
         let mut keys = Vec::new();
         if wanted.only_locks {
             let coverage = &mut Coverage::default();
-            let decoding = Decoding { catalog: &catalog, thresholds: &thresholds, coverage };
+            let decoding = RecordRecognizer { catalog: &catalog, thresholds: &thresholds, coverage };
             let page = scan.next_records(decoding, begins).await.ok()??;
             let locks = page.into_iter().filter(|record| record.state != State::Completed);
             keys.extend(locks.map(|record| record.key));

@@ -11,7 +11,7 @@ use clap::{Args as ClapArgs, Subcommand};
 use crate::args::{Output, parse_duration};
 use crate::context::Context;
 use crate::domain::record::KeyIdentity;
-use crate::exit::{Exit, Stop};
+use crate::exit::{CommandError, Exit};
 use crate::render::{backups, escape, words};
 use crate::store::audit::log;
 use crate::store::backup::folder::{BackupFile, BackupState, Folder};
@@ -109,7 +109,7 @@ fn removed_into_files(context: &Context) -> Result<HashMap<String, String>> {
             *count += 1;
         }
     });
-    read.map_err(|error| Stop::usage(format!("cannot read the audit log {}: {error}", path.display())))?;
+    read.map_err(|error| CommandError::usage(format!("cannot read the audit log {}: {error}", path.display())))?;
     let mut told = HashMap::new();
     for ((file, name), count) in counts {
         let keys = if count == 1 { "Redis key" } else { "Redis keys" };
@@ -140,7 +140,7 @@ fn prune(context: &mut Context, older_than: Duration, output: Output, yes: bool,
     }
     let question = format!("Delete {} of {all}? What they hold cannot come back.", total(&old));
     if !yes && !context.ui.confirm(&question)? {
-        return Err(Stop::usage("not confirmed; nothing was deleted").into());
+        return Err(CommandError::usage("not confirmed; nothing was deleted").into());
     }
     delete(context, &old)
 }
@@ -164,8 +164,9 @@ fn delete(context: &mut Context, old: &[BackupFile]) -> Result<Exit> {
 
 fn read(context: &Context) -> Result<(PathBuf, Folder)> {
     let path = context.settings.backup_dir()?;
-    let folder = Folder::read(&path)
-        .map_err(|error| Stop::usage(format!("cannot read the folder of backups {}: {error}", path.display())))?;
+    let folder = Folder::read(&path).map_err(|error| {
+        CommandError::usage(format!("cannot read the folder of backups {}: {error}", path.display()))
+    })?;
     Ok((path, folder))
 }
 
@@ -174,14 +175,14 @@ fn show(context: &mut Context, output: Output, found: &[BackupFile]) -> Result<(
     Ok(context.show(output, "backups", &lines, |view| backups::table(view, &lines))?)
 }
 
-fn line(found: &BackupFile) -> backups::Line<'_> {
+fn line(found: &BackupFile) -> backups::BackupSummary<'_> {
     let (state, why) = match &found.state {
         BackupState::Complete => ("complete", None),
         BackupState::Damaged(why) => ("damaged", Some(why.as_str())),
         BackupState::BeingWritten => ("being-written", None),
         BackupState::Unended => ("unended", None),
     };
-    backups::Line {
+    backups::BackupSummary {
         file: escape::text(found.path.as_os_str().as_bytes()),
         written_at: humantime::format_rfc3339_millis(found.modified).to_string(),
         op: found.by.as_ref().map(|by| by.op.as_str()),

@@ -10,8 +10,8 @@ use crate::domain::record::{Record, Response, age};
 use crate::domain::schema::{Meaning, TtlOf};
 use crate::domain::step::Request;
 use crate::domain::{duration, manual};
-use crate::exit::{Exit, Stop};
-use crate::render::change::Report;
+use crate::exit::{CommandError, Exit};
+use crate::render::change::StepReport;
 use crate::render::escape;
 
 /// Take a key's lock as the service does, or learn what a request gets
@@ -46,7 +46,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         ..Request::new(&schema, &record.key, &owner, &response)
     };
     let owner = Some(&owner[..]).filter(|owner| !owner.is_empty());
-    let report = Report {
+    let report = StepReport {
         name: "begin",
         record: &record,
         predicted: manual::predict_begin(&record, &fingerprint),
@@ -74,17 +74,18 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     step.perform(context, &args.step, |now| manual::was_acquired(&record, now, owner.unwrap_or_default())).await
 }
 
-fn fingerprint(args: &Args, record: &Record) -> Result<String, Stop> {
+fn fingerprint(args: &Args, record: &Record) -> Result<String, CommandError> {
     match &args.fingerprint {
         Some(_) if !record.schema.write.keeps_fingerprint() => {
-            Err(Stop::usage(format!("--fingerprint: {} compares no payloads", record.schema.name)).hint("leave it out"))
+            Err(CommandError::usage(format!("--fingerprint: {} compares no payloads", record.schema.name))
+                .hint("leave it out"))
         }
         Some(given) => Ok(given.clone()),
         None => Ok(record.fingerprint().unwrap_or_default().to_owned()),
     }
 }
 
-fn explain(context: &mut Context, report: &Report<'_>) {
+fn explain(context: &mut Context, report: &StepReport<'_>) {
     let schema = &report.record.schema;
     if report.predicted != Meaning::Acquired {
         context.ui.status(&format!("The service will answer {}: this takes no lock.", report.predicted.as_str()));

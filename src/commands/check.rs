@@ -11,19 +11,19 @@ use crate::args::{FilterArgs, Output, ScanArgs, SchemaArgs, ThresholdArgs};
 use crate::change::{needs_a_stated_lock_ttl, write_report};
 use crate::context::Context;
 use crate::domain::change::orphan;
-use crate::domain::diagnosis::health::{Alarm, Health, Limits, Named, Status};
+use crate::domain::diagnosis::health::{Alarm, CheckedSchemas, Health, Limits, Status};
 use crate::domain::diagnosis::{FindingCode, Thresholds};
 use crate::domain::record::{Candidate, Expiry, Record, age, locate};
 use crate::domain::schema::catalog::LONG_HEAD_BYTES;
 use crate::domain::schema::{Catalog, TtlOf};
 use crate::domain::select::contradiction::may_outlast;
 use crate::domain::select::{Coverage, Reservoir, Selected, Selection};
-use crate::exit::{Exit, Stop};
+use crate::exit::{CommandError, Exit};
 use crate::interrupt::Interrupt;
 use crate::render::plugin;
 use crate::scan::{Lengths, Scan, ScanEnd, ScanPlan, show_coverage};
 use crate::settings::Settings;
-use crate::store::{ReadLimit, Reader};
+use crate::store::{ReadLimit, RecordReader};
 
 /// Bytes of each value that are read: a lock fits.
 const HEAD_BYTES: usize = 128;
@@ -124,7 +124,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
 }
 
 /// The schemas that are checked; `None` if all are, because none were named.
-fn named(context: &Context, catalog: &Catalog, args: &SchemaArgs) -> Option<Named> {
+fn named(context: &Context, catalog: &Catalog, args: &SchemaArgs) -> Option<CheckedSchemas> {
     if !catalog.is_named() {
         return None;
     }
@@ -133,11 +133,11 @@ fn named(context: &Context, catalog: &Catalog, args: &SchemaArgs) -> Option<Name
     schemas.dedup();
     let is_of_context = args.schema.is_empty();
     let context = context.settings.context_name().filter(|_| is_of_context).map(str::to_owned);
-    Some(Named { schemas, context })
+    Some(CheckedSchemas { schemas, context })
 }
 
 /// The message that no Redis key of the server is any schema's; `None` if the server has no Redis keys.
-async fn nothing_covered(reader: &Reader) -> Result<Option<String>> {
+async fn nothing_covered(reader: &RecordReader) -> Result<Option<String>> {
     let held = reader.keys_held().await?;
     let why = format!(
         "none of the {held} Redis keys of {} is any schema's: name the schemas of its services with --schema",
@@ -285,7 +285,7 @@ impl Checking<'_> {
         // A sample of all records has read every one of them.
         let is_read_by_sample = !self.reads_outlasting() && came == sampled;
         self.health.outlasting_is_partial = self.outlasting_unread > 0 && !is_read_by_sample;
-        let scale = Scale { came, sampled };
+        let scale = SampleScale { came, sampled };
         scale.all(&mut own);
         let mut unrecognised = coverage.foreign.clone();
         if came > sampled {
@@ -304,12 +304,12 @@ impl Checking<'_> {
 }
 
 /// From a sample to all.
-struct Scale {
+struct SampleScale {
     came: u64,
     sampled: u64,
 }
 
-impl Scale {
+impl SampleScale {
     /// Makes estimates for all records of the counts of a sample.
     fn all(&self, counts: &mut BTreeMap<String, u64>) {
         for count in counts.values_mut() {
@@ -370,7 +370,12 @@ impl AlarmArgs {
     ///
     /// # Errors
     /// Usage: a finding that is included compares with what nobody stated.
-    fn sought(&self, settings: &Settings, mut thresholds: ThresholdArgs, catalog: &Catalog) -> Result<Sought, Stop> {
+    fn sought(
+        &self,
+        settings: &Settings,
+        mut thresholds: ThresholdArgs,
+        catalog: &Catalog,
+    ) -> Result<Sought, CommandError> {
         let defaults = settings.check();
         thresholds.overdue = thresholds.overdue.or(defaults.overdue.map(|overdue| overdue.0));
         // Every orphaned lock blocks a client, so it is OK only if the operator says so with --warning.
@@ -392,8 +397,10 @@ impl AlarmArgs {
         }
         let Some(overdue) = thresholds.overdue else {
             return match limits.alarms.contains_key(&FindingCode::Overdue) {
-                true => Err(Stop::usage("`overdue` is included, and nothing says from which age on a lock is overdue")
-                    .hint("say so with --overdue DURATION, or in the context: [contexts.NAME.check] overdue")),
+                true => Err(CommandError::usage(
+                    "`overdue` is included, and nothing says from which age on a lock is overdue",
+                )
+                .hint("say so with --overdue DURATION, or in the context: [contexts.NAME.check] overdue")),
                 false => Ok(Sought { codes: limits.sought(), limits, thresholds: Thresholds::default() }),
             };
         };

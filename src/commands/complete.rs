@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use anyhow::Result;
 use clap::Args as ClapArgs;
 
-use self::choice::{Asked, Choice};
+use self::choice::{ChosenCompletion, CompleteRequest};
 use self::tried::Tried;
 use crate::args::{Output, StepArgs, parse_owner, parse_token};
 use crate::change::{self, ManualStep};
@@ -19,8 +19,8 @@ use crate::domain::manual::{self, Completion, Overrides, ResponseInput};
 use crate::domain::record::{Content, Expiry, Response, age};
 use crate::domain::schema::{Meaning, Step, TtlOf};
 use crate::domain::step::{Answer, Request};
-use crate::exit::{Exit, Stop};
-use crate::render::change::Report;
+use crate::exit::{CommandError, Exit};
+use crate::render::change::StepReport;
 use crate::render::{escape, words};
 use crate::sim::simulate::LocalServers;
 use crate::sim::{self, NotRehearsed};
@@ -77,20 +77,20 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let step = schema.complete.as_ref().ok_or_else(|| change::undescribed(&schema, "complete"))?;
     change::check_ttls(&schema, step)?;
     let response = given.response(&schema).map_err(|misfit| match misfit.hint {
-        Some(hint) => Stop::usage(misfit.message).hint(hint),
-        None => Stop::usage(misfit.message),
+        Some(hint) => CommandError::usage(misfit.message).hint(hint),
+        None => CommandError::usage(misfit.message),
     })?;
     change::show(context, args.step.output, &record)?;
-    let asked = Asked {
+    let asked = CompleteRequest {
         overrides: Overrides { create: args.create, replace: args.replace },
         owner: args.owner.as_deref(),
         fingerprint: args.fingerprint.as_deref(),
         dry_run: args.step.change.confirmed.dry_run,
     };
-    let choice = Choice::of(context, asked, &record, step)?;
+    let choice = ChosenCompletion::of(context, asked, &record, step)?;
     let request = choice.request(&record, &response, args.error.as_deref())?;
     let hold = choice.hold(&record, &request)?;
-    let mut report = Report {
+    let mut report = StepReport {
         name: "complete",
         record: &record,
         predicted: manual::predict_complete(&record, &choice.owner, hold.as_ref()),
@@ -120,14 +120,14 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
 }
 
 /// The response that the options give.
-fn given(context: &mut Context, args: &Args) -> Result<ResponseInput, Stop> {
+fn given(context: &mut Context, args: &Args) -> Result<ResponseInput, CommandError> {
     let body = args.body.as_deref().map(given_body::read).transpose()?;
     if args.body.as_deref().is_some_and(|body| body == "-") {
         context.ui.stdin_carries_data();
     }
     let given = ResponseInput { status: args.status, headers: args.headers.clone(), body, error: args.error.clone() };
     if given.is_broken_json() {
-        return Err(Stop::usage("the body is not JSON, although its content type says that the body is")
+        return Err(CommandError::usage("the body is not JSON, although its content type says that the body is")
             .hint("a client could not read it: mend the body, or give its own Content-Type"));
     }
     Ok(given)
@@ -136,7 +136,7 @@ fn given(context: &mut Context, args: &Args) -> Result<ResponseInput, Stop> {
 /// Tries the completion on a private server, unless the service will refuse to store the response.
 async fn try_ahead(
     context: &Context,
-    report: &Report<'_>,
+    report: &StepReport<'_>,
     step: &Step,
     request: &Request<'_>,
     hold: Option<&Content>,
@@ -155,7 +155,13 @@ async fn try_ahead(
     })
 }
 
-fn explain(context: &mut Context, report: &Report<'_>, choice: &Choice, request: &Request<'_>, tried: &Tried) {
+fn explain(
+    context: &mut Context,
+    report: &StepReport<'_>,
+    choice: &ChosenCompletion,
+    request: &Request<'_>,
+    tried: &Tried,
+) {
     let (record, schema) = (report.record, &report.record.schema);
     if report.predicted != Meaning::Stored {
         let owner = record.owner().map(|owner| format!(": the lock is {}'s", escape::text(owner))).unwrap_or_default();

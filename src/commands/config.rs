@@ -15,11 +15,11 @@ use crate::render::settings::{self as render, Setting};
 #[derive(Debug, ClapArgs)]
 pub struct Args {
     #[command(subcommand)]
-    what: What,
+    what: ConfigSubcommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
+enum ConfigSubcommand {
     /// Show every effective setting
     Show {
         /// Say where each comes from: a flag, a variable, a line of the config file, or the default
@@ -33,7 +33,7 @@ enum What {
 }
 
 pub fn run(context: &mut Context, args: Args) -> Result<Exit> {
-    let What::Show { origin, output } = args.what;
+    let ConfigSubcommand::Show { origin, output } = args.what;
     context.catalog(&SchemaArgs::default())?;
     let rows = context.settings.rows();
     let settings: Vec<_> =

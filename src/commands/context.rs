@@ -11,7 +11,7 @@ use crate::context::Context;
 use crate::domain::duration;
 use crate::domain::record::age;
 use crate::domain::schema::ttl::{NO_TTL, NONE};
-use crate::exit::{Exit, Stop};
+use crate::exit::{CommandError, Exit};
 use crate::render::invocation::Invocation;
 use crate::render::settings::{self as render, NamedContext};
 use crate::settings::{self, ContextConfig};
@@ -29,11 +29,11 @@ use crate::settings::{self, ContextConfig};
 #[derive(Debug, ClapArgs)]
 pub struct Args {
     #[command(subcommand)]
-    what: What,
+    what: ContextSubcommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
+enum ContextSubcommand {
     /// List the contexts; the one that is used is marked
     List {
         /// How to show them
@@ -65,25 +65,25 @@ impl Args {
     /// The connection of the commands that ask a server; `None` for those that work on the config file alone.
     pub(crate) fn tested(&self, given: &ConnectionArgs) -> Option<ConnectionArgs> {
         match &self.what {
-            What::Test(args) => Some(args.connection(given)),
+            ContextSubcommand::Test(args) => Some(args.connection(given)),
             _ => None,
         }
     }
 }
 
 pub async fn run(context: &mut Context, args: Args, connection: &ConnectionArgs) -> Result<Exit> {
-    if !matches!(args.what, What::Test(_)) {
+    if !matches!(args.what, ContextSubcommand::Test(_)) {
         // The options for a server are written into a context, and are for no other command.
         let config = ConnectionArgs { config: connection.config.clone(), ..ConnectionArgs::default() };
         context.ui.lead_to(Invocation::of(&config));
     }
     match args.what {
-        What::Set(args) => set::set(context, args, connection),
-        What::Test(args) => test::run(context, args).await,
-        What::Remove(args) => set::remove(context, &args),
-        What::List { output } => list(context, output),
-        What::Show { name, output } => show(context, name, output),
-        What::Use { name } => choose(context, &name),
+        ContextSubcommand::Set(args) => set::set(context, args, connection),
+        ContextSubcommand::Test(args) => test::run(context, args).await,
+        ContextSubcommand::Remove(args) => set::remove(context, &args),
+        ContextSubcommand::List { output } => list(context, output),
+        ContextSubcommand::Show { name, output } => show(context, name, output),
+        ContextSubcommand::Use { name } => choose(context, &name),
     }
 }
 
@@ -108,7 +108,7 @@ fn list(context: &mut Context, output: Output) -> Result<Exit> {
 
 fn show(context: &mut Context, name: Option<String>, output: Output) -> Result<Exit> {
     let used = context.settings.context_name().map(str::to_owned);
-    let name = name.or_else(|| used.clone()).ok_or_else(|| Stop::usage("no context is used: which one?"))?;
+    let name = name.or_else(|| used.clone()).ok_or_else(|| CommandError::usage("no context is used: which one?"))?;
     let config = context.settings.file().context(&name)?;
     let named = [named(&name, config, used.as_ref() == Some(&name))];
     context.show(output, "contexts", &named, |view| render::context(&named[0], view))?;

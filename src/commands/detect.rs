@@ -6,15 +6,15 @@ use fastrand::Rng;
 
 use crate::args::{Output, RateArgs, SchemaArgs, SchemaFolderArgs};
 use crate::context::Context;
-use crate::domain::detect::{self, Confidence, Group};
+use crate::domain::detect::{self, Confidence, KeyGroup};
 use crate::domain::record::SeenKey;
 use crate::domain::schema::Catalog;
-use crate::exit::{Exit, Stop};
+use crate::exit::{CommandError, Exit};
 use crate::interrupt::Interrupt;
 use crate::render::detected::{self as render, Detected, Next};
 use crate::render::document;
 use crate::scan::{ScanEnd, show_other_databases};
-use crate::store::{Reader, Sampler};
+use crate::store::{RecordReader, Sampler};
 
 /// Say whose keys an unknown Redis holds, by a sample of them
 ///
@@ -50,7 +50,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let interrupt = Interrupt::listen()?;
     let wanted = usize::try_from(args.sample)?;
     let started = interrupt.unless_raised(Sampler::start(reader.clone(), wanted, Rng::new(), args.rate.rate)).await;
-    let mut sampler = started.ok_or_else(|| Stop::interrupted("interrupted: nothing was read"))??;
+    let mut sampler = started.ok_or_else(|| CommandError::interrupted("interrupted: nothing was read"))??;
     let (samples, end) = samples(context, &mut sampler, &interrupt).await;
     let is_complete = matches!(end, ScanEnd::Complete);
     let so_far = format!("{} Redis keys of {}", samples.len(), reader.name());
@@ -59,7 +59,8 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         return Ok(Exit::Partial);
     }
     let groups = detect::detect(&samples, &schemas);
-    let scale = Scale { there: sampler.there.filter(|there| *there > samples.len() as u64), sampled: samples.len() };
+    let scale =
+        DetectScope { there: sampler.there.filter(|there| *there > samples.len() as u64), sampled: samples.len() };
     let all: Vec<_> = groups.into_iter().map(|group| scale.detected(group, &known)).collect();
     show(context, args.output, &all, &scale)?;
     say(context, &reader, &sampler, &scale, is_complete).await;
@@ -86,14 +87,14 @@ async fn samples(context: &Context, sampler: &mut Sampler, interrupt: &Interrupt
 }
 
 /// How much of the keyspace was looked at.
-struct Scale {
+struct DetectScope {
     /// The Redis keys that there are, where more are there than were looked at.
     there: Option<u64>,
     sampled: usize,
 }
 
-impl Scale {
-    fn detected(&self, group: Group, known: &Catalog) -> Detected {
+impl DetectScope {
+    fn detected(&self, group: KeyGroup, known: &Catalog) -> Detected {
         let sampled = group.sampled as u64;
         let all = self.sampled.max(1) as u128;
         let keys = self.there.map_or(sampled, |there| {
@@ -108,7 +109,7 @@ impl Scale {
 }
 
 /// What has to be done for the other commands to read the group.
-fn next(group: &Group, known: &Catalog) -> Next {
+fn next(group: &KeyGroup, known: &Catalog) -> Next {
     let Some(guess) = &group.guess else {
         let can_draft = ["string", "hash"].contains(&group.kind.as_str());
         return if can_draft { Next::Describe(group.glob()) } else { Next::Nothing };
@@ -121,7 +122,7 @@ fn next(group: &Group, known: &Catalog) -> Next {
     }
 }
 
-fn show(context: &mut Context, output: Output, all: &[Detected], scale: &Scale) -> Result<()> {
+fn show(context: &mut Context, output: Output, all: &[Detected], scale: &DetectScope) -> Result<()> {
     let fields: Vec<_> = all.iter().map(|detected| render::fields(detected, context.ui.invocation())).collect();
     let of_all = document::fields(serde_json::json!({ "sampled": scale.sampled, "keys": scale.all() }));
     let invocation = context.ui.invocation().clone();
@@ -129,7 +130,7 @@ fn show(context: &mut Context, output: Output, all: &[Detected], scale: &Scale) 
 }
 
 /// Says how much was looked at, and what was left out.
-async fn say(context: &mut Context, reader: &Reader, sampler: &Sampler, scale: &Scale, is_complete: bool) {
+async fn say(context: &mut Context, reader: &RecordReader, sampler: &Sampler, scale: &DetectScope, is_complete: bool) {
     let (sampled, server) = (scale.sampled, reader.name());
     match scale.there {
         Some(there) => context.ui.status(&format!("{sampled} of {there} Redis keys of {server} were looked at.")),

@@ -1,22 +1,24 @@
 //! `idemctl diff`: what happened to records between two moments.
 
-mod moment;
+mod snapshot;
 
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::Args as ClapArgs;
 
-use self::moment::{Completeness, Moment, records};
+use self::snapshot::{Completeness, Snapshot, records};
 use crate::args::{Output, ScanArgs, SchemaArgs, SelectArgs};
 use crate::context::Context;
 use crate::domain::diagnosis::Thresholds;
-use crate::domain::moments::{Counts, Known, ListScope, Sighting, Summary, What, how_it_went};
 use crate::domain::record::Record;
 use crate::domain::select::{Selected, Selection};
-use crate::exit::{Exit, Stop};
+use crate::domain::snapshot::{
+    DifferenceCounts, DifferenceKind, ListScope, ListedRecord, SnapshotIndex, Summary, how_it_went,
+};
+use crate::exit::{CommandError, Exit};
 use crate::interrupt::Interrupt;
-use crate::render::difference::{self, Row, Rows};
+use crate::render::difference::{self, DifferenceRow, DifferenceRows};
 use crate::scan::{Lengths, RecordFilter, Scan, ScanEnd, ScanPlan, ScanReport, show_coverage};
 use crate::store::ReadLimit;
 
@@ -56,16 +58,16 @@ pub struct Args {
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let selection = args.select.selection()?;
     if selection.reads_bodies() {
-        return Err(Stop::usage("--body-contains: a moment does not hold bodies")
+        return Err(CommandError::usage("--body-contains: a moment does not hold bodies")
             .hint("list both moments with --body-contains, and compare those")
             .into());
     }
-    let (mut known, mut summary) = (Known::with_capacity(moment::count(&args.before)?), Summary::default());
-    let before = records(&args.before, |sighting| {
-        let is_chosen = sighting.is_chosen(&selection);
-        known.add(&sighting, is_chosen);
+    let (mut known, mut summary) = (SnapshotIndex::with_capacity(snapshot::count(&args.before)?), Summary::default());
+    let before = records(&args.before, |listed_record| {
+        let is_chosen = listed_record.is_chosen(&selection);
+        known.add(&listed_record, is_chosen);
         if is_chosen {
-            summary.add(&sighting, 0);
+            summary.add(&listed_record, 0);
         }
         Ok(())
     })?;
@@ -75,9 +77,9 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         known,
         selection,
         summary,
-        rows: Rows::new(),
+        rows: DifferenceRows::new(),
         held,
-        counts: Counts::default(),
+        counts: DifferenceCounts::default(),
         output: args.output,
         at: None,
         is_complete: true,
@@ -89,11 +91,11 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let mut scanned = None;
     match &args.after {
         Some(file) => {
-            let after = records(file, |sighting| {
+            let after = records(file, |listed_record| {
                 if interrupt.is_raised() {
                     return Err(interrupted().into());
                 }
-                diff.meet(context, &sighting)
+                diff.meet(context, &listed_record)
             })?;
             diff.heed(context, file, &after);
             if let (Some(before), Some(after)) = (&before.scope, &after.scope) {
@@ -103,11 +105,11 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         None => scanned = Some(diff.meet_now(context, &args, before.scope.as_ref(), &interrupt).await?),
     }
     let Some(report) = scanned else {
-        records(&args.before, |sighting| diff.miss(context, &sighting))?;
+        records(&args.before, |listed_record| diff.miss(context, &listed_record))?;
         return diff.end(context);
     };
     if matches!(report.end, ScanEnd::Complete) {
-        records(&args.before, |sighting| diff.miss(context, &sighting))?;
+        records(&args.before, |listed_record| diff.miss(context, &listed_record))?;
     } else {
         // What the scan did not find may exist all the same, on a node that was not read or later in the keyspace.
         diff.is_complete = false;
@@ -143,13 +145,13 @@ impl RecordFilter for EveryRecord {
 const MOST_HELD: u64 = 10_000;
 
 struct Diff {
-    known: Known,
+    known: SnapshotIndex,
     selection: Selection,
     summary: Summary,
-    rows: Rows,
+    rows: DifferenceRows,
     /// Lines for people that wait for the summary; `None` where they are shown as they come.
     held: Option<String>,
-    counts: Counts,
+    counts: DifferenceCounts,
     output: Output,
     /// When the second moment's last record was read, by its server's clock.
     at: Option<u64>,
@@ -163,15 +165,15 @@ struct Diff {
 
 impl Diff {
     /// Heeds what a moment says of itself.
-    fn heed(&mut self, context: &mut Context, file: &Path, moment: &Moment) {
+    fn heed(&mut self, context: &mut Context, file: &Path, snapshot: &Snapshot) {
         let file = file.display();
-        if let Some(limit) = moment.scope.as_ref().and_then(|scope| scope.limit) {
+        if let Some(limit) = snapshot.scope.as_ref().and_then(|scope| scope.limit) {
             self.is_complete = false;
             context.ui.warning(&format!(
                 "{file} holds {limit} records at most, as its list was limited: others seem to have come or gone"
             ));
         }
-        match moment.completeness {
+        match snapshot.completeness {
             Completeness::Complete => {}
             Completeness::Incomplete => {
                 self.is_complete = false;
@@ -189,7 +191,7 @@ impl Diff {
         }
     }
 
-    fn meet(&mut self, context: &mut Context, now: &Sighting) -> Result<()> {
+    fn meet(&mut self, context: &mut Context, now: &ListedRecord) -> Result<()> {
         self.at = self.at.max(now.read_at_ms());
         let is_chosen = now.is_chosen(&self.selection);
         let Some(met) = self.known.meet(now, is_chosen) else { return Ok(()) };
@@ -199,21 +201,24 @@ impl Diff {
         self.counts.add(met.what);
         match met.what {
             Some(what) => {
-                let row = Row { what, how: None, before: met.before, after: Some(&now.state), of: now };
+                let row = DifferenceRow { what, how: None, before: met.before, after: Some(&now.state), of: now };
                 self.show(context, &row)
             }
             None => Ok(()),
         }
     }
 
-    fn miss(&mut self, context: &mut Context, then: &Sighting) -> Result<()> {
+    fn miss(&mut self, context: &mut Context, then: &ListedRecord) -> Result<()> {
         if !then.is_chosen(&self.selection) || !self.known.is_gone(then) {
             return Ok(());
         }
         let how = how_it_went(then.ends_at_ms(), self.at);
-        self.counts.add(Some(What::Went));
+        self.counts.add(Some(DifferenceKind::Went));
         self.counts.add_how(how);
-        self.show(context, &Row { what: What::Went, how, before: Some(&then.state), after: None, of: then })
+        self.show(
+            context,
+            &DifferenceRow { what: DifferenceKind::Went, how, before: Some(&then.state), after: None, of: then },
+        )
     }
 
     async fn meet_now(
@@ -225,7 +230,7 @@ impl Diff {
     ) -> Result<ScanReport> {
         let catalog = context.catalog(&args.schemas)?;
         if catalog.scanned().is_empty() {
-            return Err(Stop::usage("no schema to compare").hint("name one with --schema").into());
+            return Err(CommandError::usage("no schema to compare").hint("name one with --schema").into());
         }
         if let Some(before) = before {
             let from = context.client().await?.provenance().await.ok();
@@ -248,7 +253,7 @@ impl Diff {
         while let Some(page) = scan.next_page(&every_record).await {
             for record in &page.into_records() {
                 self.at = self.at.max(record.seen.server_ms);
-                self.meet(context, &Sighting::of(record))?;
+                self.meet(context, &ListedRecord::of(record))?;
             }
         }
         let report = scan.finish();
@@ -260,7 +265,7 @@ impl Diff {
         Ok(report)
     }
 
-    fn show(&mut self, context: &mut Context, row: &Row<'_>) -> Result<()> {
+    fn show(&mut self, context: &mut Context, row: &DifferenceRow<'_>) -> Result<()> {
         let text = match self.output {
             Output::Table => self.rows.line(row),
             Output::Json => self.rows.element(row),
@@ -320,14 +325,14 @@ impl Diff {
 ///
 /// # Errors
 /// Usage: they were not.
-fn check_scopes(before: &ListScope, after: &ListScope) -> Result<(), Stop> {
+fn check_scopes(before: &ListScope, after: &ListScope) -> Result<(), CommandError> {
     match before.differs_from(after) {
         None => Ok(()),
-        Some(why) => Err(Stop::usage(format!("the two moments cannot be compared: {why}"))
+        Some(why) => Err(CommandError::usage(format!("the two moments cannot be compared: {why}"))
             .hint("list both moments on the same server and database, with the same schemas and filters")),
     }
 }
 
-fn interrupted() -> Stop {
-    Stop::interrupted("interrupted; what went is not told")
+fn interrupted() -> CommandError {
+    CommandError::interrupted("interrupted; what went is not told")
 }

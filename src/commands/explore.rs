@@ -10,16 +10,16 @@ use clap::{Args as ClapArgs, ValueEnum};
 use serde_json::Map;
 use uuid::Uuid;
 
-use self::explored::{Choice, ChosenArgs};
+use self::explored::{ChosenArgs, ExploredPrograms};
 use crate::args::{Output, SchemaArgs};
 use crate::context::Context;
 use crate::domain::exploration::{AcceptedFrontiers, Assumption, Exploration, FaultBudget, ScheduleToken};
 use crate::domain::schema::Schema;
-use crate::exit::{Exit, Stop};
+use crate::exit::{CommandError, Exit};
 use crate::explore::SearchLimits;
 use crate::files;
 use crate::interrupt::Interrupt;
-use crate::render::exploration::{self as render, Shown};
+use crate::render::exploration::{self as render, ShownExplorations};
 use crate::sim::TEST_KEYS_LIVE;
 use crate::sim::exploration::{ExplorationPlace, ExplorationTask};
 
@@ -76,7 +76,7 @@ pub struct Args {
 
     /// Show the shortest history of each harm, as a table (the default for one schema), or as nothing but a picture
     #[arg(long, value_enum)]
-    trace: Option<Trace>,
+    trace: Option<TraceStyle>,
 
     /// Compare with frontiers that `--output json` wrote: only differences count
     #[arg(long, value_name = "FILE", conflicts_with = "replay")]
@@ -97,7 +97,7 @@ pub struct Args {
 
 /// How histories are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Trace {
+enum TraceStyle {
     /// Swim lanes in text.
     Table,
     /// Mermaid sequence diagrams.
@@ -109,7 +109,7 @@ enum Trace {
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let accepted = args.expect.as_deref().map(accepted).transpose()?;
     if args.chosen.mix.is_some() && args.workers < 2 {
-        return Err(Stop::usage("--mix: two schemas take two workers at least").into());
+        return Err(CommandError::usage("--mix: two schemas take two workers at least").into());
     }
     let choice = explored::choose(context, &args.chosen, &args.schemas)?;
     let interrupt = Interrupt::listen()?;
@@ -117,7 +117,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let (client, target) = context.arena("Exploring").await?;
     let is_private = context.is_on_sandbox();
     if client.is_cluster() {
-        let stop = Stop::usage("a node of a cluster serves not every key: nothing is explored there");
+        let stop = CommandError::usage("a node of a cluster serves not every key: nothing is explored there");
         return Err(stop.hint("--sandbox explores on a private throw-away server").into());
     }
     let named = format!("idemctl-explore-{}", Uuid::new_v4().simple()).into_bytes();
@@ -134,7 +134,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
 async fn search(
     context: &mut Context,
     args: &Args,
-    choice: &Choice,
+    choice: &ExploredPrograms,
     accepted: Option<&AcceptedFrontiers>,
     place: ExplorationPlace<'_>,
 ) -> Result<Exit> {
@@ -148,7 +148,7 @@ async fn search(
         if let Some(why) = &explored.unsteady {
             progress.finish_and_clear();
             let message = format!("{why}: nothing can be said of {}", explored.name());
-            return Err(Stop::new(Exit::Partial, message)
+            return Err(CommandError::new(Exit::Partial, message)
                 .hint("a step that goes by chance, or by a clock that idemctl cannot stop, cannot be explored")
                 .into());
         }
@@ -161,7 +161,7 @@ async fn search(
     if place.interrupt.is_raised() {
         let done = explorations.len();
         let message = format!("interrupted in exploration {done} of {}; every key is removed", choice.programs.len());
-        return Err(Stop::interrupted(message).into());
+        return Err(CommandError::interrupted(message).into());
     }
     show(context, args, &explorations, accepted)
 }
@@ -181,8 +181,8 @@ fn show(
             of_all.insert("differences".to_owned(), differences.iter().map(render::difference).collect());
         }
         let values: Vec<_> = explorations.iter().map(render::exploration).collect();
-        let traces = args.trace == Some(Trace::Table) || explorations.len() == 1;
-        let shown = Shown { explorations, traces, differences: differences.as_deref() };
+        let traces = args.trace == Some(TraceStyle::Table) || explorations.len() == 1;
+        let shown = ShownExplorations { explorations, traces, differences: differences.as_deref() };
         context.show_with(args.output, "schemas", &values, &of_all, |view| render::text(shown, view))?;
     }
     let harmed = || explorations.iter().any(|exploration| !exploration.violations.is_empty());
@@ -199,28 +199,33 @@ fn show(
 fn picture(args: &Args, explorations: &[Exploration]) -> Option<String> {
     let mut schedules = explorations.iter().flat_map(Exploration::schedules);
     match args.trace? {
-        Trace::Table => None,
-        Trace::Mermaid => {
+        TraceStyle::Table => None,
+        TraceStyle::Mermaid => {
             Some(schedules.map(|(title, lines)| render::mermaid(&title, lines)).collect::<Vec<_>>().join("\n"))
         }
-        Trace::Svg => Some(schedules.next().map(|(title, lines)| render::svg(&title, lines)).unwrap_or_default()),
+        TraceStyle::Svg => Some(schedules.next().map(|(title, lines)| render::svg(&title, lines)).unwrap_or_default()),
     }
 }
 
 /// Plays histories again.
-async fn replay(context: &mut Context, args: &Args, choice: &Choice, place: ExplorationPlace<'_>) -> Result<Exit> {
-    let mut played = Vec::new();
+async fn replay(
+    context: &mut Context,
+    args: &Args,
+    choice: &ExploredPrograms,
+    place: ExplorationPlace<'_>,
+) -> Result<Exit> {
+    let mut executed = Vec::new();
     for (token, services) in args.chosen.replay.iter().zip(&choice.programs) {
         if place.interrupt.is_raised() {
-            let (done, all) = (played.len(), choice.programs.len());
-            return Err(Stop::interrupted(format!(
+            let (done, all) = (executed.len(), choice.programs.len());
+            return Err(CommandError::interrupted(format!(
                 "interrupted after {done} of {all} histories; every key is removed"
             ))
             .into());
         }
-        played.push(again(token, &task(args, services, place.is_private)?, place).await?);
+        executed.push(again(token, &task(args, services, place.is_private)?, place).await?);
     }
-    show(context, args, &played, None)
+    show(context, args, &executed, None)
 }
 
 async fn again(token: &ScheduleToken, task: &ExplorationTask, place: ExplorationPlace<'_>) -> Result<Exploration> {
@@ -228,18 +233,18 @@ async fn again(token: &ScheduleToken, task: &ExplorationTask, place: Exploration
     let mut server = task.connect(place).await?;
     let steps = task.retrace(token, &mut server).await?;
     server.clear().await?;
-    let steps = steps.map_err(|why| Stop::usage(format!("--replay {token}: {why}")))?;
+    let steps = steps.map_err(|why| CommandError::usage(format!("--replay {token}: {why}")))?;
     let replayed = task.replay(token, &steps, place).await?;
     Ok(task.exploration_of(token, &steps, &replayed))
 }
 
 fn task(args: &Args, services: &[Arc<Schema>], is_private: bool) -> Result<ExplorationTask> {
-    let played = |schema: &Arc<Schema>| match is_private {
+    let executed = |schema: &Arc<Schema>| match is_private {
         true => Arc::clone(schema),
         false => Arc::new(schema.living_at_most(TEST_KEYS_LIVE)),
     };
-    let program = ExplorationTask::program(services.iter().map(played).collect())
-        .map_err(|why| Stop::usage(format!("{}: {why}", services[0].name)))?;
+    let program = ExplorationTask::program(services.iter().map(executed).collect())
+        .map_err(|why| CommandError::usage(format!("{}: {why}", services[0].name)))?;
     Ok(ExplorationTask {
         program,
         workers: args.workers,
@@ -250,7 +255,7 @@ fn task(args: &Args, services: &[Arc<Schema>], is_private: bool) -> Result<Explo
 }
 
 fn accepted(file: &Path) -> Result<AcceptedFrontiers> {
-    let named = |why: String| Stop::usage(format!("--expect: {}: {why}", file.display()));
+    let named = |why: String| CommandError::usage(format!("--expect: {}: {why}", file.display()));
     let json = files::read_or_receive(file, LARGEST_ACCEPTED).map_err(|error| named(error.to_string()))?;
     Ok(AcceptedFrontiers::parse(&json).map_err(|why| named(why).hint("write it with `idemctl explore all -o json`"))?)
 }

@@ -16,7 +16,7 @@ use crate::domain::duration;
 use crate::domain::record::{Record, age};
 use crate::exit::Exit;
 use crate::store::read::records::Lookup;
-use crate::store::{Action, ReadLimit};
+use crate::store::{KeyAction, ReadLimit};
 
 /// Why a lock without expiry is not extended.
 const NO_EXPIRY: &str = "it has no expiry, so any TTL would be less";
@@ -54,7 +54,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let millis = age::millis(args.time);
     let action = LockAction {
         command: "extend",
-        action: Action::Prolong(millis),
+        action: KeyAction::Prolong(millis),
         possible: "extendable",
         done: "extended",
         removes: false,

@@ -13,11 +13,11 @@ use crate::domain::change::expect::{self, Expectation};
 use crate::domain::change::unlock;
 use crate::domain::record::{Expiry, Record};
 use crate::domain::schema::State;
-use crate::exit::{Exit, Stop};
+use crate::exit::{CommandError, Exit};
 use crate::render::invocation::name_of;
 use crate::render::{document, escape, record, record_json, words};
 use crate::store::read::records::Lookup;
-use crate::store::{Action, ReadLimit};
+use crate::store::{KeyAction, ReadLimit};
 
 /// Remove a lock that nobody will release, so that the next request executes
 ///
@@ -51,7 +51,7 @@ pub struct Args {
 
 const UNLOCK: LockAction = LockAction {
     command: "force-unlock",
-    action: Action::Remove,
+    action: KeyAction::Remove,
     possible: "removable",
     done: "unlocked",
     removes: true,
@@ -62,7 +62,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let keys = KeyFile::few(&args.keys, context, named_locks::MOST)?;
     let is_one = keys.len() == 1;
     if args.expect.is_some() && !is_one {
-        return Err(Stop::usage("--expect is of one lock, and several keys are named").into());
+        return Err(CommandError::usage("--expect is of one lock, and several keys are named").into());
     }
     let lookup = Lookup { head: ReadLimit::Whole, thresholds: args.thresholds.thresholds(), both: false };
     let locks = NamedLocks::find(context, &catalog, &lookup, keys, UNLOCK, decide).await?;
@@ -79,7 +79,7 @@ async fn unlock_one(context: &mut Context, args: &Args, mut locks: NamedLocks) -
     if let Some(expected) = &args.expect
         && !expected.holds(&record)
     {
-        return Err(Stop::new(Exit::Changed, "the lock is not as --expect says; nothing was done").into());
+        return Err(CommandError::new(Exit::Changed, "the lock is not as --expect says; nothing was done").into());
     }
     if args.change.confirmed.dry_run {
         write_record(context, args.output, &record, "dry-run", None)?;

@@ -21,13 +21,13 @@ use crate::context::key_file::KeyFile;
 use crate::context::{Context, interruptible};
 use crate::domain::record::{Given, Record, name};
 use crate::domain::schema::Catalog;
-use crate::exit::{Exit, Stop};
+use crate::exit::{CommandError, Exit};
 use crate::render::invocation::word;
 use crate::render::record_json::RecordJson;
-use crate::render::{escape, exploration, record, stranger};
+use crate::render::{escape, exploration, record, unclaimed_key};
 use crate::scan;
-use crate::store::read::records::{Found, Lookup};
-use crate::store::{ReadLimit, Reader, StoreError};
+use crate::store::read::records::{Lookup, LookupResult};
+use crate::store::{ReadLimit, RecordReader, StoreError};
 use crate::watch::{self, Watch};
 
 /// Bytes of a value that `--raw` shows unless `--full` asks for all.
@@ -117,7 +117,7 @@ pub async fn run(context: &mut Context, mut args: Args) -> Result<Exit> {
     args.keys.keys.splice(0..0, first);
     let watch = Watch::of(context, &args.follow, args.output == Output::Table)?;
     if args.raw && args.output != Output::Table {
-        return Err(Stop::usage("--raw shows bytes for people: JSON has no field for them")
+        return Err(CommandError::usage("--raw shows bytes for people: JSON has no field for them")
             .hint("leave out -o")
             .into());
     }
@@ -130,7 +130,9 @@ pub async fn run(context: &mut Context, mut args: Args) -> Result<Exit> {
         KeyFile::few(&args.keys, context, MOST)?
     };
     if args.find.is_none() && args.scan.is_given() {
-        return Err(Stop::usage("--rate, --scan-count and --read-from go with --find: nothing else scans").into());
+        return Err(
+            CommandError::usage("--rate, --scan-count and --read-from go with --find: nothing else scans").into()
+        );
     }
     let mut catalog = context.catalog(&args.schemas)?;
     let reader = context.reader().await?;
@@ -169,7 +171,7 @@ async fn inspect(
     context: &mut Context,
     args: &Args,
     catalog: &Catalog,
-    mut reader: Reader,
+    mut reader: RecordReader,
     keys: Vec<Given>,
     by_scan: Option<&find::FoundKeys>,
 ) -> Result<Exit> {
@@ -201,7 +203,7 @@ async fn inspect(
 }
 
 /// Drops keys that name only records which keys before them named, in other words.
-fn keep_each_once(found: &mut Vec<Found>) {
+fn keep_each_once(found: &mut Vec<LookupResult>) {
     let mut shown: HashSet<Vec<Vec<u8>>> = HashSet::new();
     found.retain(|found| {
         let mut is_new = found.records.is_empty();
@@ -213,7 +215,7 @@ fn keep_each_once(found: &mut Vec<Found>) {
 }
 
 /// What shows one of the records that a key names: its name, or, if several schemas read the same record, the schema.
-fn one_of(found: &Found) -> String {
+fn one_of(found: &LookupResult) -> String {
     let names = name::of_each(found.records.iter());
     if names.len() < found.records.len() {
         return "--schema NAME".to_owned();
@@ -223,8 +225,8 @@ fn one_of(found: &Found) -> String {
 }
 
 /// Done where every key has a record.
-fn exit_of(found: &[Found]) -> Exit {
-    let is_missing = |found: &&Found| found.records.is_empty();
+fn exit_of(found: &[LookupResult]) -> Exit {
+    let is_missing = |found: &&LookupResult| found.records.is_empty();
     let missing = found.iter().filter(is_missing).count();
     if found.iter().any(|found| found.silent().is_some()) {
         Exit::Partial
@@ -244,10 +246,10 @@ fn head(args: &Args) -> ReadLimit {
     if args.full || args.body.is_some() { ReadLimit::Whole } else { ReadLimit::Bytes(HEAD_BYTES) }
 }
 
-async fn show(context: &mut Context, found: &[Found], args: &Args, has_all_keys: bool) -> Result<()> {
+async fn show(context: &mut Context, found: &[LookupResult], args: &Args, has_all_keys: bool) -> Result<()> {
     let records: Vec<&Record> = found.iter().flat_map(|found| &found.records).collect();
     let shown: Vec<_> = records.iter().map(|record| RecordJson::of(record, args.reveal)).collect();
-    let unclaimed = found.iter().flat_map(|found| &found.strangers).map(stranger::value).collect();
+    let unclaimed = found.iter().flat_map(|found| &found.strangers).map(unclaimed_key::value).collect();
     let complete = has_all_keys && found.iter().all(|found| found.unread.is_none());
     let mut of_all = Map::from_iter([("unclaimed".to_owned(), unclaimed), ("complete".to_owned(), complete.into())]);
     let pasts = if args.explain { explain::pasts(context, &records).await? } else { vec![None; records.len()] };
@@ -269,15 +271,15 @@ async fn show(context: &mut Context, found: &[Found], args: &Args, has_all_keys:
 }
 
 /// Says what the records alone do not tell: keys without a record, keys with several, Redis keys that may not be read.
-fn tell(context: &mut Context, catalog: &Catalog, reader: &Reader, found: &[Found]) {
+fn tell(context: &mut Context, catalog: &Catalog, reader: &RecordReader, found: &[LookupResult]) {
     for found in found {
         let key = escape::text(&found.key);
         let names: Vec<_> = found.records.iter().map(|record| record.schema.name.as_str()).collect();
         match names.as_slice() {
             [] if found.looked_at.is_empty() && found.unread.is_some() => {}
             [] if !found.strangers.is_empty() => {
-                found.strangers.iter().for_each(|there| context.ui.status(&stranger::line(there)));
-                for name in stranger::leaving_out(&found.strangers) {
+                found.strangers.iter().for_each(|there| context.ui.status(&unclaimed_key::line(there)));
+                for name in unclaimed_key::leaving_out(&found.strangers) {
                     context.ui.hint(&format!("[keys] in the schema.toml of {name} says which Redis keys are records"));
                 }
             }

@@ -6,20 +6,20 @@ use anyhow::Result;
 use clap::Args as ClapArgs;
 use serde_json::Map;
 
-use self::rows::{How, Kept, Rows};
+use self::rows::{ListRows, RowLimit, RowStyle};
 use crate::args::{FollowArgs, Format, ScanArgs, SchemaArgs, SelectArgs, ShowArgs, Sort, ThresholdArgs};
 use crate::context::Context;
 use crate::domain::diagnosis::FindingCode;
-use crate::domain::moments::ListScope;
 use crate::domain::schema::{Catalog, State};
 use crate::domain::select::Selection;
-use crate::domain::select::awaited::{Awaited, Waiting};
+use crate::domain::select::awaited::{Awaited, AwaitedState};
 use crate::domain::select::top_n::Order;
-use crate::exit::{Exit, Stop};
+use crate::domain::snapshot::ListScope;
+use crate::exit::{CommandError, Exit};
 use crate::interrupt::Interrupt;
 use crate::render::{coverage, words};
 use crate::scan::{self, Lengths, Scan, ScanEnd, ScanPlan, ScanReport};
-use crate::store::{ReadLimit, Reader};
+use crate::store::{ReadLimit, RecordReader};
 use crate::watch::{self, Watch};
 
 /// Rows that `--sort` keeps unless `--limit` says otherwise.
@@ -74,10 +74,12 @@ pub struct Args {
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let catalog = context.catalog(&args.schemas)?;
     if catalog.scanned().is_empty() {
-        return Err(Stop::usage("no schema to list").hint("name one with --schema").into());
+        return Err(CommandError::usage("no schema to list").hint("name one with --schema").into());
     }
     if args.null && args.show.output != Format::Name {
-        return Err(Stop::usage("-0 says how names end, and no names are written").hint("add `-o name`").into());
+        return Err(CommandError::usage("-0 says how names end, and no names are written")
+            .hint("add `-o name`")
+            .into());
     }
     let selection = args.select.selection()?;
     let is_table = matches!(args.show.output, Format::Table | Format::Wide);
@@ -87,9 +89,9 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let databases = databases(context, &args).await?;
     let interrupt = Interrupt::listen()?;
     let listing =
-        Listing { args: &args, catalog: &catalog, selection: &selection, databases: &databases, interrupt: &interrupt };
+        ListRun { args: &args, catalog: &catalog, selection: &selection, databases: &databases, interrupt: &interrupt };
     let Some(watch) = watch else { return listing.run(context).await.map(|_| Exit::Done) };
-    let mut waiting = Waiting::default();
+    let mut waiting = AwaitedState::default();
     let judged = async |context: &mut Context| {
         let states = listing.run(context).await?;
         Ok(watch.until().map_or(Awaited::NotYet, |until| waiting.judge(until, &states)))
@@ -105,7 +107,9 @@ fn check_watch(args: &Args, watch: Option<&Watch>, selection: &Selection) -> Res
     }
     let until = watch.and_then(Watch::until).filter(|until| *until != State::Absent);
     match until.filter(|until| !selection.states.is_empty() && !selection.states.contains(until)) {
-        Some(until) => Err(Stop::usage(format!("--until {}: --state lists none of those", until.as_str())).into()),
+        Some(until) => {
+            Err(CommandError::usage(format!("--until {}: --state lists none of those", until.as_str())).into())
+        }
         None => Ok(()),
     }
 }
@@ -113,7 +117,7 @@ fn check_watch(args: &Args, watch: Option<&Watch>, selection: &Selection) -> Res
 /// A database whose records are listed; its number if several are.
 struct Database {
     number: Option<i64>,
-    reader: Reader,
+    reader: RecordReader,
 }
 
 async fn databases(context: &mut Context, args: &Args) -> Result<Vec<Database>> {
@@ -126,7 +130,7 @@ async fn databases(context: &mut Context, args: &Args) -> Result<Vec<Database>> 
 }
 
 /// What one listing needs; a watch lists again and again.
-struct Listing<'a> {
+struct ListRun<'a> {
     args: &'a Args,
     catalog: &'a Catalog,
     selection: &'a Selection,
@@ -134,17 +138,17 @@ struct Listing<'a> {
     interrupt: &'a Interrupt,
 }
 
-impl Listing<'_> {
+impl ListRun<'_> {
     /// Lists the records, and returns the states that they have.
     async fn run(&self, context: &mut Context) -> Result<Vec<State>> {
         let Args { show, reveal, all_dbs, null, .. } = self.args;
         let by_status = !self.selection.statuses.is_empty();
-        let how = How { show, reveal: *reveal, all_dbs: *all_dbs, by_status, null: *null };
+        let how = RowStyle { show, reveal: *reveal, all_dbs: *all_dbs, by_status, null: *null };
         let from = match show.output {
             Format::Json => context.client().await?.provenance().await.ok(),
             _ => None,
         };
-        let mut rows = Rows::new(context, how, kept(self.args));
+        let mut rows = ListRows::new(context, how, kept(self.args));
         let mut states = Vec::new();
         let progress = context.ui.progress("keys scanned");
         let mut scan = Scan::start(self.databases[0].reader.clone(), self.plan(), self.interrupt, progress).await?;
@@ -197,7 +201,7 @@ impl Listing<'_> {
     ///
     /// # Errors
     /// The scan is not complete.
-    async fn end(&self, context: &mut Context, rows: &Rows, report: ScanReport) -> Result<()> {
+    async fn end(&self, context: &mut Context, rows: &ListRows, report: ScanReport) -> Result<()> {
         let shown = rows.shown();
         let keys = report.keys;
         let server = self.server();
@@ -252,10 +256,10 @@ fn chooses_by_size(args: &Args) -> bool {
     matches!(args.show.sort, Some(Sort::Size)) || args.select.finding.contains(&FindingCode::Oversized)
 }
 
-fn kept(args: &Args) -> Kept {
+fn kept(args: &Args) -> RowLimit {
     let limit = args.limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
     match args.show.sort {
-        Some(sort) => Kept::Sorted(Order::from(sort), limit.unwrap_or(SORTED_ROWS)),
-        None => Kept::First(limit.unwrap_or(usize::MAX)),
+        Some(sort) => RowLimit::Sorted(Order::from(sort), limit.unwrap_or(SORTED_ROWS)),
+        None => RowLimit::First(limit.unwrap_or(usize::MAX)),
     }
 }

@@ -76,7 +76,7 @@ fn operations(context: &mut Context, args: &Args) -> Result<Exit> {
     let contexts = context.settings.context_places();
     let mut shown = Vec::with_capacity(newest.len());
     for operation in newest {
-        shown.push(history::Shown::of(operation, is_there(operation)).in_context(&contexts));
+        shown.push(history::ShownOperation::of(operation, is_there(operation)).in_context(&contexts));
     }
     context.show(filter.output, "operations", &shown, |view| history::table(view, &shown))?;
     warn_of_unshown(context, &path, damaged, older);

@@ -9,7 +9,7 @@ use clap_mangen::roff::{Roff, bold, roman};
 
 use crate::args::without;
 use crate::context::Context;
-use crate::exit::{Exit, Stop};
+use crate::exit::{CommandError, Exit};
 use crate::files;
 use crate::version::RELEASED;
 
@@ -66,7 +66,7 @@ pub fn run(context: &mut Context, args: Args, root: clap::Command) -> Result<Exi
         let section = args.folder.join(section(name));
         std::fs::create_dir_all(&section).with_context(|| format!("cannot make the folder {}", section.display()))?;
         if section.is_symlink() {
-            return Err(Stop::usage(format!(
+            return Err(CommandError::usage(format!(
                 "cannot write pages in {}: it is a link, not a folder",
                 section.display()
             ))

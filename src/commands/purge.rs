@@ -8,16 +8,16 @@ use std::time::Duration;
 use anyhow::Result;
 use clap::Args as ClapArgs;
 
-use self::choice::{Choice, ChoiceArgs};
+use self::choice::{ChoiceArgs, PurgeRule};
 use self::limit::LimitArgs;
 use crate::args::{ChangeArgs, Output, PageArgs, SchemaArgs, ThresholdArgs};
-use crate::change::bulk::{BulkRun, How, Rule as _};
+use crate::change::bulk::{BulkOptions, BulkRule as _, BulkRun};
 use crate::change::{came_to_its_end, exit_after, say_read_back, say_too_large, write_report};
 use crate::context::Context;
 use crate::domain::change::outcome::{Account, Ended};
 use crate::domain::select::Rate;
 use crate::domain::select::named_keys::NamedKeys;
-use crate::exit::{Exit, Stop};
+use crate::exit::{CommandError, Exit};
 use crate::render::{change, coverage, name};
 use crate::scan::{explain_nothing, show_coverage};
 
@@ -64,7 +64,7 @@ pub struct Args {
 
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let reads_all = args.limit.max_percent.is_some();
-    let choice = Choice::new(context, &args.choice, &args.schemas, &args.thresholds, reads_all)?;
+    let choice = PurgeRule::new(context, &args.choice, &args.schemas, &args.thresholds, reads_all)?;
     args.choice.remark(&choice).iter().for_each(|remark| context.ui.status(remark));
     let key_file = args.choice.open_key_file(context)?;
     if !args.change.confirmed.dry_run {
@@ -84,7 +84,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         return exit_of(purge.end_unchanged(context)?, &named, given, args.choice.filters());
     }
     confirm(context, &args, &purge)?;
-    let how = How {
+    let how = BulkOptions {
         command: "purge",
         what: "purged",
         removes: true,
@@ -108,7 +108,9 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
 fn exit_of(exit: Exit, named: &NamedKeys, given: u64, is_filtered: bool) -> Result<Exit> {
     if named.ambiguous > 0 && named.ambiguous == given {
         let each = if given == 1 { "the key names" } else { "each key names" };
-        return Err(Stop::usage(format!("{each} more than one record; nothing was changed")).hint(name::HINT).into());
+        return Err(CommandError::usage(format!("{each} more than one record; nothing was changed"))
+            .hint(name::HINT)
+            .into());
     }
     let is_part = named.has_left_any(is_filtered) && exit == Exit::Done;
     Ok(if is_part { Exit::Partial } else { exit })
@@ -123,8 +125,8 @@ fn counts_first(context: &Context, args: &Args) -> bool {
 async fn show(
     context: &mut Context,
     args: &Args,
-    choice: &Choice,
-    purge: &BulkRun<'_, Choice>,
+    choice: &PurgeRule,
+    purge: &BulkRun<'_, PurgeRule>,
     is_complete: bool,
 ) -> Result<()> {
     let (found, catalog) = (&purge.found, &choice.scope().catalog);
@@ -150,7 +152,7 @@ async fn show(
     Ok(())
 }
 
-fn confirm(context: &mut Context, args: &Args, purge: &BulkRun<'_, Choice>) -> Result<()> {
+fn confirm(context: &mut Context, args: &Args, purge: &BulkRun<'_, PurgeRule>) -> Result<()> {
     let records = match purge.found.tally.total() {
         1 => "this record".to_owned(),
         total => format!("these {total} records"),
@@ -158,7 +160,7 @@ fn confirm(context: &mut Context, args: &Args, purge: &BulkRun<'_, Choice>) -> R
     Ok(args.change.confirmed.confirm_by_name(context, &format!("Purge {records}?"), &purge.server)?)
 }
 
-fn report(context: &mut Context, args: &Args, choice: &Choice, purge: &BulkRun<'_, Choice>) -> Result<()> {
+fn report(context: &mut Context, args: &Args, choice: &PurgeRule, purge: &BulkRun<'_, PurgeRule>) -> Result<()> {
     let covered = coverage::fields(&purge.found.coverage, &choice.scope().catalog, purge.found.keys);
     write_report(context, args.output, &change::purge(&purge.found.tally, covered, &purge.account))
 }
@@ -170,8 +172,8 @@ fn report(context: &mut Context, args: &Args, choice: &Choice, purge: &BulkRun<'
 async fn account(
     context: &mut Context,
     args: &Args,
-    choice: &Choice,
-    purge: &BulkRun<'_, Choice>,
+    choice: &PurgeRule,
+    purge: &BulkRun<'_, PurgeRule>,
     ended: Result<()>,
 ) -> Result<Exit> {
     // Where nothing could be read, nobody knows that there is nothing.

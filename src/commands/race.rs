@@ -11,7 +11,7 @@ use crate::context::Context;
 use crate::domain::race::{RacePlan, RaceRun, RaceVerdict, Strategy};
 use crate::domain::schema::{Schema, SchemaOrigin};
 use crate::domain::step::cluster_problem;
-use crate::exit::{self, Exit, Stop};
+use crate::exit::{self, CommandError, Exit};
 use crate::interrupt::Interrupt;
 use crate::render::race as render;
 use crate::sim::{self, Connections, NotConnected, RaceEnd, RaceResult, TEST_KEYS_LIVE};
@@ -157,7 +157,7 @@ async fn one_run(
         RaceEnd::Interrupted => {
             let removed = if left_behind.is_none() { "; every key is removed" } else { "" };
             let message = format!("interrupted after {} of {} rounds of {what}{removed}", run.rounds, plan.rounds);
-            Err(Stop::interrupted(message).into())
+            Err(CommandError::interrupted(message).into())
         }
         RaceEnd::Failed(error) => {
             Err(anyhow::Error::new(error).context(format!("racing {what}, round {}", run.rounds + 1)))
@@ -175,7 +175,7 @@ fn runnable(context: &mut Context, client: &Client, mut schemas: Vec<Arc<Schema>
     schemas.retain(|schema| problem(schema).is_none());
     if schemas.is_empty() {
         let why = refused.first().map(|(name, why)| format!("{name}: {why}")).unwrap_or_default();
-        return Err(Stop::usage(why).hint("--sandbox races on a private throw-away server").into());
+        return Err(CommandError::usage(why).hint("--sandbox races on a private throw-away server").into());
     }
     for (name, why) in refused {
         context.ui.warning(&format!("{name} is left out: {why}"));
@@ -200,7 +200,7 @@ fn plan(args: &Args, schemas: &[Arc<Schema>]) -> Result<RacePlan> {
     if let Some(schema) = too_short {
         let message =
             format!("--think-time is not shorter than the lock TTL of {}: the lock would expire", schema.name);
-        return Err(Stop::usage(message).into());
+        return Err(CommandError::usage(message).into());
     }
     Ok(RacePlan {
         concurrency: usize::try_from(args.concurrency)?,
@@ -217,5 +217,5 @@ fn not_connected(error: NotConnected) -> anyhow::Error {
     }
     let message = error.to_string();
     let hint = "each worker is a connection: lower --concurrency, or raise the server's maxclients and `ulimit -n`";
-    Stop::new(exit::of(&error.error.into()), message).hint(hint).into()
+    CommandError::new(exit::of(&error.error.into()), message).hint(hint).into()
 }

@@ -10,8 +10,8 @@ use crate::domain::manual::{self, Refusal};
 use crate::domain::record::{Record, Response};
 use crate::domain::schema::{Meaning, State};
 use crate::domain::step::Request;
-use crate::exit::{Exit, Stop};
-use crate::render::change::Report;
+use crate::exit::{CommandError, Exit};
+use crate::render::change::StepReport;
 use crate::render::invocation::argument_of;
 use crate::render::{escape, words};
 
@@ -40,7 +40,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let now_ms = change::time_for(&record, schema.sends_time(step))?;
     let owner =
         change::owner_of_lock(context, &record, step, args.owner.as_deref(), args.step.change.confirmed.dry_run)?;
-    let report = Report {
+    let report = StepReport {
         name: "release",
         record: &record,
         predicted: manual::predict_release(&record, step, &owner),
@@ -64,28 +64,28 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     step.perform(context, &args.step, manual::was_released).await
 }
 
-fn refused(record: &Record, why: &Refusal) -> Stop {
+fn refused(record: &Record, why: &Refusal) -> CommandError {
     let key = escape::text(&record.key);
     let name = &record.schema.name;
     let argument = argument_of(record);
     match why {
-        Refusal::Absent => Stop::new(Exit::No, format!("{key}: there is no lock under {name}")),
+        Refusal::Absent => CommandError::new(Exit::No, format!("{key}: there is no lock under {name}")),
         Refusal::NoSuchStep => {
             let hint = format!("`idemctl force-unlock {argument}` removes a lock that nobody needs");
-            Stop::usage(format!("{name}: {why}")).hint(hint)
+            CommandError::usage(format!("{name}: {why}")).hint(hint)
         }
-        Refusal::Completed => Stop::usage(format!("{key}: {why}: a stored result is never released"))
+        Refusal::Completed => CommandError::usage(format!("{key}: {why}: a stored result is never released"))
             .hint(format!("`idemctl purge {argument}` removes a result")),
         Refusal::Unreadable(_) => {
             let hint = format!("`idemctl force-unlock {argument}` removes what nobody can read");
-            Stop::usage(format!("{key}: {why}")).hint(hint)
+            CommandError::usage(format!("{key}: {why}")).hint(hint)
         }
         Refusal::Undescribed(step) => change::undescribed(&record.schema, step),
-        Refusal::WrongType => Stop::usage(format!("{key}: {why}")),
+        Refusal::WrongType => CommandError::usage(format!("{key}: {why}")),
     }
 }
 
-fn explain(context: &mut Context, report: &Report<'_>) {
+fn explain(context: &mut Context, report: &StepReport<'_>) {
     let record = report.record;
     let redis_key = escape::text(&record.seen.keys[record.schema.lock_role()].redis_key);
     if report.predicted != Meaning::Released {

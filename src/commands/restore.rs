@@ -8,9 +8,11 @@ use clap::Args as ClapArgs;
 
 use crate::args::{ConfirmArgs, Output, ReturnArgs};
 use crate::change::AuditTrail;
-use crate::change::restore::{Mode, Rows, Source, Wanted, bring_back, finish, only_of, say_ambiguous, say_unknown};
+use crate::change::restore::{
+    CheckedBackup, KeysToRestore, Mode, RestoredRows, bring_back, finish, only_of, say_ambiguous, say_unknown,
+};
 use crate::context::Context;
-use crate::exit::{Exit, Stop};
+use crate::exit::{CommandError, Exit};
 use crate::interrupt::Interrupt;
 
 /// Bring back what a backup holds, where nothing stands now
@@ -47,13 +49,13 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let args = Args { file: found(context, args.file), ..args };
     let only = only_of(&args.file, &args.returns)?;
     let mut is_part = say_ambiguous(context, &only)?;
-    let of = Wanted { args: &args.returns, only: &only, but: HashSet::new() };
-    let mut source = Source::open(context, &args.file, &of, None)?;
+    let of = KeysToRestore { args: &args.returns, only: &only, but: HashSet::new() };
+    let mut source = CheckedBackup::open(context, &args.file, &of, None)?;
     if only.is_all_unknown() {
-        return Err(Stop::new(Exit::No, format!("{} holds none of these keys", source.file)).into());
+        return Err(CommandError::new(Exit::No, format!("{} holds none of these keys", source.file)).into());
     }
     is_part |= say_unknown(context, &only, &format!("{} holds", source.file));
-    let mut rows = Rows::new(args.output, args.change.dry_run);
+    let mut rows = RestoredRows::new(args.output, args.change.dry_run);
     let ended = if args.change.dry_run {
         let client = context.client().await?;
         source.may_go_to(context, &client.provenance().await?, args.returns.elsewhere)?;
@@ -87,9 +89,9 @@ fn found(context: &Context, file: PathBuf) -> PathBuf {
 async fn restore(
     context: &mut Context,
     args: &Args,
-    of: &Wanted<'_>,
-    source: &mut Source,
-    rows: &mut Rows,
+    of: &KeysToRestore<'_>,
+    source: &mut CheckedBackup,
+    rows: &mut RestoredRows,
 ) -> Result<Result<bool>> {
     let writer = context.writer(&args.change).await?;
     let mut trail = AuditTrail::open(context, &args.change, "restore")?;

@@ -15,7 +15,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::args::SchemaArgs;
 use crate::context::Context;
 use crate::domain::schema::Schema;
-use crate::exit::{Exit, Stop};
+use crate::exit::{CommandError, Exit};
 use crate::sim::seed;
 
 /// Run a command against a private throw-away server
@@ -92,7 +92,7 @@ async fn run_command(url: &str, program: &OsString, words: &[OsString]) -> Resul
         .env_remove("IDEMCTL_CONTEXT")
         .env_remove("REDISCLI_AUTH")
         .spawn()
-        .map_err(|error| Stop::usage(format!("cannot run {}: {error}", program.display())))?;
+        .map_err(|error| CommandError::usage(format!("cannot run {}: {error}", program.display())))?;
     let pid = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
     loop {
         let passed_on = tokio::select! {
@@ -127,7 +127,7 @@ async fn stay(context: &mut Context, url: &str) -> Result<Exit> {
     context.ui.status(&format!("  export IDEMCTL_URL={url}\n  idemctl list"));
     tokio::select! {
         last_words = context.use_sandbox().await?.ended() => {
-            Err(Stop::new(Exit::Unreachable, format!("the private server is gone: {last_words}")).into())
+            Err(CommandError::new(Exit::Unreachable, format!("the private server is gone: {last_words}")).into())
         }
         _ = interrupted.recv() => Ok(Exit::Done),
         _ = terminated.recv() => Ok(Exit::Done),

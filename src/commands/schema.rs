@@ -10,7 +10,7 @@ use clap::{Args as ClapArgs, Subcommand};
 use crate::args::{Output, SchemaArgs, SchemaFolderArgs};
 use crate::context::Context;
 use crate::domain::schema::Schema;
-use crate::exit::{Exit, Stop};
+use crate::exit::{CommandError, Exit};
 use crate::render::schema as render;
 use crate::schemas;
 
@@ -132,5 +132,5 @@ fn script_text(schema: &Schema, name: &str) -> Result<String> {
     }
     let known: Vec<_> = schema.scripts.keys().map(String::as_str).collect();
     let hint = if known.is_empty() { "it has none".to_owned() } else { format!("scripts: {}", known.join(", ")) };
-    Err(Stop::usage(format!("schema `{}` has no script `{name}`", schema.name)).hint(hint).into())
+    Err(CommandError::usage(format!("schema `{}` has no script `{name}`", schema.name)).hint(hint).into())
 }

@@ -11,7 +11,7 @@ use crate::args::{Output, SchemaArgs};
 use crate::context::Context;
 use crate::domain::schema::Schema;
 use crate::domain::simulation::{AcceptedMatrix, Cell, MatrixDifference};
-use crate::exit::{Exit, Stop};
+use crate::exit::{CommandError, Exit};
 use crate::files;
 use crate::interrupt::Interrupt;
 use crate::render::simulation::{self as render, Simulation};
@@ -120,9 +120,9 @@ async fn play(context: &mut Context, plan: &SimulationPlan) -> Result<Simulated>
         return Err(error.into());
     }
     if simulated.interrupted {
-        let played = simulated.cells.len();
+        let executed = simulated.cells.len();
         let removed = if simulated.left_behind.is_none() { "; every key is removed" } else { "" };
-        return Err(Stop::interrupted(format!("interrupted after {played} of {count} cells{removed}")).into());
+        return Err(CommandError::interrupted(format!("interrupted after {executed} of {count} cells{removed}")).into());
     }
     Ok(simulated)
 }
@@ -149,7 +149,7 @@ fn plan(context: &mut Context, args: &Args) -> Result<SimulationPlan> {
 }
 
 fn accepted(file: &Path) -> Result<AcceptedMatrix> {
-    let named = |why: String| Stop::usage(format!("--expect: {}: {why}", file.display()));
+    let named = |why: String| CommandError::usage(format!("--expect: {}: {why}", file.display()));
     let json = files::read_or_receive(file, LARGEST_MATRIX).map_err(|error| named(error.to_string()))?;
     Ok(AcceptedMatrix::parse(&json).map_err(|why| named(why).hint("write it with `idemctl simulate --all -o json`"))?)
 }

@@ -11,14 +11,14 @@ use crate::domain::record::Record;
 use crate::domain::schema::Catalog;
 use crate::domain::select::Selection;
 use crate::domain::select::awaited::Awaited;
-use crate::domain::stats::{By, Stats};
-use crate::exit::{self, Exit, Stop};
+use crate::domain::stats::{Stats, StatsDimension};
+use crate::exit::{self, CommandError, Exit};
 use crate::files;
 use crate::interrupt::Interrupt;
 use crate::render::columns::Separated;
 use crate::render::{coverage, document, stats};
 use crate::scan::{self, Lengths, Scan, ScanEnd, ScanPlan, ScanReport};
-use crate::store::{ReadLimit, Reader};
+use crate::store::{ReadLimit, RecordReader};
 use crate::watch::{self, Watch};
 
 /// Owners with the most locks that are named.
@@ -95,7 +95,7 @@ enum ByArg {
     Finding,
 }
 
-impl From<ByArg> for By {
+impl From<ByArg> for StatsDimension {
     fn from(arg: ByArg) -> Self {
         match arg {
             ByArg::State => Self::State,
@@ -123,7 +123,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
 async fn figures(context: &mut Context, args: &Args) -> Result<Exit> {
     let catalog = context.catalog(&args.schemas)?;
     if catalog.scanned().is_empty() {
-        return Err(Stop::usage("no schema to count").hint("name one with --schema").into());
+        return Err(CommandError::usage("no schema to count").hint("name one with --schema").into());
     }
     let selection = args.select.selection()?;
     args.select.filter.remark(&catalog).iter().for_each(|remark| context.ui.status(remark));
@@ -145,7 +145,7 @@ struct Counting<'a> {
     args: &'a Args,
     catalog: &'a Catalog,
     selection: &'a Selection,
-    reader: &'a Reader,
+    reader: &'a RecordReader,
     interrupt: &'a Interrupt,
 }
 
@@ -160,7 +160,7 @@ impl Counting<'_> {
         };
         let progress = context.ui.progress("keys scanned");
         let mut scan = Scan::start(self.reader.clone(), plan, self.interrupt, progress).await?;
-        let mut stats = Stats::new(By::from(self.args.by));
+        let mut stats = Stats::new(StatsDimension::from(self.args.by));
         while let Some(page) = scan.next_page(self.selection).await {
             let records = page.into_records();
             let weighed: Vec<_> = stats.add(&records).into_iter().map(|index| &records[index]).collect();
@@ -220,8 +220,12 @@ impl Counting<'_> {
                 return Ok(context.ui.page(stats::text(stats, context.ui.view(), OWNERS))?);
             }
             Figures::Table => return Ok(()),
-            Figures::Csv => stats::separated(&rows, By::from(self.args.by), Separated::csv(self.args.raw_csv)),
-            Figures::Tsv => stats::separated(&rows, By::from(self.args.by), Separated::tsv(self.args.raw_csv)),
+            Figures::Csv => {
+                stats::separated(&rows, StatsDimension::from(self.args.by), Separated::csv(self.args.raw_csv))
+            }
+            Figures::Tsv => {
+                stats::separated(&rows, StatsDimension::from(self.args.by), Separated::tsv(self.args.raw_csv))
+            }
             Figures::Jsonl => rows.iter().map(document::line).collect(),
             Figures::Json => {
                 more.extend(coverage::fields(&report.coverage, self.catalog, report.keys));
@@ -253,6 +257,6 @@ fn write(context: &mut Context, file: &Path, text: &str) -> Result<()> {
     if file == Path::new("-") {
         return Ok(context.ui.data(text)?);
     }
-    let cannot = |error| Stop::usage(format!("{}: cannot write the figures: {error}", file.display()));
+    let cannot = |error| CommandError::usage(format!("{}: cannot write the figures: {error}", file.display()));
     Ok(files::publish(file, text.as_bytes()).map_err(cannot)?)
 }

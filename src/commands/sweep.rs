@@ -10,11 +10,11 @@ use clap::{ArgGroup, Args as ClapArgs};
 
 use self::orphans::{ActionArg, Orphans, SoughtArgs};
 use crate::args::{ChangeArgs, Output, ScanArgs, SchemaArgs, parse_duration};
-use crate::change::bulk::{BulkRun, How, Rule as _};
+use crate::change::bulk::{BulkOptions, BulkRule as _, BulkRun};
 use crate::change::{came_to_its_end, exit_after, say_read_back, say_too_large, write_report};
 use crate::context::Context;
 use crate::domain::change::outcome::Account;
-use crate::exit::{Exit, Stop};
+use crate::exit::{CommandError, Exit};
 use crate::owner_check::OwnerCheck;
 use crate::render::{change, coverage};
 use crate::scan::{explain_nothing, show_coverage};
@@ -72,7 +72,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let only_shows = args.change.confirmed.dry_run;
     if args.scan.scan_options().from_replicas && !only_shows {
         let message = "--read-from replica needs --dry-run: no change relies on a replica";
-        return Err(Stop::usage(message).into());
+        return Err(CommandError::usage(message).into());
     }
     // What never shows anything must not look like nothing to sweep.
     if !only_shows || orphans.takes_unreadable() {
@@ -98,9 +98,9 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     account(context, &args, &orphans, &sweep, ended)
 }
 
-fn how(args: &Args) -> How {
+fn how(args: &Args) -> BulkOptions {
     let removes = args.action == ActionArg::Unlock;
-    How {
+    BulkOptions {
         command: "sweep",
         what: if removes { "swept" } else { "expired" },
         removes,

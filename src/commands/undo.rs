@@ -11,12 +11,14 @@ use anyhow::Result;
 use clap::Args as ClapArgs;
 
 use self::revert::{RevertMode, Reverter};
-use self::undone::Undone;
+use self::undone::UndoneOperation;
 use crate::args::{ChangeArgs, Output, ReturnArgs, SchemaArgs};
 use crate::change::Journal;
-use crate::change::restore::{Mode, Rows, Source, Wanted, bring_back, finish, say_ambiguous, say_unknown};
+use crate::change::restore::{
+    CheckedBackup, KeysToRestore, Mode, RestoredRows, bring_back, finish, say_ambiguous, say_unknown,
+};
 use crate::context::Context;
-use crate::exit::{Exit, Stop};
+use crate::exit::{CommandError, Exit};
 use crate::interrupt::Interrupt;
 use crate::render::escape;
 use crate::store::{Client, Writer};
@@ -59,15 +61,15 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         Some(writer) => writer.provenance().await?,
         None => client.provenance().await?,
     };
-    let undone = Undone::find(context, args.op.as_deref(), &args.returns, &here, &client.name())?;
+    let undone = UndoneOperation::find(context, args.op.as_deref(), &args.returns, &here, &client.name())?;
     let allowed = undone.may_go_to(context, &here, args.returns.elsewhere);
     allowed.map_err(|stop| undone.lead_there(context, stop))?;
     let is_part = say_ambiguous(context, &undone.only)?
         | say_unknown(context, &undone.only, &format!("{} changed", undone.name()));
-    let of = Wanted { args: &args.returns, only: &undone.only, but: undone.but.clone() };
+    let of = KeysToRestore { args: &args.returns, only: &undone.only, but: undone.but.clone() };
     let mut sources = Vec::with_capacity(undone.backups.len());
     for file in &undone.backups {
-        let source = Source::open(context, file, &of, Some(&undone.operation.op))?;
+        let source = CheckedBackup::open(context, file, &of, Some(&undone.operation.op))?;
         let allowed = source.may_go_to(context, &here, args.returns.elsewhere);
         allowed.map_err(|stop| undone.lead_there(context, stop))?;
         sources.push(source);
@@ -85,16 +87,16 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
 
 struct Undo<'a> {
     args: &'a Args,
-    of: Wanted<'a>,
-    sources: Vec<Source>,
+    of: KeysToRestore<'a>,
+    sources: Vec<CheckedBackup>,
     reverter: Reverter<'a>,
     /// True if a key that was named means no record, or more than one.
     is_part: bool,
 }
 
 impl Undo<'_> {
-    fn rows(&self, is_prediction: bool) -> Rows {
-        Rows::new(self.args.output, is_prediction).of_undo(&self.reverter.undone.operation.op)
+    fn rows(&self, is_prediction: bool) -> RestoredRows {
+        RestoredRows::new(self.args.output, is_prediction).of_undo(&self.reverter.undone.operation.op)
     }
 
     fn left_out(&self) -> u64 {
@@ -111,7 +113,7 @@ impl Undo<'_> {
         self.missing() + self.left_out() == 0
     }
 
-    fn exit(&self, rows: &Rows) -> Exit {
+    fn exit(&self, rows: &RestoredRows) -> Exit {
         let is_whole = !self.is_part && rows.kept_away() + self.left_out() + self.missing() == 0;
         if is_whole { Exit::Done } else { Exit::Partial }
     }
@@ -127,11 +129,11 @@ impl Undo<'_> {
     }
 
     /// Shows what would be done, before anybody is asked; JSON says in the end what was.
-    async fn predict_and_show(&mut self, context: &mut Context) -> Result<Rows> {
+    async fn predict_and_show(&mut self, context: &mut Context) -> Result<RestoredRows> {
         let most = if self.args.output == Output::Table { MOST_ROWS } else { 0 };
         let mut rows = self.rows(true).showing(most);
         if !self.predict(context, &mut rows).await? {
-            return Err(Stop::interrupted("interrupted; nothing was changed").into());
+            return Err(CommandError::interrupted("interrupted; nothing was changed").into());
         }
         rows.were_shown()?;
         if most > 0 && rows.seen() > most {
@@ -143,14 +145,14 @@ impl Undo<'_> {
     }
 
     /// Ends without a question, for there is nothing to be taken back.
-    fn leave(&self, context: &mut Context, predicted: &Rows) -> Result<Exit> {
+    fn leave(&self, context: &mut Context, predicted: &RestoredRows) -> Result<Exit> {
         let mut rows = predicted.changed_nothing();
         rows.close(context, self.holds_all(), self.left_out())?;
         context.ui.status("Nothing was changed.");
         Ok(self.exit(predicted))
     }
 
-    async fn predict(&mut self, context: &mut Context, rows: &mut Rows) -> Result<bool> {
+    async fn predict(&mut self, context: &mut Context, rows: &mut RestoredRows) -> Result<bool> {
         let client: &Client = self.reverter.client;
         for source in &mut self.sources {
             let interrupt = self.reverter.interrupt;
@@ -161,7 +163,7 @@ impl Undo<'_> {
         self.reverter.run(context, &mut RevertMode::Predict, rows).await
     }
 
-    async fn change(&mut self, context: &mut Context, writer: &Writer, predicted: &Rows) -> Result<Exit> {
+    async fn change(&mut self, context: &mut Context, writer: &Writer, predicted: &RestoredRows) -> Result<Exit> {
         let operation = &self.reverter.undone.operation;
         let reason = operation.reason.as_ref().map(|reason| format!(", {reason}")).unwrap_or_default();
         let question =
@@ -195,7 +197,7 @@ impl Undo<'_> {
         context: &mut Context,
         writer: &Writer,
         journal: &mut Journal,
-        rows: &mut Rows,
+        rows: &mut RestoredRows,
     ) -> Result<bool> {
         journal.begin(writer, context.now()).await?;
         for source in std::mem::take(&mut self.sources) {

@@ -8,7 +8,7 @@ use super::Context;
 use crate::args::{SchemaArgs, SchemaFolderArgs};
 use crate::domain::record::Extended;
 use crate::domain::schema::{Catalog, Schema, SchemaError};
-use crate::exit::Stop;
+use crate::exit::CommandError;
 use crate::schemas::{self, AllSchemas, Loaded};
 use crate::store::audit::log;
 
@@ -34,7 +34,7 @@ impl Context {
         Ok(if args.schema.is_empty() { catalog.of_all() } else { catalog })
     }
 
-    fn loaded(&self, args: &SchemaArgs) -> Result<Loaded, Stop> {
+    fn loaded(&self, args: &SchemaArgs) -> Result<Loaded, CommandError> {
         let folder = self.settings.schema_dir(args.folder.schema_dir.as_deref());
         let wants = |library: &str| self.settings.names_schema(library, args);
         schemas::load_with(folder.as_deref(), wants, |name| self.settings.deployment(name, args))
@@ -45,7 +45,7 @@ impl Context {
     ///
     /// # Errors
     /// Usage: the folder of the operator's own schemas cannot be read.
-    pub fn all_schemas(&self, folder: &SchemaFolderArgs) -> Result<AllSchemas, Stop> {
+    pub fn all_schemas(&self, folder: &SchemaFolderArgs) -> Result<AllSchemas, CommandError> {
         let args = SchemaArgs { folder: folder.clone(), ..SchemaArgs::default() };
         let folder = self.settings.schema_dir(folder.schema_dir.as_deref());
         AllSchemas::read(folder.as_deref()).map_err(|error| self.settings.not_loaded(&error, &args))
@@ -70,19 +70,19 @@ impl Context {
         self.warn_of(&left_out, &names)?;
         let catalog = Catalog::new(all, &names).map_err(|name| {
             let libraries = schemas::libraries().collect::<Vec<_>>().join(", ");
-            Stop::usage(format!("there is no schema `{name}`"))
+            CommandError::usage(format!("there is no schema `{name}`"))
                 .hint(format!("schemas: {known}; of published libraries: {libraries}"))
         })?;
         if let Some(option) = args.of_one_schema().filter(|_| catalog.chosen().len() != 1) {
             let chosen = catalog.chosen().len();
-            return Err(Stop::usage(format!("{option} is of one schema, and {chosen} are chosen"))
+            return Err(CommandError::usage(format!("{option} is of one schema, and {chosen} are chosen"))
                 .hint(format!(
                     "name one with --schema ({known}); a context says it of each: [contexts.NAME.deployment.SCHEMA]"
                 ))
                 .into());
         }
         if args.prefix.is_some() && !catalog.chosen().iter().any(|schema| schema.takes_prefix) {
-            return Err(Stop::usage("--prefix: none of the chosen schemas takes a prefix").into());
+            return Err(CommandError::usage("--prefix: none of the chosen schemas takes a prefix").into());
         }
         let catalog = if is_of_context { catalog.of_context().with_unreadable(unreadable) } else { catalog };
         let chosen: Vec<&str> = catalog.chosen().iter().map(|schema| schema.name.as_str()).collect();
@@ -106,10 +106,10 @@ impl Context {
     ///
     /// # Errors
     /// Usage: one of them is named.
-    fn warn_of(&mut self, left_out: &[(String, SchemaError)], names: &[String]) -> Result<(), Stop> {
+    fn warn_of(&mut self, left_out: &[(String, SchemaError)], names: &[String]) -> Result<(), CommandError> {
         let hint = |name: &str| format!("`idemctl schema check {name}` tells all that is wrong");
         if let Some((name, wrong)) = left_out.iter().find(|(name, _)| names.contains(name)) {
-            return Err(Stop::usage(format!("schema {wrong}")).hint(hint(name)));
+            return Err(CommandError::usage(format!("schema {wrong}")).hint(hint(name)));
         }
         if !std::mem::replace(&mut self.warned, true) {
             for (name, wrong) in left_out {
@@ -141,8 +141,8 @@ impl Context {
         let is_wanted = |schema: &&Arc<Schema>| wants_all || catalog.is_named() || is_default(schema);
         let from = if wants_all { catalog.all() } else { catalog.chosen() };
         let wanted = from.iter().filter(is_wanted).cloned().collect();
-        let played = self.sparing(wanted, catalog.is_named() && !wants_all, lacks)?;
-        Ok((played, catalog))
+        let executed = self.sparing(wanted, catalog.is_named() && !wants_all, lacks)?;
+        Ok((executed, catalog))
     }
 
     /// The schemas without those that lack something, which are named on stderr.
@@ -154,13 +154,13 @@ impl Context {
         mut schemas: Vec<Arc<Schema>>,
         is_named: bool,
         lacks: impl Fn(&Schema) -> Option<String>,
-    ) -> Result<Vec<Arc<Schema>>, Stop> {
+    ) -> Result<Vec<Arc<Schema>>, CommandError> {
         let lacking: Vec<_> = schemas.iter().filter_map(|schema| Some((schema.name.clone(), lacks(schema)?))).collect();
         schemas.retain(|schema| lacks(schema).is_none());
         if let Some((name, why)) = lacking.first().filter(|_| is_named || schemas.is_empty()) {
             let hint =
                 "idemctl plays what [begin], [complete] and [write] describe: `idemctl schema show` shows an example";
-            return Err(Stop::usage(format!("{name} cannot be played: {why}")).hint(hint));
+            return Err(CommandError::usage(format!("{name} cannot be played: {why}")).hint(hint));
         }
         for (name, why) in lacking {
             self.ui.warning(&format!("{name} is left out: {why}"));

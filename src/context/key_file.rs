@@ -12,7 +12,7 @@ use self::repeated::Once;
 use crate::args::KeysArgs;
 use crate::context::Context;
 use crate::domain::record::{Given, Name};
-use crate::exit::Stop;
+use crate::exit::CommandError;
 use crate::files::{self, Opened};
 
 /// The most bytes of a key; no service has longer keys.
@@ -52,22 +52,22 @@ impl KeyFile {
     ///
     /// # Errors
     /// Usage: the keys cannot be read, or stdin is named beside others.
-    pub fn of(args: &KeysArgs, context: &mut Context) -> Result<Option<Self>, Stop> {
+    pub fn of(args: &KeysArgs, context: &mut Context) -> Result<Option<Self>, CommandError> {
         Self::bounded(args, context, MOST_KEPT)
     }
 
-    fn bounded(args: &KeysArgs, context: &mut Context, most: u64) -> Result<Option<Self>, Stop> {
+    fn bounded(args: &KeysArgs, context: &mut Context, most: u64) -> Result<Option<Self>, CommandError> {
         let temp_dir = context.settings.environment().temp_dir();
         let list = match args.keys.as_slice() {
             _ if let Some(path) = &args.key_file => List::open(path, args.null, &temp_dir, most)?,
             [] if args.null => {
-                return Err(Stop::usage("-0 tells how keys end in a file or on stdin, and there is none"));
+                return Err(CommandError::usage("-0 tells how keys end in a file or on stdin, and there is none"));
             }
             [] => return Ok(None),
-            keys if keys.iter().any(|key| key.is_empty()) => return Err(Stop::usage("a key is empty")),
+            keys if keys.iter().any(|key| key.is_empty()) => return Err(CommandError::usage("a key is empty")),
             [only] if only == "-" => List::open(Path::new("-"), args.null, &temp_dir, most)?,
             keys if keys.iter().any(|key| key == "-") => {
-                return Err(Stop::usage("`-` for keys from stdin stands alone, without other keys"));
+                return Err(CommandError::usage("`-` for keys from stdin stands alone, without other keys"));
             }
             keys => List::of_words(keys),
         };
@@ -81,32 +81,33 @@ impl KeyFile {
     ///
     /// # Errors
     /// Usage: there are none, or more, or they cannot be read.
-    pub fn few(args: &KeysArgs, context: &mut Context, most: usize) -> Result<Vec<Given>, Stop> {
-        let none =
-            || Stop::usage("no KEY was given").hint("name keys, `-` to read them from stdin, or --key-file FILE");
+    pub fn few(args: &KeysArgs, context: &mut Context, most: usize) -> Result<Vec<Given>, CommandError> {
+        let none = || {
+            CommandError::usage("no KEY was given").hint("name keys, `-` to read them from stdin, or --key-file FILE")
+        };
         let keys = Self::bounded(args, context, MOST_OF_FEW)?.ok_or_else(none)?.next(most + 1)?;
         match keys.len() {
             0 => Err(none()),
             count if count > most => {
-                Err(Stop::usage(format!("more than {most} keys at a time are more than anybody reads")))
+                Err(CommandError::usage(format!("more than {most} keys at a time are more than anybody reads")))
             }
             _ => Ok(keys),
         }
     }
 
-    fn of_list(mut list: List) -> Result<Self, Stop> {
+    fn of_list(mut list: List) -> Result<Self, CommandError> {
         let once = Once::of(std::iter::from_fn(|| list.next().transpose()))?;
         list.rewind()?;
         Ok(Self { list, once })
     }
 
-    pub fn rewind(&mut self) -> Result<(), Stop> {
+    pub fn rewind(&mut self) -> Result<(), CommandError> {
         self.once.rewind();
         self.list.rewind()
     }
 
     /// The next keys, at most `most`; none at the end of the file.
-    pub fn next(&mut self, most: usize) -> Result<Vec<Given>, Stop> {
+    pub fn next(&mut self, most: usize) -> Result<Vec<Given>, CommandError> {
         let mut keys = Vec::new();
         while keys.len() < most
             && let Some(key) = self.list.next()?
@@ -127,7 +128,7 @@ impl List {
 
     /// Opens a file, or stdin for `-`. A list that cannot be read twice, such as a pipe, is copied into a file without a name
     /// in `temp_dir`.
-    fn open(path: &Path, null: bool, temp_dir: &Path, most: u64) -> Result<Self, Stop> {
+    fn open(path: &Path, null: bool, temp_dir: &Path, most: u64) -> Result<Self, CommandError> {
         let is_stdin = path == Path::new("-");
         let name = if is_stdin { "stdin".to_owned() } else { path.display().to_string() };
         let end = if null { 0 } else { b'\n' };
@@ -137,12 +138,12 @@ impl List {
         Ok(Self { source: BufReader::new(Box::new(file)), name, end })
     }
 
-    fn rewind(&mut self) -> Result<(), Stop> {
+    fn rewind(&mut self) -> Result<(), CommandError> {
         self.source.seek(SeekFrom::Start(0)).map(drop).map_err(|error| cannot_read(&self.name, &error))
     }
 
     /// The next key. Empty lines are no keys.
-    fn next(&mut self) -> Result<Option<Given>, Stop> {
+    fn next(&mut self) -> Result<Option<Given>, CommandError> {
         loop {
             let mut key = Vec::new();
             let read = files::read_line(&mut self.source, self.end, &mut key, MOST_LINE);
@@ -195,6 +196,6 @@ fn keep(mut from: impl BufRead, end: u8, temp_dir: &Path, most: u64) -> io::Resu
     Ok(file)
 }
 
-fn cannot_read(name: &str, error: &io::Error) -> Stop {
-    Stop::usage(format!("cannot read keys from {name}: {error}")).hint("nothing more was changed")
+fn cannot_read(name: &str, error: &io::Error) -> CommandError {
+    CommandError::usage(format!("cannot read keys from {name}: {error}")).hint("nothing more was changed")
 }

@@ -13,7 +13,6 @@ pub mod hash_slot;
 pub(crate) mod hex;
 pub(crate) mod history;
 pub(crate) mod manual;
-pub(crate) mod moments;
 pub(crate) mod race;
 pub mod record;
 #[cfg(test)]
@@ -23,6 +22,7 @@ pub(crate) mod secret;
 pub mod select;
 pub(crate) mod self_check;
 pub(crate) mod simulation;
+pub(crate) mod snapshot;
 pub(crate) mod stats;
 pub mod step;
 pub(crate) mod ticks;

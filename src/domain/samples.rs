@@ -181,7 +181,7 @@ pub(crate) fn json() -> impl Strategy<Value = serde_json::Value> {
 /// The built-in schemas, each of which takes a prefix.
 pub(crate) struct BuiltIns(Vec<Arc<Schema>>);
 
-pub(crate) fn shelf() -> BuiltIns {
+pub(crate) fn schema_set() -> BuiltIns {
     BuiltIns(schemas().into_iter().map(Arc::new).collect())
 }
 

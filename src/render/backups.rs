@@ -11,7 +11,7 @@ const WIDE: usize = 110;
 
 /// One backup; nothing stands in place of what an older idemctl did not write.
 #[derive(Serialize)]
-pub struct Line<'a> {
+pub struct BackupSummary<'a> {
     /// Escaped.
     pub file: String,
     /// When its last line was written, RFC 3339 in UTC.
@@ -28,7 +28,7 @@ pub struct Line<'a> {
 }
 
 /// The table, files by their names alone, whole: a name tells when and by which command the file was written.
-pub fn table(view: View, lines: &[Line<'_>]) -> String {
+pub fn table(view: View, lines: &[BackupSummary<'_>]) -> String {
     if lines.is_empty() {
         return String::new();
     }

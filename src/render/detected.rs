@@ -8,14 +8,14 @@ use super::invocation::{Invocation, option_words};
 use super::page::Page;
 use super::style::View;
 use super::table;
-use crate::domain::detect::{Confidence, Group, Guess};
+use crate::domain::detect::{Confidence, Guess, KeyGroup};
 
 /// Groups of nobody that people are shown.
 const MOST_OF_NOBODY: usize = 20;
 
 /// A group, and what to do with its schema.
 pub struct Detected {
-    pub group: Group,
+    pub group: KeyGroup,
     pub next: Next,
     /// Redis keys of the whole keyspace that are of the group, by the part of them that was looked at.
     pub keys: u64,
@@ -157,7 +157,7 @@ fn paragraph(page: &mut Page, detected: &Detected, invocation: &Invocation) {
     }
 }
 
-fn schema(group: &Group, guess: &Guess) -> String {
+fn schema(group: &KeyGroup, guess: &Guess) -> String {
     let name = escape::text(guess.schema.name.as_bytes());
     let prefix = guess.other_prefix().map(|prefix| format!(", prefix {}", escape::text(prefix.as_bytes())));
     let others = group
@@ -186,7 +186,7 @@ fn count(detected: &Detected) -> String {
     format!("{sign}{}", detected.keys)
 }
 
-fn states(group: &Group) -> String {
+fn states(group: &KeyGroup) -> String {
     let states: Vec<_> = group.states.iter().map(|(state, count)| format!("{count} {state}")).collect();
     let locks = group.states.get("in-progress").copied().unwrap_or(0);
     let stuck = match group.stuck {

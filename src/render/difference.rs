@@ -6,34 +6,34 @@ use super::document::Streamed;
 use super::escape;
 use super::style::View;
 use super::table::Table;
-use crate::domain::moments::{Counts, How, KeyPrint, Sighting, Summary, What};
+use crate::domain::snapshot::{DifferenceCounts, DifferenceKind, HowRecordEnded, KeyPrint, ListedRecord, Summary};
 
 /// What happened to one record.
-pub struct Row<'a> {
-    pub(crate) what: What,
+pub struct DifferenceRow<'a> {
+    pub(crate) what: DifferenceKind,
     /// How it went, if that is known.
-    pub(crate) how: Option<How>,
+    pub(crate) how: Option<HowRecordEnded>,
     /// Its state at the first moment; `None` where it was not there.
     pub(crate) before: Option<&'a str>,
     /// Its state at the second.
     pub(crate) after: Option<&'a str>,
     /// The record at the second moment, or, where it went, at the first.
-    pub(crate) of: &'a Sighting,
+    pub(crate) of: &'a ListedRecord,
 }
 
 /// Rows, shown as they are found.
-pub struct Rows {
+pub struct DifferenceRows {
     document: Streamed,
     is_open: bool,
 }
 
-impl Rows {
+impl DifferenceRows {
     pub fn new() -> Self {
         Self { document: Streamed::new("differences"), is_open: false }
     }
 
     /// One line for people, the key last for its length, below the heading where it is the first.
-    pub fn line(&mut self, row: &Row<'_>) -> String {
+    pub fn line(&mut self, row: &DifferenceRow<'_>) -> String {
         let heading = if self.is_open { String::new() } else { columns("WHAT", "STATE", "SCHEMA", "KEY") };
         self.is_open = true;
         let state = match (row.before, row.after) {
@@ -42,18 +42,18 @@ impl Rows {
         };
         let [state, schema] = [&state, &row.of.schema].map(|text| escape::again(text));
         // A key that is no text is escaped in a list already.
-        let what = row.how.as_ref().map_or(row.what.as_str(), How::as_str);
+        let what = row.how.as_ref().map_or(row.what.as_str(), HowRecordEnded::as_str);
         heading + &columns(what, &state, &schema, &escape::again(&row.of.key))
     }
 
     /// One element of a document.
-    pub fn element(&mut self, row: &Row<'_>) -> String {
+    pub fn element(&mut self, row: &DifferenceRow<'_>) -> String {
         self.document.before_value() + &json(row)
     }
 
     /// The end of the document. `complete` says whether both snapshots have all records, if that is known.
-    pub(crate) fn end(&mut self, counts: &Counts, summary: &Summary, complete: Option<bool>) -> String {
-        let Counts { came, went, expired, removed, state, retaken, renewed, same } = counts;
+    pub(crate) fn end(&mut self, counts: &DifferenceCounts, summary: &Summary, complete: Option<bool>) -> String {
+        let DifferenceCounts { came, went, expired, removed, state, retaken, renewed, same } = counts;
         let counts = [
             ("came", came),
             ("went", went),
@@ -103,12 +103,12 @@ fn columns(what: &str, state: &str, schema: &str, key: &str) -> String {
     format!("{what:<7}  {state:<24}  {schema:<16}  {key}\n")
 }
 
-pub fn json(row: &Row<'_>) -> String {
-    let Row { what, how, before, after, of } = row;
+pub fn json(row: &DifferenceRow<'_>) -> String {
+    let DifferenceRow { what, how, before, after, of } = row;
     let expires = |print: &Option<KeyPrint>| print.as_ref().and_then(|print| print.expires_at_ms);
     let mut value = json!({
         "what": what.as_str(),
-        "how": how.as_ref().map(How::as_str),
+        "how": how.as_ref().map(HowRecordEnded::as_str),
         "schema": of.schema,
         "key": of.key,
         "redis_keys": of.redis_keys,
@@ -124,8 +124,8 @@ pub fn json(row: &Row<'_>) -> String {
 }
 
 /// The counts as a sentence.
-pub(crate) fn summary(counts: &Counts) -> String {
-    let Counts { came, went, expired, removed, state, retaken, renewed, same } = counts;
+pub(crate) fn summary(counts: &DifferenceCounts) -> String {
+    let DifferenceCounts { came, went, expired, removed, state, retaken, renewed, same } = counts;
     let how = match (expired, removed) {
         (0, 0) => String::new(),
         _ => format!(" ({expired} expired, {removed} removed before)"),

@@ -13,7 +13,7 @@ use super::escape;
 
 /// `{"format":1,NAME:[…],…}` in several lines: the values, and behind them what is said of them all.
 pub fn document(name: &str, values: &[impl Serialize], more: &Map<String, Value>) -> String {
-    pretty(&Document { name, values, more })
+    pretty(&JsonDocument { name, values, more })
 }
 
 /// One object in several lines.
@@ -53,13 +53,13 @@ impl Streamed {
     }
 }
 
-struct Document<'a, T> {
+struct JsonDocument<'a, T> {
     name: &'a str,
     values: &'a [T],
     more: &'a Map<String, Value>,
 }
 
-impl<T: Serialize> Serialize for Document<'_, T> {
+impl<T: Serialize> Serialize for JsonDocument<'_, T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("format", &1)?;

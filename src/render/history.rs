@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::style::View;
 use super::{escape, table};
-use crate::domain::history::{Entry, Operation, State};
+use crate::domain::history::{AuditEntry, Operation, OperationState};
 use crate::domain::record::KeyIdentity;
 
 /// The columns of the table, and how wide a terminal has to be for each: what has no room is left to `log show`.
@@ -23,7 +23,7 @@ const COLUMNS: [(&str, usize); 8] = [
 
 /// An operation, and whether its backup is still there; `None` where it has none.
 #[derive(Serialize)]
-pub struct Shown<'a> {
+pub struct ShownOperation<'a> {
     #[serde(flatten)]
     operation: &'a Operation,
     backup_is_there: Option<bool>,
@@ -32,7 +32,7 @@ pub struct Shown<'a> {
     context: Option<String>,
 }
 
-impl<'a> Shown<'a> {
+impl<'a> ShownOperation<'a> {
     pub fn of(operation: &'a Operation, backup_is_there: Option<bool>) -> Self {
         Self { operation, backup_is_there, context: None }
     }
@@ -77,9 +77,9 @@ impl<'a> Shown<'a> {
             (None, None) => "",
         };
         let ended = match state {
-            State::Unended => ", unended",
-            State::Interrupted => ", interrupted",
-            State::Ended => "",
+            OperationState::Unended => ", unended",
+            OperationState::Interrupted => ", interrupted",
+            OperationState::Ended => "",
         };
         format!("{}{of}{ended}{undone}", escape::again(command))
     }
@@ -98,7 +98,7 @@ fn second(at: &str) -> String {
     at.split_once('.').map_or_else(|| escape::again(at), |(seconds, _)| escape::again(seconds) + "Z")
 }
 
-pub fn table(view: View, operations: &[Shown<'_>]) -> String {
+pub fn table(view: View, operations: &[ShownOperation<'_>]) -> String {
     if operations.is_empty() {
         return String::new();
     }
@@ -116,7 +116,7 @@ pub fn table(view: View, operations: &[Shown<'_>]) -> String {
 }
 
 /// One operation with its records.
-pub fn page(view: View, shown: &Shown<'_>, records: &[Entry<'_>]) -> String {
+pub fn page(view: View, shown: &ShownOperation<'_>, records: &[AuditEntry<'_>]) -> String {
     let of = shown.operation;
     let mut lines = vec![
         ("Operation", escape::again(&of.op)),
@@ -189,7 +189,7 @@ mod tests {
             undoes: None,
             undone_by: None,
             partly_undone_by: None,
-            state: State::Ended,
+            state: OperationState::Ended,
             says_what_was_left: true,
             is_told: true,
             begun_backup: None,
@@ -197,8 +197,10 @@ mod tests {
             places: Vec::new(),
         };
         for (width, columns) in [(40, 3), (60, 4), (80, 7), (100, 8), (200, 8)] {
-            let table =
-                table(View { palette: Palette::new(false), width: Some(width) }, &[Shown::of(&operation, Some(true))]);
+            let table = table(
+                View { palette: Palette::new(false), width: Some(width) },
+                &[ShownOperation::of(&operation, Some(true))],
+            );
             assert!(table.lines().all(|line| line.chars().count() <= width), "{table}");
             let heading = table.lines().next().unwrap();
             assert_eq!(heading.split_whitespace().count(), columns, "{table}");

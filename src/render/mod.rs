@@ -29,7 +29,7 @@ pub mod schema;
 pub mod settings;
 pub mod simulation;
 pub mod stats;
-pub mod stranger;
 pub mod style;
 mod table;
+pub mod unclaimed_key;
 pub mod words;

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::domain::diagnosis::FindingCode;
-use crate::domain::diagnosis::health::{Health, Limits, Named, Status};
+use crate::domain::diagnosis::health::{CheckedSchemas, Health, Limits, Status};
 use crate::domain::duration;
 use crate::domain::schema::TtlOf;
 use crate::render::{change, escape, words};
@@ -142,7 +142,7 @@ fn outlasting(health: &Health) -> Option<String> {
 
 /// The keys of other schemas that the check did not read.
 fn unread(health: &Health) -> Option<String> {
-    let Named { schemas, context } = health.named.as_ref()?;
+    let CheckedSchemas { schemas, context } = health.named.as_ref()?;
     let counts: Vec<_> = health.unread.iter().map(|(schema, count)| format!("{count} of {schema}")).collect();
     let context = context.as_ref().map(|context| escape::text(context.as_bytes()));
     match (counts.as_slice(), context) {

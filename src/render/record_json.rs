@@ -12,9 +12,9 @@ use serde_json::Value;
 use super::document::{base64_unless_text, text};
 use super::{columns, escape};
 use crate::domain::diagnosis::Finding;
-use crate::domain::moments::KeyPrint;
 use crate::domain::record::response::is_secret_header;
 use crate::domain::record::{Expiry, Record, SeenKey, response};
+use crate::domain::snapshot::KeyPrint;
 
 /// What stands in place of a hidden header's value.
 pub const HIDDEN: &str = "(hidden)";
@@ -70,14 +70,14 @@ pub struct RecordJson<'a> {
     memory_bytes: Option<u64>,
     idle_seconds: Option<u64>,
     fingerprint: Option<&'a str>,
-    response: Option<Response>,
+    response: Option<ResponseJson>,
     error: Option<&'a str>,
     blob: Option<&'a Value>,
     /// False when the record's Redis keys were not read at one moment.
     atomic: bool,
     /// Of each Redis key, null for one that is not there: for `diff` to tell this record from another one.
     identity: Vec<Option<KeyPrint>>,
-    next_request: NextRequest<'a>,
+    next_request: NextRequestJson<'a>,
     findings: Vec<FindingJson<'a>>,
     /// Where a value tells by itself when it ends.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -107,7 +107,7 @@ impl OwnExpiry {
 }
 
 #[derive(Serialize)]
-struct NextRequest<'a> {
+struct NextRequestJson<'a> {
     answer: &'static str,
     until_ms: Option<u64>,
     client: Option<&'a str>,
@@ -124,9 +124,9 @@ struct FindingJson<'a> {
 
 /// The stored response. A body that is not UTF-8 stands in `body_base64`; a body or headers that were not read are null.
 #[derive(Serialize)]
-struct Response {
+struct ResponseJson {
     status: Option<i64>,
-    headers: Option<Headers>,
+    headers: Option<HeadersJson>,
     #[serde(flatten)]
     body: Body,
     whole: bool,
@@ -140,7 +140,7 @@ enum Body {
 }
 
 /// Each header's name with the list of its values; credentials are hidden unless `reveal`.
-struct Headers {
+struct HeadersJson {
     headers: Vec<(String, String)>,
     reveal: bool,
 }
@@ -171,12 +171,12 @@ impl<'a> RecordJson<'a> {
             memory_bytes: record.memory_bytes(),
             idle_seconds: record.idle().map(|idle| idle.as_secs()),
             fingerprint: record.fingerprint(),
-            response: record.response().map(|response| Response::new(response, reveal)),
+            response: record.response().map(|response| ResponseJson::new(response, reveal)),
             error: record.error(),
             blob: record.blob(),
             atomic: record.seen.atomic,
             identity: record.seen.keys.iter().map(KeyPrint::of).collect(),
-            next_request: NextRequest {
+            next_request: NextRequestJson {
                 answer: next.answer.as_str(),
                 until_ms: next.until.and_then(Expiry::millis),
                 client: next.client.as_deref(),
@@ -199,7 +199,7 @@ impl<'a> FindingJson<'a> {
     }
 }
 
-impl Response {
+impl ResponseJson {
     fn new(response: response::Response, reveal: bool) -> Self {
         let was_read = response.whole || !response.body.is_empty();
         let body = match String::from_utf8(response.body) {
@@ -210,14 +210,14 @@ impl Response {
         let has_headers = response.whole || was_read && !response.headers.is_empty();
         Self {
             status: response.status,
-            headers: has_headers.then_some(Headers { headers: response.headers, reveal }),
+            headers: has_headers.then_some(HeadersJson { headers: response.headers, reveal }),
             body,
             whole: response.whole,
         }
     }
 }
 
-impl Serialize for Headers {
+impl Serialize for HeadersJson {
     /// A header that occurs several times is one entry with several values, where it occurs first.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         // A response may have very many headers, so that they are looked up by a map and not one among the others.

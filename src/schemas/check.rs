@@ -9,7 +9,7 @@ use crate::domain::schema::{Schema, SchemaError};
 use crate::files;
 
 #[derive(Debug)]
-pub(crate) struct Report {
+pub(crate) struct SchemaReport {
     pub(crate) folder: PathBuf,
     pub(crate) name: Option<String>,
     /// The schema, where it can be read.
@@ -17,7 +17,7 @@ pub(crate) struct Report {
     pub(crate) problems: Vec<Problem>,
 }
 
-impl Report {
+impl SchemaReport {
     /// True when the schema cannot be used, or would not do what it says.
     pub(crate) fn is_wrong(&self) -> bool {
         self.problems.iter().any(|problem| problem.is_error)
@@ -45,7 +45,7 @@ impl Report {
 }
 
 /// Checks the schema in a folder, or those in the folders below it; `None` when there is none.
-pub(crate) fn check(folder: &Path) -> std::io::Result<Option<Vec<Report>>> {
+pub(crate) fn check(folder: &Path) -> std::io::Result<Option<Vec<SchemaReport>>> {
     if folder.join("schema.toml").is_file() {
         return Ok(Some(vec![report(folder)]));
     }
@@ -55,7 +55,7 @@ pub(crate) fn check(folder: &Path) -> std::io::Result<Option<Vec<Report>>> {
     Ok((!below.is_empty()).then(|| below.iter().map(|folder| report(folder)).collect()))
 }
 
-fn report(folder: &Path) -> Report {
+fn report(folder: &Path) -> SchemaReport {
     // A folder given as `.` has a name too, which the schema's must be.
     let named = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
     match read_whole(&named, &Deployment::default()) {
@@ -63,11 +63,11 @@ fn report(folder: &Path) -> Report {
             let (full, shown) = (named.display().to_string(), folder.display().to_string());
             let as_given = |error: SchemaError| SchemaError { file: error.file.replacen(&full, &shown, 1), ..error };
             let problems = all.into_iter().map(|error| Problem { what: as_given(error), is_error: true }).collect();
-            Report { folder: folder.to_owned(), name: None, schema: None, problems }
+            SchemaReport { folder: folder.to_owned(), name: None, schema: None, problems }
         }
         Ok(schema) => {
             let problems = faults::problems(folder, &schema);
-            Report { folder: folder.to_owned(), name: Some(schema.name.clone()), schema: Some(schema), problems }
+            SchemaReport { folder: folder.to_owned(), name: Some(schema.name.clone()), schema: Some(schema), problems }
         }
     }
 }

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use super::resolved::{self, Place, Resolved, THIS_MACHINE};
+use super::resolved::{self, Resolved, ResolvedHost, THIS_MACHINE};
 use crate::store::{Address, Sentinels};
 
 /// True when both addresses lead to one server. A service that Sentinels know is never a server that is named directly:
@@ -99,8 +99,8 @@ fn compared(host: &str) -> String {
     let host = host.trim_start_matches('[').trim_end_matches(']').to_ascii_lowercase();
     let host = host.strip_suffix('.').unwrap_or(&host);
     match resolved::number(host).map(resolved::place) {
-        Some(Place::ThisMachine) => THIS_MACHINE.to_owned(),
-        Some(Place::At(ip)) => ip.to_string(),
+        Some(ResolvedHost::ThisMachine) => THIS_MACHINE.to_owned(),
+        Some(ResolvedHost::At(ip)) => ip.to_string(),
         None => host.to_owned(),
     }
 }

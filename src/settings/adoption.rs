@@ -7,7 +7,7 @@ use toml_edit::{Array, Item, TableLike, value};
 
 use super::edit::{ConfigLock, Edit, table};
 use super::file::ConfigFile;
-use crate::exit::Stop;
+use crate::exit::CommandError;
 
 /// A schema, and what a context has to say for its records to be read.
 pub(crate) struct Adoption<'a> {
@@ -32,7 +32,7 @@ impl Adopted<'_> {
     ///
     /// # Errors
     /// Usage: the file cannot be written, or was changed since the operator was asked. It stays as it was.
-    pub(crate) fn save(&self) -> Result<Option<PathBuf>, Stop> {
+    pub(crate) fn save(&self) -> Result<Option<PathBuf>, CommandError> {
         let (lock, _) = ConfigLock::take(self.file)?;
         self.edit.save(&lock)
     }
@@ -42,7 +42,11 @@ impl Adopted<'_> {
 ///
 /// # Errors
 /// Usage: there is no such context, or the context states another prefix.
-pub(crate) fn adopt<'a>(file: &'a ConfigFile, context: &str, adoption: &Adoption<'_>) -> Result<Adopted<'a>, Stop> {
+pub(crate) fn adopt<'a>(
+    file: &'a ConfigFile,
+    context: &str,
+    adoption: &Adoption<'_>,
+) -> Result<Adopted<'a>, CommandError> {
     let config = file.context(context)?;
     let stated = config.deployment.get(adoption.schema);
     let is_listed = config.schema.iter().any(|name| name == adoption.schema);
@@ -78,11 +82,11 @@ pub(crate) fn adopt<'a>(file: &'a ConfigFile, context: &str, adoption: &Adoption
     Ok(Adopted { file, edit, lines })
 }
 
-fn other_prefix(file: &ConfigFile, context: &str, adoption: &Adoption<'_>, there: &str) -> Stop {
+fn other_prefix(file: &ConfigFile, context: &str, adoption: &Adoption<'_>, there: &str) -> CommandError {
     let line = file.line_of(&["contexts", context, "deployment", adoption.schema, "prefix"]).unwrap_or(1);
     let at = file.path().map(|path| path.display().to_string()).unwrap_or_default();
     let schema = adoption.schema;
-    Stop::usage(format!("context `{context}` states the prefix `{there}` for {schema} ({at}:{line})")).hint(format!(
+    CommandError::usage(format!("context `{context}` states the prefix `{there}` for {schema} ({at}:{line})")).hint(format!(
         "a context has one prefix a schema: change that line, or copy the schema for the other prefix: `idemctl schema new NAME --from {schema}`"
     ))
 }

@@ -11,7 +11,7 @@ use toml_edit::{DocumentMut, Item, Table, TableLike, Value, value};
 
 use super::config::Config;
 use super::file::{ConfigFile, LARGEST};
-use crate::exit::Stop;
+use crate::exit::CommandError;
 use crate::files;
 
 /// The name of the former file is the file's own name and this.
@@ -27,7 +27,7 @@ pub(super) struct Edit<'a> {
 impl<'a> Edit<'a> {
     /// # Errors
     /// Usage: there is no place for a config file.
-    pub(super) fn open(file: &'a ConfigFile) -> Result<Self, Stop> {
+    pub(super) fn open(file: &'a ConfigFile) -> Result<Self, CommandError> {
         let path = place(file)?;
         let document = file.text().parse().map_err(|error: toml_edit::TomlError| cannot_write(path, &error))?;
         Ok(Self { path, before: file.text(), document })
@@ -38,7 +38,7 @@ impl<'a> Edit<'a> {
         table(self.document.as_table_mut(), "contexts", true)
     }
 
-    pub(super) fn cannot(&self, why: impl std::fmt::Display) -> Stop {
+    pub(super) fn cannot(&self, why: impl std::fmt::Display) -> CommandError {
         cannot_write(self.path, &why)
     }
 
@@ -47,7 +47,7 @@ impl<'a> Edit<'a> {
     /// # Errors
     /// Usage: the result is not a valid config file, another run has written the file since it was read, or it cannot be
     /// written. The file then stays as it was.
-    pub(super) fn save(&self, _lock: &ConfigLock) -> Result<Option<PathBuf>, Stop> {
+    pub(super) fn save(&self, _lock: &ConfigLock) -> Result<Option<PathBuf>, CommandError> {
         let text = self.document.to_string();
         let now = match files::read_text(self.path, LARGEST) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
@@ -78,7 +78,7 @@ impl ConfigLock {
     ///
     /// # Errors
     /// Usage: there is no place for a config file, the folder cannot be locked in time, or the file cannot be read.
-    pub(super) fn take(file: &ConfigFile) -> Result<(Self, ConfigFile), Stop> {
+    pub(super) fn take(file: &ConfigFile) -> Result<(Self, ConfigFile), CommandError> {
         let path = place(file)?;
         let folder = lock_folder(path).map_err(|error| cannot_write(path, &error))?;
         Ok((Self { _folder: folder }, file.again()?))
@@ -106,21 +106,21 @@ fn lock_folder(path: &Path) -> io::Result<File> {
 }
 
 /// Where the config file is, or will be.
-fn place(file: &ConfigFile) -> Result<&Path, Stop> {
+fn place(file: &ConfigFile) -> Result<&Path, CommandError> {
     file.path().ok_or_else(|| {
-        Stop::usage("no place for a config file: neither XDG_CONFIG_HOME nor HOME is set").hint("--config FILE")
+        CommandError::usage("no place for a config file: neither XDG_CONFIG_HOME nor HOME is set").hint("--config FILE")
     })
 }
 
-fn cannot_write(path: &Path, why: &dyn std::fmt::Display) -> Stop {
-    Stop::usage(format!("cannot write the config file {}: {why}", path.display()))
+fn cannot_write(path: &Path, why: &dyn std::fmt::Display) -> CommandError {
+    CommandError::usage(format!("cannot write the config file {}: {why}", path.display()))
 }
 
 /// Makes a context the default one: `default_context` in the file.
 ///
 /// # Errors
 /// Usage: there is no such context, or the file cannot be written.
-pub(crate) fn use_context(file: &ConfigFile, name: &str) -> Result<(), Stop> {
+pub(crate) fn use_context(file: &ConfigFile, name: &str) -> Result<(), CommandError> {
     let (lock, file) = ConfigLock::take(file)?;
     file.context(name)?;
     let mut edit = Edit::open(&file)?;

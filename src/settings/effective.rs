@@ -11,7 +11,7 @@ use super::server::Server;
 use super::server_context::ServerContext;
 use crate::args::{ConnectionArgs, SchemaArgs};
 use crate::domain::secret::Secret;
-use crate::exit::Stop;
+use crate::exit::CommandError;
 use crate::render::style::NameColor;
 use crate::schemas::Deployment;
 use crate::store::{Access, Address, Target, Trace, Writable};
@@ -62,7 +62,7 @@ impl Settings {
     ///
     /// # Errors
     /// Usage: a URL or config file that cannot be read, an unknown context, a user without a password.
-    pub(crate) fn resolve(args: &ConnectionArgs, environment: Environment) -> Result<Self, Stop> {
+    pub(crate) fn resolve(args: &ConnectionArgs, environment: Environment) -> Result<Self, CommandError> {
         let file = ConfigFile::read(args, &environment)?;
         let chosen = file.chosen(args, &environment);
         let context = chosen.as_ref().map(|name| file.context(&name.value)).transpose()?.cloned().unwrap_or_default();
@@ -78,7 +78,7 @@ impl Settings {
     }
 
     /// Settings for the commands that work on the config file itself, which need no context.
-    pub(crate) fn of_file(args: &ConnectionArgs, environment: Environment) -> Result<Self, Stop> {
+    pub(crate) fn of_file(args: &ConnectionArgs, environment: Environment) -> Result<Self, CommandError> {
         let file = ConfigFile::read(args, &environment)?;
         let chosen = file.chosen(args, &environment);
         let nothing = ContextConfig::default();
@@ -325,9 +325,9 @@ impl Settings {
     ///
     /// # Errors
     /// When neither `XDG_STATE_HOME` nor `HOME` is set.
-    pub(crate) fn state_dir(&self) -> Result<PathBuf, Stop> {
+    pub(crate) fn state_dir(&self) -> Result<PathBuf, CommandError> {
         self.environment.state_dir().ok_or_else(|| {
-            Stop::usage("no folder for backups and the audit log: neither XDG_STATE_HOME nor HOME is set")
+            CommandError::usage("no folder for backups and the audit log: neither XDG_STATE_HOME nor HOME is set")
         })
     }
 
@@ -335,7 +335,7 @@ impl Settings {
     ///
     /// # Errors
     /// As [`Settings::state_dir`].
-    pub(crate) fn backup_dir(&self) -> Result<PathBuf, Stop> {
+    pub(crate) fn backup_dir(&self) -> Result<PathBuf, CommandError> {
         Ok(self.state_dir()?.join("backups"))
     }
 
@@ -343,7 +343,7 @@ impl Settings {
     ///
     /// # Errors
     /// As [`Settings::state_dir`].
-    pub(crate) fn audit_log(&self) -> Result<PathBuf, Stop> {
+    pub(crate) fn audit_log(&self) -> Result<PathBuf, CommandError> {
         Ok(self.state_dir()?.join("audit.jsonl"))
     }
 

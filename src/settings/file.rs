@@ -8,7 +8,7 @@ use super::config::{Config, ContextConfig};
 use super::environment::Environment;
 use super::origin::{Origin, Sourced};
 use crate::args::ConnectionArgs;
-use crate::exit::Stop;
+use crate::exit::CommandError;
 use crate::files;
 
 pub(super) const LARGEST: u64 = 1024 * 1024;
@@ -26,7 +26,7 @@ impl ConfigFile {
     ///
     /// # Errors
     /// Usage: one that is named and not there, or that says what cannot be understood, with its line.
-    pub(super) fn read(args: &ConnectionArgs, environment: &Environment) -> Result<Self, Stop> {
+    pub(super) fn read(args: &ConnectionArgs, environment: &Environment) -> Result<Self, CommandError> {
         let named = args.config.clone().or_else(|| environment.get("IDEMCTL_CONFIG").map(PathBuf::from));
         let usual = environment.config_dir().map(|folder| folder.join("config.toml"));
         match (named, usual) {
@@ -36,17 +36,17 @@ impl ConfigFile {
         }
     }
 
-    fn parse(path: PathBuf, environment: &Environment) -> Result<Self, Stop> {
+    fn parse(path: PathBuf, environment: &Environment) -> Result<Self, CommandError> {
         let text = files::read_text(&path, LARGEST)
-            .map_err(|error| Stop::usage(format!("cannot read the config file {}: {error}", path.display())))?;
+            .map_err(|error| CommandError::usage(format!("cannot read the config file {}: {error}", path.display())))?;
         let mut config: Config = toml::from_str(&text).map_err(|error: toml::de::Error| {
             if let Some(line) = line_of_renamed_table(&text) {
                 let message = format!("{}:{line}: the table `context` is called `contexts` since 0.3", path.display());
-                return Stop::usage(message).hint("rename each [context.NAME] to [contexts.NAME]");
+                return CommandError::usage(message).hint("rename each [context.NAME] to [contexts.NAME]");
             }
             let line = error.span().map_or(1, |span| line_at(&text, span.start));
             // What stands there may be a password: the line is named, never shown.
-            Stop::usage(format!("{}:{line}: {}", path.display(), error.message()))
+            CommandError::usage(format!("{}:{line}: {}", path.display(), error.message()))
         })?;
         let folder = path.parent().unwrap_or(Path::new(""));
         for written in config.contexts.values_mut().flat_map(ContextConfig::paths) {
@@ -62,12 +62,13 @@ impl ConfigFile {
     ///
     /// # Errors
     /// Usage: the file cannot be read, or what it says cannot be understood.
-    pub(super) fn again(&self) -> Result<Self, Stop> {
+    pub(super) fn again(&self) -> Result<Self, CommandError> {
         let Some(path) = self.path.clone().filter(|path| path.exists()) else {
             return Ok(Self { path: self.path.clone(), ..Self::default() });
         };
-        let wrong =
-            |why: &dyn std::fmt::Display| Stop::usage(format!("cannot read the config file {}: {why}", path.display()));
+        let wrong = |why: &dyn std::fmt::Display| {
+            CommandError::usage(format!("cannot read the config file {}: {why}", path.display()))
+        };
         let text = files::read_text(&path, LARGEST).map_err(|error| wrong(&error))?;
         let config = toml::from_str(&text).map_err(|error: toml::de::Error| wrong(&error.message()))?;
         Ok(Self { path: Some(path), text, config })
@@ -101,11 +102,11 @@ impl ConfigFile {
 
     /// # Errors
     /// Usage: there is none of that name.
-    pub(crate) fn context(&self, name: &str) -> Result<&ContextConfig, Stop> {
+    pub(crate) fn context(&self, name: &str) -> Result<&ContextConfig, CommandError> {
         self.config.contexts.get(name).ok_or_else(|| {
             let known: Vec<_> = self.config.contexts.keys().map(String::as_str).collect();
             let known = if known.is_empty() { "the config file has none".to_owned() } else { known.join(", ") };
-            Stop::usage(format!("there is no context `{name}`")).hint(format!("contexts: {known}"))
+            CommandError::usage(format!("there is no context `{name}`")).hint(format!("contexts: {known}"))
         })
     }
 

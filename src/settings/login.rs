@@ -9,7 +9,7 @@ use super::password;
 use super::url::Url;
 use crate::args::ConnectionArgs;
 use crate::domain::secret::Secret;
-use crate::exit::Stop;
+use crate::exit::CommandError;
 
 #[derive(Debug, Clone)]
 pub(super) struct SentinelLogin {
@@ -37,7 +37,7 @@ pub(super) fn password(
     context: &ContextConfig,
     url: Option<&Url>,
     warnings: &mut Vec<String>,
-) -> Result<Sourced<Option<Secret>>, Stop> {
+) -> Result<Sourced<Option<Secret>>, CommandError> {
     let found = |secret: Secret, origin| Ok(Sourced::new(Some(secret), origin));
     let in_url = |url: &Url| url.target.password.as_deref().map(|password| (Secret::from(password), url.origin));
     let shown = |flag: &str| {
@@ -84,7 +84,7 @@ pub(super) fn at_sentinels(
     environment: &Environment,
     context: &ContextConfig,
     warnings: &mut Vec<String>,
-) -> Result<SentinelLogin, Stop> {
+) -> Result<SentinelLogin, CommandError> {
     let of_context = &context.sentinel;
     let user = pick(args.sentinel_user.clone(), "--sentinel-user", of_context.user.clone(), "sentinel.user");
     let variable = environment.get("IDEMCTL_SENTINEL_AUTH");
@@ -104,7 +104,7 @@ pub(super) fn at_sentinels(
         }
     };
     if user.value.is_some() && password.value.is_none() {
-        return Err(Stop::usage("a user at the Sentinels needs a password: without one they ignore the user")
+        return Err(CommandError::usage("a user at the Sentinels needs a password: without one they ignore the user")
             .hint("give it with --sentinel-pass-file or IDEMCTL_SENTINEL_AUTH"));
     }
     Ok(SentinelLogin { user, password })
@@ -115,7 +115,7 @@ fn in_file(
     from: &str,
     origin: Origin,
     warnings: &mut Vec<String>,
-) -> Result<Sourced<Option<Secret>>, Stop> {
+) -> Result<Sourced<Option<Secret>>, CommandError> {
     let Some(file) = file else { return Ok(Sourced::default(None)) };
     let (password, warning) = password::from_file(file, from)?;
     warnings.extend(warning);

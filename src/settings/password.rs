@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::file::{READABLE, chmod, others_can_read};
 use crate::domain::secret::Secret;
-use crate::exit::Stop;
+use crate::exit::CommandError;
 use crate::files;
 
 const LONGEST: u64 = 64 * 1024;
@@ -14,8 +14,8 @@ const LONGEST: u64 = 64 * 1024;
 ///
 /// # Errors
 /// Usage: it cannot be read, or there is no password in it.
-pub(super) fn from_file(path: &Path, from: &str) -> Result<(Secret, Option<String>), Stop> {
-    let wrong = |why: String| Stop::usage(format!("{from}: {}: {why}", path.display()));
+pub(super) fn from_file(path: &Path, from: &str) -> Result<(Secret, Option<String>), CommandError> {
+    let wrong = |why: String| CommandError::usage(format!("{from}: {}: {why}", path.display()));
     let stdin = path == Path::new("-");
     let text = if stdin { first_line_of_stdin() } else { files::read_or_receive(path, LONGEST) };
     let text = String::from_utf8(text.map_err(|error| wrong(error.to_string()))?)

@@ -17,14 +17,14 @@ const NOBODY: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
 
 /// What a host's number leads to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) enum Place {
+pub(super) enum ResolvedHost {
     ThisMachine,
     At(IpAddr),
 }
 
 /// Host names with the places that they lead to.
 #[derive(Debug, Default)]
-pub(super) struct Resolved(HashMap<String, HashSet<Place>>);
+pub(super) struct Resolved(HashMap<String, HashSet<ResolvedHost>>);
 
 impl Resolved {
     /// Looks up these names, all at the same time. Numbers need no lookup.
@@ -39,7 +39,7 @@ impl Resolved {
                 let found = (name.as_str(), 0).to_socket_addrs().map(Iterator::collect::<Vec<_>>).unwrap_or_default();
                 let mut places: HashSet<_> = found.iter().map(|address| place(address.ip())).collect();
                 if is_own_name {
-                    places.insert(Place::ThisMachine);
+                    places.insert(ResolvedHost::ThisMachine);
                 }
                 let _ = tell.send((name, places));
             });
@@ -57,7 +57,7 @@ impl Resolved {
     pub(super) fn meet(&self, one: &str, other: &str) -> bool {
         let places = |host: &str| match number(host) {
             Some(ip) => HashSet::from([place(ip)]),
-            None if host == THIS_MACHINE => HashSet::from([Place::ThisMachine]),
+            None if host == THIS_MACHINE => HashSet::from([ResolvedHost::ThisMachine]),
             None => self.0.get(host).cloned().unwrap_or_default(),
         };
         !places(one).is_disjoint(&places(other))
@@ -72,13 +72,13 @@ pub(super) fn number(host: &str) -> Option<IpAddr> {
 
 /// Where a number leads to. Whoever connects to `0.0.0.0` or `::` is connected to this machine. Another number of the
 /// loopback may be another server's.
-pub(super) fn place(ip: IpAddr) -> Place {
+pub(super) fn place(ip: IpAddr) -> ResolvedHost {
     let ip = ip.to_canonical();
     let is_loopback = ip == Ipv4Addr::LOCALHOST || ip == Ipv6Addr::LOCALHOST;
     if ip.is_unspecified() || is_loopback || (!ip.is_loopback() && is_own(ip) && !is_own(NOBODY)) {
-        Place::ThisMachine
+        ResolvedHost::ThisMachine
     } else {
-        Place::At(ip)
+        ResolvedHost::At(ip)
     }
 }
 
@@ -141,6 +141,6 @@ mod tests {
     fn the_host_s_own_name_is_this_machine() {
         let name = rustix::system::uname().nodename().to_string_lossy().to_ascii_lowercase();
         assert!(Resolved::of(HashSet::from([name.clone()])).meet(&name, "127.1"), "{name}");
-        assert_eq!(place(IpAddr::from([192, 0, 2, 7])), Place::At(IpAddr::from([192, 0, 2, 7])));
+        assert_eq!(place(IpAddr::from([192, 0, 2, 7])), ResolvedHost::At(IpAddr::from([192, 0, 2, 7])));
     }
 }

@@ -14,7 +14,7 @@ use super::tls_settings::TlsSettings;
 use super::url::Url;
 use crate::args::ConnectionArgs;
 use crate::domain::secret::Secret;
-use crate::exit::Stop;
+use crate::exit::CommandError;
 use crate::store::{Address, DEFAULT_CONNECT_TIMEOUT, DEFAULT_TIMEOUT, Sentinels, Target, Tls};
 
 const DEFAULT_HOST: &str = "127.0.0.1";
@@ -42,7 +42,7 @@ impl Server {
         args: &ConnectionArgs,
         environment: &Environment,
         context: &ContextConfig,
-    ) -> Result<Self, Stop> {
+    ) -> Result<Self, CommandError> {
         let url = Url::nearest(args, environment, context)?;
         let named_here = args.host.is_some() || args.port.is_some() || args.socket.is_some();
         // A context without a server of its own says how to reach whichever is named.
@@ -52,13 +52,13 @@ impl Server {
         let password = login::password(args, environment, context, url.as_ref(), &mut warnings)?;
         let user = login::user(args, context, url.as_ref());
         if user.value.is_some() && password.value.is_none() && !args.askpass {
-            return Err(Stop::usage("a user needs a password: without one Redis ignores the user")
+            return Err(CommandError::usage("a user needs a password: without one Redis ignores the user")
                 .hint("give it with --askpass, --pass-file or REDISCLI_AUTH"));
         }
         let sentinel = login::at_sentinels(args, environment, context, &mut warnings)?;
         let address = address(args, url.as_ref());
         if let (Origin::Flag(flag), false) = (sentinel.password.origin, matches!(address.value, Address::Service(_))) {
-            return Err(Stop::usage(format!("{flag} is for Sentinels, and none are named"))
+            return Err(CommandError::usage(format!("{flag} is for Sentinels, and none are named"))
                 .hint("--sentinel HOST:PORT --master-name NAME, or a redis-sentinel:// URL"));
         }
         let tls = TlsSettings::resolve(&args.tls, context, url.as_ref(), &address.value)?;
@@ -101,14 +101,17 @@ impl ContextConfig {
     }
 }
 
-fn timeouts(args: &ConnectionArgs, context: &ContextConfig) -> Result<(Sourced<Duration>, Sourced<Duration>), Stop> {
+fn timeouts(
+    args: &ConnectionArgs,
+    context: &ContextConfig,
+) -> Result<(Sourced<Duration>, Sourced<Duration>), CommandError> {
     let span = |span: Option<Span>| span.map(|span| span.0);
     let timeout = pick(args.timeout, "--timeout", span(context.timeout), "timeout").or(DEFAULT_TIMEOUT);
     let connect = pick(args.connect_timeout, "--connect-timeout", span(context.connect_timeout), "connect_timeout");
     let connect_timeout = connect.or(DEFAULT_CONNECT_TIMEOUT);
     for (name, span) in [("--timeout", timeout.value), ("--connect-timeout", connect_timeout.value)] {
         if span.is_zero() {
-            return Err(Stop::usage(format!("{name} is longer than zero")));
+            return Err(CommandError::usage(format!("{name} is longer than zero")));
         }
     }
     Ok((timeout, connect_timeout))

@@ -22,7 +22,7 @@ pub(super) struct ServerContext {
     pub(crate) read_only_by: Option<String>,
 }
 
-type Named<'a> = (&'a str, &'a ContextConfig);
+type NamedContext<'a> = (&'a str, &'a ContextConfig);
 
 impl ServerContext {
     /// The context that was chosen, whichever server is worked on.
@@ -45,7 +45,7 @@ impl ServerContext {
     }
 
     /// The nearest context, protected and read-only as soon as any context with the server is.
-    fn among(nearest: Option<Named<'_>>, all: &[Named<'_>], chosen: Option<&Sourced<String>>) -> Self {
+    fn among(nearest: Option<NamedContext<'_>>, all: &[NamedContext<'_>], chosen: Option<&Sourced<String>>) -> Self {
         let says = |word: fn(&ContextConfig) -> bool| {
             let said = nearest.iter().chain(all).find(|(_, context)| word(context));
             said.map(|(name, _)| (*name).to_owned())
@@ -101,14 +101,14 @@ impl ServerContext {
     }
 }
 
-fn named<'a>(chosen: Option<&Sourced<String>>, file: &'a ConfigFile) -> Option<Named<'a>> {
+fn named<'a>(chosen: Option<&Sourced<String>>, file: &'a ConfigFile) -> Option<NamedContext<'a>> {
     let (name, context) = file.contexts().get_key_value(&chosen?.value)?;
     Some((name, context))
 }
 
 /// The contexts whose URL leads to this address, each with its database: those that name it as it is named here, then
 /// those that lead there once names are looked up. A URL that cannot be read leads nowhere.
-fn contexts_at<'a>(address: &Address, file: &'a ConfigFile) -> Vec<(Named<'a>, i64)> {
+fn contexts_at<'a>(address: &Address, file: &'a ConfigFile) -> Vec<(NamedContext<'a>, i64)> {
     let placed = file.contexts().iter().filter_map(|(name, context)| {
         let target = Target::parse(context.url.as_deref()?).ok()?;
         Some(((name.as_str(), context), target))

@@ -12,7 +12,7 @@ use crate::store::Address;
 
 /// A setting, its value without anything secret, and where it comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Row {
+pub(crate) struct ShownSetting {
     /// Its name in the config file, e.g. `tls.cacert`.
     pub(crate) name: String,
     /// Its value; `None` is unset.
@@ -21,11 +21,11 @@ pub(crate) struct Row {
 }
 
 impl Settings {
-    pub(crate) fn rows(&self) -> Vec<Row> {
+    pub(crate) fn rows(&self) -> Vec<ShownSetting> {
         let server = &self.server;
         let mut rows = Vec::new();
         let mut add = |name: &str, value: Option<String>, origin: Origin| {
-            rows.push(Row { name: name.to_owned(), value, origin: self.in_words(origin) });
+            rows.push(ShownSetting { name: name.to_owned(), value, origin: self.in_words(origin) });
         };
         let file = self.file().path().filter(|path| path.is_file());
         add("config", file.map(shown), Origin::Default);
@@ -59,7 +59,7 @@ impl Settings {
     }
 
     /// What the context says that the server belongs to.
-    fn of_server_context(&self) -> Vec<Row> {
+    fn of_server_context(&self) -> Vec<ShownSetting> {
         let (server_context, context) = (&self.server_context, &self.server_context.context);
         let mut rows = Vec::new();
         let mut add = |name: &str, value: Option<String>, by: Option<&str>, origin: Origin| {
@@ -67,7 +67,7 @@ impl Settings {
                 Origin::Context(field) => self.place(by.unwrap_or_default(), &[field]),
                 origin => self.in_words(origin),
             };
-            rows.push(Row { name: name.to_owned(), value, origin });
+            rows.push(ShownSetting { name: name.to_owned(), value, origin });
         };
         let own = self.context_name();
         let field = |set: bool, name: &'static str| if set { Origin::Context(name) } else { Origin::Default };
@@ -84,7 +84,7 @@ impl Settings {
         rows
     }
 
-    fn of_deployments(&self) -> Vec<Row> {
+    fn of_deployments(&self) -> Vec<ShownSetting> {
         let mut rows = Vec::new();
         let name = self.context_name().unwrap_or_default();
         for (schema, deployment) in &self.server_context.context.deployment {
@@ -100,14 +100,14 @@ impl Settings {
             ] {
                 if value.is_some() {
                     let origin = self.place(name, &["deployment", schema, field]);
-                    rows.push(Row { name: format!("deployment.{schema}.{field}"), value, origin });
+                    rows.push(ShownSetting { name: format!("deployment.{schema}.{field}"), value, origin });
                 }
             }
         }
         rows
     }
 
-    fn of_check(&self) -> Vec<Row> {
+    fn of_check(&self) -> Vec<ShownSetting> {
         let mut rows = Vec::new();
         let (name, check) = (self.context_name().unwrap_or_default(), self.check());
         let mut include = Vec::new();
@@ -117,7 +117,11 @@ impl Settings {
         let include = Some(include.join(", ")).filter(|include| !include.is_empty());
         for (field, value) in [("overdue", check.overdue.map(|overdue| span(overdue.0))), ("include", include)] {
             if value.is_some() {
-                rows.push(Row { name: format!("check.{field}"), value, origin: self.place(name, &["check", field]) });
+                rows.push(ShownSetting {
+                    name: format!("check.{field}"),
+                    value,
+                    origin: self.place(name, &["check", field]),
+                });
             }
         }
         rows

@@ -4,18 +4,18 @@
 use super::effective::Settings;
 use crate::args::SchemaArgs;
 use crate::domain::schema::{PrefixPlace, Schema, SchemaError};
-use crate::exit::Stop;
+use crate::exit::CommandError;
 use crate::schemas::LoadError;
 
 impl Settings {
     /// Why the schemas cannot be loaded, with the place of the setting that is at fault.
-    pub(crate) fn not_loaded(&self, error: &LoadError, args: &SchemaArgs) -> Stop {
+    pub(crate) fn not_loaded(&self, error: &LoadError, args: &SchemaArgs) -> CommandError {
         match error {
             LoadError::NoPrefix { schema, .. } if self.prefix_flag(schema, args).is_some() => {
-                Stop::usage(format!("--prefix: {error}"))
+                CommandError::usage(format!("--prefix: {error}"))
             }
             LoadError::NoPrefix { schema, .. } => self.at_fault(&["deployment", schema, "prefix"], &error.to_string()),
-            LoadError::Schema(_) => Stop::usage(error.to_string()),
+            LoadError::Schema(_) => CommandError::usage(error.to_string()),
         }
     }
 
@@ -23,12 +23,12 @@ impl Settings {
     ///
     /// # Errors
     /// Usage, with file and line: a schema that is not known, or a prefix that no schema of the context takes.
-    pub(crate) fn heed(&self, known: &[Schema], left_out: &[(String, SchemaError)]) -> Result<(), Stop> {
+    pub(crate) fn heed(&self, known: &[Schema], left_out: &[(String, SchemaError)]) -> Result<(), CommandError> {
         self.heed_names(known, left_out)?;
         self.heed_prefix(known)
     }
 
-    fn heed_names(&self, known: &[Schema], left_out: &[(String, SchemaError)]) -> Result<(), Stop> {
+    fn heed_names(&self, known: &[Schema], left_out: &[(String, SchemaError)]) -> Result<(), CommandError> {
         let context = &self.server_context.context;
         let listed = context.schema.iter().enumerate();
         let listed = listed.map(|(index, name)| (["schema".to_owned(), index.to_string()], name));
@@ -41,7 +41,7 @@ impl Settings {
         Err(stop.hint(format!("schemas: {}", names.join(", "))))
     }
 
-    fn heed_prefix(&self, known: &[Schema]) -> Result<(), Stop> {
+    fn heed_prefix(&self, known: &[Schema]) -> Result<(), CommandError> {
         let context = &self.server_context.context;
         let is_listed = |schema: &&Schema| context.schema.is_empty() || context.schema.contains(&schema.name);
         let takes_it = |schema: &Schema| schema.prefix.place == PrefixPlace::Written;
@@ -53,9 +53,9 @@ impl Settings {
     }
 
     /// A usage error at a field of the context that the server belongs to.
-    fn at_fault(&self, field: &[&str], why: &str) -> Stop {
+    fn at_fault(&self, field: &[&str], why: &str) -> CommandError {
         let keys: Vec<_> =
             ["contexts", &self.server_context.stated_in].into_iter().chain(field.iter().copied()).collect();
-        Stop::usage(format!("{}: {why}", self.at_line(&keys)))
+        CommandError::usage(format!("{}: {why}", self.at_line(&keys)))
     }
 }

@@ -7,7 +7,7 @@ use super::file::{chmod, others_can_read};
 use super::origin::{Origin, Sourced, pick};
 use super::url::Url;
 use crate::args::TlsArgs;
-use crate::exit::Stop;
+use crate::exit::CommandError;
 use crate::store::{Address, Tls, TlsOptions};
 
 #[derive(Debug, Clone)]
@@ -30,25 +30,25 @@ impl TlsSettings {
         context: &ContextConfig,
         url: Option<&Url>,
         address: &Address,
-    ) -> Result<Sourced<Option<Self>>, Stop> {
+    ) -> Result<Sourced<Option<Self>>, CommandError> {
         let of_url = url.and_then(|url| Some((url.target.tls.as_ref()?, url.origin)));
         let origin = match (args.tls, &of_url, context.tls.on) {
             (true, ..) => Origin::Flag("--tls"),
             (_, Some(_), Some(false)) => {
-                return Err(Stop::usage("the context's url says TLS (rediss://), and `tls = false`"));
+                return Err(CommandError::usage("the context's url says TLS (rediss://), and `tls = false`"));
             }
             (_, Some((_, origin)), _) => *origin,
             (_, None, Some(true)) => Origin::Context("tls"),
             (_, None, on) => return without(args, on),
         };
         if matches!(address, Address::Unix(_)) {
-            return Err(Stop::usage("TLS goes over TCP: a unix socket has no use for it"));
+            return Err(CommandError::usage("TLS goes over TCP: a unix socket has no use for it"));
         }
         let tls = Self::nearest(args, &context.tls.how, of_url);
         if tls.cert.value.is_some() != tls.key.value.is_some() {
             let (has, lacks) = if tls.cert.value.is_some() { ("--cert", "--key") } else { ("--key", "--cert") };
             let why = "a client shows its certificate and proves it with the key";
-            return Err(Stop::usage(format!("{has} needs {lacks}: {why}")));
+            return Err(CommandError::usage(format!("{has} needs {lacks}: {why}")));
         }
         Ok(Sourced::new(Some(tls), origin))
     }
@@ -95,10 +95,10 @@ impl TlsSettings {
 }
 
 /// No TLS, which an option that says how TLS is spoken contradicts.
-fn without(args: &TlsArgs, on: Option<bool>) -> Result<Sourced<Option<TlsSettings>>, Stop> {
+fn without(args: &TlsArgs, on: Option<bool>) -> Result<Sourced<Option<TlsSettings>>, CommandError> {
     if let Some(name) = args.named() {
         let why = format!("{name} is for TLS, which nothing asks for");
-        return Err(Stop::usage(why).hint("--tls, or a rediss:// URL"));
+        return Err(CommandError::usage(why).hint("--tls, or a rediss:// URL"));
     }
     Ok(Sourced::new(None, on.map_or(Origin::Default, |_| Origin::Context("tls"))))
 }

@@ -4,7 +4,7 @@ use super::config::ContextConfig;
 use super::environment::Environment;
 use super::origin::Origin;
 use crate::args::ConnectionArgs;
-use crate::exit::Stop;
+use crate::exit::CommandError;
 use crate::store::Target;
 
 pub(super) struct Url {
@@ -21,7 +21,7 @@ impl Url {
         args: &ConnectionArgs,
         environment: &Environment,
         context: &ContextConfig,
-    ) -> Result<Option<Self>, Stop> {
+    ) -> Result<Option<Self>, CommandError> {
         let addressed = args.host.is_some() || args.port.is_some() || args.socket.is_some();
         let of_context = || context.url.clone().map(|url| (url, Origin::Context("url")));
         let of_variable =
@@ -40,7 +40,7 @@ impl Url {
             Origin::Flag(name) | Origin::Variable(name) => name,
             _ => "the context's url",
         };
-        let target = Target::parse(&url).map_err(|why| Stop::usage(format!("{from}: {why}")))?;
+        let target = Target::parse(&url).map_err(|why| CommandError::usage(format!("{from}: {why}")))?;
         Ok(Some(Self { target, origin }))
     }
 

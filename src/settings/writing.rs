@@ -10,7 +10,7 @@ use super::edit::{self, ConfigLock, Edit, table};
 use super::file::ConfigFile;
 use crate::args::ConnectionArgs;
 use crate::domain::schema::ttl::{NO_TTL, NONE};
-use crate::exit::Stop;
+use crate::exit::CommandError;
 use crate::render::style::NameColor;
 use crate::store::Target;
 
@@ -27,7 +27,7 @@ pub(crate) struct ContextFields {
 }
 
 /// What was written.
-pub(crate) struct Written {
+pub(crate) struct WrittenFile {
     /// The fields as `NAME = VALUE`; none if the context said all of it already.
     pub(crate) lines: Vec<String>,
     pub(crate) is_new: bool,
@@ -38,7 +38,7 @@ pub(crate) struct Written {
 }
 
 /// A field of a context by its names from the outside in, and its value.
-type Field = (Vec<String>, Value);
+type SettingField = (Vec<String>, Value);
 
 /// Writes the connection options and these fields into a context, which is made if it does not exist.
 ///
@@ -50,20 +50,20 @@ pub(crate) fn set_context(
     name: &str,
     connection: &ConnectionArgs,
     fields: &ContextFields,
-) -> Result<Written, Stop> {
+) -> Result<WrittenFile, CommandError> {
     refuse_what_is_not_stored(connection)?;
     let url = url(connection)?;
     let (lock, file) = ConfigLock::take(file)?;
     let before = file.contexts().get(name);
     if before.is_none() && url.is_none() {
-        return Err(Stop::usage(format!("there is no context `{name}` yet, and a new one needs a server"))
+        return Err(CommandError::usage(format!("there is no context `{name}` yet, and a new one needs a server"))
             .hint(format!("`idemctl context set {name} -u redis://HOST:PORT/DB` makes it")));
     }
     let login_kept = before.and_then(|before| login_kept(before, url.as_deref(), connection));
     let mut all = of_connection(url, connection);
     all.extend(of_context(fields));
     if all.is_empty() {
-        return Err(Stop::usage(format!("nothing to write into context `{name}`"))
+        return Err(CommandError::usage(format!("nothing to write into context `{name}`"))
             .hint("`idemctl context set --help` lists what a context can say"));
     }
     let mut edit = Edit::open(&file)?;
@@ -78,14 +78,14 @@ pub(crate) fn set_context(
         }
     }
     let former = edit.save(&lock)?;
-    Ok(Written { lines, is_new: before.is_none(), former, login_kept })
+    Ok(WrittenFile { lines, is_new: before.is_none(), former, login_kept })
 }
 
 /// Removes a context. `is_default` says that it may be the default one, which the file then has none of.
 ///
 /// # Errors
 /// Usage: the file cannot be written.
-pub(crate) fn remove_context(file: &ConfigFile, name: &str, is_default: bool) -> Result<Option<PathBuf>, Stop> {
+pub(crate) fn remove_context(file: &ConfigFile, name: &str, is_default: bool) -> Result<Option<PathBuf>, CommandError> {
     let (lock, file) = ConfigLock::take(file)?;
     file.context(name)?;
     let mut edit = Edit::open(&file)?;
@@ -99,14 +99,14 @@ pub(crate) fn remove_context(file: &ConfigFile, name: &str, is_default: bool) ->
 }
 
 /// Options that are for one run, or hold a secret.
-fn refuse_what_is_not_stored(connection: &ConnectionArgs) -> Result<(), Stop> {
+fn refuse_what_is_not_stored(connection: &ConnectionArgs) -> Result<(), CommandError> {
     let in_url = connection.url.as_deref().is_some_and(|url| {
         // A URL that cannot be read is refused later.
         Target::parse(url).is_ok_and(|target| target.password.is_some())
     });
     if in_url || connection.password.is_some() {
         let option = if in_url { "--url" } else { "--pass" };
-        return Err(Stop::usage(format!("{option}: the config file would hold the password as plain text")).hint(
+        return Err(CommandError::usage(format!("{option}: the config file would hold the password as plain text")).hint(
             "write the password into a file that only you can read and pass --password-file FILE, or set REDISCLI_AUTH",
         ));
     }
@@ -119,18 +119,18 @@ fn refuse_what_is_not_stored(connection: &ConnectionArgs) -> Result<(), Stop> {
         ("--sentinel-pass-file -", is_stdin(&connection.sentinel_pass_file)),
     ];
     match refused.iter().find(|(_, is_given)| *is_given) {
-        Some((option, _)) => Err(Stop::usage(format!("{option} is for one run: a context cannot hold it"))),
+        Some((option, _)) => Err(CommandError::usage(format!("{option} is for one run: a context cannot hold it"))),
         None => Ok(()),
     }
 }
 
 /// The URL of the server that the options name; `None` if they name no server.
-fn url(connection: &ConnectionArgs) -> Result<Option<String>, Stop> {
+fn url(connection: &ConnectionArgs) -> Result<Option<String>, CommandError> {
     let db = connection.db;
     let path = |db: Option<i64>| db.map_or_else(String::new, |db| format!("/{db}"));
     let url = if let Some(url) = &connection.url {
         if db.is_some() {
-            return Err(Stop::usage("-n: write the database into the URL, e.g. redis://HOST:PORT/3"));
+            return Err(CommandError::usage("-n: write the database into the URL, e.g. redis://HOST:PORT/3"));
         }
         url.clone()
     } else if let Some(socket) = &connection.socket {
@@ -143,11 +143,11 @@ fn url(connection: &ConnectionArgs) -> Result<Option<String>, Stop> {
         let host = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
         format!("redis://{host}:{}{}", connection.port.unwrap_or(6379), path(db))
     } else if db.is_some() {
-        return Err(Stop::usage("-n: name the server, too, e.g. -u redis://HOST:PORT/3"));
+        return Err(CommandError::usage("-n: name the server, too, e.g. -u redis://HOST:PORT/3"));
     } else {
         return Ok(None);
     };
-    Target::parse(&url).map_err(|why| Stop::usage(format!("the server's URL: {why}")))?;
+    Target::parse(&url).map_err(|why| CommandError::usage(format!("the server's URL: {why}")))?;
     Ok(Some(url))
 }
 
@@ -165,7 +165,7 @@ fn login_kept(before: &ContextConfig, url: Option<&str>, connection: &Connection
     }
 }
 
-fn of_connection(url: Option<String>, connection: &ConnectionArgs) -> Vec<Field> {
+fn of_connection(url: Option<String>, connection: &ConnectionArgs) -> Vec<SettingField> {
     let tls = &connection.tls;
     let mut fields = Vec::new();
     let mut add = |keys: &[&str], value: Option<Value>| {
@@ -192,8 +192,8 @@ fn of_connection(url: Option<String>, connection: &ConnectionArgs) -> Vec<Field>
     fields
 }
 
-fn of_context(fields: &ContextFields) -> Vec<Field> {
-    let mut all: Vec<Field> = Vec::new();
+fn of_context(fields: &ContextFields) -> Vec<SettingField> {
+    let mut all: Vec<SettingField> = Vec::new();
     let mut add = |name: &str, value: Option<Value>| all.extend(value.map(|value| (vec![name.to_owned()], value)));
     add("protected", fields.protected.map(Value::from));
     add("read_only", fields.read_only.map(Value::from));

@@ -14,7 +14,7 @@ const LONGEST: usize = 4096;
 
 /// What somebody did at a prompt.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Answer {
+pub(super) enum PromptAnswer {
     /// Enter was pressed behind this text.
     Line(String),
     /// Ctrl-D, or the terminal is gone.
@@ -41,7 +41,7 @@ impl Prompt {
     ///
     /// # Errors
     /// The terminal cannot be read or written.
-    pub(super) fn ask(&mut self, err: &mut impl Write, question: &str, is_secret: bool) -> io::Result<Answer> {
+    pub(super) fn ask(&mut self, err: &mut impl Write, question: &str, is_secret: bool) -> io::Result<PromptAnswer> {
         let stdin = io::stdin();
         let input = self.tty.as_ref().map_or_else(|| stdin.as_fd(), |tty| tty.as_fd());
         let line = Edited::begin(input, is_secret)?;
@@ -50,7 +50,7 @@ impl Prompt {
         let read = rustix::io::retry_on_intr(|| rustix::io::read(input, &mut bytes))?;
         drop(line);
         let answer = answer_of(&bytes[..read]);
-        if is_secret || !matches!(answer, Answer::Line(_)) {
+        if is_secret || !matches!(answer, PromptAnswer::Line(_)) {
             say(self.tty.as_ref(), err, "\n")?;
         }
         Ok(answer)
@@ -64,11 +64,11 @@ fn say(tty: Option<&File>, err: &mut impl Write, text: &str) -> io::Result<()> {
     }
 }
 
-fn answer_of(bytes: &[u8]) -> Answer {
+fn answer_of(bytes: &[u8]) -> PromptAnswer {
     match bytes {
-        [.., CTRL_C] => Answer::Interrupted,
-        [line @ .., b'\n'] => Answer::Line(String::from_utf8_lossy(line).into_owned()),
-        _ => Answer::End,
+        [.., CTRL_C] => PromptAnswer::Interrupted,
+        [line @ .., b'\n'] => PromptAnswer::Line(String::from_utf8_lossy(line).into_owned()),
+        _ => PromptAnswer::End,
     }
 }
 
@@ -111,11 +111,11 @@ mod tests {
     #[test]
     fn a_line_without_its_end_is_no_answer() {
         for (bytes, answer) in [
-            (&b"y\n"[..], Answer::Line("y".to_owned())),
-            (b"\n", Answer::Line(String::new())),
-            (b"y", Answer::End),
-            (b"", Answer::End),
-            (b"y\x03", Answer::Interrupted),
+            (&b"y\n"[..], PromptAnswer::Line("y".to_owned())),
+            (b"\n", PromptAnswer::Line(String::new())),
+            (b"y", PromptAnswer::End),
+            (b"", PromptAnswer::End),
+            (b"y\x03", PromptAnswer::Interrupted),
         ] {
             assert_eq!(answer_of(bytes), answer, "{bytes:?}");
         }

@@ -14,8 +14,8 @@ use rustix::fs::FileType;
 use super::frame::Frame;
 use super::pager::{Pager, Stream};
 use super::progress_line::ProgressLine;
-use super::prompt::{Answer, Prompt};
-use crate::exit::{Stop, Unwritten};
+use super::prompt::{Prompt, PromptAnswer};
+use crate::exit::{CommandError, Unwritten};
 use crate::render::fold::fold;
 use crate::render::invocation::Invocation;
 use crate::render::style::{Color, NameColor, Palette, View};
@@ -451,17 +451,17 @@ impl Ui {
     }
 
     /// Asks yes or no: only `y` or `yes` with Enter is yes.
-    pub fn confirm(&mut self, question: &str) -> Result<bool, Stop> {
+    pub fn confirm(&mut self, question: &str) -> Result<bool, CommandError> {
         let answer = self.asked(&format!("{question} [y/N]"), false, HINT)?;
         Ok(["y", "yes"].contains(&answer.trim().to_lowercase().as_str()))
     }
 
-    pub fn ask_for(&mut self, question: &str) -> Result<String, Stop> {
+    pub fn ask_for(&mut self, question: &str) -> Result<String, CommandError> {
         self.asked(&format!("{question}:"), false, HINT)
     }
 
     /// Asks for a password, which is not shown.
-    pub fn ask_password(&mut self, question: &str) -> Result<String, Stop> {
+    pub fn ask_password(&mut self, question: &str) -> Result<String, CommandError> {
         self.asked(&format!("{question}:"), true, PASSWORD_HINT)
     }
 
@@ -469,23 +469,23 @@ impl Ui {
     ///
     /// # Errors
     /// Usage: there is no terminal. Interrupted: Ctrl-C at the prompt.
-    fn asked(&mut self, question: &str, is_secret: bool, hint: &str) -> Result<String, Stop> {
+    fn asked(&mut self, question: &str, is_secret: bool, hint: &str) -> Result<String, CommandError> {
         self.end_paging();
         // The line would be painted over the question.
         self.end_progress();
         if !self.interactive {
-            return Err(Stop::usage("there is no terminal to ask on").hint(hint));
+            return Err(CommandError::usage("there is no terminal to ask on").hint(hint));
         }
         if self.unwritten.is_some() {
             let message = "cannot ask: what the question is about could not be shown, for nobody reads stdout";
-            return Err(Stop::usage(message).hint("--yes goes ahead without asking"));
+            return Err(CommandError::usage(message).hint("--yes goes ahead without asking"));
         }
         let question = fold(&self.readable(question), width_of(io::stderr(), self.err_is_terminal)).join("\n");
         match Prompt::open().and_then(|mut prompt| prompt.ask(&mut io::stderr(), &format!("{question} "), is_secret)) {
-            Ok(Answer::Line(line)) => Ok(line),
-            Ok(Answer::End) => Ok(String::new()),
-            Ok(Answer::Interrupted) => Err(Stop::interrupted("interrupted, nothing was changed")),
-            Err(error) => Err(Stop::usage(format!("cannot ask: {error}")).hint(hint)),
+            Ok(PromptAnswer::Line(line)) => Ok(line),
+            Ok(PromptAnswer::End) => Ok(String::new()),
+            Ok(PromptAnswer::Interrupted) => Err(CommandError::interrupted("interrupted, nothing was changed")),
+            Err(error) => Err(CommandError::usage(format!("cannot ask: {error}")).hint(hint)),
         }
     }
 }

@@ -84,7 +84,7 @@ fn a_strangers_value_is_never_overwritten() {
 #[test]
 fn a_dry_run_changes_nothing_and_asks_nobody() {
     let server = seeded();
-    for (words, foretold) in [
+    for (words, predicted) in [
         (complete("go-middleware", &["--dry-run"]), "stored"),
         (complete("event-driven", &["--dry-run"]), "stored"),
         (complete("event-driven", &["--dry-run", "--owner", "worker-8"]), "refused"),
@@ -93,10 +93,10 @@ fn a_dry_run_changes_nothing_and_asks_nobody() {
         (vec!["begin", "new", "--schema", "reference", "--dry-run"], "acquired"),
     ] {
         let run = server.idemctl(&words).exits(0);
-        assert!(run.stderr.contains(&format!("foretold: {foretold}")), "{words:?}: {}", run.all());
+        assert!(run.stderr.contains(&format!("foretold: {predicted}")), "{words:?}: {}", run.all());
         let run = server.idemctl(&[&words[..], &["-o", "jsonl"]].concat()).exits(0);
         let line = run.json_lines().remove(0);
-        assert_eq!((&line["outcome"], &line["step"]["foretold"]), (&"dry-run".into(), &foretold.into()), "{words:?}");
+        assert_eq!((&line["outcome"], &line["step"]["foretold"]), (&"dry-run".into(), &predicted.into()), "{words:?}");
     }
     assert_eq!(server.size(), 2);
     assert!(!server.folder().join(".local/state/idemctl").exists());

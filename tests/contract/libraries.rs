@@ -85,7 +85,7 @@ fn table(rows: &[[String; 5]]) -> String {
 }
 
 /// What idemctl calls an answer of the library to the same request.
-fn foretold(answer: &str) -> &str {
+fn predicted(answer: &str) -> &str {
     match answer {
         "executed" => "execute",
         "error" => "fail",
@@ -155,7 +155,7 @@ fn wrong(library: &Recorded, rows: &[[String; 5]]) -> Vec<String> {
         let told = answer(sample).unwrap();
         let is_unknown = row[2] == "unknown";
         let is_observed = OBSERVED.contains(&sample.schema.as_str()) && !sample.redis_keys().is_empty();
-        if is_unknown { !is_observed } else { (foretold(&told) != row[2]) != is_known(&sample.name) }
+        if is_unknown { !is_observed } else { (predicted(&told) != row[2]) != is_known(&sample.name) }
     };
     let judged = library.samples.iter().zip(rows).filter(|(sample, row)| is_wrong(sample, row));
     judged.map(|(sample, row)| format!("{}/{}: {row:?}", library.folder, sample.name)).collect()

@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use idemctl::domain::record::observation::Observation;
 use idemctl::store::backup::{About, Backup};
-use idemctl::store::{Action, Change, Outcome};
+use idemctl::store::{Change, KeyAction, Outcome};
 
 use crate::support::Server;
 use crate::support::wire::Library;
@@ -49,7 +49,7 @@ fn forget_calls(server: &Server) {
 }
 
 fn remove(library: &Library, changes: &[Change], backup: Option<&mut Backup>) -> Vec<Outcome> {
-    let (outcomes, ended) = library.wait(library.writer().apply(changes, Action::Remove, backup));
+    let (outcomes, ended) = library.wait(library.writer().apply(changes, KeyAction::Remove, backup));
     ended.unwrap();
     outcomes
 }
@@ -135,7 +135,7 @@ fn gives_many_a_ttl() {
     }
     let changes = changes(&library, 150, 64);
     server.set(&key(3), "x", 500_000);
-    let (outcomes, ended) = library.wait(library.writer().apply(&changes, Action::Shorten(5_000), None));
+    let (outcomes, ended) = library.wait(library.writer().apply(&changes, KeyAction::Shorten(5_000), None));
     ended.unwrap();
     for (index, outcome) in outcomes.into_iter().enumerate() {
         let left: i64 = server.send(&[b"PTTL", key(index).as_bytes()]);
@@ -193,7 +193,7 @@ fn an_error_changes_nothing_and_the_backup_goes() {
     let changes = changes(&library, 150, 64);
     server.send::<()>(&[b"REPLICAOF", b"127.0.0.1", b"1"]);
     let mut backup = Backup::create(&file(&server)).unwrap();
-    let applied = library.wait(library.writer().apply(&changes, Action::Remove, Some(&mut backup)));
+    let applied = library.wait(library.writer().apply(&changes, KeyAction::Remove, Some(&mut backup)));
     assert!(applied.1.unwrap_err().to_string().contains("READONLY"));
     assert_eq!(applied.0, []);
     assert_eq!(backup.close(), None);

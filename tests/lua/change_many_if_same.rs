@@ -268,8 +268,8 @@ fn an_exact_moment_is_compared_exactly_and_a_computed_one_within_two_millisecond
         let letter = letters(&mut bench, &["a"], &to("5000", &["x", &rule]));
         assert_eq!(letter, if passes { "D" } else { "C" }, "{other}");
         bench.ask(&["PEXPIREAT", "a", "4000000000000"]);
-        let blurred = format!("=1,~{};", 4_000_000_000_000_i64 + other);
-        let letter = letters(&mut bench, &["a"], &to("5000", &["x", &blurred]));
+        let approximate = format!("=1,~{};", 4_000_000_000_000_i64 + other);
+        let letter = letters(&mut bench, &["a"], &to("5000", &["x", &approximate]));
         assert_eq!(letter, if other.abs() < 9 { "D" } else { "C" }, "{other}");
         bench.ask(&["PEXPIREAT", "a", "4000000000000"]);
     }

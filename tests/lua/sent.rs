@@ -78,11 +78,11 @@ fn send_observe(library: &Library, redis_keys: &[Vec<u8>]) {
 }
 
 fn send_removal(library: &Library, redis_keys: &[Vec<u8>]) {
-    change(library, redis_keys, store::Action::Remove);
+    change(library, redis_keys, store::KeyAction::Remove);
 }
 
 fn send_expiry(library: &Library, redis_keys: &[Vec<u8>]) {
-    change(library, redis_keys, store::Action::Shorten(5_000));
+    change(library, redis_keys, store::KeyAction::Shorten(5_000));
 }
 
 /// A backup holds the Redis keys of a record together.
@@ -99,7 +99,7 @@ fn send_restore_if_absent(library: &Library, redis_keys: &[Vec<u8>]) {
     assert!(became[0].iter().any(is_present), "{became:?}");
 }
 
-fn change(library: &Library, redis_keys: &[Vec<u8>], action: store::Action) {
+fn change(library: &Library, redis_keys: &[Vec<u8>], action: store::KeyAction) {
     let seen: Observation = library.observe(&[redis_keys.to_vec()]).remove(0);
     let about = About { schema: "any".to_owned(), key: b"any".to_vec(), state: "in-progress" };
     let (outcomes, ended) = library.wait(library.writer().apply(&[Change::new(vec![0], seen, about)], action, None));

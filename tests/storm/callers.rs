@@ -40,14 +40,14 @@ impl Callers {
     /// Who says this from this address.
     pub fn who(&mut self, address: &str, line: &Line<'_>) -> Who {
         if address.starts_with("unix:") {
-            return Who::Stranger;
+            return Who::UnclaimedKey;
         }
         // An address may be another client's by now, which logs in first.
         if line.is("AUTH") || line.is("HELLO") {
             self.known.remove(address);
             self.logged_in.insert(address.to_owned(), 0);
             self.ask(line.at);
-            return Who::Stranger;
+            return Who::UnclaimedKey;
         }
         if let Some(who) = self.known.get(address) {
             return *who;
@@ -66,7 +66,7 @@ impl Callers {
             return Who::Gone;
         }
         self.ask(at);
-        *self.known.entry(address.to_owned()).or_insert(Who::Stranger)
+        *self.known.entry(address.to_owned()).or_insert(Who::UnclaimedKey)
     }
 
     /// Learns whose the addresses were at this moment of the stream, in microseconds.

@@ -14,7 +14,7 @@ pub enum Who {
     /// Who logged in, and was gone before anybody could ask who it was.
     Gone,
     /// Anybody else.
-    Stranger,
+    UnclaimedKey,
 }
 
 /// When a Redis key ends.

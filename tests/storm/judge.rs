@@ -59,7 +59,7 @@ pub enum Wrong {
     /// Something is gone, or there, that nobody removed or wrote.
     Unattributed,
     /// Somebody who has no business here changed a record.
-    Stranger,
+    UnclaimedKey,
 }
 
 impl Wrong {
@@ -73,7 +73,7 @@ impl Wrong {
         (Self::Touched, "bytes or expiries changed unasked"),
         (Self::Told, "outcomes told wrong"),
         (Self::Unattributed, "changes that nobody made"),
-        (Self::Stranger, "changes by strangers"),
+        (Self::UnclaimedKey, "changes by strangers"),
     ];
 }
 

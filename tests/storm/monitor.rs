@@ -74,7 +74,7 @@ fn follow(server: &Server, node: usize, events: To<Event>) -> [JoinHandle<()>; 2
     let socket = server.socket();
     let mut lines = attach(&socket).unwrap();
     let (heard, hearing) = channel();
-    let mut ear = Ear { callers: Callers::of(server), script_of: Who::Stranger, last: 0, heard };
+    let mut ear = Ear { callers: Callers::of(server), script_of: Who::UnclaimedKey, last: 0, heard };
     let ear = thread::spawn(move || {
         // Sentinel ends the connections of whom it gives another role. Nobody writes there in that moment.
         while ear.hear(lines) {
@@ -138,7 +138,7 @@ impl Ear {
             if said.is_script() {
                 self.script_of = who;
             }
-            let is_over = said.is("ECHO") && said.ends_with(OVER) && who == Who::Stranger;
+            let is_over = said.is("ECHO") && said.ends_with(OVER) && who == Who::UnclaimedKey;
             self.heard.send(Heard::Line { at: self.last, who, line }).unwrap();
             if is_over {
                 self.heard.send(Heard::Over).unwrap();

@@ -188,7 +188,7 @@ impl Oracle {
                 self.attempts.insert((node, who), attempt);
             }
             Who::Master => self.replicate(node, &key, (value, expiry), at),
-            Who::Operator(_) | Who::Gone | Who::Stranger => {
+            Who::Operator(_) | Who::Gone | Who::UnclaimedKey => {
                 self.is_allowed_to_write(who, || format!("{} was set", key.escape_ascii()));
                 self.spaces[node].set(&key, value, expiry, (at, who));
             }
@@ -253,7 +253,7 @@ impl Oracle {
                 self.verdict.wrong(Wrong::Touched, by, said());
             }
             Who::Gone => self.is_unsure_of_all(),
-            Who::Stranger => self.verdict.wrong(Wrong::Stranger, "a stranger", said()),
+            Who::UnclaimedKey => self.verdict.wrong(Wrong::UnclaimedKey, "a stranger", said()),
         }
     }
 }

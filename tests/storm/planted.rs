@@ -92,7 +92,7 @@ fn what_is_wrong_on_purpose_is_found() {
         (Wrong::Result, 1),
         (Wrong::Touched, 1),
         (Wrong::NotWhatWasSeen, 1),
-        (Wrong::Stranger, 1),
+        (Wrong::UnclaimedKey, 1),
         // Of the live lock the count and the backup, of the one unlocked the backup, and the audit log of all.
         (Wrong::Told, 4),
     ] {

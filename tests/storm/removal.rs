@@ -50,8 +50,8 @@ impl Oracle {
             Who::Worker(_) => self.verdict.count("disappeared", "removed by a service", 1),
             Who::Master => {}
             Who::Gone => self.is_unsure_of_all(),
-            Who::Stranger => {
-                self.verdict.wrong(Wrong::Stranger, "a stranger", format!("{} was removed", key.escape_ascii()))
+            Who::UnclaimedKey => {
+                self.verdict.wrong(Wrong::UnclaimedKey, "a stranger", format!("{} was removed", key.escape_ascii()))
             }
             Who::Operator(operator) => {
                 self.removed(operator, key, &entry, (node, at));
@@ -70,7 +70,11 @@ impl Oracle {
         };
         let rule = run.rule;
         let Some((facts, group)) = self.facts(run, key, entry, (node, at)) else {
-            return self.verdict.wrong(Wrong::Stranger, rule.word(), format!("{} is no record's", key.escape_ascii()));
+            return self.verdict.wrong(
+                Wrong::UnclaimedKey,
+                rule.word(),
+                format!("{} is no record's", key.escape_ascii()),
+            );
         };
         let said = said(key, &facts);
         let wrongs = judge::wrongs(rule, &facts);

@@ -4,23 +4,23 @@ use anyhow::{Error, Result};
 use indicatif::ProgressBar;
 use tokio::sync::mpsc::{Receiver, Sender};
 
-use super::place::Place;
-use super::rule::{Planned, Rule};
-use super::second_look::sharpen;
+use super::place::SelectedRecord;
+use super::recheck::refresh;
+use super::rule::{BulkRule, Planned};
 use super::selected::{Preview, RecordSource};
 use crate::scan::ScanPage;
-use crate::store::Reader;
+use crate::store::RecordReader;
 
 /// Where the records of a run come from.
 pub enum Supply<'a> {
-    Kept(Vec<Place>),
+    Kept(Vec<SelectedRecord>),
     /// A scan, or the keys of a file, from the beginning.
     Source(Box<RecordSource<'a>>),
 }
 
-pub(super) struct Ahead<'a, R: Rule> {
+pub(super) struct Ahead<'a, R: BulkRule> {
     pub rule: &'a R,
-    pub reader: Reader,
+    pub reader: RecordReader,
     /// True when records wait between the look that chose them and the change.
     pub waits: bool,
     /// True when owners are asked whether they are alive.
@@ -37,10 +37,10 @@ impl Supply<'_> {
     }
 }
 
-impl<R: Rule> Ahead<'_, R> {
+impl<R: BulkRule> Ahead<'_, R> {
     /// Puts all places of a supply in line, and behind them why no more could be read, until nobody waits for them any
     /// longer.
-    pub async fn read(&mut self, supply: &mut Supply<'_>, line: Sender<Result<Place>>) {
+    pub async fn read(&mut self, supply: &mut Supply<'_>, line: Sender<Result<SelectedRecord>>) {
         match supply {
             Supply::Kept(places) => queue(std::mem::take(places), &line).await,
             Supply::Source(source) => {
@@ -51,7 +51,11 @@ impl<R: Rule> Ahead<'_, R> {
         }
     }
 
-    async fn read_source(&mut self, source: &mut RecordSource<'_>, line: &Sender<Result<Place>>) -> Result<()> {
+    async fn read_source(
+        &mut self,
+        source: &mut RecordSource<'_>,
+        line: &Sender<Result<SelectedRecord>>,
+    ) -> Result<()> {
         while let Some(page) = source.next_whole(self.rule).await? {
             if let Some(preview) = &mut self.uncounted {
                 preview.add(&page, source.keys());
@@ -64,7 +68,7 @@ impl<R: Rule> Ahead<'_, R> {
         Ok(())
     }
 
-    async fn places(&mut self, page: ScanPage<Planned<R::Group>>) -> Result<Vec<Place>> {
+    async fn places(&mut self, page: ScanPage<Planned<R::Group>>) -> Result<Vec<SelectedRecord>> {
         let is_meant = |planned: &Planned<R::Group>| self.asks_owners || !planned.ends_by_itself;
         let mut records = Vec::with_capacity(page.selected.len());
         for (record, planned) in page.selected {
@@ -74,14 +78,14 @@ impl<R: Rule> Ahead<'_, R> {
         }
         // Whatever waits is known by all of its bytes; what does not, at least by its deadline.
         let waits = self.waits;
-        let blurred = records.iter_mut().filter(|record| waits || record.seen.has_unknown_deadline());
-        sharpen(&mut self.reader, self.rule, blurred).await?;
-        let place = |record| if waits { Place::of(record).small() } else { Place::of(record) };
+        let approximate = records.iter_mut().filter(|record| waits || record.seen.has_unknown_deadline());
+        refresh(&mut self.reader, self.rule, approximate).await?;
+        let place = |record| if waits { SelectedRecord::of(record).small() } else { SelectedRecord::of(record) };
         Ok(records.into_iter().map(place).collect())
     }
 }
 
-async fn queue(places: Vec<Place>, line: &Sender<Result<Place>>) {
+async fn queue(places: Vec<SelectedRecord>, line: &Sender<Result<SelectedRecord>>) {
     for place in places {
         // Nobody waits any longer when the limit is reached.
         if line.send(Ok(place)).await.is_err() {
@@ -90,13 +94,13 @@ async fn queue(places: Vec<Place>, line: &Sender<Result<Place>>) {
     }
 }
 
-pub(super) struct Waiting {
-    line: Receiver<Result<Place>>,
+pub(super) struct PendingRecords {
+    line: Receiver<Result<SelectedRecord>>,
     failed: Option<Error>,
 }
 
-impl Waiting {
-    pub fn new(line: Receiver<Result<Place>>) -> Self {
+impl PendingRecords {
+    pub fn new(line: Receiver<Result<SelectedRecord>>) -> Self {
         Self { line, failed: None }
     }
 
@@ -104,7 +108,7 @@ impl Waiting {
     ///
     /// # Errors
     /// Why no more could be read, once all places before are taken.
-    pub async fn next(&mut self, most: usize) -> Result<Vec<Place>> {
+    pub async fn next(&mut self, most: usize) -> Result<Vec<SelectedRecord>> {
         let mut batch = Vec::new();
         while batch.len() < most
             && self.failed.is_none()
@@ -135,11 +139,11 @@ mod tests {
     async fn no_more_places_are_taken_than_are_asked_for() {
         let (line, waiting) = mpsc::channel(8);
         for _ in 0..5 {
-            line.send(Ok(Place::of(chi(CHI_LOCK, Expiry::Never)))).await.unwrap();
+            line.send(Ok(SelectedRecord::of(chi(CHI_LOCK, Expiry::Never)))).await.unwrap();
         }
         line.send(Err(anyhow::anyhow!("the server is gone"))).await.unwrap();
         drop(line);
-        let mut waiting = Waiting::new(waiting);
+        let mut waiting = PendingRecords::new(waiting);
         assert_eq!(waiting.next(2).await.unwrap().len(), 2);
         assert_eq!(waiting.next(0).await.unwrap().len(), 0);
         assert_eq!(waiting.next(2).await.unwrap().len(), 2);

@@ -6,10 +6,10 @@ use anyhow::Result;
 
 use super::ahead::Supply;
 use super::flow::Flow;
-use super::rule::Rule;
+use super::rule::BulkRule;
 use super::selected::{Preview, RecordSource};
 use crate::args::{ChangeArgs, ConfirmArgs};
-use crate::change::{Journal, Pace, exit_after};
+use crate::change::{Journal, RateLimiter, exit_after};
 use crate::context::Context;
 use crate::context::key_file::KeyFile;
 use crate::domain::change::outcome::{Account, Ended};
@@ -17,13 +17,13 @@ use crate::domain::select::Rate;
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
 use crate::owner_check::OwnerCheck;
-use crate::store::{Reader, ScanOptions, Writer};
+use crate::store::{RecordReader, ScanOptions, Writer};
 use crate::terminal::progress_line::ProgressLine;
 
 /// A run, what the run found, and what became of the records.
-pub struct BulkRun<'a, R: Rule> {
+pub struct BulkRun<'a, R: BulkRule> {
     rule: &'a R,
-    pub reader: Reader,
+    pub reader: RecordReader,
     /// `None` when the run only shows what it finds, and once the change has begun.
     writer: Option<Writer>,
     pub server: String,
@@ -36,7 +36,7 @@ pub struct BulkRun<'a, R: Rule> {
 }
 
 /// How the chosen records are changed.
-pub struct How {
+pub struct BulkOptions {
     pub command: &'static str,
     /// What the audit log calls the change.
     pub what: &'static str,
@@ -50,7 +50,7 @@ pub struct How {
     pub limit: u64,
 }
 
-impl<'a, R: Rule> BulkRun<'a, R> {
+impl<'a, R: BulkRule> BulkRun<'a, R> {
     /// Connects. Without `leave` the run only shows what it finds.
     pub async fn open(
         context: &mut Context,
@@ -96,7 +96,7 @@ impl<'a, R: Rule> BulkRun<'a, R> {
     ///
     /// # Errors
     /// As every change; partial when nodes of a cluster were left out.
-    pub async fn change(&mut self, context: &mut Context, args: &ChangeArgs, how: How) -> Result<()> {
+    pub async fn change(&mut self, context: &mut Context, args: &ChangeArgs, how: BulkOptions) -> Result<()> {
         let Some(writer) = self.writer.take() else { return Ok(()) };
         self.interrupt.heed_terminate()?;
         let missed = self.found.missed.take();
@@ -118,7 +118,7 @@ impl<'a, R: Rule> BulkRun<'a, R> {
             writer,
             journal: &mut journal,
             what: how.what,
-            pace: Pace::new(how.rate),
+            rate_limiter: RateLimiter::new(how.rate),
             grace: how.grace,
             owners: how.owners,
             limit: how.limit,

@@ -9,28 +9,28 @@ use indicatif::ProgressBar;
 use tokio::sync::mpsc;
 use tokio::time::sleep_until;
 
-use super::ahead::{Ahead, Supply, Waiting};
-use super::place::Place;
+use super::ahead::{Ahead, PendingRecords, Supply};
+use super::place::SelectedRecord;
+use super::recheck::{Looked, recheck};
 use super::removal::{self, Changes, Removal};
-use super::rule::{Planned, PlannedAction, Rule};
-use super::second_look::{Looked, look_again};
+use super::rule::{BulkRule, Planned, PlannedAction};
 use super::selected::{CHUNK, Preview};
-use crate::change::{Journal, Pace};
+use crate::change::{Journal, RateLimiter};
 use crate::context::Context;
 use crate::domain::change::outcome::{Account, Ended};
 use crate::domain::record::Record;
 use crate::interrupt::Interrupt;
 use crate::owner_check::{OwnerAnswer, OwnerCheck};
 use crate::render::words::count;
-use crate::store::{Reader, StoreError, Writer};
+use crate::store::{RecordReader, StoreError, Writer};
 
-pub struct Flow<'a, R: Rule> {
+pub struct Flow<'a, R: BulkRule> {
     pub rule: &'a R,
-    pub reader: Reader,
+    pub reader: RecordReader,
     pub writer: Writer,
     pub journal: &'a mut Journal,
     pub what: &'static str,
-    pub pace: Pace,
+    pub rate_limiter: RateLimiter,
     /// The time between the look that chose a record and the next one.
     pub grace: Duration,
     pub owners: Option<OwnerCheck>,
@@ -42,7 +42,7 @@ pub struct Flow<'a, R: Rule> {
     pub interrupt: &'a Interrupt,
 }
 
-impl<R: Rule> Flow<'_, R> {
+impl<R: BulkRule> Flow<'_, R> {
     /// Changes what the rule chooses, until the limit or Ctrl-C. While a batch is changed, the ones after it are read. A
     /// node of a cluster that does not answer keeps nobody from the others, and is told at the end.
     ///
@@ -74,7 +74,7 @@ impl<R: Rule> Flow<'_, R> {
         };
         let ended = tokio::select! {
             biased;
-            ended = self.change(context, Waiting::new(waiting), &shown, account) => ended,
+            ended = self.change(context, PendingRecords::new(waiting), &shown, account) => ended,
             never = reading => match never {},
         };
         // However the run ended, what the scan left out is reported.
@@ -98,7 +98,7 @@ impl<R: Rule> Flow<'_, R> {
     async fn change(
         &mut self,
         context: &Context,
-        mut waiting: Waiting,
+        mut waiting: PendingRecords,
         progress: &Progress,
         account: &mut Account,
     ) -> Result<(Ended, Option<StoreError>)> {
@@ -107,7 +107,7 @@ impl<R: Rule> Flow<'_, R> {
         let mut silence = None;
         loop {
             let room = usize::try_from(self.limit.saturating_sub(account.done)).unwrap_or(usize::MAX);
-            let Some(batch) = interrupt.unless_raised(waiting.next(self.pace.batch().min(room))).await else {
+            let Some(batch) = interrupt.unless_raised(waiting.next(self.rate_limiter.batch().min(room))).await else {
                 return Ok((Ended::Interrupted, None));
             };
             let batch = batch?;
@@ -126,7 +126,7 @@ impl<R: Rule> Flow<'_, R> {
             removal::change(context, by, removals, account).await?;
             dealt += count as u64;
             progress.show(dealt);
-            if interrupt.unless_raised(self.pace.wait(count)).await.is_none() {
+            if interrupt.unless_raised(self.rate_limiter.wait(count)).await.is_none() {
                 return Ok((Ended::Interrupted, None));
             }
         }
@@ -134,16 +134,20 @@ impl<R: Rule> Flow<'_, R> {
 
     /// The changes to those of a batch that are still what was seen, and whose owners do not live; and why a node of a
     /// cluster could not be asked. The account has those that are left alone.
-    async fn look(&mut self, batch: Vec<Place>, account: &mut Account) -> Result<(Vec<Removal>, Option<StoreError>)> {
+    async fn look(
+        &mut self,
+        batch: Vec<SelectedRecord>,
+        account: &mut Account,
+    ) -> Result<(Vec<Removal>, Option<StoreError>)> {
         let Some(last) = batch.last() else { return Ok((Vec::new(), None)) };
         sleep_until(last.at + self.grace).await;
-        let mut looked = look_again(&mut self.reader, self.rule, batch, account).await?;
+        let mut looked = recheck(&mut self.reader, self.rule, batch, account).await?;
         if let Some(owners) = &mut self.owners {
             spare_the_living(owners, &mut looked).await?;
             // The owners' answers took their time.
-            let places = looked.there.drain(..).map(|(record, _)| Place::of(record).small()).collect();
+            let places = looked.there.drain(..).map(|(record, _)| SelectedRecord::of(record).small()).collect();
             let silence = looked.silence.take();
-            looked = look_again(&mut self.reader, self.rule, places, &looked.account).await?;
+            looked = recheck(&mut self.reader, self.rule, places, &looked.account).await?;
             looked.silence = StoreError::worse(silence, looked.silence);
         }
         let mut removals = Vec::with_capacity(looked.there.len());
@@ -162,12 +166,12 @@ impl<R: Rule> Flow<'_, R> {
 
     /// True when records wait between the look that chose them and the change.
     fn waits(&self) -> bool {
-        !self.grace.is_zero() || self.pace.is_limited()
+        !self.grace.is_zero() || self.rate_limiter.is_limited()
     }
 
     /// So many records wait for their change at most: with a grace all of them wait for it together.
     fn most_waiting(&self) -> usize {
-        if self.grace.is_zero() { self.pace.batch() } else { CHUNK }
+        if self.grace.is_zero() { self.rate_limiter.batch() } else { CHUNK }
     }
 }
 

@@ -6,11 +6,11 @@ mod bulk_run;
 mod flow;
 mod narrowing;
 mod place;
+mod recheck;
 mod removal;
 mod rule;
-mod second_look;
 mod selected;
 
-pub use self::bulk_run::{BulkRun, How};
+pub use self::bulk_run::{BulkOptions, BulkRun};
 pub use self::narrowing::Narrowing;
-pub use self::rule::{Planned, PlannedAction, Rule, Scope};
+pub use self::rule::{BulkRule, Planned, PlannedAction, Scope};

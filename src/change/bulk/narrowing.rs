@@ -3,7 +3,7 @@
 use crate::args::SchemaArgs;
 use crate::domain::schema::Catalog;
 use crate::domain::select::glob;
-use crate::exit::Stop;
+use crate::exit::CommandError;
 
 /// The options that narrow a change down to keys that the operator knows.
 pub struct Narrowing<'a> {
@@ -18,17 +18,17 @@ impl Narrowing<'_> {
     ///
     /// # Errors
     /// Refused for safety, with what is missing.
-    pub fn check(&self, catalog: &Catalog, takes_unreadable: bool) -> Result<(), Stop> {
+    pub fn check(&self, catalog: &Catalog, takes_unreadable: bool) -> Result<(), CommandError> {
         let names_keys = self.has_key_file || self.glob.is_some_and(glob::has_literal);
         let scanned = catalog.scanned();
         if let Some(schema) = scanned.iter().find(|schema| !schema.has_prefix() && !names_keys) {
             let name = &schema.name;
-            return Err(Stop::usage(format!("{name} has no literal prefix: any Redis key may be {name}'s"))
+            return Err(CommandError::usage(format!("{name} has no literal prefix: any Redis key may be {name}'s"))
                 .hint("say which: --prefix, or --match with a literal part; a purge also takes keys"));
         }
         let (is_named, prefix) = (!self.schemas.schema.is_empty(), self.schemas.prefix.as_deref().unwrap_or_default());
         if takes_unreadable && !(is_named && (names_keys || !prefix.is_empty())) {
-            return Err(Stop::usage("a value that cannot be read may be any program's")
+            return Err(CommandError::usage("a value that cannot be read may be any program's")
                 .hint("say whose: --schema, with --prefix or --match with a literal part; a purge also takes keys"));
         }
         Ok(())

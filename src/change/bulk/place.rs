@@ -10,20 +10,20 @@ use crate::domain::record::{Candidate, Claim, Identity, Record, SeenKey};
 const FRESH: Duration = Duration::from_secs(1);
 
 /// Where a record is, and what it was when it was chosen.
-pub struct Place {
+pub struct SelectedRecord {
     pub at: Instant,
-    pub kept: Kept,
+    pub kept: KeptState,
 }
 
-pub enum Kept {
+pub enum KeptState {
     Record(Box<Record>),
     /// Enough to tell whether the record changed, whatever its size.
     Identity(Candidate, Identity),
 }
 
-impl Place {
+impl SelectedRecord {
     pub fn of(record: Record) -> Self {
-        Self { at: Instant::now(), kept: Kept::Record(Box::new(record)) }
+        Self { at: Instant::now(), kept: KeptState::Record(Box::new(record)) }
     }
 
     /// The same, kept as small as can be.
@@ -33,12 +33,13 @@ impl Place {
 
     /// True when the look is the one that a change may be compared with, right now.
     pub fn is_fresh(&self) -> bool {
-        let is_told = |record: &Record| record.claim != Claim::SoFar && record.seen.keys.iter().all(SeenKey::is_sharp);
-        matches!(&self.kept, Kept::Record(record) if is_told(record)) && self.at.elapsed() < FRESH
+        let is_told =
+            |record: &Record| record.claim != Claim::SoFar && record.seen.keys.iter().all(SeenKey::is_comparable);
+        matches!(&self.kept, KeptState::Record(record) if is_told(record)) && self.at.elapsed() < FRESH
     }
 }
 
-impl Kept {
+impl KeptState {
     /// The same, kept as small as can be.
     fn small(self) -> Self {
         let (candidate, identity) = self.into_identity();
@@ -68,8 +69,8 @@ mod tests {
     #[test]
     fn a_look_that_leaves_the_claim_open_is_not_the_last_one() {
         let mut record = chi(CHI_LOCK, Expiry::Never);
-        assert!(Place::of(record.clone()).is_fresh());
+        assert!(SelectedRecord::of(record.clone()).is_fresh());
         record.claim = Claim::SoFar;
-        assert!(!Place::of(record).is_fresh());
+        assert!(!SelectedRecord::of(record).is_fresh());
     }
 }

@@ -10,11 +10,11 @@ use crate::domain::change::outcome::Account;
 use crate::domain::record::{Content, Observation, Record};
 use crate::render::escape;
 use crate::store::backup::About;
-use crate::store::{Action, Change, Outcome, Writer};
+use crate::store::{Change, KeyAction, Outcome, Writer};
 
 /// A record that is to be changed.
 pub(super) struct Removal {
-    action: Action,
+    action: KeyAction,
     /// The roles of the Redis keys that change, in this order.
     roles: Vec<usize>,
     seen: Observation,
@@ -23,7 +23,7 @@ pub(super) struct Removal {
 
 impl Removal {
     /// The change that makes up `action` on a record.
-    pub(super) fn new<G>(record: Record, planned: &Planned<G>, action: Action) -> Self {
+    pub(super) fn new<G>(record: Record, planned: &Planned<G>, action: KeyAction) -> Self {
         let about = About { schema: record.schema.name.clone(), key: record.key, state: record.state.as_str() };
         let is_there = |role: &usize| record.seen.keys[*role].content != Content::Absent;
         let roles = planned.roles.iter().copied().filter(is_there).collect();
@@ -66,7 +66,7 @@ async fn change_alike(
     writer: &Writer,
     journal: &mut Journal,
     what: &'static str,
-    action: Action,
+    action: KeyAction,
     records: Vec<Removal>,
     account: &mut Account,
 ) -> Result<()> {

@@ -4,7 +4,7 @@ use crate::domain::diagnosis::Thresholds;
 use crate::domain::record::{Age, Record};
 use crate::domain::schema::Catalog;
 use crate::domain::select::Selected;
-use crate::store::Action;
+use crate::store::KeyAction;
 
 pub struct Scope {
     pub catalog: Catalog,
@@ -15,7 +15,7 @@ pub struct Scope {
     pub lengths: bool,
 }
 
-pub trait Rule {
+pub trait BulkRule {
     /// What the chosen records are counted by.
     type Group: Ord + Clone;
 
@@ -49,7 +49,7 @@ pub struct Planned<G> {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PlannedAction {
-    Change(Action),
+    Change(KeyAction),
     /// The lock expires by itself before the change would make it expire.
     LeaveToExpire,
 }

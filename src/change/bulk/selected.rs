@@ -7,17 +7,17 @@ use std::hash::BuildHasher as _;
 
 use anyhow::Result;
 
-use super::place::Place;
-use super::rule::{Planned, Rule};
-use super::second_look::{is_too_large, sharpen};
+use super::place::SelectedRecord;
+use super::recheck::{is_too_large, refresh};
+use super::rule::{BulkRule, Planned};
 use crate::context::key_file::KeyFile;
 use crate::domain::record::Record;
 use crate::domain::select::{Coverage, Selected, Tally};
-use crate::exit::Stop;
+use crate::exit::CommandError;
 use crate::interrupt::Interrupt;
 use crate::scan::{Lengths, RecordFilter, Scan, ScanEnd, ScanPage, ScanPlan};
-use crate::store::read::records::{Found, Lookup};
-use crate::store::{MOST_WHOLE, ReadLimit, Reader, StoreError};
+use crate::store::read::records::{Lookup, LookupResult};
+use crate::store::{MOST_WHOLE, ReadLimit, RecordReader, StoreError};
 use crate::terminal::progress_line::ProgressLine;
 
 /// Keys of a file that are looked up in one round trip.
@@ -45,7 +45,7 @@ enum SourceKind<'a> {
 /// A rule as the filter of a scan.
 struct ByRule<'a, R>(&'a R);
 
-impl<R: Rule> RecordFilter for ByRule<'_, R> {
+impl<R: BulkRule> RecordFilter for ByRule<'_, R> {
     type Plan = Planned<R::Group>;
 
     fn passes_key(&self, key: &[u8]) -> bool {
@@ -75,8 +75,8 @@ pub struct SourceReport {
 impl<'a> RecordSource<'a> {
     /// Starts at the beginning of the keyspace, or of the file if there is one.
     pub async fn open(
-        rule: &'a impl Rule,
-        reader: Reader,
+        rule: &'a impl BulkRule,
+        reader: RecordReader,
         file: Option<&'a mut KeyFile>,
         interrupt: &Interrupt,
         progress: ProgressLine,
@@ -126,7 +126,7 @@ impl<'a> RecordSource<'a> {
     ///
     /// # Errors
     /// When the server could not be asked; Ctrl-C.
-    pub async fn next<R: Rule>(&mut self, rule: &R) -> Result<Option<ScanPage<Planned<R::Group>>>> {
+    pub async fn next<R: BulkRule>(&mut self, rule: &R) -> Result<Option<ScanPage<Planned<R::Group>>>> {
         match &mut self.from {
             SourceKind::Scan(scan) => {
                 let page = scan.next_page(&ByRule(rule)).await;
@@ -137,13 +137,13 @@ impl<'a> RecordSource<'a> {
             }
             SourceKind::Keys(named) => {
                 let page = self.interrupt.unless_raised(named.next(rule)).await;
-                page.unwrap_or_else(|| Err(Stop::interrupted("interrupted").into()))
+                page.unwrap_or_else(|| Err(CommandError::interrupted("interrupted").into()))
             }
         }
     }
 
     /// The next page of a run that changes what is selected. If many records are, later pages bring whole values.
-    pub async fn next_whole<R: Rule>(&mut self, rule: &R) -> Result<Option<ScanPage<Planned<R::Group>>>> {
+    pub async fn next_whole<R: BulkRule>(&mut self, rule: &R) -> Result<Option<ScanPage<Planned<R::Group>>>> {
         let page = self.next(rule).await?;
         if let SourceKind::Scan(scan) = &mut self.from
             && let Some(page) = &page
@@ -176,7 +176,7 @@ impl<'a> RecordSource<'a> {
 /// The records that the keys of a file name.
 struct NamedRecords<'a> {
     file: &'a mut KeyFile,
-    reader: Reader,
+    reader: RecordReader,
     progress: ProgressLine,
     keys: u64,
     seen: SeenKeys,
@@ -185,12 +185,12 @@ struct NamedRecords<'a> {
 }
 
 impl<'a> NamedRecords<'a> {
-    fn new(file: &'a mut KeyFile, reader: Reader, progress: ProgressLine) -> Self {
+    fn new(file: &'a mut KeyFile, reader: RecordReader, progress: ProgressLine) -> Self {
         let (seen, coverage) = (SeenKeys::default(), Coverage::default());
         Self { file, reader, progress, keys: 0, seen, coverage, missed: None }
     }
 
-    async fn next<R: Rule>(&mut self, rule: &R) -> Result<Option<ScanPage<Planned<R::Group>>>> {
+    async fn next<R: BulkRule>(&mut self, rule: &R) -> Result<Option<ScanPage<Planned<R::Group>>>> {
         let Some(records) = self.read(rule).await? else { return Ok(None) };
         let count = records.len();
         let mut selected = Vec::new();
@@ -210,7 +210,7 @@ impl<'a> NamedRecords<'a> {
     }
 
     /// The records of the next keys, each once however often the file names it; `None` at the end of the file.
-    async fn read(&mut self, rule: &impl Rule) -> Result<Option<Vec<Record>>> {
+    async fn read(&mut self, rule: &impl BulkRule) -> Result<Option<Vec<Record>>> {
         let scope = rule.scope();
         let keys = self.file.next(PAGE)?;
         if keys.is_empty() {
@@ -241,7 +241,7 @@ impl<'a> NamedRecords<'a> {
         Ok(Some(records))
     }
 
-    fn add_new(&mut self, found: Found, records: &mut Vec<Record>) {
+    fn add_new(&mut self, found: LookupResult, records: &mut Vec<Record>) {
         // A record that an earlier line named may be gone by now: it was found all the same.
         let was_seen = found.looked_at.iter().any(|redis_key| self.seen.has(redis_key));
         if found.records.is_empty() && found.unread.is_none() && !was_seen {
@@ -300,7 +300,7 @@ pub struct Preview<G> {
     /// than are kept, they are not counted before the change.
     pub too_large: u64,
     /// The selected records; `None` if there are more than [`CHUNK`].
-    pub places: Option<Vec<Place>>,
+    pub places: Option<Vec<SelectedRecord>>,
     /// A warning that records were left out that the user may not read.
     pub forbidden: Option<String>,
     /// Why nodes of a cluster were left out, if any were.
@@ -330,10 +330,10 @@ impl<G: Ord + Clone> Preview<G> {
     ///
     /// # Errors
     /// When the server could not be asked; Ctrl-C. Nothing was changed.
-    pub async fn take<R: Rule<Group = G>>(
+    pub async fn take<R: BulkRule<Group = G>>(
         rule: &R,
         mut source: RecordSource<'_>,
-        reader: &mut Reader,
+        reader: &mut RecordReader,
         keeps_ending: bool,
         interrupt: &Interrupt,
     ) -> Result<Self> {
@@ -342,7 +342,7 @@ impl<G: Ord + Clone> Preview<G> {
             let page = source.next(rule).await;
             if interrupt.is_raised() {
                 let message = format!("interrupted: {} keys so far; nothing was changed", source.keys());
-                return Err(Stop::interrupted(message).into());
+                return Err(CommandError::interrupted(message).into());
             }
             let Some(page) = page? else { break };
             preview.add(&page, source.keys());
@@ -375,14 +375,14 @@ impl<G: Ord + Clone> Preview<G> {
         self.keys = keys;
     }
 
-    async fn keep(&mut self, reader: &mut Reader, rule: &impl Rule, mut records: Vec<Record>) -> Result<()> {
+    async fn keep(&mut self, reader: &mut RecordReader, rule: &impl BulkRule, mut records: Vec<Record>) -> Result<()> {
         let Some(places) = self.places.as_mut().filter(|places| places.len() + records.len() <= CHUNK) else {
             self.places = None;
             return Ok(());
         };
-        sharpen(reader, rule, records.iter_mut()).await?;
+        refresh(reader, rule, records.iter_mut()).await?;
         self.too_large += records.iter().filter(|record| is_too_large(record)).count() as u64;
-        places.extend(records.into_iter().map(|record| Place::of(record).small()));
+        places.extend(records.into_iter().map(|record| SelectedRecord::of(record).small()));
         Ok(())
     }
 }

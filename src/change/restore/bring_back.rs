@@ -2,13 +2,13 @@
 
 use anyhow::Result;
 
-use super::rows::Rows;
-use super::source::{Source, Wanted};
+use super::rows::RestoredRows;
+use super::source::{CheckedBackup, KeysToRestore};
 use crate::change::{self, AuditTrail, Noted};
 use crate::context::Context;
 use crate::domain::history::OUTCOME_UNKNOWN;
 use crate::domain::record::KeyIdentity;
-use crate::exit::{self, Exit, Stop};
+use crate::exit::{self, CommandError, Exit};
 use crate::interrupt::Interrupt;
 use crate::store::backup::{Held, HeldKey};
 use crate::store::{Client, RestoreResult, StoreError, Writer};
@@ -33,7 +33,7 @@ pub enum Mode<'a> {
 
 impl Mode<'_> {
     /// True if a cluster keeps the Redis keys of a record apart.
-    fn parts_any(&self, batch: &[Held], of: &Wanted<'_>) -> bool {
+    fn parts_any(&self, batch: &[Held], of: &KeysToRestore<'_>) -> bool {
         batch.iter().flat_map(|held| of.returns(held)).any(|record| match self {
             Self::Looks(client) => client.parts_record(&record),
             Self::Restores(writer, _) => writer.parts_record(&record),
@@ -41,7 +41,7 @@ impl Mode<'_> {
     }
 
     /// What became of a batch, and how bringing it back ended.
-    async fn take(&mut self, context: &Context, batch: &[Held], of: &Wanted<'_>, file: &str) -> Result<Taken> {
+    async fn take(&mut self, context: &Context, batch: &[Held], of: &KeysToRestore<'_>, file: &str) -> Result<Taken> {
         let mut returns = Vec::with_capacity(batch.len());
         let mut counts = Vec::with_capacity(batch.len());
         for held in batch {
@@ -95,10 +95,10 @@ fn per_record(results: Vec<RestoreResult>, counts: &[usize]) -> Vec<RestoreResul
 /// Brings the wanted Redis keys of a backup back; false when Ctrl-C came before the end.
 pub async fn bring_back(
     context: &mut Context,
-    of: &Wanted<'_>,
-    source: &mut Source,
+    of: &KeysToRestore<'_>,
+    source: &mut CheckedBackup,
     mode: &mut Mode<'_>,
-    rows: &mut Rows,
+    rows: &mut RestoredRows,
     interrupt: &Interrupt,
 ) -> Result<bool> {
     let progress = context.ui.progress_of("Redis keys", Some(source.wanted));
@@ -126,7 +126,7 @@ pub async fn bring_back(
     }
 }
 
-fn next_batch(source: &mut Source, of: &Wanted<'_>) -> Result<Vec<Held>, Stop> {
+fn next_batch(source: &mut CheckedBackup, of: &KeysToRestore<'_>) -> Result<Vec<Held>, CommandError> {
     let mut batch = Vec::new();
     let mut bytes = 0;
     while batch.len() < BATCH && bytes < BATCH_BYTES {
@@ -154,7 +154,13 @@ fn noted_of<'a>(held: &'a Held, key: &'a HeldKey, is_back: bool) -> Noted<'a> {
 }
 
 /// Says how far it got with `count` Redis keys, and passes its error on.
-pub fn finish(context: &mut Context, dry_run: bool, rows: &Rows, ended: Result<bool>, count: u64) -> Result<()> {
+pub fn finish(
+    context: &mut Context,
+    dry_run: bool,
+    rows: &RestoredRows,
+    ended: Result<bool>,
+    count: u64,
+) -> Result<()> {
     let so_far = rows.summary(count);
     change::say_read_back(context, rows.read_back);
     if dry_run {
@@ -164,7 +170,7 @@ pub fn finish(context: &mut Context, dry_run: bool, rows: &Rows, ended: Result<b
         Ok(true) if dry_run => context.ui.status(&format!("{so_far}. Dry run: nothing was changed.")),
         Ok(true) => context.ui.status(&format!("{so_far}.")),
         Ok(false) => {
-            return Err(Stop::interrupted(format!("interrupted: {so_far}")).hint(rows.goes_on()).into());
+            return Err(CommandError::interrupted(format!("interrupted: {so_far}")).hint(rows.goes_on()).into());
         }
         Err(error) if rows.seen() == 0 => return Err(error),
         Err(error) => {
@@ -184,7 +190,10 @@ fn refused(error: StoreError) -> anyhow::Error {
     if !text.contains("DUMP payload version") && !text.contains("Bad data format") {
         return error.into();
     }
-    Stop::new(Exit::Refused, format!("the server does not know the format of the values in this backup: {text}"))
-        .hint("they come from a newer Redis or another kind of server: restore to the version they come from, or newer")
-        .into()
+    CommandError::new(
+        Exit::Refused,
+        format!("the server does not know the format of the values in this backup: {text}"),
+    )
+    .hint("they come from a newer Redis or another kind of server: restore to the version they come from, or newer")
+    .into()
 }

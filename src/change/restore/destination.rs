@@ -2,7 +2,7 @@
 
 use crate::context::Context;
 use crate::domain::change::provenance::{Likeness, Provenance};
-use crate::exit::Stop;
+use crate::exit::CommandError;
 use crate::render::escape;
 
 /// Passes where `what`, taken from there, comes back to the place that it was taken from, or where the operator allows
@@ -16,7 +16,7 @@ pub fn may_go_to(
     from: &Provenance,
     here: &Provenance,
     elsewhere: bool,
-) -> Result<(), Stop> {
+) -> Result<(), CommandError> {
     let there = escape::text(from.to_string().as_bytes());
     let likeness = from.likeness(here);
     if likeness == Likeness::OtherProcess && from.was_taken_while_up(here, context.now()) {
@@ -25,7 +25,7 @@ pub fn may_go_to(
             context.ui.warning(&why);
             return Ok(());
         }
-        return Err(Stop::usage(format!("{why}, so it is another server at the same address"))
+        return Err(CommandError::usage(format!("{why}, so it is another server at the same address"))
             .hint("nothing was restored; name the server it came from, or restore to this one with --elsewhere"));
     }
     match likeness {
@@ -37,7 +37,7 @@ pub fn may_go_to(
             context.ui.warning(&format!("{what} was taken from {there}, and goes to {here}"));
         }
         Likeness::Elsewhere => {
-            return Err(Stop::usage(format!("{what} was taken from {there}, and here is {here}"))
+            return Err(CommandError::usage(format!("{what} was taken from {there}, and here is {here}"))
                 .hint("nothing was restored; name the server it came from, or restore to this one with --elsewhere"));
         }
     }

@@ -14,7 +14,7 @@ use crate::render::escape;
 use crate::store::backup::{Held, HeldKey};
 use crate::store::{RestoreOutcome, RestoreResult, StoreError};
 
-pub use crate::render::change::restored::Row;
+pub use crate::render::change::restored::RestoredKey;
 
 /// What became of a Redis key, in the order in which the counts are told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,7 +82,7 @@ impl Ending {
     }
 
     /// What a look calls it that changes nothing.
-    fn foretold(self) -> &'static str {
+    fn predicted(self) -> &'static str {
         match self {
             Self::Restored => "would-restore",
             Self::Removed => "would-remove",
@@ -92,7 +92,7 @@ impl Ending {
 }
 
 /// Rows on their way to stdout, and their counts.
-pub struct Rows {
+pub struct RestoredRows {
     output: Output,
     document: Streamed,
     dry_run: bool,
@@ -110,7 +110,7 @@ pub struct Rows {
     shown: io::Result<()>,
 }
 
-impl Rows {
+impl RestoredRows {
     pub fn new(output: Output, dry_run: bool) -> Self {
         let document = Streamed::new("redis_keys");
         Self {
@@ -213,7 +213,7 @@ impl Rows {
     }
 
     /// Takes one Redis key.
-    pub fn add_one(&mut self, context: &mut Context, row: Row<'_>, ending: Ending) {
+    pub fn add_one(&mut self, context: &mut Context, row: RestoredKey<'_>, ending: Ending) {
         let text = self.row(row, ending, context.ui.view().width);
         self.show(context, text);
     }
@@ -225,7 +225,7 @@ impl Rows {
     }
 
     /// Counts a row, and gives its text where the row is shown.
-    fn row(&mut self, row: Row<'_>, ending: Ending, width: Option<usize>) -> String {
+    fn row(&mut self, row: RestoredKey<'_>, ending: Ending, width: Option<usize>) -> String {
         let seen = self.seen();
         let comes_back = row.becomes.unwrap_or(row.state);
         if ending == Ending::Restored && row.left == Some(Expiry::Never) && comes_back == State::InProgress.as_str() {
@@ -235,7 +235,7 @@ impl Rows {
         if seen >= self.most {
             return String::new();
         }
-        let row = Row { outcome: if self.dry_run { ending.foretold() } else { ending.as_str() }, ..row };
+        let row = RestoredKey { outcome: if self.dry_run { ending.predicted() } else { ending.as_str() }, ..row };
         match self.output {
             Output::Table if seen == 0 => restored::heading() + &restored::line(&row, width),
             Output::Table => restored::line(&row, width),
@@ -249,7 +249,7 @@ impl Rows {
         std::mem::replace(&mut self.shown, Ok(()))
     }
 
-    /// Closes the document; fails as [`Rows::were_shown`] does.
+    /// Closes the document; fails as [`RestoredRows::were_shown`] does.
     pub fn close(&mut self, context: &mut Context, whole: bool, left_out: u64) -> io::Result<()> {
         self.were_shown()?;
         if self.output == Output::Json {
@@ -260,8 +260,8 @@ impl Rows {
     }
 
     fn of_all(&self, whole: bool, left_out: u64) -> Map<String, Value> {
-        let field = |ending: Ending, foretold: &str| {
-            (if self.dry_run { foretold } else { ending.as_str() }.to_owned(), Value::from(self.count(ending)))
+        let field = |ending: Ending, predicted: &str| {
+            (if self.dry_run { predicted } else { ending.as_str() }.to_owned(), Value::from(self.count(ending)))
         };
         let mut of_all: Map<_, _> = [field(Ending::Restored, "would_restore")].into_iter().collect();
         if self.undoes.is_some() {
@@ -308,14 +308,14 @@ impl Rows {
     }
 }
 
-fn row_of<'a>(held: &'a Held, key: &'a HeldKey, outcome: Option<RestoreOutcome>) -> Row<'a> {
+fn row_of<'a>(held: &'a Held, key: &'a HeldKey, outcome: Option<RestoreOutcome>) -> RestoredKey<'a> {
     let left = match outcome {
         Some(RestoreOutcome::Restored(left) | RestoreOutcome::FoundBack(left)) => {
             Some(left.map_or(Expiry::Never, Expiry::In))
         }
         _ => None,
     };
-    Row {
+    RestoredKey {
         outcome: "",
         redis_key: &key.saved.redis_key,
         schema: &held.schema,

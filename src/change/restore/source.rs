@@ -14,10 +14,10 @@ use super::destination;
 use crate::args::ReturnArgs;
 use crate::context::Context;
 use crate::domain::change::provenance::Provenance;
-use crate::domain::history::Entry;
+use crate::domain::history::AuditEntry;
 use crate::domain::record::{KeyIdentity, Only};
 use crate::domain::schema::Role;
-use crate::exit::Stop;
+use crate::exit::CommandError;
 use crate::render::{escape, name};
 use crate::store::Return;
 use crate::store::audit::log::{Log, has_operation, operation_of_backup};
@@ -25,14 +25,14 @@ use crate::store::backup::folder::is_being_written;
 use crate::store::backup::{BackupError, BackupReader, Closing, Damage, Held, HeldKey};
 
 /// Which Redis keys of a backup come back.
-pub struct Wanted<'a> {
+pub struct KeysToRestore<'a> {
     pub args: &'a ReturnArgs,
     pub only: &'a Only,
     /// Redis keys that do not come back by this way.
     pub but: HashSet<Vec<u8>>,
 }
 
-impl Wanted<'_> {
+impl KeysToRestore<'_> {
     pub fn holds(&self, held: &Held) -> bool {
         let is_left = held.keys.iter().any(|key| self.but.contains(&key.saved.redis_key));
         let is_meant = |key: &HeldKey| self.only.holds(&held.schema, &held.key, &key.saved.redis_key);
@@ -40,7 +40,7 @@ impl Wanted<'_> {
     }
 
     /// True if a change that the audit log names is meant.
-    fn means(&self, entry: &Entry<'_>) -> bool {
+    fn means(&self, entry: &AuditEntry<'_>) -> bool {
         let (key, redis_key) = (entry.key_bytes(), entry.redis_key_bytes());
         self.only.holds(&entry.schema, &key, &redis_key) && !self.but.contains(&redis_key)
     }
@@ -64,7 +64,7 @@ impl Wanted<'_> {
 ///
 /// # Errors
 /// Usage: no backup, or a newer one.
-pub fn only_of(file: &Path, args: &ReturnArgs) -> Result<Only, Stop> {
+pub fn only_of(file: &Path, args: &ReturnArgs) -> Result<Only, CommandError> {
     let mut only = Only::of(args.keys.iter().map(|key| key.as_bytes()));
     if !only.is_all() {
         let note = |held: &Held| {
@@ -81,14 +81,14 @@ pub fn only_of(file: &Path, args: &ReturnArgs) -> Result<Only, Stop> {
 ///
 /// # Errors
 /// Usage: there are no others.
-pub fn say_ambiguous(context: &mut Context, only: &Only) -> Result<bool, Stop> {
+pub fn say_ambiguous(context: &mut Context, only: &Only) -> Result<bool, CommandError> {
     let mut is_any = false;
     for (text, names) in only.ambiguous() {
         is_any = true;
         context.ui.warning(&name::ambiguous(text, names));
     }
     if only.is_all_ambiguous() {
-        return Err(Stop::usage("--only names more than one record; nothing was changed").hint(name::HINT));
+        return Err(CommandError::usage("--only names more than one record; nothing was changed").hint(name::HINT));
     }
     Ok(is_any)
 }
@@ -105,7 +105,7 @@ pub fn say_unknown(context: &mut Context, only: &Only, who: &str) -> bool {
 }
 
 /// A backup that was checked from its beginning to its end.
-pub struct Source {
+pub struct CheckedBackup {
     pub wanted: u64,
     /// Lines that are left out although they may hold a Redis key that was changed.
     pub left_out: u64,
@@ -119,15 +119,20 @@ pub struct Source {
     from_nowhere: u64,
 }
 
-impl Source {
+impl CheckedBackup {
     /// Checks the whole backup, and says which of its lines are left out. `op` is the operation whose backup it is, if that
     /// is known.
     ///
     /// # Errors
     /// Usage: no backup, one that is still written, a newer one, one that is damaged in the middle, one of another operation.
-    pub fn open(context: &mut Context, file: &Path, of: &Wanted<'_>, op: Option<&str>) -> Result<Self, Stop> {
+    pub fn open(
+        context: &mut Context,
+        file: &Path,
+        of: &KeysToRestore<'_>,
+        op: Option<&str>,
+    ) -> Result<Self, CommandError> {
         if is_being_written(file) {
-            return Err(Stop::usage(format!(
+            return Err(CommandError::usage(format!(
                 "{} is still being written: its operation has not ended yet",
                 file.display()
             ))
@@ -161,9 +166,8 @@ impl Source {
         let missing = compared.missing;
         if reader.is_blank() && missing == 0 {
             let message = format!("{file} holds no line of a backup: it is empty, or lost what it held");
-            return Err(
-                Stop::usage(message).hint("nothing was restored; `idemctl log` names the backup of each operation")
-            );
+            return Err(CommandError::usage(message)
+                .hint("nothing was restored; `idemctl log` names the backup of each operation"));
         }
         if missing > 0 {
             let names = compared.names.join(", ");
@@ -195,7 +199,7 @@ impl Source {
     ///
     /// # Errors
     /// Refused for safety: it was taken somewhere else.
-    pub fn may_go_to(&self, context: &mut Context, here: &Provenance, elsewhere: bool) -> Result<(), Stop> {
+    pub fn may_go_to(&self, context: &mut Context, here: &Provenance, elsewhere: bool) -> Result<(), CommandError> {
         if self.from_nowhere > 0 {
             let (some, all, file) = (self.from_nowhere, self.wanted, &self.file);
             context.ui.warning(&format!(
@@ -206,12 +210,12 @@ impl Source {
     }
 
     /// Begins once more with the first line.
-    pub fn again(self) -> Result<Self, Stop> {
+    pub fn again(self) -> Result<Self, CommandError> {
         Ok(Self { reader: self.reader.again().map_err(not_a_backup)?, ..self })
     }
 
     /// The next record of the backup, wanted or not.
-    pub fn next(&mut self) -> Result<Option<Held>, Stop> {
+    pub fn next(&mut self) -> Result<Option<Held>, CommandError> {
         self.reader.next_held().map_err(not_a_backup)
     }
 }
@@ -236,14 +240,15 @@ struct Compared {
 /// Usage: the log cannot be read.
 fn compare_with_log(
     context: &Context,
-    of: &Wanted<'_>,
+    of: &KeysToRestore<'_>,
     reader: &BackupReader,
     (file, op): (&str, Option<&str>),
     is_held: impl Fn(&Vec<u8>) -> bool,
-) -> Result<Compared, Stop> {
+) -> Result<Compared, CommandError> {
     let mut compared = Compared::default();
     let Ok(path) = context.settings.audit_log() else { return Ok(compared) };
-    let unreadable = |error: io::Error| Stop::usage(format!("cannot read the audit log {}: {error}", path.display()));
+    let unreadable =
+        |error: io::Error| CommandError::usage(format!("cannot read the audit log {}: {error}", path.display()));
     // The first line of the backup may be gone, and the file may have another name by now.
     let by_name = if op.is_some() { None } else { operation_of_backup(&path, file).map_err(unreadable)? };
     let by_first_line = reader.by().map(|by| by.op.clone());
@@ -265,14 +270,14 @@ fn compare_with_log(
 }
 
 /// Says which lines are left out. Gives how many, where one of them may hold a Redis key that was changed, else 0.
-fn left_out(context: &mut Context, args: &ReturnArgs, file: &str, damage: &Damage) -> Result<u64, Stop> {
+fn left_out(context: &mut Context, args: &ReturnArgs, file: &str, damage: &Damage) -> Result<u64, CommandError> {
     if let Some(gap) = damage.middle.as_ref().filter(|_| !args.skip_damaged) {
         let more = if gap.lines > 1 {
             format!("; {} are damaged, and whole lines follow", gap.words())
         } else {
             String::new()
         };
-        return Err(Stop::usage(format!("{file}:{}: {}{more}", gap.first, gap.why))
+        return Err(CommandError::usage(format!("{file}:{}: {}{more}", gap.first, gap.why))
             .hint("nothing was restored; --skip-damaged leaves out what is damaged and restores the rest"));
     }
     for gap in damage.middle.iter().chain(&damage.tail) {
@@ -288,16 +293,17 @@ fn left_out(context: &mut Context, args: &ReturnArgs, file: &str, damage: &Damag
 ///
 /// # Errors
 /// Usage: it is the backup of another operation.
-pub fn is_of_operation(file: &Path, reader: &BackupReader, op: &str) -> Result<(), Stop> {
+pub fn is_of_operation(file: &Path, reader: &BackupReader, op: &str) -> Result<(), CommandError> {
     let Some(by) = reader.by().filter(|by| by.op != op) else { return Ok(()) };
     let (file, other) = (file.display(), escape::text(by.op.as_bytes()));
     let command = escape::text(by.command.as_bytes());
     let message = format!("{file} is the backup of operation {other} ({command}), not of operation {op}");
-    Err(Stop::usage(message).hint(format!(
+    Err(CommandError::usage(message).hint(format!(
         "nothing was changed; find the file whose first line names {op}, and restore it with `idemctl restore FILE`"
     )))
 }
 
-fn not_a_backup(error: BackupError) -> Stop {
-    Stop::usage(error.to_string()).hint("nothing was restored; `idemctl log` names the backup of each operation")
+fn not_a_backup(error: BackupError) -> CommandError {
+    CommandError::usage(error.to_string())
+        .hint("nothing was restored; `idemctl log` names the backup of each operation")
 }

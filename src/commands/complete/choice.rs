@@ -8,29 +8,29 @@ use crate::domain::manual::{self, Completion, Overrides, Refusal};
 use crate::domain::record::{Content, Record, Response};
 use crate::domain::schema::Step;
 use crate::domain::step::Request;
-use crate::exit::{Exit, Stop};
+use crate::exit::{CommandError, Exit};
 use crate::render::escape;
 
-pub(super) struct Asked<'a> {
+pub(super) struct CompleteRequest<'a> {
     pub(super) overrides: Overrides,
     pub(super) owner: Option<&'a str>,
     pub(super) fingerprint: Option<&'a str>,
     pub(super) dry_run: bool,
 }
 
-pub(super) struct Choice {
+pub(super) struct ChosenCompletion {
     pub(super) completion: Completion,
     /// Empty where the schema knows no owners.
     pub(super) owner: Vec<u8>,
     fingerprint: String,
 }
 
-impl Choice {
+impl ChosenCompletion {
     /// Decides, and asks for the owner where the schema checks one.
     ///
     /// # Errors
     /// Why this record is not to be completed in this way.
-    pub(super) fn of(context: &mut Context, asked: Asked<'_>, record: &Record, step: &Step) -> Result<Self> {
+    pub(super) fn of(context: &mut Context, asked: CompleteRequest<'_>, record: &Record, step: &Step) -> Result<Self> {
         let completion = manual::of_record(record, asked.overrides).map_err(|why| refused(record, &why))?;
         let fingerprint = fingerprint(record, completion, asked.fingerprint)?;
         let owner = match completion {
@@ -49,7 +49,7 @@ impl Choice {
         record: &'a Record,
         response: &'a Response,
         error: Option<&'a str>,
-    ) -> Result<Request<'a>, Stop> {
+    ) -> Result<Request<'a>, CommandError> {
         let schema = &record.schema;
         let sends_time = schema.complete.as_ref().is_some_and(|step| schema.sends_time(step));
         let needs_time = sends_time || (schema.write.keeps_time() && self.completion != Completion::OfLock);
@@ -65,24 +65,25 @@ impl Choice {
     }
 
     /// The value of the lock to take for the step, where there is no lock and the step wants one.
-    pub(super) fn hold(&self, record: &Record, request: &Request<'_>) -> Result<Option<Content>, Stop> {
+    pub(super) fn hold(&self, record: &Record, request: &Request<'_>) -> Result<Option<Content>, CommandError> {
         match self.completion {
             Completion::OfLock => Ok(None),
-            _ => manual::hold(record, request).map_err(|why| Stop::usage(format!("{}: {why}", record.schema.name))),
+            _ => manual::hold(record, request)
+                .map_err(|why| CommandError::usage(format!("{}: {why}", record.schema.name))),
         }
     }
 }
 
 /// Passes a result that can be written, and reads back as one: quotes in a key or a fingerprint may break the text that they
 /// stand in.
-fn is_read_back(record: &Record, request: &Request<'_>) -> Result<(), Stop> {
+fn is_read_back(record: &Record, request: &Request<'_>) -> Result<(), CommandError> {
     let (key, name) = (escape::text(&record.key), &record.schema.name);
     if let Some(why) = manual::unwritten_result(record, request) {
-        return Err(Stop::usage(format!("{key}: {name} cannot store this: {why}; nothing was done"))
+        return Err(CommandError::usage(format!("{key}: {name} cannot store this: {why}; nothing was done"))
             .hint("is the body what the service's client gets? Quotes and backslashes in the key, the owner or the fingerprint cannot stand in the result as they are"));
     }
     manual::unread_result(record, request).map_or(Ok(()), |why| {
-        Err(Stop::usage(format!(
+        Err(CommandError::usage(format!(
             "{key}: what {name} writes here is not read back as a result: {why}; nothing was done"
         ))
         .hint("quotes and backslashes in the key, the owner or the fingerprint cannot stand in its result as they are"))
@@ -90,12 +91,12 @@ fn is_read_back(record: &Record, request: &Request<'_>) -> Result<(), Stop> {
 }
 
 /// That retries may fail for what the result would not have.
-fn loses(record: &Record, lost: &[String]) -> Stop {
+fn loses(record: &Record, lost: &[String]) -> CommandError {
     let (key, name) = (escape::text(&record.key), &record.schema.name);
     let fields = lost.iter().map(|path| escape::text(path.as_bytes())).collect::<Vec<_>>().join(", ");
     let keep =
         lost.iter().map(|path| format!("{{kept:{}}}", escape::text(path.as_bytes()))).collect::<Vec<_>>().join(" ");
-    Stop::usage(format!(
+    CommandError::usage(format!(
         "{key}: the result would lose {fields} of what is stored, which {name} does not write; nothing was done"
     ))
     .hint(format!(
@@ -103,37 +104,37 @@ fn loses(record: &Record, lost: &[String]) -> Stop {
     ))
 }
 
-fn refused(record: &Record, why: &Refusal) -> Stop {
+fn refused(record: &Record, why: &Refusal) -> CommandError {
     let (key, name) = (escape::text(&record.key), &record.schema.name);
     match why {
-        Refusal::Absent => Stop::new(Exit::No, format!("{key}: {why} under {name}; nothing was done"))
+        Refusal::Absent => CommandError::new(Exit::No, format!("{key}: {why} under {name}; nothing was done"))
             .hint("is it the right --schema (and --prefix)? Where its lock has expired, --create stores the response"),
-        Refusal::Completed => Stop::usage(format!("{key}: {why}: retries get the result that is shown"))
+        Refusal::Completed => CommandError::usage(format!("{key}: {why}: retries get the result that is shown"))
             .hint("--replace stores this response in its place"),
         Refusal::Unreadable(_) => {
-            Stop::usage(format!("{key}: {why}")).hint("--replace stores this response in its place")
+            CommandError::usage(format!("{key}: {why}")).hint("--replace stores this response in its place")
         }
         Refusal::Undescribed(step) => change::undescribed(&record.schema, step),
-        Refusal::WrongType | Refusal::NoSuchStep => Stop::usage(format!("{key}: {why}")),
+        Refusal::WrongType | Refusal::NoSuchStep => CommandError::usage(format!("{key}: {why}")),
     }
 }
 
 /// The hash of the payload that goes with the result: without the hash every retry would be told that its payload differs.
-fn fingerprint(record: &Record, completion: Completion, given: Option<&str>) -> Result<String, Stop> {
+fn fingerprint(record: &Record, completion: Completion, given: Option<&str>) -> Result<String, CommandError> {
     let (stored, name) = (record.fingerprint(), &record.schema.name);
     let keeps = record.schema.write.keeps_fingerprint();
     // The locks of some services keep no hash: there the hash comes with the result.
     let is_the_locks = completion == Completion::OfLock && record.schema.locks_keep_fingerprint();
     match given {
         Some(_) if !keeps => {
-            Err(Stop::usage(format!("--fingerprint: {name} compares no payloads")).hint("leave it out"))
+            Err(CommandError::usage(format!("--fingerprint: {name} compares no payloads")).hint("leave it out"))
         }
         Some(given) if is_the_locks && stored != Some(given) => {
-            Err(Stop::usage("--fingerprint: the lock has its own, and keeps it").hint("leave it out"))
+            Err(CommandError::usage("--fingerprint: the lock has its own, and keeps it").hint("leave it out"))
         }
         Some(given) => Ok(given.to_owned()),
         None => match stored {
-            None if keeps && !is_the_locks => Err(Stop::usage(format!(
+            None if keeps && !is_the_locks => Err(CommandError::usage(format!(
                 "{name} compares payloads: without the request's --fingerprint no retry would get the response"
             ))
             .hint(match &record.schema.write.fingerprint_is {

@@ -4,14 +4,15 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-use crate::exit::Stop;
+use crate::exit::CommandError;
 use crate::files;
 
 const LARGEST: u64 = 512 * 1024 * 1024;
 
 /// Reads `@FILE`, `-` (stdin) or the text itself; `@@TEXT` is a text that begins with one `@`.
-pub(super) fn read(given: &OsStr) -> Result<Vec<u8>, Stop> {
-    let wrong = |what: String, error: std::io::Error| Stop::usage(format!("--body: cannot read {what}: {error}"));
+pub(super) fn read(given: &OsStr) -> Result<Vec<u8>, CommandError> {
+    let wrong =
+        |what: String, error: std::io::Error| CommandError::usage(format!("--body: cannot read {what}: {error}"));
     match given.as_bytes() {
         b"-" => files::up_to(std::io::stdin().lock(), LARGEST).map_err(|error| wrong("stdin".to_owned(), error)),
         [b'@', text @ ..] if text.starts_with(b"@") => Ok(text.to_vec()),

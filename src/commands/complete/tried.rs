@@ -21,7 +21,7 @@ impl Tried {
         match self {
             Self::NotNeeded => true,
             Self::Came(Rehearsal { then: Rehearsed::Answers(means), .. }) => {
-                is_as_foretold(*means, completed.next_request.answer)
+                is_as_predicted(*means, completed.next_request.answer)
             }
             Self::Came(_) | Self::Nobody(_) => false,
         }
@@ -69,8 +69,8 @@ impl Tried {
     }
 }
 
-fn is_as_foretold(means: Meaning, foretold: Answer) -> bool {
-    match foretold {
+fn is_as_predicted(means: Meaning, predicted: Answer) -> bool {
+    match predicted {
         Answer::Execute => means == Meaning::Acquired,
         Answer::Conflict => means == Meaning::Conflict,
         Answer::Replay => means == Meaning::Replay,

@@ -10,7 +10,7 @@ use crate::args::{ConnectionArgs, SchemaFolderArgs};
 use crate::context::Context;
 use crate::domain::detect::SchemaSet as _;
 use crate::domain::schema::ttl::parse_ttl_or_none;
-use crate::exit::{Exit, Stop};
+use crate::exit::{CommandError, Exit};
 use crate::render::escape;
 use crate::render::style::NameColor;
 use crate::settings::{self, ContextFields};
@@ -36,7 +36,7 @@ pub(super) struct SetArgs {
 
     /// Colour of its name in questions and on stderr
     #[arg(long, value_name = "COLOR", value_enum)]
-    name_color: Option<ColorArg>,
+    name_color: Option<NameColorArg>,
 
     /// Schemas that its commands read, in place of those it lists; `idemctl schema list` names them
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
@@ -73,7 +73,7 @@ pub(super) struct RemoveArgs {
 
 /// `--name-color`.
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum ColorArg {
+enum NameColorArg {
     Red,
     Green,
     Yellow,
@@ -82,15 +82,15 @@ enum ColorArg {
     Cyan,
 }
 
-impl From<ColorArg> for NameColor {
-    fn from(arg: ColorArg) -> Self {
+impl From<NameColorArg> for NameColor {
+    fn from(arg: NameColorArg) -> Self {
         match arg {
-            ColorArg::Red => Self::Red,
-            ColorArg::Green => Self::Green,
-            ColorArg::Yellow => Self::Yellow,
-            ColorArg::Blue => Self::Blue,
-            ColorArg::Magenta => Self::Magenta,
-            ColorArg::Cyan => Self::Cyan,
+            NameColorArg::Red => Self::Red,
+            NameColorArg::Green => Self::Green,
+            NameColorArg::Yellow => Self::Yellow,
+            NameColorArg::Blue => Self::Blue,
+            NameColorArg::Magenta => Self::Magenta,
+            NameColorArg::Cyan => Self::Cyan,
         }
     }
 }
@@ -103,7 +103,7 @@ fn parse_ttl_of(text: &str) -> Result<(String, Duration), String> {
 pub(super) fn set(context: &mut Context, args: SetArgs, connection: &ConnectionArgs) -> Result<Exit> {
     let name = args.name;
     if name.trim().is_empty() || name.contains(char::is_control) {
-        return Err(Stop::usage("a context's name has letters in it, and no control characters").into());
+        return Err(CommandError::usage("a context's name has letters in it, and no control characters").into());
     }
     let mut ttls = Vec::new();
     for (schema, ttl) in args.lock_ttl {
@@ -153,7 +153,7 @@ pub(super) fn set(context: &mut Context, args: SetArgs, connection: &ConnectionA
 
 /// # Errors
 /// Usage: a schema that does not exist. Every command in the context would stop there.
-fn check_schemas(context: &Context, name: &str, fields: &ContextFields) -> Result<(), Stop> {
+fn check_schemas(context: &Context, name: &str, fields: &ContextFields) -> Result<(), CommandError> {
     let own = context.settings.file().contexts().get(name).and_then(|config| config.schema_dir.clone());
     let schema_dir = fields.schema_dir.clone().or(own);
     let schemas = context.all_schemas(&SchemaFolderArgs { schema_dir })?;
@@ -161,7 +161,7 @@ fn check_schemas(context: &Context, name: &str, fields: &ContextFields) -> Resul
     let known: Vec<_> = schemas.all().iter().map(|schema| schema.name.as_str()).collect();
     for schema in named {
         if !known.contains(&schema.as_str()) {
-            let stop = Stop::usage(format!("there is no schema `{schema}`"));
+            let stop = CommandError::usage(format!("there is no schema `{schema}`"));
             return Err(stop.hint(format!("schemas: {}", known.join(", "))));
         }
     }
@@ -174,7 +174,7 @@ pub(super) fn remove(context: &mut Context, args: &RemoveArgs) -> Result<Exit> {
     let config = file.context(name)?;
     let is_default = file.default_context() == Some(name.as_str());
     if is_default && !args.default {
-        return Err(Stop::usage(format!("{name} is the default context: commands that name no server would stop"))
+        return Err(CommandError::usage(format!("{name} is the default context: commands that name no server would stop"))
             .hint(format!(
                 "`idemctl context use OTHER` makes another one the default; `idemctl context remove {name} --default` leaves none"
             ))
@@ -189,7 +189,7 @@ pub(super) fn remove(context: &mut Context, args: &RemoveArgs) -> Result<Exit> {
     let path = file.path().map(|path| path.display().to_string()).unwrap_or_default();
     let question = format!("Remove context {name} ({server}{kept}) from {path}?");
     if !args.yes && !context.ui.confirm(&question)? {
-        return Err(Stop::usage("not confirmed; nothing was removed").into());
+        return Err(CommandError::usage("not confirmed; nothing was removed").into());
     }
     let former = settings::remove_context(context.settings.file(), name, is_default)?;
     context.ui.status(&format!("Context {name} is removed."));

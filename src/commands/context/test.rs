@@ -52,7 +52,7 @@ impl Args {
 
 pub(super) async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let client = context.client().await?;
-    let mut test = Test { checks: Vec::new(), exit: Exit::Done };
+    let mut test = ContextTest { checks: Vec::new(), exit: Exit::Done };
     test.server(context, &client).await?;
     let user = context.settings.target().user.clone().unwrap_or_else(|| "default".to_owned());
     let with = if context.settings.target().password.is_some() { "with a password" } else { "without a password" };
@@ -71,12 +71,12 @@ pub(super) async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     Ok(test.exit)
 }
 
-struct Test {
+struct ContextTest {
     checks: Vec<Check>,
     exit: Exit,
 }
 
-impl Test {
+impl ContextTest {
     fn says(&mut self, check: &'static str, ok: Option<bool>, says: impl Into<String>) {
         self.checks.push(Check { check, ok, says: says.into() });
     }

@@ -11,7 +11,7 @@ use crate::args::SchemaArgs;
 use crate::context::Context;
 use crate::domain::exploration::{Assumption, Fault, FaultBudget, MOST_WORKERS, ScheduleToken};
 use crate::domain::schema::{Catalog, Schema};
-use crate::exit::Stop;
+use crate::exit::CommandError;
 
 /// What is explored: schemas, two beside each other, or histories.
 #[derive(Debug, Args)]
@@ -30,7 +30,7 @@ pub(super) struct ChosenArgs {
 }
 
 /// The schemas to explore, each alone, or two beside each other.
-pub(super) struct Choice {
+pub(super) struct ExploredPrograms {
     pub(super) programs: Vec<Vec<Arc<Schema>>>,
 }
 
@@ -44,27 +44,27 @@ pub(super) fn assumptions() -> impl TypedValueParser<Value = Assumption> {
     })
 }
 
-pub(super) fn choose(context: &mut Context, args: &ChosenArgs, schemas: &SchemaArgs) -> Result<Choice> {
+pub(super) fn choose(context: &mut Context, args: &ChosenArgs, schemas: &SchemaArgs) -> Result<ExploredPrograms> {
     if !args.replay.is_empty() {
         let programs = args.replay.iter().map(|token| of_token(context, schemas, &token.workers));
-        return Ok(Choice { programs: programs.collect::<Result<_>>()? });
+        return Ok(ExploredPrograms { programs: programs.collect::<Result<_>>()? });
     }
     if let Some(mix) = &args.mix {
         let Some((old, new)) = mix.split_once(',') else {
-            return Err(Stop::usage(format!("--mix {mix}: two schemas are mixed, as in --mix OLD,NEW")).into());
+            return Err(CommandError::usage(format!("--mix {mix}: two schemas are mixed, as in --mix OLD,NEW")).into());
         };
-        return Ok(Choice { programs: vec![mixed(context, schemas, old, new)?] });
+        return Ok(ExploredPrograms { programs: vec![mixed(context, schemas, old, new)?] });
     }
     let mut named = schemas.clone();
     named.schema.extend(args.names.iter().cloned());
-    let (played, _) = context.schemas_to_play(&named, |_| true, Schema::unexplorable_because)?;
-    Ok(Choice { programs: played.into_iter().map(|schema| vec![schema]).collect() })
+    let (executed, _) = context.schemas_to_play(&named, |_| true, Schema::unexplorable_because)?;
+    Ok(ExploredPrograms { programs: executed.into_iter().map(|schema| vec![schema]).collect() })
 }
 
 /// The schemas of a token's workers.
 fn of_token(context: &mut Context, args: &SchemaArgs, workers: &[String]) -> Result<Vec<Arc<Schema>>> {
     if workers.len() > MOST_WORKERS {
-        return Err(Stop::usage(format!("--replay: there are at most {MOST_WORKERS} workers")).into());
+        return Err(CommandError::usage(format!("--replay: there are at most {MOST_WORKERS} workers")).into());
     }
     let first = &workers[0];
     let program = match workers.iter().find(|name| *name != first) {
@@ -72,9 +72,10 @@ fn of_token(context: &mut Context, args: &SchemaArgs, workers: &[String]) -> Res
         None => vec![one(&every(context, args)?, first)?],
     };
     if let Some(third) = workers.iter().find(|name| program.iter().all(|schema| schema.name != **name)) {
-        return Err(
-            Stop::usage(format!("--replay: workers of two schemas are played, and `{third}` is a third")).into()
-        );
+        return Err(CommandError::usage(format!(
+            "--replay: workers of two schemas are played, and `{third}` is a third"
+        ))
+        .into());
     }
     Ok(program)
 }
@@ -83,12 +84,12 @@ fn mixed(context: &mut Context, args: &SchemaArgs, old: &str, new: &str) -> Resu
     let catalog = every(context, args)?;
     let (old, new) = (one(&catalog, old)?, one(&catalog, new)?);
     if old.name == new.name {
-        return Err(Stop::usage(format!("{} is mixed with itself: name two schemas", old.name)).into());
+        return Err(CommandError::usage(format!("{} is mixed with itself: name two schemas", old.name)).into());
     }
     if !old.has_templates_of(&new) {
         let message =
             format!("{} and {} keep their records at different Redis keys: they never meet", old.name, new.name);
-        return Err(Stop::usage(message).into());
+        return Err(CommandError::usage(message).into());
     }
     Ok(vec![old, new])
 }
@@ -100,7 +101,7 @@ fn every(context: &mut Context, args: &SchemaArgs) -> Result<Catalog> {
 fn one(catalog: &Catalog, name: &str) -> Result<Arc<Schema>> {
     let found = named(catalog, name)?;
     match found.unexplorable_because() {
-        Some(why) => Err(Stop::usage(format!("{name} cannot be played: {why}")).into()),
+        Some(why) => Err(CommandError::usage(format!("{name} cannot be played: {why}")).into()),
         None => Ok(found),
     }
 }
@@ -108,8 +109,9 @@ fn one(catalog: &Catalog, name: &str) -> Result<Arc<Schema>> {
 fn named(catalog: &Catalog, name: &str) -> Result<Arc<Schema>> {
     let known = || catalog.all().iter().map(|schema| schema.name.clone()).collect::<Vec<_>>().join(", ");
     let found = catalog.all().iter().find(|schema| schema.name == name).cloned();
-    Ok(found
-        .ok_or_else(|| Stop::usage(format!("there is no schema `{name}`")).hint(format!("schemas: {}", known())))?)
+    Ok(found.ok_or_else(|| {
+        CommandError::usage(format!("there is no schema `{name}`")).hint(format!("schemas: {}", known()))
+    })?)
 }
 
 /// What befalls a whole server is for throw-away ones.
@@ -119,7 +121,7 @@ pub(super) fn permits(args: &ChosenArgs, faults: FaultBudget, is_private: bool) 
     match faults.find(|fault| matches!(fault, Fault::Evict | Fault::Failover)) {
         Some(fault) if !is_private => {
             let message = format!("{} is for a throw-away server, and not for one that somebody uses", fault.as_str());
-            Err(Stop::usage(message).hint("--sandbox explores on a private throw-away server").into())
+            Err(CommandError::usage(message).hint("--sandbox explores on a private throw-away server").into())
         }
         _ => Ok(()),
     }

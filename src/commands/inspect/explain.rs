@@ -6,7 +6,7 @@ use crate::context::Context;
 use crate::domain::exploration::RecordPast;
 use crate::domain::record::Record;
 use crate::domain::schema::State;
-use crate::exit::{Exit, Stop};
+use crate::exit::{CommandError, Exit};
 use crate::interrupt::Interrupt;
 use crate::sim::exploration::{NotExplained, explain};
 use crate::sim::simulate::LocalServers;
@@ -24,10 +24,10 @@ pub(super) async fn pasts(context: &Context, records: &[&Record]) -> Result<Vec<
             continue;
         }
         if let Some(why) = record.schema.unexplorable_because() {
-            return Err(Stop::usage(format!("--explain: {why}")).into());
+            return Err(CommandError::usage(format!("--explain: {why}")).into());
         }
         let past = interrupt.unless_raised(explain(record, &servers, &interrupt)).await;
-        let past = past.ok_or_else(|| Stop::interrupted("interrupted"))?;
+        let past = past.ok_or_else(|| CommandError::interrupted("interrupted"))?;
         pasts.push(Some(past.map_err(|error| not_explained(record, error))?));
     }
     Ok(pasts)
@@ -37,10 +37,12 @@ fn not_explained(record: &Record, error: NotExplained) -> anyhow::Error {
     let message = format!("--explain: {}: {error}", record.schema.name);
     match error {
         NotExplained::NoServer(why) => {
-            let stop = Stop::new(Exit::Unreachable, message);
-            why.hint().map_or_else(|| Stop::new(Exit::Unreachable, why.to_string()), |hint| stop.hint(hint)).into()
+            let stop = CommandError::new(Exit::Unreachable, message);
+            why.hint()
+                .map_or_else(|| CommandError::new(Exit::Unreachable, why.to_string()), |hint| stop.hint(hint))
+                .into()
         }
-        NotExplained::Schema(_) => Stop::usage(message).into(),
+        NotExplained::Schema(_) => CommandError::usage(message).into(),
         NotExplained::Store(error) => error.into(),
     }
 }

@@ -9,11 +9,11 @@ use crate::args::Output;
 use crate::context::Context;
 use crate::domain::record::{Given, Name, Record};
 use crate::domain::schema::Catalog;
-use crate::exit::{Exit, Stop};
+use crate::exit::{CommandError, Exit};
 use crate::interrupt::Interrupt;
 use crate::render::{escape, listing::Listing, words};
 use crate::scan::{self, Lengths, Scan, ScanEnd, ScanPlan, ScanReport};
-use crate::store::{ReadLimit, Reader};
+use crate::store::{ReadLimit, RecordReader};
 
 /// Records after which the scan ends: nobody reads more than that, and a longer text finds fewer.
 const MOST: usize = 20;
@@ -36,7 +36,7 @@ impl FoundKeys {
     ///
     /// # Errors
     /// Interrupted, or partial.
-    pub(super) fn require_complete(self, reader: &Reader) -> Result<()> {
+    pub(super) fn require_complete(self, reader: &RecordReader) -> Result<()> {
         let so_far = format!("{} keys of {}", self.report.keys, reader.name());
         self.report.require_complete("the search is", &so_far)
     }
@@ -51,10 +51,10 @@ pub(super) async fn find(
     args: &Args,
     text: &[u8],
     catalog: &Catalog,
-    reader: &Reader,
+    reader: &RecordReader,
 ) -> Result<FoundKeys> {
     if text.is_empty() {
-        return Err(Stop::usage("--find: the text is empty").into());
+        return Err(CommandError::usage("--find: the text is empty").into());
     }
     let interrupt = Interrupt::listen()?;
     let thresholds = args.thresholds.thresholds();
@@ -88,7 +88,7 @@ pub(super) async fn find(
             scan::explain_nothing(context, catalog, &reader).await;
         }
         report.require_complete("the search is", &so_far)?;
-        let stop = Stop::new(Exit::No, so_far);
+        let stop = CommandError::new(Exit::No, so_far);
         if unread.is_empty() {
             return Err(stop.into());
         }

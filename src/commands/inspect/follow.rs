@@ -7,14 +7,14 @@ use crate::args::Output;
 use crate::context::Context;
 use crate::domain::record::{Given, Identity, Record};
 use crate::domain::schema::{Catalog, State};
-use crate::domain::select::awaited::{Awaited, Waiting};
+use crate::domain::select::awaited::{Awaited, AwaitedState};
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
 use crate::render::record_json::RecordJson;
 use crate::render::style::Palette;
 use crate::render::{document, escape, record, words};
-use crate::store::Reader;
-use crate::store::read::records::{Found, Lookup};
+use crate::store::RecordReader;
+use crate::store::read::records::{Lookup, LookupResult};
 use crate::watch::Watch;
 
 /// A key that is followed.
@@ -22,19 +22,19 @@ struct Followed {
     key: Vec<u8>,
     /// The records at the look before; `None` before the first look.
     before: Option<Vec<Record>>,
-    waiting: Waiting,
+    waiting: AwaitedState,
 }
 
 /// Shows the records, painted anew at each look, or else each of their changes, until the watch is over.
 pub(super) async fn follow(
     context: &mut Context,
-    reader: &mut Reader,
+    reader: &mut RecordReader,
     catalog: &Catalog,
     keys: Vec<Given>,
     lookup: &Lookup,
     (watch, args): (&Watch, &Args),
 ) -> Result<Exit> {
-    let follow = |key: &Given| Followed { key: key.text.clone(), before: None, waiting: Waiting::default() };
+    let follow = |key: &Given| Followed { key: key.text.clone(), before: None, waiting: AwaitedState::default() };
     let mut followed: Vec<_> = keys.iter().map(follow).collect();
     let look = async |context: &mut Context| {
         let mut all = Awaited::Came;
@@ -60,10 +60,10 @@ pub(super) async fn follow(
 ///
 /// # Errors
 /// The record may be absent, or not.
-fn known(found: Found) -> Result<Vec<Record>> {
+fn known(found: LookupResult) -> Result<Vec<Record>> {
     match found {
-        Found { unread: Some(error), records, .. } if records.is_empty() => Err(error.into()),
-        Found { records, .. } => Ok(records),
+        LookupResult { unread: Some(error), records, .. } if records.is_empty() => Err(error.into()),
+        LookupResult { records, .. } => Ok(records),
     }
 }
 

@@ -6,8 +6,8 @@ use crate::domain::record::Given;
 use crate::domain::schema::Catalog;
 use crate::render::invocation::word;
 use crate::render::{escape, words};
-use crate::store::Reader;
-use crate::store::read::records::{Found, Lookup};
+use crate::store::RecordReader;
+use crate::store::read::records::{Lookup, LookupResult};
 
 /// Keys that are looked up again at most: each costs one more read.
 const MOST: usize = 20;
@@ -15,10 +15,10 @@ const MOST: usize = 20;
 /// Says of each key without a record which other schema has one, if schemas were named. What cannot be read gives no hint.
 pub(super) async fn hint(
     context: &mut Context,
-    reader: &mut Reader,
+    reader: &mut RecordReader,
     catalog: &Catalog,
     lookup: &Lookup,
-    (found, args): (&[Found], &SchemaArgs),
+    (found, args): (&[LookupResult], &SchemaArgs),
 ) {
     let mut missed = Vec::new();
     for found in found {

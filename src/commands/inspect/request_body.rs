@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::domain::schema::Catalog;
-use crate::exit::Stop;
+use crate::exit::CommandError;
 use crate::files;
 
 /// Larger than a request that a service would read to hash its body.
@@ -13,20 +13,21 @@ const LARGEST: u64 = 64 * 1024 * 1024;
 ///
 /// # Errors
 /// Usage: the file cannot be read; no chosen schema makes a key of a body, or more than the body is in its keys.
-pub(super) fn keys(catalog: &Catalog, file: &Path) -> Result<Vec<Vec<u8>>, Stop> {
+pub(super) fn keys(catalog: &Catalog, file: &Path) -> Result<Vec<Vec<u8>>, CommandError> {
     let body = if file.as_os_str() == "-" {
         files::up_to(std::io::stdin().lock(), LARGEST)
     } else {
         files::read_or_receive(file, LARGEST)
     };
-    let body = body.map_err(|error| Stop::usage(format!("--request-body: cannot read {}: {error}", file.display())))?;
+    let body =
+        body.map_err(|error| CommandError::usage(format!("--request-body: cannot read {}: {error}", file.display())))?;
     let mut keys: Vec<Vec<u8>> = Vec::new();
     for schema in catalog.chosen() {
         let Some(hash) = schema.key_hash.map(|hash| hash.of(&body)) else { continue };
         if let Some(groups) = schema.keys[0].template.groups() {
             let message =
                 format!("--request-body: a key of {} is {groups}, and the body tells {{key}} alone", schema.name);
-            return Err(Stop::usage(message).hint(format!("it is {hash}: name the rest, or --find {hash}")));
+            return Err(CommandError::usage(message).hint(format!("it is {hash}: name the rest, or --find {hash}")));
         }
         if !keys.contains(&hash.as_bytes().to_vec()) {
             keys.push(hash.into_bytes());
@@ -34,7 +35,7 @@ pub(super) fn keys(catalog: &Catalog, file: &Path) -> Result<Vec<Vec<u8>>, Stop>
     }
     if keys.is_empty() {
         let message = "--request-body: no chosen schema says that its keys are hashes of bodies";
-        return Err(Stop::usage(message).hint("in [keys] of its schema.toml: hash = \"sha256(body)\""));
+        return Err(CommandError::usage(message).hint("in [keys] of its schema.toml: hash = \"sha256(body)\""));
     }
     Ok(keys)
 }

@@ -7,24 +7,24 @@ use anyhow::{Context as _, Result};
 
 use crate::context::Context;
 use crate::domain::record::Record;
-use crate::exit::{Exit, Stop};
+use crate::exit::{CommandError, Exit};
 use crate::files;
 use crate::render::escape;
-use crate::store::read::records::Found;
+use crate::store::read::records::LookupResult;
 
 /// Writes the body of the one record that holds a response; nothing where there is no record at all.
 ///
 /// # Errors
 /// No record holds a response, or several do; the file is there already, or cannot be written.
-pub(super) fn write(context: &mut Context, found: &[Found], file: &Path, force: bool) -> Result<()> {
+pub(super) fn write(context: &mut Context, found: &[LookupResult], file: &Path, force: bool) -> Result<()> {
     let with_body = found.iter().flat_map(|found| &found.records).filter_map(Record::response);
     let bodies: Vec<_> = with_body.map(|response| response.body).collect();
     let body = match bodies.as_slice() {
         [body] => body,
         [] if found.iter().all(|found| found.records.is_empty()) => return Ok(()),
-        [] => return Err(Stop::new(Exit::No, "--body: the record holds no response").into()),
+        [] => return Err(CommandError::new(Exit::No, "--body: the record holds no response").into()),
         _ => {
-            return Err(Stop::usage("--body: several records hold a response")
+            return Err(CommandError::usage("--body: several records hold a response")
                 .hint("name one KEY and one --schema")
                 .into());
         }
@@ -41,7 +41,9 @@ pub(super) fn write(context: &mut Context, found: &[Found], file: &Path, force: 
     match files::write(file, body, force) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
             let message = format!("--body: {} is there already and stays as it is", file.display());
-            return Err(Stop::usage(message).hint("name another FILE, or replace this one with --force").into());
+            return Err(CommandError::usage(message)
+                .hint("name another FILE, or replace this one with --force")
+                .into());
         }
         written => written.with_context(|| format!("--body: cannot write {}", file.display()))?,
     }

@@ -17,13 +17,13 @@ use crate::render::{record_json, words};
 const MOST_HELD: usize = 10_000;
 
 /// Which rows are kept.
-pub(super) enum Kept {
+pub(super) enum RowLimit {
     First(usize),
     Sorted(Order, usize),
 }
 
 /// How rows are shown.
-pub(super) struct How<'a> {
+pub(super) struct RowStyle<'a> {
     pub(super) show: &'a ShowArgs,
     pub(super) reveal: bool,
     pub(super) all_dbs: bool,
@@ -33,7 +33,7 @@ pub(super) struct How<'a> {
     pub(super) null: bool,
 }
 
-pub(super) struct Rows {
+pub(super) struct ListRows {
     output: Format,
     has_header: bool,
     raw_csv: bool,
@@ -53,10 +53,10 @@ pub(super) struct Rows {
     page: String,
 }
 
-impl Rows {
+impl ListRows {
     /// Rows, with the database of each where there are several.
-    pub(super) fn new(context: &Context, how: How<'_>, kept: Kept) -> Self {
-        let How { show, reveal, all_dbs, by_status, null } = how;
+    pub(super) fn new(context: &Context, how: RowStyle<'_>, kept: RowLimit) -> Self {
+        let RowStyle { show, reveal, all_dbs, by_status, null } = how;
         let mut second = Vec::new();
         if all_dbs {
             second.push(Column::Db);
@@ -66,8 +66,8 @@ impl Rows {
             second.push(Column::Status);
         }
         let (limit, top) = match kept {
-            Kept::First(limit) => (limit, None),
-            Kept::Sorted(order, limit) => (limit, Some(Top::new(order, show.reverse, limit))),
+            RowLimit::First(limit) => (limit, None),
+            RowLimit::Sorted(order, limit) => (limit, Some(Top::new(order, show.reverse, limit))),
         };
         let (view, output) = (context.ui.view(), show.output);
         let mut columns = show.columns.clone();

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::reading::{each, is_there, path, warn_of_unshown};
 use crate::args::Output;
 use crate::context::Context;
-use crate::exit::{Exit, Stop};
+use crate::exit::{CommandError, Exit};
 use crate::render::{document, history};
 
 /// Show one operation and the records that it changed
@@ -43,19 +43,19 @@ pub(super) fn run(context: &mut Context, args: &ShowOperation) -> Result<Exit> {
             records.push(entry);
         }
     })?;
-    let no_such = || Stop::new(Exit::No, format!("the audit log has no operation {op}"));
+    let no_such = || CommandError::new(Exit::No, format!("the audit log has no operation {op}"));
     let (operations, damaged) = read.ok_or_else(no_such)?;
     let older = operations.older().len();
     let operation = match operations.named(&op).as_slice() {
         [] if operations.older().iter().any(|older| older.starts_with(&op)) => {
             let message = format!("operation {op} was done by idemctl 0.2");
-            return Err(Stop::usage(message).hint("show it with idemctl 0.2").into());
+            return Err(CommandError::usage(message).hint("show it with idemctl 0.2").into());
         }
         [] => return Err(no_such().hint("`idemctl log` names the operations").into()),
-        [one] => history::Shown::of(one, is_there(one)),
+        [one] => history::ShownOperation::of(one, is_there(one)),
         several => {
             let names: Vec<_> = several.iter().map(|operation| operation.op.as_str()).collect();
-            return Err(Stop::usage(format!("{op} names several operations: {}", names.join(", "))).into());
+            return Err(CommandError::usage(format!("{op} names several operations: {}", names.join(", "))).into());
         }
     };
     let all = operation.redis_keys();
@@ -76,16 +76,16 @@ pub(super) fn run(context: &mut Context, args: &ShowOperation) -> Result<Exit> {
 }
 
 /// The name of the last operation.
-fn last(path: &Path) -> Result<String, Stop> {
+fn last(path: &Path) -> Result<String, CommandError> {
     let Some((operations, _)) = each(path, |_, _| {})? else { return Err(nothing_yet()) };
     match operations.last() {
         Some(last) => Ok(last.op.clone()),
         None if operations.older().is_empty() => Err(nothing_yet()),
-        None => Err(Stop::usage("the audit log has only operations of idemctl 0.2")
+        None => Err(CommandError::usage("the audit log has only operations of idemctl 0.2")
             .hint("show them with idemctl 0.2; `idemctl log` counts them")),
     }
 }
 
-fn nothing_yet() -> Stop {
-    Stop::new(Exit::No, "nothing was changed yet: the audit log is empty")
+fn nothing_yet() -> CommandError {
+    CommandError::new(Exit::No, "nothing was changed yet: the audit log is empty")
 }

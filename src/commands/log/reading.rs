@@ -10,8 +10,8 @@ use clap::Args;
 
 use crate::args::{Output, parse_duration};
 use crate::context::Context;
-use crate::domain::history::{Entry, Operation, Operations};
-use crate::exit::Stop;
+use crate::domain::history::{AuditEntry, Operation, Operations};
+use crate::exit::CommandError;
 use crate::render::escape;
 use crate::store::audit::log::{self, Damaged};
 
@@ -40,7 +40,7 @@ impl LogFilter {
         usize::try_from(self.limit).unwrap_or(usize::MAX)
     }
 
-    pub(super) fn is_of(&self, entry: &Entry<'_>) -> bool {
+    pub(super) fn is_of(&self, entry: &AuditEntry<'_>) -> bool {
         let key = self.only.as_ref().map(|key| escape::text(key.as_bytes()));
         key.is_none_or(|key| [&entry.key, &entry.redis_key].contains(&&key))
     }
@@ -62,9 +62,10 @@ pub(super) fn path(context: &Context) -> Result<PathBuf> {
 
 pub(super) fn each(
     path: &Path,
-    take: impl FnMut(Entry<'static>, &Operation),
-) -> Result<Option<(Operations, Damaged)>, Stop> {
-    log::each(path, take).map_err(|error| Stop::usage(format!("cannot read the audit log {}: {error}", path.display())))
+    take: impl FnMut(AuditEntry<'static>, &Operation),
+) -> Result<Option<(Operations, Damaged)>, CommandError> {
+    log::each(path, take)
+        .map_err(|error| CommandError::usage(format!("cannot read the audit log {}: {error}", path.display())))
 }
 
 /// Warns of what the log holds and idemctl does not show: damaged lines, and so many operations of an older version.

@@ -6,7 +6,7 @@ use anyhow::Result;
 
 use super::reading::{LogFilter, each, path, say_count, warn_of_unshown};
 use crate::context::Context;
-use crate::domain::history::Entry;
+use crate::domain::history::AuditEntry;
 use crate::exit::Exit;
 use crate::render::audit;
 
@@ -39,7 +39,7 @@ pub(super) fn run(context: &mut Context, filter: &LogFilter) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn columns<'a>(logged: &'a Entry<'_>) -> [&'a str; 8] {
-    let Entry { at, who, server, command, what, schema, key, reason, .. } = logged;
+fn columns<'a>(logged: &'a AuditEntry<'_>) -> [&'a str; 8] {
+    let AuditEntry { at, who, server, command, what, schema, key, reason, .. } = logged;
     [at, who, server, command, what, schema, key, reason.as_deref().unwrap_or("-")]
 }

@@ -3,7 +3,7 @@
 use clap::Args;
 
 use crate::args::{KeysArgs, SchemaArgs, SelectArgs, StateArg, ThresholdArgs};
-use crate::change::bulk::{Narrowing, Planned, PlannedAction, Rule, Scope};
+use crate::change::bulk::{BulkRule, Narrowing, Planned, PlannedAction, Scope};
 use crate::context::Context;
 use crate::context::key_file::KeyFile;
 use crate::domain::diagnosis::FindingCode;
@@ -11,8 +11,8 @@ use crate::domain::record::{Evidence, Reading, Record};
 use crate::domain::schema::State;
 use crate::domain::schema::catalog::LONG_HEAD_BYTES;
 use crate::domain::select::{Selected, Selection};
-use crate::exit::Stop;
-use crate::store::Action;
+use crate::exit::CommandError;
+use crate::store::KeyAction;
 
 /// Bytes of the longest string that Redis keeps (`proto-max-bulk-len`).
 const LONGEST_VALUE: usize = 512 << 20;
@@ -32,12 +32,12 @@ pub(super) struct ChoiceArgs {
 
 impl ChoiceArgs {
     /// The keys that are named, where any are.
-    pub(super) fn open_key_file(&self, context: &mut Context) -> Result<Option<KeyFile>, Stop> {
+    pub(super) fn open_key_file(&self, context: &mut Context) -> Result<Option<KeyFile>, CommandError> {
         KeyFile::of(&self.keys, context)
     }
 
     /// Says where `--match` seems to be meant for something else.
-    pub(super) fn remark(&self, choice: &Choice) -> Option<String> {
+    pub(super) fn remark(&self, choice: &PurgeRule) -> Option<String> {
         self.select.filter.remark(&choice.scope.catalog)
     }
 
@@ -47,24 +47,27 @@ impl ChoiceArgs {
     }
 
     /// Passes where an option says which records are meant.
-    fn check(&self, schemas: &SchemaArgs) -> Result<(), Stop> {
+    fn check(&self, schemas: &SchemaArgs) -> Result<(), CommandError> {
         if self.select.narrows() || !schemas.schema.is_empty() || self.keys.are_given() || self.all {
             return Ok(());
         }
-        Err(Stop::usage("nothing says which records to purge")
+        Err(CommandError::usage("nothing says which records to purge")
             .hint("name keys, or choose with --state, --older-than, --match, --schema, --finding or --key-file; --all takes all that are completed"))
     }
 
     /// The states that are purged: completed, unless said otherwise; locks only where their state is named.
-    fn states(&self) -> Result<Vec<State>, Stop> {
+    fn states(&self) -> Result<Vec<State>, CommandError> {
         let of_locks = |code: &&FindingCode| code.is_of_an_open_lock();
         let takes_locks = self.select.state.contains(&StateArg::InProgress);
         if let Some(code) = self.select.finding.iter().find(of_locks).filter(|_| !takes_locks) {
-            return Err(Stop::usage(format!("--finding {} is of locks, which a purge leaves alone", code.as_str()))
-                .hint("`idemctl sweep --orphaned` removes them after two looks; --state in-progress purges them"));
+            return Err(CommandError::usage(format!(
+                "--finding {} is of locks, which a purge leaves alone",
+                code.as_str()
+            ))
+            .hint("`idemctl sweep --orphaned` removes them after two looks; --state in-progress purges them"));
         }
         if self.select.finding.contains(&FindingCode::WrongType) {
-            return Err(Stop::usage("--finding wrong-type: such a Redis key is another program's")
+            return Err(CommandError::usage("--finding wrong-type: such a Redis key is another program's")
                 .hint("find that program first"));
         }
         if !self.select.state.is_empty() {
@@ -76,14 +79,14 @@ impl ChoiceArgs {
     }
 }
 
-pub(super) struct Choice {
+pub(super) struct PurgeRule {
     scope: Scope,
     selection: Selection,
     /// True when every record is to be read, to be counted.
     reads_all: bool,
 }
 
-impl Choice {
+impl PurgeRule {
     /// # Errors
     /// Usage: nothing is chosen, or what never can be.
     pub(super) fn new(
@@ -96,7 +99,7 @@ impl Choice {
         args.check(schemas)?;
         let catalog = context.catalog(schemas)?;
         if catalog.scanned().is_empty() {
-            return Err(Stop::usage("no schema to purge").hint("name one with --schema").into());
+            return Err(CommandError::usage("no schema to purge").hint("name one with --schema").into());
         }
         let selection = Selection { states: args.states()?, evidence: Evidence::Stated, ..args.select.selection()? };
         let thresholds = thresholds.thresholds();
@@ -111,7 +114,7 @@ impl Choice {
     }
 
     /// Passes where the choice is narrow enough to be changed.
-    pub(super) fn check_narrow(&self, args: &ChoiceArgs, schemas: &SchemaArgs) -> Result<(), Stop> {
+    pub(super) fn check_narrow(&self, args: &ChoiceArgs, schemas: &SchemaArgs) -> Result<(), CommandError> {
         let glob = self.selection.key_glob.as_deref();
         let narrowing = Narrowing { glob, has_key_file: args.keys.are_given(), schemas };
         narrowing.check(&self.scope.catalog, self.selection.states.contains(&State::Unreadable))
@@ -123,7 +126,7 @@ impl Choice {
     }
 }
 
-impl Rule for Choice {
+impl BulkRule for PurgeRule {
     /// The schema's name and the record's state.
     type Group = (String, &'static str);
 
@@ -156,7 +159,7 @@ impl Rule for Choice {
             group: (record.schema.name.clone(), record.state.as_str()),
             age: record.age,
             roles: std::iter::once(lock).chain(others).collect(),
-            action: PlannedAction::Change(Action::Remove),
+            action: PlannedAction::Change(KeyAction::Remove),
             ends_by_itself: false,
         })
     }

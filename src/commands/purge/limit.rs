@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use crate::exit::Stop;
+use crate::exit::CommandError;
 
 /// The options that bound a purge.
 #[derive(Debug, Args)]
@@ -27,12 +27,12 @@ impl LimitArgs {
     ///
     /// # Errors
     /// Refused: more are chosen than the options allow.
-    pub(super) fn most(&self, total: u64, records: u64) -> Result<u64, Stop> {
+    pub(super) fn most(&self, total: u64, records: u64) -> Result<u64, CommandError> {
         if total == 0 {
             return Ok(0);
         }
         let refuse = |allowed: u64, by: String| {
-            Stop::usage(format!("{total} records are chosen, but {by} allows {allowed}; nothing was changed"))
+            CommandError::usage(format!("{total} records are chosen, but {by} allows {allowed}; nothing was changed"))
                 .hint("choose more narrowly, or allow more")
         };
         if let Some(max) = self.max.filter(|max| total > *max) {

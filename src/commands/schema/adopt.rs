@@ -8,7 +8,7 @@ use crate::context::Context;
 use crate::domain::detect::SchemaSet as _;
 use crate::domain::diagnosis::Thresholds;
 use crate::domain::schema::Schema;
-use crate::exit::{self, Exit, Stop};
+use crate::exit::{self, CommandError, Exit};
 use crate::interrupt::Interrupt;
 use crate::render::escape;
 use crate::scan::{Lengths, Scan, ScanPlan};
@@ -45,7 +45,7 @@ pub(super) async fn adopt(context: &mut Context, args: Args) -> Result<Exit> {
     let deployed =
         schemas.deployed(&name, prefix.as_deref()).map_err(|error| context.settings.not_loaded(&error, &args))?;
     let Some(schema) = deployed else {
-        let stop = Stop::usage(format!("there is no schema `{name}`"));
+        let stop = CommandError::usage(format!("there is no schema `{name}`"));
         return Err(stop.hint(format!("schemas: {}; `idemctl schema new NAME` makes one", known())).into());
     };
     let Some(used) = context.settings.context_name().map(str::to_owned) else { return Err(no_context(context)) };
@@ -83,7 +83,7 @@ pub(super) async fn adopt(context: &mut Context, args: Args) -> Result<Exit> {
         say_unrecognised(context, &there).await?;
     }
     if !yes && !context.ui.confirm("Write this?")? {
-        return Err(Stop::usage("not confirmed, nothing was written").into());
+        return Err(CommandError::usage("not confirmed, nothing was written").into());
     }
     let former = adopted.save()?;
     let former = former.map(|former| format!("; the former file is {}", former.display())).unwrap_or_default();
@@ -157,5 +157,5 @@ fn no_context(context: &Context) -> anyhow::Error {
     } else {
         "--context NAME; `idemctl context list` shows them".to_owned()
     };
-    Stop::usage("no context is used, and a schema is adopted in one").hint(hint).into()
+    CommandError::usage("no context is used, and a schema is adopted in one").hint(hint).into()
 }

@@ -12,12 +12,12 @@ use crate::domain::diagnosis::Thresholds;
 use crate::domain::record::implausible::{Era, ImplausibleTime, implausible_times};
 use crate::domain::record::{Reading, Record};
 use crate::domain::schema::{Catalog, State, Timestamp};
-use crate::exit::{Exit, Stop};
+use crate::exit::{CommandError, Exit};
 use crate::interrupt::Interrupt;
 use crate::render::escape;
 use crate::scan::{Lengths, Scan, ScanEnd, ScanPlan};
 use crate::schemas;
-use crate::schemas::check::{self, Report};
+use crate::schemas::check::{self, SchemaReport};
 use crate::sim;
 use crate::store::{Connection, ReadLimit, Sandbox, SandboxError};
 
@@ -37,10 +37,11 @@ pub(super) struct Args {
 pub(super) async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let folder = folder(context, &args)?;
     let shown = folder.display().to_string();
-    let reports = check::check(&folder).map_err(|error| Stop::usage(format!("cannot read {shown}: {error}")))?;
+    let reports =
+        check::check(&folder).map_err(|error| CommandError::usage(format!("cannot read {shown}: {error}")))?;
     let Some(mut reports) = reports else {
         let hint = "a schema is a folder with a schema.toml and its scripts";
-        return Err(Stop::usage(format!("there is no schema.toml in {shown}, nor in the folders below it"))
+        return Err(CommandError::usage(format!("there is no schema.toml in {shown}, nor in the folders below it"))
             .hint(hint)
             .into());
     };
@@ -60,14 +61,14 @@ pub(super) async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     }
     context.ui.flush()?;
     ended?;
-    Ok(if reports.iter().any(Report::is_wrong) { Exit::No } else { Exit::Done })
+    Ok(if reports.iter().any(SchemaReport::is_wrong) { Exit::No } else { Exit::Done })
 }
 
 /// The folder that was named. A path goes before a name, because the shell completes paths.
 ///
 /// # Errors
 /// Usage: there is no such folder, and no schema of the operator's own of this name.
-fn folder(context: &Context, args: &Args) -> Result<PathBuf, Stop> {
+fn folder(context: &Context, args: &Args) -> Result<PathBuf, CommandError> {
     if args.schema.exists() {
         return Ok(args.schema.clone());
     }
@@ -90,12 +91,13 @@ fn folder(context: &Context, args: &Args) -> Result<PathBuf, Stop> {
             None => "a schema is a folder with a schema.toml and its scripts".to_owned(),
         }
     };
-    Err(Stop::usage(message).hint(hint))
+    Err(CommandError::usage(message).hint(hint))
 }
 
 /// Runs the steps of every schema that is sound so far on a private server.
-async fn try_all(context: &mut Context, reports: &mut [Report]) -> Result<()> {
-    let has_steps = |report: &Report| report.schema.as_ref().is_some_and(|schema| schema.steps().next().is_some());
+async fn try_all(context: &mut Context, reports: &mut [SchemaReport]) -> Result<()> {
+    let has_steps =
+        |report: &SchemaReport| report.schema.as_ref().is_some_and(|schema| schema.steps().next().is_some());
     if !reports.iter().any(has_steps) {
         return Ok(());
     }
@@ -122,12 +124,12 @@ async fn try_all(context: &mut Context, reports: &mut [Report]) -> Result<()> {
 }
 
 /// What the schema finds on the server that the command line names; `None` where none is named.
-async fn count(context: &mut Context, report: &Report, args: &ScanArgs) -> Result<Option<Counted>> {
+async fn count(context: &mut Context, report: &SchemaReport, args: &ScanArgs) -> Result<Option<Counted>> {
     let Some(schema) = report.schema.clone().filter(|_| context.settings.asks_for_its_server()) else {
         return Ok(None);
     };
     let name = schema.name.clone();
-    let catalog = Catalog::new(vec![schema], &[name]).map_err(Stop::usage)?;
+    let catalog = Catalog::new(vec![schema], &[name]).map_err(CommandError::usage)?;
     let reader = context.reader().await?.scanning(args.scan_options());
     let server = reader.name();
     let interrupt = Interrupt::listen()?;
@@ -139,7 +141,7 @@ async fn count(context: &mut Context, report: &Report, args: &ScanArgs) -> Resul
     };
     let mut scan = Scan::start(reader, plan, &interrupt, context.ui.progress("keys scanned")).await?;
     let mut times = Times::default();
-    let mut counts = Counts::default();
+    let mut counts = StateCounts::default();
     let now_ms = context.now_ms();
     while let Some(page) = scan.next_records(|_| true).await {
         for record in page {
@@ -165,7 +167,7 @@ struct Counted {
 
 /// Records by their states.
 #[derive(Default)]
-struct Counts {
+struct StateCounts {
     completed: u64,
     in_progress: u64,
     unreadable: u64,
@@ -173,7 +175,7 @@ struct Counts {
     past: u64,
 }
 
-impl Counts {
+impl StateCounts {
     fn add(&mut self, state: State) {
         match state {
             State::Completed => self.completed += 1,
@@ -220,7 +222,7 @@ impl Times {
     }
 
     /// Adds a warning for each field with implausible times.
-    fn warn(&self, report: &mut Report) {
+    fn warn(&self, report: &mut SchemaReport) {
         for ((value, field, era), (count, time)) in &self.implausible {
             let records = self.records.get(value).copied().unwrap_or(*count);
             let era = match era {
@@ -242,7 +244,7 @@ impl Times {
 }
 
 /// A line for each problem, as compilers write them, and a line for the verdict.
-fn lines(report: &Report, counted: Option<&str>) -> String {
+fn lines(report: &SchemaReport, counted: Option<&str>) -> String {
     let mut text = String::new();
     for problem in &report.problems {
         let word = if problem.is_error { "error" } else { "warning" };

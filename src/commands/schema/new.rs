@@ -10,7 +10,7 @@ use crate::context::{Context, interruptible};
 use crate::domain::draft::{DECIDE, draft, representatives};
 use crate::domain::record::{Content, SeenKey};
 use crate::domain::select::glob;
-use crate::exit::{Exit, Stop};
+use crate::exit::{CommandError, Exit};
 use crate::render::escape;
 use crate::render::invocation::word;
 use crate::schemas::{self, Files};
@@ -52,15 +52,18 @@ pub(super) struct Args {
 pub(super) async fn new(context: &mut Context, args: Args) -> Result<Exit> {
     let own = context.settings.schema_dir(args.folder.schema_dir.as_deref());
     let place = own.clone().or_else(|| context.settings.usual_schema_dir());
-    let place = place.ok_or_else(|| Stop::usage("no folder for schemas: neither XDG_CONFIG_HOME nor HOME is set"))?;
+    let place =
+        place.ok_or_else(|| CommandError::usage("no folder for schemas: neither XDG_CONFIG_HOME nor HOME is set"))?;
     let folder = place.join(&args.name);
-    schemas::refuse_name(&args.name).map_err(Stop::usage)?;
+    schemas::refuse_name(&args.name).map_err(CommandError::usage)?;
     if folder.symlink_metadata().is_ok() {
         let message = format!("{} is there already, and is not overwritten", folder.display());
-        return Err(Stop::usage(message).hint("another name makes another folder").into());
+        return Err(CommandError::usage(message).hint("another name makes another folder").into());
     }
     let copied = match &args.from[..] {
-        [one] => schemas::files_of(own.as_deref(), one).map_err(|error| Stop::usage(format!("schema {error}")))?,
+        [one] => {
+            schemas::files_of(own.as_deref(), one).map_err(|error| CommandError::usage(format!("schema {error}")))?
+        }
         _ => None,
     };
     let files = match (copied, &args.glob) {
@@ -74,7 +77,7 @@ pub(super) async fn new(context: &mut Context, args: Args) -> Result<Exit> {
             Files { toml: draft(&args.name, &samples), scripts: Vec::new() }
         }
     };
-    let cannot = |error| Stop::usage(format!("cannot make {}: {error}", folder.display()));
+    let cannot = |error| CommandError::usage(format!("cannot make {}: {error}", folder.display()));
     schemas::write_new(&folder, &files).map_err(cannot)?;
     say(context, &folder, &files);
     Ok(Exit::Done)
@@ -85,7 +88,7 @@ pub(super) async fn new(context: &mut Context, args: Args) -> Result<Exit> {
 /// # Errors
 /// No: nothing matches, or nothing that a draft can be made from.
 async fn matching(context: &mut Context, glob: &str) -> Result<Vec<SeenKey>> {
-    glob::check(glob.as_bytes()).map_err(|why| Stop::usage(format!("--match: {why}")))?;
+    glob::check(glob.as_bytes()).map_err(|why| CommandError::usage(format!("--match: {why}")))?;
     let reader = context.reader().await?;
     let mut sampler = Sampler::matching(reader.clone(), glob.as_bytes(), MOST_MATCHING).await?;
     let progress = context.ui.progress("keys looked at");
@@ -112,7 +115,9 @@ async fn matching(context: &mut Context, glob: &str) -> Result<Vec<SeenKey>> {
             0 => format!("no Redis key of {} matches `{shown}`", reader.name()),
             _ => format!("`{shown}` matches {count} Redis keys of {}, neither strings nor hashes", reader.name()),
         };
-        return Err(Stop::new(Exit::No, message).hint("`idemctl detect` groups the keys by their names").into());
+        return Err(CommandError::new(Exit::No, message)
+            .hint("`idemctl detect` groups the keys by their names")
+            .into());
     }
     let matching = candidates.len();
     let chosen = representatives(candidates, MOST_SAMPLES);
@@ -146,12 +151,12 @@ async fn samples(context: &mut Context, keys: &[String]) -> Result<Vec<SeenKey>>
         let shown = escape::text(key.as_bytes());
         let Some(seen) = seen else {
             let message = format!("`{shown}` is no schema's name, and no Redis key of {}", reader.name());
-            return Err(Stop::new(Exit::No, message).hint("`idemctl schema list` names the schemas").into());
+            return Err(CommandError::new(Exit::No, message).hint("`idemctl schema list` names the schemas").into());
         };
         if matches!(seen.content, Content::Other(_)) {
             let message = format!("`{shown}` is no string and no hash, and a draft is made from these");
             let hint = "write [[value]] with `type`, whose members are not looked at: idemctl-schema(5)";
-            return Err(Stop::usage(message).hint(hint).into());
+            return Err(CommandError::usage(message).hint(hint).into());
         }
         samples.push(seen);
     }

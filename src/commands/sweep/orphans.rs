@@ -7,7 +7,7 @@ use anyhow::Result;
 use clap::{Args, ValueEnum};
 
 use crate::args::{FilterArgs, SchemaArgs, finding_codes, parse_duration};
-use crate::change::bulk::{Narrowing, Planned, PlannedAction, Rule, Scope};
+use crate::change::bulk::{BulkRule, Narrowing, Planned, PlannedAction, Scope};
 use crate::change::needs_a_stated_lock_ttl;
 use crate::context::Context;
 use crate::domain::change::orphan::{self, INCLUDABLE, ORPHANED, Orphan};
@@ -16,8 +16,8 @@ use crate::domain::record::{Evidence, Record, age};
 use crate::domain::schema::catalog::LONG_HEAD_BYTES;
 use crate::domain::schema::{Schema, TtlOf};
 use crate::domain::select::{Missing, Selected, Selection};
-use crate::exit::Stop;
-use crate::store::Action;
+use crate::exit::CommandError;
+use crate::store::KeyAction;
 
 /// Bytes of each value that are read at the first look: a lock fits.
 const HEAD_BYTES: usize = 128;
@@ -77,7 +77,7 @@ impl Orphans {
     ) -> Result<Self> {
         let catalog = context.catalog(schemas)?;
         if catalog.scanned().is_empty() {
-            return Err(Stop::usage("no schema to sweep").hint("name one with --schema").into());
+            return Err(CommandError::usage("no schema to sweep").hint("name one with --schema").into());
         }
         let mut sought: Vec<_> = args.orphaned.then_some(ORPHANED).into_iter().collect();
         sought.extend(INCLUDABLE.into_iter().filter(|code| args.include.contains(code)));
@@ -101,16 +101,16 @@ impl Orphans {
     }
 
     /// Passes where the choice is narrow enough to be changed.
-    pub(super) fn check_narrow(&self, schemas: &SchemaArgs) -> Result<(), Stop> {
+    pub(super) fn check_narrow(&self, schemas: &SchemaArgs) -> Result<(), CommandError> {
         let narrowing = Narrowing { glob: self.selection.key_glob.as_deref(), has_key_file: false, schemas };
         narrowing.check(&self.scope.catalog, self.takes_unreadable())
     }
 
     fn planned(&self, record: &Record, orphan: Orphan) -> Planned<&'static str> {
         let action = match self.action {
-            ActionArg::Unlock => PlannedAction::Change(Action::Remove),
+            ActionArg::Unlock => PlannedAction::Change(KeyAction::Remove),
             ActionArg::Expire if orphan::expires_anyway(record, orphan.role) => PlannedAction::LeaveToExpire,
-            ActionArg::Expire => PlannedAction::Change(Action::Shorten(age::millis(record.schema.lock_ttl))),
+            ActionArg::Expire => PlannedAction::Change(KeyAction::Shorten(age::millis(record.schema.lock_ttl))),
         };
         let ends_by_itself = orphan::may_be_held(record, orphan);
         Planned {
@@ -123,7 +123,7 @@ impl Orphans {
     }
 }
 
-impl Rule for Orphans {
+impl BulkRule for Orphans {
     /// The code of the finding.
     type Group = &'static str;
 
@@ -151,7 +151,7 @@ impl Rule for Orphans {
 ///
 /// # Errors
 /// Usage: none of the schemas has a lock TTL that the deployment states.
-fn needs_a_stated_ttl(schemas: &[Arc<Schema>], sought: &[FindingCode], action: ActionArg) -> Result<(), Stop> {
+fn needs_a_stated_ttl(schemas: &[Arc<Schema>], sought: &[FindingCode], action: ActionArg) -> Result<(), CommandError> {
     let what = match action {
         ActionArg::Expire => "--action expire gives locks this deployment's lock TTL",
         ActionArg::Unlock if sought.contains(&FindingCode::ExcessTtl) => {

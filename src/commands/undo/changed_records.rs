@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 
 use crate::domain::change::provenance::Provenance;
-use crate::domain::history::{Entry, LEFT_ALONE};
+use crate::domain::history::{AuditEntry, LEFT_ALONE};
 use crate::domain::record::{KeyIdentity, Only};
 use crate::store::audit::log::Log;
 
@@ -96,7 +96,7 @@ impl ChangedRecords {
     }
 }
 
-fn changed_record(entry: Entry<'static>) -> ChangedRecord {
+fn changed_record(entry: AuditEntry<'static>) -> ChangedRecord {
     let key = entry.key_bytes();
     let change = KeyChange {
         redis_key: entry.redis_key_bytes(),

@@ -9,15 +9,15 @@ use super::there::command_there;
 use crate::args::ReturnArgs;
 use crate::context::Context;
 use crate::domain::change::provenance::Provenance;
-use crate::domain::history::{Operation, Operations, State};
+use crate::domain::history::{Operation, OperationState, Operations};
 use crate::domain::record::Only;
-use crate::exit::{Exit, Stop};
+use crate::exit::{CommandError, Exit};
 use crate::render::escape;
 use crate::render::invocation::word;
 use crate::store::backup::folder::is_being_written;
 
 /// What `undo` chooses among, and for which server.
-pub(super) struct Choice<'a> {
+pub(super) struct UndoCandidates<'a> {
     pub(super) log: &'a Path,
     pub(super) operations: &'a Operations,
     pub(super) args: &'a ReturnArgs,
@@ -26,12 +26,12 @@ pub(super) struct Choice<'a> {
     pub(super) server: &'a str,
 }
 
-impl<'a> Choice<'a> {
+impl<'a> UndoCandidates<'a> {
     /// The operation whose name begins so, or without a name the last one.
     ///
     /// # Errors
     /// No: there is none. Usage: several have such a name, or it cannot be taken back.
-    pub(super) fn choose(&self, context: &mut Context, op: Option<&str>) -> Result<&'a Operation, Stop> {
+    pub(super) fn choose(&self, context: &mut Context, op: Option<&str>) -> Result<&'a Operation, CommandError> {
         let operation = match op {
             Some(op) => self.named(op)?,
             None => self.last(context)?,
@@ -40,30 +40,31 @@ impl<'a> Choice<'a> {
         Ok(operation)
     }
 
-    fn named(&self, op: &str) -> Result<&'a Operation, Stop> {
+    fn named(&self, op: &str) -> Result<&'a Operation, CommandError> {
         let is_meant = |older: &&String| older.starts_with(op);
         if let Some(older) = self.operations.older().iter().find(is_meant) {
-            return Err(Stop::usage(format!("operation {} was done by idemctl 0.2", escape::again(older))).hint(
-                "nothing was changed; undo it with idemctl 0.2, which reads its lines of the log and its backup",
-            ));
+            return Err(CommandError::usage(format!("operation {} was done by idemctl 0.2", escape::again(older)))
+                .hint(
+                    "nothing was changed; undo it with idemctl 0.2, which reads its lines of the log and its backup",
+                ));
         }
         match self.operations.named(op).as_slice() {
             [one] => Ok(one),
-            [] => Err(Stop::new(Exit::No, format!("the audit log has no operation {op}"))
+            [] => Err(CommandError::new(Exit::No, format!("the audit log has no operation {op}"))
                 .hint("`idemctl log` names the operations")),
             several => {
                 let names: Vec<_> = several.iter().map(|operation| operation.op.as_str()).collect();
-                Err(Stop::usage(format!("several operations have such a name: {}", names.join(", "))))
+                Err(CommandError::usage(format!("several operations have such a name: {}", names.join(", "))))
             }
         }
     }
 
     /// The last operation on this server, or the one that an undo was to take back and did not take back as a whole.
-    fn last(&self, context: &mut Context) -> Result<&'a Operation, Stop> {
+    fn last(&self, context: &mut Context) -> Result<&'a Operation, CommandError> {
         let is_here = |operation: &&Operation| self.args.elsewhere || operation.was_on(self.here, self.server);
         let Some(mut chosen) = self.operations.all().rev().find(is_here) else { return Err(self.none_here(context)) };
         while let Some(undone) = self.undone_by(chosen) {
-            if chosen.state != State::Ended {
+            if chosen.state != OperationState::Ended {
                 self.has_ended(chosen)?;
                 self.goes_on(context, chosen, undone)?;
                 return Ok(undone);
@@ -81,18 +82,18 @@ impl<'a> Choice<'a> {
                 "nothing was changed; undo those with idemctl 0.2, or name the operation: `idemctl undo {}`",
                 escape::again(&chosen.op)
             );
-            return Err(Stop::usage(message).hint(hint));
+            return Err(CommandError::usage(message).hint(hint));
         }
         Ok(chosen)
     }
 
-    fn none_here(&self, context: &Context) -> Stop {
+    fn none_here(&self, context: &Context) -> CommandError {
         if !self.operations.older().is_empty() {
-            return Stop::usage("the audit log has no operation on this server but those of idemctl 0.2")
+            return CommandError::usage("the audit log has no operation on this server but those of idemctl 0.2")
                 .hint("nothing was changed; undo them with idemctl 0.2");
         }
         let Some(last) = self.operations.last() else {
-            return Stop::new(Exit::No, "nothing was changed yet: the audit log has no operation");
+            return CommandError::new(Exit::No, "nothing was changed yet: the audit log has no operation");
         };
         let server = escape::again(&last.server);
         let message =
@@ -102,7 +103,7 @@ impl<'a> Choice<'a> {
             Some(line) => format!("`idemctl log` names the operations, `{line}` takes that one back"),
             None => "`idemctl log` names the operations, `idemctl undo OP` takes one back".to_owned(),
         };
-        Stop::new(Exit::No, message).hint(hint)
+        CommandError::new(Exit::No, message).hint(hint)
     }
 
     /// The operation that an undo takes back.
@@ -115,7 +116,7 @@ impl<'a> Choice<'a> {
     ///
     /// # Errors
     /// Usage: that undo was to take back a part, and nobody says which.
-    fn goes_on(&self, context: &mut Context, undo: &Operation, undone: &Operation) -> Result<(), Stop> {
+    fn goes_on(&self, context: &mut Context, undo: &Operation, undone: &Operation) -> Result<(), CommandError> {
         let (all, back) = (escape::again(&undone.op), escape::again(&undo.op));
         if undo.is_part && self.args.keys.is_empty() {
             let message = format!(
@@ -126,7 +127,7 @@ impl<'a> Choice<'a> {
             let hint = format!(
                 "name the same --only again to go on; `idemctl undo {all}` takes back all of it, and `idemctl undo {back}` what came back"
             );
-            return Err(Stop::usage(message).hint(hint));
+            return Err(CommandError::usage(message).hint(hint));
         }
         context.ui.status(&format!(
             "{} did not come to its end: {} is taken back further. (`idemctl undo {back}` takes back what came back so far.)",
@@ -148,20 +149,20 @@ impl<'a> Choice<'a> {
 
     /// # Errors
     /// Usage: the operation is still at work.
-    fn has_ended(&self, operation: &Operation) -> Result<(), Stop> {
+    fn has_ended(&self, operation: &Operation) -> Result<(), CommandError> {
         let is_at_work = operation.begun_backup.as_ref().is_some_and(|file| is_being_written(Path::new(file)));
         if !is_at_work {
             return Ok(());
         }
-        Err(Stop::usage(format!("{} has not ended yet: its backup is still being written", operation.name()))
+        Err(CommandError::usage(format!("{} has not ended yet: its backup is still being written", operation.name()))
             .hint("nothing was changed; wait until it ends, or end it with Ctrl-C"))
     }
 
     /// # Errors
     /// Usage: the operation is still at work, or nobody knows what it changed.
-    fn can_be_undone(&self, operation: &Operation) -> Result<(), Stop> {
+    fn can_be_undone(&self, operation: &Operation) -> Result<(), CommandError> {
         if self.operations.is_ambiguous(&operation.op) {
-            return Err(Stop::usage(format!(
+            return Err(CommandError::usage(format!(
                 "two operations of the audit log have the name {}; nothing was changed",
                 operation.op
             ))
@@ -181,14 +182,14 @@ impl<'a> Choice<'a> {
                 ),
                 None => "it still runs, or was killed: look at its records".to_owned(),
             };
-            return Err(Stop::usage(message).hint(hint));
+            return Err(CommandError::usage(message).hint(hint));
         }
         let hint = match &operation.backup {
             Some(file) => format!("`idemctl restore {}` brings back what is in its backup", word(file)),
             None => "it has no backup either".to_owned(),
         };
         let message = format!("nobody knows what {} left: the audit log does not say", operation.name());
-        Err(Stop::usage(message).hint(hint))
+        Err(CommandError::usage(message).hint(hint))
     }
 
     /// The operation on this server before that one.
@@ -201,11 +202,11 @@ impl<'a> Choice<'a> {
 /// The backup of an operation without an end. It may hold records that were removed and that the log does not name.
 pub(super) fn backup_of_unended(operation: &Operation) -> Option<&Path> {
     // A restore reads the backup that it names.
-    let is_its_own = operation.state == State::Unended && operation.command != "restore";
+    let is_its_own = operation.state == OperationState::Unended && operation.command != "restore";
     let file = operation.begun_backup.as_deref().filter(|_| is_its_own)?;
     Some(Path::new(file)).filter(|file| file.is_file())
 }
 
-pub(super) fn unreadable(path: &Path, error: &io::Error) -> Stop {
-    Stop::usage(format!("cannot read the audit log {}: {error}", path.display()))
+pub(super) fn unreadable(path: &Path, error: &io::Error) -> CommandError {
+    CommandError::usage(format!("cannot read the audit log {}: {error}", path.display()))
 }

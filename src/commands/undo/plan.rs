@@ -8,10 +8,10 @@ use std::sync::Arc;
 use anyhow::Result;
 
 use super::changed_records::{ChangedRecord, KeyChange};
-use crate::change::restore::{Ending, Row, is_of_operation};
+use crate::change::restore::{Ending, RestoredKey, is_of_operation};
 use crate::domain::record::{Content, Deadline, Expiry, KeyIdentity, Observation, SeenKey, locate};
 use crate::domain::schema::{Catalog, Schema};
-use crate::exit::Stop;
+use crate::exit::CommandError;
 use crate::store::backup::{About, BackupError, BackupReader, Saved};
 use crate::store::{Client, PriorValue, StoreError};
 
@@ -107,7 +107,7 @@ impl PlannedRecord {
     }
 
     /// The row of one of the changed Redis keys, and how its change ends if it is made.
-    pub(super) fn row(&self, index: usize) -> (Row<'_>, Ending) {
+    pub(super) fn row(&self, index: usize) -> (RestoredKey<'_>, Ending) {
         let (ending, left) = match &self.plan {
             UndoPlan::Leave(ending) => (*ending, None),
             UndoPlan::Revert(prior, _) => match &prior[index] {
@@ -121,7 +121,7 @@ impl PlannedRecord {
             _ => None,
         };
         let redis_key = &self.changed.keys[index].redis_key;
-        (Row { outcome: "", redis_key, schema, key, state, becomes, left }, ending)
+        (RestoredKey { outcome: "", redis_key, schema, key, state, becomes, left }, ending)
     }
 
     /// How long a value will live that comes back.
@@ -190,7 +190,7 @@ impl SavedValues {
     ///
     /// # Errors
     /// Usage: a backup cannot be read, or is that of another operation.
-    fn read(op: &str, records: &[ChangedRecord], observations: &[Observation]) -> Result<Self, Stop> {
+    fn read(op: &str, records: &[ChangedRecord], observations: &[Observation]) -> Result<Self, CommandError> {
         let mut wanted: BTreeMap<&str, HashSet<&[u8]>> = BTreeMap::new();
         for (record, now) in records.iter().zip(observations) {
             for change in &record.changes {
@@ -225,6 +225,6 @@ impl SavedValues {
     }
 }
 
-fn unreadable_backup(error: BackupError) -> Stop {
-    Stop::usage(error.to_string()).hint("nothing was changed")
+fn unreadable_backup(error: BackupError) -> CommandError {
+    CommandError::usage(error.to_string()).hint("nothing was changed")
 }

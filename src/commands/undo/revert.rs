@@ -5,14 +5,14 @@ use anyhow::Result;
 use super::changed_records::{ChangedRecord, ChangedRecords};
 use super::operation_to_undo::unreadable;
 use super::plan::{PlannedRecord, UndoPlan, plan};
-use super::undone::Undone;
-use crate::change::restore::{Ending, Rows};
-use crate::change::{Journal, Step};
+use super::undone::UndoneOperation;
+use crate::change::restore::{Ending, RestoredRows};
+use crate::change::{Journal, JournalStep};
 use crate::context::Context;
 use crate::domain::history::OUTCOME_UNKNOWN;
 use crate::domain::schema::Catalog;
 use crate::interrupt::Interrupt;
-use crate::store::{Action, Change, Client, Outcome, PriorValue, StepOutcome, StoreError, Writer};
+use crate::store::{Change, Client, KeyAction, Outcome, PriorValue, StepOutcome, StoreError, Writer};
 
 /// Records that are looked at, and changed, at a time.
 const BATCH: usize = 100;
@@ -28,13 +28,18 @@ pub(super) enum RevertMode<'a> {
 pub(super) struct Reverter<'a> {
     pub(super) client: &'a Client,
     pub(super) catalog: &'a Catalog,
-    pub(super) undone: &'a Undone,
+    pub(super) undone: &'a UndoneOperation,
     pub(super) interrupt: &'a Interrupt,
 }
 
 impl Reverter<'_> {
     /// Reverts the records; false when Ctrl-C came before the end.
-    pub(super) async fn run(&self, context: &mut Context, mode: &mut RevertMode<'_>, rows: &mut Rows) -> Result<bool> {
+    pub(super) async fn run(
+        &self,
+        context: &mut Context,
+        mode: &mut RevertMode<'_>,
+        rows: &mut RestoredRows,
+    ) -> Result<bool> {
         if self.undone.records == 0 {
             return Ok(true);
         }
@@ -77,7 +82,7 @@ impl Reverter<'_> {
     }
 }
 
-fn add_rows(context: &mut Context, rows: &mut Rows, record: &PlannedRecord) {
+fn add_rows(context: &mut Context, rows: &mut RestoredRows, record: &PlannedRecord) {
     if let (Some(error), Some(key)) = (&record.error, record.changed.keys.first()) {
         rows.say_moving(context, &key.redis_key, error);
     }
@@ -93,7 +98,7 @@ async fn revert_batch(
     context: &mut Context,
     writer: &Writer,
     journal: &mut Journal,
-    rows: &mut Rows,
+    rows: &mut RestoredRows,
     planned: Vec<PlannedRecord>,
 ) -> Result<()> {
     let mut removed = Vec::new();
@@ -108,7 +113,7 @@ async fn revert_batch(
             None => others.push(record),
         }
     }
-    let (outcomes, ended) = journal.apply(writer, &removals, Action::Remove, "removed", context.now()).await;
+    let (outcomes, ended) = journal.apply(writer, &removals, KeyAction::Remove, "removed", context.now()).await;
     for (mut record, outcome) in removed.into_iter().zip(outcomes) {
         if matches!(outcome, Outcome::Changed | Outcome::Absent) {
             record.plan = UndoPlan::Leave(Ending::Changed);
@@ -176,7 +181,7 @@ async fn revert(
         }
     };
     let what = if after.is_some() { "restored" } else { OUTCOME_UNKNOWN };
-    let step = Step { about, before: changed, after: after.as_ref(), role: 0 };
+    let step = JournalStep { about, before: changed, after: after.as_ref(), role: 0 };
     journal.note_step(writer, step, what, now).await?;
     match lost {
         Some((why, sent_to)) => Err(unknown(sent_to, planned, &why).into()),

@@ -8,20 +8,20 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 
 use super::changed_records::{ChangedRecord, ChangedRecords};
-use super::operation_to_undo::{Choice, backup_of_unended, unreadable};
+use super::operation_to_undo::{UndoCandidates, backup_of_unended, unreadable};
 use super::there::command_there;
 use crate::args::ReturnArgs;
 use crate::change::restore::may_go_to;
 use crate::context::Context;
 use crate::domain::change::provenance::Provenance;
-use crate::domain::history::{Operation, State};
+use crate::domain::history::{Operation, OperationState};
 use crate::domain::record::Only;
-use crate::exit::{Exit, Stop};
+use crate::exit::{CommandError, Exit};
 use crate::store::audit::log;
 use crate::store::backup::BackupReader;
 
 /// An operation, and what taking it back comes to.
-pub(super) struct Undone {
+pub(super) struct UndoneOperation {
     pub(super) log: PathBuf,
     pub(super) operation: Operation,
     /// The backups from which what was removed comes back.
@@ -35,7 +35,7 @@ pub(super) struct Undone {
     places: Vec<Provenance>,
 }
 
-impl Undone {
+impl UndoneOperation {
     /// Finds the operation whose name begins so, or the last one on this server.
     ///
     /// # Errors
@@ -51,11 +51,11 @@ impl Undone {
         let path = context.settings.audit_log()?;
         let read = log::each(&path, |_, _| {}).map_err(|error| unreadable(&path, &error))?;
         let Some((operations, _)) = read else {
-            return Err(Stop::new(Exit::No, "nothing was changed yet: there is no audit log").into());
+            return Err(CommandError::new(Exit::No, "nothing was changed yet: there is no audit log").into());
         };
-        let choice = Choice { log: &path, operations: &operations, args, here, server };
+        let choice = UndoCandidates { log: &path, operations: &operations, args, here, server };
         let operation = choice.choose(context, op)?.clone();
-        if operation.state == State::Unended {
+        if operation.state == OperationState::Unended {
             let name = operation.name();
             context.ui.warning(&format!("{name} did not end: it was killed. What its backup holds comes back, too"));
         }
@@ -64,7 +64,7 @@ impl Undone {
         let mut found = Self { operation, backups, but, records: 0, only, places, log: path };
         found.survey().map_err(|error| unreadable(&found.log, &error))?;
         if found.only.is_all_unknown() {
-            return Err(Stop::new(Exit::No, format!("{} changed none of these keys", found.name())).into());
+            return Err(CommandError::new(Exit::No, format!("{} changed none of these keys", found.name())).into());
         }
         Ok(found)
     }
@@ -124,13 +124,18 @@ impl Undone {
     ///
     /// # Errors
     /// Refused for safety: it was changed somewhere else.
-    pub(super) fn may_go_to(&self, context: &mut Context, here: &Provenance, elsewhere: bool) -> Result<(), Stop> {
+    pub(super) fn may_go_to(
+        &self,
+        context: &mut Context,
+        here: &Provenance,
+        elsewhere: bool,
+    ) -> Result<(), CommandError> {
         let what = format!("what {} changed", self.name());
         if self.records == 0 {
             return Ok(());
         }
         if self.places.is_empty() && !elsewhere {
-            return Err(Stop::usage(format!("the audit log does not say where {} was done", self.name()))
+            return Err(CommandError::usage(format!("the audit log does not say where {} was done", self.name()))
                 .hint("nothing was changed; --elsewhere takes it back on this server"));
         }
         for from in &self.places {
@@ -142,7 +147,7 @@ impl Undone {
 
     /// The error with a hint that leads to the server of the operation, if that is known: An undo on another server is hardly ever
     /// intended.
-    pub(super) fn lead_there(&self, context: &Context, stop: Stop) -> Stop {
+    pub(super) fn lead_there(&self, context: &Context, stop: CommandError) -> CommandError {
         let line = self.operation.places.iter().find_map(|place| command_there(context, place, &self.operation.op));
         match line {
             Some(line) => {

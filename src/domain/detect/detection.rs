@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::bid::{Bid, Lot, bids, share};
 use super::evidence_of::{ASKED, look, nearest, of as evidence, parting};
-use super::group::{Confidence, Group, Guess, Other};
+use super::group::{Confidence, Guess, KeyGroup, Other};
 use super::pattern::{Pattern, is_separator, patterns};
-use super::placing::{Named, SchemaSet};
+use super::placing::{NamedSchemas, SchemaSet};
+use super::schema_match::{SampleSet, SchemaMatch, bids, share};
 use super::token::ANY;
 use crate::domain::diagnosis::{FindingCode, Thresholds, findings};
 use crate::domain::record::{Content, Deadline, Expiry, Observation, Record, SeenKey, locate};
@@ -36,7 +36,7 @@ const MOST: f64 = 0.5;
 const SOME: f64 = 0.2;
 
 /// The groups of these Redis keys, the largest first.
-pub fn detect(samples: &[SeenKey], shelf: &dyn SchemaSet) -> Vec<Group> {
+pub fn detect(samples: &[SeenKey], schema_set: &dyn SchemaSet) -> Vec<KeyGroup> {
     let mut by_type: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (sample, seen) in samples.iter().enumerate().filter(|(_, seen)| seen.content != Content::Absent) {
         by_type.entry(kind(&seen.content)).or_default().push(sample);
@@ -50,12 +50,12 @@ pub fn detect(samples: &[SeenKey], shelf: &dyn SchemaSet) -> Vec<Group> {
             patterned.push((kind, pattern));
         }
     }
-    let judged = |named: &Named| -> Vec<Group> {
-        let panel = |(kind, pattern)| Panel { samples, shelf, kind, pattern, named };
+    let judged = |named: &NamedSchemas| -> Vec<KeyGroup> {
+        let panel = |(kind, pattern)| PatternJudge { samples, schema_set, kind, pattern, named };
         patterned.iter().flat_map(|(kind, pattern)| panel((*kind, pattern)).judge()).collect()
     };
     // Once more, with what the first time tells of the whole keyspace.
-    let mut groups = tenants_together(together(judged(&named(&judged(&Named::new())))));
+    let mut groups = tenants_together(together(judged(&named(&judged(&NamedSchemas::new())))));
     groups.sort_by(|a, b| b.sampled.cmp(&a.sampled).then_with(|| a.pattern.cmp(&b.pattern)));
     groups
 }
@@ -80,7 +80,7 @@ fn fields(samples: &[SeenKey], among: &[usize]) -> BTreeSet<Vec<u8>> {
 
 /// The groups, where unclaimed ones whose values have the same fields, and whose patterns differ in one part, are one: keys
 /// often have the name of a tenant in them.
-fn tenants_together(mut groups: Vec<Group>) -> Vec<Group> {
+fn tenants_together(mut groups: Vec<KeyGroup>) -> Vec<KeyGroup> {
     let mut at = 0;
     while at < groups.len() {
         let same = (at + 1..groups.len()).find_map(|other| Some((other, common_pattern(&groups[at], &groups[other])?)));
@@ -97,13 +97,13 @@ fn tenants_together(mut groups: Vec<Group>) -> Vec<Group> {
 }
 
 /// The pattern that two unclaimed groups have in common.
-fn common_pattern(one: &Group, other: &Group) -> Option<String> {
+fn common_pattern(one: &KeyGroup, other: &KeyGroup) -> Option<String> {
     let is_unclaimed = one.guess.is_none() && other.guess.is_none();
     if !is_unclaimed || one.kind != other.kind || one.fields.is_empty() || one.fields != other.fields {
         return None;
     }
     let parts =
-        |group: &Group| -> Vec<String> { group.pattern.split_inclusive(is_separator).map(str::to_owned).collect() };
+        |group: &KeyGroup| -> Vec<String> { group.pattern.split_inclusive(is_separator).map(str::to_owned).collect() };
     let (mut common, other) = (parts(one), parts(other));
     if common.len() != other.len() {
         return None;
@@ -132,7 +132,7 @@ fn common_pattern(one: &Group, other: &Group) -> Option<String> {
 }
 
 /// What these groups name beyond doubt.
-fn named(groups: &[Group]) -> Named {
+fn named(groups: &[KeyGroup]) -> NamedSchemas {
     let sure = groups.iter().filter(|group| group.confidence == Confidence::Is);
     let guesses = sure.filter_map(|group| group.guess.as_ref());
     guesses.map(|guess| (guess.schema.name.clone(), guess.schema.prefix.text.clone())).collect()
@@ -144,38 +144,39 @@ fn kind(content: &Content) -> &str {
 }
 
 /// What the groups of one pattern are told by.
-struct Panel<'a> {
+struct PatternJudge<'a> {
     samples: &'a [SeenKey],
-    shelf: &'a dyn SchemaSet,
+    schema_set: &'a dyn SchemaSet,
     kind: &'a str,
     pattern: &'a Pattern,
-    named: &'a Named,
+    named: &'a NamedSchemas,
 }
 
 /// Samples that a bid gets.
-struct Claim {
-    bid: usize,
+struct SampleClaim {
+    schema_match: usize,
     taken: Vec<usize>,
 }
 
-impl Panel<'_> {
+impl PatternJudge<'_> {
     /// The groups: one for each schema that reads a part of the samples, and one of the rest.
-    fn judge(&self) -> Vec<Group> {
+    fn judge(&self) -> Vec<KeyGroup> {
         let among = &self.pattern.members;
-        let bids = bids(self.shelf, self.lot(among));
+        let bids = bids(self.schema_set, self.sample_set(among));
         let (mut claims, mut rest) = claims(&bids, among);
         let left = |rest: &[usize]| share(rest.len(), among.len());
-        let open =
-            |rest: &[usize]| rest.iter().filter(|sample| bids.iter().any(|bid| bid.open.contains(sample))).count();
-        let read = if claims.iter().all(|claim| self.is_named(&bids[claim.bid])) { MOST } else { NEARLY_ALL };
+        let open = |rest: &[usize]| {
+            rest.iter().filter(|sample| bids.iter().any(|schema_match| schema_match.open.contains(sample))).count()
+        };
+        let read = if claims.iter().all(|claim| self.is_named(&bids[claim.schema_match])) { MOST } else { NEARLY_ALL };
         let is_covered = !claims.is_empty() && left(&rest) - share(open(&rest), among.len()) <= 1.0 - read;
         let mut parts = Vec::new();
         if is_covered {
             claims[0].taken.append(&mut rest);
         } else {
-            let weak = claims.extract_if(.., |claim| bids[claim.bid].points(&claim.taken) < STRONG);
+            let weak = claims.extract_if(.., |claim| bids[claim.schema_match].points(&claim.taken) < STRONG);
             for claim in weak.collect::<Vec<_>>() {
-                parts.extend(in_part(&bids[claim.bid], &claim.taken, among));
+                parts.extend(in_part(&bids[claim.schema_match], &claim.taken, among));
                 rest.extend(claim.taken);
             }
         }
@@ -187,37 +188,39 @@ impl Panel<'_> {
         groups
     }
 
-    fn lot<'b>(&'b self, among: &'b [usize]) -> Lot<'b> {
-        Lot { samples: self.samples, among, leader: &self.pattern.leader, named: self.named }
+    fn sample_set<'b>(&'b self, among: &'b [usize]) -> SampleSet<'b> {
+        SampleSet { samples: self.samples, among, leader: &self.pattern.leader, named: self.named }
     }
 
-    fn is_named(&self, bid: &Bid) -> bool {
-        let schema = bid.schema();
+    fn is_named(&self, schema_match: &SchemaMatch) -> bool {
+        let schema = schema_match.schema();
         self.named.contains(&(schema.name.clone(), schema.prefix.text.clone()))
     }
 
-    fn claimed(&self, bids: &[Bid], mut claim: Claim) -> Group {
+    fn claimed(&self, bids: &[SchemaMatch], mut claim: SampleClaim) -> KeyGroup {
         claim.taken.sort_unstable();
-        let bid = &bids[claim.bid];
-        let own = bid.own_among(&claim.taken);
-        let points = |bid: &&Bid| bid.points(&own);
-        let is_other = |other: &&Bid| other.schema().name != bid.schema().name && points(other) >= points(&bid) * HALF;
-        let others = bids
-            .iter()
-            .filter(is_other)
-            .filter(|other| points(other) >= LEAST)
-            .map(|other| Other { schema: other.schema().name.clone(), why: parting(bid.schema(), other.schema()) });
+        let schema_match = &bids[claim.schema_match];
+        let own = schema_match.own_among(&claim.taken);
+        let points = |schema_match: &&SchemaMatch| schema_match.points(&own);
+        let is_other = |other: &&SchemaMatch| {
+            other.schema().name != schema_match.schema().name && points(other) >= points(&schema_match) * HALF
+        };
+        let others = bids.iter().filter(is_other).filter(|other| points(other) >= LEAST).map(|other| Other {
+            schema: other.schema().name.clone(),
+            why: parting(schema_match.schema(), other.schema()),
+        });
         let others: Vec<_> = others.collect();
-        let cases = bid.own.iter().filter(|(sample, _)| own.binary_search(sample).is_ok()).map(|(_, case)| *case);
+        let cases =
+            schema_match.own.iter().filter(|(sample, _)| own.binary_search(sample).is_ok()).map(|(_, case)| *case);
         let guess = Guess {
-            schema: Arc::clone(bid.schema()),
-            role: bid.role,
-            is_default: bid.placed.is_default,
+            schema: Arc::clone(schema_match.schema()),
+            role: schema_match.role,
+            is_default: schema_match.placed.is_default,
             cases: cases.collect(),
         };
-        let is_sure = bid.points_of_keys() > 0.0 || points(&bid) >= LEAST_OF_VALUES;
+        let is_sure = schema_match.points_of_keys() > 0.0 || points(&schema_match) >= LEAST_OF_VALUES;
         let (states, stuck) = self.states(&guess, &claim.taken);
-        Group {
+        KeyGroup {
             confidence: if others.is_empty() && is_sure { Confidence::Is } else { Confidence::Perhaps },
             others,
             evidence: evidence(&guess),
@@ -228,16 +231,16 @@ impl Panel<'_> {
         }
     }
 
-    fn unclaimed(&self, among: &[usize], others: Vec<Other>) -> Group {
-        let near = nearest(self.shelf, self.lot(among));
+    fn unclaimed(&self, among: &[usize], others: Vec<Other>) -> KeyGroup {
+        let near = nearest(self.schema_set, self.sample_set(among));
         let others = others.into_iter().chain(near).collect();
-        let look = look(&self.pattern.text, self.lot(among));
+        let look = look(&self.pattern.text, self.sample_set(among));
         let fields = fields(self.samples, among);
-        Group { others, evidence: look.into_iter().collect(), fields, ..self.group(among) }
+        KeyGroup { others, evidence: look.into_iter().collect(), fields, ..self.group(among) }
     }
 
-    fn group(&self, among: &[usize]) -> Group {
-        Group {
+    fn group(&self, among: &[usize]) -> KeyGroup {
+        KeyGroup {
             pattern: self.pattern.text.clone(),
             kind: self.kind.to_owned(),
             sampled: among.len(),
@@ -271,27 +274,27 @@ fn tells_stuck(schema: &Schema) -> bool {
 }
 
 /// The samples that each bid gets, the best bid first, and those that nobody gets.
-fn claims(bids: &[Bid], among: &[usize]) -> (Vec<Claim>, Vec<usize>) {
+fn claims(bids: &[SchemaMatch], among: &[usize]) -> (Vec<SampleClaim>, Vec<usize>) {
     let (mut claims, mut rest) = (Vec::new(), among.to_vec());
     while !rest.is_empty() {
         let best =
             (0..bids.len()).max_by(|a, b| bids[*a].points(&rest).total_cmp(&bids[*b].points(&rest)).then(b.cmp(a)));
-        let Some(bid) = best else { break };
-        let taken = bids[bid].own_among(&rest);
-        if taken.is_empty() || bids[bid].points(&taken) < LEAST {
+        let Some(schema_match) = best else { break };
+        let taken = bids[schema_match].own_among(&rest);
+        if taken.is_empty() || bids[schema_match].points(&taken) < LEAST {
             break;
         }
         rest.retain(|sample| taken.binary_search(sample).is_err());
-        claims.push(Claim { bid, taken });
+        claims.push(SampleClaim { schema_match, taken });
     }
     (claims, rest)
 }
 
 /// A schema that reads a part of the samples, and too small a part to be theirs.
-fn in_part(bid: &Bid, taken: &[usize], among: &[usize]) -> Option<Other> {
-    let is_some = share(taken.len(), among.len()) >= SOME && bid.points_of_keys() > 0.0;
+fn in_part(schema_match: &SchemaMatch, taken: &[usize], among: &[usize]) -> Option<Other> {
+    let is_some = share(taken.len(), among.len()) >= SOME && schema_match.points_of_keys() > 0.0;
     is_some.then(|| Other {
-        schema: bid.schema().name.clone(),
+        schema: schema_match.schema().name.clone(),
         why: format!("reads {} of these {}", taken.len(), among.len()),
     })
 }
@@ -310,8 +313,8 @@ fn record(guess: &Guess, seen: &SeenKey) -> Record {
 }
 
 /// The groups, where those of one role in one schema are one: idempotency keys are named in many ways.
-fn together(groups: Vec<Group>) -> Vec<Group> {
-    let mut all: Vec<Group> = Vec::new();
+fn together(groups: Vec<KeyGroup>) -> Vec<KeyGroup> {
+    let mut all: Vec<KeyGroup> = Vec::new();
     for group in groups {
         let same = all.iter_mut().find(|other| is_one(other, &group));
         match same {
@@ -322,13 +325,13 @@ fn together(groups: Vec<Group>) -> Vec<Group> {
     all
 }
 
-fn is_one(a: &Group, b: &Group) -> bool {
+fn is_one(a: &KeyGroup, b: &KeyGroup) -> bool {
     let (Some(one), Some(other)) = (&a.guess, &b.guess) else { return false };
     let is_role = one.schema.name == other.schema.name && one.role == other.role;
     is_role && one.schema.prefix.text == other.schema.prefix.text && a.kind == b.kind && a.confidence == b.confidence
 }
 
-impl Group {
+impl KeyGroup {
     /// Takes in a group of the same records, whose keys are named another way.
     fn take_in(&mut self, other: Self) {
         if self.pattern != other.pattern

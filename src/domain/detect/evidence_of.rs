@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::bid::Lot;
 use super::group::{Guess, Other};
-use super::placing::{Place, SchemaSet, place};
+use super::placing::{KeyspacePart, SchemaSet, place};
+use super::schema_match::SampleSet;
 use crate::domain::record::{Content, decode};
 use crate::domain::schema::{Schema, ValueFormat};
 
@@ -87,11 +87,11 @@ fn known(case: &ValueFormat) -> Vec<String> {
 }
 
 /// The schema whose keys these are by their words, and whose form the values nearly have.
-pub(super) fn nearest(shelf: &dyn SchemaSet, lot: Lot<'_>) -> Option<Other> {
-    let Lot { samples, among, leader, named } = lot;
+pub(super) fn nearest(schema_set: &dyn SchemaSet, sample_set: SampleSet<'_>) -> Option<Other> {
+    let SampleSet { samples, among, leader, named } = sample_set;
     let asked = &among[..among.len().min(ASKED)];
     let redis_keys: Vec<_> = asked.iter().map(|sample| &samples[*sample].redis_key[..]).collect();
-    shelf.all().iter().find_map(|schema| {
+    schema_set.all().iter().find_map(|schema| {
         (0..schema.keys.len()).find_map(|role| {
             let why = asked.iter().find_map(|sample| {
                 let reading = decode::read(schema, role, &samples[*sample].content);
@@ -101,7 +101,7 @@ pub(super) fn nearest(shelf: &dyn SchemaSet, lot: Lot<'_>) -> Option<Other> {
                 let why = decoded.form.strangeness().filter(|_| is_tested)?;
                 Some(why.to_owned())
             })?;
-            let placed = place(shelf, schema, role, Place { leader, redis_keys: &redis_keys, named })?;
+            let placed = place(schema_set, schema, role, KeyspacePart { leader, redis_keys: &redis_keys, named })?;
             let has_words = placed.schema.keys[role].template.specificity() > placed.schema.prefix.text.len();
             has_words.then(|| Other { schema: schema.name.clone(), why: format!("comes nearest, but {why}") })
         })
@@ -109,15 +109,15 @@ pub(super) fn nearest(shelf: &dyn SchemaSet, lot: Lot<'_>) -> Option<Other> {
 }
 
 /// What unknown keys look like: locks, where their names say so and their values are short texts.
-pub(super) fn look(pattern: &str, lot: Lot<'_>) -> Option<String> {
+pub(super) fn look(pattern: &str, sample_set: SampleSet<'_>) -> Option<String> {
     let names_locks = pattern
         .split([':', '/', '#', '_', '.', '-'])
         .any(|word| LOCK_WORDS.contains(&word.to_ascii_lowercase().as_str()));
-    let is_token = |sample: &usize| match &lot.samples[*sample].content {
+    let is_token = |sample: &usize| match &sample_set.samples[*sample].content {
         Content::Text { head, length } => {
             *length == Some(head.len() as u64) && head.len() <= LONGEST_TOKEN && head.first() != Some(&b'{')
         }
         _ => false,
     };
-    (names_locks && lot.among.iter().all(is_token)).then(|| "looks like locks, library unknown".to_owned())
+    (names_locks && sample_set.among.iter().all(is_token)).then(|| "looks like locks, library unknown".to_owned())
 }

@@ -7,7 +7,7 @@ use crate::domain::schema::Schema;
 
 /// Redis keys named alike, of one type, whose values are alike.
 #[derive(Debug, Clone)]
-pub(crate) struct Group {
+pub(crate) struct KeyGroup {
     pub(crate) pattern: String,
     /// Redis's name of the type.
     pub(crate) kind: String,
@@ -30,7 +30,7 @@ pub(crate) struct Group {
     pub(crate) fields: BTreeSet<Vec<u8>>,
 }
 
-impl Group {
+impl KeyGroup {
     /// A glob, as SCAN takes one, that matches the Redis keys of the group.
     pub(crate) fn glob(&self) -> String {
         let mut glob = String::with_capacity(self.pattern.len());
@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn a_glob_has_a_star_for_each_part_that_varies() {
         let glob = |pattern: &str| {
-            let group = Group {
+            let group = KeyGroup {
                 pattern: pattern.to_owned(),
                 kind: "hash".to_owned(),
                 sampled: 1,

@@ -1,15 +1,15 @@
 //! Whose keys these are: samples of an unknown Redis grouped by their names, and each group held against every schema.
 
-mod bid;
 mod detection;
 mod evidence_of;
 mod group;
 mod pattern;
 mod placing;
 mod points;
+mod schema_match;
 mod token;
 
 pub use detection::detect;
-pub(crate) use group::{Confidence, Group, Guess};
+pub(crate) use group::{Confidence, Guess, KeyGroup};
 pub(crate) use pattern::boundaries;
 pub use placing::SchemaSet;

@@ -17,7 +17,7 @@ pub trait SchemaSet {
 }
 
 /// The schemas that were named for a part of the keyspace, each with its prefix.
-pub(super) type Named = BTreeSet<(String, String)>;
+pub(super) type NamedSchemas = BTreeSet<(String, String)>;
 
 /// A schema with the prefix that it would have.
 #[derive(Debug, Clone)]
@@ -29,17 +29,22 @@ pub(super) struct Placed {
 
 /// Redis keys of one name, and what of them all is known.
 #[derive(Clone, Copy)]
-pub(super) struct Place<'a> {
+pub(super) struct KeyspacePart<'a> {
     /// What all of them begin with.
     pub(super) leader: &'a [u8],
     pub(super) redis_keys: &'a [&'a [u8]],
     /// What was named elsewhere in the keyspace: a schema that has its own prefix there has no other one here.
-    pub(super) named: &'a Named,
+    pub(super) named: &'a NamedSchemas,
 }
 
 /// The schema with the prefix under which these Redis keys have one of its roles.
-pub(super) fn place(shelf: &dyn SchemaSet, schema: &Arc<Schema>, role: usize, at: Place<'_>) -> Option<Placed> {
-    let Place { leader, redis_keys, named } = at;
+pub(super) fn place(
+    schema_set: &dyn SchemaSet,
+    schema: &Arc<Schema>,
+    role: usize,
+    at: KeyspacePart<'_>,
+) -> Option<Placed> {
+    let KeyspacePart { leader, redis_keys, named } = at;
     let default = || Placed { schema: Arc::clone(schema), is_default: true };
     let has_all = |schema: &Schema| {
         let template = &schema.keys[role].template;
@@ -50,7 +55,7 @@ pub(super) fn place(shelf: &dyn SchemaSet, schema: &Arc<Schema>, role: usize, at
     if is_default && (!schema.prefix.text.is_empty() || named.contains(&own)) {
         return Some(default());
     }
-    let others = || prefixes(leader).into_iter().filter_map(|prefix| shelf.with_prefix(&schema.name, &prefix));
+    let others = || prefixes(leader).into_iter().filter_map(|prefix| schema_set.with_prefix(&schema.name, &prefix));
     let other = |schema| Some(Placed { schema, is_default: false });
     // A prefix that takes all of the words in front leaves none of them to the idempotency key.
     let is_whole = |schema: &Arc<Schema>| schema.keys[role].template.prefix() == leader && has_all(schema);
@@ -92,11 +97,11 @@ mod tests {
     use crate::domain::samples;
 
     fn placed(name: &str, role: usize, leader: &str, keys: &[&str]) -> Option<(String, bool)> {
-        let shelf = samples::shelf();
-        let schema = shelf.all().iter().find(|schema| schema.name == name).cloned().unwrap();
+        let schema_set = samples::schema_set();
+        let schema = schema_set.all().iter().find(|schema| schema.name == name).cloned().unwrap();
         let keys: Vec<_> = keys.iter().map(|key| key.as_bytes()).collect();
-        let at = Place { leader: leader.as_bytes(), redis_keys: &keys, named: &Named::new() };
-        let placed = place(&shelf, &schema, role, at)?;
+        let at = KeyspacePart { leader: leader.as_bytes(), redis_keys: &keys, named: &NamedSchemas::new() };
+        let placed = place(&schema_set, &schema, role, at)?;
         Some((placed.schema.prefix.text.clone(), placed.is_default))
     }
 

@@ -27,13 +27,13 @@ pub(crate) enum Foreign {
     OlderReleaseOf(String),
 }
 
-pub(super) struct Case<'a> {
+pub(super) struct DiagnosisInput<'a> {
     pub(crate) record: &'a Record,
     pub(crate) thresholds: &'a Thresholds,
     pub(crate) foreign: Option<&'a Foreign>,
 }
 
-impl Case<'_> {
+impl DiagnosisInput<'_> {
     /// How long what stands there stays, as the end of a sentence.
     pub(super) fn how_long(&self) -> &'static str {
         let mut there = self.record.seen.keys.iter().filter(|key| key.content != Content::Absent);
@@ -42,7 +42,7 @@ impl Case<'_> {
 }
 
 #[cfg(test)]
-impl<'a> Case<'a> {
+impl<'a> DiagnosisInput<'a> {
     /// A record with which no other schema has to do, and the limits that hold unless somebody sets others.
     pub(super) fn of(record: &'a Record) -> Self {
         static LIMITS: std::sync::LazyLock<Thresholds> = std::sync::LazyLock::new(Thresholds::default);

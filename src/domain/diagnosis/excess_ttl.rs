@@ -1,6 +1,6 @@
 //! `excess-ttl`: a lock that stays longer than the schema's lock TTL allows.
 
-use super::case::Case;
+use super::case::DiagnosisInput;
 use super::finding::{Finding, FindingCode, Severity};
 use crate::domain::duration;
 use crate::domain::record::{Evidence, Expiry, age};
@@ -11,7 +11,7 @@ const STATE_THE_TTL: &str =
 
 const UNLOCK: &str = "make sure that no worker is still at it, then `idemctl force-unlock KEY`";
 
-pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
+pub(super) fn check(case: &DiagnosisInput<'_>) -> Option<Finding> {
     let lock = case.record.lock().filter(|_| case.record.state == State::InProgress)?;
     if case.record.has_lapsing_lock() {
         return None;
@@ -52,7 +52,7 @@ mod tests {
     use crate::domain::samples::{CHI_LOCK, CHI_RESULT, chi};
 
     fn message(value: &str, expiry: Expiry) -> Option<String> {
-        check(&Case::of(&chi(value, expiry))).map(|found| found.message)
+        check(&DiagnosisInput::of(&chi(value, expiry))).map(|found| found.message)
     }
 
     #[test]

@@ -1,12 +1,12 @@
 //! `foreign-schema`: the value is that of another schema which shares the Redis key, e.g. an older release's.
 
-use super::case::{Case, Foreign};
+use super::case::{DiagnosisInput, Foreign};
 use super::finding::{Finding, FindingCode, Severity};
 use crate::domain::record::Evidence;
 use crate::domain::schema::State;
 use crate::domain::step::Answer;
 
-pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
+pub(super) fn check(case: &DiagnosisInput<'_>) -> Option<Finding> {
     let own = &case.record.schema.name;
     Some(match case.foreign? {
         Foreign::WrittenBy(writer) => {
@@ -64,13 +64,14 @@ mod tests {
             ("go-middleware-v1", Foreign::OlderReleaseOf("newer".to_owned()), Severity::Warning, "(newer) fails on it"),
         ] {
             let record = record(schema, &[(text("in-progress"), Expiry::Never)]);
-            let found = check(&Case { foreign: Some(&foreign), ..Case::of(&record) }).expect("a finding");
+            let found =
+                check(&DiagnosisInput { foreign: Some(&foreign), ..DiagnosisInput::of(&record) }).expect("a finding");
             assert!(found.severity == severity && found.message.contains(says), "{found:?}");
         }
     }
 
     #[test]
     fn is_silent_where_no_other_schema_is_involved() {
-        assert_eq!(check(&Case::of(&chi("not json", Expiry::Never))), None);
+        assert_eq!(check(&DiagnosisInput::of(&chi("not json", Expiry::Never))), None);
     }
 }

@@ -30,7 +30,7 @@ pub struct Health {
     pub(crate) keys: u64,
     pub(crate) gap: Option<String>,
     /// The schemas that were read, if not every schema was.
-    pub(crate) named: Option<Named>,
+    pub(crate) named: Option<CheckedSchemas>,
     /// Redis keys of other schemas that the scan met, by schema. They were not checked.
     pub(crate) unread: BTreeMap<String, u64>,
     /// True if options left out records.
@@ -43,7 +43,7 @@ pub struct Health {
 
 /// The schemas of a check that does not read every schema.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Named {
+pub(crate) struct CheckedSchemas {
     pub(crate) schemas: Vec<String>,
     /// The context that names them; `None` if the command line does.
     pub(crate) context: Option<String>,

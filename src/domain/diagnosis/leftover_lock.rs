@@ -1,13 +1,13 @@
 //! `leftover-lock`: a lock beside a result, from a crash between storing the one and deleting the other, or of a worker that
 //! asked for the result before the result came.
 
-use super::case::Case;
+use super::case::DiagnosisInput;
 use super::finding::{Finding, FindingCode, Severity};
 use crate::domain::record::{Evidence, Expiry};
 use crate::domain::schema::State;
 use crate::domain::step::fencing;
 
-pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
+pub(super) fn check(case: &DiagnosisInput<'_>) -> Option<Finding> {
     let record = case.record;
     let lock = record.lock().filter(|_| record.state == State::Completed)?;
     let then = match (record.result()?.expiry, lock.expiry) {
@@ -37,7 +37,7 @@ mod tests {
 
     fn message(lock: (Content, Expiry), result: (Content, Expiry)) -> Option<String> {
         let record = record("event-consumer", &[lock, result]);
-        check(&Case::of(&record)).map(|found| found.message)
+        check(&DiagnosisInput::of(&record)).map(|found| found.message)
     }
 
     #[test]
@@ -61,7 +61,7 @@ mod tests {
         assert!(of_consumer.contains("may be at work"), "{of_consumer}");
         let result = text(r#"{"statusCode":200,"body":"x"}"#);
         let driven = record("event-driven", &[(text("w"), Expiry::In(9)), (result, Expiry::In(9))]);
-        let of_driven = check(&Case::of(&driven)).map(|found| found.message).unwrap();
+        let of_driven = check(&DiagnosisInput::of(&driven)).map(|found| found.message).unwrap();
         assert!(!of_driven.contains("may be at work"), "{of_driven}");
     }
 
@@ -70,6 +70,6 @@ mod tests {
         let nothing = || (Content::Absent, Expiry::In(0));
         assert_eq!(message((text("1"), Expiry::In(9)), nothing()), None);
         assert_eq!(message(nothing(), (text("1"), Expiry::In(9))), None);
-        assert_eq!(check(&Case::of(&chi(CHI_RESULT, Expiry::In(9)))), None);
+        assert_eq!(check(&DiagnosisInput::of(&chi(CHI_RESULT, Expiry::In(9)))), None);
     }
 }

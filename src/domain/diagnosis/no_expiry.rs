@@ -1,11 +1,11 @@
 //! `no-expiry`: a lock without TTL holds its key for ever, unless its service gives no lock a TTL.
 
-use super::case::Case;
+use super::case::DiagnosisInput;
 use super::finding::{Finding, FindingCode, Severity};
 use crate::domain::record::{Evidence, Expiry};
 use crate::domain::schema::{State, TtlOf};
 
-pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
+pub(super) fn check(case: &DiagnosisInput<'_>) -> Option<Finding> {
     case.record.schema.ttl(TtlOf::Lock)?;
     let then = match case.record.state {
         State::InProgress => "every retry is turned away for ever",
@@ -40,7 +40,7 @@ mod tests {
             (chi(CHI_LOCK, Expiry::In(1)), false),
             (chi(CHI_RESULT, Expiry::Never), false),
         ] {
-            assert_eq!(check(&Case::of(&record)).is_some(), fires, "{record:?}");
+            assert_eq!(check(&DiagnosisInput::of(&record)).is_some(), fires, "{record:?}");
         }
     }
 }

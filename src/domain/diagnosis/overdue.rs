@@ -1,11 +1,11 @@
 //! `overdue`: a lock held longer than the operator thinks an operation can take.
 
-use super::case::Case;
+use super::case::DiagnosisInput;
 use super::finding::{Finding, FindingCode, Severity};
 use crate::domain::duration;
 use crate::domain::schema::State;
 
-pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
+pub(super) fn check(case: &DiagnosisInput<'_>) -> Option<Finding> {
     let threshold = case.thresholds.overdue_ms?;
     let age = case.record.age.filter(|_| case.record.state == State::InProgress)?;
     (age.millis > threshold).then(|| Finding {
@@ -38,7 +38,7 @@ mod tests {
             (CHI_RESULT, Expiry::In(1), Some(1), false),
         ] {
             let thresholds = Thresholds { overdue_ms, ..Thresholds::default() };
-            let found = check(&Case { thresholds: &thresholds, ..Case::of(&chi(value, expiry)) });
+            let found = check(&DiagnosisInput { thresholds: &thresholds, ..DiagnosisInput::of(&chi(value, expiry)) });
             assert_eq!(found.is_some(), fires, "{value} {expiry:?} {overdue_ms:?}");
         }
     }

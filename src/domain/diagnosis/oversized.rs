@@ -1,10 +1,10 @@
 //! `oversized`: a value so large that it slows Redis and every replay.
 
-use super::case::Case;
+use super::case::DiagnosisInput;
 use super::finding::{Finding, FindingCode, Severity};
 use crate::domain::record::Evidence;
 
-pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
+pub(super) fn check(case: &DiagnosisInput<'_>) -> Option<Finding> {
     let size = case.record.size_bytes()?;
     (size > case.thresholds.oversized_bytes).then(|| Finding {
         code: FindingCode::Oversized,
@@ -29,7 +29,8 @@ mod tests {
         let size = CHI_LOCK.len() as u64;
         for (oversized_bytes, fires) in [(size - 1, true), (size, false)] {
             let thresholds = Thresholds { overdue_ms: None, oversized_bytes };
-            let found = check(&Case { thresholds: &thresholds, ..Case::of(&chi(CHI_LOCK, Expiry::Never)) });
+            let found =
+                check(&DiagnosisInput { thresholds: &thresholds, ..DiagnosisInput::of(&chi(CHI_LOCK, Expiry::Never)) });
             assert_eq!(found.is_some(), fires, "{oversized_bytes}");
         }
     }

@@ -1,11 +1,11 @@
 //! `result-no-expiry`: a result that is never forgotten.
 
-use super::case::Case;
+use super::case::DiagnosisInput;
 use super::finding::{Finding, FindingCode, Severity};
 use crate::domain::record::{Evidence, Expiry};
 use crate::domain::schema::{State, TtlOf};
 
-pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
+pub(super) fn check(case: &DiagnosisInput<'_>) -> Option<Finding> {
     case.record.schema.ttl(TtlOf::Result)?;
     let result = case.record.result().filter(|_| case.record.state == State::Completed)?;
     (result.expiry == Expiry::Never).then(|| Finding {
@@ -27,7 +27,7 @@ mod tests {
         for (value, expiry, fires) in
             [(CHI_RESULT, Expiry::Never, true), (CHI_RESULT, Expiry::In(1), false), (CHI_LOCK, Expiry::Never, false)]
         {
-            assert_eq!(check(&Case::of(&chi(value, expiry))).is_some(), fires, "{value} {expiry:?}");
+            assert_eq!(check(&DiagnosisInput::of(&chi(value, expiry))).is_some(), fires, "{value} {expiry:?}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The rules in the order their findings are shown.
 
-use super::case::{Case, Foreign, Thresholds};
+use super::case::{DiagnosisInput, Foreign, Thresholds};
 use super::finding::{Finding, FindingCode};
 use super::{
     excess_ttl, foreign_schema, leftover_lock, no_expiry, overdue, oversized, result_no_expiry, short_result_ttl,
@@ -8,9 +8,9 @@ use super::{
 };
 use crate::domain::record::Record;
 
-type Rule = fn(&Case<'_>) -> Option<Finding>;
+type DiagnosisRule = fn(&DiagnosisInput<'_>) -> Option<Finding>;
 
-const RULES: [Rule; 10] = [
+const RULES: [DiagnosisRule; 10] = [
     no_expiry::check,
     excess_ttl::check,
     overdue::check,
@@ -24,13 +24,13 @@ const RULES: [Rule; 10] = [
 ];
 
 pub(crate) fn findings(record: &Record, thresholds: &Thresholds, foreign: Option<&Foreign>) -> Vec<Finding> {
-    let case = Case { record, thresholds, foreign };
+    let case = DiagnosisInput { record, thresholds, foreign };
     RULES.iter().filter_map(|rule| rule(&case)).collect()
 }
 
 /// The finding that the length of a value alone decides, for a record whose length came to be known after the others.
 pub(crate) fn add_oversized(record: &mut Record, thresholds: &Thresholds) {
-    let found = oversized::check(&Case { record, thresholds, foreign: None });
+    let found = oversized::check(&DiagnosisInput { record, thresholds, foreign: None });
     let known = record.findings.iter().any(|finding| finding.code == FindingCode::Oversized);
     record.findings.extend(found.filter(|_| !known));
 }

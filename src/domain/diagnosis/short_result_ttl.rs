@@ -1,6 +1,6 @@
 //! `short-result-ttl`: a result that goes sooner than retries may come.
 
-use super::case::Case;
+use super::case::DiagnosisInput;
 use super::finding::{Finding, FindingCode, Severity};
 use crate::domain::duration;
 use crate::domain::record::{AgeSource, Expiry, age};
@@ -9,7 +9,7 @@ use crate::domain::schema::{State, TtlOf};
 const ADVICE: &str =
     "compare with what the service sets: a result should outlive the last retry or redelivery, 24h to 72h";
 
-pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
+pub(super) fn check(case: &DiagnosisInput<'_>) -> Option<Finding> {
     let record = case.record;
     let Expiry::In(left) = record.result().filter(|_| record.state == State::Completed)?.expiry else { return None };
     let result_ttl = age::millis(record.schema.ttl(TtlOf::Result)?);
@@ -55,7 +55,7 @@ mod tests {
     use crate::domain::samples::{CHI_LOCK, CHI_RESULT, chi, record, text};
 
     fn severity(record: &Record) -> Option<Severity> {
-        check(&Case::of(record)).map(|found| found.severity)
+        check(&DiagnosisInput::of(record)).map(|found| found.severity)
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! `unreadable`: a value that the schema cannot decode.
 
-use super::case::Case;
+use super::case::DiagnosisInput;
 use super::finding::{Finding, FindingCode, Severity};
 use crate::domain::record::Evidence;
 use crate::domain::step::Answer;
 
-pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
+pub(super) fn check(case: &DiagnosisInput<'_>) -> Option<Finding> {
     let why = case.record.unreadable_because().filter(|_| case.foreign.is_none())?;
     if case.record.is_undecided() {
         return Some(Finding {
@@ -46,7 +46,7 @@ mod tests {
     use crate::domain::samples::{CHI_LOCK, chi, record, text};
 
     fn message(record: &crate::domain::record::Record, foreign: Option<&Foreign>) -> Option<String> {
-        check(&Case { foreign, ..Case::of(record) }).map(|found| found.message)
+        check(&DiagnosisInput { foreign, ..DiagnosisInput::of(record) }).map(|found| found.message)
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! `wrong-type`: the Redis key is not of the type that the schema keeps there.
 
-use super::case::Case;
+use super::case::DiagnosisInput;
 use super::finding::{Finding, FindingCode, Severity};
 use crate::domain::record::{Evidence, Reading};
 use crate::domain::step::Answer;
 
-pub(super) fn check(case: &Case<'_>) -> Option<Finding> {
+pub(super) fn check(case: &DiagnosisInput<'_>) -> Option<Finding> {
     let (role, kind) = case.record.readings.iter().enumerate().find_map(|(role, reading)| match reading {
         Reading::WrongType(kind) => Some((role, kind)),
         _ => None,
@@ -35,7 +35,7 @@ mod tests {
 
     fn message(lock: Content, result: Content) -> Option<String> {
         let record = record("event-consumer", &[(lock, Expiry::Never), (result, Expiry::Never)]);
-        check(&Case::of(&record)).map(|found| found.message)
+        check(&DiagnosisInput::of(&record)).map(|found| found.message)
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
-use super::sample::Sample;
+use super::sample::SampleValue;
 use super::states;
 use crate::domain::schema::{Decoding, State};
 
@@ -16,16 +16,16 @@ const LONGEST_MARKER: usize = 16;
 
 /// Values of one form.
 #[derive(Debug)]
-pub(super) struct Case {
-    pub(super) test: Test,
+pub(super) struct DraftFormat {
+    pub(super) test: FormatTest,
     pub(super) decoding: Decoding,
     pub(super) state: Option<State>,
-    pub(super) samples: Vec<Sample>,
+    pub(super) samples: Vec<SampleValue>,
 }
 
 /// What tells a form.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Test {
+pub(super) enum FormatTest {
     /// A field of a JSON value, and what stands there.
     Field(String, Value),
     /// Any object of its fields.
@@ -38,37 +38,38 @@ pub(super) enum Test {
 }
 
 /// The forms of these values, those of documents first: any text may be of the others.
-pub(super) fn cases(samples: Vec<Sample>) -> Vec<Case> {
+pub(super) fn cases(samples: Vec<SampleValue>) -> Vec<DraftFormat> {
     let (documents, texts): (Vec<_>, Vec<_>) = samples.into_iter().partition(|sample| sample.document.is_some());
     let of_documents = match state_field(&documents) {
         Some(field) => by(documents, |sample| {
             let value = sample.fields().and_then(|fields| fields.get(&field)).cloned().unwrap_or_default();
-            Test::Field(field.clone(), value)
+            FormatTest::Field(field.clone(), value)
         }),
         None => by(documents, |sample| match sample.document.as_ref().and_then(Value::as_array) {
-            Some(items) => Test::Items(items.len()),
-            None => Test::Fields,
+            Some(items) => FormatTest::Items(items.len()),
+            None => FormatTest::Fields,
         }),
     };
     let words: BTreeSet<_> = texts.iter().map(|sample| sample.text.as_str()).collect();
     let are_words = words.iter().all(|word| states::of_word(word).is_some());
     let is_marker = texts.len() > 1 && words.len() == 1 && words.iter().all(|word| word.len() <= LONGEST_MARKER);
     let are_words = are_words || is_marker;
-    let of_texts = by(texts, |sample| if are_words { Test::Word(sample.text.clone()) } else { Test::AnyText });
+    let of_texts =
+        by(texts, |sample| if are_words { FormatTest::Word(sample.text.clone()) } else { FormatTest::AnyText });
     of_documents.into_iter().chain(of_texts).collect()
 }
 
-fn by(samples: Vec<Sample>, test: impl Fn(&Sample) -> Test) -> Vec<Case> {
-    let mut apart: BTreeMap<String, Case> = BTreeMap::new();
+fn by(samples: Vec<SampleValue>, test: impl Fn(&SampleValue) -> FormatTest) -> Vec<DraftFormat> {
+    let mut apart: BTreeMap<String, DraftFormat> = BTreeMap::new();
     for sample in samples {
         let (test, decoding) = (test(&sample), sample.decoding.clone());
         let state = match &test {
-            Test::Field(_, value) => value.as_str().and_then(states::of_word),
-            Test::Word(word) => states::of_word(word),
-            Test::Fields | Test::Items(_) | Test::AnyText => None,
+            FormatTest::Field(_, value) => value.as_str().and_then(states::of_word),
+            FormatTest::Word(word) => states::of_word(word),
+            FormatTest::Fields | FormatTest::Items(_) | FormatTest::AnyText => None,
         };
         let case = apart.entry(format!("{test:?} {decoding:?}"));
-        case.or_insert_with(|| Case { test, decoding, state, samples: Vec::new() }).samples.push(sample);
+        case.or_insert_with(|| DraftFormat { test, decoding, state, samples: Vec::new() }).samples.push(sample);
     }
     apart.into_values().collect()
 }
@@ -91,8 +92,8 @@ fn parts_fields(objects: &[&Map<String, Value>], name: &str) -> bool {
 }
 
 /// The field whose words tell the values apart: one that all of them have, of few words.
-fn state_field(samples: &[Sample]) -> Option<String> {
-    let objects: Vec<_> = samples.iter().filter_map(Sample::fields).collect();
+fn state_field(samples: &[SampleValue]) -> Option<String> {
+    let objects: Vec<_> = samples.iter().filter_map(SampleValue::fields).collect();
     let first = objects.first()?;
     let is_word = |value: &Value| value.is_string() || value.is_boolean() || value.as_u64().is_some_and(|n| n < 10);
     let tells = |name: &&String| {

@@ -18,10 +18,10 @@ const NAMES: [(&str, &[&str]); 8] = [
 const RESPONSES: [&str; 6] = ["response", "res", "result", "reply", "data", "value"];
 
 /// A field of a form: what it is, and the pointer to it.
-pub(super) type Found = (&'static str, String);
+pub(super) type FoundField = (&'static str, String);
 
 /// What the fields of this value hold: those of its outermost level, and of a response in it.
-pub(super) fn of(value: &Value, state_field: Option<&str>) -> Vec<Found> {
+pub(super) fn of(value: &Value, state_field: Option<&str>) -> Vec<FoundField> {
     let mut found = Vec::new();
     let fields = match value {
         Value::Object(fields) => fields,
@@ -44,7 +44,7 @@ pub(super) fn of(value: &Value, state_field: Option<&str>) -> Vec<Found> {
 }
 
 /// What an array holds, whose items have no names: a status code, headers, and a text that is the body, or parts of one.
-fn of_items(items: &[Value]) -> Vec<Found> {
+fn of_items(items: &[Value]) -> Vec<FoundField> {
     let place = |is: fn(&Value) -> bool| items.iter().position(is).map(|index| format!("/{index}"));
     let status = place(|item| fits("status", item)).map(|pointer| ("status", pointer));
     let headers = place(|item| item.is_object()).map(|pointer| ("headers", pointer));
@@ -53,7 +53,7 @@ fn of_items(items: &[Value]) -> Vec<Found> {
     [status, headers, body].into_iter().flatten().collect()
 }
 
-fn add(found: &mut Vec<Found>, pointer: String, name: &str, value: &Value) {
+fn add(found: &mut Vec<FoundField>, pointer: String, name: &str, value: &Value) {
     let name = plain(name);
     let meant = NAMES.iter().find(|(what, names)| names.contains(&name.as_str()) && fits(what, value));
     if let Some((what, _)) = meant.filter(|(what, _)| !found.iter().any(|(known, _)| known == what)) {

@@ -8,7 +8,7 @@ use crate::domain::schema::{Decoder, Decoding, Encoding};
 
 /// A value, and how long its Redis key stays.
 #[derive(Debug, Clone)]
-pub(super) struct Sample {
+pub(super) struct SampleValue {
     pub(super) text: String,
     /// What comes out of the value; `None` where it is text.
     pub(super) document: Option<Value>,
@@ -16,7 +16,7 @@ pub(super) struct Sample {
     pub(super) expiry: Expiry,
 }
 
-impl Sample {
+impl SampleValue {
     pub(super) fn of(key: &SeenKey) -> Self {
         let (text, document, decoding) = match &key.content {
             Content::Hash(hash) => {

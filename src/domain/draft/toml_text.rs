@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::case::{Case, Test, cases};
-use super::sample::Sample;
+use super::case::{DraftFormat, FormatTest, cases};
+use super::sample::SampleValue;
 use super::{common_template, fields, states};
 use crate::domain::duration;
 use crate::domain::record::{Expiry, SeenKey};
@@ -27,7 +27,7 @@ const FORMAT: u32 = 2;
 pub(crate) fn draft(name: &str, seen: &[SeenKey]) -> String {
     let keys: Vec<_> = seen.iter().map(|key| &key.redis_key[..]).collect();
     let template = common_template::template(&keys);
-    let cases = cases(seen.iter().map(Sample::of).collect());
+    let cases = cases(seen.iter().map(SampleValue::of).collect());
     let mut text = format!(
         "# A draft from {} Redis keys. What is marked {DECIDE} a person has to know; `idemctl schema check` refuses the word.\n\
          # The file says how records look; idemctl-schema(5) says how the service's steps are described, too.\n\
@@ -52,7 +52,7 @@ pub(crate) fn draft(name: &str, seen: &[SeenKey]) -> String {
     text
 }
 
-fn ttls(text: &mut String, cases: &[Case]) {
+fn ttls(text: &mut String, cases: &[DraftFormat]) {
     for (name, state) in [("lock", State::InProgress), ("result", State::Completed)] {
         let is_open = cases.iter().any(|case| case.state.is_none());
         let of: Vec<_> = cases.iter().filter(|case| case.state == Some(state)).flat_map(|case| &case.samples).collect();
@@ -81,24 +81,24 @@ fn ttls(text: &mut String, cases: &[Case]) {
     }
 }
 
-fn form(text: &mut String, case: &Case, all: usize, names: &mut BTreeSet<String>) {
+fn form(text: &mut String, case: &DraftFormat, all: usize, names: &mut BTreeSet<String>) {
     let name = form_name(case, names);
     let _ = writeln!(text, "\n# {} of {all} values.\n[[value]]\nname = {name:?}", case.samples.len());
     opened(text, &case.decoding);
     match &case.test {
-        Test::Field(field, value) => {
+        FormatTest::Field(field, value) => {
             let _ =
                 writeln!(text, "where = {{ {} = {} }}", quoted(&format!("/{}", fields::step(field))), literal(value));
         }
-        Test::Word(word) => _ = writeln!(text, "equals = {}", quoted(word)),
-        Test::AnyText => {
+        FormatTest::Word(word) => _ = writeln!(text, "equals = {}", quoted(word)),
+        FormatTest::AnyText => {
             text.push_str("# Any text is of this form: the Redis key alone tells whose it is.\nopaque = true\n")
         }
-        Test::Items(count) => {
+        FormatTest::Items(count) => {
             let items: Vec<_> = (0..*count).map(|index| format!("\"/{index}\"")).collect();
             let _ = writeln!(text, "has = [{}]", items.join(", "));
         }
-        Test::Fields => {}
+        FormatTest::Fields => {}
     }
     members(text, case);
     match case.state {
@@ -127,12 +127,12 @@ fn opened(text: &mut String, decoding: &Decoding) {
     }
 }
 
-fn form_name(case: &Case, names: &mut BTreeSet<String>) -> String {
+fn form_name(case: &DraftFormat, names: &mut BTreeSet<String>) -> String {
     let word = match &case.test {
-        Test::Field(_, Value::String(word)) | Test::Word(word) => word.clone(),
-        Test::Field(field, value) => format!("{field}-{value}"),
-        Test::Fields | Test::Items(_) => "record".to_owned(),
-        Test::AnyText => "held".to_owned(),
+        FormatTest::Field(_, Value::String(word)) | FormatTest::Word(word) => word.clone(),
+        FormatTest::Field(field, value) => format!("{field}-{value}"),
+        FormatTest::Fields | FormatTest::Items(_) => "record".to_owned(),
+        FormatTest::AnyText => "held".to_owned(),
     };
     let plain = word.to_ascii_lowercase().replace(|letter: char| !letter.is_ascii_alphanumeric(), "-");
     let plain = if plain.is_empty() { "empty".to_owned() } else { plain };
@@ -142,8 +142,8 @@ fn form_name(case: &Case, names: &mut BTreeSet<String>) -> String {
 }
 
 /// The fields that every value has, those that some have, and those that may be null.
-fn members(text: &mut String, case: &Case) {
-    let objects: Vec<_> = case.samples.iter().filter_map(Sample::fields).collect();
+fn members(text: &mut String, case: &DraftFormat) {
+    let objects: Vec<_> = case.samples.iter().filter_map(SampleValue::fields).collect();
     let mut counts: BTreeMap<&String, (usize, bool)> = BTreeMap::new();
     for (name, value) in objects.iter().flat_map(|object| object.iter()) {
         let (count, is_null) = counts.entry(name).or_default();
@@ -166,9 +166,9 @@ fn members(text: &mut String, case: &Case) {
 }
 
 /// What the fields hold.
-fn meanings(text: &mut String, case: &Case) {
+fn meanings(text: &mut String, case: &DraftFormat) {
     let state_field = match &case.test {
-        Test::Field(field, _) => Some(field.as_str()),
+        FormatTest::Field(field, _) => Some(field.as_str()),
         _ => None,
     };
     let mut found: BTreeMap<&str, String> = BTreeMap::new();

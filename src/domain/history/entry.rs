@@ -23,7 +23,7 @@ const OP_LENGTH: usize = 16;
 
 /// One change: who, where, when, what and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Entry<'a> {
+pub struct AuditEntry<'a> {
     /// RFC 3339 in UTC.
     pub at: Cow<'a, str>,
     /// The operator's user name.
@@ -68,7 +68,7 @@ fn bytes(base64: Option<&str>, text: &str) -> Vec<u8> {
     base64.and_then(|base64| STANDARD.decode(base64).ok()).unwrap_or_else(|| text.as_bytes().to_vec())
 }
 
-impl Entry<'_> {
+impl AuditEntry<'_> {
     /// The bytes of the Redis key.
     pub(crate) fn redis_key_bytes(&self) -> Vec<u8> {
         bytes(self.redis_key_base64.as_deref(), &self.redis_key)

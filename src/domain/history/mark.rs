@@ -12,7 +12,7 @@ use crate::domain::change::provenance::Provenance;
 pub enum Mark<'a> {
     /// Written before the first change: an operation without an end may have changed more than the log tells.
     Begin(Box<Begin<'a>>),
-    End(End<'a>),
+    End(OperationEnd<'a>),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,7 +46,7 @@ pub struct Begin<'a> {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct End<'a> {
+pub struct OperationEnd<'a> {
     pub op: Cow<'a, str>,
     pub at: Cow<'a, str>,
     pub state: EndState,

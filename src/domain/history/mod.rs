@@ -4,8 +4,8 @@ pub mod entry;
 pub mod mark;
 mod operation;
 
-pub use entry::Entry;
+pub use entry::AuditEntry;
 pub(crate) use entry::{LEFT_ALONE, OUTCOME_UNKNOWN, PARTIAL};
 pub use mark::Mark;
-pub(crate) use mark::{Begin, End, EndState};
-pub(crate) use operation::{Operation, Operations, State};
+pub(crate) use mark::{Begin, EndState, OperationEnd};
+pub(crate) use operation::{Operation, OperationState, Operations};

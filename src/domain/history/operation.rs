@@ -4,8 +4,8 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use serde::Serialize;
 
-use super::entry::{Entry, LEFT_ALONE};
-use super::mark::{Begin, End, EndState, Mark};
+use super::entry::{AuditEntry, LEFT_ALONE};
+use super::mark::{Begin, EndState, Mark, OperationEnd};
 use crate::domain::change::provenance::{Likeness, Provenance};
 
 /// One run of a command, as the audit log tells of it.
@@ -35,7 +35,7 @@ pub(crate) struct Operation {
     pub(crate) undone_by: Option<String>,
     /// The last operation that took only part of this one back.
     pub(crate) partly_undone_by: Option<String>,
-    pub(crate) state: State,
+    pub(crate) state: OperationState,
     /// False if nobody knows what the changes left.
     pub(crate) says_what_was_left: bool,
     /// True if a line tells of a change.
@@ -55,7 +55,7 @@ pub(crate) struct Operation {
 /// Whether an operation came to its end.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum State {
+pub(crate) enum OperationState {
     Ended,
     /// An error or a signal ended it before it had come to everything.
     Interrupted,
@@ -79,7 +79,7 @@ pub(crate) struct Operations {
 
 impl Operations {
     /// Takes the next line of the log; gives the operation that it belongs to.
-    pub(crate) fn add(&mut self, entry: &Entry<'static>) -> &Operation {
+    pub(crate) fn add(&mut self, entry: &AuditEntry<'static>) -> &Operation {
         let place = match self.places.get(entry.op.as_ref()) {
             Some(place) => *place,
             // The line that says how the operation began is damaged.
@@ -100,7 +100,7 @@ impl Operations {
     }
 
     /// Takes the next line of the log, which idemctl 0.2 wrote.
-    pub(crate) fn add_older(&mut self, entry: &Entry<'_>) {
+    pub(crate) fn add_older(&mut self, entry: &AuditEntry<'_>) {
         if !self.older.contains(entry.op.as_ref()) {
             self.older.insert(entry.op.to_string());
         }
@@ -126,11 +126,11 @@ impl Operations {
             Mark::Begin(begin) => {
                 self.push(Operation::from_beginning(begin));
             }
-            Mark::End(End { op, state, .. }) => {
+            Mark::End(OperationEnd { op, state, .. }) => {
                 let Some(place) = self.places.get(op.as_ref()).copied() else { return };
                 self.all[place].state = match state {
-                    EndState::Ended => State::Ended,
-                    EndState::Interrupted => State::Interrupted,
+                    EndState::Ended => OperationState::Ended,
+                    EndState::Interrupted => OperationState::Interrupted,
                 };
                 self.note_undone(place);
             }
@@ -145,7 +145,7 @@ impl Operations {
             return;
         }
         let by = undo.op.clone();
-        let is_whole = !undo.is_part && undo.state == State::Ended;
+        let is_whole = !undo.is_part && undo.state == OperationState::Ended;
         let undone = &mut self.all[undone];
         undone.undone_by = is_whole.then(|| by.clone());
         undone.partly_undone_by = (!is_whole).then_some(by);
@@ -185,7 +185,7 @@ impl Operations {
 
 impl Operation {
     /// An operation whose beginning the log does not tell, by its first change.
-    fn from_change(first: &Entry<'_>) -> Self {
+    fn from_change(first: &AuditEntry<'_>) -> Self {
         Self {
             op: first.op.to_string(),
             at: first.at.to_string(),
@@ -232,7 +232,7 @@ impl Operation {
 
     /// False if it ended without a change.
     fn may_have_changed(&self) -> bool {
-        self.is_told || self.state == State::Unended
+        self.is_told || self.state == OperationState::Unended
     }
 
     /// True if it changed something on the server of this place and name.
@@ -254,7 +254,7 @@ mod tests {
     const A: &str = "000000000000000a";
     const B: &str = "000000000000000b";
 
-    fn entry(op: &'static str, at: &'static str, command: &'static str) -> Entry<'static> {
+    fn entry(op: &'static str, at: &'static str, command: &'static str) -> AuditEntry<'static> {
         let text = format!(
             r#"{{"at":"{at}","who":"ana","host":"h","server":"s","command":"{command}","schema":"x","key":"k","redis_key":"r","what":"purged","reason":null,"backup":null,"op":"{op}"}}"#
         );
@@ -269,7 +269,7 @@ mod tests {
     }
 
     fn end(op: &'static str) -> Mark<'static> {
-        Mark::End(End { op: op.into(), at: "9".into(), state: EndState::Ended })
+        Mark::End(OperationEnd { op: op.into(), at: "9".into(), state: EndState::Ended })
     }
 
     #[test]
@@ -296,7 +296,7 @@ mod tests {
     fn an_operation_that_was_taken_back_says_by_which() {
         let mut all = Operations::default();
         all.add(&entry(A, "1", "purge"));
-        all.add(&Entry { undoes: Some(A.into()), ..entry(B, "2", "undo") });
+        all.add(&AuditEntry { undoes: Some(A.into()), ..entry(B, "2", "undo") });
         assert_eq!((&all.named(A)[0].undone_by, all.named(A)[0].partly_undone_by.as_deref()), (&None, Some(B)));
         all.add_mark(&end(B));
         assert_eq!((all.named(A)[0].undone_by.as_deref(), &all.named(A)[0].partly_undone_by), (Some(B), &None));

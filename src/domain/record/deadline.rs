@@ -52,7 +52,7 @@ impl Deadline {
     }
 
     /// True when a change may be compared with it: it is known, and to within the slack of a reading.
-    pub(crate) fn is_sharp(self) -> bool {
+    pub(crate) fn is_comparable(self) -> bool {
         match self {
             Self::Never | Self::At(_) => true,
             Self::Between(earliest, latest) => latest.saturating_sub(earliest) <= SLACK_MS,
@@ -112,8 +112,8 @@ mod tests {
 
     #[test]
     fn a_change_is_compared_with_nothing_blurred() {
-        assert!([Never, At(1), Between(1, 3)].into_iter().all(Deadline::is_sharp));
-        assert!(![Between(1, 4), Unknown].into_iter().any(Deadline::is_sharp));
+        assert!([Never, At(1), Between(1, 3)].into_iter().all(Deadline::is_comparable));
+        assert!(![Between(1, 4), Unknown].into_iter().any(Deadline::is_comparable));
     }
 
     #[test]

@@ -10,7 +10,7 @@ mod stored;
 mod tests;
 mod views;
 
-use self::fields::{Source, decode};
+use self::fields::{FieldSource, decode};
 use self::fit::{Fit, fits};
 use self::views::Views;
 use super::json::Json;
@@ -80,7 +80,7 @@ struct Told {
 
 impl Told {
     /// Takes in what one more case says; gives the form of the value when the case claims the value.
-    fn hear(&mut self, schema: &Schema, case: &ValueFormat, index: usize, source: Source<'_>) -> Option<Form> {
+    fn hear(&mut self, schema: &Schema, case: &ValueFormat, index: usize, source: FieldSource<'_>) -> Option<Form> {
         let fit = fits(case, source);
         if fit == Fit::No {
             return None;

@@ -10,11 +10,11 @@ use super::observation::SeenKey;
 /// What `extend` left at each Redis key.
 pub(crate) type Left = HashMap<Vec<u8>, Vec<KeyIdentity>>;
 
-type Read = Box<dyn FnOnce() -> Left + Send>;
+type ReadExtended = Box<dyn FnOnce() -> Left + Send>;
 
 /// The locks that were extended. Who knows them is asked when the first lock stays longer than it should: most runs meet none.
 #[derive(Clone, Default)]
-pub struct Extended(Option<Arc<LazyLock<Left, Read>>>);
+pub struct Extended(Option<Arc<LazyLock<Left, ReadExtended>>>);
 
 impl Extended {
     pub(crate) fn read_by(read: impl FnOnce() -> Left + Send + 'static) -> Self {

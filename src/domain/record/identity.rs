@@ -64,7 +64,8 @@ impl Observation {
     /// True when a later look shows the record that was seen, all of which was read; of what is no string both looks have to
     /// tell the checksum.
     pub fn is_still(&self, later: &Self) -> bool {
-        let is_told = |key: &SeenKey| key.content.is_whole() && (key.content.other_type().is_none() || key.is_sharp());
+        let is_told =
+            |key: &SeenKey| key.content.is_whole() && (key.content.other_type().is_none() || key.is_comparable());
         let is_told = |keys: &[SeenKey]| keys.iter().all(is_told);
         is_told(&self.keys) && is_told(&later.keys) && Identity::of(self).compare(later) == Comparison::Same
     }

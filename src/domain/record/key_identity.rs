@@ -9,7 +9,7 @@ use super::observation::{Content, SeenKey};
 use crate::domain::hex::{hex, unhex};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(into = "Written", try_from = "Written")]
+#[serde(into = "WrittenIdentity", try_from = "WrittenIdentity")]
 pub(crate) struct KeyIdentity {
     pub(super) value: Print,
     pub(super) deadline: Deadline,
@@ -97,7 +97,7 @@ impl KeyIdentity {
 
     /// As the audit log writes it; `None` where the look told too little to compare with.
     pub(crate) fn written(self) -> Option<Self> {
-        (self.is_absent() || self.deadline.is_sharp()).then_some(self)
+        (self.is_absent() || self.deadline.is_comparable()).then_some(self)
     }
 }
 
@@ -143,7 +143,7 @@ fn agree<T: PartialEq>(seen: Option<T>, now: Option<T>) -> bool {
 
 /// The fields in the audit log: no byte of the value, for the log is no place for responses.
 #[derive(Serialize, Deserialize)]
-struct Written {
+struct WrittenIdentity {
     /// `none`, `string`, or another type.
     #[serde(rename = "type")]
     kind: String,
@@ -165,9 +165,9 @@ struct Written {
     about: bool,
 }
 
-impl From<KeyIdentity> for Written {
+impl From<KeyIdentity> for WrittenIdentity {
     fn from(of: KeyIdentity) -> Self {
-        let (expires_at_ms, about) = (of.deadline.millis(), !of.deadline.is_exact());
+        let (expires_at_ms, about) = (of.deadline.millis(), !of.deadline.is_comparable());
         let nothing = Self {
             kind: "none".to_owned(),
             sha256: None,
@@ -192,11 +192,11 @@ impl From<KeyIdentity> for Written {
     }
 }
 
-impl TryFrom<Written> for KeyIdentity {
+impl TryFrom<WrittenIdentity> for KeyIdentity {
     type Error = String;
 
-    fn try_from(written: Written) -> Result<Self, String> {
-        let Written { kind, sha256, read, bytes, dump_checksum, expires_at_ms, about } = written;
+    fn try_from(written: WrittenIdentity) -> Result<Self, String> {
+        let WrittenIdentity { kind, sha256, read, bytes, dump_checksum, expires_at_ms, about } = written;
         let deadline = match expires_at_ms {
             None => Deadline::Never,
             Some(at) if about => Deadline::Between(at, at),

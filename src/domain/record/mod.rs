@@ -21,7 +21,7 @@ pub(crate) mod only;
 pub(crate) mod packed;
 mod record;
 pub mod response;
-pub(crate) mod stranger;
+pub(crate) mod unclaimed_key;
 
 pub(crate) use age::{Age, AgeSource};
 pub(crate) use claim::Claim;
@@ -38,4 +38,4 @@ pub(crate) use observation::{Content, Expiry, Field, Hash, Observation, SeenKey}
 pub(crate) use only::Only;
 pub use record::Record;
 pub(crate) use response::Response;
-pub(crate) use stranger::Stranger;
+pub(crate) use unclaimed_key::UnclaimedKey;

@@ -54,13 +54,13 @@ impl SeenKey {
 
     /// True when a change can be compared with what was read: nothing, a string's bytes, or its beginning, its length and its
     /// checksum, of anything else the checksum, and when it expires.
-    pub(crate) fn is_sharp(&self) -> bool {
+    pub(crate) fn is_comparable(&self) -> bool {
         match &self.content {
             Content::Absent => true,
-            Content::Hash(_) | Content::Other(_) => self.checksum.is_some() && self.deadline.is_sharp(),
+            Content::Hash(_) | Content::Other(_) => self.checksum.is_some() && self.deadline.is_comparable(),
             Content::Text { length, .. } => {
                 let is_told = self.content.is_whole() || (length.is_some() && self.checksum.is_some());
-                is_told && self.deadline.is_sharp()
+                is_told && self.deadline.is_comparable()
             }
         }
     }
@@ -232,17 +232,17 @@ mod tests {
         let part = |length, checksum, deadline| {
             let mut seen = one_key(Content::Text { head: b"a".to_vec(), length }, deadline);
             seen.keys[0].checksum = checksum;
-            seen.keys[0].is_sharp()
+            seen.keys[0].is_comparable()
         };
         let sum = Some([0; 8]);
         assert!(part(Some(1), None, Deadline::At(1)) && part(Some(2), sum, Deadline::Never));
         assert!(!part(Some(2), None, Deadline::At(1)) && !part(None, sum, Deadline::At(1)));
         assert!(!part(Some(1), None, Deadline::Unknown) && !part(Some(1), None, Deadline::Between(1, 60)));
-        assert!(one_key(Content::Absent, Deadline::Unknown).keys[0].is_sharp());
+        assert!(one_key(Content::Absent, Deadline::Unknown).keys[0].is_comparable());
         let mut hash = one_key(Content::Other("hash".into()), Deadline::Never);
-        assert!(!hash.keys[0].is_sharp());
+        assert!(!hash.keys[0].is_comparable());
         hash.keys[0].checksum = sum;
-        assert!(hash.keys[0].is_sharp());
+        assert!(hash.keys[0].is_comparable());
     }
 
     #[test]

@@ -23,11 +23,11 @@ impl Awaited {
 
 /// What was seen so far of a key, or of a selection of records.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Waiting {
+pub(crate) struct AwaitedState {
     was_held: bool,
 }
 
-impl Waiting {
+impl AwaitedState {
     /// Judges the states of the records that are there now; none stands for absent.
     pub(crate) fn judge(&mut self, until: State, now: &[State]) -> Awaited {
         let came = match until {
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     fn judged(until: State, looks: &[&[State]]) -> Awaited {
-        let mut waiting = Waiting::default();
+        let mut waiting = AwaitedState::default();
         looks.iter().map(|now| waiting.judge(until, now)).last().unwrap()
     }
 

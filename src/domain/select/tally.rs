@@ -10,19 +10,19 @@ const SAMPLE: usize = 3;
 /// Records by group; its memory depends on the number of groups alone.
 #[derive(Debug, Clone)]
 pub struct Tally<K> {
-    groups: BTreeMap<K, Group>,
+    groups: BTreeMap<K, TallyGroup>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Group {
+pub(crate) struct TallyGroup {
     pub(crate) count: u64,
     /// The age of the oldest; `None` where nothing tells an age.
     pub(crate) oldest: Option<Age>,
-    pub(crate) sample: Vec<Sample>,
+    pub(crate) sample: Vec<TallySample>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Sample {
+pub(crate) struct TallySample {
     pub(crate) schema: String,
     pub(crate) key: Vec<u8>,
 }
@@ -40,11 +40,11 @@ impl<K: Ord> Tally<K> {
         group.count += 1;
         group.oldest = older(group.oldest, age);
         if group.sample.len() < SAMPLE {
-            group.sample.push(Sample { schema: record.schema.name.clone(), key: record.key.clone() });
+            group.sample.push(TallySample { schema: record.schema.name.clone(), key: record.key.clone() });
         }
     }
 
-    pub(crate) fn groups(&self) -> impl Iterator<Item = (&K, &Group)> {
+    pub(crate) fn groups(&self) -> impl Iterator<Item = (&K, &TallyGroup)> {
         self.groups.iter()
     }
 

@@ -9,7 +9,7 @@ use crate::domain::record::Record;
 /// What records are counted by, beside their schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
-pub(crate) enum By {
+pub(crate) enum StatsDimension {
     /// The record's state.
     State,
     /// Who holds the lock.
@@ -22,9 +22,9 @@ pub(crate) enum By {
     Finding,
 }
 
-as_str!(By);
+as_str!(StatsDimension);
 
-impl By {
+impl StatsDimension {
     /// The groups that a record counts in: one, or one for each finding. `None` is the group of the records that have no owner,
     /// status or finding.
     pub(super) fn groups(self, record: &Record) -> Vec<Option<Vec<u8>>> {
@@ -54,7 +54,7 @@ mod tests {
     use crate::domain::record::observation::Expiry;
     use crate::domain::samples::{CHI_LOCK, CHI_RESULT, chi, record, text};
 
-    fn only(by: By, record: &Record) -> Option<String> {
+    fn only(by: StatsDimension, record: &Record) -> Option<String> {
         let groups = by.groups(record);
         assert_eq!(groups.len(), 1);
         groups[0].as_ref().map(|group| String::from_utf8(group.clone()).unwrap())
@@ -63,13 +63,13 @@ mod tests {
     #[test]
     fn a_record_counts_under_what_is_asked_for() {
         let (lock, result) = (chi(CHI_LOCK, Expiry::In(9)), chi(CHI_RESULT, Expiry::In(9)));
-        assert_eq!(only(By::State, &lock).as_deref(), Some("in-progress"));
-        assert_eq!(only(By::Status, &lock), None);
-        assert_eq!(only(By::Status, &result), Some(result.response().unwrap().status.unwrap().to_string()));
-        assert_eq!(only(By::Owner, &lock), None);
+        assert_eq!(only(StatsDimension::State, &lock).as_deref(), Some("in-progress"));
+        assert_eq!(only(StatsDimension::Status, &lock), None);
+        assert_eq!(only(StatsDimension::Status, &result), Some(result.response().unwrap().status.unwrap().to_string()));
+        assert_eq!(only(StatsDimension::Owner, &lock), None);
         let owned = record("event-driven", &[(text("w"), Expiry::In(9)), (text(""), Expiry::In(0))]);
-        assert_eq!(only(By::Owner, &owned).as_deref(), Some("w"));
-        assert!(only(By::Prefix, &owned).unwrap().ends_with(':'));
-        assert_eq!(only(By::Finding, &lock), None);
+        assert_eq!(only(StatsDimension::Owner, &owned).as_deref(), Some("w"));
+        assert!(only(StatsDimension::Prefix, &owned).unwrap().ends_with(':'));
+        assert_eq!(only(StatsDimension::Finding, &lock), None);
     }
 }

@@ -5,7 +5,7 @@ mod histogram;
 mod row;
 mod stats;
 
-pub(crate) use self::by::By;
+pub(crate) use self::by::StatsDimension;
 pub(crate) use self::histogram::{BOUNDS, Histogram};
-pub(crate) use self::row::Row;
-pub(crate) use self::stats::{Group, Stats};
+pub(crate) use self::row::StatsRow;
+pub(crate) use self::stats::{Stats, StatsGroup};

@@ -7,7 +7,7 @@ use crate::domain::record::observation::Expiry;
 
 /// The figures on one group of records.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Row {
+pub(crate) struct StatsRow {
     pub(crate) records: u64,
     /// Bytes of all values together.
     pub(crate) bytes: u64,
@@ -31,7 +31,7 @@ struct Weighed {
     overhead: u64,
 }
 
-impl Row {
+impl StatsRow {
     pub(super) fn add(&mut self, record: &Record) {
         self.records += 1;
         self.bytes += record.size_bytes().unwrap_or(0);
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn memory_is_told_by_a_sample() {
-        let (mut row, lock) = (Row::default(), chi(CHI_LOCK, Expiry::In(10_000)));
+        let (mut row, lock) = (StatsRow::default(), chi(CHI_LOCK, Expiry::In(10_000)));
         let length = lock.size_bytes().unwrap();
         (0..3).for_each(|_| row.add(&lock));
         assert_eq!(row.memory_bytes(), None);
@@ -114,13 +114,13 @@ mod tests {
     fn the_memory_of_several_groups_is_their_sum() {
         let lock = chi(CHI_LOCK, Expiry::In(10_000));
         let row = |records: u64, overhead| {
-            let mut row = Row::default();
+            let mut row = StatsRow::default();
             (0..records).for_each(|_| row.add(&lock));
             row.weigh(&lock, lock.size_bytes().unwrap() + overhead);
             row
         };
         let (many, few) = (row(9, 100), row(1, 7));
-        let mut both = Row::default();
+        let mut both = StatsRow::default();
         both.merge(&many);
         both.merge(&few);
         assert_eq!(both.memory_bytes(), Some(many.memory_bytes().unwrap() + few.memory_bytes().unwrap()));
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn what_has_no_expiry_has_no_time_left_and_no_age() {
-        let mut row = Row::default();
+        let mut row = StatsRow::default();
         row.add(&chi(CHI_LOCK, Expiry::Never));
         row.add(&chi(CHI_LOCK, Expiry::In(5_000)));
         assert_eq!((row.records, row.no_expiry, row.ageless), (2, 1, 1));

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::by::By;
-use super::row::Row;
+use super::by::StatsDimension;
+use super::row::StatsRow;
 use crate::domain::diagnosis::FindingCode;
 use crate::domain::record::{Evidence, Record};
 use crate::domain::schema::State;
@@ -19,7 +19,7 @@ const WEIGHED_OF_A_PAGE: usize = 4;
 
 /// What a row counts.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Group {
+pub(crate) enum StatsGroup {
     /// The records with this owner, status and the like.
     Of(Vec<u8>),
     /// The records that have none.
@@ -31,8 +31,8 @@ pub(crate) enum Group {
 /// Figures on records, by schema and group.
 #[derive(Debug)]
 pub(crate) struct Stats {
-    by: By,
-    rows: BTreeMap<(String, Group), Row>,
+    by: StatsDimension,
+    rows: BTreeMap<(String, StatsGroup), StatsRow>,
     /// Findings that the record or the deployment's own TTLs prove.
     findings: BTreeMap<FindingCode, u64>,
     /// Locks by owner.
@@ -42,12 +42,12 @@ pub(crate) struct Stats {
 }
 
 impl Stats {
-    pub(crate) fn new(by: By) -> Self {
+    pub(crate) fn new(by: StatsDimension) -> Self {
         let (rows, findings, owners) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         Self { by, rows, findings, owners, of_other_owners: 0 }
     }
 
-    pub(crate) fn by(&self) -> By {
+    pub(crate) fn by(&self) -> StatsDimension {
         self.by
     }
 
@@ -87,11 +87,11 @@ impl Stats {
         }
     }
 
-    fn places(&self, record: &Record) -> Vec<(String, Group)> {
+    fn places(&self, record: &Record) -> Vec<(String, StatsGroup)> {
         let place = |group: Option<Vec<u8>>| {
-            let place = (record.schema.name.clone(), group.map_or(Group::None, Group::Of));
+            let place = (record.schema.name.clone(), group.map_or(StatsGroup::None, StatsGroup::Of));
             let fits = self.rows.len() < MOST_GROUPS || self.rows.contains_key(&place);
-            if fits { place } else { (place.0, Group::Others) }
+            if fits { place } else { (place.0, StatsGroup::Others) }
         };
         self.by.groups(record).into_iter().map(place).collect()
     }
@@ -116,13 +116,13 @@ impl Stats {
     }
 
     /// The rows, by schema and group.
-    pub(crate) fn rows(&self) -> impl Iterator<Item = (&str, &Group, &Row)> {
+    pub(crate) fn rows(&self) -> impl Iterator<Item = (&str, &StatsGroup, &StatsRow)> {
         self.rows.iter().map(|((schema, group), row)| (schema.as_str(), group, row))
     }
 
     /// The figures of all rows together.
-    pub(crate) fn total(&self) -> Row {
-        self.rows.values().fold(Row::default(), |mut total, row| {
+    pub(crate) fn total(&self) -> StatsRow {
+        self.rows.values().fold(StatsRow::default(), |mut total, row| {
             total.merge(row);
             total
         })
@@ -155,20 +155,20 @@ mod tests {
 
     #[test]
     fn records_are_counted_by_schema_and_state_and_some_are_weighed() {
-        let mut stats = Stats::new(By::State);
+        let mut stats = Stats::new(StatsDimension::State);
         let page: Vec<_> =
             (0..9).map(|_| chi(CHI_LOCK, Expiry::In(9))).chain([chi(CHI_RESULT, Expiry::In(9))]).collect();
         assert_eq!(stats.add(&page), [0, 1, 2, 3, 9]);
         stats.weigh(&page[0], 64);
         let rows: Vec<_> = stats.rows().map(|(schema, group, row)| (schema, group.clone(), row.records)).collect();
-        let of = |state: &str| Group::Of(state.as_bytes().to_vec());
+        let of = |state: &str| StatsGroup::Of(state.as_bytes().to_vec());
         assert_eq!(rows, [("go-chi", of("completed"), 1), ("go-chi", of("in-progress"), 9)]);
         assert_eq!(stats.total().records, 10);
     }
 
     #[test]
     fn the_owners_with_most_locks_come_first() {
-        let mut stats = Stats::new(By::Owner);
+        let mut stats = Stats::new(StatsDimension::Owner);
         stats.add(&[held_by("b"), held_by("a"), held_by("c"), held_by("c")]);
         assert_eq!(stats.top_owners(2), [(&b"c"[..], 2), (&b"a"[..], 1)]);
         assert!(!stats.has_other_owners());
@@ -177,10 +177,10 @@ mod tests {
     /// Rule: memory does not grow with the number of owners.
     #[test]
     fn owners_beyond_those_that_are_told_apart_count_together() {
-        let mut stats = Stats::new(By::Owner);
+        let mut stats = Stats::new(StatsDimension::Owner);
         let page: Vec<_> = (0..MOST_GROUPS + 5).map(|number| held_by(&format!("w{number:06}"))).collect();
         stats.add(&page);
-        let others = stats.rows().find(|(_, group, _)| **group == Group::Others).map(|(.., row)| row.records);
+        let others = stats.rows().find(|(_, group, _)| **group == StatsGroup::Others).map(|(.., row)| row.records);
         assert_eq!(others, Some(5));
         assert!(stats.has_other_owners() && stats.owners.len() == MOST_GROUPS);
     }

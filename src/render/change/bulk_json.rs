@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::domain::change::outcome::Account;
 use crate::domain::select::Tally;
-use crate::domain::select::tally::{Group, Sample};
+use crate::domain::select::tally::{TallyGroup, TallySample};
 use crate::render::document::{fields, with};
 use crate::render::escape;
 
@@ -17,7 +17,7 @@ pub fn sweep(
     covered: Map<String, Value>,
     swept: &Account,
 ) -> Value {
-    let nothing = Group::default();
+    let nothing = TallyGroup::default();
     let of = |code: &str| tally.groups().find(|(found, _)| **found == code).map_or(&nothing, |(_, group)| group);
     let found: Map<_, _> = sought.iter().map(|code| ((*code).to_owned(), group(of(code)))).collect();
     let report = json!({
@@ -64,7 +64,7 @@ pub fn purge(tally: &Tally<(String, &'static str)>, covered: Map<String, Value>,
     with(report, covered)
 }
 
-fn group(group: &Group) -> Value {
+fn group(group: &TallyGroup) -> Value {
     json!({
         "count": group.count,
         "oldest_ms": group.oldest.map(|age| age.millis),
@@ -74,7 +74,7 @@ fn group(group: &Group) -> Value {
 }
 
 /// A record that stands for others.
-pub fn sample(sample: &Sample) -> Value {
+pub fn sample(sample: &TallySample) -> Value {
     match std::str::from_utf8(&sample.key) {
         Ok(key) => json!({ "schema": sample.schema, "key": key }),
         Err(_) => json!({

@@ -1,7 +1,7 @@
 //! What a change of many records found, as a table: how many, the oldest, and some keys.
 
 use crate::domain::select::Tally;
-use crate::domain::select::tally::Group;
+use crate::domain::select::tally::TallyGroup;
 use crate::render::fold::{columns_of, fold};
 use crate::render::style::View;
 use crate::render::{escape, table, words};
@@ -53,7 +53,7 @@ pub fn named(heading: &[&str], rows: impl Iterator<Item = Vec<String>>, view: Vi
     table::grid(view, 0, heading, rows)
 }
 
-fn row(names: &[&str], group: &Group, mut sample: Vec<String>) -> (Vec<String>, String) {
+fn row(names: &[&str], group: &TallyGroup, mut sample: Vec<String>) -> (Vec<String>, String) {
     if group.count > sample.len() as u64 {
         sample.push("…".to_owned());
     }

@@ -7,4 +7,4 @@ mod step_json;
 
 pub use self::bulk_json::{purge, sample, sweep};
 pub use self::found::{named, orphans, records};
-pub use self::step_json::{Outcome, Report};
+pub use self::step_json::{StepOutcome, StepReport};

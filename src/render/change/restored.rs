@@ -8,7 +8,7 @@ use crate::render::document::{base64_unless_text, text};
 use crate::render::{escape, words};
 
 /// What became of one Redis key; schema and state are those that the backup names.
-pub struct Row<'a> {
+pub struct RestoredKey<'a> {
     pub outcome: &'static str,
     pub redis_key: &'a [u8],
     pub schema: &'a str,
@@ -25,7 +25,7 @@ pub fn heading() -> String {
 }
 
 /// One line; the Redis key last, whole. Where the line is longer than the terminal, the Redis key has a line of its own.
-pub fn line(row: &Row<'_>, width: Option<usize>) -> String {
+pub fn line(row: &RestoredKey<'_>, width: Option<usize>) -> String {
     let ttl = row.left.map_or_else(|| "-".to_owned(), words::expiry);
     let schema = escape::text(row.schema.as_bytes());
     let mut state = escape::text(row.state.as_bytes());
@@ -44,7 +44,7 @@ fn columns(outcome: &str, ttl: &str, state: &str, schema: &str, redis_key: &str)
     format!("{outcome:<13}  {ttl:<7}  {state:<11}  {schema:<16}  {redis_key}\n")
 }
 
-pub fn json(row: &Row<'_>) -> String {
+pub fn json(row: &RestoredKey<'_>) -> String {
     let mut value = json!({
         "outcome": row.outcome,
         "schema": row.schema,

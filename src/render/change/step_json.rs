@@ -10,7 +10,7 @@ use crate::domain::step::StepReply;
 use crate::render::document::{fields, line, pretty, with};
 use crate::render::{record_json, words};
 
-pub struct Report<'a> {
+pub struct StepReport<'a> {
     pub name: &'static str,
     /// The record as it was shown.
     pub record: &'a Record,
@@ -21,7 +21,7 @@ pub struct Report<'a> {
     pub tried: Option<Meaning>,
 }
 
-pub struct Outcome<'a> {
+pub struct StepOutcome<'a> {
     /// What the reply means; `None` where the schema does not know the reply.
     pub means: Option<Meaning>,
     /// The reply; `None` when the reply was lost, and reading back told the outcome.
@@ -30,10 +30,10 @@ pub struct Outcome<'a> {
     pub backup: Option<&'a Path>,
 }
 
-impl Report<'_> {
+impl StepReport<'_> {
     /// One document, `{"format":1,"records":[…],…}`, or in one line the record with the same fields behind its own. There is
     /// no outcome after a dry run.
-    pub fn json(&self, done: Option<&Outcome<'_>>, one_line: bool) -> String {
+    pub fn json(&self, done: Option<&StepOutcome<'_>>, one_line: bool) -> String {
         let outcome = done.map_or("dry-run", |done| done.means.map_or("unknown-reply", |means| means.as_str()));
         let step = json!({
             "name": self.name,

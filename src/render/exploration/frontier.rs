@@ -11,7 +11,7 @@ use crate::render::style::View;
 use crate::render::{escape, table};
 
 #[derive(Clone, Copy)]
-pub(crate) struct Shown<'a> {
+pub(crate) struct ShownExplorations<'a> {
     pub(crate) explorations: &'a [Exploration],
     /// True when the shortest history of each harm is shown.
     pub(crate) traces: bool,
@@ -19,7 +19,7 @@ pub(crate) struct Shown<'a> {
     pub(crate) differences: Option<&'a [FrontierDifference]>,
 }
 
-pub(crate) fn text(shown: Shown<'_>, view: View) -> String {
+pub(crate) fn text(shown: ShownExplorations<'_>, view: View) -> String {
     let mut parts = Vec::new();
     for exploration in shown.explorations {
         if let Some(replay) = &exploration.replay {

@@ -9,7 +9,7 @@ mod picture;
 mod remedies;
 
 pub(crate) use self::exploration_json::{difference, exploration};
-pub(crate) use self::frontier::{Shown, text};
+pub(crate) use self::frontier::{ShownExplorations, text};
 pub(crate) use self::mermaid::mermaid;
 pub(crate) use self::past::{past, past_json};
 pub(crate) use self::picture::svg;

@@ -24,7 +24,7 @@ const LEFT: [&str; 3] = ["VERDICT", "SCHEMA", "LATENCIES"];
 pub(super) fn text(runs: &[RaceRun], view: View, with_speed: bool) -> String {
     let is_wide = !with_speed || view.width.is_none_or(|width| width >= WIDE);
     let (rows, palette) = (rows(runs, is_wide, view.palette), view.palette);
-    let judged = |row: &Row| [vec![row.seen.clone(), Cell::new(&row.name)], cells(&row.counts)].concat();
+    let judged = |row: &RaceRow| [vec![row.seen.clone(), Cell::new(&row.name)], cells(&row.counts)].concat();
     let judged_heads = [&["VERDICT", "SCHEMA"][..], &COUNTS].concat();
     if !with_speed {
         return lay_out(&judged_heads, rows.iter().map(judged), palette);
@@ -38,7 +38,7 @@ pub(super) fn text(runs: &[RaceRun], view: View, with_speed: bool) -> String {
     format!("{verdicts}\n{}", lay_out(&[&["SCHEMA"][..], &SPEED].concat(), speeds, palette))
 }
 
-struct Row {
+struct RaceRow {
     seen: Cell,
     name: String,
     counts: [String; COUNTS.len()],
@@ -46,18 +46,18 @@ struct Row {
 }
 
 /// A run of a schema's own steps bears the schema's name; runs of other strategies stand indented below the name.
-fn rows(runs: &[RaceRun], is_wide: bool, palette: Palette) -> Vec<Row> {
+fn rows(runs: &[RaceRun], is_wide: bool, palette: Palette) -> Vec<RaceRow> {
     let mut rows = Vec::new();
     let mut headed = "";
     for run in runs {
         let is_own = run.strategy == Strategy::Schema;
         if !is_own && run.schema != headed {
             let (counts, speed) = Default::default();
-            rows.push(Row { seen: Cell::new(""), name: run.schema.clone(), counts, speed });
+            rows.push(RaceRow { seen: Cell::new(""), name: run.schema.clone(), counts, speed });
         }
         headed = &run.schema;
         let name = if is_own { run.schema.clone() } else { format!("  {}", run.strategy.as_str()) };
-        rows.push(Row { seen: seen(run, is_wide, palette), name, counts: counts(run), speed: speed(run) });
+        rows.push(RaceRow { seen: seen(run, is_wide, palette), name, counts: counts(run), speed: speed(run) });
     }
     rows
 }

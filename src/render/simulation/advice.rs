@@ -9,7 +9,7 @@ use crate::render::simulation::matrix::{measure, style};
 use crate::render::style::View;
 
 /// Cells with the same scenario, verdict and reason.
-struct Group<'a> {
+struct AdviceGroup<'a> {
     cells: Vec<&'a Cell>,
 }
 
@@ -52,22 +52,22 @@ pub(super) fn not_applicable(cells: &[Cell], view: View) -> String {
     text
 }
 
-fn groups<'a>(cells: impl Iterator<Item = &'a Cell>) -> Vec<Group<'a>> {
-    let mut groups: Vec<Group<'a>> = Vec::new();
+fn groups<'a>(cells: impl Iterator<Item = &'a Cell>) -> Vec<AdviceGroup<'a>> {
+    let mut groups: Vec<AdviceGroup<'a>> = Vec::new();
     for cell in cells {
-        let same = |group: &&mut Group<'_>| {
+        let same = |group: &&mut AdviceGroup<'_>| {
             let key = |of: &Cell| (of.scenario.name, of.judgement.verdict, of.judgement.why.clone());
             key(group.cells[0]) == key(cell)
         };
         match groups.iter_mut().find(same) {
             Some(group) => group.cells.push(cell),
-            None => groups.push(Group { cells: vec![cell] }),
+            None => groups.push(AdviceGroup { cells: vec![cell] }),
         }
     }
     groups
 }
 
-impl Group<'_> {
+impl AdviceGroup<'_> {
     /// The schemas, with what each one's cell says beyond the verdict.
     fn schemas(&self) -> String {
         let one = |cell: &&Cell| escape::text(cell.schema.as_bytes()) + &measure(cell);

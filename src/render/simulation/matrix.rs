@@ -19,7 +19,7 @@ pub(super) fn text(cells: &[Cell], view: View) -> String {
     let stories = stories(cells);
     let first = stories.iter().map(|story| story.name.len()).max().unwrap_or(0);
     let mut blocks = Vec::new();
-    let mut open: Vec<Column<'_>> = Vec::new();
+    let mut open: Vec<MatrixColumn<'_>> = Vec::new();
     let mut used = first;
     for column in columns(cells) {
         if !open.is_empty() && width.is_some_and(|width| used + GAP + column.width > width) {
@@ -71,13 +71,13 @@ pub(super) fn style(verdict: ScenarioVerdict) -> Style {
     }
 }
 
-struct Column<'a> {
+struct MatrixColumn<'a> {
     schema: String,
     cells: Vec<&'a Cell>,
     width: usize,
 }
 
-impl Column<'_> {
+impl MatrixColumn<'_> {
     fn at(&self, story: &Story) -> (ScenarioVerdict, String) {
         match self.cells.iter().find(|cell| cell.scenario == *story) {
             Some(cell) => (cell.judgement.verdict, words(cell)),
@@ -86,13 +86,13 @@ impl Column<'_> {
     }
 }
 
-fn columns(cells: &[Cell]) -> Vec<Column<'_>> {
-    let mut columns: Vec<Column<'_>> = Vec::new();
+fn columns(cells: &[Cell]) -> Vec<MatrixColumn<'_>> {
+    let mut columns: Vec<MatrixColumn<'_>> = Vec::new();
     for cell in cells {
         let schema = escape::text(cell.schema.as_bytes());
         let index = columns.iter().position(|column| column.schema == schema).unwrap_or_else(|| {
             let width = schema.width();
-            columns.push(Column { schema, cells: Vec::new(), width });
+            columns.push(MatrixColumn { schema, cells: Vec::new(), width });
             columns.len() - 1
         });
         columns[index].width = columns[index].width.max(words(cell).width());
@@ -112,7 +112,7 @@ fn stories(cells: &[Cell]) -> Vec<Story> {
     stories
 }
 
-fn block(stories: &[Story], first: usize, columns: &[Column<'_>], palette: Palette) -> String {
+fn block(stories: &[Story], first: usize, columns: &[MatrixColumn<'_>], palette: Palette) -> String {
     let padded = |text: &str, width: usize| " ".repeat(GAP + width.saturating_sub(text.width()));
     let mut text = " ".repeat(first);
     for (index, column) in columns.iter().enumerate() {

@@ -4,14 +4,14 @@
 //! metrics` asks.
 
 use crate::domain::diagnosis::FindingCode;
-use crate::domain::stats::{Group, Row, Stats};
+use crate::domain::stats::{Stats, StatsGroup, StatsRow};
 use crate::render::escape;
 
 /// A gauge for each row, where the row has the figure.
 struct Gauge {
     name: &'static str,
     help: &'static str,
-    figure: fn(&Row) -> Option<String>,
+    figure: fn(&StatsRow) -> Option<String>,
 }
 
 const GAUGES: [Gauge; 5] = [
@@ -110,11 +110,11 @@ fn head(text: &mut String, name: &str, help: &str) {
     text.push_str(&format!("# HELP {name} {help}\n# TYPE {name} gauge\n"));
 }
 
-fn labels(by: &str, schema: &str, group: &Group) -> String {
+fn labels(by: &str, schema: &str, group: &StatsGroup) -> String {
     let value = match group {
-        Group::Of(value) => escape::text(value),
-        Group::None => String::new(),
-        Group::Others => "(others)".to_owned(),
+        StatsGroup::Of(value) => escape::text(value),
+        StatsGroup::None => String::new(),
+        StatsGroup::Others => "(others)".to_owned(),
     };
     format!("schema=\"{}\",{by}=\"{}\"", quoted(schema), quoted(&value))
 }
@@ -128,11 +128,11 @@ mod tests {
     use super::*;
     use crate::domain::record::observation::Expiry;
     use crate::domain::samples::{CHI_LOCK, chi};
-    use crate::domain::stats::By;
+    use crate::domain::stats::StatsDimension;
 
     #[test]
     fn each_gauge_has_its_help_and_type_once_before_its_samples() {
-        let mut stats = Stats::new(By::State);
+        let mut stats = Stats::new(StatsDimension::State);
         stats.add(&[chi(CHI_LOCK, Expiry::In(58_500)), chi("garbage", Expiry::Never)]);
         let run = Run { server: "cache:6379/0", context: "prod", at_ms: 1_500 };
         let text = exposition(&stats, 7, 1, &run);

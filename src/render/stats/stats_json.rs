@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::domain::stats::{BOUNDS, Group, Histogram, Row, Stats};
+use crate::domain::stats::{BOUNDS, Histogram, Stats, StatsGroup, StatsRow};
 use crate::render::document::{base64_unless_text, text};
 
 /// The rows, and the fields that are said of all of them.
@@ -17,7 +17,7 @@ pub fn rows(stats: &Stats, owners: usize) -> (Vec<Value>, Map<String, Value>) {
     (rows, more)
 }
 
-fn row(stats: &Stats, schema: &str, group: &Group, row: &Row) -> Value {
+fn row(stats: &Stats, schema: &str, group: &StatsGroup, row: &StatsRow) -> Value {
     let by = stats.by().as_str();
     let figures = json!({
         "records": row.records,
@@ -32,9 +32,9 @@ fn row(stats: &Stats, schema: &str, group: &Group, row: &Row) -> Value {
         "age": ranges(&row.age),
     });
     let named = match group {
-        Group::Of(value) => with_bytes(by, value, figures),
-        Group::None => first(by, Value::Null, figures),
-        Group::Others => first("others", true.into(), first(by, Value::Null, figures)),
+        StatsGroup::Of(value) => with_bytes(by, value, figures),
+        StatsGroup::None => first(by, Value::Null, figures),
+        StatsGroup::Others => first("others", true.into(), first(by, Value::Null, figures)),
     };
     first("schema", schema.into(), named)
 }

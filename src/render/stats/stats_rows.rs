@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::domain::stats::By;
+use crate::domain::stats::StatsDimension;
 use crate::render::columns::Separated;
 use crate::render::escape;
 
@@ -19,7 +19,7 @@ const FIELDS: [&str; 8] = [
 ];
 
 /// The rows, as JSON has them, below their names. What is unknown is empty.
-pub fn separated(rows: &[Value], by: By, separated: Separated) -> String {
+pub fn separated(rows: &[Value], by: StatsDimension, separated: Separated) -> String {
     let names = || ["schema", by.as_str()].into_iter().chain(FIELDS);
     let mut text = separated.row(names().map(str::to_owned));
     for row in rows {
@@ -28,7 +28,7 @@ pub fn separated(rows: &[Value], by: By, separated: Separated) -> String {
     text
 }
 
-fn field(of: &Value, name: &str, by: By) -> String {
+fn field(of: &Value, name: &str, by: StatsDimension) -> String {
     match &of[name] {
         Value::Null if name == by.as_str() && of["others"] == true => "(others)".to_owned(),
         Value::Null => String::new(),

@@ -2,7 +2,7 @@
 
 use unicode_width::UnicodeWidthStr as _;
 
-use crate::domain::stats::{BOUNDS, By, Group, Histogram, Row, Stats};
+use crate::domain::stats::{BOUNDS, Histogram, Stats, StatsDimension, StatsGroup, StatsRow};
 use crate::render::bar::bar;
 use crate::render::style::{Palette, View};
 use crate::render::table::{Table, grid};
@@ -22,7 +22,7 @@ pub fn text(stats: &Stats, view: View, owners: usize) -> String {
     text.push_str(&chart("Age", &total.age, &[("unknown", total.ageless)], view));
     let top = stats.top_owners(owners);
     // Where each owner holds one lock, no owner tells anything.
-    if top.first().is_some_and(|(_, locks)| *locks > 1) && stats.by() != By::Owner {
+    if top.first().is_some_and(|(_, locks)| *locks > 1) && stats.by() != StatsDimension::Owner {
         text.push_str("\nOwners with most locks\n");
         let rows = top.iter().map(|(owner, locks)| vec![escape::text(owner), locks.to_string()]);
         text.push_str(&grid(view, 2, &[], rows));
@@ -31,10 +31,10 @@ pub fn text(stats: &Stats, view: View, owners: usize) -> String {
 }
 
 /// A figure of a row, for people.
-type Shown = fn(&Row) -> String;
+type FigureText = fn(&StatsRow) -> String;
 
 /// The columns behind those that name a row; the last one is the first to go where the terminal is narrow.
-const FIGURES: [(&str, Shown); 5] = [
+const FIGURES: [(&str, FigureText); 5] = [
     ("RECORDS", |row| row.records.to_string()),
     ("BYTES", |row| words::bytes(row.bytes)),
     ("OLDEST", |row| row.oldest.map_or_else(|| "-".to_owned(), words::short_age)),
@@ -57,25 +57,25 @@ fn table(stats: &Stats, palette: Palette, count: usize) -> String {
     let (mut table, figures) = (Table::new(palette), &FIGURES[..count]);
     let by = stats.by().as_str().to_uppercase();
     table.heading(["SCHEMA", &by].into_iter().chain(figures.iter().map(|(name, _)| *name)));
-    let cells = |schema: &str, group: String, row: &Row| {
+    let cells = |schema: &str, group: String, row: &StatsRow| {
         let figures: Vec<_> = figures.iter().map(|(_, figure)| figure(row)).collect();
         [vec![schema.to_owned(), group], figures].concat()
     };
     for (schema, group, row) in stats.rows() {
         table.row(cells(schema, name(group), row));
     }
-    if stats.rows().count() > 1 && stats.by() != By::Finding {
+    if stats.rows().count() > 1 && stats.by() != StatsDimension::Finding {
         table.row(cells("all", String::new(), &stats.total()));
     }
     (2..2 + count).for_each(|column| table.align_right(column));
     table.text(0)
 }
 
-fn name(group: &Group) -> String {
+fn name(group: &StatsGroup) -> String {
     match group {
-        Group::Of(value) => escape::text(value),
-        Group::None => "-".to_owned(),
-        Group::Others => "(others)".to_owned(),
+        StatsGroup::Of(value) => escape::text(value),
+        StatsGroup::None => "-".to_owned(),
+        StatsGroup::Others => "(others)".to_owned(),
     }
 }
 

@@ -10,10 +10,10 @@ use crate::domain::record::Response;
 use crate::domain::record::age::millis;
 use crate::domain::schema::{Schema, State};
 use crate::domain::step::Request;
-use crate::store::{Entry, EntryValue};
+use crate::store::{EntryValue, SandboxKey};
 
 /// The Redis keys of `count` records of each schema. Times in the values are `now_ms`, in milliseconds since the epoch.
-pub fn entries(schemas: &[Arc<Schema>], count: u64, now_ms: u64) -> impl Iterator<Item = Entry> {
+pub fn entries(schemas: &[Arc<Schema>], count: u64, now_ms: u64) -> impl Iterator<Item = SandboxKey> {
     let distribution = Distribution::new(schemas, count);
     let schemas = schemas.to_vec();
     (0..count).flat_map(move |number| {
@@ -45,7 +45,7 @@ impl<'a> SeededRecord<'a> {
         Self { schema, number, rng, key, now_ms }
     }
 
-    fn entries(mut self, situation: Situation) -> Vec<Entry> {
+    fn entries(mut self, situation: Situation) -> Vec<SandboxKey> {
         let lock_ttl = millis(self.schema.lock_ttl);
         let result_ttl = millis(self.schema.result_ttl);
         match situation {
@@ -76,7 +76,7 @@ impl<'a> SeededRecord<'a> {
         }
     }
 
-    fn lock(&mut self, ttl_ms: Option<u64>) -> Entry {
+    fn lock(&mut self, ttl_ms: Option<u64>) -> SandboxKey {
         let owner = uuid(&mut self.rng);
         let response = response(&mut self.rng, &self.key, self.number);
         let request =
@@ -85,14 +85,14 @@ impl<'a> SeededRecord<'a> {
     }
 
     /// A result with so much of its TTL left that nothing is wrong with it.
-    fn finished(&mut self) -> Entry {
+    fn finished(&mut self) -> SandboxKey {
         let lock_ttl = millis(self.schema.lock_ttl);
         let result_ttl = millis(self.schema.result_ttl);
         let left = self.part(result_ttl, 10, 99);
         self.result(Some(if left > lock_ttl.saturating_mul(2) { left } else { result_ttl }))
     }
 
-    fn result(&mut self, ttl_ms: Option<u64>) -> Entry {
+    fn result(&mut self, ttl_ms: Option<u64>) -> SandboxKey {
         let value = self.result_value(None);
         self.at(self.schema.result_role(), EntryValue::Text(value), ttl_ms)
     }
@@ -113,11 +113,11 @@ impl<'a> SeededRecord<'a> {
         request.result_value()
     }
 
-    fn at(&self, role: usize, value: EntryValue, ttl_ms: Option<u64>) -> Entry {
+    fn at(&self, role: usize, value: EntryValue, ttl_ms: Option<u64>) -> SandboxKey {
         // A service that sets no TTL has an infinite one, and so has any part of it.
         let ttl_ms = ttl_ms.filter(|ms| *ms < FOR_EVER_MS);
         let redis_key = self.schema.keys[role].template.redis_key(self.key.as_bytes());
-        Entry { redis_key, value, ttl_ms }
+        SandboxKey { redis_key, value, ttl_ms }
     }
 
     /// A random part of a time, from `from` to `to` percent.

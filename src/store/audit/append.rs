@@ -6,7 +6,7 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::domain::history::{Entry, Mark};
+use crate::domain::history::{AuditEntry, Mark};
 use crate::store::backup::writer::{create_folder, file_error, private};
 use crate::store::error::StoreError;
 
@@ -18,7 +18,7 @@ impl Lines {
         self.0.is_empty()
     }
 
-    pub fn push(&mut self, entry: &Entry<'_>) {
+    pub fn push(&mut self, entry: &AuditEntry<'_>) {
         // Text written to memory cannot fail.
         let _ = serde_json::to_writer(&mut self.0, entry);
         self.0.push(b'\n');

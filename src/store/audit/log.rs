@@ -6,7 +6,7 @@ use std::path::Path;
 
 use memchr::memmem::Finder;
 
-use crate::domain::history::{Entry, Mark, Operation, Operations};
+use crate::domain::history::{AuditEntry, Mark, Operation, Operations};
 use crate::domain::record::{KeyIdentity, Left};
 use crate::files;
 
@@ -37,8 +37,8 @@ pub struct Damaged {
 }
 
 /// A line of the log.
-enum Line {
-    Change(Box<Entry<'static>>),
+enum LogLine {
+    Change(Box<AuditEntry<'static>>),
     Mark(Mark<'static>),
 }
 
@@ -62,7 +62,7 @@ impl Log {
     ///
     /// # Errors
     /// When the log cannot be read on.
-    pub fn next_entry(&mut self) -> io::Result<Option<Entry<'static>>> {
+    pub fn next_entry(&mut self) -> io::Result<Option<AuditEntry<'static>>> {
         self.next_entry_with(b"")
     }
 
@@ -70,7 +70,7 @@ impl Log {
     ///
     /// # Errors
     /// When the log cannot be read on.
-    pub fn next_entry_of(&mut self, op: &str) -> io::Result<Option<Entry<'static>>> {
+    pub fn next_entry_of(&mut self, op: &str) -> io::Result<Option<AuditEntry<'static>>> {
         while let Some(entry) = self.next_entry_with(op.as_bytes())? {
             if entry.op == op {
                 return Ok(Some(entry));
@@ -80,9 +80,9 @@ impl Log {
     }
 
     /// The next change whose line holds these bytes.
-    fn next_entry_with(&mut self, bytes: &[u8]) -> io::Result<Option<Entry<'static>>> {
+    fn next_entry_with(&mut self, bytes: &[u8]) -> io::Result<Option<AuditEntry<'static>>> {
         while let Some(line) = self.next_line_with(bytes)? {
-            if let Line::Change(entry) = line {
+            if let LogLine::Change(entry) = line {
                 return Ok(Some(*entry));
             }
         }
@@ -90,7 +90,7 @@ impl Log {
     }
 
     /// The next line that holds these bytes: others are not taken apart.
-    fn next_line_with(&mut self, bytes: &[u8]) -> io::Result<Option<Line>> {
+    fn next_line_with(&mut self, bytes: &[u8]) -> io::Result<Option<LogLine>> {
         let sought = Finder::new(bytes);
         while files::read_line(&mut self.lines, b'\n', &mut self.bytes, MOST_LINE)? > 0 {
             self.line += 1;
@@ -137,9 +137,9 @@ pub fn has_operation(path: &Path, op: &str) -> io::Result<bool> {
     let Some(mut log) = Log::open(path)? else { return Ok(false) };
     while let Some(line) = log.next_line_with(op.as_bytes())? {
         let named = match &line {
-            Line::Change(entry) => &entry.op,
-            Line::Mark(Mark::Begin(begin)) => &begin.op,
-            Line::Mark(Mark::End(end)) => &end.op,
+            LogLine::Change(entry) => &entry.op,
+            LogLine::Mark(Mark::Begin(begin)) => &begin.op,
+            LogLine::Mark(Mark::End(end)) => &end.op,
         };
         if named == op {
             return Ok(true);
@@ -178,12 +178,12 @@ pub fn extended(path: &Path) -> io::Result<Left> {
     Ok(left)
 }
 
-fn parse(line: &[u8]) -> Option<Line> {
-    let entry: Result<Entry<'static>, _> = serde_json::from_slice(line);
+fn parse(line: &[u8]) -> Option<LogLine> {
+    let entry: Result<AuditEntry<'static>, _> = serde_json::from_slice(line);
     let (line, at) = match entry {
         Ok(entry) => {
             let at = entry.at.to_string();
-            (Line::Change(Box::new(entry)), at)
+            (LogLine::Change(Box::new(entry)), at)
         }
         Err(_) => {
             let mark: Mark<'static> = serde_json::from_slice(line).ok()?;
@@ -191,7 +191,7 @@ fn parse(line: &[u8]) -> Option<Line> {
                 Mark::Begin(begin) => begin.at.to_string(),
                 Mark::End(end) => end.at.to_string(),
             };
-            (Line::Mark(mark), at)
+            (LogLine::Mark(mark), at)
         }
     };
     humantime::parse_rfc3339(&at).ok().map(|_| line)
@@ -204,18 +204,18 @@ fn parse(line: &[u8]) -> Option<Line> {
 /// When the log is there and cannot be read.
 pub fn each(
     path: &Path,
-    mut take: impl FnMut(Entry<'static>, &Operation),
+    mut take: impl FnMut(AuditEntry<'static>, &Operation),
 ) -> io::Result<Option<(Operations, Damaged)>> {
     let Some(mut log) = Log::open(path)? else { return Ok(None) };
     let mut operations = Operations::default();
     while let Some(line) = log.next_line_with(b"")? {
         match line {
-            Line::Change(entry) if entry.is_of_older_version() => operations.add_older(&entry),
-            Line::Change(entry) => {
+            LogLine::Change(entry) if entry.is_of_older_version() => operations.add_older(&entry),
+            LogLine::Change(entry) => {
                 let operation = operations.add(&entry);
                 take(*entry, operation);
             }
-            Line::Mark(mark) => operations.add_mark(&mark),
+            LogLine::Mark(mark) => operations.add_mark(&mark),
         }
     }
     Ok(Some((operations, log.damaged)))

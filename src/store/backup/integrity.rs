@@ -87,7 +87,7 @@ pub enum Closing {
 
 /// What is wrong with a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Fault {
+pub(super) enum LineFault {
     /// An idemctl wrote it whose backups this one does not read.
     OtherVersion(String),
     /// It holds no byte of anything: a line feed, spaces, or the NULs of a disk that was never written.
@@ -101,7 +101,7 @@ pub(super) enum Fault {
     Damaged(String),
 }
 
-impl Fault {
+impl LineFault {
     pub(super) fn why(&self) -> &str {
         match self {
             Self::OtherVersion(why) | Self::Damaged(why) => why,
@@ -154,11 +154,11 @@ impl Damage {
     }
 
     /// Takes note of a line; `is_ended` says whether a line feed ends it.
-    pub(super) fn add(&mut self, line: u64, fault: &Fault, is_ended: bool) {
+    pub(super) fn add(&mut self, line: u64, fault: &LineFault, is_ended: bool) {
         let may_have_held = match fault {
-            Fault::Blank => false,
-            Fault::Cut => is_ended,
-            Fault::OtherVersion(_) | Fault::Foreign | Fault::Behind | Fault::Damaged(_) => true,
+            LineFault::Blank => false,
+            LineFault::Cut => is_ended,
+            LineFault::OtherVersion(_) | LineFault::Foreign | LineFault::Behind | LineFault::Damaged(_) => true,
         };
         let new = Gap { first: line, last: line, lines: 1, why: fault.why().to_owned(), may_have_held };
         self.tail = Some(Gap::join(self.tail.take(), new));
@@ -238,28 +238,28 @@ mod tests {
     #[test]
     fn what_is_followed_by_a_whole_line_is_in_the_middle() {
         let mut damage = Damage::default();
-        damage.add(2, &Fault::Blank, true);
-        damage.add(3, &Fault::Foreign, true);
+        damage.add(2, &LineFault::Blank, true);
+        damage.add(3, &LineFault::Foreign, true);
         damage.is_followed();
-        damage.add(5, &Fault::Damaged("flipped".to_owned()), true);
+        damage.add(5, &LineFault::Damaged("flipped".to_owned()), true);
         damage.is_followed();
-        damage.add(7, &Fault::Cut, false);
+        damage.add(7, &LineFault::Cut, false);
         let (middle, tail) = (damage.middle.clone().unwrap(), damage.tail.clone().unwrap());
         assert_eq!((middle.words().as_str(), middle.lines), ("3 lines from 2 to 5", 3));
-        assert_eq!(middle.why, Fault::Foreign.why(), "the empty line held nothing");
+        assert_eq!(middle.why, LineFault::Foreign.why(), "the empty line held nothing");
         assert_eq!((tail.words().as_str(), tail.may_have_held), ("line 7", false));
         assert_eq!((damage.lines(), damage.may_have_held()), (4, true));
     }
 
     #[test]
     fn only_what_a_crash_leaves_held_nothing() {
-        let may_have_held = |fault: &Fault, is_ended| {
+        let may_have_held = |fault: &LineFault, is_ended| {
             let mut damage = Damage::default();
             damage.add(1, fault, is_ended);
             damage.may_have_held()
         };
-        assert!(!may_have_held(&Fault::Cut, false) && !may_have_held(&Fault::Blank, true));
-        assert!(may_have_held(&Fault::Cut, true), "a line that ends was written to its end");
-        assert!(may_have_held(&Fault::Damaged(String::new()), false) && may_have_held(&Fault::Foreign, false));
+        assert!(!may_have_held(&LineFault::Cut, false) && !may_have_held(&LineFault::Blank, true));
+        assert!(may_have_held(&LineFault::Cut, true), "a line that ends was written to its end");
+        assert!(may_have_held(&LineFault::Damaged(String::new()), false) && may_have_held(&LineFault::Foreign, false));
     }
 }

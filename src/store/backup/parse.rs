@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use super::entry::{Beside, FORMAT, Maker, Saved};
-use super::integrity::{self, Count, Fault};
+use super::integrity::{self, Count, LineFault};
 use crate::domain::change::provenance::Provenance;
 use crate::domain::schema::Role;
 
@@ -45,7 +45,7 @@ pub struct HeldKey {
 }
 
 #[derive(Debug)]
-pub(super) enum Line {
+pub(super) enum BackupLine {
     Held(Box<Held>),
     Void(Vec<Vec<u8>>),
     From(Box<(Provenance, Option<Maker>)>),
@@ -97,29 +97,29 @@ struct BesideFields {
 ///
 /// # Errors
 /// Why the line cannot be used.
-pub(super) fn parse(bytes: &[u8]) -> Result<Line, Fault> {
+pub(super) fn parse(bytes: &[u8]) -> Result<BackupLine, LineFault> {
     let fields: Fields = match serde_json::from_slice(bytes) {
         Ok(fields) => fields,
         Err(error) => return Err(other_version(bytes).unwrap_or_else(|| unreadable(bytes, &error))),
     };
-    let format = fields.format.ok_or(Fault::Foreign)?;
+    let format = fields.format.ok_or(LineFault::Foreign)?;
     if format != FORMAT
         && let Some(fault) = other_version(bytes)
     {
         return Err(fault);
     }
     if !integrity::is_sealed(bytes) {
-        return Err(Fault::Damaged("the line is damaged: its checksum does not hold".to_owned()));
+        return Err(LineFault::Damaged("the line is damaged: its checksum does not hold".to_owned()));
     }
     if let Some(from) = fields.from {
-        return Ok(Line::From(Box::new((from, fields.by))));
+        return Ok(BackupLine::From(Box::new((from, fields.by))));
     }
     if let Some(end) = fields.end {
-        return Ok(Line::End(end));
+        return Ok(BackupLine::End(end));
     }
     match &fields.void {
-        Some(void) => void.iter().map(|text| decode("void", text)).collect::<Result<_, _>>().map(Line::Void),
-        None => held(fields).map(|held| Line::Held(Box::new(held))),
+        Some(void) => void.iter().map(|text| decode("void", text)).collect::<Result<_, _>>().map(BackupLine::Void),
+        None => held(fields).map(|held| BackupLine::Held(Box::new(held))),
     }
 }
 
@@ -129,11 +129,11 @@ pub(super) fn is_beginning(bytes: &[u8]) -> bool {
     bytes[..length] == BEGINNING[..length]
 }
 
-fn unreadable(bytes: &[u8], error: &serde_json::Error) -> Fault {
+fn unreadable(bytes: &[u8], error: &serde_json::Error) -> LineFault {
     match error.classify() {
-        _ if !is_beginning(bytes) => Fault::Foreign,
-        serde_json::error::Category::Eof => Fault::Cut,
-        _ => Fault::Damaged(format!("the line is damaged, at column {}", error.column())),
+        _ if !is_beginning(bytes) => LineFault::Foreign,
+        serde_json::error::Category::Eof => LineFault::Cut,
+        _ => LineFault::Damaged(format!("the line is damaged, at column {}", error.column())),
     }
 }
 
@@ -141,24 +141,24 @@ fn unreadable(bytes: &[u8], error: &serde_json::Error) -> Fault {
 ///
 /// A checksum that does not hold tells a damaged number of the format from another format. A line of a newer format may have
 /// another kind of checksum, and one written before 0.2 has none.
-fn other_version(bytes: &[u8]) -> Option<Fault> {
+fn other_version(bytes: &[u8]) -> Option<LineFault> {
     let fields: FormatFields = serde_json::from_slice(bytes).ok()?;
     let format = fields.format.filter(|format| *format != FORMAT)?;
     if fields.crc64.is_some() && !integrity::is_sealed(bytes) {
         return None;
     }
-    Some(Fault::OtherVersion(if format < FORMAT {
+    Some(LineFault::OtherVersion(if format < FORMAT {
         "idemctl 0.2 or older wrote this backup: restore it with that version".to_owned()
     } else {
         format!("this idemctl reads backups of format {FORMAT}, and a newer one wrote format {format}")
     }))
 }
 
-fn missing(name: &str) -> Fault {
-    Fault::Damaged(format!("the line is damaged: `{name}` is missing"))
+fn missing(name: &str) -> LineFault {
+    LineFault::Damaged(format!("the line is damaged: `{name}` is missing"))
 }
 
-fn held(fields: Fields) -> Result<Held, Fault> {
+fn held(fields: Fields) -> Result<Held, LineFault> {
     let mut keys = Vec::with_capacity(fields.keys.len());
     for key in fields.keys {
         keys.push(held_key(key)?);
@@ -184,12 +184,12 @@ fn held(fields: Fields) -> Result<Held, Fault> {
     })
 }
 
-fn held_key(fields: KeyFields) -> Result<HeldKey, Fault> {
+fn held_key(fields: KeyFields) -> Result<HeldKey, LineFault> {
     let redis_key = fields.redis_key_base64.ok_or_else(|| missing("redis_key_base64"))?;
     let dump = decode("dump_base64", &fields.dump_base64.ok_or_else(|| missing("dump_base64"))?)?;
     if !integrity::holds(&dump) {
         let why = "the line is damaged: the checksum in `dump_base64` does not hold";
-        return Err(Fault::Damaged(why.to_owned()));
+        return Err(LineFault::Damaged(why.to_owned()));
     }
     if fields.ttl_ms.is_some() != fields.expires_at_ms.is_some() {
         return Err(missing("expires_at_ms"));
@@ -199,12 +199,12 @@ fn held_key(fields: KeyFields) -> Result<HeldKey, Fault> {
     Ok(HeldKey { role: fields.role.as_deref().map(role).transpose()?, saved })
 }
 
-fn role(name: &str) -> Result<Role, Fault> {
+fn role(name: &str) -> Result<Role, LineFault> {
     let known = [Role::Lock, Role::Result].into_iter().find(|role| role.as_str() == name);
-    known.ok_or_else(|| Fault::OtherVersion(format!("`{name}` is a role that this idemctl does not know")))
+    known.ok_or_else(|| LineFault::OtherVersion(format!("`{name}` is a role that this idemctl does not know")))
 }
 
-fn beside(fields: BesideFields) -> Result<Beside, Fault> {
+fn beside(fields: BesideFields) -> Result<Beside, LineFault> {
     Ok(Beside {
         role: role(&fields.role)?,
         redis_key: decode("beside", &fields.redis_key_base64)?,
@@ -212,7 +212,7 @@ fn beside(fields: BesideFields) -> Result<Beside, Fault> {
     })
 }
 
-fn decode(name: &str, text: &str) -> Result<Vec<u8>, Fault> {
-    let wrong = |error| Fault::Damaged(format!("the line is damaged: `{name}` is not base64: {error}"));
+fn decode(name: &str, text: &str) -> Result<Vec<u8>, LineFault> {
+    let wrong = |error| LineFault::Damaged(format!("the line is damaged: `{name}` is not base64: {error}"));
     STANDARD.decode(text).map_err(wrong)
 }

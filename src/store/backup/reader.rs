@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::entry::{MOST_SAVED, Maker};
-use super::integrity::{Closing, Count, Damage, Fault};
-use super::parse::{self, BEGINNING, Held, Line};
+use super::integrity::{Closing, Count, Damage, LineFault};
+use super::parse::{self, BEGINNING, BackupLine, Held};
 use crate::domain::change::provenance::Provenance;
 use crate::files;
 
@@ -49,17 +49,17 @@ impl BackupReader {
     /// When the file cannot be read, is no backup, or is in another format.
     pub fn open(path: &Path, mut look: impl FnMut(&Held)) -> Result<Self, BackupError> {
         let of_file = |error: io::Error| Stopped::from(error).at(path);
-        let mut survey = Pass::over(files::open_regular(path).map_err(of_file)?, Arc::default());
+        let mut first_pass = Pass::over(files::open_regular(path).map_err(of_file)?, Arc::default());
         let mut taken_back = HashSet::new();
         // What may yet be taken back: as many entries as are written at a time. Their DUMPs are not needed here.
         let mut pending: VecDeque<(u64, Held)> = VecDeque::new();
-        while let Some(line) = survey.next_line().map_err(|stopped| stopped.at(path))? {
+        while let Some(line) = first_pass.next_line().map_err(|stopped| stopped.at(path))? {
             match line {
-                Line::Held(mut held) => {
+                BackupLine::Held(mut held) => {
                     held.keys.iter_mut().for_each(|key| key.saved.dump = Vec::new());
-                    pending.push_back((survey.line, *held));
+                    pending.push_back((first_pass.line, *held));
                 }
-                Line::Void(redis_keys) => {
+                BackupLine::Void(redis_keys) => {
                     for redis_key in redis_keys {
                         let is_of = |(_, held): &(u64, Held)| held.has(&redis_key);
                         if let Some(last) = pending.iter().rposition(is_of) {
@@ -67,15 +67,15 @@ impl BackupReader {
                         }
                     }
                 }
-                Line::From(_) | Line::End(_) => {}
+                BackupLine::From(_) | BackupLine::End(_) => {}
             }
             if pending.len() > MOST_SAVED {
                 pending.pop_front().iter().for_each(|(_, held)| look(held));
             }
         }
         pending.iter().for_each(|(_, held)| look(held));
-        let closing = survey.closing();
-        let Pass { lines, whole, damage, by, .. } = survey;
+        let closing = first_pass.closing();
+        let Pass { lines, whole, damage, by, .. } = first_pass;
         if let Some(gap) = damage.tail.as_ref().filter(|gap| whole == 0 && gap.may_have_held) {
             return Err(Stopped::Line(gap.first, gap.why.clone()).at(path));
         }
@@ -152,7 +152,7 @@ impl Pass {
 
     fn next_held(&mut self) -> Result<Option<Held>, Stopped> {
         while let Some(line) = self.next_line()? {
-            if let Line::Held(held) = line
+            if let BackupLine::Held(held) = line
                 && !self.taken_back.contains(&self.line)
             {
                 return Ok(Some(*held));
@@ -170,25 +170,25 @@ impl Pass {
     }
 
     /// The next line that is whole.
-    fn next_line(&mut self) -> Result<Option<Line>, Stopped> {
-        while let Some(Read { bytes, is_ended }) = read_line(&mut self.lines)? {
+    fn next_line(&mut self) -> Result<Option<BackupLine>, Stopped> {
+        while let Some(LineRead { bytes, is_ended }) = read_line(&mut self.lines)? {
             self.line += 1;
             let parsed = bytes.and_then(|bytes| Ok((parse::parse(&bytes)?, bytes)));
             // Nothing is written behind the closing line: such a line is of another file, or of nobody.
             let parsed = match parsed {
-                Ok(_) if self.end.is_some() => Err(Fault::Behind),
+                Ok(_) if self.end.is_some() => Err(LineFault::Behind),
                 parsed => parsed,
             };
             match parsed {
                 Ok((line, bytes)) => {
                     self.whole += 1;
                     // The closing line holds nothing that a damaged line before it may have taken back.
-                    if !matches!(line, Line::End(_)) {
+                    if !matches!(line, BackupLine::End(_)) {
                         self.damage.is_followed();
                     }
                     return Ok(Some(self.take(line, &bytes)));
                 }
-                Err(Fault::OtherVersion(why)) => return Err(Stopped::Line(self.line, why)),
+                Err(LineFault::OtherVersion(why)) => return Err(Stopped::Line(self.line, why)),
                 Err(fault) => {
                     self.damage.add(self.line, &fault, is_ended);
                     // The damaged line may have been the one that says where those behind were taken from.
@@ -200,21 +200,21 @@ impl Pass {
     }
 
     /// Counts a line, and remembers what it says of those below.
-    fn take(&mut self, line: Line, bytes: &[u8]) -> Line {
+    fn take(&mut self, line: BackupLine, bytes: &[u8]) -> BackupLine {
         match line {
-            Line::Held(held) => {
+            BackupLine::Held(held) => {
                 self.count.add(bytes, held.keys.len() as u64);
-                return Line::Held(Box::new(Held { from: self.from.clone(), ..*held }));
+                return BackupLine::Held(Box::new(Held { from: self.from.clone(), ..*held }));
             }
-            Line::From(ref said) => {
+            BackupLine::From(ref said) => {
                 let (from, by) = said.as_ref();
                 let taken_at = by.as_ref().map(|by| by.at.clone());
                 self.from = Some(Arc::new(Provenance { taken_at, ..from.clone() }));
                 self.by = self.by.take().or_else(|| by.clone());
                 self.count.add(bytes, 0);
             }
-            Line::Void(_) => self.count.add(bytes, 0),
-            Line::End(said) => self.end = Some((said, self.count)),
+            BackupLine::Void(_) => self.count.add(bytes, 0),
+            BackupLine::End(said) => self.end = Some((said, self.count)),
         }
         line
     }
@@ -242,16 +242,16 @@ impl Stopped {
     }
 }
 
-struct Read {
+struct LineRead {
     /// The bytes; why they are of no use, where that is plain without keeping them.
-    bytes: Result<Vec<u8>, Fault>,
+    bytes: Result<Vec<u8>, LineFault>,
     /// True when a line feed ends it.
     is_ended: bool,
 }
 
 /// The next line; `None` at the end. What does not begin as a line of a backup is read past, for garbage knows no longest
 /// line.
-fn read_line(lines: &mut impl BufRead) -> io::Result<Option<Read>> {
+fn read_line(lines: &mut impl BufRead) -> io::Result<Option<LineRead>> {
     let Some(first) = lines.fill_buf()?.first().copied() else { return Ok(None) };
     if first != BEGINNING[0] {
         return skip_line(lines).map(Some);
@@ -260,10 +260,10 @@ fn read_line(lines: &mut impl BufRead) -> io::Result<Option<Read>> {
     lines.take(LONGEST_LINE).read_until(b'\n', &mut bytes)?;
     let is_ended = bytes.pop_if(|last| *last == b'\n').is_some();
     while !is_ended && bytes.pop_if(|last| *last == 0).is_some() {}
-    Ok(Some(Read { bytes: Ok(bytes), is_ended }))
+    Ok(Some(LineRead { bytes: Ok(bytes), is_ended }))
 }
 
-fn skip_line(lines: &mut impl BufRead) -> io::Result<Read> {
+fn skip_line(lines: &mut impl BufRead) -> io::Result<LineRead> {
     let mut is_blank = true;
     let is_ended = loop {
         let buffer = lines.fill_buf()?;
@@ -276,5 +276,5 @@ fn skip_line(lines: &mut impl BufRead) -> io::Result<Read> {
             break end.is_some();
         }
     };
-    Ok(Read { bytes: Err(if is_blank { Fault::Blank } else { Fault::Foreign }), is_ended })
+    Ok(LineRead { bytes: Err(if is_blank { LineFault::Blank } else { LineFault::Foreign }), is_ended })
 }

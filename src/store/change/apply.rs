@@ -4,7 +4,7 @@
 use std::sync::PoisonError;
 
 use super::batch::{self, Batch};
-use super::change::{Action, Change, Outcome};
+use super::change::{Change, KeyAction, Outcome};
 use super::writer::Writer;
 use crate::domain::hash_slot;
 use crate::domain::record::Observation;
@@ -23,7 +23,7 @@ impl Writer {
     pub async fn apply(
         &self,
         changes: &[Change],
-        action: Action,
+        action: KeyAction,
         mut backup: Option<&mut Backup>,
     ) -> (Vec<Outcome>, Result<(), StoreError>) {
         let mut outcomes = Vec::with_capacity(changes.len());
@@ -92,7 +92,7 @@ impl Writer {
     async fn apply_anew(
         &self,
         changes: &[Change],
-        action: Action,
+        action: KeyAction,
         before: Option<&SlotMap>,
         outcomes: &mut [Outcome],
     ) -> Option<StoreError> {
@@ -164,7 +164,7 @@ impl Writer {
     async fn apply_group(
         &self,
         mut group: Vec<Batch<'_>>,
-        action: Action,
+        action: KeyAction,
         mut backup: Option<&mut Backup>,
         outcomes: &mut Vec<Outcome>,
     ) -> Result<Option<StoreError>, StoreError> {

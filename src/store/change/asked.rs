@@ -8,14 +8,14 @@ use crate::store::connection::reply;
 
 /// How a node tells of a Redis key what its identity takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Reads {
+pub(super) enum DeadlineCommand {
     /// PEXPIRETIME tells the deadline.
     Deadline,
     /// TIME and PTTL do, where one comes right after the other.
     Time,
 }
 
-impl Reads {
+impl DeadlineCommand {
     pub(super) fn command(self) -> &'static str {
         if self == Self::Deadline { "PEXPIRETIME" } else { "TIME" }
     }
@@ -29,14 +29,14 @@ impl Reads {
 }
 
 /// What is asked of a record's Redis keys before and behind a call.
-pub(super) struct Asked<'a> {
+pub(super) struct IdentityCommands<'a> {
     pub(super) seen: &'a Observation,
-    pub(super) reads: Reads,
+    pub(super) reads: DeadlineCommand,
     /// The Redis keys whose fields are asked for, by their place.
     pub(super) hashes: &'a [usize],
 }
 
-impl Asked<'_> {
+impl IdentityCommands<'_> {
     pub(super) fn is_hash(&self, place: usize) -> bool {
         self.hashes.contains(&place)
     }
@@ -51,8 +51,8 @@ impl Asked<'_> {
         let is_hash = self.is_hash(place);
         let value = if is_hash || seen.content.other_type().is_some() { "DUMP" } else { "GET" };
         let moment = match self.reads {
-            Reads::Deadline => of_key("PEXPIRETIME"),
-            Reads::Time => vec![b"TIME".to_vec()],
+            DeadlineCommand::Deadline => of_key("PEXPIRETIME"),
+            DeadlineCommand::Time => vec![b"TIME".to_vec()],
         };
         let fields = is_hash.then(|| of_key("HGETALL"));
         [of_key(value), of_key("TYPE"), of_key("PTTL"), moment].into_iter().chain(fields).collect()

@@ -7,12 +7,12 @@ use std::collections::HashSet;
 
 use redis::Cmd;
 
-use super::change::{Action, Change, Outcome};
+use super::change::{Change, KeyAction, Outcome};
 use crate::domain::hash_slot;
 use crate::domain::record::{Content, Observation, SeenKey};
 use crate::store::backup::entry::MOST_SAVED;
 use crate::store::backup::{BackupEntry, Saved};
-use crate::store::cluster::scripted::Script;
+use crate::store::cluster::scripted::ScriptRef;
 use crate::store::scripts;
 
 /// The most Redis keys a call names: larger calls stall other clients and are no faster.
@@ -168,14 +168,14 @@ impl<'a> Batch<'a> {
     }
 
     /// What is sent: one call for all. None when nothing is left to ask for.
-    pub(in crate::store) fn command(&self, action: Action) -> Option<Cmd> {
+    pub(in crate::store) fn command(&self, action: KeyAction) -> Option<Cmd> {
         let sent = self.asked.iter().flat_map(Asked::sent);
-        (!self.asked.is_empty()).then(|| call(action, Script::Text, sent))
+        (!self.asked.is_empty()).then(|| call(action, ScriptRef::Text, sent))
     }
 
     /// What is sent where a cluster keeps Redis keys apart: a call for each change. It compares what is in the slot of the
     /// Redis key to change, and no more.
-    pub(in crate::store) fn commands_apart(&self, action: Action, script: Script<'_>) -> Vec<Cmd> {
+    pub(in crate::store) fn commands_apart(&self, action: KeyAction, script: ScriptRef<'_>) -> Vec<Cmd> {
         let one = |asked: &Asked<'a>| call(action, script, asked.sent().filter(|sent| sent.is_with(asked)));
         self.asked.iter().map(one).collect()
     }
@@ -248,7 +248,7 @@ impl<'a> Batch<'a> {
 }
 
 /// What the reply of the script says of each record; `None` if it is none of the script's.
-pub(in crate::store) fn outcomes(reply: &[u8], action: Action) -> Option<Vec<Outcome>> {
+pub(in crate::store) fn outcomes(reply: &[u8], action: KeyAction) -> Option<Vec<Outcome>> {
     let (letters, moment) = match reply.iter().position(|byte| *byte == b'@') {
         Some(at) => (&reply[..at], Some(&reply[at + 1..])),
         None => (reply, None),
@@ -272,11 +272,11 @@ pub(in crate::store) fn outcomes(reply: &[u8], action: Action) -> Option<Vec<Out
 }
 
 /// A call that changes some records.
-fn call<'a>(action: Action, script: Script<'_>, sent: impl Iterator<Item = Sent<'a>>) -> Cmd {
+fn call<'a>(action: KeyAction, script: ScriptRef<'_>, sent: impl Iterator<Item = Sent<'a>>) -> Cmd {
     let sent: Vec<_> = sent.collect();
     let mut command = match script {
-        Script::Text => redis::cmd("EVAL").arg(scripts::CHANGE_MANY_IF_SAME).to_owned(),
-        Script::Digest(digest) => redis::cmd("EVALSHA").arg(digest).to_owned(),
+        ScriptRef::Text => redis::cmd("EVAL").arg(scripts::CHANGE_MANY_IF_SAME).to_owned(),
+        ScriptRef::Digest(digest) => redis::cmd("EVALSHA").arg(digest).to_owned(),
     };
     command.arg(sent.len());
     for key in &sent {
@@ -289,9 +289,9 @@ fn call<'a>(action: Action, script: Script<'_>, sent: impl Iterator<Item = Sent<
         command.arg(key.rule());
     }
     match action {
-        Action::Remove => command.arg("UNLINK"),
-        Action::Prolong(ttl) => command.arg(format!("+{ttl}")),
-        Action::Shorten(ttl) => command.arg(format!("-{ttl}")),
+        KeyAction::Remove => command.arg("UNLINK"),
+        KeyAction::Prolong(ttl) => command.arg(format!("+{ttl}")),
+        KeyAction::Shorten(ttl) => command.arg(format!("-{ttl}")),
     };
     command
 }

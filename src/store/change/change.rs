@@ -40,13 +40,13 @@ impl Change {
     /// True if the Redis keys were there, and enough was read of the record to compare with.
     pub(super) fn can_be_compared(&self) -> bool {
         let is_there = |key: &SeenKey| key.content != Content::Absent;
-        !self.roles.is_empty() && self.targets().all(is_there) && self.seen.keys.iter().all(SeenKey::is_sharp)
+        !self.roles.is_empty() && self.targets().all(is_there) && self.seen.keys.iter().all(SeenKey::is_comparable)
     }
 }
 
 /// What is done to the Redis key of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Action {
+pub enum KeyAction {
     Remove,
     /// It lives at least so many milliseconds from now on: a key with as much time left, or no expiry, is kept.
     Prolong(u64),
@@ -54,7 +54,7 @@ pub enum Action {
     Shorten(u64),
 }
 
-impl Action {
+impl KeyAction {
     /// The TTL that the action gives, in milliseconds.
     pub fn ttl(self) -> Option<u64> {
         match self {

@@ -10,7 +10,7 @@
 
 use redis::Value;
 
-use super::asked::{Asked, Reads, fields_of};
+use super::asked::{DeadlineCommand, IdentityCommands, fields_of};
 use super::set_words::{Words, set_words};
 use super::writer::Writer;
 use crate::domain::hash_slot;
@@ -109,7 +109,7 @@ impl Writer {
         match self.follow(before.as_deref()).await {
             Ok(None) => Ok(guard),
             // What was done on the master of before may be lost.
-            Ok(Some(why)) | Err(why) => Ok(StepOutcome::Lost { now: self.look_again(seen).await, why, sent_to }),
+            Ok(Some(why)) | Err(why) => Ok(StepOutcome::Lost { now: self.recheck(seen).await, why, sent_to }),
         }
     }
 
@@ -164,7 +164,7 @@ impl Writer {
         let reads = self.reads_there(&mut connection).await?;
         ask_first(&mut connection, route).await?;
         connection.tell(&pack([&b"WATCH"[..]].into_iter().chain(keys.iter().copied()))).await?;
-        let asked = Asked { seen, reads, hashes: &calls.hashes };
+        let asked = IdentityCommands { seen, reads, hashes: &calls.hashes };
         let before = self.before(&mut connection, route, &asked).await?;
         self.client().can_compare([seen, &before])?;
         if !seen.is_still(&before) {
@@ -187,7 +187,7 @@ impl Writer {
                 let replies = reply::array(value).filter(|replies| replies.len() == count + asks.len());
                 let Some(mut replies) = replies else {
                     return Ok(StepOutcome::Lost {
-                        now: self.look_again(seen).await,
+                        now: self.recheck(seen).await,
                         why: self.client().unexpected("EXEC"),
                         sent_to,
                     });
@@ -196,7 +196,7 @@ impl Writer {
                 let after = match self.observed(&asked, replies.split_off(count)) {
                     Ok(after) => after,
                     Err(why) => {
-                        return Ok(StepOutcome::Lost { now: self.look_again(seen).await, why, sent_to });
+                        return Ok(StepOutcome::Lost { now: self.recheck(seen).await, why, sent_to });
                     }
                 };
                 let call = replies.pop().ok_or_else(|| self.client().unexpected("EXEC"))?;
@@ -206,7 +206,7 @@ impl Writer {
                 Ok(StepOutcome::Made { reply, before, after })
             }
             Err(error) if error.is_without_effect() => Err(error),
-            Err(why) => Ok(StepOutcome::Lost { now: self.look_again(seen).await, why, sent_to }),
+            Err(why) => Ok(StepOutcome::Lost { now: self.recheck(seen).await, why, sent_to }),
         }
     }
 
@@ -221,19 +221,19 @@ impl Writer {
     }
 
     /// On a new connection, for the old one may be what was lost.
-    async fn look_again(&self, seen: &Observation) -> Option<Observation> {
+    async fn recheck(&self, seen: &Observation) -> Option<Observation> {
         let client = self.client().anew().await.ok()?;
         let keys = seen.keys.iter().map(|key| key.redis_key.clone()).collect();
         client.reader().observe(&[keys], ReadLimit::Whole).await.ok()?.pop()?.ok()
     }
 
     /// How the node tells of a Redis key.
-    async fn reads_there(&self, connection: &mut Connection) -> Result<Reads, StoreError> {
+    async fn reads_there(&self, connection: &mut Connection) -> Result<DeadlineCommand, StoreError> {
         let tried = match connection.exchange(&pack(["PEXPIRETIME", TRIED])).await? {
             Value::ServerError(error) => Err(self.client().error(&error.into())),
             value => Ok(value),
         };
-        Ok(if knows_pexpiretime(tried.as_ref()) { Reads::Deadline } else { Reads::Time })
+        Ok(if knows_pexpiretime(tried.as_ref()) { DeadlineCommand::Deadline } else { DeadlineCommand::Time })
     }
 
     /// The record before the call. Where TIME and PTTL tell its deadline a script asks both at one moment, for their
@@ -242,10 +242,10 @@ impl Writer {
         &self,
         connection: &mut Connection,
         route: &Route,
-        asked: &Asked<'_>,
+        asked: &IdentityCommands<'_>,
     ) -> Result<Observation, StoreError> {
         let keys: Vec<_> = asked.seen.keys.iter().map(|key| key.redis_key.clone()).collect();
-        if asked.reads == Reads::Time {
+        if asked.reads == DeadlineCommand::Time {
             let count = keys.len().to_string().into_bytes();
             let call = [b"EVAL".to_vec(), scripts::OBSERVE.into(), count].into_iter().chain(keys.iter().cloned());
             ask_first(connection, route).await?;
@@ -261,8 +261,8 @@ impl Writer {
         self.observed(asked, replies)
     }
 
-    /// Takes the replies to [`Asked::words`] for what they say.
-    fn observed(&self, asked: &Asked<'_>, replies: Vec<Value>) -> Result<Observation, StoreError> {
+    /// Takes the replies to [`IdentityCommands::words`] for what they say.
+    fn observed(&self, asked: &IdentityCommands<'_>, replies: Vec<Value>) -> Result<Observation, StoreError> {
         let mut replies = replies.into_iter();
         let mut next = || replies.next().ok_or_else(|| self.client().unexpected("GET"));
         let observed = |(place, seen): (usize, &SeenKey)| {

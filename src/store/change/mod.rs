@@ -11,7 +11,7 @@ pub(crate) mod send;
 mod set_words;
 pub(crate) mod writer;
 
-pub use change::{Action, Change, Outcome};
+pub use change::{Change, KeyAction, Outcome};
 pub use revert::PriorValue;
 pub(crate) use set_words::set_words;
 pub use writer::Writer;

@@ -58,7 +58,7 @@ impl Writer {
             if client.parts_record(record) {
                 parted.push(index);
             } else {
-                calls.push(Call { index, first: 0, record: record.clone() });
+                calls.push(RestoreCall { index, first: 0, record: record.clone() });
             }
         }
         // A record in two slots is read right before it comes back, for no script sees both.
@@ -73,7 +73,8 @@ impl Writer {
             // Each of its Redis keys has a call of its own, the result first: a lock that came back alone would block for
             // nothing.
             let mut of_record = records[index].keys.iter().copied().enumerate().rev();
-            let call = |(first, key)| Call { index, first, record: Return { keys: vec![key], bars: Vec::new() } };
+            let call =
+                |(first, key)| RestoreCall { index, first, record: Return { keys: vec![key], bars: Vec::new() } };
             calls.extend(of_record.next().map(call));
             later.extend(of_record.map(call));
         }
@@ -99,7 +100,7 @@ impl Writer {
     }
 
     /// Sends calls in one round trip, and notes what became of each Redis key.
-    async fn bring(&self, calls: &[Call<'_>], outcomes: &mut [Vec<Option<KeyResult>>]) {
+    async fn bring(&self, calls: &[RestoreCall<'_>], outcomes: &mut [Vec<Option<KeyResult>>]) {
         let client = self.client();
         let replies = client.ask_each(&returns(calls.iter().map(|call| &call.record))).await;
         let mut lost = Vec::new();
@@ -134,7 +135,7 @@ impl Writer {
         for record in lost {
             redis_keys.extend(record.keys.iter().map(|key| key.saved.redis_key.as_slice()));
         }
-        let mut now = vec![Found::Unread; redis_keys.len()];
+        let mut now = vec![CurrentKey::Unread; redis_keys.len()];
         if let Ok(client) = self.client().anew().await {
             for indexes in client.by_master(&redis_keys) {
                 let some: Vec<_> = indexes.iter().map(|index| redis_keys[*index]).collect();
@@ -148,16 +149,16 @@ impl Writer {
         for record in lost {
             let (found, more) = rest.split_at(record.keys.len());
             rest = more;
-            let any_there = found.iter().any(|found| matches!(found, Found::There(..)));
+            let any_there = found.iter().any(|found| matches!(found, CurrentKey::There(..)));
             let mut of_record = Vec::with_capacity(found.len());
             for (key, found) in record.keys.iter().zip(found) {
                 of_record.push(match found {
-                    Found::There(dump, seen) if is_back(&key.saved, dump, seen) => {
+                    CurrentKey::There(dump, seen) if is_back(&key.saved, dump, seen) => {
                         Some(RestoreOutcome::FoundBack(outlook::left(&key.saved, None)))
                     }
-                    Found::There(..) => Some(RestoreOutcome::Present),
-                    Found::Absent if any_there => Some(RestoreOutcome::Expired),
-                    Found::Absent | Found::Unread => None,
+                    CurrentKey::There(..) => Some(RestoreOutcome::Present),
+                    CurrentKey::Absent if any_there => Some(RestoreOutcome::Expired),
+                    CurrentKey::Absent | CurrentKey::Unread => None,
                 });
             }
             told.push(of_record);
@@ -174,7 +175,7 @@ impl Writer {
 }
 
 /// What one call of the script is to bring back.
-struct Call<'a> {
+struct RestoreCall<'a> {
     /// The place of its record.
     index: usize,
     /// The place of its first Redis key in the record.
@@ -182,7 +183,7 @@ struct Call<'a> {
     record: Return<'a>,
 }
 
-impl Call<'_> {
+impl RestoreCall<'_> {
     /// Notes what became of its Redis keys.
     fn note(&self, became: RestoreResult, outcomes: &mut [Vec<Option<KeyResult>>]) {
         for (outcome, became) in outcomes[self.index][self.first..].iter_mut().zip(became) {
@@ -218,7 +219,7 @@ fn returns<'a>(wanted: impl Iterator<Item = &'a Return<'a>>) -> redis::Pipeline 
 
 /// What is found at a Redis key.
 #[derive(Clone)]
-enum Found {
+enum CurrentKey {
     /// Its DUMP, and a look at it.
     There(Vec<u8>, SeenKey),
     Absent,
@@ -226,7 +227,7 @@ enum Found {
     Unread,
 }
 
-async fn found(client: &Client, redis_keys: &[&[u8]]) -> Result<Vec<Found>, StoreError> {
+async fn found(client: &Client, redis_keys: &[&[u8]]) -> Result<Vec<CurrentKey>, StoreError> {
     let wanted: Vec<_> = redis_keys.iter().map(|redis_key| vec![redis_key.to_vec()]).collect();
     let seen = client.reader().look(&wanted, 0).await?;
     let dumps = client.dumps(redis_keys).await?;
@@ -234,9 +235,9 @@ async fn found(client: &Client, redis_keys: &[&[u8]]) -> Result<Vec<Found>, Stor
     for (dump, seen) in dumps.into_iter().zip(seen) {
         let key = seen.ok().and_then(|mut seen| seen.keys.pop());
         all.push(match (dump, key) {
-            (Some(dump), Some(key)) => Found::There(dump, key),
-            (None, Some(_)) => Found::Absent,
-            (_, None) => Found::Unread,
+            (Some(dump), Some(key)) => CurrentKey::There(dump, key),
+            (None, Some(_)) => CurrentKey::Absent,
+            (_, None) => CurrentKey::Unread,
         });
     }
     Ok(all)

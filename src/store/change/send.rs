@@ -5,10 +5,10 @@ use std::collections::HashSet;
 use redis::Value;
 
 use super::batch::{self, Batch};
-use super::change::{Action, Change, Outcome};
+use super::change::{Change, KeyAction, Outcome};
 use super::writer::Writer;
 use crate::domain::record::{Comparison, Content, Identity, Observation, SeenKey};
-use crate::store::cluster::scripted::Script;
+use crate::store::cluster::scripted::ScriptRef;
 use crate::store::connection::reply;
 use crate::store::error::StoreError;
 use crate::store::read::reader::ReadLimit;
@@ -23,7 +23,11 @@ impl Writer {
     ///
     /// # Errors
     /// Nothing was done.
-    pub(super) async fn send(&self, batch: &mut Batch<'_>, action: Action) -> Result<Option<StoreError>, StoreError> {
+    pub(super) async fn send(
+        &self,
+        batch: &mut Batch<'_>,
+        action: KeyAction,
+    ) -> Result<Option<StoreError>, StoreError> {
         if self.client().is_cluster() {
             return self.send_apart(batch, action).await;
         }
@@ -43,7 +47,7 @@ impl Writer {
     }
 
     /// Reads back what became of every change of a batch; gives the error to end with.
-    async fn all_read_back(&self, batch: &mut Batch<'_>, action: Action, why: StoreError) -> StoreError {
+    async fn all_read_back(&self, batch: &mut Batch<'_>, action: KeyAction, why: StoreError) -> StoreError {
         let changes = batch.changes();
         let (outcomes, error) = self.read_back(&changes, action, why).await;
         batch.came_to(outcomes);
@@ -52,7 +56,7 @@ impl Writer {
 
     /// On a cluster: a call for each change, all in one write a node. What a node refuses or does not answer is no matter
     /// of the others.
-    async fn send_apart(&self, batch: &mut Batch<'_>, action: Action) -> Result<Option<StoreError>, StoreError> {
+    async fn send_apart(&self, batch: &mut Batch<'_>, action: KeyAction) -> Result<Option<StoreError>, StoreError> {
         let (mut stopped, mut open) = (None, Vec::new());
         loop {
             match self.look_elsewhere(batch).await {
@@ -68,7 +72,7 @@ impl Writer {
             }
         }
         let mut outcomes = Vec::with_capacity(batch.len());
-        let calls = |script: Script<'_>| batch.commands_apart(action, script);
+        let calls = |script: ScriptRef<'_>| batch.commands_apart(action, script);
         let replies = self.client().ask_script_each(scripts::CHANGE_MANY_IF_SAME, calls).await?;
         for (index, reply) in replies.into_iter().enumerate() {
             outcomes.push(match reply.and_then(|value| self.only_outcome(value, action)) {
@@ -100,7 +104,7 @@ impl Writer {
     }
 
     /// What the reply to a call for one change says.
-    fn only_outcome(&self, value: Value, action: Action) -> Result<Outcome, StoreError> {
+    fn only_outcome(&self, value: Value, action: KeyAction) -> Result<Outcome, StoreError> {
         let told = reply::bytes(value).unwrap_or_default();
         match batch::outcomes(&told, action).as_deref() {
             Some([outcome]) => Ok(*outcome),
@@ -156,13 +160,13 @@ impl Writer {
     /// no removal. A Redis key was given its TTL if it expires that long after a moment between the first reading and
     /// this one. Any other may have been left alone or re-acquired since, and a slow server may still get to it: its
     /// outcome is unknown.
-    async fn read_back(&self, changes: &[&Change], action: Action, why: StoreError) -> (Vec<Outcome>, StoreError) {
+    async fn read_back(&self, changes: &[&Change], action: KeyAction, why: StoreError) -> (Vec<Outcome>, StoreError) {
         let mut wanted = Vec::with_capacity(changes.len());
         for change in changes {
             wanted.push(change.targets().map(|key| key.redis_key.clone()).collect::<Vec<_>>());
         }
         let now = match self.client().anew().await {
-            Ok(client) if action == Action::Remove => client.reader().peek_each(&wanted, ReadLimit::Bytes(1)).await,
+            Ok(client) if action == KeyAction::Remove => client.reader().peek_each(&wanted, ReadLimit::Bytes(1)).await,
             Ok(client) => client.reader().observe_each(&wanted, ReadLimit::Bytes(1)).await.unwrap_or_default(),
             Err(_) => Vec::new(),
         };
@@ -172,7 +176,7 @@ impl Writer {
         };
         let outcomes: Vec<_> = (0..wanted.len()).map(outcome).collect();
         let unknown: Vec<_> = (0..wanted.len()).filter(|index| outcomes[*index] == Outcome::Unknown).collect();
-        let verb = if action == Action::Remove { "removal" } else { "expiry" };
+        let verb = if action == KeyAction::Remove { "removal" } else { "expiry" };
         let what = match (&unknown[..], wanted.len()) {
             ([], _) => return (outcomes, why),
             ([only], 1) => format!("the {verb} of {:?}", bstr::BStr::new(changes[*only].redis_key())),
@@ -185,7 +189,7 @@ impl Writer {
 }
 
 /// True if the Redis keys are as the change would have left them, and as nothing else did.
-fn is_made(change: &Change, now: &Observation, action: Action) -> bool {
+fn is_made(change: &Change, now: &Observation, action: KeyAction) -> bool {
     let Some(ttl) = action.ttl() else { return now.is_absent() };
     let (Some(before), Some(key), Some(now_ms)) = (change.seen.server_ms, now.keys.first(), now.server_ms) else {
         return false;
@@ -213,7 +217,7 @@ mod tests {
     fn is_given(before: Deadline, now: Deadline) -> bool {
         let about = About { schema: "express".to_owned(), key: b"k".to_vec(), state: "in-progress" };
         let change = Change::new(vec![0], seen(before, 1_000), about);
-        is_made(&change, &seen(now, 1_500), Action::Prolong(60_000))
+        is_made(&change, &seen(now, 1_500), KeyAction::Prolong(60_000))
     }
 
     /// Rule: a TTL whose reply was lost was given if the deadline is that TTL after a moment since the first reading.
@@ -234,9 +238,9 @@ mod tests {
         let about = About { schema: "express".to_owned(), key: b"k".to_vec(), state: "in-progress" };
         let change = Change::new(vec![0], seen(Deadline::Never, 1_000), about);
         let mut gone = seen(Deadline::Never, 1_500);
-        assert!(!is_made(&change, &gone, Action::Remove));
+        assert!(!is_made(&change, &gone, KeyAction::Remove));
         gone.keys[0].content = Content::Absent;
-        assert!(is_made(&change, &gone, Action::Remove));
-        assert!(!is_made(&change, &gone, Action::Prolong(9)), "gone, and nobody knows by whom");
+        assert!(is_made(&change, &gone, KeyAction::Remove));
+        assert!(!is_made(&change, &gone, KeyAction::Prolong(9)), "gone, and nobody knows by whom");
     }
 }

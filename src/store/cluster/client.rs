@@ -16,7 +16,7 @@ use crate::domain::record::age::millis;
 use crate::store::connection::{Address, Target, reply};
 use crate::store::error::StoreError;
 
-pub(in crate::store) type Reply = Result<Value, StoreError>;
+pub(in crate::store) type ClientReply = Result<Value, StoreError>;
 
 /// A connection to a server, or to the nodes of a cluster.
 #[derive(Clone)]
@@ -191,8 +191,8 @@ impl Client {
     }
 
     /// What did not speak the protocol before anything was read may be no Redis at all.
-    pub(in crate::store) async fn look_closer(&self, error: StoreError) -> StoreError {
-        self.home.look_closer(error).await
+    pub(in crate::store) async fn explain_error(&self, error: StoreError) -> StoreError {
+        self.home.explain_error(error).await
     }
 
     pub(in crate::store) fn error(&self, error: &redis::RedisError) -> StoreError {

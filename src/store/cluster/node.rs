@@ -79,7 +79,7 @@ impl Node {
         let exchanged = self.connection.lock().await.exchange_all(&pipeline.get_packed_pipeline(), count).await;
         let replies = match exchanged {
             Ok(replies) => replies,
-            Err(error) => return Err(self.look_closer(error).await),
+            Err(error) => return Err(self.explain_error(error).await),
         };
         let reply = |value| match value {
             Value::ServerError(error) => Err(self.error(&error.into())),
@@ -110,8 +110,8 @@ impl Node {
     }
 
     /// A connection that broke before its first reply may be no Redis at all, or one that speaks TLS only.
-    pub(in crate::store) async fn look_closer(&self, error: StoreError) -> StoreError {
-        if self.answered.load(Ordering::Relaxed) { error } else { diagnose::look_closer(&self.target, error).await }
+    pub(in crate::store) async fn explain_error(&self, error: StoreError) -> StoreError {
+        if self.answered.load(Ordering::Relaxed) { error } else { diagnose::explain_error(&self.target, error).await }
     }
 
     pub(in crate::store) fn error(&self, error: &redis::RedisError) -> StoreError {

@@ -24,7 +24,7 @@ pub(in crate::store) struct MovingSlot {
 
 /// What the masters said.
 #[derive(Default)]
-pub(in crate::store) struct Heard {
+pub(in crate::store) struct SlotOwners {
     pub(in crate::store) moving: Vec<MovingSlot>,
     /// Why some of them said nothing.
     pub(in crate::store) silent: Vec<StoreError>,
@@ -32,7 +32,7 @@ pub(in crate::store) struct Heard {
 
 /// A line of `CLUSTER NODES`.
 #[derive(Debug, PartialEq, Eq)]
-struct Line {
+struct NodeLine {
     id: String,
     host: String,
     port: u16,
@@ -50,11 +50,11 @@ struct Line {
 impl Client {
     /// Corrects the slot map by what each master says of its own slots, and tells which slots are being moved. Masters that
     /// are known not to answer are not asked.
-    pub(in crate::store) async fn hear_each_master(&self, is_known_silent: impl Fn(&Target) -> bool) -> Heard {
-        let mut heard = Heard::default();
+    pub(in crate::store) async fn ask_each_master(&self, is_known_silent: impl Fn(&Target) -> bool) -> SlotOwners {
+        let mut heard = SlotOwners::default();
         let Some(map) = self.slot_map() else { return heard };
         let views = self.own_views(&map, is_known_silent, &mut heard.silent).await;
-        let mut by_epoch: Vec<&(Target, Line)> = views.values().collect();
+        let mut by_epoch: Vec<&(Target, NodeLine)> = views.values().collect();
         by_epoch.sort_by_key(|(_, line)| line.epoch);
         let mut corrected = SlotMap::clone(&map);
         for (node, line) in by_epoch {
@@ -86,8 +86,8 @@ impl Client {
         map: &SlotMap,
         is_known_silent: impl Fn(&Target) -> bool,
         silent: &mut Vec<StoreError>,
-    ) -> BTreeMap<String, (Target, Line)> {
-        let mut views: BTreeMap<String, (Target, Line)> = BTreeMap::new();
+    ) -> BTreeMap<String, (Target, NodeLine)> {
+        let mut views: BTreeMap<String, (Target, NodeLine)> = BTreeMap::new();
         let mut asked: Vec<Target> = Vec::new();
         let mut to_ask: Vec<Target> = map.masters().iter().filter(|node| !is_known_silent(node)).cloned().collect();
         // A master without slots stands in no slot map: the others name it.
@@ -99,7 +99,7 @@ impl Client {
                     silent.push(error);
                     Vec::new()
                 });
-                let (own, named): (Vec<Line>, Vec<Line>) = lines.into_iter().partition(|line| line.is_self);
+                let (own, named): (Vec<NodeLine>, Vec<NodeLine>) = lines.into_iter().partition(|line| line.is_self);
                 for line in own {
                     views.entry(line.id.clone()).or_insert((node.clone(), line));
                 }
@@ -167,7 +167,7 @@ impl Client {
         Ok(addresses)
     }
 
-    async fn nodes_as_seen_by(&self, node: &Target) -> Result<Vec<Line>, StoreError> {
+    async fn nodes_as_seen_by(&self, node: &Target) -> Result<Vec<NodeLine>, StoreError> {
         let answer = self.node(node).await?.ask(redis::cmd("CLUSTER").arg("NODES")).await?;
         let text = reply::bytes(answer).ok_or_else(|| self.unexpected("CLUSTER NODES"))?;
         Ok(String::from_utf8_lossy(&text).lines().filter_map(line).collect())
@@ -175,7 +175,7 @@ impl Client {
 }
 
 /// Where the node of a line is, as seen by `like`. A cluster names its nodes by address or by hostname; `addresses` shows which.
-fn target(line: &Line, like: &Target, addresses: &[Address]) -> Target {
+fn target(line: &NodeLine, like: &Target, addresses: &[Address]) -> Target {
     let is_used = |hostname: &&String| {
         addresses.iter().any(|address| matches!(address, Address::Tcp(host, _) if host == *hostname))
     };
@@ -185,14 +185,14 @@ fn target(line: &Line, like: &Target, addresses: &[Address]) -> Target {
 
 /// Reads `<id> <ip>:<port>@<bus port>[,<hostname>] <flags> <master> <ping> <pong> <epoch> <link> <slot> ...`. A slot is `5`,
 /// `5-9`, `[5->-<id>]` while the node gives it away, or `[5-<-<id>]` while it gets it.
-fn line(text: &str) -> Option<Line> {
+fn line(text: &str) -> Option<NodeLine> {
     let words: Vec<&str> = text.split_whitespace().collect();
     let [id, place, flags, _, _, _, epoch, _, slots @ ..] = &words[..] else { return None };
     let (place, named) = place.split_once(',').unwrap_or((place, ""));
     let (host, port) = place.split('@').next()?.rsplit_once(':')?;
     let flags: Vec<&str> = flags.split(',').collect();
     let has = |flag: &str| flags.contains(&flag);
-    let mut line = Line {
+    let mut line = NodeLine {
         id: (*id).to_owned(),
         host: host.to_owned(),
         port: port.parse().ok()?,

@@ -12,7 +12,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use redis::{Cmd, Pipeline, Value};
 
-use super::client::{Client, Reply, Topology};
+use super::client::{Client, ClientReply, Topology};
 use super::slot_map::{self, SlotMap};
 use crate::domain::hash_slot;
 use crate::store::connection::Target;
@@ -66,7 +66,7 @@ impl Client {
     ///
     /// # Errors
     /// When a node did not answer, or nobody may ask which node is the right one: what the others answered is lost with it.
-    pub(in crate::store) async fn ask_all(&self, commands: &Pipeline) -> Result<Vec<Reply>, StoreError> {
+    pub(in crate::store) async fn ask_all(&self, commands: &Pipeline) -> Result<Vec<ClientReply>, StoreError> {
         let replies = self.ask_each(commands).await;
         let is_of_all = |error: &&StoreError| error.lost_the_reply() || error.wants_slots();
         let lost = replies.iter().filter_map(|reply| reply.as_ref().err()).find(is_of_all);
@@ -74,13 +74,13 @@ impl Client {
     }
 
     /// Sends commands, in one write a node; each has its own reply or error, also where its node did not answer.
-    pub(in crate::store) async fn ask_each(&self, commands: &Pipeline) -> Vec<Reply> {
+    pub(in crate::store) async fn ask_each(&self, commands: &Pipeline) -> Vec<ClientReply> {
         let commands: Vec<&Cmd> = commands.cmd_iter().collect();
         let mut replies = match self.known() {
             Topology::Cluster(map, _) => self.ask_nodes(&commands, &map).await,
             _ => all(self.home.ask_all(pipeline(commands.iter().copied())).await, commands.len()),
         };
-        let apart = |reply: &Reply| matches!(reply, Err(StoreError::Refused { code, .. }) if code == "CROSSSLOT");
+        let apart = |reply: &ClientReply| matches!(reply, Err(StoreError::Refused { code, .. }) if code == "CROSSSLOT");
         if replies.iter().any(apart)
             && !self.is_cluster()
             && let Err(why) = self.learn().await
@@ -88,7 +88,7 @@ impl Client {
             replies.iter_mut().filter(|reply| apart(reply)).for_each(|reply| *reply = Err(why.clone()));
         }
         for _ in 0..MOST_REDIRECTS {
-            let is_redirect = |reply: &Reply| reply.as_ref().is_err_and(StoreError::is_redirect);
+            let is_redirect = |reply: &ClientReply| reply.as_ref().is_err_and(StoreError::is_redirect);
             let astray: Vec<_> = (0..replies.len()).filter(|index| is_redirect(&replies[*index])).collect();
             if astray.is_empty() {
                 return replies;
@@ -106,8 +106,8 @@ impl Client {
     }
 
     /// Sends each command to the node of its Redis key, to all nodes at a time.
-    async fn ask_nodes(&self, commands: &[&Cmd], map: &SlotMap) -> Vec<Reply> {
-        let mut replies: Vec<Option<Reply>> = vec![None; commands.len()];
+    async fn ask_nodes(&self, commands: &[&Cmd], map: &SlotMap) -> Vec<ClientReply> {
+        let mut replies: Vec<Option<ClientReply>> = vec![None; commands.len()];
         let mut groups: Vec<(&Target, Vec<usize>)> = Vec::new();
         for (index, command) in commands.iter().enumerate() {
             let redis_key = slot_map::key_of(command);
@@ -131,7 +131,7 @@ impl Client {
     }
 
     /// Sends so many commands to one node.
-    pub(in crate::store) async fn ask_node(&self, node: &Target, commands: Pipeline, count: usize) -> Vec<Reply> {
+    pub(in crate::store) async fn ask_node(&self, node: &Target, commands: Pipeline, count: usize) -> Vec<ClientReply> {
         match self.node(node).await {
             Ok(node) => all(node.ask_all(commands).await, count),
             Err(error) => vec![Err(error); count],
@@ -139,7 +139,7 @@ impl Client {
     }
 
     /// Sends commands on that were answered by MOVED, ASK or TRYAGAIN.
-    async fn send_on(&self, commands: &[&Cmd], astray: &[usize], replies: &mut [Reply]) {
+    async fn send_on(&self, commands: &[&Cmd], astray: &[usize], replies: &mut [ClientReply]) {
         if let Err(why) = self.learn_after_redirect().await {
             astray.iter().for_each(|index| replies[*index] = Err(why.clone()));
             return;
@@ -199,7 +199,7 @@ pub(in crate::store) fn half_moved(error: &StoreError, redis_key: &[u8]) -> Stor
 }
 
 /// The replies of one node; its error for each where it did not answer.
-fn all(answered: Result<Vec<Reply>, StoreError>, count: usize) -> Vec<Reply> {
+fn all(answered: Result<Vec<ClientReply>, StoreError>, count: usize) -> Vec<ClientReply> {
     answered.unwrap_or_else(|error| vec![Err(error); count])
 }
 

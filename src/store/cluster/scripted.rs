@@ -2,12 +2,12 @@
 
 use redis::Cmd;
 
-use super::client::{Client, Reply};
+use super::client::{Client, ClientReply};
 use crate::store::error::StoreError;
 
 /// How a script is named to the server.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::store) enum Script<'a> {
+pub(in crate::store) enum ScriptRef<'a> {
     Text,
     /// By its digest, for a server that has it.
     Digest(&'a str),
@@ -22,16 +22,17 @@ impl Client {
     pub(in crate::store) async fn ask_script_each(
         &self,
         script: &'static str,
-        calls: impl Fn(Script<'_>) -> Vec<Cmd>,
-    ) -> Result<Vec<Reply>, StoreError> {
+        calls: impl Fn(ScriptRef<'_>) -> Vec<Cmd>,
+    ) -> Result<Vec<ClientReply>, StoreError> {
         let digest = self.digest(script).await?;
-        let mut replies = self.send_each(calls(digest.as_deref().map_or(Script::Text, Script::Digest))).await;
-        let forgotten = |reply: &Reply| matches!(reply, Err(StoreError::Refused { code, .. }) if code == "NOSCRIPT");
+        let mut replies = self.send_each(calls(digest.as_deref().map_or(ScriptRef::Text, ScriptRef::Digest))).await;
+        let forgotten =
+            |reply: &ClientReply| matches!(reply, Err(StoreError::Refused { code, .. }) if code == "NOSCRIPT");
         let again: Vec<_> = (0..replies.len()).filter(|index| forgotten(&replies[*index])).collect();
         if again.is_empty() {
             return Ok(replies);
         }
-        let whole = calls(Script::Text);
+        let whole = calls(ScriptRef::Text);
         let commands = again.iter().map(|index| whole[*index].clone()).collect();
         for (index, reply) in again.iter().zip(self.send_each(commands).await) {
             replies[*index] = reply;
@@ -39,7 +40,7 @@ impl Client {
         Ok(replies)
     }
 
-    async fn send_each(&self, commands: Vec<Cmd>) -> Vec<Reply> {
+    async fn send_each(&self, commands: Vec<Cmd>) -> Vec<ClientReply> {
         let mut pipeline = redis::pipe();
         for command in commands {
             pipeline.add_command(command);

@@ -8,7 +8,7 @@ use super::node;
 use super::slot_map::SlotMap;
 use crate::domain::hash_slot;
 use crate::store::connection::{Address, Target, Writable, client_options, reply};
-use crate::store::error::{Place, StoreError};
+use crate::store::error::{RefusedAt, StoreError};
 
 impl Client {
     /// The masters of the cluster; the server alone where it is none.
@@ -165,7 +165,7 @@ impl Client {
             target: self.name(),
             code: "READONLY".to_owned(),
             why: format!("it is a replica{master}, and what is changed on a replica does not reach its master"),
-            place: Place::Command,
+            place: RefusedAt::Command,
         })
     }
 
@@ -248,7 +248,7 @@ impl Client {
 
     pub(super) fn unserved(&self, redis_key: &[u8]) -> StoreError {
         let why = format!("no node serves slot {}", hash_slot::of(redis_key));
-        StoreError::Refused { target: self.name(), code: "CLUSTERDOWN".to_owned(), why, place: Place::Command }
+        StoreError::Refused { target: self.name(), code: "CLUSTERDOWN".to_owned(), why, place: RefusedAt::Command }
     }
 }
 

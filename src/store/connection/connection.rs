@@ -74,7 +74,7 @@ impl Connection {
         let mut connection = Self::open(target).await?;
         match connection.say_name().await {
             Ok(()) => Ok(connection),
-            Err(error) => Err(diagnose::look_closer(target, error).await),
+            Err(error) => Err(diagnose::explain_error(target, error).await),
         }
     }
 
@@ -104,7 +104,7 @@ impl Connection {
         };
         match connection.log_in().await {
             Ok(()) => Ok(connection),
-            Err(error) => Err(diagnose::look_closer(&connection.target, error).await),
+            Err(error) => Err(diagnose::explain_error(&connection.target, error).await),
         }
     }
 

@@ -28,7 +28,7 @@ const LONGEST: usize = 4096;
 const TURNED_AWAY: [&[u8]; 2] = [b"-ERR max number of clients", b"-DENIED"];
 
 /// Says more about an error on a connection that never gave a reply.
-pub(in crate::store) async fn look_closer(target: &Target, error: StoreError) -> StoreError {
+pub(in crate::store) async fn explain_error(target: &Target, error: StoreError) -> StoreError {
     let broke =
         matches!(error, StoreError::Unreachable { .. } | StoreError::NotRedis { .. } | StoreError::TimedOut { .. });
     // Of a silent server a second look tells nothing more.

@@ -12,7 +12,7 @@ use super::connection::{Connection, pack};
 use super::sentinels::Sentinels;
 use super::target::{Address, Target};
 use crate::domain::step::StepReply;
-use crate::store::error::{Place, StoreError};
+use crate::store::error::{RefusedAt, StoreError};
 
 /// How often all Sentinels are asked: an election takes a moment.
 const ROUNDS: usize = 10;
@@ -115,7 +115,7 @@ impl Sentinels {
                 target: master.to_string(),
                 code: "READONLY".to_owned(),
                 why: format!("the Sentinel at {sentinel} names it as master of {}, but it is none", self.service),
-                place: Place::Command,
+                place: RefusedAt::Command,
             }),
         }
     }

@@ -2,7 +2,7 @@
 
 /// Where a server ran into what it refuses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum RefusedAt {
     /// Before it executed the command.
     Command,
     /// Inside a script, in front of a command of the script's.
@@ -62,7 +62,7 @@ pub enum StoreError {
         /// The error's code, e.g. `LOADING`.
         code: String,
         why: String,
-        place: Place,
+        place: RefusedAt,
     },
     /// A change was sent, no reply tells what became of it, and reading back could not tell either.
     #[error("outcome unknown: {what} was sent to Redis at {target}, but no reply tells what became of it ({why})")]

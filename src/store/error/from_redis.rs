@@ -7,7 +7,7 @@ use std::time::Duration;
 use redis::{ErrorKind, RedisError, ServerError};
 
 use super::acl;
-use super::error::{Place, StoreError};
+use super::error::{RefusedAt, StoreError};
 use super::from_tls;
 use super::kind::REDIRECTS;
 use crate::store::connection::Target;
@@ -55,7 +55,7 @@ impl StoreError {
             return Self::NotRedis { target, why: "its reply is not in the Redis protocol".to_owned() };
         }
         let (code, why) = (error.code().unwrap_or("ERR"), error.detail().unwrap_or_default());
-        let place = if is_of_script(why) { Place::Script } else { Place::Command };
+        let place = if is_of_script(why) { RefusedAt::Script } else { RefusedAt::Command };
         let (code, why) = out_of_script(why).unwrap_or((code, why));
         let (code, why) = (printable(code), printable(why));
         let wrong_login =

@@ -137,14 +137,14 @@ impl StoreError {
 
 #[cfg(test)]
 mod tests {
-    use crate::store::error::{Place, StoreError};
+    use crate::store::error::{RefusedAt, StoreError};
 
     /// Rule: what one node refused is told beside an outcome that is unknown on another.
     #[test]
     fn a_refusal_is_told_beside_an_unknown_outcome_and_the_outcome_gives_the_exit_code() {
         let (target, why) = (String::from("a:1/0"), String::from("too few"));
         let unknown = StoreError::OutcomeUnknown { target: target.clone(), what: "it".into(), why: "lost".into() };
-        let refused = StoreError::Refused { target, code: "NOREPLICAS".into(), why, place: Place::Command };
+        let refused = StoreError::Refused { target, code: "NOREPLICAS".into(), why, place: RefusedAt::Command };
         let told = unknown.clone().with_refusal(Some(refused));
         assert!(matches!(told, StoreError::OutcomeUnknown { .. }) && told.to_string().contains("NOREPLICAS"), "{told}");
         assert_eq!(unknown.clone().with_refusal(None).to_string(), unknown.to_string());

@@ -8,4 +8,4 @@ mod hint;
 mod kind;
 pub(crate) mod without_effect;
 
-pub use error::{ErrorClass, Place, StoreError};
+pub use error::{ErrorClass, RefusedAt, StoreError};

@@ -4,7 +4,7 @@
 //! A proxy in between may forward a change and then answer an error of its own. So an error counts as one without effect
 //! only where Redis itself promises that, by its code and by the place where the error came up.
 
-use super::error::{Place, StoreError};
+use super::error::{RefusedAt, StoreError};
 use super::from_redis::REFUSALS;
 
 /// Codes of errors that come before a command is executed (Redis, `processCommand`), besides those that refuse to execute
@@ -30,9 +30,9 @@ impl StoreError {
     pub(in crate::store) fn is_without_effect(&self) -> bool {
         match self {
             Self::Refused { code, why, place, .. } => match place {
-                Place::Command if code == "ERR" => WORDS.iter().any(|words| why.starts_with(words)),
-                Place::Command => BEFORE_EXECUTION.iter().chain(&REFUSALS).any(|known| known == code),
-                Place::Script => IN_SCRIPT.contains(&code.as_str()),
+                RefusedAt::Command if code == "ERR" => WORDS.iter().any(|words| why.starts_with(words)),
+                RefusedAt::Command => BEFORE_EXECUTION.iter().chain(&REFUSALS).any(|known| known == code),
+                RefusedAt::Script => IN_SCRIPT.contains(&code.as_str()),
             },
             Self::Authentication { why, .. } => why.starts_with("NOAUTH") || why.starts_with("WRONGPASS"),
             Self::Permission { .. } | Self::NeedsSlots { .. } | Self::SentinelLogIn { .. } | Self::Apart { .. } => true,
@@ -50,7 +50,7 @@ impl StoreError {
 mod tests {
     use super::*;
 
-    fn refused(place: Place, code: &str, why: &str) -> bool {
+    fn refused(place: RefusedAt, code: &str, why: &str) -> bool {
         StoreError::Refused { target: String::new(), code: code.to_owned(), why: why.to_owned(), place }
             .is_without_effect()
     }
@@ -58,10 +58,10 @@ mod tests {
     #[test]
     fn what_redis_refuses_to_execute_had_no_effect() {
         for code in BEFORE_EXECUTION.into_iter().chain(REFUSALS) {
-            assert!(refused(Place::Command, code, "whatever"), "{code}");
+            assert!(refused(RefusedAt::Command, code, "whatever"), "{code}");
         }
-        assert!(refused(Place::Command, "ERR", "unknown command 'UNLINK', with args beginning with: "));
-        assert!(refused(Place::Command, "ERR", "max number of clients reached"));
+        assert!(refused(RefusedAt::Command, "ERR", "unknown command 'UNLINK', with args beginning with: "));
+        assert!(refused(RefusedAt::Command, "ERR", "max number of clients reached"));
     }
 
     /// Rule: an error counts as "not done" only where Redis promises that.
@@ -76,7 +76,7 @@ mod tests {
             ("UNKILLABLE", "Sorry the script already executed write commands"),
             ("oom", "lower case"),
         ] {
-            assert!(!refused(Place::Command, code, why), "{code} {why}");
+            assert!(!refused(RefusedAt::Command, code, why), "{code} {why}");
         }
         assert!(!StoreError::UnexpectedReply { target: String::new(), asked: String::new() }.is_without_effect());
     }
@@ -84,10 +84,10 @@ mod tests {
     #[test]
     fn the_same_code_inside_a_script_may_come_after_its_first_write() {
         for code in ["MOVED", "ASK", "TRYAGAIN", "CLUSTERDOWN", "BUSY", "NOSCRIPT", "ERR", "LOADING"] {
-            assert!(!refused(Place::Script, code, "unknown command"), "{code}");
+            assert!(!refused(RefusedAt::Script, code, "unknown command"), "{code}");
         }
         for code in IN_SCRIPT {
-            assert!(refused(Place::Script, code, ""), "{code}");
+            assert!(refused(RefusedAt::Script, code, ""), "{code}");
         }
     }
 }

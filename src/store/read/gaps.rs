@@ -156,7 +156,7 @@ impl Gaps {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::error::Place;
+    use crate::store::error::RefusedAt;
 
     fn gaps() -> Gaps {
         let (nodes, doubts, records) = (Vec::new(), Vec::new(), BTreeMap::new());
@@ -165,7 +165,7 @@ mod tests {
 
     fn try_again() -> StoreError {
         let (target, code, why) = ("a:1/0".to_owned(), "TRYAGAIN".to_owned(), "later".to_owned());
-        StoreError::Refused { target, code, why, place: Place::Command }
+        StoreError::Refused { target, code, why, place: RefusedAt::Command }
     }
 
     fn silent() -> StoreError {

@@ -1,13 +1,13 @@
 //! How much a server holds, whatever of it can be read.
 
 use super::gaps::Gaps;
-use super::reader::Reader;
+use super::reader::RecordReader;
 use crate::store::cluster::client::connect;
 use crate::store::connection::reply;
 use crate::store::connection::target::Target;
 use crate::store::error::StoreError;
 
-impl Reader {
+impl RecordReader {
     /// The Redis keys that all masters hold together, by DBSIZE.
     ///
     /// # Errors

@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, HashSet};
 
 use tokio::time::{Instant, sleep_until};
 
-use super::reader::{ReadLimit, Reader, Seen};
+use super::reader::{ReadLimit, RecordReader, Seen};
 use super::scan_nodes::Nodes;
-use super::scan_page::{FoundRecord, Page};
+use super::scan_page::{FoundRecord, ScanPage};
 use crate::domain::diagnosis::Thresholds;
 use crate::domain::record::{Candidate, Content, Expiry, Observation, Record, SeenKey, locate};
 use crate::domain::schema::Catalog;
@@ -16,7 +16,7 @@ use crate::domain::select::Coverage;
 use crate::store::error::StoreError;
 
 /// What a scan needs to tell records apart, and what it counts meanwhile.
-pub struct Decoding<'a> {
+pub struct RecordRecognizer<'a> {
     pub catalog: &'a Catalog,
     pub thresholds: &'a Thresholds,
     /// Counts the records that belong to no schema.
@@ -31,7 +31,7 @@ const LONGER_READS: usize = 50;
 
 /// What is read of records that the connection of a node does not read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Wanted {
+enum ReadScope {
     /// When their Redis keys expire.
     Deadlines,
     /// The beginnings of their values.
@@ -42,7 +42,7 @@ enum Wanted {
 
 /// A scan of every node for the records of the catalog's scanned schemas.
 pub struct KeyspaceScan {
-    reader: Reader,
+    reader: RecordReader,
     nodes: Nodes,
     head: ReadLimit,
     lengths: bool,
@@ -62,7 +62,7 @@ pub struct KeyspaceScan {
 impl KeyspaceScan {
     /// Starts at the beginning. Reads that many bytes of each value, and more if the schema needs them to decide what the
     /// value is.
-    pub async fn start(reader: Reader, catalog: &Catalog, head: ReadLimit) -> Result<Self, StoreError> {
+    pub async fn start(reader: RecordReader, catalog: &Catalog, head: ReadLimit) -> Result<Self, StoreError> {
         let client = reader.client().clone();
         match Nodes::open(client.clone(), catalog.scan_pattern(), head, reader.scan_options()).await {
             Ok(nodes) => Ok(Self {
@@ -78,7 +78,7 @@ impl KeyspaceScan {
                 any_read: false,
                 unread: BTreeMap::new(),
             }),
-            Err(error) => Err(client.look_closer(error).await),
+            Err(error) => Err(client.explain_error(error).await),
         }
     }
 
@@ -199,7 +199,7 @@ impl KeyspaceScan {
     ) -> Result<Option<Vec<(Candidate, Observation)>>, StoreError> {
         let Some(page) = self.page(catalog, wanted).await? else { return Ok(None) };
         let mut records: Vec<_> = page.found.into_iter().filter_map(record).collect();
-        records.extend(self.read_elsewhere(page.elsewhere, Wanted::HeadsAndLengths).await?);
+        records.extend(self.read_elsewhere(page.elsewhere, ReadScope::HeadsAndLengths).await?);
         self.settle(&mut records).await?;
         self.page_records = records.len();
         self.any_read |= !records.is_empty();
@@ -219,7 +219,7 @@ impl KeyspaceScan {
     /// As every read. After an error, or if the caller drops the future, the scan cannot go on.
     pub async fn next_records(
         &mut self,
-        decoding: Decoding<'_>,
+        decoding: RecordRecognizer<'_>,
         wanted: impl Fn(&[u8]) -> bool,
     ) -> Result<Option<Vec<Record>>, StoreError> {
         let Some(page) = self.next(decoding.catalog, &wanted).await? else { return Ok(None) };
@@ -232,7 +232,7 @@ impl KeyspaceScan {
     /// As every read.
     pub async fn read_records(
         &mut self,
-        decoding: Decoding<'_>,
+        decoding: RecordRecognizer<'_>,
         candidates: Vec<Candidate>,
     ) -> Result<Vec<Record>, StoreError> {
         let read = self.read(candidates).await?;
@@ -241,11 +241,11 @@ impl KeyspaceScan {
 
     async fn decode(
         &mut self,
-        decoding: Decoding<'_>,
+        decoding: RecordRecognizer<'_>,
         read: Vec<(Candidate, Observation)>,
         wanted: &impl Fn(&[u8]) -> bool,
     ) -> Result<Vec<Record>, StoreError> {
-        let Decoding { catalog, thresholds, coverage } = decoding;
+        let RecordRecognizer { catalog, thresholds, coverage } = decoding;
         let mut records = Vec::with_capacity(read.len());
         let mut again = Vec::new();
         for (candidate, seen) in read {
@@ -287,7 +287,7 @@ impl KeyspaceScan {
     ) -> Result<Option<Vec<(Candidate, Vec<Option<Expiry>>)>>, StoreError> {
         let Some(page) = self.page(catalog, |_| true).await? else { return Ok(None) };
         let mut records: Vec<_> = page.found.into_iter().filter_map(record).collect();
-        records.extend(self.read_elsewhere(page.elsewhere, Wanted::Deadlines).await?);
+        records.extend(self.read_elsewhere(page.elsewhere, ReadScope::Deadlines).await?);
         self.any_read |= !records.is_empty();
         self.nodes.note_returned(records.iter().map(|(candidate, _)| candidate));
         let expiry = |key: &SeenKey| (key.content != Content::Absent).then_some(key.expiry);
@@ -303,14 +303,18 @@ impl KeyspaceScan {
         sleep_until(self.due).await;
         self.wait_after(places.len());
         let places = places.into_iter().map(|candidate| (candidate, 0)).collect();
-        let mut records = self.read_elsewhere(places, Wanted::Heads).await?;
+        let mut records = self.read_elsewhere(places, ReadScope::Heads).await?;
         self.settle(&mut records).await?;
         self.reader.measure(records.iter_mut().map(|(_, seen)| seen).filter(|seen| has_another_type(seen))).await?;
         Ok(records)
     }
 
     /// The next page as a node gives it; `None` at the end.
-    async fn page(&mut self, catalog: &Catalog, wanted: impl Fn(&[u8]) -> bool) -> Result<Option<Page>, StoreError> {
+    async fn page(
+        &mut self,
+        catalog: &Catalog,
+        wanted: impl Fn(&[u8]) -> bool,
+    ) -> Result<Option<ScanPage>, StoreError> {
         sleep_until(self.due).await;
         let page = self.nodes.next(catalog, wanted).await;
         let Some(page) = self.explained(page).await? else {
@@ -346,7 +350,7 @@ impl KeyspaceScan {
     async fn read_elsewhere(
         &mut self,
         places: Vec<(Candidate, usize)>,
-        what: Wanted,
+        what: ReadScope,
     ) -> Result<Vec<(Candidate, Observation)>, StoreError> {
         let mut records = Vec::new();
         for (owners, places) in self.nodes.by_owners(places) {
@@ -358,10 +362,12 @@ impl KeyspaceScan {
             // Plain commands read neither a hash in part, nor the server's time.
             let by_script = places.iter().any(|(candidate, _)| candidate.keeps_collections() || candidate.tells_time());
             let read = match what {
-                Wanted::Deadlines => self.reader.peek_deadlines(&wanted).await,
-                Wanted::Heads | Wanted::HeadsAndLengths if by_script => self.reader.observe_many(&wanted, head).await?,
-                Wanted::Heads => self.reader.peek_each(&wanted, head).await,
-                Wanted::HeadsAndLengths => self.reader.peek(&wanted, head).await?,
+                ReadScope::Deadlines => self.reader.peek_deadlines(&wanted).await,
+                ReadScope::Heads | ReadScope::HeadsAndLengths if by_script => {
+                    self.reader.observe_many(&wanted, head).await?
+                }
+                ReadScope::Heads => self.reader.peek_each(&wanted, head).await,
+                ReadScope::HeadsAndLengths => self.reader.peek(&wanted, head).await?,
             };
             for ((candidate, role), seen) in places.into_iter().zip(read) {
                 match seen {
@@ -386,7 +392,7 @@ impl KeyspaceScan {
     /// An answer outside the protocol, before anything was read, may come from something other than Redis.
     async fn explained<T>(&self, result: Result<T, StoreError>) -> Result<T, StoreError> {
         match result {
-            Err(error) if self.returned == 0 => Err(self.reader.client().look_closer(error).await),
+            Err(error) if self.returned == 0 => Err(self.reader.client().explain_error(error).await),
             result => result,
         }
     }

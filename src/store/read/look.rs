@@ -1,6 +1,6 @@
 //! The look that a change is compared with: sharp enough to tell the record from every other that may take its place.
 
-use super::reader::{Depth, ReadLimit, Reader, Seen};
+use super::reader::{Depth, ReadLimit, RecordReader, Seen};
 use crate::domain::record::{Content, Deadline, Expiry, Observation, SeenKey};
 use crate::store::cluster::client::Client;
 use crate::store::connection::reply;
@@ -22,7 +22,7 @@ const MOST_AT_ONCE: u64 = 4 << 20;
 /// What a value counts whose size the server does not tell.
 const UNKNOWN: u64 = 256 << 10;
 
-impl Reader {
+impl RecordReader {
     /// Looks at records on their masters: their values whole up to [`MOST_WHOLE`] or `least` bytes, longer ones with their
     /// checksum, and the moments at which they expire. One result a record, in order; the Redis keys of a record may be
     /// read one after the other, for a change compares all of them in one step.
@@ -31,7 +31,7 @@ impl Reader {
     /// When the server could not be asked at all.
     pub async fn look(&mut self, records: &[Vec<Vec<u8>>], least: usize) -> Result<Vec<Seen>, StoreError> {
         let mut seen: Vec<_> = match least <= MOST_WHOLE && self.client().tells_deadlines().await {
-            true => self.look_plainly(records).await.into_iter().map(Some).collect(),
+            true => self.read_plainly(records).await.into_iter().map(Some).collect(),
             false => vec![None; records.len()],
         };
         // What plain commands did not tell, the script does: long values, and nodes of another version.
@@ -106,7 +106,7 @@ impl Reader {
         replies.map(|reply| u64::try_from(reply::integer(&reply.ok()?)?).ok()).collect()
     }
 
-    async fn look_plainly(&self, records: &[Vec<Vec<u8>>]) -> Vec<Seen> {
+    async fn read_plainly(&self, records: &[Vec<Vec<u8>>]) -> Vec<Seen> {
         let mut pipeline = redis::Pipeline::with_capacity(records.len() * PER_KEY + 1);
         for key in records.iter().flatten() {
             // One byte more tells a value that is longer.
@@ -157,7 +157,7 @@ fn seen_key(
 /// True when the look is all that can be told of the record.
 fn is_told(seen: &Seen) -> bool {
     match seen {
-        Ok(seen) => seen.server_ms.is_some() && seen.keys.iter().all(SeenKey::is_sharp),
+        Ok(seen) => seen.server_ms.is_some() && seen.keys.iter().all(SeenKey::is_comparable),
         Err(error) => error.lost_the_reply(),
     }
 }

@@ -2,12 +2,12 @@
 
 use redis::{Pipeline, Value};
 
-use super::reader::{ReadLimit, Reader, Seen};
+use super::reader::{ReadLimit, RecordReader, Seen};
 use crate::domain::record::{Content, Deadline, Expiry, Observation, SeenKey};
 use crate::store::connection::reply;
 use crate::store::error::StoreError;
 
-impl Reader {
+impl RecordReader {
     /// Reads records with plain commands in one round trip: head and expiry, and the length where the head is not all.
     /// The two keys of a record are read one after the other. Each record that cannot be read has its own error, whatever the
     /// reason.

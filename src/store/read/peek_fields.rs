@@ -3,7 +3,7 @@
 
 use redis::{Cmd, Value};
 
-use super::reader::{ReadLimit, Reader};
+use super::reader::{ReadLimit, RecordReader};
 use crate::domain::record::{Content, Field, Hash, SeenKey};
 use crate::store::connection::reply;
 use crate::store::error::StoreError;
@@ -11,7 +11,7 @@ use crate::store::error::StoreError;
 /// As `fields.lua` has it.
 const MOST_FIELDS: u64 = 256;
 
-impl Reader {
+impl RecordReader {
     /// Reads the fields of what turned out to be hashes. What a node does not tell stays unknown.
     ///
     /// # Errors

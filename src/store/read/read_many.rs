@@ -1,18 +1,18 @@
 //! Several records in one call of the script that reads: what a scan reads of hashes, which no plain command cuts, and what a key
 //! is under each schema.
 
-use super::reader::{Depth, ReadLimit, Reader, Seen};
+use super::reader::{Depth, ReadLimit, RecordReader, Seen};
 use crate::domain::record::Observation;
 use crate::store::error::StoreError;
 
 /// The most Redis keys that a call names: as many as a change looks at.
 const MOST_KEYS: usize = 100;
 
-/// The most records that one call reads as [`Reader::observe_each`] does: the text of the script is longer than most of them.
+/// The most records that one call reads as [`RecordReader::observe_each`] does: the text of the script is longer than most of them.
 const MOST_TOGETHER: usize = 16;
 
-impl Reader {
-    /// Reads records, each as [`Reader::observe`] does but for its idle time and memory. One result a record, in order.
+impl RecordReader {
+    /// Reads records, each as [`RecordReader::observe`] does but for its idle time and memory. One result a record, in order.
     ///
     /// # Errors
     /// When the server could not be asked at all.
@@ -40,11 +40,11 @@ impl Reader {
         Ok(seen)
     }
 
-    /// Reads a few records in one call, each as [`Reader::observe_each`] does; `None` where one call cannot read them all: the
+    /// Reads a few records in one call, each as [`RecordReader::observe_each`] does; `None` where one call cannot read them all: the
     /// user may not read one, or they are on several nodes, or plain commands read them.
     ///
     /// # Errors
-    /// As [`Reader::observe_each`].
+    /// As [`RecordReader::observe_each`].
     pub(super) async fn observe_together(
         &mut self,
         records: &[Vec<Vec<u8>>],

@@ -6,7 +6,7 @@ use super::observed::observation;
 use super::page_size::ScanOptions;
 use crate::domain::record::Observation;
 use crate::store::cluster::client::Client;
-use crate::store::cluster::scripted::Script;
+use crate::store::cluster::scripted::ScriptRef;
 use crate::store::error::StoreError;
 use crate::store::scripts;
 
@@ -58,7 +58,7 @@ const FEW: usize = 8;
 
 /// How records can be read on this server, found out by trying.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum ReadMethod {
     /// `EVAL_RO`, from Redis 7.
     ReadOnlyScript,
     /// `EVAL`, before.
@@ -68,23 +68,23 @@ enum Way {
 }
 
 #[derive(Clone)]
-pub struct Reader {
+pub struct RecordReader {
     client: Client,
-    way: Way,
+    way: ReadMethod,
     scan_options: ScanOptions,
 }
 
 pub type Seen = Result<Observation, StoreError>;
 
 impl Client {
-    pub fn reader(&self) -> Reader {
-        Reader::new(self.clone())
+    pub fn reader(&self) -> RecordReader {
+        RecordReader::new(self.clone())
     }
 }
 
-impl Reader {
+impl RecordReader {
     pub(in crate::store) fn new(client: Client) -> Self {
-        Self { client, way: Way::ReadOnlyScript, scan_options: ScanOptions::default() }
+        Self { client, way: ReadMethod::ReadOnlyScript, scan_options: ScanOptions::default() }
     }
 
     /// The same, with these options for its scans. Single records are read from masters all the same.
@@ -177,9 +177,9 @@ impl Reader {
     ) -> Result<Vec<Seen>, StoreError> {
         loop {
             let command = match self.way {
-                Way::ReadOnlyScript => "EVAL_RO",
-                Way::Script => "EVAL",
-                Way::Commands => {
+                ReadMethod::ReadOnlyScript => "EVAL_RO",
+                ReadMethod::Script => "EVAL",
+                ReadMethod::Commands => {
                     let mut seen = self.peek_each(records, head).await;
                     self.measure(seen.iter_mut().flatten()).await?;
                     self.peek_fields(seen.iter_mut().flatten().flat_map(|seen| &mut seen.keys).collect(), head).await?;
@@ -229,11 +229,11 @@ impl Reader {
         head: ReadLimit,
         depth: Depth,
     ) -> Vec<Result<Value, StoreError>> {
-        let calls = |script: Script<'_>| -> Vec<Cmd> {
+        let calls = |script: ScriptRef<'_>| -> Vec<Cmd> {
             let call = |keys: &Vec<Vec<u8>>| {
                 let mut call = match script {
-                    Script::Text => redis::cmd(command).arg(scripts::OBSERVE).to_owned(),
-                    Script::Digest(digest) => redis::cmd(&command.replace("EVAL", "EVALSHA")).arg(digest).to_owned(),
+                    ScriptRef::Text => redis::cmd(command).arg(scripts::OBSERVE).to_owned(),
+                    ScriptRef::Digest(digest) => redis::cmd(&command.replace("EVAL", "EVALSHA")).arg(digest).to_owned(),
                 };
                 call.arg(keys.len()).arg(keys).arg(head.as_arg()).arg(depth.as_arg());
                 call
@@ -249,17 +249,19 @@ impl Reader {
                 .unwrap_or_else(|error| vec![Err(error); records.len()]);
         }
         let mut pipeline = redis::pipe();
-        for call in calls(Script::Text) {
+        for call in calls(ScriptRef::Text) {
             pipeline.add_command(call);
         }
         self.client.ask_each(&pipeline).await
     }
 
     /// Another way to read, when this one failed for want of the command or of the right to it.
-    fn other_way(&self, error: &StoreError) -> Option<Way> {
+    fn other_way(&self, error: &StoreError) -> Option<ReadMethod> {
         match self.way {
-            Way::ReadOnlyScript if error.is_unknown_command() || error.is_of_command() => Some(Way::Script),
-            Way::Script if error.is_unknown_command() || error.is_of_command() => Some(Way::Commands),
+            ReadMethod::ReadOnlyScript if error.is_unknown_command() || error.is_of_command() => {
+                Some(ReadMethod::Script)
+            }
+            ReadMethod::Script if error.is_unknown_command() || error.is_of_command() => Some(ReadMethod::Commands),
             _ => None,
         }
     }

@@ -9,7 +9,7 @@ use crate::store::error::StoreError;
 
 /// What is asked of each Redis key.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::store) struct Reads {
+pub(in crate::store) struct KeyReads {
     /// The least that is read of a value.
     pub(in crate::store) head: ReadLimit,
     /// True when the lengths of values are asked for, too.
@@ -20,7 +20,7 @@ pub(in crate::store) struct Reads {
     pub(in crate::store) exact: bool,
 }
 
-impl Reads {
+impl KeyReads {
     /// Asks for these records.
     pub(in crate::store) fn ask<'a>(self, stream: &mut Connection, records: impl Iterator<Item = &'a Candidate>) {
         if !self.exact {
@@ -45,7 +45,7 @@ impl Reads {
         stream.queue(&[b"TIME"]);
     }
 
-    /// Reads the replies to [`Reads::ask`], one result a record: a record may be out of bounds for the user.
+    /// KeyReads the replies to [`KeyReads::ask`], one result a record: a record may be out of bounds for the user.
     pub(in crate::store) async fn seen<'a>(
         self,
         stream: &mut Connection,

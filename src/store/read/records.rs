@@ -5,20 +5,20 @@ use std::collections::HashSet;
 use anyhow::Result;
 
 use crate::domain::diagnosis::Thresholds;
-use crate::domain::record::{Candidate, Given, Name, Readings, Record, Stranger, locate, name, stranger};
+use crate::domain::record::{Candidate, Given, Name, Readings, Record, UnclaimedKey, locate, name, unclaimed_key};
 use crate::domain::schema::Catalog;
-use crate::store::{ReadLimit, Reader, Seen, StoreError};
+use crate::store::{ReadLimit, RecordReader, Seen, StoreError};
 
 /// What one KEY turned out to name.
 #[derive(Debug, Default)]
-pub struct Found {
+pub struct LookupResult {
     pub key: Vec<u8>,
     /// The record that the KEY means if it is read as a name.
     name: Option<Name>,
     /// The records, in the order of the schemas.
     pub records: Vec<Record>,
     /// Redis keys that exist where no record is.
-    pub strangers: Vec<Stranger>,
+    pub strangers: Vec<UnclaimedKey>,
     pub looked_at: Vec<Vec<u8>>,
     /// Why some of the Redis keys were not read: the user may not, or their node of a cluster does not answer.
     pub unread: Option<StoreError>,
@@ -36,7 +36,7 @@ pub struct Lookup {
     pub both: bool,
 }
 
-impl Found {
+impl LookupResult {
     /// The names of the records that the KEY may mean, if they are more than one: no command that changes takes its pick.
     pub fn several(&self) -> Option<Vec<Name>> {
         let own = self.records.iter().filter(|record| !record.claim.is_foreign());
@@ -80,7 +80,12 @@ impl Lookup {
     ///
     /// # Errors
     /// When the server could not be asked, or none of the Redis keys can be read.
-    pub async fn find(&self, reader: &mut Reader, catalog: &Catalog, keys: Vec<Given>) -> Result<Vec<Found>> {
+    pub async fn find(
+        &self,
+        reader: &mut RecordReader,
+        catalog: &Catalog,
+        keys: Vec<Given>,
+    ) -> Result<Vec<LookupResult>> {
         let db = reader.db();
         let readings: Vec<_> = keys.iter().map(|key| key.readings(catalog, db)).collect();
         let candidates: Vec<_> = readings.iter().map(|readings| self.candidates(catalog, readings)).collect();
@@ -97,7 +102,7 @@ impl Lookup {
         let mut seen = seen.into_iter();
         let found = keys.into_iter().zip(readings).zip(candidates).map(|((key, readings), candidates)| {
             let seen = seen.by_ref().take(candidates.len()).collect();
-            let found = Found { key: key.text, name: readings.name, ..Found::default() };
+            let found = LookupResult { key: key.text, name: readings.name, ..LookupResult::default() };
             self.sort_out(catalog, found, &candidates, seen)
         });
         let mut found: Vec<_> = found.collect();
@@ -116,17 +121,17 @@ impl Lookup {
     /// told as nothing.
     async fn look_at_the_keys_themselves(
         &self,
-        reader: &mut Reader,
+        reader: &mut RecordReader,
         catalog: &Catalog,
-        found: &mut [Found],
+        found: &mut [LookupResult],
     ) -> Result<()> {
-        let is_open = |(_, found): &(usize, &Found)| {
+        let is_open = |(_, found): &(usize, &LookupResult)| {
             let is_nothing = found.records.is_empty() && found.strangers.is_empty();
             is_nothing && (found.unread.is_none() || !found.looked_at.is_empty())
         };
         let open = found.iter().enumerate().filter(is_open);
         let places = open.flat_map(|(index, found)| {
-            let places = stranger::places(catalog, &found.key).into_iter();
+            let places = unclaimed_key::places(catalog, &found.key).into_iter();
             places.filter(|place| !found.looked_at.contains(place)).map(move |place| (index, place))
         });
         let places: Vec<_> = places.map(|(index, place)| (index, locate::redis_key_itself(&place))).collect();
@@ -138,7 +143,7 @@ impl Lookup {
         for ((index, place), seen) in places.into_iter().zip(seen) {
             // Whoever may not read the Redis key knows as much as before.
             if let Ok(seen) = seen {
-                found[index].strangers.extend(stranger::strangers(&place, &seen));
+                found[index].strangers.extend(unclaimed_key::strangers(&place, &seen));
             }
         }
         Ok(())
@@ -154,7 +159,13 @@ impl Lookup {
         candidates
     }
 
-    fn sort_out(&self, catalog: &Catalog, mut found: Found, candidates: &[Candidate], seen: Vec<Seen>) -> Found {
+    fn sort_out(
+        &self,
+        catalog: &Catalog,
+        mut found: LookupResult,
+        candidates: &[Candidate],
+        seen: Vec<Seen>,
+    ) -> LookupResult {
         for (candidate, seen) in candidates.iter().zip(seen) {
             match seen {
                 Ok(seen) if !candidate.is_owned => {
@@ -165,7 +176,7 @@ impl Lookup {
                     }));
                 }
                 Ok(seen) => {
-                    let strangers = stranger::strangers(candidate, &seen);
+                    let strangers = unclaimed_key::strangers(candidate, &seen);
                     let records = locate::records_in(catalog, candidate, seen, &self.thresholds);
                     found.strangers.extend(strangers.into_iter().filter(|_| records.is_empty()));
                     found.records.extend(records);

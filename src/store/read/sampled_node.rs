@@ -30,11 +30,11 @@ pub(super) struct SampledNode {
     wanted: usize,
     /// Only Redis keys that match this glob.
     glob: Option<Vec<u8>>,
-    way: Way,
+    way: SampleMethod,
     known: HashSet<Vec<u8>>,
 }
 
-enum Way {
+enum SampleMethod {
     /// From the beginning.
     Through(Box<ScanCursor>),
     /// From cursors at random, so many pages more.
@@ -51,7 +51,7 @@ impl SampledNode {
             Some(Err(error)) => return Err(error),
             None => None,
         };
-        let way = Way::Through(Box::new(ScanCursor::new()));
+        let way = SampleMethod::Through(Box::new(ScanCursor::new()));
         Ok(Self { node, size, wanted: 0, glob: None, way, known: HashSet::new() })
     }
 
@@ -59,7 +59,7 @@ impl SampledNode {
     pub(super) fn want(&mut self, wanted: usize, page: usize) {
         self.wanted = wanted;
         if self.size.is_some_and(|size| size > wanted as u64) {
-            self.way = Way::AtRandom(wanted.div_ceil(page.max(1)) * PATIENCE + LEAST_PAGES);
+            self.way = SampleMethod::AtRandom(wanted.div_ceil(page.max(1)) * PATIENCE + LEAST_PAGES);
         }
     }
 
@@ -96,7 +96,7 @@ impl SampledNode {
         let (next, keys) = match replies.next() {
             Some(Ok(reply)) => parsed(reply).ok_or_else(|| client.unexpected("SCAN"))?,
             Some(Err(error)) if self.may_go_through(&error) => {
-                self.way = Way::Through(Box::new(ScanCursor::new()));
+                self.way = SampleMethod::Through(Box::new(ScanCursor::new()));
                 return Ok(Some(Vec::new()));
             }
             Some(Err(error)) => return Err(error),
@@ -112,9 +112,9 @@ impl SampledNode {
     /// Where the next page begins; `None` at the end.
     fn cursor(&mut self, random: &mut Rng) -> Option<Vec<u8>> {
         match &mut self.way {
-            Way::Through(scan) => scan.cursor().map(<[u8]>::to_vec),
-            Way::AtRandom(0) => None,
-            Way::AtRandom(left) => {
+            SampleMethod::Through(scan) => scan.cursor().map(<[u8]>::to_vec),
+            SampleMethod::AtRandom(0) => None,
+            SampleMethod::AtRandom(left) => {
                 *left -= 1;
                 Some(random.u64(..).to_string().into_bytes())
             }
@@ -123,11 +123,11 @@ impl SampledNode {
 
     /// What is no Redis may refuse a cursor that it did not give.
     fn may_go_through(&self, error: &StoreError) -> bool {
-        matches!(self.way, Way::AtRandom(_)) && !error.lost_the_reply() && !error.is_permission()
+        matches!(self.way, SampleMethod::AtRandom(_)) && !error.lost_the_reply() && !error.is_permission()
     }
 
     fn turn(&mut self, cursor: &[u8], (asked, came): (usize, usize), size: Option<i64>) -> Result<(), StoreError> {
-        let Way::Through(scan) = &mut self.way else { return Ok(()) };
+        let SampleMethod::Through(scan) = &mut self.way else { return Ok(()) };
         let endless =
             |why| StoreError::NotRedis { target: self.node.to_string(), why: format!("its SCAN has no end: {why}") };
         if scan.ask(asked) {

@@ -6,7 +6,7 @@ use fastrand::Rng;
 use tokio::time::{Instant, sleep_until};
 
 use super::gaps::Gaps;
-use super::reader::{ReadLimit, Reader, Seen};
+use super::reader::{ReadLimit, RecordReader, Seen};
 use super::sampled_node::SampledNode;
 use crate::domain::record::{Content, Deadline, Expiry, SeenKey};
 use crate::domain::select::Rate;
@@ -27,7 +27,7 @@ const MOST_FURTHER: usize = 4;
 
 /// A sample, page by page.
 pub struct Sampler {
-    reader: Reader,
+    reader: RecordReader,
     random: Rng,
     rate: Option<Rate>,
     /// When the next page may be looked at.
@@ -46,7 +46,12 @@ impl Sampler {
     ///
     /// # Errors
     /// When no node can be reached.
-    pub async fn start(reader: Reader, wanted: usize, random: Rng, rate: Option<Rate>) -> Result<Self, StoreError> {
+    pub async fn start(
+        reader: RecordReader,
+        wanted: usize,
+        random: Rng,
+        rate: Option<Rate>,
+    ) -> Result<Self, StoreError> {
         let mut sampler = Self::open(reader, random, rate).await?;
         let (there, nodes, page) = (sampler.there, sampler.nodes.len(), page(rate));
         for node in &mut sampler.nodes {
@@ -59,7 +64,7 @@ impl Sampler {
     ///
     /// # Errors
     /// When no node can be reached.
-    pub async fn matching(reader: Reader, glob: &[u8], wanted: usize) -> Result<Self, StoreError> {
+    pub async fn matching(reader: RecordReader, glob: &[u8], wanted: usize) -> Result<Self, StoreError> {
         let mut sampler = Self::open(reader, Rng::new(), None).await?;
         for node in &mut sampler.nodes {
             node.want_matching(wanted, glob);
@@ -67,7 +72,7 @@ impl Sampler {
         Ok(sampler)
     }
 
-    async fn open(reader: Reader, random: Rng, rate: Option<Rate>) -> Result<Self, StoreError> {
+    async fn open(reader: RecordReader, random: Rng, rate: Option<Rate>) -> Result<Self, StoreError> {
         let client = reader.client().clone();
         let mut nodes = VecDeque::new();
         let (masters, _, mut gaps) = Gaps::open(&client).await?;
@@ -80,7 +85,7 @@ impl Sampler {
         if nodes.is_empty()
             && let Some(error) = gaps.pop_node()
         {
-            return Err(client.look_closer(error).await);
+            return Err(client.explain_error(error).await);
         }
         let there = nodes.iter().map(|node| node.size).sum();
         Ok(Self { reader, random, rate, due: Instant::now(), nodes, there, gaps, forbidden: None, sampled: 0 })

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use super::gaps::Gaps;
 use super::page_size::ScanOptions;
 use super::reader::ReadLimit;
-use super::scan_page::{NodePages, Page};
+use super::scan_page::{NodePages, ScanPage};
 use crate::domain::hash_slot;
 use crate::domain::record::{Candidate, locate};
 use crate::domain::schema::Catalog;
@@ -20,7 +20,7 @@ use crate::store::cluster::client::Client;
 use crate::store::cluster::own_slots::MovingSlot;
 use crate::store::cluster::slot_map::SlotMap;
 use crate::store::connection::Target;
-use crate::store::error::{Place, StoreError};
+use crate::store::error::{RefusedAt, StoreError};
 
 /// How often nodes are scanned again for slots that moved meanwhile.
 const MOST_ROUNDS: usize = 5;
@@ -125,7 +125,7 @@ impl Nodes {
         &mut self,
         catalog: &Catalog,
         wanted: impl Fn(&[u8]) -> bool,
-    ) -> Result<Option<Page>, StoreError> {
+    ) -> Result<Option<ScanPage>, StoreError> {
         loop {
             if let Some(page) = self.page_of_moving_slots(catalog, &wanted) {
                 return Ok(Some(page));
@@ -175,12 +175,12 @@ impl Nodes {
     }
 
     /// The next records of slots that are being moved, whichever node has them.
-    fn page_of_moving_slots(&mut self, catalog: &Catalog, wanted: impl Fn(&[u8]) -> bool) -> Option<Page> {
+    fn page_of_moving_slots(&mut self, catalog: &Catalog, wanted: impl Fn(&[u8]) -> bool) -> Option<ScanPage> {
         if self.names.is_empty() {
             return None;
         }
         let names: Vec<Vec<u8>> = self.names.drain(..PAGE.min(self.names.len())).collect();
-        let mut page = Page { read: names.len(), ..Page::default() };
+        let mut page = ScanPage { read: names.len(), ..ScanPage::default() };
         for place in names.iter().filter_map(|name| locate::for_redis_key(catalog, name)) {
             if locate::is_wanted(catalog, &place.0, &wanted) && !self.returned.has(&place.0) {
                 page.elsewhere.push(place);
@@ -240,7 +240,12 @@ impl Nodes {
                 return Ok(!self.names.is_empty());
             }
             let (code, why) = ("MOVED".to_owned(), "slots go on moving from node to node".to_owned());
-            self.gaps.miss_node(StoreError::Refused { target: nodes[0].to_string(), code, why, place: Place::Command });
+            self.gaps.miss_node(StoreError::Refused {
+                target: nodes[0].to_string(),
+                code,
+                why,
+                place: RefusedAt::Command,
+            });
             return Ok(false);
         }
         self.gaps.forget_slots(&moved, &now);
@@ -254,7 +259,7 @@ impl Nodes {
     /// missed that goes over in between.
     async fn list_moving_slots(&mut self) {
         let gaps = &self.gaps;
-        let heard = self.client.hear_each_master(|node| gaps.has_missed(&[node.to_string()])).await;
+        let heard = self.client.ask_each_master(|node| gaps.has_missed(&[node.to_string()])).await;
         for error in heard.silent {
             match error {
                 error if error.is_permission() => {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use super::cursor::ScanCursor;
 use super::page_size::{PageSizer, ScanOptions};
 use super::reader::{ReadLimit, Seen};
-use super::reads::{self, Reads};
+use super::reads::{self, KeyReads};
 use super::small_hashes::{self, SmallHashes};
 use crate::domain::hash_slot;
 use crate::domain::record::{Candidate, locate};
@@ -24,7 +24,7 @@ pub(in crate::store) type FoundRecord = (Candidate, usize, Seen);
 type Places = Vec<(Candidate, usize)>;
 
 #[derive(Default)]
-pub(in crate::store) struct Page {
+pub(in crate::store) struct ScanPage {
     /// About how many Redis keys the node went through for the page, those of other names included.
     pub(in crate::store) passed: usize,
     /// Redis keys that were read for the page.
@@ -47,7 +47,7 @@ struct PageInFlight {
     weighed: Places,
     elsewhere: Places,
     unread: BTreeMap<String, u64>,
-    reads: Reads,
+    reads: KeyReads,
     at: Instant,
 }
 
@@ -57,7 +57,7 @@ pub(in crate::store) struct NodePages {
     cursor: ScanCursor,
     sizer: PageSizer,
     pattern: Vec<u8>,
-    reads: Reads,
+    reads: KeyReads,
     scanning: bool,
     in_flight: Option<PageInFlight>,
     /// The small hashes of the page before are on their way.
@@ -78,7 +78,7 @@ impl NodePages {
         let (stream, round_trip) = connect(target).await?;
         let (cursor, sizer) = (ScanCursor::new(), PageSizer::new(round_trip, scan_options, masters.unwrap_or(1)));
         let (pattern, in_cluster) = (pattern.to_vec(), masters.is_some());
-        let reads = Reads { head, lengths: false, values: true, exact: false };
+        let reads = KeyReads { head, lengths: false, values: true, exact: false };
         let (in_flight, hashes) = (None, SmallHashes::default());
         let mut pages = Self { stream, cursor, sizer, pattern, reads, scanning: false, in_flight, hashes, in_cluster };
         if in_cluster {
@@ -112,7 +112,7 @@ impl NodePages {
         &mut self,
         catalog: &Catalog,
         wanted: impl Fn(&[u8]) -> bool,
-    ) -> Result<Option<Page>, StoreError> {
+    ) -> Result<Option<ScanPage>, StoreError> {
         if self.in_flight.is_none() {
             self.turn(catalog, &wanted).await?;
         }
@@ -121,14 +121,14 @@ impl NodePages {
                 self.stream.has_ended().await?;
                 return Ok(None);
             }
-            let mut page = Page::default();
+            let mut page = ScanPage::default();
             self.take_hashes(&mut page).await?;
             return Ok(Some(page));
         };
         self.turn(catalog, &wanted).await?;
         let PageInFlight { passed, returned, places, weighed, elsewhere, unread, reads, at } = in_flight;
         let found = Vec::with_capacity(places.len());
-        let mut page = Page { passed, read: returned, returned, found, elsewhere, unread };
+        let mut page = ScanPage { passed, read: returned, returned, found, elsewhere, unread };
         let seen = reads.seen(&mut self.stream, candidates(&places)).await?;
         for ((candidate, role), seen) in places.into_iter().zip(seen) {
             match seen {
@@ -151,7 +151,7 @@ impl NodePages {
     }
 
     /// Takes in the small hashes that are on their way.
-    async fn take_hashes(&mut self, page: &mut Page) -> Result<(), StoreError> {
+    async fn take_hashes(&mut self, page: &mut ScanPage) -> Result<(), StoreError> {
         if self.hashes.is_empty() {
             return Ok(());
         }

@@ -12,13 +12,13 @@ use crate::store::error::StoreError;
 const MOST_BYTES: i64 = 4 << 10;
 
 /// A record, and by which of its Redis keys the record was found.
-type Place = (Candidate, usize);
+type CandidateKey = (Candidate, usize);
 
 /// The small hashes of a scan.
 #[derive(Default)]
 pub(super) struct SmallHashes {
     /// Those that are asked for.
-    awaited: Vec<Place>,
+    awaited: Vec<CandidateKey>,
     /// A field that is asked for its expiry with each of these: where that field stays, so does the hash.
     probed: Option<Vec<u8>>,
     /// A field of a hash without TTL. Such hashes have the same fields for the most part.
@@ -49,7 +49,7 @@ impl SmallHashes {
     }
 
     /// Asks for all fields, and when the hashes expire.
-    pub(super) fn ask(&mut self, stream: &mut Connection, places: Vec<Place>) {
+    pub(super) fn ask(&mut self, stream: &mut Connection, places: Vec<CandidateKey>) {
         if places.is_empty() {
             return;
         }
@@ -70,7 +70,7 @@ impl SmallHashes {
     pub(super) async fn seen(
         &mut self,
         stream: &mut Connection,
-    ) -> Result<Vec<(Place, Option<Observation>)>, StoreError> {
+    ) -> Result<Vec<(CandidateKey, Option<Observation>)>, StoreError> {
         if self.awaited.is_empty() {
             return Ok(Vec::new());
         }
@@ -115,8 +115,8 @@ pub(super) fn weigh<'a>(stream: &mut Connection, places: impl Iterator<Item = &'
 /// Reads the replies to [`weigh`]: what weighs little, and the others; among those what nobody may ask about.
 pub(super) async fn weighed(
     stream: &mut Connection,
-    places: Vec<Place>,
-) -> Result<(Vec<Place>, Vec<Place>), StoreError> {
+    places: Vec<CandidateKey>,
+) -> Result<(Vec<CandidateKey>, Vec<CandidateKey>), StoreError> {
     let (mut small, mut others) = (Vec::new(), Vec::new());
     for place in places {
         match stream.token().await? {

@@ -7,7 +7,7 @@ use crate::store::error::StoreError;
 
 /// One Redis key to write.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct SandboxKey {
     pub redis_key: Vec<u8>,
     pub value: EntryValue,
     /// How long it lives, in milliseconds; `None` for ever.
@@ -32,7 +32,7 @@ impl Sandbox {
     ///
     /// # Errors
     /// As every command: the server may be out of memory.
-    pub async fn fill(&self, like: &Target, entries: impl Iterator<Item = Entry>) -> Result<u64, StoreError> {
+    pub async fn fill(&self, like: &Target, entries: impl Iterator<Item = SandboxKey>) -> Result<u64, StoreError> {
         let client = connect(&self.target(like)).await?;
         let mut written = 0;
         let mut entries = entries.peekable();
@@ -53,8 +53,8 @@ impl Sandbox {
 }
 
 /// Adds the commands for one entry, and says how large its value is.
-fn add(pipeline: &mut redis::Pipeline, entry: Entry) -> usize {
-    let Entry { redis_key, value, ttl_ms } = entry;
+fn add(pipeline: &mut redis::Pipeline, entry: SandboxKey) -> usize {
+    let SandboxKey { redis_key, value, ttl_ms } = entry;
     match value {
         EntryValue::Text(text) => {
             let set = pipeline.cmd("SET").arg(&redis_key).arg(&text);

@@ -5,6 +5,6 @@ mod port;
 mod program;
 mod server;
 
-pub use fill::{Entry, EntryValue};
+pub use fill::{EntryValue, SandboxKey};
 pub use port::{free_port, nowhere};
 pub use server::{Sandbox, SandboxError, Setup};

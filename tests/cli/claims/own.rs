@@ -10,7 +10,7 @@ use idemctl::domain::schema::Meaning;
 use idemctl::domain::schema::catalog::Catalog;
 use idemctl::domain::select::coverage::Coverage;
 use idemctl::domain::step::request::Request;
-use idemctl::store::{Decoding, KeyspaceScan, ReadLimit};
+use idemctl::store::{KeyspaceScan, ReadLimit, RecordRecognizer};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
@@ -26,7 +26,7 @@ fn scanned(library: &Library, name: &str) -> (Vec<Record>, Coverage) {
         let mut scan = KeyspaceScan::start(reader, &catalog, ReadLimit::Bytes(0)).await.unwrap();
         let thresholds = Thresholds::default();
         loop {
-            let decoding = Decoding { catalog: &catalog, thresholds: &thresholds, coverage: &mut coverage };
+            let decoding = RecordRecognizer { catalog: &catalog, thresholds: &thresholds, coverage: &mut coverage };
             let Some(page) = scan.next_records(decoding, |_| true).await.unwrap() else { break };
             records.extend(page);
         }

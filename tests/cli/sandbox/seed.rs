@@ -9,7 +9,7 @@ use idemctl::domain::record::locate;
 use idemctl::domain::schema::catalog::Catalog;
 use idemctl::sim::seed;
 use idemctl::store::connect;
-use idemctl::store::{Address, Entry, ReadLimit, Sandbox, Target};
+use idemctl::store::{Address, ReadLimit, Sandbox, SandboxKey, Target};
 
 use crate::simulate::variant::{home, path, run};
 use crate::support::wire;
@@ -48,7 +48,7 @@ async fn codes(count: u64) -> BTreeSet<FindingCode> {
     let sandbox = Sandbox::start(&folders, Path::new("/tmp")).await.unwrap();
     let like = Target::new(Address::Unix(PathBuf::new()));
     let now = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap().as_millis();
-    let entries: Vec<Entry> = seed::entries(catalog.chosen(), count, now.try_into().unwrap()).collect();
+    let entries: Vec<SandboxKey> = seed::entries(catalog.chosen(), count, now.try_into().unwrap()).collect();
     sandbox.fill(&like, entries.clone().into_iter()).await.unwrap();
     let mut reader = connect(&sandbox.target(&like)).await.unwrap().reader();
     let thresholds = Thresholds { overdue_ms: Some(20_000), ..Thresholds::default() };

@@ -10,7 +10,7 @@ pub(super) const CHUNK: usize = 8 << 10;
 
 /// How the bytes of a value came to an end.
 #[derive(Debug)]
-pub(super) enum End {
+pub(super) enum InflateEnd {
     Reached,
     /// There is more than was wanted.
     Full,
@@ -19,12 +19,12 @@ pub(super) enum End {
     Damaged(String),
 }
 
-pub(super) fn gzip(bytes: &[u8], most: usize) -> (Vec<u8>, End) {
+pub(super) fn gzip(bytes: &[u8], most: usize) -> (Vec<u8>, InflateEnd) {
     drain(GzDecoder::new(bytes), most)
 }
 
 /// The crate's reader does not tell a cut from damage, so this drives the decoder itself.
-pub(super) fn zlib(bytes: &[u8], most: usize) -> (Vec<u8>, End) {
+pub(super) fn zlib(bytes: &[u8], most: usize) -> (Vec<u8>, InflateEnd) {
     let (mut decoder, mut opened) = (Decompress::new(true), Vec::new());
     let mut rest = bytes;
     loop {
@@ -34,10 +34,10 @@ pub(super) fn zlib(bytes: &[u8], most: usize) -> (Vec<u8>, End) {
         let taken = usize::try_from(decoder.total_in() - taken).unwrap_or(rest.len());
         rest = rest.get(taken..).unwrap_or_default();
         let end = match status {
-            Err(why) => End::Damaged(why.to_string()),
-            _ if opened.len() > most => End::Full,
-            Ok(Status::StreamEnd) => End::Reached,
-            Ok(_) if taken == 0 && opened.len() == given => End::Cut,
+            Err(why) => InflateEnd::Damaged(why.to_string()),
+            _ if opened.len() > most => InflateEnd::Full,
+            Ok(Status::StreamEnd) => InflateEnd::Reached,
+            Ok(_) if taken == 0 && opened.len() == given => InflateEnd::Cut,
             Ok(_) => continue,
         };
         opened.truncate(most);
@@ -45,21 +45,21 @@ pub(super) fn zlib(bytes: &[u8], most: usize) -> (Vec<u8>, End) {
     }
 }
 
-fn drain(mut from: impl Read, most: usize) -> (Vec<u8>, End) {
+fn drain(mut from: impl Read, most: usize) -> (Vec<u8>, InflateEnd) {
     let (mut opened, mut chunk) = (Vec::new(), [0; CHUNK]);
     loop {
         let end = match from.read(&mut chunk) {
-            Ok(0) => End::Reached,
+            Ok(0) => InflateEnd::Reached,
             Ok(count) => {
                 opened.extend_from_slice(&chunk[..count]);
                 if opened.len() <= most {
                     continue;
                 }
-                End::Full
+                InflateEnd::Full
             }
             Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-            Err(error) if error.kind() == ErrorKind::UnexpectedEof => End::Cut,
-            Err(error) => End::Damaged(error.to_string()),
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => InflateEnd::Cut,
+            Err(error) => InflateEnd::Damaged(error.to_string()),
         };
         opened.truncate(most);
         return (opened, end);

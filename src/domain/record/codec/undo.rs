@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::inflate::{self, End};
+use super::inflate::{self, InflateEnd};
 use super::{around, letters};
 use crate::domain::schema::Codec;
 
@@ -48,13 +48,15 @@ fn one(codec: &Codec, bytes: &[u8], whole: bool) -> Result<(Vec<u8>, bool), Stri
         return if whole { Err(format!("not {name}: nothing is there")) } else { Ok((opened, false)) };
     }
     match end {
-        End::Reached => Ok((opened, whole)),
-        End::Full if whole => Err(format!("what {name} wraps is larger than {} MiB, which is not opened", most >> 20)),
-        End::Cut if whole => Err(format!("not {name}: the end is missing")),
+        InflateEnd::Reached => Ok((opened, whole)),
+        InflateEnd::Full if whole => {
+            Err(format!("what {name} wraps is larger than {} MiB, which is not opened", most >> 20))
+        }
+        InflateEnd::Cut if whole => Err(format!("not {name}: the end is missing")),
         // The beginning of a value ends where the reading ended.
-        End::Full | End::Cut => Ok((opened, false)),
-        End::Damaged(_) if !whole && !opened.is_empty() => Ok((opened, false)),
-        End::Damaged(why) => Err(format!("not {name}: {why}")),
+        InflateEnd::Full | InflateEnd::Cut => Ok((opened, false)),
+        InflateEnd::Damaged(_) if !whole && !opened.is_empty() => Ok((opened, false)),
+        InflateEnd::Damaged(why) => Err(format!("not {name}: {why}")),
     }
 }
 

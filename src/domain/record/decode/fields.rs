@@ -11,7 +11,7 @@ use crate::domain::step::encoding::compact_json;
 use crate::domain::ticks;
 
 /// What a value of a case holds, by the case's index.
-pub(super) fn decode(case: &ValueFormat, index: usize, form: Form, source: Source<'_>) -> Decoded {
+pub(super) fn decode(case: &ValueFormat, index: usize, form: Form, source: FieldSource<'_>) -> Decoded {
     let fields = &case.fields;
     let text =
         |path: &Option<String>| source.text(path.as_deref()?).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
@@ -33,13 +33,13 @@ pub(super) fn decode(case: &ValueFormat, index: usize, form: Form, source: Sourc
 
 /// The bytes of a value, and the document they hold where they are JSON.
 #[derive(Clone, Copy)]
-pub(super) struct Source<'a> {
+pub(super) struct FieldSource<'a> {
     pub(crate) head: &'a [u8],
     pub(crate) whole: bool,
     pub(crate) document: Option<&'a Json<'a>>,
 }
 
-impl Source<'_> {
+impl FieldSource<'_> {
     /// A field as text: a JSON string's own text, any other JSON value as JSON.
     fn text(&self, path: &str) -> Option<Cow<'_, [u8]>> {
         match self.document {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::fields::Source;
+use super::fields::FieldSource;
 use super::form::{is_mistyped, strange};
 use super::shown::begins_as;
 use crate::domain::record::Json;
@@ -16,7 +16,7 @@ pub(super) enum Fit {
     No,
 }
 
-pub(super) fn fits(case: &ValueFormat, Source { head, whole, document }: Source<'_>) -> Fit {
+pub(super) fn fits(case: &ValueFormat, FieldSource { head, whole, document }: FieldSource<'_>) -> Fit {
     let yes = |fits: bool| if fits { Fit::Yes } else { Fit::No };
     if let Some(equals) = &case.tests.equals {
         return yes(whole && head == &equals[..]);

@@ -14,7 +14,7 @@ use crate::domain::schema::BodyEncoding;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stored {
     pub(crate) status: Option<i64>,
-    headers: Headers,
+    headers: StoredHeaders,
     /// The content type, where it has a field of its own.
     content_type: Option<String>,
     body: Vec<u8>,
@@ -24,7 +24,7 @@ pub struct Stored {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-enum Headers {
+enum StoredHeaders {
     /// An object, or an array, as it is written.
     Text(String),
     Read(Vec<(String, String)>),
@@ -40,8 +40,8 @@ impl Stored {
         whole: bool,
     ) -> Self {
         let headers = match found {
-            Some(Json::Raw(text)) => Headers::Text(text.into_owned()),
-            other => Headers::Read(other.map(|found| headers(&found)).unwrap_or_default()),
+            Some(Json::Raw(text)) => StoredHeaders::Text(text.into_owned()),
+            other => StoredHeaders::Read(other.map(|found| headers(&found)).unwrap_or_default()),
         };
         let body = body.map(Cow::into_owned).unwrap_or_default();
         Self { status, headers, content_type: None, body, is_base64: encoding == BodyEncoding::Base64, whole }
@@ -54,8 +54,8 @@ impl Stored {
 
     pub(crate) fn response(&self) -> Response {
         let mut headers = match &self.headers {
-            Headers::Text(text) => headers(&shallow(text)),
-            Headers::Read(headers) => headers.clone(),
+            StoredHeaders::Text(text) => headers(&shallow(text)),
+            StoredHeaders::Read(headers) => headers.clone(),
         };
         headers.extend(self.content_type.iter().map(|kind| (CONTENT_TYPE.to_owned(), kind.clone())));
         Response { status: self.status, headers, body: self.body().into_owned(), whole: self.whole }

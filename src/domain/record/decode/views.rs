@@ -2,17 +2,21 @@
 
 use std::borrow::Cow;
 
-use super::fields::Source;
+use super::fields::FieldSource;
 use crate::domain::record::codec::{Plain, undo};
 use crate::domain::record::{Field, Hash, Json, json_prefix, packed};
 use crate::domain::schema::{Decoder, Decoding, Encoding, ValueFormat};
 
 /// What the codecs of a way to open a value come to, or why they come to nothing.
-pub(super) type Undone<'a> = (&'a Decoding, Result<Plain<'a>, String>);
+pub(super) type DecodedBytes<'a> = (&'a Decoding, Result<Plain<'a>, String>);
 
 /// Undoes the codecs of each way in which these forms of a role open a value.
-pub(super) fn undone<'a>(cases: impl Iterator<Item = &'a ValueFormat>, head: &'a [u8], whole: bool) -> Vec<Undone<'a>> {
-    let mut ways: Vec<Undone<'_>> = Vec::new();
+pub(super) fn undone<'a>(
+    cases: impl Iterator<Item = &'a ValueFormat>,
+    head: &'a [u8],
+    whole: bool,
+) -> Vec<DecodedBytes<'a>> {
+    let mut ways: Vec<DecodedBytes<'_>> = Vec::new();
     for case in cases {
         if !ways.iter().any(|(known, _)| **known == case.decoding) {
             ways.push((&case.decoding, undo(&case.decoding.value.codecs, head, whole)));
@@ -22,7 +26,7 @@ pub(super) fn undone<'a>(cases: impl Iterator<Item = &'a ValueFormat>, head: &'a
 }
 
 /// What came out.
-enum View<'a> {
+enum DecodedView<'a> {
     Text(&'a [u8], bool),
     /// A document; and why one of its fields could not be opened, where one could not.
     Document(Json<'a>, bool, Option<String>),
@@ -31,79 +35,81 @@ enum View<'a> {
     Unreadable(String),
 }
 
-pub(super) struct Views<'a>(Vec<(&'a Decoding, View<'a>)>);
+pub(super) struct Views<'a>(Vec<(&'a Decoding, DecodedView<'a>)>);
 
 impl<'a> Views<'a> {
-    pub(super) fn of(ways: &'a [Undone<'a>]) -> Self {
+    pub(super) fn of(ways: &'a [DecodedBytes<'a>]) -> Self {
         Self(ways.iter().map(|(decoding, plain)| (*decoding, view(decoding, plain))).collect())
     }
 
     /// What the forms see of a hash.
-    pub(super) fn of_hash(ways: &'a [Undone<'a>], hash: &'a Hash) -> Self {
+    pub(super) fn of_hash(ways: &'a [DecodedBytes<'a>], hash: &'a Hash) -> Self {
         let whole = hash.is_whole();
         Self(ways.iter().map(|(decoding, _)| (*decoding, with_fields(decoding, fields(hash), whole))).collect())
     }
 
     /// What a form sees of the value; `None` where the value cannot be opened so.
-    pub(super) fn source(&self, case: &ValueFormat) -> Option<Source<'_>> {
+    pub(super) fn source(&self, case: &ValueFormat) -> Option<FieldSource<'_>> {
         match self.view(case)? {
-            View::Text(head, whole) => Some(Source { head, whole: *whole, document: None }),
-            View::Document(document, whole, _) => Some(Source { head: &[], whole: *whole, document: Some(document) }),
-            View::Nothing | View::Unreadable(_) => None,
+            DecodedView::Text(head, whole) => Some(FieldSource { head, whole: *whole, document: None }),
+            DecodedView::Document(document, whole, _) => {
+                Some(FieldSource { head: &[], whole: *whole, document: Some(document) })
+            }
+            DecodedView::Nothing | DecodedView::Unreadable(_) => None,
         }
     }
 
     /// True when what was not read decides whether the value can be opened so at all.
     pub(super) fn is_open(&self, case: &ValueFormat) -> bool {
-        matches!(self.view(case), Some(View::Nothing))
+        matches!(self.view(case), Some(DecodedView::Nothing))
     }
 
     /// True when the value is a document to some form.
     pub(super) fn is_document(&self) -> bool {
-        self.0.iter().any(|(_, view)| matches!(view, View::Document(..)))
+        self.0.iter().any(|(_, view)| matches!(view, DecodedView::Document(..)))
     }
 
     /// Why the value, or a field of it, cannot be opened.
     pub(super) fn unreadable_because(self) -> Option<String> {
         let whole = !self.is_document();
         self.0.into_iter().find_map(|(_, view)| match view {
-            View::Unreadable(why) if whole => Some(why),
-            View::Document(_, _, why) => why,
+            DecodedView::Unreadable(why) if whole => Some(why),
+            DecodedView::Document(_, _, why) => why,
             _ => None,
         })
     }
 
-    fn view(&self, case: &ValueFormat) -> Option<&View<'a>> {
+    fn view(&self, case: &ValueFormat) -> Option<&DecodedView<'a>> {
         self.0.iter().find(|(decoding, _)| **decoding == case.decoding).map(|(_, view)| view)
     }
 }
 
-fn view<'a>(decoding: &Decoding, plain: &'a Result<Plain<'a>, String>) -> View<'a> {
+fn view<'a>(decoding: &Decoding, plain: &'a Result<Plain<'a>, String>) -> DecodedView<'a> {
     let Plain { bytes, whole } = match plain {
-        Ok(plain) if plain.bytes.is_empty() && !plain.whole => return View::Nothing,
+        Ok(plain) if plain.bytes.is_empty() && !plain.whole => return DecodedView::Nothing,
         Ok(plain) => plain,
-        Err(why) => return View::Unreadable(why.clone()),
+        Err(why) => return DecodedView::Unreadable(why.clone()),
     };
     if !decoding.value.encoding.has_fields() {
-        return View::Text(bytes, *whole);
+        return DecodedView::Text(bytes, *whole);
     }
     match document(decoding.value.encoding, bytes, *whole) {
         Ok(document) => with_fields(decoding, document, *whole),
-        Err(why) => View::Unreadable(why),
+        Err(why) => DecodedView::Unreadable(why),
     }
 }
 
 /// A document, with those of its fields opened that something is in.
-fn with_fields<'a>(decoding: &Decoding, document: Json<'a>, whole: bool) -> View<'a> {
+fn with_fields<'a>(decoding: &Decoding, document: Json<'a>, whole: bool) -> DecodedView<'a> {
     if decoding.inside.is_empty() {
-        return View::Document(document, whole, None);
+        return DecodedView::Document(document, whole, None);
     }
     let (mut document, mut unread) = (document.into_owned(), None);
     for (path, decoder) in &decoding.inside {
         let opened = open_field(&mut document, path, decoder, whole);
         unread = unread.or(opened.err().map(|why| format!("`{path}` cannot be read: {why}")));
     }
-    View::Document(document, whole, unread)
+    DecodedView::Document(document, whole, unread)
 }
 
 /// The fields of a hash as members of an object.

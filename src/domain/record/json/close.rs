@@ -4,7 +4,7 @@
 /// that hold no complete value yet.
 pub(crate) fn close(head: &[u8]) -> Vec<u8> {
     let head = &head[..head.utf8_end()];
-    let mut scan = Scan::default();
+    let mut scan = JsonScan::default();
     for (index, byte) in head.iter().enumerate() {
         scan.step(index, *byte);
     }
@@ -27,7 +27,7 @@ impl Utf8End for [u8] {
 
 /// Where a scan of JSON stands: what is open, and up to where everything is complete.
 #[derive(Default)]
-struct Scan {
+struct JsonScan {
     open: Vec<u8>,
     /// Everything before this index can be kept, once the first `safe_open` containers are closed behind it.
     safe: usize,
@@ -40,7 +40,7 @@ struct Scan {
     after_colon: bool,
 }
 
-impl Scan {
+impl JsonScan {
     fn step(&mut self, index: usize, byte: u8) {
         if self.in_string {
             self.step_in_string(index, byte);

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::close::close;
-use super::scan::{DEEPEST, Read, Scanner, Stop};
+use super::scan::{DEEPEST, ParseError, ParseResult, Scanner};
 use super::value::Json;
 
 /// Among so many members a repeated name is looked for one by one, among more by an index.
@@ -12,7 +12,7 @@ const FEW_MEMBERS: usize = 64;
 
 /// The members of an array or an object that is known to be sound; arrays and objects among the members stay text.
 pub(crate) fn shallow(text: &str) -> Json<'_> {
-    let mut reader = Reader { scan: Scanner::new(text) };
+    let mut reader = JsonReader { scan: Scanner::new(text) };
     match reader.scan.after_space() {
         Some(b'{') => reader.object(),
         _ => reader.array(),
@@ -31,7 +31,7 @@ pub(crate) fn plain(bytes: &[u8], whole: bool) -> Option<Json<'_>> {
         }
         Err(_) => return None,
     };
-    let mut reader = Reader { scan: Scanner::new(text) };
+    let mut reader = JsonReader { scan: Scanner::new(text) };
     let document = match reader.scan.after_space()? {
         b'{' => reader.object(),
         b'[' => reader.raw(DEEPEST),
@@ -42,14 +42,14 @@ pub(crate) fn plain(bytes: &[u8], whole: bool) -> Option<Json<'_>> {
     sound.then_some(document)
 }
 
-struct Reader<'a> {
+struct JsonReader<'a> {
     scan: Scanner<'a>,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> JsonReader<'a> {
     /// A member or an item of the outermost array or object.
-    fn value(&mut self) -> Read<Json<'a>> {
-        match self.scan.after_space().ok_or(Stop::Cut)? {
+    fn value(&mut self) -> ParseResult<Json<'a>> {
+        match self.scan.after_space().ok_or(ParseError::Cut)? {
             b'"' => self.scan.string(true).map(Json::String),
             b'{' | b'[' => self.raw(DEEPEST - 1),
             b't' => self.scan.word("true").map(|()| Json::Bool(true)),
@@ -59,7 +59,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn object(&mut self) -> Read<Json<'a>> {
+    fn object(&mut self) -> ParseResult<Json<'a>> {
         let mut members = Members::default();
         self.items(b'}', |reader| {
             let name = reader.scan.string(false)?;
@@ -70,7 +70,7 @@ impl<'a> Reader<'a> {
         Ok(Json::Object(members.members))
     }
 
-    fn array(&mut self) -> Read<Json<'a>> {
+    fn array(&mut self) -> ParseResult<Json<'a>> {
         let mut items = Vec::new();
         self.items(b']', |reader| {
             items.push(reader.value()?);
@@ -80,17 +80,17 @@ impl<'a> Reader<'a> {
     }
 
     /// An array or an object as it is written; where the bytes end within, what is open is closed.
-    fn raw(&mut self, depth: usize) -> Read<Json<'a>> {
+    fn raw(&mut self, depth: usize) -> ParseResult<Json<'a>> {
         let text = self.scan.container(depth)?;
         if !self.scan.cut {
             return Ok(Json::Raw(Cow::Borrowed(text)));
         }
-        let closed = String::from_utf8(close(text.as_bytes())).map_err(|_| Stop::Odd)?;
+        let closed = String::from_utf8(close(text.as_bytes())).map_err(|_| ParseError::Odd)?;
         Ok(Json::Raw(Cow::Owned(closed)))
     }
 
     /// Reads what a container holds, up to its closing byte or to where the bytes end.
-    fn items(&mut self, close: u8, mut item: impl FnMut(&mut Self) -> Read<()>) -> Read<()> {
+    fn items(&mut self, close: u8, mut item: impl FnMut(&mut Self) -> ParseResult<()>) -> ParseResult<()> {
         self.scan.at += 1;
         if self.scan.after_space() == Some(close) {
             self.scan.at += 1;
@@ -98,7 +98,7 @@ impl<'a> Reader<'a> {
         }
         loop {
             match item(self) {
-                Err(Stop::Cut) => self.scan.cut = true,
+                Err(ParseError::Cut) => self.scan.cut = true,
                 other => other?,
             }
             if self.scan.cut {
@@ -114,7 +114,7 @@ impl<'a> Reader<'a> {
                     self.scan.at += 1;
                     return Ok(());
                 }
-                Some(_) => return Err(Stop::Odd),
+                Some(_) => return Err(ParseError::Odd),
             }
         }
     }

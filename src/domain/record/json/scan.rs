@@ -7,13 +7,13 @@ use memchr::memchr2;
 pub(super) const DEEPEST: usize = 1000;
 
 /// Why a value ends before it is complete.
-pub(super) enum Stop {
+pub(super) enum ParseError {
     Cut,
     /// The text is nothing that services write: the careful reader decides.
     Odd,
 }
 
-pub(super) type Read<T> = Result<T, Stop>;
+pub(super) type ParseResult<T> = Result<T, ParseError>;
 
 /// The containers that are open: a bit for each, set for an object.
 #[derive(Default)]
@@ -23,9 +23,9 @@ struct Open {
 }
 
 impl Open {
-    fn enter(&mut self, is_object: bool, most: usize) -> Read<()> {
+    fn enter(&mut self, is_object: bool, most: usize) -> ParseResult<()> {
         if self.depth >= most.min(DEEPEST) {
-            return Err(Stop::Odd);
+            return Err(ParseError::Odd);
         }
         let (word, bit) = (&mut self.objects[self.depth / 64], 1 << (self.depth % 64));
         *word = if is_object { *word | bit } else { *word & !bit };
@@ -59,31 +59,31 @@ impl<'a> Scanner<'a> {
         self.bytes.get(self.at).copied()
     }
 
-    pub(super) fn expect(&mut self, byte: u8) -> Read<()> {
+    pub(super) fn expect(&mut self, byte: u8) -> ParseResult<()> {
         match self.after_space() {
             Some(found) if found == byte => {
                 self.at += 1;
                 Ok(())
             }
-            Some(_) => Err(Stop::Odd),
-            None => Err(Stop::Cut),
+            Some(_) => Err(ParseError::Odd),
+            None => Err(ParseError::Cut),
         }
     }
 
     /// The text of an array or an object that is nested no deeper than this, up to where the bytes end. In a loop: what is
     /// nested deep takes no stack.
-    pub(super) fn container(&mut self, deepest: usize) -> Read<&'a str> {
+    pub(super) fn container(&mut self, deepest: usize) -> ParseResult<&'a str> {
         let start = self.at;
         match self.skip_all(&mut Open::default(), deepest) {
-            Err(Stop::Cut) => self.cut = true,
+            Err(ParseError::Cut) => self.cut = true,
             other => other?,
         }
         Ok(&self.text[start..self.at.min(self.bytes.len())])
     }
 
-    fn skip_all(&mut self, open: &mut Open, most: usize) -> Read<()> {
+    fn skip_all(&mut self, open: &mut Open, most: usize) -> ParseResult<()> {
         loop {
-            match self.after_space().ok_or(Stop::Cut)? {
+            match self.after_space().ok_or(ParseError::Cut)? {
                 b'"' => _ = self.string_span(true)?,
                 byte @ (b'{' | b'[') => {
                     self.at += 1;
@@ -107,22 +107,22 @@ impl<'a> Scanner<'a> {
     }
 
     /// Goes on behind a value, out of the containers that end there, up to a comma; true where nothing is open any more.
-    fn leave(&mut self, open: &mut Open) -> Read<bool> {
+    fn leave(&mut self, open: &mut Open) -> ParseResult<bool> {
         loop {
             if self.cut || open.depth == 0 {
                 return Ok(true);
             }
-            match self.after_space().ok_or(Stop::Cut)? {
+            match self.after_space().ok_or(ParseError::Cut)? {
                 b',' => return Ok(false),
                 byte if byte == open.closing() => open.depth -= 1,
-                _ => return Err(Stop::Odd),
+                _ => return Err(ParseError::Odd),
             }
             self.at += 1;
         }
     }
 
     /// Goes over the name of a member, where members are.
-    fn skip_name(&mut self, open: &Open) -> Read<()> {
+    fn skip_name(&mut self, open: &Open) -> ParseResult<()> {
         if open.closing() == b'}' {
             self.string_span(false)?;
             self.expect(b':')?;
@@ -131,13 +131,13 @@ impl<'a> Scanner<'a> {
     }
 
     /// A string; one that is a value is cut where the bytes end.
-    pub(super) fn string(&mut self, is_value: bool) -> Read<Cow<'a, str>> {
+    pub(super) fn string(&mut self, is_value: bool) -> ParseResult<Cow<'a, str>> {
         let (text, is_escaped) = self.string_span(is_value)?;
         if is_escaped { unescape(text) } else { Ok(Cow::Borrowed(text)) }
     }
 
     /// What stands between the quotes of a string, and whether something in there is escaped.
-    fn string_span(&mut self, is_value: bool) -> Read<(&'a str, bool)> {
+    fn string_span(&mut self, is_value: bool) -> ParseResult<(&'a str, bool)> {
         self.expect(b'"')?;
         let start = self.at;
         let mut is_escaped = false;
@@ -152,37 +152,37 @@ impl<'a> Scanner<'a> {
         }
         self.pass_plain(self.bytes.len() - self.at)?;
         if !is_value {
-            return Err(Stop::Cut);
+            return Err(ParseError::Cut);
         }
         self.cut = true;
         Ok((&self.text[start..], is_escaped))
     }
 
     /// Goes over this many bytes of a string, among which no quote and no backslash stands.
-    fn pass_plain(&mut self, length: usize) -> Read<()> {
+    fn pass_plain(&mut self, length: usize) -> ParseResult<()> {
         let plain = &self.bytes[self.at..self.at + length];
         self.at += length;
         // To the end without a way out, which takes many bytes at a time.
         let has_control = plain.iter().fold(false, |found, byte| found | (*byte < 0x20));
-        if has_control { Err(Stop::Odd) } else { Ok(()) }
+        if has_control { Err(ParseError::Odd) } else { Ok(()) }
     }
 
-    pub(super) fn word(&mut self, word: &str) -> Read<()> {
+    pub(super) fn word(&mut self, word: &str) -> ParseResult<()> {
         let rest = &self.bytes[self.at..];
         if !word.as_bytes().starts_with(&rest[..rest.len().min(word.len())]) {
-            return Err(Stop::Odd);
+            return Err(ParseError::Odd);
         }
         self.at = self.bytes.len().min(self.at + word.len());
         self.scalar_end()
     }
 
-    pub(super) fn number(&mut self) -> Read<&'a str> {
+    pub(super) fn number(&mut self) -> ParseResult<&'a str> {
         let start = self.at;
         self.at += usize::from(self.bytes[start] == b'-');
         let leading_zero = self.bytes.get(self.at) == Some(&b'0');
         let whole = self.digits()?;
         if leading_zero && whole > 1 {
-            return Err(Stop::Odd);
+            return Err(ParseError::Odd);
         }
         if self.bytes.get(self.at) == Some(&b'.') {
             self.at += 1;
@@ -198,47 +198,47 @@ impl<'a> Scanner<'a> {
         Ok(text)
     }
 
-    fn digits(&mut self) -> Read<usize> {
+    fn digits(&mut self) -> ParseResult<usize> {
         let start = self.at;
         while self.bytes.get(self.at).is_some_and(u8::is_ascii_digit) {
             self.at += 1;
         }
         match self.at - start {
-            0 if self.at < self.bytes.len() => Err(Stop::Odd),
-            0 => Err(Stop::Cut),
+            0 if self.at < self.bytes.len() => Err(ParseError::Odd),
+            0 => Err(ParseError::Cut),
             count => Ok(count),
         }
     }
 
     /// A scalar is complete where something follows that ends it: `20` may go on as `201`.
-    fn scalar_end(&mut self) -> Read<()> {
+    fn scalar_end(&mut self) -> ParseResult<()> {
         match self.after_space() {
             Some(b',' | b'}' | b']') => Ok(()),
-            Some(_) => Err(Stop::Odd),
-            None => Err(Stop::Cut),
+            Some(_) => Err(ParseError::Odd),
+            None => Err(ParseError::Cut),
         }
     }
 }
 
 /// How many bytes the escape sequence takes that stands at the beginning. One that is cut, or stands for no character, is
 /// left to the careful way.
-fn escape(bytes: &[u8]) -> Read<usize> {
+fn escape(bytes: &[u8]) -> ParseResult<usize> {
     let code = |at: usize| -> Option<u32> {
         let digits = bytes.get(at..at + 6)?.strip_prefix(b"\\u")?;
         digits.iter().try_fold(0, |code, digit| Some(code * 16 + char::from(*digit).to_digit(16)?))
     };
     match bytes.get(1) {
         Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => Ok(2),
-        Some(b'u') => match (code(0).ok_or(Stop::Odd)?, code(6)) {
+        Some(b'u') => match (code(0).ok_or(ParseError::Odd)?, code(6)) {
             (0xd800..=0xdbff, Some(0xdc00..=0xdfff)) => Ok(12),
-            (0xd800..=0xdfff, _) => Err(Stop::Odd),
+            (0xd800..=0xdfff, _) => Err(ParseError::Odd),
             _ => Ok(6),
         },
-        _ => Err(Stop::Odd),
+        _ => Err(ParseError::Odd),
     }
 }
 
-fn unescape<'a>(text: &str) -> Read<Cow<'a, str>> {
+fn unescape<'a>(text: &str) -> ParseResult<Cow<'a, str>> {
     let mut plain = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find('\\') {
@@ -246,7 +246,7 @@ fn unescape<'a>(text: &str) -> Read<Cow<'a, str>> {
         let length = escape(&rest.as_bytes()[at..])?;
         let (sequence, after) = rest[at..].split_at(length);
         let quoted = format!("\"{sequence}\"");
-        plain.push_str(&serde_json::from_str::<String>(&quoted).map_err(|_| Stop::Odd)?);
+        plain.push_str(&serde_json::from_str::<String>(&quoted).map_err(|_| ParseError::Odd)?);
         rest = after;
     }
     plain.push_str(rest);

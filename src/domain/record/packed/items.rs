@@ -11,19 +11,19 @@ const DEEPEST: usize = 128;
 /// 16 million fit into a value of a few kilobytes that is compressed.
 pub(super) const MOST_ITEMS: usize = 1 << 18;
 
-pub(super) enum Stop {
+pub(super) enum UnpackError {
     /// The bytes end here.
     Cut,
     Odd(String),
 }
 
-pub(super) type Read<T> = Result<T, Stop>;
+pub(super) type UnpackResult<T> = Result<T, UnpackError>;
 
-pub(super) fn odd<T>(why: impl Into<String>) -> Read<T> {
-    Err(Stop::Odd(why.into()))
+pub(super) fn odd<T>(why: impl Into<String>) -> UnpackResult<T> {
+    Err(UnpackError::Odd(why.into()))
 }
 
-pub(super) struct Reader<'a> {
+pub(super) struct PackedReader<'a> {
     rest: &'a [u8],
     depth: usize,
     /// How many more items are read.
@@ -39,35 +39,35 @@ pub(super) struct Reader<'a> {
 pub(super) fn document<'a>(
     bytes: &'a [u8],
     whole: bool,
-    item: impl FnOnce(&mut Reader<'a>) -> Read<Json<'a>>,
+    item: impl FnOnce(&mut PackedReader<'a>) -> UnpackResult<Json<'a>>,
 ) -> Result<Json<'a>, String> {
-    let mut reader = Reader { rest: bytes, depth: 0, room: MOST_ITEMS, cut: false };
+    let mut reader = PackedReader { rest: bytes, depth: 0, room: MOST_ITEMS, cut: false };
     match item(&mut reader) {
-        Err(Stop::Odd(why)) => Err(why),
+        Err(UnpackError::Odd(why)) => Err(why),
         // Too little to tell anything: whatever is asked for stands in the rest.
-        Err(Stop::Cut) if !whole && !bytes.is_empty() => Ok(Json::Object(Vec::new())),
-        Err(Stop::Cut) => Err("the end is missing".to_owned()),
+        Err(UnpackError::Cut) if !whole && !bytes.is_empty() => Ok(Json::Object(Vec::new())),
+        Err(UnpackError::Cut) => Err("the end is missing".to_owned()),
         Ok(_) if reader.cut && whole => Err("the end is missing".to_owned()),
         Ok(_) if !reader.cut && !reader.rest.is_empty() => Err("something follows behind its end".to_owned()),
         Ok(json) => Ok(json),
     }
 }
 
-impl<'a> Reader<'a> {
-    pub(super) fn byte(&mut self) -> Read<u8> {
-        let (first, rest) = self.rest.split_first().ok_or(Stop::Cut)?;
+impl<'a> PackedReader<'a> {
+    pub(super) fn byte(&mut self) -> UnpackResult<u8> {
+        let (first, rest) = self.rest.split_first().ok_or(UnpackError::Cut)?;
         self.rest = rest;
         Ok(*first)
     }
 
-    pub(super) fn fixed<const N: usize>(&mut self) -> Read<[u8; N]> {
-        let (taken, rest) = self.rest.split_first_chunk().ok_or(Stop::Cut)?;
+    pub(super) fn fixed<const N: usize>(&mut self) -> UnpackResult<[u8; N]> {
+        let (taken, rest) = self.rest.split_first_chunk().ok_or(UnpackError::Cut)?;
         self.rest = rest;
         Ok(*taken)
     }
 
     /// A whole number of so many bytes: 1, 2, 4 or 8.
-    pub(super) fn number(&mut self, bytes: usize) -> Read<u64> {
+    pub(super) fn number(&mut self, bytes: usize) -> UnpackResult<u64> {
         Ok(match bytes {
             1 => self.byte()?.into(),
             2 => u16::from_be_bytes(self.fixed()?).into(),
@@ -86,26 +86,26 @@ impl<'a> Reader<'a> {
     }
 
     /// What stands before the next such byte, which is taken as well, and within `most` bytes.
-    pub(super) fn until(&mut self, end: u8, most: usize) -> Read<&'a [u8]> {
+    pub(super) fn until(&mut self, end: u8, most: usize) -> UnpackResult<&'a [u8]> {
         match self.rest.iter().take(most + 1).position(|byte| *byte == end) {
             Some(at) => {
                 let before = &self.rest[..at];
                 self.rest = &self.rest[at + 1..];
                 Ok(before)
             }
-            None if self.rest.len() <= most => Err(Stop::Cut),
+            None if self.rest.len() <= most => Err(UnpackError::Cut),
             None => odd(format!("no `{}` ends it", char::from(end))),
         }
     }
 
     /// Takes these bytes.
-    pub(super) fn expect(&mut self, wanted: &[u8]) -> Read<()> {
+    pub(super) fn expect(&mut self, wanted: &[u8]) -> UnpackResult<()> {
         if let Some(rest) = self.rest.strip_prefix(wanted) {
             self.rest = rest;
             return Ok(());
         }
         if wanted.starts_with(self.rest) {
-            Err(Stop::Cut)
+            Err(UnpackError::Cut)
         } else {
             odd(format!("`{}` is missing", wanted.escape_ascii()))
         }
@@ -126,7 +126,11 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads the items of a container, so many of them.
-    pub(super) fn items(&mut self, count: u64, mut item: impl FnMut(&mut Self) -> Read<()>) -> Read<()> {
+    pub(super) fn items(
+        &mut self,
+        count: u64,
+        mut item: impl FnMut(&mut Self) -> UnpackResult<()>,
+    ) -> UnpackResult<()> {
         if self.depth == DEEPEST {
             return odd(format!("it is nested deeper than {DEEPEST}"));
         }
@@ -137,7 +141,7 @@ impl<'a> Reader<'a> {
             self.room = room;
             match item(self) {
                 Ok(()) => left -= 1,
-                Err(Stop::Cut) => self.cut = true,
+                Err(UnpackError::Cut) => self.cut = true,
                 Err(odd) => return Err(odd),
             }
         }
@@ -161,7 +165,7 @@ fn lossy(bytes: &[u8], cut: bool) -> Cow<'_, str> {
 }
 
 /// The name that a key of a map stands for.
-pub(super) fn name(key: Json<'_>) -> Read<Cow<'_, str>> {
+pub(super) fn name(key: Json<'_>) -> UnpackResult<Cow<'_, str>> {
     match key {
         Json::String(text) | Json::Number(text) => Ok(text),
         Json::Bytes(bytes) => Ok(Cow::Owned(String::from_utf8_lossy(&bytes).into_owned())),

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::items::{Read, Reader, document, name, odd, whole_number};
+use super::items::{PackedReader, UnpackResult, document, name, odd, whole_number};
 use crate::domain::record::Json;
 
 /// Reads a document, or with `whole` false the beginning of one.
@@ -13,7 +13,7 @@ pub(crate) fn parse(bytes: &[u8], whole: bool) -> Result<Json<'_>, String> {
     document(bytes, whole, item)
 }
 
-fn item<'a>(reader: &mut Reader<'a>) -> Read<Json<'a>> {
+fn item<'a>(reader: &mut PackedReader<'a>) -> UnpackResult<Json<'a>> {
     let first = reader.byte()?;
     match first {
         0x00..=0x7f => Ok(whole_number(first)),
@@ -44,15 +44,15 @@ fn item<'a>(reader: &mut Reader<'a>) -> Read<Json<'a>> {
 
 /// What has its length in front, of 1, 2 or 4 bytes.
 fn sized<'a>(
-    reader: &mut Reader<'a>,
+    reader: &mut PackedReader<'a>,
     power: u8,
-    read: impl FnOnce(&mut Reader<'a>, u64) -> Read<Json<'a>>,
-) -> Read<Json<'a>> {
+    read: impl FnOnce(&mut PackedReader<'a>, u64) -> UnpackResult<Json<'a>>,
+) -> UnpackResult<Json<'a>> {
     let length = reader.number(1 << power)?;
     read(reader, length)
 }
 
-fn array<'a>(reader: &mut Reader<'a>, count: u64) -> Read<Json<'a>> {
+fn array<'a>(reader: &mut PackedReader<'a>, count: u64) -> UnpackResult<Json<'a>> {
     let mut items = Vec::new();
     reader.items(count, |reader| {
         items.push(item(reader)?);
@@ -61,7 +61,7 @@ fn array<'a>(reader: &mut Reader<'a>, count: u64) -> Read<Json<'a>> {
     Ok(Json::Array(items))
 }
 
-fn map<'a>(reader: &mut Reader<'a>, count: u64) -> Read<Json<'a>> {
+fn map<'a>(reader: &mut PackedReader<'a>, count: u64) -> UnpackResult<Json<'a>> {
     let mut members = Vec::new();
     reader.items(count, |reader| {
         let key = name(item(reader)?)?;
@@ -75,7 +75,7 @@ fn map<'a>(reader: &mut Reader<'a>, count: u64) -> Read<Json<'a>> {
 }
 
 /// A type of the application's own: its bytes, for nobody else knows what they mean.
-fn extension<'a>(reader: &mut Reader<'a>, length: u64) -> Read<Json<'a>> {
+fn extension<'a>(reader: &mut PackedReader<'a>, length: u64) -> UnpackResult<Json<'a>> {
     reader.byte()?;
     Ok(Json::Bytes(Cow::Borrowed(reader.bytes(length))))
 }

@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 
-use super::items::{Read, Reader, Stop, document, name, odd};
+use super::items::{PackedReader, UnpackError, UnpackResult, document, name, odd};
 use crate::domain::record::Json;
 
 /// The member under which an object's class stands, before its properties.
@@ -21,7 +21,7 @@ pub(crate) fn parse(bytes: &[u8], whole: bool) -> Result<Json<'_>, String> {
     document(bytes, whole, item)
 }
 
-fn item<'a>(reader: &mut Reader<'a>) -> Read<Json<'a>> {
+fn item<'a>(reader: &mut PackedReader<'a>) -> UnpackResult<Json<'a>> {
     let kind = reader.byte()?;
     if kind == b'N' {
         return reader.expect(b";").map(|()| Json::Null);
@@ -50,11 +50,11 @@ fn item<'a>(reader: &mut Reader<'a>) -> Read<Json<'a>> {
     }
 }
 
-fn text(bytes: &[u8]) -> Read<&str> {
+fn text(bytes: &[u8]) -> UnpackResult<&str> {
     std::str::from_utf8(bytes).or_else(|_| odd("digits are no text"))
 }
 
-fn number<'a>(reader: &mut Reader<'a>, is_number: impl Fn(&str) -> bool) -> Read<Json<'a>> {
+fn number<'a>(reader: &mut PackedReader<'a>, is_number: impl Fn(&str) -> bool) -> UnpackResult<Json<'a>> {
     let digits = text(reader.until(b';', MOST_DIGITS)?)?;
     match digits {
         // JSON has no such numbers.
@@ -64,12 +64,12 @@ fn number<'a>(reader: &mut Reader<'a>, is_number: impl Fn(&str) -> bool) -> Read
     }
 }
 
-fn length(reader: &mut Reader<'_>) -> Read<u64> {
+fn length(reader: &mut PackedReader<'_>) -> UnpackResult<u64> {
     text(reader.until(b':', MOST_DIGITS)?)?.parse().or_else(|_| odd("a length is no number"))
 }
 
 /// A string with its length in front, in quotes.
-fn string<'a>(reader: &mut Reader<'a>) -> Read<Json<'a>> {
+fn string<'a>(reader: &mut PackedReader<'a>) -> UnpackResult<Json<'a>> {
     let length = length(reader)?;
     reader.expect(b"\"")?;
     let string = reader.text_or_bytes(length);
@@ -81,7 +81,7 @@ fn string<'a>(reader: &mut Reader<'a>) -> Read<Json<'a>> {
 }
 
 /// A string, and the bytes that end the value.
-fn closed<'a>(reader: &mut Reader<'a>, end: &[u8]) -> Read<Json<'a>> {
+fn closed<'a>(reader: &mut PackedReader<'a>, end: &[u8]) -> UnpackResult<Json<'a>> {
     let string = string(reader)?;
     if !reader.cut {
         let read = reader.expect(end);
@@ -90,7 +90,7 @@ fn closed<'a>(reader: &mut Reader<'a>, end: &[u8]) -> Read<Json<'a>> {
     Ok(string)
 }
 
-fn array<'a>(reader: &mut Reader<'a>) -> Read<Json<'a>> {
+fn array<'a>(reader: &mut PackedReader<'a>) -> UnpackResult<Json<'a>> {
     let count = length(reader)?;
     let mut members = Vec::new();
     elements(reader, count, &mut members, |key| name(key))?;
@@ -101,11 +101,11 @@ fn array<'a>(reader: &mut Reader<'a>) -> Read<Json<'a>> {
     })
 }
 
-fn object<'a>(reader: &mut Reader<'a>) -> Read<Json<'a>> {
+fn object<'a>(reader: &mut PackedReader<'a>) -> UnpackResult<Json<'a>> {
     let class = string(reader)?;
     let mut members = vec![(Cow::Borrowed(CLASS), class)];
     if !reader.cut {
-        let properties = |reader: &mut Reader<'a>, members: &mut _| {
+        let properties = |reader: &mut PackedReader<'a>, members: &mut _| {
             reader.expect(b":")?;
             let count = length(reader)?;
             elements(reader, count, members, |key| Ok(bare(name(key)?)))
@@ -117,9 +117,9 @@ fn object<'a>(reader: &mut Reader<'a>) -> Read<Json<'a>> {
 }
 
 /// What was read before the bytes ended counts.
-fn or_cut(reader: &mut Reader<'_>, read: Read<()>) -> Read<()> {
+fn or_cut(reader: &mut PackedReader<'_>, read: UnpackResult<()>) -> UnpackResult<()> {
     match read {
-        Err(Stop::Cut) => {
+        Err(UnpackError::Cut) => {
             reader.cut = true;
             Ok(())
         }
@@ -137,11 +137,11 @@ fn bare(name: Cow<'_, str>) -> Cow<'_, str> {
 
 /// Keys and values in braces.
 fn elements<'a>(
-    reader: &mut Reader<'a>,
+    reader: &mut PackedReader<'a>,
     count: u64,
     members: &mut Vec<(Cow<'a, str>, Json<'a>)>,
-    named: impl Fn(Json<'a>) -> Read<Cow<'a, str>>,
-) -> Read<()> {
+    named: impl Fn(Json<'a>) -> UnpackResult<Cow<'a, str>>,
+) -> UnpackResult<()> {
     reader.expect(b"{")?;
     reader.items(count, |reader| {
         let key = named(item(reader)?)?;
@@ -156,7 +156,7 @@ fn elements<'a>(
 }
 
 /// An object that its class writes itself: the class's name, and the bytes that the class alone can read.
-fn of_its_own_form<'a>(reader: &mut Reader<'a>) -> Read<Json<'a>> {
+fn of_its_own_form<'a>(reader: &mut PackedReader<'a>) -> UnpackResult<Json<'a>> {
     let class = string(reader)?;
     let mut members = vec![(Cow::Borrowed(CLASS), class)];
     if !reader.cut {

@@ -67,9 +67,9 @@ fn a_group_is_what_is_backed_up_at_a_time() {
 /// Rule: a change that cannot be compared is never sent, and counts as changed.
 #[test]
 fn what_cannot_be_compared_is_not_asked_for() {
-    let blurred = |change: &mut Change| change.seen.keys[0].checksum = None;
+    let approximate = |change: &mut Change| change.seen.keys[0].checksum = None;
     let absent = |change: &mut Change| change.seen.keys[0].content = Content::Absent;
-    for spoil in [blurred, absent] as [fn(&mut Change); 2] {
+    for spoil in [approximate, absent] as [fn(&mut Change); 2] {
         let mut some = changes(2, 9);
         spoil(&mut some[0]);
         let batch = Batch::new(&some);
@@ -99,7 +99,7 @@ fn a_record_of_two_keys_is_one_change() {
     assert_eq!(batch.save(), [b"lock".as_slice(), b"result"]);
     batch.dumped(&mut (0..2).map(|_| Some([0; 8].to_vec())));
     assert_eq!(batch.entries().count(), 1);
-    let packed = batch.command(Action::Remove).unwrap().get_packed_command();
+    let packed = batch.command(KeyAction::Remove).unwrap().get_packed_command();
     let packed = String::from_utf8_lossy(&packed);
     assert!(packed.contains("=9d,-1") && packed.contains("*9d,-1"), "{packed}");
 }
@@ -108,11 +108,11 @@ fn a_record_of_two_keys_is_one_change() {
 #[test]
 fn a_reply_has_a_letter_for_each_record() {
     use Outcome::{Absent, Changed, Done, Expires, Kept};
-    assert_eq!(outcomes(b"DCA", Action::Remove), Some(vec![Done, Changed, Absent]));
-    assert_eq!(outcomes(b"DK@1700", Action::Prolong(5)), Some(vec![Expires(1_700), Kept]));
-    assert_eq!(outcomes(b"DK", Action::Shorten(5)), Some(vec![Done, Kept]));
+    assert_eq!(outcomes(b"DCA", KeyAction::Remove), Some(vec![Done, Changed, Absent]));
+    assert_eq!(outcomes(b"DK@1700", KeyAction::Prolong(5)), Some(vec![Expires(1_700), Kept]));
+    assert_eq!(outcomes(b"DK", KeyAction::Shorten(5)), Some(vec![Done, Kept]));
     for odd in [&b"DX"[..], b"DK", b"D@1", b"D@"] {
-        assert_eq!(outcomes(odd, Action::Remove), None);
+        assert_eq!(outcomes(odd, KeyAction::Remove), None);
     }
-    assert_eq!(outcomes(b"D@x", Action::Prolong(5)), None);
+    assert_eq!(outcomes(b"D@x", KeyAction::Prolong(5)), None);
 }

@@ -26,7 +26,7 @@ fn connection(here: UnixStream, timeout: Duration) -> Connection {
 /// Rule: the replies to one write take the timeout as a whole, however many pieces they come in.
 #[tokio::test]
 async fn a_reply_that_comes_byte_by_byte_is_given_up_at_the_timeout() {
-    for is_walk in [false, true] {
+    for is_scan in [false, true] {
         let (here, mut there) = UnixStream::pair().unwrap();
         let mut connection = connection(here, Duration::from_millis(400));
         let began = Instant::now();
@@ -37,7 +37,7 @@ async fn a_reply_that_comes_byte_by_byte_is_given_up_at_the_timeout() {
             }
             io::Result::Ok(())
         });
-        let given_up = if is_walk {
+        let given_up = if is_scan {
             connection.queue(&[b"GET", b"k"]);
             connection.send().await.unwrap();
             connection.token().await.map(drop)
@@ -54,7 +54,7 @@ async fn a_reply_that_comes_byte_by_byte_is_given_up_at_the_timeout() {
 #[tokio::test]
 async fn a_long_reply_has_the_time_that_its_bytes_need() {
     const PIECE: usize = 128 * 1024;
-    for is_walk in [false, true] {
+    for is_scan in [false, true] {
         let (here, mut there) = UnixStream::pair().unwrap();
         let mut connection = connection(here, Duration::from_millis(200));
         let flow = tokio::spawn(async move {
@@ -65,7 +65,7 @@ async fn a_long_reply_has_the_time_that_its_bytes_need() {
             }
             there.write_all(b"\r\n").await.unwrap();
         });
-        if is_walk {
+        if is_scan {
             connection.queue(&[b"GET", b"k"]);
             connection.send().await.unwrap();
             assert!(matches!(connection.token().await.unwrap(), Token::Text(text) if text.len() == 10 * PIECE));

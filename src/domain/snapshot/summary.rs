@@ -4,43 +4,43 @@ use std::collections::BTreeMap;
 
 use strum::IntoStaticStr;
 
-use super::sighting::Sighting;
+use super::listed_record::ListedRecord;
 use crate::domain::as_str::as_str;
 
 /// What records are counted by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
-pub(crate) enum By {
+pub(crate) enum SummaryDimension {
     State,
     /// The class of the stored response's HTTP status.
     Status,
     Finding,
 }
 
-as_str!(By);
+as_str!(SummaryDimension);
 
 /// How many records of a kind each moment has: the first, the second.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Summary(BTreeMap<(By, String, String), [u64; 2]>);
+pub(crate) struct Summary(BTreeMap<(SummaryDimension, String, String), [u64; 2]>);
 
 impl Summary {
     /// Counts a record of the first moment (0), or of the second (1).
-    pub(crate) fn add(&mut self, of: &Sighting, moment: usize) {
-        self.count(By::State, &of.schema, &of.state, moment);
+    pub(crate) fn add(&mut self, of: &ListedRecord, snapshot: usize) {
+        self.count(SummaryDimension::State, &of.schema, &of.state, snapshot);
         if let Some(status) = of.status() {
-            self.count(By::Status, &of.schema, &format!("{}xx", status / 100), moment);
+            self.count(SummaryDimension::Status, &of.schema, &format!("{}xx", status / 100), snapshot);
         }
         for finding in &of.findings {
-            self.count(By::Finding, &of.schema, &finding.code, moment);
+            self.count(SummaryDimension::Finding, &of.schema, &finding.code, snapshot);
         }
     }
 
-    fn count(&mut self, by: By, schema: &str, name: &str, moment: usize) {
-        self.0.entry((by, schema.to_owned(), name.to_owned())).or_default()[moment] += 1;
+    fn count(&mut self, by: SummaryDimension, schema: &str, name: &str, snapshot: usize) {
+        self.0.entry((by, schema.to_owned(), name.to_owned())).or_default()[snapshot] += 1;
     }
 
     /// Each kind: what it is counted by, its schema, its name, and the two counts.
-    pub(crate) fn rows(&self) -> impl Iterator<Item = (By, &str, &str, [u64; 2])> {
+    pub(crate) fn rows(&self) -> impl Iterator<Item = (SummaryDimension, &str, &str, [u64; 2])> {
         self.0.iter().map(|((by, schema, name), counts)| (*by, schema.as_str(), name.as_str(), *counts))
     }
 }

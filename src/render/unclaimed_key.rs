@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::domain::record::{Content, Stranger};
+use crate::domain::record::{Content, UnclaimedKey};
 use crate::domain::schema::Exclusion;
 use crate::render::document::{base64_unless_text, text};
 use crate::render::{escape, words};
 
 /// What stands at the Redis key, and which schema comes nearest, as a sentence.
-pub fn line(there: &Stranger) -> String {
+pub fn line(there: &UnclaimedKey) -> String {
     let kind = match &there.seen.content {
         Content::Text { length: Some(length), .. } => format!("a string of {}", words::bytes(*length)),
         _ => format!("a {}", kind(there)),
@@ -35,12 +35,12 @@ pub fn line(there: &Stranger) -> String {
 }
 
 /// The names of the schemas that leave one of these Redis keys out, each once.
-pub fn leaving_out(there: &[Stranger]) -> BTreeSet<String> {
+pub fn leaving_out(there: &[UnclaimedKey]) -> BTreeSet<String> {
     there.iter().flat_map(|there| &there.left_out_by).map(|(schema, _)| escape::text(schema.as_bytes())).collect()
 }
 
 /// What stands at the Redis key, and which schema comes nearest, as JSON.
-pub fn value(there: &Stranger) -> Value {
+pub fn value(there: &UnclaimedKey) -> Value {
     let length = match &there.seen.content {
         Content::Text { length, .. } => *length,
         _ => None,
@@ -61,6 +61,6 @@ pub fn value(there: &Stranger) -> Value {
     value
 }
 
-fn kind(there: &Stranger) -> &str {
+fn kind(there: &UnclaimedKey) -> &str {
     there.seen.content.other_type().unwrap_or("string")
 }

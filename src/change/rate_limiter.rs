@@ -8,12 +8,12 @@ use crate::domain::select::Rate;
 const BATCH: usize = 500;
 
 #[derive(Debug)]
-pub struct Pace {
+pub struct RateLimiter {
     rate: Option<Rate>,
     next: Instant,
 }
 
-impl Pace {
+impl RateLimiter {
     /// Without a rate nothing ever waits.
     pub fn new(rate: Option<Rate>) -> Self {
         Self { rate, next: Instant::now() }

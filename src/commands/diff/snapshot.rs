@@ -9,8 +9,8 @@ use std::path::Path;
 use anyhow::Result;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use crate::domain::moments::{ListScope, Sighting};
-use crate::exit::Stop;
+use crate::domain::snapshot::{ListScope, ListedRecord};
+use crate::exit::CommandError;
 use crate::files::{self, Opened};
 
 /// The most bytes of a line: a list may show whole values.
@@ -30,12 +30,12 @@ pub(super) enum Completeness {
 
 /// What a moment says of itself: whether it is complete, and which records it was to hold, if it says so.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Moment {
+pub(super) struct Snapshot {
     pub(super) completeness: Completeness,
     pub(super) scope: Option<ListScope>,
 }
 
-impl Moment {
+impl Snapshot {
     fn without_scope(completeness: Completeness) -> Self {
         Self { completeness, scope: None }
     }
@@ -46,24 +46,24 @@ impl Moment {
 ///
 /// # Errors
 /// Usage: the file cannot be read, is no list, or is cut short; else that of `take`.
-pub(super) fn records(path: &Path, mut take: impl FnMut(Sighting) -> Result<()>) -> Result<Moment> {
+pub(super) fn records(path: &Path, mut take: impl FnMut(ListedRecord) -> Result<()>) -> Result<Snapshot> {
     let mut from = open(path)?;
     let mut line = Vec::new();
     let read_line = |from: &mut Input, line: &mut Vec<u8>| {
         files::read_line(from, b'\n', line, MOST_LINE).map_err(|error| unreadable(path, &error))
     };
     if read_line(&mut from, &mut line)? == 0 {
-        return Ok(Moment::without_scope(Completeness::Empty));
+        return Ok(Snapshot::without_scope(Completeness::Empty));
     }
     // The first line of a document is not the whole of a record.
-    if serde_json::from_slice::<Sighting>(&line).is_err() && opens_document(&line) {
+    if serde_json::from_slice::<ListedRecord>(&line).is_err() && opens_document(&line) {
         return document(path, line.chain(from), take);
     }
     let mut number = 1;
     loop {
         take(serde_json::from_slice(&line).map_err(|error| no_list(path, number, &error))?)?;
         if read_line(&mut from, &mut line)? == 0 {
-            return Ok(Moment::without_scope(Completeness::Unknown));
+            return Ok(Snapshot::without_scope(Completeness::Unknown));
         }
         number += 1;
     }
@@ -71,7 +71,7 @@ pub(super) fn records(path: &Path, mut take: impl FnMut(Sighting) -> Result<()>)
 
 type Input = BufReader<Box<dyn Read>>;
 
-fn open(path: &Path) -> Result<Input, Stop> {
+fn open(path: &Path) -> Result<Input, CommandError> {
     let from: Box<dyn Read> = match path.to_str() {
         Some("-") => Box::new(io::stdin()),
         _ => match files::open_or_receive(path).map_err(|error| unreadable(path, &error))? {
@@ -92,40 +92,41 @@ fn opens_document(line: &[u8]) -> bool {
 }
 
 /// Hands out the records of a document.
-fn document(path: &Path, from: impl Read, mut take: impl FnMut(Sighting) -> Result<()>) -> Result<Moment> {
+fn document(path: &Path, from: impl Read, mut take: impl FnMut(ListedRecord) -> Result<()>) -> Result<Snapshot> {
     let mut stopped = None;
     let mut read = serde_json::Deserializer::from_reader(from);
-    let records =
-        Records { take: &mut |sighting: Sighting| take(sighting).map_err(|error| stopped = Some(error)).is_ok() };
-    let moment = Document { records }.deserialize(&mut read).and_then(|moment| read.end().map(|()| moment));
-    match (moment, stopped) {
+    let records = Records {
+        take: &mut |listed_record: ListedRecord| take(listed_record).map_err(|error| stopped = Some(error)).is_ok(),
+    };
+    let snapshot = ListDocument { records }.deserialize(&mut read).and_then(|snapshot| read.end().map(|()| snapshot));
+    match (snapshot, stopped) {
         (_, Some(error)) => Err(error),
-        (Ok(moment), None) => Ok(moment),
+        (Ok(snapshot), None) => Ok(snapshot),
         (Err(error), None) => Err(no_list(path, error.line(), &error).into()),
     }
 }
 
 /// A list as a document, whose records are handed out while it is read. Its value is what it says of itself.
-struct Document<'a> {
+struct ListDocument<'a> {
     records: Records<'a>,
 }
 
-impl<'de> DeserializeSeed<'de> for Document<'_> {
-    type Value = Moment;
+impl<'de> DeserializeSeed<'de> for ListDocument<'_> {
+    type Value = Snapshot;
 
-    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Moment, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Snapshot, D::Error> {
         from.deserialize_map(self)
     }
 }
 
-impl<'de> Visitor<'de> for Document<'_> {
-    type Value = Moment;
+impl<'de> Visitor<'de> for ListDocument<'_> {
+    type Value = Snapshot;
 
     fn expecting(&self, into: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         into.write_str("a list")
     }
 
-    fn visit_map<M: MapAccess<'de>>(mut self, mut fields: M) -> Result<Moment, M::Error> {
+    fn visit_map<M: MapAccess<'de>>(mut self, mut fields: M) -> Result<Snapshot, M::Error> {
         let (mut has_records, mut complete, mut scope) = (false, None, None);
         while let Some(name) = fields.next_key::<String>()? {
             match name.as_str() {
@@ -145,13 +146,13 @@ impl<'de> Visitor<'de> for Document<'_> {
         }
         let complete = complete.ok_or_else(|| M::Error::missing_field("complete"))?;
         let completeness = if complete { Completeness::Complete } else { Completeness::Incomplete };
-        Ok(Moment { completeness, scope })
+        Ok(Snapshot { completeness, scope })
     }
 }
 
 struct Records<'a> {
     /// False where no more is wanted.
-    take: &'a mut dyn FnMut(Sighting) -> bool,
+    take: &'a mut dyn FnMut(ListedRecord) -> bool,
 }
 
 impl<'de> DeserializeSeed<'de> for &mut Records<'_> {
@@ -170,8 +171,8 @@ impl<'de> Visitor<'de> for &mut Records<'_> {
     }
 
     fn visit_seq<S: SeqAccess<'de>>(self, mut records: S) -> Result<(), S::Error> {
-        while let Some(sighting) = records.next_element()? {
-            if !(self.take)(sighting) {
+        while let Some(listed_record) = records.next_element()? {
+            if !(self.take)(listed_record) {
                 return Err(S::Error::custom("no more is wanted"));
             }
         }
@@ -179,9 +180,9 @@ impl<'de> Visitor<'de> for &mut Records<'_> {
     }
 }
 
-fn no_list(path: &Path, line: usize, error: &serde_json::Error) -> Stop {
+fn no_list(path: &Path, line: usize, error: &serde_json::Error) -> CommandError {
     let why = if error.is_eof() { "it is cut short, so the list is not whole" } else { "this is no line of a list" };
-    Stop::usage(format!("{}:{line}: {why}", path.display()))
+    CommandError::usage(format!("{}:{line}: {why}", path.display()))
         .hint("write it with `idemctl list -o json` of this version, to its end")
 }
 
@@ -189,10 +190,10 @@ fn no_list(path: &Path, line: usize, error: &serde_json::Error) -> Stop {
 ///
 /// # Errors
 /// Usage: the file cannot be read, or only once.
-pub(super) fn count(path: &Path) -> Result<usize, Stop> {
+pub(super) fn count(path: &Path) -> Result<usize, CommandError> {
     let wrong = |error: io::Error| unreadable(path, &error);
     let Opened::File(file) = files::open_or_receive(path).map_err(wrong)? else {
-        return Err(Stop::usage(format!("{} is read twice, and is no regular file", path.display()))
+        return Err(CommandError::usage(format!("{} is read twice, and is no regular file", path.display()))
             .hint("write the first moment into a file; the second may come from stdin, as -"));
     };
     let mut from = BufReader::with_capacity(1 << 16, file);
@@ -208,6 +209,6 @@ pub(super) fn count(path: &Path) -> Result<usize, Stop> {
     }
 }
 
-fn unreadable(path: &Path, error: &io::Error) -> Stop {
-    Stop::usage(format!("cannot read the moment {}: {error}", path.display()))
+fn unreadable(path: &Path, error: &io::Error) -> CommandError {
+    CommandError::usage(format!("cannot read the moment {}: {error}", path.display()))
 }

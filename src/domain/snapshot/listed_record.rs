@@ -16,7 +16,7 @@ use crate::domain::select::status_class::StatusClass;
 
 /// What a line of `list -o jsonl` says that a comparison takes; what else the line has is passed over.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub(crate) struct Sighting {
+pub(crate) struct ListedRecord {
     pub(crate) schema: String,
     /// Escaped where `key_base64` has the bytes.
     pub(crate) key: String,
@@ -27,9 +27,9 @@ pub(crate) struct Sighting {
     #[serde(default)]
     pub(crate) fingerprint: Option<String>,
     #[serde(default)]
-    pub(crate) response: Option<Response>,
+    pub(crate) response: Option<ListedResponse>,
     #[serde(default)]
-    pub(crate) findings: Vec<Finding>,
+    pub(crate) findings: Vec<ListedFinding>,
     #[serde(default)]
     pub(crate) age_ms: Option<u64>,
     #[serde(default)]
@@ -42,17 +42,17 @@ pub(crate) struct Sighting {
 
 /// What a line says of a stored response.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub(crate) struct Response {
+pub(crate) struct ListedResponse {
     pub(crate) status: Option<i64>,
 }
 
 /// What a line says of a finding.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub(crate) struct Finding {
+pub(crate) struct ListedFinding {
     pub(crate) code: String,
 }
 
-impl Sighting {
+impl ListedRecord {
     /// A record that was read just now.
     pub(crate) fn of(record: &Record) -> Self {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -65,11 +65,11 @@ impl Sighting {
             state: record.state.as_str().to_owned(),
             owner: record.owner().map(text),
             fingerprint: record.fingerprint().map(str::to_owned),
-            response: record.stored().map(|response| Response { status: response.status }),
+            response: record.stored().map(|response| ListedResponse { status: response.status }),
             findings: record
                 .findings
                 .iter()
-                .map(|finding| Finding { code: finding.code.as_str().to_owned() })
+                .map(|finding| ListedFinding { code: finding.code.as_str().to_owned() })
                 .collect(),
             age_ms: record.age.map(|age| age.millis),
             lock_ttl_ms: record.lock().and_then(|key| key.expiry.millis()),

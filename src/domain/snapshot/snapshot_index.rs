@@ -3,13 +3,13 @@
 use std::collections::HashSet;
 use std::hash::{BuildHasher as _, Hash as _, Hasher as _, RandomState};
 
-use super::difference::What;
+use super::difference::DifferenceKind;
+use super::listed_record::ListedRecord;
 use super::print::KeyPrint;
-use super::sighting::Sighting;
 
 /// What is kept of a record. Two records share a place with a chance of one in 2^64, and by a hasher that nobody can foretell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Kept {
+struct SnapshotEntry {
     place: u64,
     /// From the highest bits: whether the record is chosen (1), the state (2), how its two Redis keys end (2 each), how far the moments may be off (8), a hash of
     /// how much was read, unless it was all (9), a hash of the bytes (40).
@@ -29,25 +29,25 @@ const READ: u32 = 40;
 
 /// The records of a moment, to compare another moment with.
 #[derive(Debug, Default)]
-pub(crate) struct Known {
+pub(crate) struct SnapshotIndex {
     hasher: RandomState,
     /// In the order of their places, once all are there.
-    all: Vec<Kept>,
+    all: Vec<SnapshotEntry>,
     /// Which of them the other moment has, a bit each.
     met: Vec<u64>,
     /// The places of records that only the other moment has.
     came: HashSet<u64>,
 }
 
-impl Known {
+impl SnapshotIndex {
     /// Room for so many.
     pub(crate) fn with_capacity(records: usize) -> Self {
         Self { all: Vec::with_capacity(records), ..Self::default() }
     }
 
     /// Adds a record, which is chosen for the comparison or not.
-    pub(crate) fn add(&mut self, sighting: &Sighting, is_chosen: bool) {
-        self.all.push(self.kept(sighting, is_chosen));
+    pub(crate) fn add(&mut self, listed_record: &ListedRecord, is_chosen: bool) {
+        self.all.push(self.kept(listed_record, is_chosen));
     }
 
     /// Ends the adding. A record that was listed twice, for SCAN may come by a key twice, is one.
@@ -59,11 +59,13 @@ impl Known {
 
     /// What happened to a record that the other moment has; `None` where a line before told of the record already, or where
     /// neither moment's record is chosen.
-    pub(crate) fn meet(&mut self, now: &Sighting, is_chosen: bool) -> Option<Met> {
+    pub(crate) fn meet(&mut self, now: &ListedRecord, is_chosen: bool) -> Option<RecordMatch> {
         let now = self.kept(now, is_chosen);
         match self.all.binary_search_by_key(&now.place, |kept| kept.place) {
             Err(_) if !is_chosen => None,
-            Err(_) => self.came.insert(now.place).then_some(Met { what: Some(What::Came), before: None }),
+            Err(_) => {
+                self.came.insert(now.place).then_some(RecordMatch { what: Some(DifferenceKind::Came), before: None })
+            }
             Ok(index) => {
                 let (word, bit) = (index / 64, 1 << (index % 64));
                 let is_first = self.met[word] & bit == 0;
@@ -71,13 +73,13 @@ impl Known {
                 let before = self.all[index];
                 let what = before.compare(&now);
                 let is_chosen = is_chosen || before.content >> CHOSEN == 1;
-                (is_first && is_chosen).then_some(Met { what, before: Some(STATES[before.state()]) })
+                (is_first && is_chosen).then_some(RecordMatch { what, before: Some(STATES[before.state()]) })
             }
         }
     }
 
     /// True for a record of this moment that the other moment does not have; each is told once.
-    pub(crate) fn is_gone(&mut self, then: &Sighting) -> bool {
+    pub(crate) fn is_gone(&mut self, then: &ListedRecord) -> bool {
         let place = then.place(&self.hasher);
         let Ok(index) = self.all.binary_search_by_key(&place, |kept| kept.place) else { return false };
         let (word, bit) = (index / 64, 1 << (index % 64));
@@ -86,7 +88,7 @@ impl Known {
         is_gone
     }
 
-    fn kept(&self, of: &Sighting, is_chosen: bool) -> Kept {
+    fn kept(&self, of: &ListedRecord, is_chosen: bool) -> SnapshotEntry {
         let state = STATES.iter().position(|state| *state == of.state).unwrap_or(STATES.len() - 1) as u64;
         let prints = &of.identity;
         let print = |index: usize| prints.get(index).and_then(Option::as_ref);
@@ -102,7 +104,7 @@ impl Known {
         let ends = ends(print(0)) << 2 | ends(print(1));
         let hashes = (read.finish() & 0x1ff) << READ | bytes.finish() & ((1 << READ) - 1);
         let at = [0, 1].map(|index| print(index).and_then(|print| print.expires_at_ms).unwrap_or(0) as u32);
-        Kept {
+        SnapshotEntry {
             place: of.place(&self.hasher),
             content: u64::from(is_chosen) << CHOSEN | state << STATE | ends << ENDS | within << WITHIN | hashes,
             at,
@@ -112,9 +114,9 @@ impl Known {
 
 /// A record that both moments may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Met {
+pub(crate) struct RecordMatch {
     /// `None`: the record is as it was.
-    pub(crate) what: Option<What>,
+    pub(crate) what: Option<DifferenceKind>,
     /// Its state at the first moment.
     pub(crate) before: Option<&'static str>,
 }
@@ -124,16 +126,16 @@ fn ends(print: Option<&KeyPrint>) -> u64 {
     print.map_or(0, |print| 1 + u64::from(print.expires_at_ms.is_some()))
 }
 
-impl Kept {
+impl SnapshotEntry {
     fn state(&self) -> usize {
         (self.content >> STATE & 0b11) as usize
     }
 
-    fn compare(&self, now: &Self) -> Option<What> {
+    fn compare(&self, now: &Self) -> Option<DifferenceKind> {
         let part = |kept: &Self, from: u32, bits: u32| kept.content >> from & ((1 << bits) - 1);
         let is = |from, bits| part(self, from, bits) == part(now, from, bits);
         if self.state() != now.state() {
-            return Some(What::State);
+            return Some(DifferenceKind::State);
         }
         let within = part(self, WITHIN, 8) + part(now, WITHIN, 8);
         let near = |index: usize| {
@@ -142,9 +144,9 @@ impl Kept {
         };
         match (is(READ, 9), is(0, READ)) {
             // As much was read of both.
-            (true, false) => Some(What::Retaken),
+            (true, false) => Some(DifferenceKind::Retaken),
             _ if is(ENDS, 4) && near(0) && near(1) => None,
-            _ => Some(What::Renewed),
+            _ => Some(DifferenceKind::Renewed),
         }
     }
 }
@@ -158,8 +160,8 @@ mod tests {
         Some(KeyPrint { crc64: Some(crc), read, whole: read < 256, expires_at_ms: at, within_ms: 0 })
     }
 
-    fn record(key: &str, state: &str, identity: &[Option<KeyPrint>]) -> Sighting {
-        Sighting {
+    fn record(key: &str, state: &str, identity: &[Option<KeyPrint>]) -> ListedRecord {
+        ListedRecord {
             schema: "express".to_owned(),
             key: key.to_owned(),
             key_base64: None,
@@ -176,8 +178,8 @@ mod tests {
         }
     }
 
-    fn compare(then: &Sighting, now: &Sighting) -> Option<What> {
-        let mut known = Known::with_capacity(1);
+    fn compare(then: &ListedRecord, now: &ListedRecord) -> Option<DifferenceKind> {
+        let mut known = SnapshotIndex::with_capacity(1);
         known.add(then, true);
         known.close();
         known.meet(now, true).unwrap().what
@@ -185,7 +187,7 @@ mod tests {
 
     #[test]
     fn a_record_takes_24_bytes() {
-        assert_eq!(size_of::<Kept>(), 24);
+        assert_eq!(size_of::<SnapshotEntry>(), 24);
     }
 
     /// Rule: identity is bytes and the moment of expiry of each Redis key.
@@ -194,21 +196,24 @@ mod tests {
         let then = record("a", "in-progress", &[print(1, 9, Some(5_000)), None]);
         let with = |state: &str, prints: [Option<KeyPrint>; 2]| compare(&then, &record("a", state, &prints));
         assert_eq!(with("in-progress", [print(1, 9, Some(5_000)), None]), None);
-        assert_eq!(with("completed", [print(1, 9, Some(5_000)), None]), Some(What::State));
-        assert_eq!(with("in-progress", [print(2, 9, Some(5_000)), None]), Some(What::Retaken));
-        assert_eq!(with("in-progress", [print(2, 8, Some(5_000)), None]), Some(What::Retaken));
+        assert_eq!(with("completed", [print(1, 9, Some(5_000)), None]), Some(DifferenceKind::State));
+        assert_eq!(with("in-progress", [print(2, 9, Some(5_000)), None]), Some(DifferenceKind::Retaken));
+        assert_eq!(with("in-progress", [print(2, 8, Some(5_000)), None]), Some(DifferenceKind::Retaken));
         for renewed in [print(1, 9, Some(5_001)), print(1, 9, Some(4_999)), print(1, 9, None)] {
-            assert_eq!(with("in-progress", [renewed, None]), Some(What::Renewed));
+            assert_eq!(with("in-progress", [renewed, None]), Some(DifferenceKind::Renewed));
         }
-        assert_eq!(with("in-progress", [print(1, 9, Some(5_000)), print(1, 1, None)]), Some(What::Retaken));
-        assert_eq!(compare(&then, &record("b", "in-progress", &[])), Some(What::Came));
+        assert_eq!(with("in-progress", [print(1, 9, Some(5_000)), print(1, 1, None)]), Some(DifferenceKind::Retaken));
+        assert_eq!(compare(&then, &record("b", "in-progress", &[])), Some(DifferenceKind::Came));
     }
 
     #[test]
     fn bytes_that_were_read_to_another_length_tell_nothing() {
         let then = record("a", "completed", &[print(1, 256, Some(5_000))]);
         assert_eq!(compare(&then, &record("a", "completed", &[print(2, 9_000, Some(5_000))])), None);
-        assert_eq!(compare(&then, &record("a", "completed", &[print(2, 9_000, Some(6_000))])), Some(What::Renewed));
+        assert_eq!(
+            compare(&then, &record("a", "completed", &[print(2, 9_000, Some(6_000))])),
+            Some(DifferenceKind::Renewed)
+        );
     }
 
     #[test]
@@ -217,7 +222,7 @@ mod tests {
             record("a", "in-progress", &[print(1, 9, Some(at)).map(|print| KeyPrint { within_ms, ..print })])
         };
         assert_eq!(compare(&about(5_000, 3), &about(5_004, 2)), None);
-        assert_eq!(compare(&about(5_000, 3), &about(5_006, 2)), Some(What::Renewed));
+        assert_eq!(compare(&about(5_000, 3), &about(5_006, 2)), Some(DifferenceKind::Renewed));
         // Beyond the lowest 32 bits.
         let far = 1_u64 << 32;
         assert_eq!(compare(&about(far - 1, 1), &about(far + 1, 1)), None);
@@ -226,7 +231,7 @@ mod tests {
     #[test]
     fn a_record_that_is_listed_twice_counts_once() {
         let (a, b) = (record("a", "completed", &[]), record("b", "completed", &[]));
-        let mut known = Known::with_capacity(2);
+        let mut known = SnapshotIndex::with_capacity(2);
         known.add(&a, true);
         known.add(&a, true);
         known.close();
@@ -240,13 +245,13 @@ mod tests {
         for (before, after, counts) in
             [(true, true, true), (true, false, true), (false, true, true), (false, false, false)]
         {
-            let mut known = Known::with_capacity(1);
+            let mut known = SnapshotIndex::with_capacity(1);
             known.add(&then, before);
             known.close();
             let met = known.meet(&now, after);
-            assert_eq!(met.is_some_and(|met| met.what == Some(What::State)), counts, "{before} {after}");
+            assert_eq!(met.is_some_and(|met| met.what == Some(DifferenceKind::State)), counts, "{before} {after}");
         }
-        let mut known = Known::with_capacity(0);
+        let mut known = SnapshotIndex::with_capacity(0);
         assert!(known.meet(&now, false).is_none() && known.meet(&now, true).is_some());
     }
 }

@@ -1,15 +1,15 @@
 //! Moments: what records were there at one time, compared with another time.
 
 mod difference;
-mod known;
 mod list_scope;
+mod listed_record;
 mod print;
-mod sighting;
+mod snapshot_index;
 mod summary;
 
-pub(crate) use difference::{Counts, How, What, how_it_went};
-pub(crate) use known::Known;
+pub(crate) use difference::{DifferenceCounts, DifferenceKind, HowRecordEnded, how_it_went};
 pub(crate) use list_scope::ListScope;
+pub(crate) use listed_record::ListedRecord;
 pub(crate) use print::KeyPrint;
-pub(crate) use sighting::Sighting;
+pub(crate) use snapshot_index::SnapshotIndex;
 pub(crate) use summary::Summary;

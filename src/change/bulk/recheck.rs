@@ -2,11 +2,11 @@
 
 use anyhow::Result;
 
-use super::place::{Kept, Place};
-use super::rule::{Planned, Rule};
+use super::place::{KeptState, SelectedRecord};
+use super::rule::{BulkRule, Planned};
 use crate::domain::change::outcome::Account;
 use crate::domain::record::{Candidate, Claim, Comparison, Identity, Observation, Record, SeenKey, locate};
-use crate::store::{MOST_FURTHER, Reader, Seen, StoreError};
+use crate::store::{MOST_FURTHER, RecordReader, Seen, StoreError};
 
 /// Bytes of values that are read whole at a time: memory stays flat.
 const MOST_AT_ONCE: u64 = 16 << 20;
@@ -24,16 +24,16 @@ pub(super) struct Looked<G> {
 ///
 /// # Errors
 /// When the server could not be asked.
-pub(super) async fn look_again<R: Rule>(
-    reader: &mut Reader,
+pub(super) async fn recheck<R: BulkRule>(
+    reader: &mut RecordReader,
     rule: &R,
-    places: Vec<Place>,
+    places: Vec<SelectedRecord>,
     account: &Account,
 ) -> Result<Looked<R::Group>> {
     let mut looked = Looked { there: Vec::with_capacity(places.len()), account: account.clone(), silence: None };
-    let (fresh, stale): (Vec<_>, Vec<_>) = places.into_iter().partition(Place::is_fresh);
+    let (fresh, stale): (Vec<_>, Vec<_>) = places.into_iter().partition(SelectedRecord::is_fresh);
     for place in fresh {
-        if let Kept::Record(record) = place.kept {
+        if let KeptState::Record(record) = place.kept {
             looked.judge(rule, Some(*record));
         }
     }
@@ -56,7 +56,7 @@ impl<G> Looked<G> {
     ///
     /// # Errors
     /// When the server could not be asked.
-    fn enter(&mut self, reader: &Reader, identity: &Identity, now: Seen) -> Result<Option<Observation>> {
+    fn enter(&mut self, reader: &RecordReader, identity: &Identity, now: Seen) -> Result<Option<Observation>> {
         match now.map(|now| (identity.compare(&now), now)) {
             Ok((Comparison::Same, now)) => return Ok(Some(now)),
             Ok((Comparison::Renewed, _)) => self.account.renewed += 1,
@@ -77,7 +77,12 @@ impl<G> Looked<G> {
     ///
     /// # Errors
     /// When the server could not be asked.
-    async fn judge_whole(&mut self, reader: &mut Reader, rule: &impl Rule<Group = G>, open: Vec<Record>) -> Result<()> {
+    async fn judge_whole(
+        &mut self,
+        reader: &mut RecordReader,
+        rule: &impl BulkRule<Group = G>,
+        open: Vec<Record>,
+    ) -> Result<()> {
         let mut open = open.into_iter().peekable();
         while let Some(first) = open.next() {
             let (mut bytes, mut some) = (first.size_bytes().unwrap_or(u64::MAX), vec![first]);
@@ -99,7 +104,7 @@ impl<G> Looked<G> {
         Ok(())
     }
 
-    fn judge(&mut self, rule: &impl Rule<Group = G>, record: Option<Record>) {
+    fn judge(&mut self, rule: &impl BulkRule<Group = G>, record: Option<Record>) {
         if record.as_ref().is_some_and(is_too_large) {
             self.account.too_large += 1;
             return;
@@ -126,17 +131,17 @@ pub(super) fn is_too_large(record: &Record) -> bool {
 ///
 /// # Errors
 /// When the server could not be asked.
-pub(super) async fn sharpen<'a>(
-    reader: &mut Reader,
-    rule: &impl Rule,
+pub(super) async fn refresh<'a>(
+    reader: &mut RecordReader,
+    rule: &impl BulkRule,
     records: impl Iterator<Item = &'a mut Record>,
 ) -> Result<()> {
-    let is_blurred = |record: &&mut Record| !record.seen.keys.iter().all(SeenKey::is_sharp);
-    let mut blurred: Vec<_> = records.filter(is_blurred).collect();
+    let is_approximate = |record: &&mut Record| !record.seen.keys.iter().all(SeenKey::is_comparable);
+    let mut approximate: Vec<_> = records.filter(is_approximate).collect();
     let places: Vec<_> =
-        blurred.iter().map(|record| (Candidate::from((**record).clone()), Identity::of(&record.seen))).collect();
+        approximate.iter().map(|record| (Candidate::from((**record).clone()), Identity::of(&record.seen))).collect();
     let now = look(reader, &places).await?;
-    for ((record, (candidate, identity)), now) in blurred.iter_mut().zip(places).zip(now) {
+    for ((record, (candidate, identity)), now) in approximate.iter_mut().zip(places).zip(now) {
         let same = now.ok().filter(|now| !identity.differs(now));
         if let Some(now) = same.and_then(|now| read(rule, candidate, now)) {
             **record = now;
@@ -146,7 +151,7 @@ pub(super) async fn sharpen<'a>(
 }
 
 /// Reads as much of each value as the first look did, and more where that does not tell what the record is.
-async fn look(reader: &mut Reader, places: &[(Candidate, Identity)]) -> Result<Vec<Seen>> {
+async fn look(reader: &mut RecordReader, places: &[(Candidate, Identity)]) -> Result<Vec<Seen>> {
     let keys = |index: &usize| places[*index].0.redis_keys.clone();
     let wanted: Vec<_> = (0..places.len()).map(|index| keys(&index)).collect();
     let least = places.iter().map(|(_, identity)| identity.read_bytes()).max().unwrap_or(0);
@@ -160,7 +165,7 @@ async fn look(reader: &mut Reader, places: &[(Candidate, Identity)]) -> Result<V
     Ok(seen)
 }
 
-fn read(rule: &impl Rule, candidate: Candidate, now: Observation) -> Option<Record> {
+fn read(rule: &impl BulkRule, candidate: Candidate, now: Observation) -> Option<Record> {
     let scope = rule.scope();
     locate::first_record(&scope.catalog, candidate, now, &scope.thresholds)
 }

@@ -7,7 +7,7 @@ use super::observation::{Content, Observation, SeenKey};
 use crate::domain::schema::{Catalog, Exclusion, Schema};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stranger {
+pub struct UnclaimedKey {
     pub(crate) seen: SeenKey,
     /// The schema that comes nearest, and what parts the value from the schema's forms.
     pub(crate) nearest: Option<(String, String)>,
@@ -15,7 +15,7 @@ pub struct Stranger {
     pub(crate) left_out_by: Vec<(String, Exclusion)>,
 }
 
-impl Stranger {
+impl UnclaimedKey {
     /// With the chosen schemas that leave its Redis key out.
     #[must_use]
     pub(crate) fn left_out_by(self, catalog: &Catalog) -> Self {
@@ -45,10 +45,10 @@ fn leaving_out(catalog: &Catalog, redis_key: &[u8]) -> impl Iterator<Item = (Str
 }
 
 /// The Redis keys of a place that exist, where no schema took them for a record.
-pub(crate) fn strangers(candidate: &Candidate, seen: &Observation) -> Vec<Stranger> {
+pub(crate) fn strangers(candidate: &Candidate, seen: &Observation) -> Vec<UnclaimedKey> {
     let nearest = candidate.schemas.iter().find_map(|schema| Some((schema.name.clone(), parts(schema, seen)?)));
     let there = seen.keys.iter().filter(|key| key.content != Content::Absent);
-    there.map(|key| Stranger { seen: outline(key), nearest: nearest.clone(), left_out_by: Vec::new() }).collect()
+    there.map(|key| UnclaimedKey { seen: outline(key), nearest: nearest.clone(), left_out_by: Vec::new() }).collect()
 }
 
 /// A Redis key without its value's bytes, which may be many.

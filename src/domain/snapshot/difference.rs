@@ -7,7 +7,7 @@ use crate::domain::as_str::as_str;
 /// What happened to a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
-pub(crate) enum What {
+pub(crate) enum DifferenceKind {
     Came,
     Went,
     /// It is in another state.
@@ -18,34 +18,34 @@ pub(crate) enum What {
     Renewed,
 }
 
-as_str!(What);
+as_str!(DifferenceKind);
 
 /// How a record went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
-pub(crate) enum How {
+pub(crate) enum HowRecordEnded {
     /// By the second moment its time was over.
     Expired,
     /// Somebody removed it before its time was over.
     Removed,
 }
 
-as_str!(How);
+as_str!(HowRecordEnded);
 
 /// What became of a record that the second moment does not have: `ends_at` is when it was gone by itself, `at` the time of
 /// the second moment.
-pub(crate) fn how_it_went(ends_at: Option<u64>, at: Option<u64>) -> Option<How> {
+pub(crate) fn how_it_went(ends_at: Option<u64>, at: Option<u64>) -> Option<HowRecordEnded> {
     match (ends_at, at) {
-        (Some(ends_at), Some(at)) if ends_at <= at => Some(How::Expired),
+        (Some(ends_at), Some(at)) if ends_at <= at => Some(HowRecordEnded::Expired),
         // Without an expiry nothing but somebody ends it.
-        (None, _) | (Some(_), Some(_)) => Some(How::Removed),
+        (None, _) | (Some(_), Some(_)) => Some(HowRecordEnded::Removed),
         (Some(_), None) => None,
     }
 }
 
 /// How many records each of it happened to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Counts {
+pub(crate) struct DifferenceCounts {
     pub(crate) came: u64,
     pub(crate) went: u64,
     /// Of those that went.
@@ -58,24 +58,24 @@ pub(crate) struct Counts {
     pub(crate) same: u64,
 }
 
-impl Counts {
-    pub(crate) fn add(&mut self, what: Option<What>) {
+impl DifferenceCounts {
+    pub(crate) fn add(&mut self, what: Option<DifferenceKind>) {
         let count = match what {
-            Some(What::Came) => &mut self.came,
-            Some(What::Went) => &mut self.went,
-            Some(What::State) => &mut self.state,
-            Some(What::Retaken) => &mut self.retaken,
-            Some(What::Renewed) => &mut self.renewed,
+            Some(DifferenceKind::Came) => &mut self.came,
+            Some(DifferenceKind::Went) => &mut self.went,
+            Some(DifferenceKind::State) => &mut self.state,
+            Some(DifferenceKind::Retaken) => &mut self.retaken,
+            Some(DifferenceKind::Renewed) => &mut self.renewed,
             None => &mut self.same,
         };
         *count += 1;
     }
 
     /// Counts how a record went that was counted.
-    pub(crate) fn add_how(&mut self, how: Option<How>) {
+    pub(crate) fn add_how(&mut self, how: Option<HowRecordEnded>) {
         match how {
-            Some(How::Expired) => self.expired += 1,
-            Some(How::Removed) => self.removed += 1,
+            Some(HowRecordEnded::Expired) => self.expired += 1,
+            Some(HowRecordEnded::Removed) => self.removed += 1,
             None => {}
         }
     }

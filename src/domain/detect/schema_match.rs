@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::placing::{Named, Place, Placed, SchemaSet, place};
+use super::placing::{KeyspacePart, NamedSchemas, Placed, SchemaSet, place};
 use super::points;
 use crate::domain::record::{Reading, SeenKey, decode};
 use crate::domain::schema::{PrefixPlace, Schema};
@@ -11,7 +11,7 @@ use crate::domain::schema::{PrefixPlace, Schema};
 const PROBES: usize = 50;
 
 /// A schema that may have written some of a group's values.
-pub(super) struct Bid {
+pub(super) struct SchemaMatch {
     pub(super) placed: Placed,
     pub(super) role: usize,
     /// The samples whose values have the schema's forms, as indexes, and the case of each.
@@ -20,7 +20,7 @@ pub(super) struct Bid {
     pub(super) open: Vec<usize>,
 }
 
-impl Bid {
+impl SchemaMatch {
     pub(super) fn schema(&self) -> &Arc<Schema> {
         &self.placed.schema
     }
@@ -46,25 +46,30 @@ impl Bid {
 
 /// Samples whose Redis keys are named alike.
 #[derive(Clone, Copy)]
-pub(super) struct Lot<'a> {
+pub(super) struct SampleSet<'a> {
     pub(super) samples: &'a [SeenKey],
     /// The indexes of those that are meant.
     pub(super) among: &'a [usize],
     /// What their Redis keys begin with.
     pub(super) leader: &'a [u8],
     /// What was named elsewhere in the keyspace.
-    pub(super) named: &'a Named,
+    pub(super) named: &'a NamedSchemas,
 }
 
 /// The bids of all schemas for these samples.
-pub(super) fn bids(shelf: &dyn SchemaSet, lot: Lot<'_>) -> Vec<Bid> {
-    let roles = shelf.all().iter().flat_map(|schema| (0..schema.keys.len()).map(move |role| (schema, role)));
-    roles.filter_map(|(schema, role)| bid(shelf, schema, role, lot)).collect()
+pub(super) fn bids(schema_set: &dyn SchemaSet, sample_set: SampleSet<'_>) -> Vec<SchemaMatch> {
+    let roles = schema_set.all().iter().flat_map(|schema| (0..schema.keys.len()).map(move |role| (schema, role)));
+    roles.filter_map(|(schema, role)| schema_match(schema_set, schema, role, sample_set)).collect()
 }
 
-fn bid(shelf: &dyn SchemaSet, schema: &Arc<Schema>, role: usize, lot: Lot<'_>) -> Option<Bid> {
-    let Lot { samples, among, leader, named } = lot;
-    let reader = reader(shelf, schema, role, leader);
+fn schema_match(
+    schema_set: &dyn SchemaSet,
+    schema: &Arc<Schema>,
+    role: usize,
+    sample_set: SampleSet<'_>,
+) -> Option<SchemaMatch> {
+    let SampleSet { samples, among, leader, named } = sample_set;
+    let reader = reader(schema_set, schema, role, leader);
     let step = among.len().div_ceil(PROBES).max(1);
     let reads = |sample: &usize| decode::read(&reader, role, &samples[*sample].content);
     let is_maybe = |reading: &Reading| reading.is_own() || *reading == Reading::Undecided;
@@ -83,15 +88,15 @@ fn bid(shelf: &dyn SchemaSet, schema: &Arc<Schema>, role: usize, lot: Lot<'_>) -
     if redis_keys.is_empty() {
         return None;
     }
-    let placed = place(shelf, schema, role, Place { leader, redis_keys: &redis_keys, named })?;
-    Some(Bid { placed, role, own, open })
+    let placed = place(schema_set, schema, role, KeyspacePart { leader, redis_keys: &redis_keys, named })?;
+    Some(SchemaMatch { placed, role, own, open })
 }
 
 /// The schema as its values are read: text of any kind is nobody's where the Redis key has no words.
-fn reader(shelf: &dyn SchemaSet, schema: &Arc<Schema>, role: usize, leader: &[u8]) -> Arc<Schema> {
+fn reader(schema_set: &dyn SchemaSet, schema: &Arc<Schema>, role: usize, leader: &[u8]) -> Arc<Schema> {
     let is_bare = !schema.keys[role].template.has_prefix() && schema.prefix.place == PrefixPlace::Written;
     let prefix = std::str::from_utf8(leader).ok().filter(|leader| is_bare && !leader.is_empty());
-    prefix.and_then(|prefix| shelf.with_prefix(&schema.name, prefix)).unwrap_or_else(|| Arc::clone(schema))
+    prefix.and_then(|prefix| schema_set.with_prefix(&schema.name, prefix)).unwrap_or_else(|| Arc::clone(schema))
 }
 
 pub(super) fn mean(values: &[f64]) -> f64 {
