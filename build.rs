@@ -32,9 +32,15 @@ fn schemas(root: &Path, place: &str) -> io::Result<String> {
         }
         let place = format!("{place}/{}", name(&folder));
         let (toml, json) = (include(&place, &schema), json(&schema)?);
-        let _ = writeln!(code, "BuiltIn {{ folder: {:?}, file: \"{place}/schema.toml\", toml: {toml},", name(&folder));
+        let _ = writeln!(
+            code,
+            "BuiltIn {{ folder: {:?}, file: \"{place}/schema.toml\", toml: {toml},",
+            name(&folder)
+        );
         let _ = writeln!(code, "json: {json:?}, scripts: &[");
-        for script in sorted(&folder)?.iter().filter(|path| path.extension().is_some_and(|ext| ext == "lua")) {
+        for script in
+            sorted(&folder)?.iter().filter(|path| path.extension().is_some_and(|ext| ext == "lua"))
+        {
             let _ = writeln!(code, "({:?}, {}),", name(script), include(&place, script));
         }
         code.push_str("] },\n");
@@ -47,8 +53,12 @@ fn schemas(root: &Path, place: &str) -> io::Result<String> {
 fn version() -> String {
     println!("cargo::rerun-if-env-changed=IDEMCTL_COMMIT");
     let of = |name: &str| env::var(name).unwrap_or_default();
-    let commit = env::var("IDEMCTL_COMMIT").ok().filter(|commit| !commit.is_empty()).or_else(packaged_commit);
-    let commit = commit.map_or_else(|| "commit unknown".to_owned(), |commit| format!("commit {commit}"));
+    let commit = env::var("IDEMCTL_COMMIT")
+        .ok()
+        .filter(|commit| !commit.is_empty())
+        .or_else(packaged_commit);
+    let commit =
+        commit.map_or_else(|| "commit unknown".to_owned(), |commit| format!("commit {commit}"));
     format!("{} ({commit}, {})", of("CARGO_PKG_VERSION"), of("TARGET"))
 }
 
@@ -60,7 +70,8 @@ fn packaged_commit() -> Option<String> {
 }
 
 fn sorted(folder: &Path) -> io::Result<Vec<PathBuf>> {
-    let mut paths = fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()?;
+    let mut paths =
+        fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()?;
     paths.sort();
     Ok(paths)
 }

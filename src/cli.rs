@@ -19,9 +19,9 @@ use clap::{ArgAction, Args as _, CommandFactory as _, FromArgMatches as _, Parse
 use self::ending::{report, settle, unknown};
 use crate::args::{ConnectionArgs, DisplayArgs, Output};
 use crate::commands::{
-    backup, begin, check, complete, completions, config, context as contexts, detect, diff, explore, extend,
-    force_unlock, inspect, list, log, man, purge, race, release, restore, sandbox, schema, simulate, stats, sweep,
-    undo,
+    backup, begin, check, complete, completions, config, context as contexts, detect, diff,
+    explore, extend, force_unlock, inspect, list, log, man, purge, race, release, restore, sandbox,
+    schema, simulate, stats, sweep, undo,
 };
 use crate::context::{Context, interruptible};
 use crate::exit::{CommandError, Exit};
@@ -190,7 +190,9 @@ pub fn main(words: impl Iterator<Item = OsString>) -> Exit {
         return Exit::Done;
     }
     let words = familiar::in_own_words(words);
-    if let Some((_, asked)) = words.split_first().filter(|(_, rest)| rest.first().is_some_and(|word| word == "help")) {
+    if let Some((_, asked)) =
+        words.split_first().filter(|(_, rest)| rest.first().is_some_and(|word| word == "help"))
+    {
         return help::answer(&asked[1..]);
     }
     let Parsed { root, own, filters, selection } = match parse(&words) {
@@ -222,7 +224,8 @@ pub fn main(words: impl Iterator<Item = OsString>) -> Exit {
     if !settings.environment().speaks_utf8() {
         ui.show_ascii();
     }
-    if root.command.shows_tables() && !root.options.display.no_pager && !root.options.display.debug {
+    if root.command.shows_tables() && !root.options.display.no_pager && !root.options.display.debug
+    {
         ui.page_by(settings.environment().pager());
     }
     let mut context = Context::new(settings, ui);
@@ -242,8 +245,11 @@ pub fn main(words: impl Iterator<Item = OsString>) -> Exit {
 /// Beside the command line, its own words (the subcommand and its own arguments), and its filters.
 fn parse(words: &[OsString]) -> Result<Parsed, clap::Error> {
     let all = Command::augment_subcommands(clap::Command::new("all"));
-    let named = all.get_subcommands().filter(|command| words.iter().any(|word| is_named(command, word)));
-    let mut short = Options::augment_args(clap::Command::new("idemctl")).subcommand_required(true).subcommands(named);
+    let named =
+        all.get_subcommands().filter(|command| words.iter().any(|word| is_named(command, word)));
+    let mut short = Options::augment_args(clap::Command::new("idemctl"))
+        .subcommand_required(true)
+        .subcommands(named);
     let parsed = short.try_get_matches_from_mut(words).and_then(|matches| {
         let root = Root::from_arg_matches(&matches)?;
         let all = filters(&short, &matches, &[None, Some("Select"), Some("Schemas")]);
@@ -291,7 +297,11 @@ fn own_words(root: &clap::Command, matches: &clap::ArgMatches) -> Vec<String> {
 
 /// The options with which a command that chooses records chose them, each as `--name value`: what the audit log says of them.
 /// Of the options only those under one of these headings of the help count. Keys are left out, because the log has a line for each, and so are options that choose nothing (`--output`, `--yes`, `--count`).
-fn filters(root: &clap::Command, matches: &clap::ArgMatches, headings: &[Option<&str>]) -> Vec<String> {
+fn filters(
+    root: &clap::Command,
+    matches: &clap::ArgMatches,
+    headings: &[Option<&str>],
+) -> Vec<String> {
     let Some((name, given)) = matches.subcommand() else { return Vec::new() };
     let Some(command) = root.find_subcommand(name) else { return Vec::new() };
     if !command.get_arguments().any(|argument| argument.get_help_heading() == Some("Select")) {
@@ -310,7 +320,9 @@ fn filters(root: &clap::Command, matches: &clap::ArgMatches, headings: &[Option<
         // No byte of a value is in the log.
         let text = given.try_get_raw(id).ok().flatten().and_then(|mut values| values.next());
         match text.filter(|_| id == "body_contains" && !option.is_empty()) {
-            Some(text) => words.extend(["--body-contains".to_owned(), format!("({} bytes)", text.len())]),
+            Some(text) => {
+                words.extend(["--body-contains".to_owned(), format!("({} bytes)", text.len())])
+            }
             None => words.extend(option),
         }
     }
@@ -366,7 +378,11 @@ fn run(context: &mut Context, command: Command, connection: &ConnectionArgs) -> 
     Ok(exit)
 }
 
-async fn dispatch(context: &mut Context, command: Command, connection: &ConnectionArgs) -> Result<Exit> {
+async fn dispatch(
+    context: &mut Context,
+    command: Command,
+    connection: &ConnectionArgs,
+) -> Result<Exit> {
     match command {
         Command::Inspect(args) if args.handles_interrupt() => inspect::run(context, args).await,
         Command::Inspect(args) => interruptible(inspect::run(context, args)).await,
@@ -429,18 +445,23 @@ fn usage(mut error: clap::Error, words: &[OsString]) -> Exit {
     let _ = error.print();
     match asked {
         true => Exit::Done,
-        false if first_command(words).is_some_and(|command| command == "check") => {
-            unknown(&mut Ui::new(Color::Never), "the command line cannot be understood", Output::Table)
-        }
+        false if first_command(words).is_some_and(|command| command == "check") => unknown(
+            &mut Ui::new(Color::Never),
+            "the command line cannot be understood",
+            Output::Table,
+        ),
         false => Exit::Usage,
     }
 }
 
 /// The server that words name which are no command line as a whole.
 fn named_in(words: &[OsString]) -> Invocation {
-    let options =
-        Options::augment_args(clap::Command::new("idemctl")).ignore_errors(true).arg_required_else_help(false);
-    let named = options.try_get_matches_from(words).and_then(|matches| ConnectionArgs::from_arg_matches(&matches));
+    let options = Options::augment_args(clap::Command::new("idemctl"))
+        .ignore_errors(true)
+        .arg_required_else_help(false);
+    let named = options
+        .try_get_matches_from(words)
+        .and_then(|matches| ConnectionArgs::from_arg_matches(&matches));
     named.map_or_else(|_| Invocation::default(), |args| Invocation::of(&args))
 }
 

@@ -17,7 +17,8 @@ use crate::render::document;
 use crate::render::style::View;
 use crate::settings::{Secret, Settings};
 use crate::store::{
-    self, Access, Client, Permit, RecordReader, Sandbox, SandboxError, StoreError, Target, Writable, Writer,
+    self, Access, Client, Permit, RecordReader, Sandbox, SandboxError, StoreError, Target,
+    Writable, Writer,
 };
 use crate::terminal::ui::Ui;
 
@@ -63,7 +64,9 @@ impl Context {
         match output {
             Output::Table => self.ui.page(table(view))?,
             Output::Json => self.ui.data(document::document(name, values, of_all))?,
-            Output::Jsonl => values.iter().try_for_each(|value| self.ui.data(document::line(value)))?,
+            Output::Jsonl => {
+                values.iter().try_for_each(|value| self.ui.data(document::line(value)))?
+            }
         }
         self.ui.flush()
     }
@@ -90,9 +93,10 @@ impl Context {
         self.permit()?;
         let replicas = args.wait_replicas.map(|count| (count, args.wait_timeout.unwrap_or(WAIT)));
         if replicas.is_some_and(|(_, wait)| wait >= self.settings.target().timeout) {
-            return Err(
-                CommandError::usage("--wait-timeout is shorter than --timeout: the reply comes after it").into()
-            );
+            return Err(CommandError::usage(
+                "--wait-timeout is shorter than --timeout: the reply comes after it",
+            )
+            .into());
         }
         let client = self.client().await?;
         if !client.may_change().await? {
@@ -151,9 +155,10 @@ impl Context {
     fn permit(&self) -> Result<Permit, CommandError> {
         match self.settings.access() {
             Access::Full(permit) => Ok(permit.clone()),
-            Access::ReadOnly => {
-                Err(CommandError::usage(format!("{}: nothing may be changed through it", self.settings.read_only())))
-            }
+            Access::ReadOnly => Err(CommandError::usage(format!(
+                "{}: nothing may be changed through it",
+                self.settings.read_only()
+            ))),
         }
     }
 
@@ -195,7 +200,10 @@ impl Context {
     fn spare_the_server(&mut self) {
         let how = "-u, -h, -p, -s, --sentinel or --context names one for it";
         let why = match self.settings.names_its_server() {
-            Some(who) => format!("{who} names {}, which is not put under load unasked", self.settings.target()),
+            Some(who) => format!(
+                "{who} names {}, which is not put under load unasked",
+                self.settings.target()
+            ),
             None => "No server is named".to_owned(),
         };
         self.ui.status(&format!("{why}: using a private throw-away server ({how})."));
@@ -214,7 +222,8 @@ impl Context {
 
     async fn connect(&mut self) -> Result<Client> {
         if self.settings.asks_password() {
-            let question = format!("Password for {}", self.place(&self.settings.target().to_string()));
+            let question =
+                format!("Password for {}", self.place(&self.settings.target().to_string()));
             let password = Secret::from(self.ui.ask_password(&question)?);
             self.settings.set_password(&password);
         }
@@ -223,7 +232,11 @@ impl Context {
         if self.settings.target().only_cluster {
             client.masters().await?;
             if !client.is_cluster() {
-                return Err(CommandError::usage(format!("-c: {} is no node of a cluster", client.name())).into());
+                return Err(CommandError::usage(format!(
+                    "-c: {} is no node of a cluster",
+                    client.name()
+                ))
+                .into());
             }
         }
         Ok(client)
@@ -232,7 +245,9 @@ impl Context {
     /// The server's name for people, behind the name of its context in the context's colour.
     pub fn place(&self, server: &str) -> String {
         match self.settings.context_name() {
-            Some(name) => format!("{} at {server}", self.ui.colored_name(name, self.settings.color())),
+            Some(name) => {
+                format!("{} at {server}", self.ui.colored_name(name, self.settings.color()))
+            }
             None => server.to_owned(),
         }
     }
@@ -257,7 +272,9 @@ impl Context {
             Some(sandbox) => sandbox,
             None => {
                 let environment = self.settings.environment();
-                let sandbox = Sandbox::start(&environment.path(), &environment.temp_dir()).await.map_err(no_sandbox)?;
+                let sandbox = Sandbox::start(&environment.path(), &environment.temp_dir())
+                    .await
+                    .map_err(no_sandbox)?;
                 self.settings.use_sandbox(&sandbox.target(self.settings.target()));
                 sandbox
             }

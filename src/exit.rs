@@ -41,7 +41,10 @@ impl Exit {
         (Self::OutcomeUnknown, "a change was sent and its outcome is unknown"),
         (Self::Changed, "the record changed since it was shown, nothing was done"),
         (Self::Bug, "a bug in idemctl"),
-        (Self::Interrupted, "interrupted by Ctrl-C, or by SIGTERM, SIGHUP or SIGQUIT while records change"),
+        (
+            Self::Interrupted,
+            "interrupted by Ctrl-C, or by SIGTERM, SIGHUP or SIGQUIT while records change",
+        ),
     ];
 
     pub fn code(self) -> u8 {
@@ -120,7 +123,11 @@ pub fn of(error: &anyhow::Error) -> Exit {
             return Exit::Partial;
         }
         if let Some(error) = cause.downcast_ref::<std::io::Error>() {
-            return if error.kind() == std::io::ErrorKind::Interrupted { Exit::Interrupted } else { Exit::Usage };
+            return if error.kind() == std::io::ErrorKind::Interrupted {
+                Exit::Interrupted
+            } else {
+                Exit::Usage
+            };
         }
     }
     Exit::Bug
@@ -151,13 +158,18 @@ pub fn between(error: &anyhow::Error, any_done: bool, so_far: &str) -> CommandEr
 pub fn hint_of(error: &anyhow::Error) -> Option<String> {
     error.chain().find_map(|cause| {
         let stop = cause.downcast_ref::<CommandError>().and_then(|stop| stop.hint.clone());
-        stop.or_else(|| cause.downcast_ref::<StoreError>().and_then(StoreError::hint).map(str::to_owned))
+        stop.or_else(|| {
+            cause.downcast_ref::<StoreError>().and_then(StoreError::hint).map(str::to_owned)
+        })
     })
 }
 
 /// True when the reader of stdout went away.
 pub fn is_unread(error: &anyhow::Error) -> bool {
-    error.chain().filter_map(unwritten).any(|Unwritten(error)| error.kind() == std::io::ErrorKind::BrokenPipe)
+    error
+        .chain()
+        .filter_map(unwritten)
+        .any(|Unwritten(error)| error.kind() == std::io::ErrorKind::BrokenPipe)
 }
 
 fn of_class(class: ErrorClass) -> Exit {

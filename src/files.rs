@@ -95,7 +95,12 @@ pub fn up_to(from: impl Read, most: u64) -> io::Result<Vec<u8>> {
 ///
 /// # Errors
 /// Reading fails, or the line is longer than this many bytes: a line without end takes no more memory than that.
-pub fn read_line(from: &mut impl BufRead, end: u8, line: &mut Vec<u8>, most: u64) -> io::Result<usize> {
+pub fn read_line(
+    from: &mut impl BufRead,
+    end: u8,
+    line: &mut Vec<u8>,
+    most: u64,
+) -> io::Result<usize> {
     line.clear();
     let read = from.by_ref().take(most).read_until(end, line)?;
     // One byte more in the same buffer would make the buffer grow to twice the limit.
@@ -135,7 +140,8 @@ pub fn publish(path: &Path, bytes: &[u8]) -> io::Result<()> {
         refuse_unless(metadata.is_file(), &metadata)?;
     }
     let mut beside = tempfile::Builder::new();
-    let mut beside = beside.permissions(Permissions::from_mode(0o666)).tempfile_in(folder_of(path))?;
+    let mut beside =
+        beside.permissions(Permissions::from_mode(0o666)).tempfile_in(folder_of(path))?;
     beside.write_all(bytes)?;
     beside.persist(path)?;
     Ok(())
@@ -173,7 +179,11 @@ fn too_large(most: u64) -> io::Error {
 }
 
 fn larger_than(most: u64) -> String {
-    let most = if most < 1024 * 1024 { format!("{} KiB", most / 1024) } else { format!("{} MiB", most / 1024 / 1024) };
+    let most = if most < 1024 * 1024 {
+        format!("{} KiB", most / 1024)
+    } else {
+        format!("{} MiB", most / 1024 / 1024)
+    };
     format!("is larger than {most}")
 }
 
@@ -188,7 +198,8 @@ impl Read for Pipe {
         let patience = Timespec::try_from(self.patience).unwrap_or_default();
         if poll(&mut [PollFd::new(&self.file, PollFlags::IN)], Some(&patience))? == 0 {
             let kind = self.file.metadata().map_or("a pipe", |metadata| kind(metadata.file_type()));
-            let why = format!("it is {kind}, and nobody wrote to it for {} s", self.patience.as_secs());
+            let why =
+                format!("it is {kind}, and nobody wrote to it for {} s", self.patience.as_secs());
             return Err(io::Error::new(io::ErrorKind::TimedOut, why));
         }
         self.file.read(into)
@@ -222,7 +233,10 @@ mod tests {
         let (mut text, mut line) = (&b"ab\ncdef\n"[..], Vec::new());
         assert_eq!(read_line(&mut text, b'\n', &mut line, 3).unwrap(), 3);
         assert_eq!(line, b"ab\n");
-        assert_eq!(read_line(&mut text, b'\n', &mut line, 3).unwrap_err().to_string(), "a line is larger than 0 KiB");
+        assert_eq!(
+            read_line(&mut text, b'\n', &mut line, 3).unwrap_err().to_string(),
+            "a line is larger than 0 KiB"
+        );
         assert_eq!(read_line(&mut &b""[..], b'\n', &mut line, 3).unwrap(), 0);
         assert_eq!(read_line(&mut &b"abc"[..], b'\n', &mut line, 3).unwrap(), 3);
         assert!(read_line(&mut &b"abc\n"[..], b'\n', &mut line, 3).is_err());
@@ -233,8 +247,13 @@ mod tests {
         let folder = folder();
         let pipe = folder.path().join("pipe");
         assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-        for (path, is) in [(folder.path(), "a folder"), (&pipe, "a pipe"), (Path::new("/dev/zero"), "a device")] {
-            assert_eq!(read(path, 9).unwrap_err().to_string(), format!("it is {is}, not a regular file"));
+        for (path, is) in
+            [(folder.path(), "a folder"), (&pipe, "a pipe"), (Path::new("/dev/zero"), "a device")]
+        {
+            assert_eq!(
+                read(path, 9).unwrap_err().to_string(),
+                format!("it is {is}, not a regular file")
+            );
         }
         assert!(read_or_receive(Path::new("/dev/zero"), 9).is_err());
     }
@@ -245,13 +264,20 @@ mod tests {
         let (pipe, file) = (folder.path().join("pipe"), folder.path().join("f"));
         assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
         std::fs::write(&file, b"x").unwrap();
-        for (path, is) in [(folder.path(), "a folder"), (&pipe, "a pipe"), (Path::new("/dev/zero"), "a device")] {
-            assert_eq!(open_regular(path).unwrap_err().to_string(), format!("it is {is}, not a regular file"));
+        for (path, is) in
+            [(folder.path(), "a folder"), (&pipe, "a pipe"), (Path::new("/dev/zero"), "a device")]
+        {
+            assert_eq!(
+                open_regular(path).unwrap_err().to_string(),
+                format!("it is {is}, not a regular file")
+            );
         }
         assert!(open_regular(&file).is_ok() && open_or_receive(folder.path()).is_err());
         assert!(matches!(open_or_receive(&file), Ok(Opened::File(_))));
         assert!(matches!(open_or_receive(&pipe), Ok(Opened::Pipe(_))));
-        let Ok(Opened::Device(zero)) = open_or_receive(Path::new("/dev/zero")) else { panic!("it is a device") };
+        let Ok(Opened::Device(zero)) = open_or_receive(Path::new("/dev/zero")) else {
+            panic!("it is a device")
+        };
         assert!(up_to(zero, 9).is_err());
     }
 
@@ -263,7 +289,10 @@ mod tests {
         for (sent, most, comes) in [(5, 9, true), (10, 9, false)] {
             std::thread::scope(|scope| {
                 scope.spawn(|| std::fs::write(&pipe, vec![b'x'; sent]));
-                assert_eq!(read_or_receive(&pipe, most).is_ok_and(|bytes| bytes.len() == sent), comes);
+                assert_eq!(
+                    read_or_receive(&pipe, most).is_ok_and(|bytes| bytes.len() == sent),
+                    comes
+                );
             });
         }
     }
@@ -297,21 +326,32 @@ mod tests {
         write(&file, b"2", true).unwrap();
         assert_eq!(std::fs::read(&file).unwrap(), b"2");
         assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
-        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left beside the file");
+        assert_eq!(
+            std::fs::read_dir(folder.path()).unwrap().count(),
+            1,
+            "nothing is left beside the file"
+        );
     }
 
     #[test]
     fn nothing_is_written_through_a_link() {
         let folder = folder();
-        let (kept, link, loose) = (folder.path().join("kept"), folder.path().join("link"), folder.path().join("loose"));
+        let (kept, link, loose) =
+            (folder.path().join("kept"), folder.path().join("link"), folder.path().join("loose"));
         std::fs::write(&kept, b"kept").unwrap();
         symlink(&kept, &link).unwrap();
         symlink(folder.path().join("nowhere"), &loose).unwrap();
         for link in [&link, &loose] {
-            assert_eq!(write(link, b"new", false).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+            assert_eq!(
+                write(link, b"new", false).unwrap_err().kind(),
+                io::ErrorKind::AlreadyExists
+            );
         }
         write(&link, b"new", true).unwrap();
-        assert_eq!((std::fs::read(&kept).unwrap(), std::fs::read(&link).unwrap()), (b"kept".into(), b"new".into()));
+        assert_eq!(
+            (std::fs::read(&kept).unwrap(), std::fs::read(&link).unwrap()),
+            (b"kept".into(), b"new".into())
+        );
         assert!(link.symlink_metadata().unwrap().is_file());
         assert!(write(folder.path(), b"new", true).unwrap_err().to_string().contains("a folder"));
     }

@@ -64,7 +64,8 @@ impl Interrupt {
 /// True if SIGHUP was ignored when this process started, or if the system does not tell.
 fn ignores_hangup() -> bool {
     let Ok(status) = fs::read_to_string("/proc/self/status") else { return true };
-    ignored(&status).is_none_or(|signals| signals & (1 << (SignalKind::hangup().as_raw_value() - 1)) != 0)
+    ignored(&status)
+        .is_none_or(|signals| signals & (1 << (SignalKind::hangup().as_raw_value() - 1)) != 0)
 }
 
 /// The set of ignored signals in a process status of Linux, a bit for each signal.
@@ -79,7 +80,10 @@ mod tests {
 
     #[test]
     fn the_ignored_signals_are_read_from_the_process_status() {
-        assert_eq!(ignored("Name:\tx\nSigBlk:\t0000000000000002\nSigIgn:\t0000000000001001\n"), Some(0x1001));
+        assert_eq!(
+            ignored("Name:\tx\nSigBlk:\t0000000000000002\nSigIgn:\t0000000000001001\n"),
+            Some(0x1001)
+        );
         assert_eq!(ignored("Name:\tx\n"), None);
         assert_eq!(ignored("SigIgn:\tx\n"), None);
     }

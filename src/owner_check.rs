@@ -72,12 +72,17 @@ impl OwnerCheck {
     ///
     /// # Errors
     /// Usage: the command cannot be run at all.
-    pub(crate) async fn ask(&mut self, owners: impl Iterator<Item = &[u8]>) -> Result<(), CommandError> {
-        let mut open: Vec<_> = owners.filter(|owner| !self.answers.contains_key(*owner)).map(<[u8]>::to_vec).collect();
+    pub(crate) async fn ask(
+        &mut self,
+        owners: impl Iterator<Item = &[u8]>,
+    ) -> Result<(), CommandError> {
+        let mut open: Vec<_> =
+            owners.filter(|owner| !self.answers.contains_key(*owner)).map(<[u8]>::to_vec).collect();
         open.sort_unstable();
         open.dedup();
         let command = &self.command;
-        let answers = stream::iter(open).map(|owner| async move { (ask(command, &owner).await, owner) });
+        let answers =
+            stream::iter(open).map(|owner| async move { (ask(command, &owner).await, owner) });
         let mut answers = answers.buffer_unordered(AT_A_TIME);
         while let Some((answer, owner)) = answers.next().await {
             self.answers.insert(owner, answer?);
@@ -87,7 +92,8 @@ impl OwnerCheck {
 
     /// What the command said of an owner.
     pub(crate) fn answer(&self, owner: &[u8]) -> OwnerAnswer {
-        let not_asked = || OwnerAnswer::Unknown(format!("nobody asked about owner {}", shown(owner)));
+        let not_asked =
+            || OwnerAnswer::Unknown(format!("nobody asked about owner {}", shown(owner)));
         self.answers.get(owner).cloned().unwrap_or_else(not_asked)
     }
 
@@ -178,7 +184,9 @@ fn first_line(said: &[u8]) -> String {
 /// A name, cut off if it is long.
 fn shown(name: &[u8]) -> String {
     match name.get(..MOST_SHOWN) {
-        Some(head) if name.len() > MOST_SHOWN => format!("{}… ({} bytes)", escape::text(head), name.len()),
+        Some(head) if name.len() > MOST_SHOWN => {
+            format!("{}… ({} bytes)", escape::text(head), name.len())
+        }
         _ => escape::text(name),
     }
 }

@@ -190,7 +190,9 @@ impl<'a> Scan<'a> {
             return false;
         }
         let opened = self.interrupt.unless_raised(open(reader, &self.plan)).await;
-        let Some(keyspace) = self.settle(opened.map(|opened| opened.map(Some))) else { return false };
+        let Some(keyspace) = self.settle(opened.map(|opened| opened.map(Some))) else {
+            return false;
+        };
         let before = std::mem::replace(&mut self.keyspace, keyspace);
         self.earlier.keys += before.keys_returned();
         self.earlier.passed += before.keys_passed();
@@ -207,9 +209,14 @@ impl<'a> Scan<'a> {
         }
         let Self { plan, keyspace, coverage, .. } = self;
         let read = async {
-            let decoding =
-                RecordRecognizer { catalog: plan.catalog, thresholds: &plan.thresholds, coverage: &mut *coverage };
-            let Some(records) = keyspace.next_records(decoding, |key| filter.passes_key(key)).await? else {
+            let decoding = RecordRecognizer {
+                catalog: plan.catalog,
+                thresholds: &plan.thresholds,
+                coverage: &mut *coverage,
+            };
+            let Some(records) =
+                keyspace.next_records(decoding, |key| filter.passes_key(key)).await?
+            else {
                 return Ok(None);
             };
             let count = records.len();
@@ -226,7 +233,9 @@ impl<'a> Scan<'a> {
             });
             let mut selected: Vec<_> = chosen.collect();
             if plan.lengths == Lengths::Selected {
-                keyspace.read_lengths(selected.iter_mut().map(|(record, _)| &mut record.seen)).await?;
+                keyspace
+                    .read_lengths(selected.iter_mut().map(|(record, _)| &mut record.seen))
+                    .await?;
                 for (record, _) in &mut selected {
                     diagnosis::add_oversized(record, &plan.thresholds);
                 }
@@ -240,7 +249,10 @@ impl<'a> Scan<'a> {
     }
 
     /// Every record of the next page; `None` once the scan has ended.
-    pub async fn next_records(&mut self, passes_key: impl Fn(&[u8]) -> bool) -> Option<Vec<Record>> {
+    pub async fn next_records(
+        &mut self,
+        passes_key: impl Fn(&[u8]) -> bool,
+    ) -> Option<Vec<Record>> {
         let page = self.next_page(&ByKey(passes_key)).await?;
         Some(page.into_records())
     }
@@ -250,7 +262,8 @@ impl<'a> Scan<'a> {
         if self.end.is_some() {
             return None;
         }
-        let read = self.interrupt.unless_raised(self.keyspace.next_deadlines(self.plan.catalog)).await;
+        let read =
+            self.interrupt.unless_raised(self.keyspace.next_deadlines(self.plan.catalog)).await;
         let page = self.settle(read);
         self.progress.set_position(self.keys());
         page
@@ -267,8 +280,11 @@ impl<'a> Scan<'a> {
             return None;
         }
         let Self { plan, keyspace, coverage, .. } = self;
-        let decoding =
-            RecordRecognizer { catalog: plan.catalog, thresholds: &plan.thresholds, coverage: &mut *coverage };
+        let decoding = RecordRecognizer {
+            catalog: plan.catalog,
+            thresholds: &plan.thresholds,
+            coverage: &mut *coverage,
+        };
         let read = self.interrupt.unless_raised(keyspace.read_records(decoding, candidates)).await;
         let records = self.settle(read.map(|read| read.map(Some)))?;
         for record in records.iter().filter(|record| is_about(record)) {
@@ -381,10 +397,15 @@ impl ScanEnd {
     pub fn require_complete(self, what: &str, so_far: &str, is_nothing: bool) -> Result<()> {
         match self {
             Self::Complete => Ok(()),
-            Self::Interrupted => Err(CommandError::interrupted(format!("interrupted: {so_far} so far")).into()),
+            Self::Interrupted => {
+                Err(CommandError::interrupted(format!("interrupted: {so_far} so far")).into())
+            }
             Self::Failed(error) if is_nothing || error.is_permission() => Err(error.into()),
             Self::Failed(error) | Self::Incomplete(error) => {
-                let mut stop = CommandError::new(Exit::Partial, format!("{what} not complete, {so_far}: {error}"));
+                let mut stop = CommandError::new(
+                    Exit::Partial,
+                    format!("{what} not complete, {so_far}: {error}"),
+                );
                 stop.hint = error.hint().map(str::to_owned);
                 Err(stop.into())
             }
@@ -454,7 +475,8 @@ pub async fn explain_nothing(context: &mut Context, catalog: &Catalog, reader: &
 /// Prints in which other databases of the server Redis keys are.
 pub async fn show_other_databases(context: &mut Context, reader: &RecordReader) {
     for (db, keys) in reader.keys_elsewhere().await {
-        let keys = if keys == 1 { "1 Redis key is".to_owned() } else { format!("{keys} Redis keys are") };
+        let keys =
+            if keys == 1 { "1 Redis key is".to_owned() } else { format!("{keys} Redis keys are") };
         context.ui.hint(&format!("{keys} in database {db}: -n {db}"));
     }
 }

@@ -26,7 +26,11 @@ impl Watch {
     ///
     /// # Errors
     /// Usage: a word that is no time.
-    pub fn of(context: &mut Context, args: &FollowArgs, is_table: bool) -> Result<Option<Self>, CommandError> {
+    pub fn of(
+        context: &mut Context,
+        args: &FollowArgs,
+        is_table: bool,
+    ) -> Result<Option<Self>, CommandError> {
         if args.interval()?.is_some() {
             context.ui.end_paging();
         }
@@ -62,7 +66,8 @@ impl Watch {
                 context.ui.begin_frame(&self.heading(context));
             }
             let awaited = interrupt.unless_raised(look(context)).await;
-            let awaited = awaited.unwrap_or_else(|| Err(CommandError::interrupted("interrupted").into()));
+            let awaited =
+                awaited.unwrap_or_else(|| Err(CommandError::interrupted("interrupted").into()));
             context.ui.end_frame(awaited.is_ok())?;
             // Ctrl-C is how a watch ends that waits for nothing.
             if is_plain && interrupt.is_raised() {
@@ -71,7 +76,10 @@ impl Watch {
             match (awaited?, self.until) {
                 (Awaited::Came, _) => return Ok(Exit::Done),
                 (Awaited::CannotCome, Some(state)) => {
-                    let message = format!("{} cannot come any more: the lock ended without a result", state.as_str());
+                    let message = format!(
+                        "{} cannot come any more: the lock ended without a result",
+                        state.as_str()
+                    );
                     return Err(CommandError::new(Exit::No, message)
                         .hint("the next request executes the operation")
                         .into());
@@ -81,14 +89,19 @@ impl Watch {
             }
             let next = end.map_or(next, |end| next.min(end));
             if interrupt.unless_raised(tokio::time::sleep_until(next)).await.is_none() {
-                return if is_plain { Ok(Exit::Done) } else { Err(CommandError::interrupted("interrupted").into()) };
+                return if is_plain {
+                    Ok(Exit::Done)
+                } else {
+                    Err(CommandError::interrupted("interrupted").into())
+                };
             }
         }
     }
 
     fn heading(&self, context: &Context) -> String {
         let every = humantime::format_duration(self.interval);
-        let until = self.until.map(|state| format!(" until {}", state.as_str())).unwrap_or_default();
+        let until =
+            self.until.map(|state| format!(" until {}", state.as_str())).unwrap_or_default();
         let time = humantime::format_rfc3339_seconds(context.now());
         context.ui.view().palette.dim(&format!("{time}, every {every}{until}"))
     }
@@ -101,5 +114,7 @@ impl Watch {
 
 /// The error of a watch that is to give one JSON document.
 pub fn endless() -> anyhow::Error {
-    CommandError::usage("--watch has no end to close a JSON document at").hint("use -o jsonl: an object a line").into()
+    CommandError::usage("--watch has no end to close a JSON document at")
+        .hint("use -o jsonl: an object a line")
+        .into()
 }

@@ -14,7 +14,11 @@ pub(crate) fn parse_ttl(text: &str) -> Result<Duration, String> {
 
 /// An owner token or a hash of a payload: one line of text.
 pub(crate) fn parse_token(text: &str) -> Result<String, String> {
-    if text.chars().any(char::is_control) { Err("it has control characters".to_owned()) } else { Ok(text.to_owned()) }
+    if text.chars().any(char::is_control) {
+        Err("it has control characters".to_owned())
+    } else {
+        Ok(text.to_owned())
+    }
 }
 
 /// An owner token, which is never empty.

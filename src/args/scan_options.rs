@@ -34,7 +34,9 @@ impl ScanArgs {
 
     /// True if any of the options is given.
     pub(crate) fn is_given(&self) -> bool {
-        self.read_from == ReadFrom::Replica || self.rate.rate.is_some() || self.page.scan_count.is_some()
+        self.read_from == ReadFrom::Replica
+            || self.rate.rate.is_some()
+            || self.page.scan_count.is_some()
     }
 }
 

@@ -39,7 +39,9 @@ impl SchemaArgs {
     pub(crate) fn of_one_schema(&self) -> Option<&'static str> {
         let prefix = self.prefix.as_ref().map(|_| "--prefix");
         let ttl = |ttl: Option<Duration>, of: TtlOf| ttl.map(|_| of.option());
-        prefix.or_else(|| ttl(self.lock_ttl, TtlOf::Lock)).or_else(|| ttl(self.result_ttl, TtlOf::Result))
+        prefix
+            .or_else(|| ttl(self.lock_ttl, TtlOf::Lock))
+            .or_else(|| ttl(self.result_ttl, TtlOf::Result))
     }
 }
 

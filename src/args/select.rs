@@ -118,11 +118,14 @@ impl SelectArgs {
 impl FilterArgs {
     /// As [`SelectArgs::selection`].
     pub(crate) fn selection(&self) -> Result<Selection, CommandError> {
-        for (option, pattern) in
-            [("--match", &self.key_glob), ("--owner", &self.owner), ("--fingerprint", &self.fingerprint)]
-        {
+        for (option, pattern) in [
+            ("--match", &self.key_glob),
+            ("--owner", &self.owner),
+            ("--fingerprint", &self.fingerprint),
+        ] {
             if let Some(pattern) = pattern {
-                glob::check(pattern.as_bytes()).map_err(|why| CommandError::usage(format!("{option}: {why}")))?;
+                glob::check(pattern.as_bytes())
+                    .map_err(|why| CommandError::usage(format!("{option}: {why}")))?;
             }
         }
         Ok(Selection {

@@ -81,8 +81,11 @@ impl From<Sort> for Order {
 
 /// Columns by the headings of csv, or by the shorter names that tables show.
 fn columns() -> impl TypedValueParser<Value = Column> {
-    let name = |column: &Column| PossibleValue::new(column.as_str()).aliases(column.aliases().iter().copied());
-    let named = |name: &str, column: &&Column| column.as_str() == name || column.aliases().contains(&name);
+    let name = |column: &Column| {
+        PossibleValue::new(column.as_str()).aliases(column.aliases().iter().copied())
+    };
+    let named =
+        |name: &str, column: &&Column| column.as_str() == name || column.aliases().contains(&name);
     PossibleValuesParser::new(Column::VARIANTS.iter().map(name)).try_map(move |given| {
         let column = Column::VARIANTS.iter().find(|column| named(&given, column)).copied();
         column.ok_or("there is no such column")

@@ -70,7 +70,8 @@ impl WatchArgs {
     pub(crate) fn interval(&self) -> Result<Option<Duration>, CommandError> {
         let Some(word) = &self.watch else { return Ok(None) };
         let text = word.to_string_lossy();
-        let interval = parse_duration(&text).map_err(|why| CommandError::usage(format!("--watch {text}: {why}")))?;
+        let interval = parse_duration(&text)
+            .map_err(|why| CommandError::usage(format!("--watch {text}: {why}")))?;
         Ok(Some(interval.max(SHORTEST)))
     }
 

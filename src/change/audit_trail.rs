@@ -21,8 +21,7 @@ use crate::store::audit::log::mentions;
 use crate::store::backup::Maker;
 
 /// What to do where the log cannot be written.
-const ELSEWHERE: &str =
-    "XDG_STATE_HOME names another folder for backups and the audit log; --no-backup goes on without either";
+const ELSEWHERE: &str = "XDG_STATE_HOME names another folder for backups and the audit log; --no-backup goes on without either";
 
 /// Who changes what with which command, and why.
 pub struct AuditTrail {
@@ -70,7 +69,12 @@ impl AuditTrail {
         Ok(Self::with(Some(writable_log(context)?), context, args, command))
     }
 
-    fn with(log: Option<PathBuf>, context: &Context, args: &ConfirmArgs, command: &'static str) -> Self {
+    fn with(
+        log: Option<PathBuf>,
+        context: &Context,
+        args: &ConfirmArgs,
+        command: &'static str,
+    ) -> Self {
         let op = unused(log.as_deref(), || context.new_operation());
         let environment = context.settings.environment();
         Self {
@@ -95,10 +99,17 @@ impl AuditTrail {
     }
 
     /// The same; where the log cannot be written, whoever wants no backup goes on without a log, too.
-    pub fn open_or_do_without(context: &mut Context, args: &ChangeArgs, command: &'static str) -> Result<Self> {
+    pub fn open_or_do_without(
+        context: &mut Context,
+        args: &ChangeArgs,
+        command: &'static str,
+    ) -> Result<Self> {
         match writable_log(context) {
             Err(error) if args.no_backup => {
-                context.ui.warning(&format!("the audit log will not show this change: {}", error.message));
+                context.ui.warning(&format!(
+                    "the audit log will not show this change: {}",
+                    error.message
+                ));
                 Ok(Self::with(None, context, &args.confirmed, command))
             }
             _ => Self::open(context, &args.confirmed, command),
@@ -116,7 +127,12 @@ impl AuditTrail {
     ///
     /// # Errors
     /// Usage: the log cannot be written; then nothing must be changed.
-    pub async fn begin(&mut self, server: &str, backup: Option<&str>, now: SystemTime) -> Result<(), CommandError> {
+    pub async fn begin(
+        &mut self,
+        server: &str,
+        backup: Option<&str>,
+        now: SystemTime,
+    ) -> Result<(), CommandError> {
         let Some(log) = self.log.clone().filter(|_| !self.has_begun) else { return Ok(()) };
         let at = humantime::format_rfc3339_millis(now).to_string();
         let mark = Mark::Begin(Box::new(Begin {
@@ -161,7 +177,11 @@ impl AuditTrail {
         let Some(log) = self.log.clone().filter(|_| self.has_begun) else { return Ok(()) };
         let at = humantime::format_rfc3339_millis(now).to_string();
         let state = if self.stops_early { EndState::Interrupted } else { EndState::Ended };
-        let lines = Lines::of_mark(&Mark::End(OperationEnd { op: self.op.as_str().into(), at: at.into(), state }));
+        let lines = Lines::of_mark(&Mark::End(OperationEnd {
+            op: self.op.as_str().into(),
+            at: at.into(),
+            state,
+        }));
         // The log tells of every change. Without this line it counts as one that was killed, which harms nobody.
         let _ = tokio::task::spawn_blocking(move || append::append(&log, lines)).await;
         Ok(())
@@ -197,7 +217,10 @@ impl AuditTrail {
             if place.is_some() {
                 self.told.clone_from(&place);
             }
-            lines.push(&AuditEntry { from: place.take(), ..self.entry(noted, what, server, backup, &at) });
+            lines.push(&AuditEntry {
+                from: place.take(),
+                ..self.entry(noted, what, server, backup, &at)
+            });
         }
         self.place = place;
         let Some(log) = self.log.clone().filter(|_| !lines.is_empty()) else { return Ok(()) };
@@ -215,7 +238,8 @@ impl AuditTrail {
         at: &'a str,
     ) -> AuditEntry<'a> {
         let (key, redis_key) = (escape::text(noted.key), escape::text(noted.redis_key));
-        let bytes = |text: &str, bytes: &[u8]| (text.as_bytes() != bytes).then(|| STANDARD.encode(bytes));
+        let bytes =
+            |text: &str, bytes: &[u8]| (text.as_bytes() != bytes).then(|| STANDARD.encode(bytes));
         AuditEntry {
             at: at.into(),
             who: self.who.as_str().into(),
@@ -250,8 +274,11 @@ impl AuditTrail {
             Ok(Err(error)) => error.to_string(),
             Err(error) => error.to_string(),
         };
-        Err(CommandError::new(Exit::Partial, format!("changes were made that the audit log does not show: {why}"))
-            .hint("check the folder's rights and free space, then run the same command again to go on"))
+        Err(CommandError::new(
+            Exit::Partial,
+            format!("changes were made that the audit log does not show: {why}"),
+        )
+        .hint("check the folder's rights and free space, then run the same command again to go on"))
     }
 }
 
@@ -261,8 +288,9 @@ impl AuditTrail {
 /// Usage, with the variable that names another folder.
 fn writable_log(context: &Context) -> Result<PathBuf, CommandError> {
     let log = context.settings.audit_log().map_err(|stop| stop.hint(ELSEWHERE))?;
-    append::prepare(&log)
-        .map_err(|error| CommandError::usage(format!("{error}: nothing was changed")).hint(ELSEWHERE))?;
+    append::prepare(&log).map_err(|error| {
+        CommandError::usage(format!("{error}: nothing was changed")).hint(ELSEWHERE)
+    })?;
     Ok(log)
 }
 

@@ -16,8 +16,17 @@ impl ConfirmArgs {
     ///
     /// # Errors
     /// Refused for safety, or interrupted.
-    pub fn confirm(&self, context: &mut Context, question: &str, server: &str) -> Result<(), CommandError> {
-        let protected = context.settings.context_name().filter(|_| context.settings.is_protected()).map(str::to_owned);
+    pub fn confirm(
+        &self,
+        context: &mut Context,
+        question: &str,
+        server: &str,
+    ) -> Result<(), CommandError> {
+        let protected = context
+            .settings
+            .context_name()
+            .filter(|_| context.settings.is_protected())
+            .map(str::to_owned);
         match protected {
             Some(name) => self.confirm_name(context, question, server, &[&name]),
             // A script that names its server with --confirm must not go ahead on another one.
@@ -27,17 +36,26 @@ impl ConfirmArgs {
                 self.confirm_name(context, question, server, &names)
             }
             None if self.yes => Ok(()),
-            None if context.ui.confirm(&format!("{question} ({})", context.place(server)))? => Ok(()),
+            None if context.ui.confirm(&format!("{question} ({})", context.place(server)))? => {
+                Ok(())
+            }
             None => Err(refused()),
         }
     }
 
     /// Asks for leave to change many records: the server's or the context's name has to be typed, or given with `--confirm`.
     /// `--yes` is enough, except in a protected context, where the context's name is needed.
-    pub fn confirm_by_name(&self, context: &mut Context, question: &str, server: &str) -> Result<(), CommandError> {
+    pub fn confirm_by_name(
+        &self,
+        context: &mut Context,
+        question: &str,
+        server: &str,
+    ) -> Result<(), CommandError> {
         let name = context.settings.context_name().map(str::to_owned);
         match &name {
-            Some(name) if context.settings.is_protected() => self.confirm_name(context, question, server, &[name]),
+            Some(name) if context.settings.is_protected() => {
+                self.confirm_name(context, question, server, &[name])
+            }
             _ if self.yes && self.confirm.is_none() => Ok(()),
             Some(name) => self.confirm_name(context, question, server, &[name, server]),
             None => self.confirm_name(context, question, server, &[server]),
@@ -67,7 +85,8 @@ impl ConfirmArgs {
         if !context.ui.is_interactive() {
             return Err(self.cannot_ask(context, name));
         }
-        let mut question = format!("{question} ({}) Type `{name}` to go ahead", context.place(server));
+        let mut question =
+            format!("{question} ({}) Type `{name}` to go ahead", context.place(server));
         for _ in 0..MOST_ASKED {
             let typed = context.ui.ask_for(&question)?;
             match typed.trim() {
@@ -75,7 +94,9 @@ impl ConfirmArgs {
                 typed if names.contains(&typed) => return Ok(()),
                 typed => {
                     let typed = escape::text(typed.as_bytes());
-                    question = format!("You typed `{typed}`. Type `{name}` to go ahead, or press Enter to stop");
+                    question = format!(
+                        "You typed `{typed}`. Type `{name}` to go ahead, or press Enter to stop"
+                    );
                 }
             }
         }
@@ -88,7 +109,11 @@ impl ConfirmArgs {
             return CommandError::usage("there is no terminal to ask on")
                 .hint(format!("--confirm {name} or --yes goes ahead without asking"));
         }
-        let why = if self.yes { "--yes is not enough" } else { "there is no terminal to ask for its name" };
+        let why = if self.yes {
+            "--yes is not enough"
+        } else {
+            "there is no terminal to ask for its name"
+        };
         CommandError::usage(format!("{}: {why}", context.settings.protection()))
             .hint(format!("in scripts, add --confirm {name}"))
     }
@@ -96,7 +121,11 @@ impl ConfirmArgs {
 
 impl ChangeArgs {
     /// The backup's file; `None` where the operator wants no backup.
-    pub fn backup_file(&self, context: &mut Context, command: &str) -> Result<Option<PathBuf>, CommandError> {
+    pub fn backup_file(
+        &self,
+        context: &mut Context,
+        command: &str,
+    ) -> Result<Option<PathBuf>, CommandError> {
         if self.no_backup {
             context.ui.warning("no backup is kept: what is removed cannot be restored");
             return Ok(None);

@@ -174,9 +174,12 @@ impl ManualStep<'_> {
         }
         let made = calls.made;
         let all = self.step.calls.len();
-        CommandError::new(Exit::Partial, format!("{error:#}; {made} of the step's {all} calls were made"))
-            .hint("inspect the key: what it is now tells")
-            .into()
+        CommandError::new(
+            Exit::Partial,
+            format!("{error:#}; {made} of the step's {all} calls were made"),
+        )
+        .hint("inspect the key: what it is now tells")
+        .into()
     }
 
     /// What came of a call whose reply was lost, from the record as it is now.
@@ -193,7 +196,8 @@ impl ManualStep<'_> {
         {
             return Ok(StepResult { means: Some(means), reply: None, now });
         }
-        let what = format!("the {} step for {}", self.report.name, escape::text(&self.report.record.key));
+        let what =
+            format!("the {} step for {}", self.report.name, escape::text(&self.report.record.key));
         Err(StoreError::OutcomeUnknown { target, what, why: why.to_string() }.into())
     }
 

@@ -23,7 +23,12 @@ pub struct Journal {
 
 impl Journal {
     /// Opens the backup and the audit log before anything is changed. Only a removal needs a backup.
-    pub fn open(context: &mut Context, args: &ChangeArgs, command: &'static str, removes: bool) -> Result<Self> {
+    pub fn open(
+        context: &mut Context,
+        args: &ChangeArgs,
+        command: &'static str,
+        removes: bool,
+    ) -> Result<Self> {
         let trail = AuditTrail::open_or_do_without(context, args, command)?;
         Self::over(trail, context, args, command, removes)
     }
@@ -48,7 +53,10 @@ impl Journal {
         removes: bool,
     ) -> Result<Self> {
         let file = if removes { args.backup_file(context, command)? } else { None };
-        let backup = file.map(|file| Backup::create(&file)).transpose()?.map(|backup| backup.by(trail.maker()));
+        let backup = file
+            .map(|file| Backup::create(&file))
+            .transpose()?
+            .map(|backup| backup.by(trail.maker()));
         context.ui.begin_changes();
         Ok(Self { trail, backup, silence: None })
     }
@@ -130,7 +138,13 @@ impl Journal {
     ///
     /// # Errors
     /// The Redis keys cannot be read, or the backup cannot be written; then the step must not be made.
-    pub async fn back_up(&mut self, writer: &Writer, seen: &Observation, about: &About, now: SystemTime) -> Result<()> {
+    pub async fn back_up(
+        &mut self,
+        writer: &Writer,
+        seen: &Observation,
+        about: &About,
+        now: SystemTime,
+    ) -> Result<()> {
         self.begin(writer, now).await?;
         if let Some(backup) = &mut self.backup {
             writer.back_up_record(seen, about, backup).await?;
@@ -159,7 +173,8 @@ impl Journal {
             before: KeyIdentity::of(&before.keys[role]).written(),
             after: after.and_then(|after| KeyIdentity::of(&after.keys[role]).written()),
         };
-        let is_other = |role: &usize| after.is_some_and(|after| !before.keys[*role].is_as(&after.keys[*role]));
+        let is_other =
+            |role: &usize| after.is_some_and(|after| !before.keys[*role].is_as(&after.keys[*role]));
         let mut changed: Vec<_> = (0..before.keys.len()).filter(is_other).collect();
         if after.is_none() {
             // The step may have changed any of the record's Redis keys.
@@ -174,7 +189,12 @@ impl Journal {
     ///
     /// # Errors
     /// Partial: earlier changes could not be noted.
-    pub async fn note_left(&mut self, writer: &Writer, change: &Change, now: SystemTime) -> Result<()> {
+    pub async fn note_left(
+        &mut self,
+        writer: &Writer,
+        change: &Change,
+        now: SystemTime,
+    ) -> Result<()> {
         let lines = noted(change, KeyAction::Remove, Outcome::Changed);
         self.note(writer, lines.into_iter(), LEFT_ALONE, now).await
     }
@@ -190,14 +210,20 @@ impl Journal {
     /// The backup's file, where the backup holds anything that was removed, else the file is deleted; and how the run `ended`.
     ///
     /// The error is the run's own, or partial where the last changes could not be noted.
-    pub async fn close<T>(mut self, ended: Result<T>, now: SystemTime) -> (Option<PathBuf>, Result<T>) {
+    pub async fn close<T>(
+        mut self,
+        ended: Result<T>,
+        now: SystemTime,
+    ) -> (Option<PathBuf>, Result<T>) {
         if ended.is_err() || self.silence.is_some() {
             self.trail.stops_early();
         }
         let noted = self.trail.end(now).await;
         let ended = match (ended, self.silence) {
             // An unknown outcome weighs more than the reason for the end.
-            (Err(why), Some(unknown @ StoreError::OutcomeUnknown { .. })) => both(Err(unknown.into()), Err(why)),
+            (Err(why), Some(unknown @ StoreError::OutcomeUnknown { .. })) => {
+                both(Err(unknown.into()), Err(why))
+            }
             (Ok(_), Some(silence)) => Err(silence.into()),
             (ended, _) => ended,
         };
@@ -221,7 +247,9 @@ fn noted(change: &Change, action: KeyAction, outcome: Outcome) -> Vec<Noted<'_>>
         let seen = || KeyIdentity::of(key).written();
         let (before, after) = match outcome {
             Outcome::Expires(at) => (seen(), seen().map(|seen| seen.expiring_about(at))),
-            outcome if outcome.is_done() && action == KeyAction::Remove => (None, Some(KeyIdentity::ABSENT)),
+            outcome if outcome.is_done() && action == KeyAction::Remove => {
+                (None, Some(KeyIdentity::ABSENT))
+            }
             _ => (None, None),
         };
         lines.push(Noted {

@@ -65,8 +65,13 @@ impl ManualStep<'_> {
         // A signal waits until the log tells of the step.
         Interrupt::listen()?.heed_terminate()?;
         let record = self.report.record;
-        let about = About { schema: record.schema.name.clone(), key: record.key.clone(), state: record.state.as_str() };
-        let mut journal = Journal::open(context, &args.change, self.report.name, !record.seen.is_absent())?;
+        let about = About {
+            schema: record.schema.name.clone(),
+            key: record.key.clone(),
+            state: record.state.as_str(),
+        };
+        let mut journal =
+            Journal::open(context, &args.change, self.report.name, !record.seen.is_absent())?;
         let now = context.now();
         if let Err(error) = journal.back_up(writer, &record.seen, &about, now).await {
             return journal.close(Err(error), now).await.1;
@@ -77,7 +82,8 @@ impl ManualStep<'_> {
                 // A reply that was lost leaves open what came since.
                 let told = result.as_ref().ok().filter(|result| result.reply.is_some());
                 let after = told.map(|result| &result.now.seen);
-                let step = JournalStep { about: &about, before: &record.seen, after, role: self.role };
+                let step =
+                    JournalStep { about: &about, before: &record.seen, after, role: self.role };
                 journal.note_step(writer, step, what, now).await
             }
             None => {
@@ -96,10 +102,17 @@ impl ManualStep<'_> {
             Ok(result) if result.is_done() => Some(self.what),
             // A service may change a lock that it does not take, e.g. give the lock a TTL.
             Ok(result) => self.changed_by(result).then_some("changed"),
-            Err(error) if matches!(error.downcast_ref(), Some(StoreError::OutcomeUnknown { .. })) => {
+            Err(error)
+                if matches!(error.downcast_ref(), Some(StoreError::OutcomeUnknown { .. })) =>
+            {
                 Some(OUTCOME_UNKNOWN)
             }
-            Err(error) if matches!(error.downcast_ref(), Some(CommandError { exit: Exit::Partial, .. })) => {
+            Err(error)
+                if matches!(
+                    error.downcast_ref(),
+                    Some(CommandError { exit: Exit::Partial, .. })
+                ) =>
+            {
                 Some(PARTIAL)
             }
             Err(_) => None,
@@ -114,7 +127,8 @@ impl ManualStep<'_> {
     fn say(&self, context: &mut Context, result: &StepResult, backup: Option<&Path>) {
         let name = &self.report.record.schema.name;
         let kept = backup.map(|file| format!("; backup: {}", file.display())).unwrap_or_default();
-        let word = result.means.map_or("its schema does not list this reply", |means| means.as_str());
+        let word =
+            result.means.map_or("its schema does not list this reply", |means| means.as_str());
         let left = match (result.is_done(), self.changed_by(result)) {
             (true, _) => "",
             (false, false) => "; nothing was changed",
@@ -122,19 +136,29 @@ impl ManualStep<'_> {
         };
         context.ui.status(&match &result.reply {
             Some(reply) => format!("{name} answers {}: {word}{left}{kept}", words::reply(reply)),
-            None => format!("The reply was lost; reading back shows that it was done: {word}{kept}"),
+            None => {
+                format!("The reply was lost; reading back shows that it was done: {word}{kept}")
+            }
         });
         let then = words::then(&result.now);
         context.ui.status(&match self.vouched || !result.is_done() {
             true => format!("Read back: {then}."),
-            false => format!("Read back: {}. By its schema {then}; nobody saw that.", result.now.state.as_str()),
+            false => format!(
+                "Read back: {}. By its schema {then}; nobody saw that.",
+                result.now.state.as_str()
+            ),
         });
         if let Some(afterwards) = self.afterwards.as_ref().filter(|_| result.is_done()) {
             context.ui.status(afterwards);
         }
     }
 
-    fn write(&self, context: &mut Context, output: Output, outcome: Option<&StepOutcome<'_>>) -> Result<()> {
+    fn write(
+        &self,
+        context: &mut Context,
+        output: Output,
+        outcome: Option<&StepOutcome<'_>>,
+    ) -> Result<()> {
         if output != Output::Table {
             context.ui.data(self.report.json(outcome, output == Output::Jsonl))?;
             context.ui.flush()?;

@@ -151,7 +151,12 @@ impl NamedLocks {
     ///
     /// # Errors
     /// Not confirmed, or what stopped the changes. [`NamedLocks::was_tried`] says whether anything may have been changed.
-    pub async fn change(&mut self, context: &mut Context, args: &ChangeArgs, question: &str) -> Result<()> {
+    pub async fn change(
+        &mut self,
+        context: &mut Context,
+        args: &ChangeArgs,
+        question: &str,
+    ) -> Result<()> {
         let changes: Vec<_> = self.all_possible().map(PossibleLock::change).collect();
         let writer = context.writer(&args.confirmed).await?;
         args.confirmed.confirm(context, question, &writer.name())?;
@@ -200,11 +205,16 @@ impl NamedLocks {
         let done = self.action.done;
         let verb = format!("{}{}", done[..1].to_uppercase(), &done[1..]);
         let locks = if self.done() == 1 { "lock" } else { "locks" };
-        let backup = self.backup.as_ref().map(|file| format!("; backup: {file}")).unwrap_or_default();
+        let backup =
+            self.backup.as_ref().map(|file| format!("; backup: {file}")).unwrap_or_default();
         context.ui.status(&format!("{verb} {} {locks}{backup}", self.done()));
         for lock in &self.locks {
             if matches!(lock.status, LockStatus::Tried(outcome) if !outcome.is_done()) {
-                context.ui.status(&format!("{}: {}", escape::text(&lock.key), lock.words(&self.action)));
+                context.ui.status(&format!(
+                    "{}: {}",
+                    escape::text(&lock.key),
+                    lock.words(&self.action)
+                ));
             }
         }
     }
@@ -245,7 +255,10 @@ impl NamedLocks {
         }
         let is_ambiguous = left.iter().all(|lock| matches!(lock.status, LockStatus::Ambiguous(_)));
         if is_ambiguous && left.len() == all {
-            return Err(CommandError::usage(format!("each of the {all} keys names more than one record")).into());
+            return Err(CommandError::usage(format!(
+                "each of the {all} keys names more than one record"
+            ))
+            .into());
         }
         let message = format!("{} of {all} locks were not {}", left.len(), self.action.done);
         Err(CommandError::new(Exit::Partial, message).into())
@@ -253,7 +266,11 @@ impl NamedLocks {
 }
 
 impl NamedLock {
-    fn new(found: LookupResult, catalog: &Catalog, decide: impl Fn(&Record) -> LockDecision) -> Self {
+    fn new(
+        found: LookupResult,
+        catalog: &Catalog,
+        decide: impl Fn(&Record) -> LockDecision,
+    ) -> Self {
         let status = LockStatus::new(&found, catalog, decide);
         Self { key: found.key, status }
     }
@@ -264,11 +281,15 @@ impl NamedLock {
             LockStatus::Possible(possible) => possible.shown.clone(),
             LockStatus::Needless(why) | LockStatus::Refused(why) => why.clone(),
             LockStatus::Unread(error) => error.to_string(),
-            LockStatus::Ambiguous(names) => format!("ambiguous: it names {}", name::choices(&self.key, names)),
+            LockStatus::Ambiguous(names) => {
+                format!("ambiguous: it names {}", name::choices(&self.key, names))
+            }
             LockStatus::Absent => "no record".to_owned(),
             LockStatus::Tried(outcome) if outcome.is_done() => action.done.to_owned(),
             LockStatus::Tried(Outcome::Absent) => "its lock is gone; nothing was done".to_owned(),
-            LockStatus::Tried(Outcome::Unknown) => format!("nobody knows whether it was {}", action.done),
+            LockStatus::Tried(Outcome::Unknown) => {
+                format!("nobody knows whether it was {}", action.done)
+            }
             LockStatus::Tried(Outcome::Kept) => "stays: it has as much time left by now".to_owned(),
             LockStatus::Tried(_) => "it changed since it was shown; nothing was done".to_owned(),
         }
@@ -295,7 +316,10 @@ impl NamedLock {
     /// True if the lock is not as the operator wants.
     fn is_left(&self) -> bool {
         match self.status {
-            LockStatus::Absent | LockStatus::Refused(_) | LockStatus::Unread(_) | LockStatus::Ambiguous(_) => true,
+            LockStatus::Absent
+            | LockStatus::Refused(_)
+            | LockStatus::Unread(_)
+            | LockStatus::Ambiguous(_) => true,
             LockStatus::Tried(outcome) => !outcome.is_done() && outcome != Outcome::Kept,
             LockStatus::Possible(_) | LockStatus::Needless(_) => false,
         }
@@ -313,9 +337,12 @@ impl NamedLock {
             LockStatus::Tried(Outcome::Changed) => {
                 // Not the lock alone: a result that came beside it is a change of the record, too.
                 let why = "the record changed since it was shown; nothing was done";
-                CommandError::new(Exit::Changed, format!("{} on {server}: {why}", escape::text(&self.key)))
-                    .hint("inspect it again: its worker may still be running")
-                    .into()
+                CommandError::new(
+                    Exit::Changed,
+                    format!("{} on {server}: {why}", escape::text(&self.key)),
+                )
+                .hint("inspect it again: its worker may still be running")
+                .into()
             }
             LockStatus::Tried(_) => CommandError::new(Exit::Changed, message).into(),
             _ => CommandError::usage(message).into(),
@@ -324,7 +351,11 @@ impl NamedLock {
 }
 
 impl LockStatus {
-    fn new(found: &LookupResult, catalog: &Catalog, decide: impl Fn(&Record) -> LockDecision) -> Self {
+    fn new(
+        found: &LookupResult,
+        catalog: &Catalog,
+        decide: impl Fn(&Record) -> LockDecision,
+    ) -> Self {
         if let Some(names) = found.several() {
             return Self::Ambiguous(names);
         }
@@ -346,13 +377,20 @@ impl LockStatus {
                 for record in &found.records {
                     names.push(record.schema.name.as_str());
                 }
-                Self::Refused(format!("it has records under {}: name one with --schema", names.join(" and ")))
+                Self::Refused(format!(
+                    "it has records under {}: name one with --schema",
+                    names.join(" and ")
+                ))
             }
         }
     }
 
     /// What can be done to a record; `is_schema_named` says whether the operator named its schema.
-    fn of_record(record: &Record, is_schema_named: bool, decide: impl Fn(&Record) -> LockDecision) -> Self {
+    fn of_record(
+        record: &Record,
+        is_schema_named: bool,
+        decide: impl Fn(&Record) -> LockDecision,
+    ) -> Self {
         let name = &record.schema.name;
         if !record.schema.has_prefix() && !is_schema_named {
             return Self::Refused(format!(
@@ -372,7 +410,11 @@ impl LockStatus {
 impl PossibleLock {
     fn change(&self) -> Change {
         let record = &self.record;
-        let about = About { schema: record.schema.name.clone(), key: record.key.clone(), state: record.state.as_str() };
+        let about = About {
+            schema: record.schema.name.clone(),
+            key: record.key.clone(),
+            state: record.state.as_str(),
+        };
         Change::new(vec![self.key_index], record.seen.clone(), about)
     }
 }

@@ -29,7 +29,8 @@ async fn find(context: &mut Context, args: &StepArgs) -> Result<Record> {
     let mut reader = context.reader().await?;
     let places = locate::for_readings(&catalog, &Given::word(key).readings(&catalog, reader.db()));
     let wanted: Vec<_> = places.iter().map(|place| place.redis_keys.clone()).collect();
-    let seen = interruptible(async { Ok(reader.observe(&wanted, ReadLimit::Whole).await?) }).await?;
+    let seen =
+        interruptible(async { Ok(reader.observe(&wanted, ReadLimit::Whole).await?) }).await?;
     let mut records = Vec::with_capacity(places.len());
     for (place, seen) in places.iter().zip(seen) {
         records.extend(locate::record_at(&catalog, place, seen?, &Thresholds::default()));
@@ -41,8 +42,9 @@ async fn find(context: &mut Context, args: &StepArgs) -> Result<Record> {
         return Err(CommandError::usage(name::ambiguous(key, &names)).hint(name::HINT).into());
     }
     let chosen = there.into_iter().next().or_else(|| records.into_iter().next());
-    let mut chosen =
-        chosen.ok_or_else(|| CommandError::usage(format!("{} is no key of this schema", escape::text(key))))?;
+    let mut chosen = chosen.ok_or_else(|| {
+        CommandError::usage(format!("{} is no key of this schema", escape::text(key)))
+    })?;
     context.advise([&mut chosen]);
     Ok(chosen)
 }
@@ -59,7 +61,8 @@ pub async fn find_held(context: &mut Context, args: &StepArgs) -> Result<Record>
     let mut reader = context.reader().await?;
     let lookup = Lookup { head: ReadLimit::Whole, thresholds: Thresholds::default(), both: false };
     let keys = vec![Given::word(args.key.as_bytes())];
-    let found = interruptible(lookup.find(&mut reader, &catalog, keys)).await?.pop().unwrap_or_default();
+    let found =
+        interruptible(lookup.find(&mut reader, &catalog, keys)).await?.pop().unwrap_or_default();
     if let Some(names) = found.several() {
         let why = name::ambiguous(&found.key, &names);
         return Err(CommandError::usage(format!("which schema? {why}")).hint(name::HINT).into());
@@ -85,9 +88,9 @@ pub async fn find_held(context: &mut Context, args: &StepArgs) -> Result<Record>
 /// Whether idemctl writes what the service stores.
 fn plays_steps(schema: &Schema) -> Result<(), CommandError> {
     let hint = "`idemctl force-unlock KEY` removes a lock, `idemctl purge KEY` a result";
-    schema
-        .read_only_because()
-        .map_or(Ok(()), |why| Err(CommandError::usage(format!("{}: {why}", schema.name)).hint(hint)))
+    schema.read_only_because().map_or(Ok(()), |why| {
+        Err(CommandError::usage(format!("{}: {why}", schema.name)).hint(hint))
+    })
 }
 
 /// Passes a step that sends no TTL which the deployment states there is none of.
@@ -96,9 +99,9 @@ fn plays_steps(schema: &Schema) -> Result<(), CommandError> {
 /// Usage: which TTL.
 pub fn check_ttls(schema: &Schema, step: &Step) -> Result<(), CommandError> {
     let hint = "write the step into a schema of your own as the service makes it (`idemctl schema new NAME`), or state the TTL";
-    schema
-        .untimed_because(step)
-        .map_or(Ok(()), |why| Err(CommandError::usage(format!("{}: {why}", schema.name)).hint(hint)))
+    schema.untimed_because(step).map_or(Ok(()), |why| {
+        Err(CommandError::usage(format!("{}: {why}", schema.name)).hint(hint))
+    })
 }
 
 /// That the schema tells how records look, and not what the service does in this step.
@@ -132,8 +135,10 @@ pub fn show(context: &mut Context, output: Output, of: &Record) -> Result<()> {
 pub fn time_for(record: &Record, sends_time: bool) -> Result<u64, CommandError> {
     match record.seen.server_ms {
         None if sends_time => {
-            let message = format!("{} keeps times, and the server does not tell its own", record.schema.name);
-            Err(CommandError::new(Exit::Permission, message).hint("the user needs the right to TIME"))
+            let message =
+                format!("{} keeps times, and the server does not tell its own", record.schema.name);
+            Err(CommandError::new(Exit::Permission, message)
+                .hint("the user needs the right to TIME"))
         }
         now => Ok(now.unwrap_or_default()),
     }

@@ -50,7 +50,9 @@ pub fn of_new(record: &Record, given: Option<&str>, keep: bool) -> Result<Vec<u8
         (false, Some(_)) => Err(no_owners(record)),
         (false, None) => Ok(Vec::new()),
         (true, Some(given)) => Ok(given.as_bytes().to_vec()),
-        (true, None) => Ok(stored.map_or_else(|| Uuid::new_v4().to_string().into_bytes(), <[u8]>::to_vec)),
+        (true, None) => {
+            Ok(stored.map_or_else(|| Uuid::new_v4().to_string().into_bytes(), <[u8]>::to_vec))
+        }
     }
 }
 
@@ -60,21 +62,26 @@ fn meant(typed: &str, holder: Option<&[u8]>) -> Vec<u8> {
 }
 
 fn no_owners(record: &Record) -> CommandError {
-    CommandError::usage(format!("--owner: locks of {} name no owner", record.schema.name)).hint("leave it out")
+    CommandError::usage(format!("--owner: locks of {} name no owner", record.schema.name))
+        .hint("leave it out")
 }
 
 fn ask(context: &mut Context, record: &Record, holder: Option<&[u8]>) -> Result<Vec<u8>> {
     let name = &record.schema.name;
     if !context.ui.is_interactive() {
-        let holder = holder.map(|holder| format!("; it is {}'s", escape::text(holder))).unwrap_or_default();
-        return Err(CommandError::usage(format!("{name} lets only the lock's owner do this{holder}"))
-            .hint("--owner ID says in whose name")
-            .into());
+        let holder =
+            holder.map(|holder| format!("; it is {}'s", escape::text(holder))).unwrap_or_default();
+        return Err(CommandError::usage(format!(
+            "{name} lets only the lock's owner do this{holder}"
+        ))
+        .hint("--owner ID says in whose name")
+        .into());
     }
     let held = holder.map(|holder| format!(" ({})", escape::text(holder))).unwrap_or_default();
     let place = context.place(&context.settings.target().to_string());
-    let question =
-        format!("{name} at {place} lets only the lock's owner do this. Type the owner's id to go ahead{held}");
+    let question = format!(
+        "{name} at {place} lets only the lock's owner do this. Type the owner's id to go ahead{held}"
+    );
     let typed = context.ui.ask_for(&question)?;
     match typed.trim() {
         "" => Err(CommandError::usage("no owner was given; nothing was changed").into()),

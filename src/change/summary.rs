@@ -26,15 +26,19 @@ pub fn write_report(context: &mut Context, output: Output, value: &Value) -> Res
 /// is known of them, or schemas because any Redis key may be theirs.
 pub fn exit_after(of: &Coverage, catalog: &Catalog, has_scanned: bool) -> Exit {
     let is_whole = of.unproven.is_empty()
-        && !(has_scanned && (catalog.skipped().next().is_some() || !catalog.unreadable().is_empty()));
+        && !(has_scanned
+            && (catalog.skipped().next().is_some() || !catalog.unreadable().is_empty()));
     if is_whole { Exit::Done } else { Exit::Partial }
 }
 
 /// Says how many of the chosen records no change touches, because a value is larger than is ever read.
 pub fn say_too_large(context: &mut Context, count: u64) {
     if count > 0 {
-        let records = if count == 1 { "1 of them has".to_owned() } else { format!("{count} of them have") };
-        let message = format!("{records} a value larger than 16 MiB, which is not read whole, and will be left alone.");
+        let records =
+            if count == 1 { "1 of them has".to_owned() } else { format!("{count} of them have") };
+        let message = format!(
+            "{records} a value larger than 16 MiB, which is not read whole, and will be left alone."
+        );
         context.ui.status(&message);
     }
 }
@@ -43,7 +47,9 @@ pub fn say_too_large(context: &mut Context, count: u64) {
 pub fn say_read_back(context: &mut Context, count: u64) {
     let keys = if count == 1 { "key" } else { "keys" };
     if count > 0 {
-        context.ui.status(&format!("The reply for {count} Redis {keys} was lost: reading back shows that it is done."));
+        context.ui.status(&format!(
+            "The reply for {count} Redis {keys} was lost: reading back shows that it is done."
+        ));
     }
 }
 

@@ -9,7 +9,9 @@ use std::time::Duration;
 use clap::builder::Resettable;
 use clap::{Arg, ArgMatches, Command, CommandFactory as _, FromArgMatches as _};
 use clap_complete::CompleteEnv;
-use clap_complete::engine::{ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter as _};
+use clap_complete::engine::{
+    ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter as _,
+};
 
 use super::{Root, help};
 use crate::args::{ConnectionArgs, SchemaArgs, SchemaFolderArgs};
@@ -54,13 +56,16 @@ enum Offer {
 
 /// Answers where a shell asks what may come next (it sets COMPLETE).
 pub(super) fn answered(words: &[OsString]) -> bool {
-    let typed: Arc<[OsString]> = words.iter().skip_while(|word| *word != "--").skip(1).cloned().collect();
+    let typed: Arc<[OsString]> =
+        words.iter().skip_while(|word| *word != "--").skip(1).cloned().collect();
     let offering = || {
         let root = super::command().subcommand(help_command());
         offering(root, "", &typed)
     };
     // Names of files are relative to the folder in which the shell is.
-    CompleteEnv::with_factory(offering).try_complete(words.to_vec(), Some(Path::new("."))).unwrap_or(false)
+    CompleteEnv::with_factory(offering)
+        .try_complete(words.to_vec(), Some(Path::new(".")))
+        .unwrap_or(false)
 }
 
 /// `help`, which is answered before clap reads the command line.
@@ -73,11 +78,13 @@ fn help_command() -> Command {
 fn offering(command: Command, name: &str, typed: &Arc<[OsString]>) -> Command {
     let wants_option = typed.last().is_some_and(|word| word.as_encoded_bytes().starts_with(b"-"));
     let command = command.mut_args(|argument| {
-        let argument = if argument.is_positional() { argument } else { ranked(argument, wants_option) };
+        let argument =
+            if argument.is_positional() { argument } else { ranked(argument, wants_option) };
         match offer(name, &argument) {
             Some(offer) => {
                 let typed = Arc::clone(typed);
-                argument.add(ArgValueCompleter::new(move |begun: &OsStr| offered(offer, &typed, begun)))
+                argument
+                    .add(ArgValueCompleter::new(move |begun: &OsStr| offered(offer, &typed, begun)))
             }
             None => argument,
         }
@@ -107,7 +114,9 @@ fn offer(command: &str, argument: &Arg) -> Option<Offer> {
     let id = argument.get_id().as_str();
     match command {
         "help" if id == "topic" => Some(Offer::Help),
-        "context use" | "context show" | "context set" | "context test" | "context remove" if id == "name" => {
+        "context use" | "context show" | "context set" | "context test" | "context remove"
+            if id == "name" =>
+        {
             Some(Offer::Contexts)
         }
         "schema show" | "schema adopt" if id == "name" => Some(Offer::AllSchemas),
@@ -116,7 +125,9 @@ fn offer(command: &str, argument: &Arg) -> Option<Offer> {
         "restore" if id == "file" => Some(Offer::Backups),
         _ if id == "context" => Some(Offer::Contexts),
         _ if id == "schema" => Some(Offer::Schemas),
-        "force-unlock" | "extend" | "release" | "complete" if argument.is_positional() => Some(Offer::Locks),
+        "force-unlock" | "extend" | "release" | "complete" if argument.is_positional() => {
+            Some(Offer::Locks)
+        }
         _ if argument.is_positional() && ["key", "keys"].contains(&id) => Some(Offer::Keys),
         _ => None,
     }
@@ -156,8 +167,13 @@ fn values(offer: Offer, typed: &[OsString], begun: &str) -> Option<Vec<String>> 
         Offer::Schemas | Offer::AllSchemas => {
             let mut context = Context::new(file()?, Ui::new(Color::Never)).saying_nothing();
             let args = SchemaArgs { schema: Vec::new(), ..schemas(&matches) };
-            let mut names: Vec<_> =
-                context.catalog(&args).ok()?.all().iter().map(|schema| schema.name.clone()).collect();
+            let mut names: Vec<_> = context
+                .catalog(&args)
+                .ok()?
+                .all()
+                .iter()
+                .map(|schema| schema.name.clone())
+                .collect();
             if matches!(offer, Offer::AllSchemas) {
                 names.extend(all_schemas::libraries().map(str::to_owned));
                 names.sort();
@@ -191,7 +207,9 @@ fn schemas(matches: &ArgMatches) -> SchemaArgs {
 /// The names of the backups in their own folder.
 fn backups(settings: &Settings) -> Option<Vec<String>> {
     let folder = settings.backup_dir().ok()?;
-    let files = std::fs::read_dir(folder).ok()?.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let files = std::fs::read_dir(folder)
+        .ok()?
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok());
     let mut files: Vec<_> = files.filter(|file| file.ends_with(".jsonl")).collect();
     files.sort();
     Some(files)
@@ -240,14 +258,16 @@ async fn find(
     let catalog = context.catalog(schemas).ok()?;
     let client = store::connect(settings.target()).await.ok()?;
     let head = if wanted.only_locks { HEAD } else { ReadLimit::Bytes(0) };
-    let mut scan = KeyspaceScan::start(client.reader(), &catalog, head).await.ok()?.without_lengths();
+    let mut scan =
+        KeyspaceScan::start(client.reader(), &catalog, head).await.ok()?.without_lengths();
     let thresholds = Thresholds::default();
     let begins = |key: &[u8]| key.starts_with(wanted.begun.as_bytes());
     while found.len() < MOST_KEYS {
         let mut keys = Vec::new();
         if wanted.only_locks {
             let coverage = &mut Coverage::default();
-            let decoding = RecordRecognizer { catalog: &catalog, thresholds: &thresholds, coverage };
+            let decoding =
+                RecordRecognizer { catalog: &catalog, thresholds: &thresholds, coverage };
             let page = scan.next_records(decoding, begins).await.ok()??;
             let locks = page.into_iter().filter(|record| record.state != State::Completed);
             keys.extend(locks.map(|record| record.key));
@@ -272,7 +292,8 @@ async fn find(
 /// True if every shell takes a word for itself, as one argument. Clients choose keys, and bash puts what is offered on the
 /// command line unquoted: a key such as `x$(reboot)` or `x --yes` must not get there by TAB.
 fn is_inert(word: &str) -> bool {
-    let is_plain = |character: char| character.is_ascii_alphanumeric() || "_-./:@%+,=".contains(character);
+    let is_plain =
+        |character: char| character.is_ascii_alphanumeric() || "_-./:@%+,=".contains(character);
     !word.starts_with(['-', '=', '%', '@']) && word.chars().all(is_plain)
 }
 
@@ -285,9 +306,13 @@ mod tests {
         for word in ["pay-1", "acme:1015", "a/b.c_d", "user@example.com", "1+1=2", "50%"] {
             assert!(is_inert(word), "{word}");
         }
-        let read = ["$(x)", "`x`", "a b", "a;b", "a|b", "a&b", "a>b", "a*", "a?", "[a]", "{a,b}", "~", "!1", "^a^b"];
-        for word in
-            read.into_iter().chain(["-y", "--yes", "=ls", "%1", "@f", "a\"b", "a'b", "a\\b", "a#b", "a\nb", "ä"])
+        let read = [
+            "$(x)", "`x`", "a b", "a;b", "a|b", "a&b", "a>b", "a*", "a?", "[a]", "{a,b}", "~",
+            "!1", "^a^b",
+        ];
+        for word in read
+            .into_iter()
+            .chain(["-y", "--yes", "=ls", "%1", "@f", "a\"b", "a'b", "a\\b", "a#b", "a\nb", "ä"])
         {
             assert!(!is_inert(word), "{word}");
         }

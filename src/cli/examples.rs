@@ -13,7 +13,11 @@ pub(super) fn of(command: &str) -> impl Iterator<Item = &'static str> {
 /// The command with its examples, and so each command in it; `name` is its name behind `idemctl`.
 pub(super) fn added_to(command: Command, name: &str) -> Command {
     let lines: String = of(name).map(|line| format!("\n  {line}")).collect();
-    let command = if lines.is_empty() { command } else { command.before_help(format!("\nExamples:{lines}\n")) };
+    let command = if lines.is_empty() {
+        command
+    } else {
+        command.before_help(format!("\nExamples:{lines}\n"))
+    };
     command.mut_subcommands(|inner| {
         let name = format!("{name} {}", inner.get_name());
         added_to(inner, name.trim())
@@ -37,7 +41,9 @@ mod tests {
             };
             let words = example.split(" > ").next().unwrap_or_default().replace('\'', "");
             let parsed = root.clone().try_get_matches_from(words.split_whitespace());
-            let sound = parsed.as_ref().map_or_else(|error| error.kind() == ErrorKind::DisplayHelp, |_| true);
+            let sound = parsed
+                .as_ref()
+                .map_or_else(|error| error.kind() == ErrorKind::DisplayHelp, |_| true);
             assert!(sound, "{example}: {parsed:?}");
             assert!(example.contains(command), "{example} is no example of {command}");
         }

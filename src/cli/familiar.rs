@@ -20,7 +20,10 @@ const ELSEWHERE: [(&str, &str); 30] = [
     ("prune", SWEEP),
     ("renew", EXTEND),
     ("expire", EXTEND),
-    ("history", "`idemctl log` shows what was changed, `idemctl undo` takes the last operation back"),
+    (
+        "history",
+        "`idemctl log` shows what was changed, `idemctl undo` takes the last operation back",
+    ),
     ("audit", "`idemctl log --records` shows each Redis key that was changed"),
     ("redo", "an undo is an operation itself: `idemctl undo` after an undo takes the undo back"),
     ("keys", LIST),
@@ -29,7 +32,10 @@ const ELSEWHERE: [(&str, &str); 30] = [
     ("describe", INSPECT),
     ("ttl", INSPECT),
     ("pttl", INSPECT),
-    ("exists", "`idemctl inspect KEY` shows the key's records; its exit status is 1 if there is none"),
+    (
+        "exists",
+        "`idemctl inspect KEY` shows the key's records; its exit status is 1 if there is none",
+    ),
     ("type", INSPECT),
     ("ping", TEST),
     ("info", "`idemctl context test` says which server answers, `idemctl stats` what it holds"),
@@ -39,14 +45,15 @@ const ELSEWHERE: [(&str, &str); 30] = [
     ("monitor", WATCH),
 ];
 
-const PURGE: &str =
-    "`idemctl purge KEY` removes stored results, `idemctl force-unlock KEY` a lock that nobody will release";
+const PURGE: &str = "`idemctl purge KEY` removes stored results, `idemctl force-unlock KEY` a lock that nobody will release";
 const UNLOCK: &str = "`idemctl force-unlock KEY` removes a lock that nobody will release; `idemctl release KEY` releases it as its worker would";
 const SWEEP: &str = "`idemctl sweep --orphaned` finds locks that nobody will release, and removes them after two looks";
 const EXTEND: &str = "`idemctl extend KEY --for 1h` gives a lock more time";
 const LIST: &str = "`idemctl list` lists the records; `--match 'order-*'` chooses some of them";
-const INSPECT: &str = "`idemctl inspect KEY` shows a key's records, their TTL, and what the next request gets";
-const TEST: &str = "`idemctl context test` connects, and says what the server is and what its user may do";
+const INSPECT: &str =
+    "`idemctl inspect KEY` shows a key's records, their TTL, and what the next request gets";
+const TEST: &str =
+    "`idemctl context test` connects, and says what the server is and what its user may do";
 const WATCH: &str = "`idemctl list --watch` and `idemctl inspect KEY --watch` look again and again";
 
 /// What idemctl has for a command of other tools.
@@ -94,9 +101,12 @@ pub(super) fn keep_slips(error: &mut clap::Error) {
         (ContextKind::InvalidSubcommand, ContextKind::SuggestedSubcommand),
     ] {
         let Some(ContextValue::String(typed)) = error.get(wrong).cloned() else { continue };
-        let slips = |value: &String| is_slip(&typed, value.split_whitespace().next().unwrap_or_default());
+        let slips =
+            |value: &String| is_slip(&typed, value.split_whitespace().next().unwrap_or_default());
         match error.remove(suggested) {
-            Some(ContextValue::String(one)) if slips(&one) => drop(error.insert(suggested, ContextValue::String(one))),
+            Some(ContextValue::String(one)) if slips(&one) => {
+                drop(error.insert(suggested, ContextValue::String(one)))
+            }
             Some(ContextValue::Strings(several)) => {
                 let several: Vec<_> = several.into_iter().filter(slips).collect();
                 if !several.is_empty() {
@@ -110,7 +120,8 @@ pub(super) fn keep_slips(error: &mut clap::Error) {
 
 /// True when a suggestion is the same word with a slip of the fingers: among other words that resemble a word is its opposite.
 fn is_slip(typed: &str, suggested: &str) -> bool {
-    let (typed, suggested): (Vec<char>, Vec<char>) = (typed.chars().collect(), suggested.chars().collect());
+    let (typed, suggested): (Vec<char>, Vec<char>) =
+        (typed.chars().collect(), suggested.chars().collect());
     // The distance of Levenshtein, row by row.
     let mut row: Vec<usize> = (0..=suggested.len()).collect();
     for (above, typed) in typed.iter().enumerate() {
@@ -131,7 +142,9 @@ mod tests {
     /// Rule: a tip never names an option or a command that does something else than what was meant.
     #[test]
     fn only_a_slip_of_the_fingers_is_mended() {
-        for (typed, suggested) in [("--older-then", "--older-than"), ("insepct", "inspect"), ("--sort", "--sorts")] {
+        for (typed, suggested) in
+            [("--older-then", "--older-than"), ("insepct", "inspect"), ("--sort", "--sorts")]
+        {
             assert!(is_slip(typed, suggested), "{typed}");
         }
         for (typed, suggested) in [

@@ -24,7 +24,8 @@ const SHARED: [(&str, &str); 6] = [
 ];
 
 /// The examples stand before the options: they are what most readers look for.
-const PAGE: &str = "{about-with-newline}\n{usage-heading} {usage}\n{before-help}{all-args}{after-help}";
+const PAGE: &str =
+    "{about-with-newline}\n{usage-heading} {usage}\n{before-help}{all-args}{after-help}";
 
 /// How many columns a page takes at most.
 const WIDTH: usize = 100;
@@ -63,7 +64,8 @@ fn asked(root: &Command, words: &[OsString]) -> Option<StyledStr> {
         return Some(topic);
     }
     let (command, name) = find(root, &words);
-    if name.split_whitespace().count() < words.iter().filter(|word| !word.starts_with('-')).count() {
+    if name.split_whitespace().count() < words.iter().filter(|word| !word.starts_with('-')).count()
+    {
         return None;
     }
     Some(if name.is_empty() { of_root(command) } else { whole(command) })
@@ -114,7 +116,9 @@ fn find<'a>(root: &'a Command, words: &[String]) -> (&'a Command, String) {
 
 /// All that there is to say of a command, but for how a server is reached.
 fn whole(command: &Command) -> StyledStr {
-    let template = PAGE.replace("{about-with-newline}", "{about-with-newline}\n").replace("\n\n{usage", "\n{usage");
+    let template = PAGE
+        .replace("{about-with-newline}", "{about-with-newline}\n")
+        .replace("\n\n{usage", "\n{usage");
     page(command, &["Connection", "TLS", "Display"])
         .help_template(template)
         .after_long_help("How a server is reached: idemctl help connection")
@@ -122,7 +126,8 @@ fn whole(command: &Command) -> StyledStr {
 }
 
 fn of_root(root: &Command) -> StyledStr {
-    let topics: String = topics::TOPICS.iter().map(|(name, about)| format!("  {name:<12}  {about}\n")).collect();
+    let topics: String =
+        topics::TOPICS.iter().map(|(name, about)| format!("  {name:<12}  {about}\n")).collect();
     let footer = format!(
         "`idemctl help TOPIC`:\n{topics}\n`idemctl COMMAND --help` shows a command on one screen, `idemctl help COMMAND` at length."
     );
@@ -140,11 +145,15 @@ fn page(command: &Command, hidden: &[&str]) -> Command {
 
 /// Where the options of a command are explained that other commands have as well.
 fn shared(command: &Command) -> String {
-    let mut lines =
-        String::from("Options that commands share, on pages of their own (`idemctl help schemas` and the like):");
+    let mut lines = String::from(
+        "Options that commands share, on pages of their own (`idemctl help schemas` and the like):",
+    );
     for topic in ["changes", "schemas", "scans", "connection", "output"] {
-        let names: Vec<_> =
-            command.get_arguments().filter(|option| topic_of(option) == Some(topic)).map(name).collect();
+        let names: Vec<_> = command
+            .get_arguments()
+            .filter(|option| topic_of(option) == Some(topic))
+            .map(name)
+            .collect();
         if !names.is_empty() {
             lines.push_str(&format!("\n  {topic:<12}{}", few(&names)));
         }

@@ -37,7 +37,11 @@ fn commands_that_are_not_named_are_not_missed() {
             Ok(root) => format!("{root:?}"),
             Err(error) => error.to_string(),
         };
-        assert_eq!(shown(parse(&words).map(|parsed| parsed.root)), shown(Root::try_parse_from(&words)), "{line}");
+        assert_eq!(
+            shown(parse(&words).map(|parsed| parsed.root)),
+            shown(Root::try_parse_from(&words)),
+            "{line}"
+        );
     }
 }
 
@@ -45,18 +49,25 @@ fn commands_that_are_not_named_are_not_missed() {
 #[test]
 fn command_lines_that_are_printed_have_the_options_that_commands_know() {
     let root = command();
-    let knows = |command: &clap::Command, id: &str| command.get_arguments().any(|argument| argument.get_id() == id);
+    let knows = |command: &clap::Command, id: &str| {
+        command.get_arguments().any(|argument| argument.get_id() == id)
+    };
     for (name, known) in REACHING {
         let mut command = &root;
         for word in name.split(' ') {
-            command = command.find_subcommand(word).unwrap_or_else(|| panic!("there is no command {name}"));
+            command = command
+                .find_subcommand(word)
+                .unwrap_or_else(|| panic!("there is no command {name}"));
         }
         if name == "schema adopt" {
             // Its prefix is that of the schema which it adopts.
             assert_eq!((knows(command, "schema_dir"), known), (true, Knows::SchemaDir));
             continue;
         }
-        let there = match (knows(command, "schema_dir"), knows(command, "prefix") && knows(command, "schema")) {
+        let there = match (
+            knows(command, "schema_dir"),
+            knows(command, "prefix") && knows(command, "schema"),
+        ) {
             (false, _) => Knows::Server,
             (true, false) => Knows::SchemaDir,
             (true, true) => Knows::Prefix,
@@ -72,7 +83,10 @@ fn the_own_words_of_a_run_are_those_of_its_subcommand() {
             "idemctl -p 7000 purge --status 5xx,404 --since 1h -y -n 3",
             "purge --yes --newer-than 1h --status 5xx --status 404",
         ),
-        ("idemctl sweep --orphaned --schema express --prefix a --dry-run", "sweep --orphaned --dry-run"),
+        (
+            "idemctl sweep --orphaned --schema express --prefix a --dry-run",
+            "sweep --orphaned --dry-run",
+        ),
         ("idemctl purge --yes -- -k b", "purge --yes -- -k b"),
         ("idemctl list", "list"),
     ] {
@@ -94,7 +108,10 @@ fn the_filters_of_a_run_are_the_options_that_choose_records() {
             "idemctl -p 7000 purge --status 5xx,404 --since 1h -y --reason x --rate 5/s --schema express --result-ttl 24h -o json",
             "--rate 5/s --result-ttl 24h --schema express --newer-than 1h --status 5xx --status 404",
         ),
-        ("idemctl sweep --orphaned --include excess-ttl --owner-alive cmd --yes", "--orphaned --include excess-ttl"),
+        (
+            "idemctl sweep --orphaned --include excess-ttl --owner-alive cmd --yes",
+            "--orphaned --include excess-ttl",
+        ),
         ("idemctl purge --yes --max 5 -- a b", "--max 5"),
         ("idemctl purge --body-contains secret", "--body-contains (6 bytes)"),
         ("idemctl complete k --status 201 --body secret --schema express", ""),
@@ -105,7 +122,8 @@ fn the_filters_of_a_run_are_the_options_that_choose_records() {
         let given = given.join(" ");
         // In which order options stand means nothing.
         let options = |words: &str| {
-            let mut options: Vec<_> = words.split("--").map(|option| option.trim().to_owned()).collect();
+            let mut options: Vec<_> =
+                words.split("--").map(|option| option.trim().to_owned()).collect();
             options.sort();
             options
         };

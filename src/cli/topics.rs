@@ -46,9 +46,14 @@ fn of_command(root: &Command, command: &str, heading: &str) -> String {
 
 /// The options of a command under these headings.
 fn options(command: &Command, headings: &[&str]) -> String {
-    let is_asked = |heading: Option<&str>| heading.is_some_and(|heading| headings.contains(&heading));
-    let bare = Command::new("options").disable_help_flag(true).max_term_width(100).help_template("\n{all-args}");
-    let asked = command.get_arguments().filter(|option| is_asked(option.get_help_heading())).cloned();
+    let is_asked =
+        |heading: Option<&str>| heading.is_some_and(|heading| headings.contains(&heading));
+    let bare = Command::new("options")
+        .disable_help_flag(true)
+        .max_term_width(100)
+        .help_template("\n{all-args}");
+    let asked =
+        command.get_arguments().filter(|option| is_asked(option.get_help_heading())).cloned();
     asked.fold(bare, Command::arg).render_help().ansi().to_string()
 }
 

@@ -71,7 +71,9 @@ impl Args {
 pub fn run(context: &mut Context, args: Args) -> Result<Exit> {
     match args.command {
         Command::List { output } => list(context, output),
-        Command::Prune { older_than, output, yes, dry_run } => prune(context, older_than, output, yes, dry_run),
+        Command::Prune { older_than, output, yes, dry_run } => {
+            prune(context, older_than, output, yes, dry_run)
+        }
     }
 }
 
@@ -89,9 +91,13 @@ fn list(context: &mut Context, output: Output) -> Result<Exit> {
     let removed = if others.is_empty() { HashMap::new() } else { removed_into_files(context)? };
     for (file, why) in others {
         let known = removed.get(&file.display().to_string());
-        let known = known.map(|known| format!(", although the audit log says that {known}")).unwrap_or_default();
+        let known = known
+            .map(|known| format!(", although the audit log says that {known}"))
+            .unwrap_or_default();
         let file = escape::text(file.as_os_str().as_bytes());
-        context.ui.status(&format!("{file} is not counted: {}{known}", escape::text(why.as_bytes())));
+        context
+            .ui
+            .status(&format!("{file} is not counted: {}{known}", escape::text(why.as_bytes())));
     }
     let sum = total(&backups);
     context.ui.status(&format!("{} in {}", sum, escape::text(path.as_os_str().as_bytes())));
@@ -109,7 +115,9 @@ fn removed_into_files(context: &Context) -> Result<HashMap<String, String>> {
             *count += 1;
         }
     });
-    read.map_err(|error| CommandError::usage(format!("cannot read the audit log {}: {error}", path.display())))?;
+    read.map_err(|error| {
+        CommandError::usage(format!("cannot read the audit log {}: {error}", path.display()))
+    })?;
     let mut told = HashMap::new();
     for ((file, name), count) in counts {
         let keys = if count == 1 { "Redis key" } else { "Redis keys" };
@@ -118,12 +126,19 @@ fn removed_into_files(context: &Context) -> Result<HashMap<String, String>> {
     Ok(told)
 }
 
-fn prune(context: &mut Context, older_than: Duration, output: Output, yes: bool, dry_run: bool) -> Result<Exit> {
+fn prune(
+    context: &mut Context,
+    older_than: Duration,
+    output: Output,
+    yes: bool,
+    dry_run: bool,
+) -> Result<Exit> {
     let (path, Folder { backups, .. }) = read(context)?;
     let since = context.now().checked_sub(older_than).unwrap_or(SystemTime::UNIX_EPOCH);
     let all = backups.len();
     let old: Vec<_> = backups.into_iter().filter(|backup| backup.modified < since).collect();
-    let (busy, old): (Vec<_>, Vec<_>) = old.into_iter().partition(|backup| backup.state == BackupState::BeingWritten);
+    let (busy, old): (Vec<_>, Vec<_>) =
+        old.into_iter().partition(|backup| backup.state == BackupState::BeingWritten);
     show(context, output, &old)?;
     for backup in busy {
         let file = escape::text(backup.path.as_os_str().as_bytes());
@@ -165,7 +180,10 @@ fn delete(context: &mut Context, old: &[BackupFile]) -> Result<Exit> {
 fn read(context: &Context) -> Result<(PathBuf, Folder)> {
     let path = context.settings.backup_dir()?;
     let folder = Folder::read(&path).map_err(|error| {
-        CommandError::usage(format!("cannot read the folder of backups {}: {error}", path.display()))
+        CommandError::usage(format!(
+            "cannot read the folder of backups {}: {error}",
+            path.display()
+        ))
     })?;
     Ok((path, folder))
 }

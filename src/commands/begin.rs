@@ -71,15 +71,19 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         }),
         vouched: true,
     };
-    step.perform(context, &args.step, |now| manual::was_acquired(&record, now, owner.unwrap_or_default())).await
+    step.perform(context, &args.step, |now| {
+        manual::was_acquired(&record, now, owner.unwrap_or_default())
+    })
+    .await
 }
 
 fn fingerprint(args: &Args, record: &Record) -> Result<String, CommandError> {
     match &args.fingerprint {
-        Some(_) if !record.schema.write.keeps_fingerprint() => {
-            Err(CommandError::usage(format!("--fingerprint: {} compares no payloads", record.schema.name))
-                .hint("leave it out"))
-        }
+        Some(_) if !record.schema.write.keeps_fingerprint() => Err(CommandError::usage(format!(
+            "--fingerprint: {} compares no payloads",
+            record.schema.name
+        ))
+        .hint("leave it out")),
         Some(given) => Ok(given.clone()),
         None => Ok(record.fingerprint().unwrap_or_default().to_owned()),
     }
@@ -88,11 +92,17 @@ fn fingerprint(args: &Args, record: &Record) -> Result<String, CommandError> {
 fn explain(context: &mut Context, report: &StepReport<'_>) {
     let schema = &report.record.schema;
     if report.predicted != Meaning::Acquired {
-        context.ui.status(&format!("The service will answer {}: this takes no lock.", report.predicted.as_str()));
+        context.ui.status(&format!(
+            "The service will answer {}: this takes no lock.",
+            report.predicted.as_str()
+        ));
         return;
     }
     let redis_key = escape::text(&report.record.seen.keys[schema.lock_role()].redis_key);
-    let owner = report.owner.map(|owner| format!(" for worker {}", escape::text(owner))).unwrap_or_default();
+    let owner = report
+        .owner
+        .map(|owner| format!(" for worker {}", escape::text(owner)))
+        .unwrap_or_default();
     let until = schema
         .ttl(TtlOf::Lock)
         .map(|ttl| format!("for {}, or ", duration::short(age::millis(ttl))))

@@ -79,7 +79,8 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let selection = args.filter.selection()?;
     let reader = context.reader().await?.scanning(args.scan.scan_options());
     let interrupt = Interrupt::listen()?;
-    let head = if sought.codes.contains(&FindingCode::Unreadable) { LONG_HEAD_BYTES } else { HEAD_BYTES };
+    let head =
+        if sought.codes.contains(&FindingCode::Unreadable) { LONG_HEAD_BYTES } else { HEAD_BYTES };
     let plan = ScanPlan {
         catalog: &catalog,
         thresholds: sought.thresholds.clone(),
@@ -110,7 +111,10 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         health.gap = nothing_covered(&reader).await?;
     }
     if health.gap.is_none() && !catalog.unreadable().is_empty() {
-        health.gap = Some(format!("no schema could be read from the files of {}", catalog.unreadable().join(", ")));
+        health.gap = Some(format!(
+            "no schema could be read from the files of {}",
+            catalog.unreadable().join(", ")
+        ));
     }
     match args.output {
         Output::Table => context.ui.data(plugin::health(&health, &sought.limits))?,
@@ -129,7 +133,8 @@ fn named(context: &Context, catalog: &Catalog, args: &SchemaArgs) -> Option<Chec
         return None;
     }
     // A schema that is skipped, and one under another of its prefixes, is none to name.
-    let mut schemas: Vec<String> = catalog.scanned().iter().map(|schema| schema.name.clone()).collect();
+    let mut schemas: Vec<String> =
+        catalog.scanned().iter().map(|schema| schema.name.clone()).collect();
     schemas.dedup();
     let is_of_context = args.schema.is_empty();
     let context = context.settings.context_name().filter(|_| is_of_context).map(str::to_owned);
@@ -172,7 +177,9 @@ impl Checking<'_> {
         while let Some(page) = self.scan.next_deadlines().await {
             let mut doubtful = Vec::new();
             for (candidate, expiries) in page {
-                if self.has_to_be_read(&candidate, &expiries) || self.may_outlast(&candidate, &expiries) {
+                if self.has_to_be_read(&candidate, &expiries)
+                    || self.may_outlast(&candidate, &expiries)
+                {
                     doubtful.push(candidate.clone());
                 }
                 sample.offer(candidate, |bound| random.u64(..bound));
@@ -196,8 +203,11 @@ impl Checking<'_> {
         };
         let compares_ages = self.sought.codes.contains(&FindingCode::Overdue);
         if health.gap.is_none() && compares_ages && self.undecided > 0 {
-            let locks =
-                if self.undecided == 1 { "1 lock is".to_owned() } else { format!("{} locks are", self.undecided) };
+            let locks = if self.undecided == 1 {
+                "1 lock is".to_owned()
+            } else {
+                format!("{} locks are", self.undecided)
+            };
             health.gap = Some(format!(
                 "nothing tells whether {locks} overdue: state the lock TTL of their schemas in the context, or with --schema NAME --lock-ttl DURATION"
             ));
@@ -207,7 +217,8 @@ impl Checking<'_> {
 
     fn has_to_be_read(&self, candidate: &Candidate, expiries: &[Option<Expiry>]) -> bool {
         let Sought { codes, thresholds, .. } = self.sought;
-        if self.selection.passes_key(&candidate.key) && orphan::may_be(&candidate.schemas, expiries, codes, thresholds)
+        if self.selection.passes_key(&candidate.key)
+            && orphan::may_be(&candidate.schemas, expiries, codes, thresholds)
         {
             return true;
         }
@@ -233,7 +244,8 @@ impl Checking<'_> {
 
     /// True if the record may be a lock that outlasts a default lock TTL, and is to be read for that.
     fn may_outlast(&mut self, candidate: &Candidate, expiries: &[Option<Expiry>]) -> bool {
-        if !self.selection.passes_key(&candidate.key) || !may_outlast(&candidate.schemas, expiries) {
+        if !self.selection.passes_key(&candidate.key) || !may_outlast(&candidate.schemas, expiries)
+        {
             return false;
         }
         self.outlasting_unread += u64::from(self.reads_left == 0);
@@ -327,7 +339,9 @@ fn outnumbered(
 ) -> Vec<(String, u64, u64)> {
     let mut outnumbered = Vec::new();
     for (name, unrecognised) in unrecognised {
-        let Some(schema) = catalog.all().iter().find(|schema| schema.name == *name) else { continue };
+        let Some(schema) = catalog.all().iter().find(|schema| schema.name == *name) else {
+            continue;
+        };
         let alike = catalog.all().iter().filter(|other| other.has_templates_of(schema));
         let own: u64 = alike.filter_map(|alike| own.get(&alike.name)).sum();
         if *unrecognised > own {
@@ -389,11 +403,16 @@ impl AlarmArgs {
         if thresholds.overdue.is_some() {
             limits.alarms.insert(FindingCode::Overdue, Status::Warning);
         }
-        for alarm in defaults.include.iter().map(|alarm| alarm.0).chain(self.include.iter().copied()) {
+        for alarm in
+            defaults.include.iter().map(|alarm| alarm.0).chain(self.include.iter().copied())
+        {
             limits.alarms.insert(alarm.code, alarm.status);
         }
         if limits.alarms.contains_key(&FindingCode::ExcessTtl) {
-            needs_a_stated_lock_ttl("`excess-ttl` compares with this deployment's lock TTL", &schemas)?;
+            needs_a_stated_lock_ttl(
+                "`excess-ttl` compares with this deployment's lock TTL",
+                &schemas,
+            )?;
         }
         let Some(overdue) = thresholds.overdue else {
             return match limits.alarms.contains_key(&FindingCode::Overdue) {
@@ -404,7 +423,8 @@ impl AlarmArgs {
                 false => Ok(Sought { codes: limits.sought(), limits, thresholds: Thresholds::default() }),
             };
         };
-        let thresholds = Thresholds { overdue_ms: Some(age::millis(overdue)), ..Thresholds::default() };
+        let thresholds =
+            Thresholds { overdue_ms: Some(age::millis(overdue)), ..Thresholds::default() };
         Ok(Sought { codes: limits.sought(), limits, thresholds })
     }
 }

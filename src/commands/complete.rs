@@ -125,10 +125,17 @@ fn given(context: &mut Context, args: &Args) -> Result<ResponseInput, CommandErr
     if args.body.as_deref().is_some_and(|body| body == "-") {
         context.ui.stdin_carries_data();
     }
-    let given = ResponseInput { status: args.status, headers: args.headers.clone(), body, error: args.error.clone() };
+    let given = ResponseInput {
+        status: args.status,
+        headers: args.headers.clone(),
+        body,
+        error: args.error.clone(),
+    };
     if given.is_broken_json() {
-        return Err(CommandError::usage("the body is not JSON, although its content type says that the body is")
-            .hint("a client could not read it: mend the body, or give its own Content-Type"));
+        return Err(CommandError::usage(
+            "the body is not JSON, although its content type says that the body is",
+        )
+        .hint("a client could not read it: mend the body, or give its own Content-Type"));
     }
     Ok(given)
 }
@@ -164,12 +171,16 @@ fn explain(
 ) {
     let (record, schema) = (report.record, &report.record.schema);
     if report.predicted != Meaning::Stored {
-        let owner = record.owner().map(|owner| format!(": the lock is {}'s", escape::text(owner))).unwrap_or_default();
+        let owner = record
+            .owner()
+            .map(|owner| format!(": the lock is {}'s", escape::text(owner)))
+            .unwrap_or_default();
         context.ui.status(&format!("The service will refuse to store it{owner}."));
         return;
     }
     let redis_key = escape::text(&record.seen.keys[schema.result_role()].redis_key);
-    let by_schema = schema.ttl(TtlOf::Result).map_or(Expiry::Never, |ttl| Expiry::In(age::millis(ttl)));
+    let by_schema =
+        schema.ttl(TtlOf::Result).map_or(Expiry::Never, |ttl| Expiry::In(age::millis(ttl)));
     let lives = match tried.lives().unwrap_or(by_schema) {
         Expiry::Never => " without expiry".to_owned(),
         Expiry::In(left) => format!(" for {}", duration::short(left)),
@@ -185,16 +196,22 @@ fn explain(
     }
     let completed = manual::completed(record, request, tried.lives());
     tried.tell(context, &completed);
-    let late =
-        if manual::is_overwritten_later(&completed) { "stores its own response over this one" } else { "is refused" };
+    let late = if manual::is_overwritten_later(&completed) {
+        "stores its own response over this one"
+    } else {
+        "is refused"
+    };
     context.ui.status(&format!("If a worker is still at it, it {late} when it ends."));
     if completed.next_request.answer == Answer::Replay {
-        context.ui.status("Make sure that the operation took effect: no retry executes it any more.");
+        context
+            .ui
+            .status("Make sure that the operation took effect: no retry executes it any more.");
     }
 }
 
 fn response_in_words(response: &Response) -> String {
-    let mut parts: Vec<_> = response.status.iter().map(|status| format!("status {status}")).collect();
+    let mut parts: Vec<_> =
+        response.status.iter().map(|status| format!("status {status}")).collect();
     match response.headers.len() {
         0 => {}
         1 => parts.push("1 header".to_owned()),

@@ -40,7 +40,9 @@ fn asking(shell: Shell) -> Option<&'static dyn EnvCompleter> {
 pub fn run(context: &mut Context, args: Args, mut root: clap::Command) -> Result<Exit> {
     let mut script = Vec::new();
     match asking(args.shell) {
-        Some(shell) => shell.write_registration("COMPLETE", "idemctl", "idemctl", "idemctl", &mut script)?,
+        Some(shell) => {
+            shell.write_registration("COMPLETE", "idemctl", "idemctl", "idemctl", &mut script)?
+        }
         None => clap_complete::generate(args.shell, &mut root, "idemctl", &mut script),
     }
     match args.shell {

@@ -36,8 +36,11 @@ pub fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let ConfigSubcommand::Show { origin, output } = args.what;
     context.catalog(&SchemaArgs::default())?;
     let rows = context.settings.rows();
-    let settings: Vec<_> =
-        rows.iter().map(|row| Setting { name: &row.name, value: row.value.as_deref(), origin: &row.origin }).collect();
-    context.show(output, "settings", &settings, |view| render::settings(&settings, origin, view))?;
+    let settings: Vec<_> = rows
+        .iter()
+        .map(|row| Setting { name: &row.name, value: row.value.as_deref(), origin: &row.origin })
+        .collect();
+    context
+        .show(output, "settings", &settings, |view| render::settings(&settings, origin, view))?;
     Ok(Exit::Done)
 }

@@ -74,7 +74,8 @@ impl Args {
 pub async fn run(context: &mut Context, args: Args, connection: &ConnectionArgs) -> Result<Exit> {
     if !matches!(args.what, ContextSubcommand::Test(_)) {
         // The options for a server are written into a context, and are for no other command.
-        let config = ConnectionArgs { config: connection.config.clone(), ..ConnectionArgs::default() };
+        let config =
+            ConnectionArgs { config: connection.config.clone(), ..ConnectionArgs::default() };
         context.ui.lead_to(Invocation::of(&config));
     }
     match args.what {
@@ -90,7 +91,8 @@ pub async fn run(context: &mut Context, args: Args, connection: &ConnectionArgs)
 fn list(context: &mut Context, output: Output) -> Result<Exit> {
     let used = context.settings.context_name().map(str::to_owned);
     let configs = context.settings.file().contexts().iter();
-    let contexts: Vec<_> = configs.map(|(name, config)| named(name, config, used.as_deref() == Some(name))).collect();
+    let contexts: Vec<_> =
+        configs.map(|(name, config)| named(name, config, used.as_deref() == Some(name))).collect();
     let table = |view| match contexts.is_empty() {
         true => String::new(),
         false => render::contexts(&contexts, view),
@@ -100,7 +102,8 @@ fn list(context: &mut Context, output: Output) -> Result<Exit> {
         context.ui.status("No contexts yet.");
         context.ui.hint("`idemctl context set NAME -u redis://HOST:PORT/DB` adds one");
     }
-    if let Some(missing) = used.filter(|used| !contexts.iter().any(|context| context.name == *used)) {
+    if let Some(missing) = used.filter(|used| !contexts.iter().any(|context| context.name == *used))
+    {
         context.ui.warning(&format!("the context to use is `{missing}`, which is not there"));
     }
     Ok(Exit::Done)
@@ -108,7 +111,9 @@ fn list(context: &mut Context, output: Output) -> Result<Exit> {
 
 fn show(context: &mut Context, name: Option<String>, output: Output) -> Result<Exit> {
     let used = context.settings.context_name().map(str::to_owned);
-    let name = name.or_else(|| used.clone()).ok_or_else(|| CommandError::usage("no context is used: which one?"))?;
+    let name = name
+        .or_else(|| used.clone())
+        .ok_or_else(|| CommandError::usage("no context is used: which one?"))?;
     let config = context.settings.file().context(&name)?;
     let named = [named(&name, config, used.as_ref() == Some(&name))];
     context.show(output, "contexts", &named, |view| render::context(&named[0], view))?;
@@ -130,7 +135,11 @@ fn ttls(config: &ContextConfig) -> Vec<String> {
     for (schema, deployment) in &config.deployment {
         for (of, ttl) in [("lock", deployment.lock_ttl), ("result", deployment.result_ttl)] {
             if let Some(ttl) = ttl {
-                let shown = if ttl.0 == NO_TTL { NONE.to_owned() } else { duration::short(age::millis(ttl.0)) };
+                let shown = if ttl.0 == NO_TTL {
+                    NONE.to_owned()
+                } else {
+                    duration::short(age::millis(ttl.0))
+                };
                 ttls.push(format!("{schema}: {of} {shown}"));
             }
         }

@@ -45,12 +45,16 @@ pub struct Args {
 
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let schemas = context.all_schemas(&args.folder)?;
-    let known = context.catalog(&SchemaArgs { folder: args.folder.clone(), ..SchemaArgs::default() })?;
+    let known =
+        context.catalog(&SchemaArgs { folder: args.folder.clone(), ..SchemaArgs::default() })?;
     let reader = context.reader().await?;
     let interrupt = Interrupt::listen()?;
     let wanted = usize::try_from(args.sample)?;
-    let started = interrupt.unless_raised(Sampler::start(reader.clone(), wanted, Rng::new(), args.rate.rate)).await;
-    let mut sampler = started.ok_or_else(|| CommandError::interrupted("interrupted: nothing was read"))??;
+    let started = interrupt
+        .unless_raised(Sampler::start(reader.clone(), wanted, Rng::new(), args.rate.rate))
+        .await;
+    let mut sampler =
+        started.ok_or_else(|| CommandError::interrupted("interrupted: nothing was read"))??;
     let (samples, end) = samples(context, &mut sampler, &interrupt).await;
     let is_complete = matches!(end, ScanEnd::Complete);
     let so_far = format!("{} Redis keys of {}", samples.len(), reader.name());
@@ -59,8 +63,10 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         return Ok(Exit::Partial);
     }
     let groups = detect::detect(&samples, &schemas);
-    let scale =
-        DetectScope { there: sampler.there.filter(|there| *there > samples.len() as u64), sampled: samples.len() };
+    let scale = DetectScope {
+        there: sampler.there.filter(|there| *there > samples.len() as u64),
+        sampled: samples.len(),
+    };
     let all: Vec<_> = groups.into_iter().map(|group| scale.detected(group, &known)).collect();
     show(context, args.output, &all, &scale)?;
     say(context, &reader, &sampler, &scale, is_complete).await;
@@ -69,7 +75,11 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
 }
 
 /// The sample, as far as the scan got, and how the scan ended.
-async fn samples(context: &Context, sampler: &mut Sampler, interrupt: &Interrupt) -> (Vec<SeenKey>, ScanEnd) {
+async fn samples(
+    context: &Context,
+    sampler: &mut Sampler,
+    interrupt: &Interrupt,
+) -> (Vec<SeenKey>, ScanEnd) {
     let progress = context.ui.progress("keys scanned");
     let mut samples = Vec::new();
     let end = loop {
@@ -98,7 +108,9 @@ impl DetectScope {
         let sampled = group.sampled as u64;
         let all = self.sampled.max(1) as u128;
         let keys = self.there.map_or(sampled, |there| {
-            u64::try_from(u128::from(there) * u128::from(sampled) / all).unwrap_or(u64::MAX).max(sampled)
+            u64::try_from(u128::from(there) * u128::from(sampled) / all)
+                .unwrap_or(u64::MAX)
+                .max(sampled)
         });
         Detected { next: next(&group, known), group, keys, is_exact: self.there.is_none() }
     }
@@ -122,20 +134,39 @@ fn next(group: &KeyGroup, known: &Catalog) -> Next {
     }
 }
 
-fn show(context: &mut Context, output: Output, all: &[Detected], scale: &DetectScope) -> Result<()> {
-    let fields: Vec<_> = all.iter().map(|detected| render::fields(detected, context.ui.invocation())).collect();
-    let of_all = document::fields(serde_json::json!({ "sampled": scale.sampled, "keys": scale.all() }));
+fn show(
+    context: &mut Context,
+    output: Output,
+    all: &[Detected],
+    scale: &DetectScope,
+) -> Result<()> {
+    let fields: Vec<_> =
+        all.iter().map(|detected| render::fields(detected, context.ui.invocation())).collect();
+    let of_all =
+        document::fields(serde_json::json!({ "sampled": scale.sampled, "keys": scale.all() }));
     let invocation = context.ui.invocation().clone();
-    Ok(context.show_with(output, "groups", &fields, &of_all, |view| render::text(all, &invocation, view))?)
+    Ok(context.show_with(output, "groups", &fields, &of_all, |view| {
+        render::text(all, &invocation, view)
+    })?)
 }
 
 /// Says how much was looked at, and what was left out.
-async fn say(context: &mut Context, reader: &RecordReader, sampler: &Sampler, scale: &DetectScope, is_complete: bool) {
+async fn say(
+    context: &mut Context,
+    reader: &RecordReader,
+    sampler: &Sampler,
+    scale: &DetectScope,
+    is_complete: bool,
+) {
     let (sampled, server) = (scale.sampled, reader.name());
     match scale.there {
-        Some(there) => context.ui.status(&format!("{sampled} of {there} Redis keys of {server} were looked at.")),
+        Some(there) => context
+            .ui
+            .status(&format!("{sampled} of {there} Redis keys of {server} were looked at.")),
         // What could not be read may hold more.
-        None if !is_complete => context.ui.status(&format!("{sampled} Redis keys of {server} were looked at.")),
+        None if !is_complete => {
+            context.ui.status(&format!("{sampled} Redis keys of {server} were looked at."))
+        }
         None if sampled == 0 => context.ui.status(&format!("There are no Redis keys at {server}.")),
         None => context.ui.status(&format!("All {sampled} Redis keys of {server} were looked at.")),
     }

@@ -62,7 +62,8 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
             .hint("list both moments with --body-contains, and compare those")
             .into());
     }
-    let (mut known, mut summary) = (SnapshotIndex::with_capacity(snapshot::count(&args.before)?), Summary::default());
+    let (mut known, mut summary) =
+        (SnapshotIndex::with_capacity(snapshot::count(&args.before)?), Summary::default());
     let before = records(&args.before, |listed_record| {
         let is_chosen = listed_record.is_chosen(&selection);
         known.add(&listed_record, is_chosen);
@@ -102,7 +103,9 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
                 check_scopes(before, after)?;
             }
         }
-        None => scanned = Some(diff.meet_now(context, &args, before.scope.as_ref(), &interrupt).await?),
+        None => {
+            scanned = Some(diff.meet_now(context, &args, before.scope.as_ref(), &interrupt).await?)
+        }
     }
     let Some(report) = scanned else {
         records(&args.before, |listed_record| diff.miss(context, &listed_record))?;
@@ -177,15 +180,21 @@ impl Diff {
             Completeness::Complete => {}
             Completeness::Incomplete => {
                 self.is_complete = false;
-                context.ui.warning(&format!("{file} is not complete: records that it lacks seem to have come or gone"));
+                context.ui.warning(&format!(
+                    "{file} is not complete: records that it lacks seem to have come or gone"
+                ));
             }
             Completeness::Empty => {
                 self.is_complete = false;
-                context.ui.warning(&format!("{file} is empty: nothing tells that it is a list to its end"));
+                context.ui.warning(&format!(
+                    "{file} is empty: nothing tells that it is a list to its end"
+                ));
             }
             Completeness::Unknown => {
                 self.is_unsure = true;
-                let text = format!("{file}: lines do not say whether a list is complete; `list -o json` does");
+                let text = format!(
+                    "{file}: lines do not say whether a list is complete; `list -o json` does"
+                );
                 context.ui.status(&text);
             }
         }
@@ -201,7 +210,13 @@ impl Diff {
         self.counts.add(met.what);
         match met.what {
             Some(what) => {
-                let row = DifferenceRow { what, how: None, before: met.before, after: Some(&now.state), of: now };
+                let row = DifferenceRow {
+                    what,
+                    how: None,
+                    before: met.before,
+                    after: Some(&now.state),
+                    of: now,
+                };
                 self.show(context, &row)
             }
             None => Ok(()),
@@ -217,7 +232,13 @@ impl Diff {
         self.counts.add_how(how);
         self.show(
             context,
-            &DifferenceRow { what: DifferenceKind::Went, how, before: Some(&then.state), after: None, of: then },
+            &DifferenceRow {
+                what: DifferenceKind::Went,
+                how,
+                before: Some(&then.state),
+                after: None,
+                of: then,
+            },
         )
     }
 
@@ -230,14 +251,19 @@ impl Diff {
     ) -> Result<ScanReport> {
         let catalog = context.catalog(&args.schemas)?;
         if catalog.scanned().is_empty() {
-            return Err(CommandError::usage("no schema to compare").hint("name one with --schema").into());
+            return Err(CommandError::usage("no schema to compare")
+                .hint("name one with --schema")
+                .into());
         }
         if let Some(before) = before {
             let from = context.client().await?.provenance().await.ok();
             // All records of now are read: filters choose among those of both moments.
             let filters = context.ui.invocation().selection().filter(|_| before.filters.is_some());
             let schemas = catalog.scanned_names();
-            check_scopes(before, &ListScope { from, all_dbs: false, schemas, filters, limit: None })?;
+            check_scopes(
+                before,
+                &ListScope { from, all_dbs: false, schemas, filters, limit: None },
+            )?;
         }
         let reader = context.reader().await?.scanning(args.scan.scan_options());
         // As much is read as a list reads: otherwise long values and their findings could not be compared.
@@ -259,7 +285,9 @@ impl Diff {
         let report = scan.finish();
         if let Some(forbidden) = &report.forbidden {
             self.is_complete = false;
-            context.ui.warning(&format!("{forbidden}; those that were there before seem to have gone"));
+            context
+                .ui
+                .warning(&format!("{forbidden}; those that were there before seem to have gone"));
         }
         show_coverage(context, &report.coverage, &catalog);
         Ok(report)
@@ -310,7 +338,9 @@ impl Diff {
         }
         context.ui.flush()?;
         if !self.knows_all {
-            context.ui.status("Which records are gone is unknown, because the scan is not complete.");
+            context
+                .ui
+                .status("Which records are gone is unknown, because the scan is not complete.");
         }
         context.ui.status(&difference::summary(&self.counts));
         Ok(match self.counts.differences() {

@@ -13,7 +13,9 @@ use uuid::Uuid;
 use self::explored::{ChosenArgs, ExploredPrograms};
 use crate::args::{Output, SchemaArgs};
 use crate::context::Context;
-use crate::domain::exploration::{AcceptedFrontiers, Assumption, Exploration, FaultBudget, ScheduleToken};
+use crate::domain::exploration::{
+    AcceptedFrontiers, Assumption, Exploration, FaultBudget, ScheduleToken,
+};
 use crate::domain::schema::Schema;
 use crate::exit::{CommandError, Exit};
 use crate::explore::SearchLimits;
@@ -117,7 +119,9 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let (client, target) = context.arena("Exploring").await?;
     let is_private = context.is_on_sandbox();
     if client.is_cluster() {
-        let stop = CommandError::usage("a node of a cluster serves not every key: nothing is explored there");
+        let stop = CommandError::usage(
+            "a node of a cluster serves not every key: nothing is explored there",
+        );
         return Err(stop.hint("--sandbox explores on a private throw-away server").into());
     }
     let named = format!("idemctl-explore-{}", Uuid::new_v4().simple()).into_bytes();
@@ -160,7 +164,10 @@ async fn search(
     progress.finish_and_clear();
     if place.interrupt.is_raised() {
         let done = explorations.len();
-        let message = format!("interrupted in exploration {done} of {}; every key is removed", choice.programs.len());
+        let message = format!(
+            "interrupted in exploration {done} of {}; every key is removed",
+            choice.programs.len()
+        );
         return Err(CommandError::interrupted(message).into());
     }
     show(context, args, &explorations, accepted)
@@ -178,12 +185,17 @@ fn show(
     } else {
         let mut of_all = Map::new();
         if let Some(differences) = &differences {
-            of_all.insert("differences".to_owned(), differences.iter().map(render::difference).collect());
+            of_all.insert(
+                "differences".to_owned(),
+                differences.iter().map(render::difference).collect(),
+            );
         }
         let values: Vec<_> = explorations.iter().map(render::exploration).collect();
         let traces = args.trace == Some(TraceStyle::Table) || explorations.len() == 1;
         let shown = ShownExplorations { explorations, traces, differences: differences.as_deref() };
-        context.show_with(args.output, "schemas", &values, &of_all, |view| render::text(shown, view))?;
+        context.show_with(args.output, "schemas", &values, &of_all, |view| {
+            render::text(shown, view)
+        })?;
     }
     let harmed = || explorations.iter().any(|exploration| !exploration.violations.is_empty());
     let bad = differences.map_or_else(harmed, |differences| !differences.is_empty());
@@ -200,10 +212,15 @@ fn picture(args: &Args, explorations: &[Exploration]) -> Option<String> {
     let mut schedules = explorations.iter().flat_map(Exploration::schedules);
     match args.trace? {
         TraceStyle::Table => None,
-        TraceStyle::Mermaid => {
-            Some(schedules.map(|(title, lines)| render::mermaid(&title, lines)).collect::<Vec<_>>().join("\n"))
-        }
-        TraceStyle::Svg => Some(schedules.next().map(|(title, lines)| render::svg(&title, lines)).unwrap_or_default()),
+        TraceStyle::Mermaid => Some(
+            schedules
+                .map(|(title, lines)| render::mermaid(&title, lines))
+                .collect::<Vec<_>>()
+                .join("\n"),
+        ),
+        TraceStyle::Svg => Some(
+            schedules.next().map(|(title, lines)| render::svg(&title, lines)).unwrap_or_default(),
+        ),
     }
 }
 
@@ -228,7 +245,11 @@ async fn replay(
     show(context, args, &executed, None)
 }
 
-async fn again(token: &ScheduleToken, task: &ExplorationTask, place: ExplorationPlace<'_>) -> Result<Exploration> {
+async fn again(
+    token: &ScheduleToken,
+    task: &ExplorationTask,
+    place: ExplorationPlace<'_>,
+) -> Result<Exploration> {
     let task = ExplorationTask { workers: u8::try_from(token.workers.len())?, ..task.clone() };
     let mut server = task.connect(place).await?;
     let steps = task.retrace(token, &mut server).await?;
@@ -256,6 +277,8 @@ fn task(args: &Args, services: &[Arc<Schema>], is_private: bool) -> Result<Explo
 
 fn accepted(file: &Path) -> Result<AcceptedFrontiers> {
     let named = |why: String| CommandError::usage(format!("--expect: {}: {why}", file.display()));
-    let json = files::read_or_receive(file, LARGEST_ACCEPTED).map_err(|error| named(error.to_string()))?;
-    Ok(AcceptedFrontiers::parse(&json).map_err(|why| named(why).hint("write it with `idemctl explore all -o json`"))?)
+    let json =
+        files::read_or_receive(file, LARGEST_ACCEPTED).map_err(|error| named(error.to_string()))?;
+    Ok(AcceptedFrontiers::parse(&json)
+        .map_err(|why| named(why).hint("write it with `idemctl explore all -o json`"))?)
 }

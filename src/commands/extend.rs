@@ -79,9 +79,12 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     if args.confirmed.dry_run {
         context.ui.status("dry run: nothing was changed");
     } else if possible > 0 {
-        let them = if possible == 1 { "this lock".to_owned() } else { format!("these {possible} locks") };
+        let them =
+            if possible == 1 { "this lock".to_owned() } else { format!("these {possible} locks") };
         let accounted = ChangeArgs { confirmed: args.confirmed.clone(), ..ChangeArgs::default() };
-        ended = locks.change(context, &accounted, &format!("Let {them} live {time} from now on?")).await;
+        ended = locks
+            .change(context, &accounted, &format!("Let {them} live {time} from now on?"))
+            .await;
         locks.print_done(context);
     }
     // What was changed is reported even if an error followed; if it was not confirmed, nothing was tried.
@@ -99,9 +102,15 @@ fn decide(record: &Record, millis: u64) -> LockDecision {
     };
     match extension::is_needless(record, key_index, millis) {
         Some(Needless::ForEver) => LockDecision::Refused(NO_EXPIRY.to_owned()),
-        Some(Needless::Longer(left)) => LockDecision::Needless(format!("stays: it has {} left", duration::short(left))),
+        Some(Needless::Longer(left)) => {
+            LockDecision::Needless(format!("stays: it has {} left", duration::short(left)))
+        }
         None => {
-            let left = record.seen.keys[key_index].expiry.millis().map(duration::short).unwrap_or_default();
+            let left = record.seen.keys[key_index]
+                .expiry
+                .millis()
+                .map(duration::short)
+                .unwrap_or_default();
             LockDecision::Possible(key_index, format!("{left} left"))
         }
     }

@@ -62,11 +62,18 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let keys = KeyFile::few(&args.keys, context, named_locks::MOST)?;
     let is_one = keys.len() == 1;
     if args.expect.is_some() && !is_one {
-        return Err(CommandError::usage("--expect is of one lock, and several keys are named").into());
+        return Err(
+            CommandError::usage("--expect is of one lock, and several keys are named").into()
+        );
     }
-    let lookup = Lookup { head: ReadLimit::Whole, thresholds: args.thresholds.thresholds(), both: false };
+    let lookup =
+        Lookup { head: ReadLimit::Whole, thresholds: args.thresholds.thresholds(), both: false };
     let locks = NamedLocks::find(context, &catalog, &lookup, keys, UNLOCK, decide).await?;
-    if is_one { unlock_one(context, &args, locks).await } else { unlock_several(context, &args, locks).await }
+    if is_one {
+        unlock_one(context, &args, locks).await
+    } else {
+        unlock_several(context, &args, locks).await
+    }
 }
 
 /// Unlocks the only key that was named, of which the whole record is shown.
@@ -79,7 +86,11 @@ async fn unlock_one(context: &mut Context, args: &Args, mut locks: NamedLocks) -
     if let Some(expected) = &args.expect
         && !expected.holds(&record)
     {
-        return Err(CommandError::new(Exit::Changed, "the lock is not as --expect says; nothing was done").into());
+        return Err(CommandError::new(
+            Exit::Changed,
+            "the lock is not as --expect says; nothing was done",
+        )
+        .into());
     }
     if args.change.confirmed.dry_run {
         write_record(context, args.output, &record, "dry-run", None)?;
@@ -114,7 +125,8 @@ async fn unlock_several(context: &mut Context, args: &Args, mut locks: NamedLock
     if args.change.confirmed.dry_run {
         context.ui.status("dry run: nothing was changed");
     } else if possible > 0 {
-        let them = if possible == 1 { "this lock".to_owned() } else { format!("these {possible} locks") };
+        let them =
+            if possible == 1 { "this lock".to_owned() } else { format!("these {possible} locks") };
         ended = locks.change(context, &args.change, &format!("Remove {them}?")).await;
         locks.print_done(context);
     }
@@ -144,7 +156,8 @@ fn shown_in_table(record: &Record, key_index: usize) -> String {
         Expiry::Never => "no expiry".to_owned(),
         expiry => format!("{} left", words::expiry(expiry)),
     };
-    let owner = record.owner().map(|owner| format!(", owner {}", escape::text(owner))).unwrap_or_default();
+    let owner =
+        record.owner().map(|owner| format!(", owner {}", escape::text(owner))).unwrap_or_default();
     format!("{what}{left}{owner}")
 }
 
@@ -153,14 +166,18 @@ fn explain(context: &mut Context, record: &Record, key_index: usize) -> Result<(
     context.ui.flush()?;
     let redis_key = escape::text(&record.seen.keys[key_index].redis_key);
     if record.state == State::Completed {
-        context.ui.status(&format!("Removes {redis_key}. The result stays, and retries go on getting it."));
+        context.ui.status(&format!(
+            "Removes {redis_key}. The result stays, and retries go on getting it."
+        ));
         return Ok(());
     }
     let worker = match record.owner() {
         Some(owner) => format!("worker {}", escape::text(owner)),
         None => "its worker (the schema does not say who)".to_owned(),
     };
-    context.ui.status(&format!("Removes {redis_key}. The next request with this key executes the operation."));
+    context.ui.status(&format!(
+        "Removes {redis_key}. The next request with this key executes the operation."
+    ));
     context.ui.status(&format!(
         "If {worker} still runs, the operation executes twice; {}.",
         words::late_worker(&record.schema)
@@ -186,7 +203,9 @@ async fn read_back(context: &mut Context, record: &Record) {
     let Ok(mut seen) = reader.observe(&wanted, ReadLimit::Bytes(1024)).await else { return };
     match seen.pop() {
         Some(Ok(now)) if now.is_absent() => context.ui.status("Read back: the key is free."),
-        Some(Ok(_)) if record.state == State::Completed => context.ui.status("Read back: the result is there."),
+        Some(Ok(_)) if record.state == State::Completed => {
+            context.ui.status("Read back: the result is there.")
+        }
         Some(Ok(_)) => context.ui.status("Read back: the next request has taken the key already."),
         _ => {}
     }

@@ -117,9 +117,11 @@ pub async fn run(context: &mut Context, mut args: Args) -> Result<Exit> {
     args.keys.keys.splice(0..0, first);
     let watch = Watch::of(context, &args.follow, args.output == Output::Table)?;
     if args.raw && args.output != Output::Table {
-        return Err(CommandError::usage("--raw shows bytes for people: JSON has no field for them")
-            .hint("leave out -o")
-            .into());
+        return Err(CommandError::usage(
+            "--raw shows bytes for people: JSON has no field for them",
+        )
+        .hint("leave out -o")
+        .into());
     }
     if watch.is_some() && args.output == Output::Json {
         return Err(watch::endless());
@@ -130,9 +132,10 @@ pub async fn run(context: &mut Context, mut args: Args) -> Result<Exit> {
         KeyFile::few(&args.keys, context, MOST)?
     };
     if args.find.is_none() && args.scan.is_given() {
-        return Err(
-            CommandError::usage("--rate, --scan-count and --read-from go with --find: nothing else scans").into()
-        );
+        return Err(CommandError::usage(
+            "--rate, --scan-count and --read-from go with --find: nothing else scans",
+        )
+        .into());
     }
     let mut catalog = context.catalog(&args.schemas)?;
     let reader = context.reader().await?;
@@ -143,7 +146,15 @@ pub async fn run(context: &mut Context, mut args: Args) -> Result<Exit> {
         }
         let mut found = find::find(context, &args, text.as_bytes(), &catalog, &reader).await?;
         if let Some(names) = found.names.take() {
-            let shown = interruptible(inspect(context, &args, &catalog, reader.clone(), names, Some(&found))).await;
+            let shown = interruptible(inspect(
+                context,
+                &args,
+                &catalog,
+                reader.clone(),
+                names,
+                Some(&found),
+            ))
+            .await;
             // That the scan is not complete weighs more than what became of the records that it found.
             found.require_complete(&reader)?;
             return shown;
@@ -157,7 +168,15 @@ pub async fn run(context: &mut Context, mut args: Args) -> Result<Exit> {
     };
     if let Some(watch) = watch {
         let mut reader = reader;
-        return follow::follow(context, &mut reader, &catalog, keys, &lookup(&args), (&watch, &args)).await;
+        return follow::follow(
+            context,
+            &mut reader,
+            &catalog,
+            keys,
+            &lookup(&args),
+            (&watch, &args),
+        )
+        .await;
     }
     inspect(context, &args, &catalog, reader, keys, None).await
 }
@@ -181,7 +200,9 @@ async fn inspect(
     let exit = exit_of(&found);
     match &args.body {
         Some(file) => write_body::write(context, &found, file, args.force)?,
-        None => show(context, &found, args, by_scan.is_none_or(find::FoundKeys::are_complete)).await?,
+        None => {
+            show(context, &found, args, by_scan.is_none_or(find::FoundKeys::are_complete)).await?
+        }
     }
     tell(context, catalog, &reader, &found);
     if !reader.keeps_idle_times() {
@@ -191,7 +212,8 @@ async fn inspect(
         );
     }
     if args.find.is_none() {
-        other_schemas::hint(context, &mut reader, catalog, &lookup(args), (&found, &args.schemas)).await;
+        other_schemas::hint(context, &mut reader, catalog, &lookup(args), (&found, &args.schemas))
+            .await;
     }
     if let Some(why) = reader.is_behind().await {
         context.ui.warning(&why);
@@ -208,7 +230,8 @@ fn keep_each_once(found: &mut Vec<LookupResult>) {
     found.retain(|found| {
         let mut is_new = found.records.is_empty();
         for record in &found.records {
-            is_new |= shown.insert(record.seen.keys.iter().map(|key| key.redis_key.clone()).collect());
+            is_new |=
+                shown.insert(record.seen.keys.iter().map(|key| key.redis_key.clone()).collect());
         }
         is_new
     });
@@ -246,23 +269,42 @@ fn head(args: &Args) -> ReadLimit {
     if args.full || args.body.is_some() { ReadLimit::Whole } else { ReadLimit::Bytes(HEAD_BYTES) }
 }
 
-async fn show(context: &mut Context, found: &[LookupResult], args: &Args, has_all_keys: bool) -> Result<()> {
+async fn show(
+    context: &mut Context,
+    found: &[LookupResult],
+    args: &Args,
+    has_all_keys: bool,
+) -> Result<()> {
     let records: Vec<&Record> = found.iter().flat_map(|found| &found.records).collect();
     let shown: Vec<_> = records.iter().map(|record| RecordJson::of(record, args.reveal)).collect();
-    let unclaimed = found.iter().flat_map(|found| &found.strangers).map(unclaimed_key::value).collect();
+    let unclaimed =
+        found.iter().flat_map(|found| &found.strangers).map(unclaimed_key::value).collect();
     let complete = has_all_keys && found.iter().all(|found| found.unread.is_none());
-    let mut of_all = Map::from_iter([("unclaimed".to_owned(), unclaimed), ("complete".to_owned(), complete.into())]);
-    let pasts = if args.explain { explain::pasts(context, &records).await? } else { vec![None; records.len()] };
+    let mut of_all = Map::from_iter([
+        ("unclaimed".to_owned(), unclaimed),
+        ("complete".to_owned(), complete.into()),
+    ]);
+    let pasts = if args.explain {
+        explain::pasts(context, &records).await?
+    } else {
+        vec![None; records.len()]
+    };
     let of_past = || records.iter().zip(&pasts);
     if args.explain {
-        let told = of_past().filter_map(|(record, past)| Some(exploration::past_json(record, past.as_ref()?)));
+        let told = of_past()
+            .filter_map(|(record, past)| Some(exploration::past_json(record, past.as_ref()?)));
         of_all.insert("explained".to_owned(), told.collect());
     }
     let most_raw = if args.full { usize::MAX } else { RAW_BYTES };
     let table = |view| {
         let page = |(record, past): (&&Record, &Option<_>)| {
-            let past = past.as_ref().map(|past| exploration::past(record, past, view)).unwrap_or_default();
-            let raw = if args.raw { record::raw(record, view, most_raw, args.reveal) } else { String::new() };
+            let past =
+                past.as_ref().map(|past| exploration::past(record, past, view)).unwrap_or_default();
+            let raw = if args.raw {
+                record::raw(record, view, most_raw, args.reveal)
+            } else {
+                String::new()
+            };
             record::page(record, view, args.reveal) + &raw + &past
         };
         of_past().map(page).collect::<Vec<_>>().join("\n")
@@ -274,19 +316,27 @@ async fn show(context: &mut Context, found: &[LookupResult], args: &Args, has_al
 fn tell(context: &mut Context, catalog: &Catalog, reader: &RecordReader, found: &[LookupResult]) {
     for found in found {
         let key = escape::text(&found.key);
-        let names: Vec<_> = found.records.iter().map(|record| record.schema.name.as_str()).collect();
+        let names: Vec<_> =
+            found.records.iter().map(|record| record.schema.name.as_str()).collect();
         match names.as_slice() {
             [] if found.looked_at.is_empty() && found.unread.is_some() => {}
             [] if !found.strangers.is_empty() => {
-                found.strangers.iter().for_each(|there| context.ui.status(&unclaimed_key::line(there)));
+                found
+                    .strangers
+                    .iter()
+                    .for_each(|there| context.ui.status(&unclaimed_key::line(there)));
                 for name in unclaimed_key::leaving_out(&found.strangers) {
-                    context.ui.hint(&format!("[keys] in the schema.toml of {name} says which Redis keys are records"));
+                    context.ui.hint(&format!(
+                        "[keys] in the schema.toml of {name} says which Redis keys are records"
+                    ));
                 }
             }
             [] if found.looked_at.is_empty() => {
                 let keys = catalog.chosen().iter().flat_map(|schema| schema.templates());
                 let keys: Vec<_> = keys.map(|key| escape::again(&key)).collect();
-                context.ui.status(&format!("{key}: no key that the chosen schemas have, and no Redis key"));
+                context.ui.status(&format!(
+                    "{key}: no key that the chosen schemas have, and no Redis key"
+                ));
                 context.ui.hint(&format!("theirs look like {}", keys.join("  ")));
             }
             [] => {
@@ -298,8 +348,11 @@ fn tell(context: &mut Context, catalog: &Catalog, reader: &RecordReader, found: 
                 };
                 context.ui.status(&format!("{key}: no record on {}{part}", reader.name()));
                 context.ui.hint(&format!("looked at {}", places.join("  ")));
-                if catalog.chosen().iter().any(|schema| schema.takes_prefix && !schema.has_prefix()) {
-                    context.ui.hint("a deployment that puts a prefix before its keys needs --prefix");
+                if catalog.chosen().iter().any(|schema| schema.takes_prefix && !schema.has_prefix())
+                {
+                    context
+                        .ui
+                        .hint("a deployment that puts a prefix before its keys needs --prefix");
                 }
             }
             [_] => {}
@@ -311,7 +364,9 @@ fn tell(context: &mut Context, catalog: &Catalog, reader: &RecordReader, found: 
             )),
         }
         if let Some(unread) = &found.unread {
-            context.ui.warning(&format!("{key}: some of the schemas' keys were not read: {unread}"));
+            context
+                .ui
+                .warning(&format!("{key}: some of the schemas' keys were not read: {unread}"));
         }
     }
     if found.iter().any(|found| found.unread.is_some()) && !catalog.is_named() {

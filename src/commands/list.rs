@@ -7,7 +7,9 @@ use clap::Args as ClapArgs;
 use serde_json::Map;
 
 use self::rows::{ListRows, RowLimit, RowStyle};
-use crate::args::{FollowArgs, Format, ScanArgs, SchemaArgs, SelectArgs, ShowArgs, Sort, ThresholdArgs};
+use crate::args::{
+    FollowArgs, Format, ScanArgs, SchemaArgs, SelectArgs, ShowArgs, Sort, ThresholdArgs,
+};
 use crate::context::Context;
 use crate::domain::diagnosis::FindingCode;
 use crate::domain::schema::{Catalog, State};
@@ -88,8 +90,13 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     args.select.filter.remark(&catalog).iter().for_each(|remark| context.ui.status(remark));
     let databases = databases(context, &args).await?;
     let interrupt = Interrupt::listen()?;
-    let listing =
-        ListRun { args: &args, catalog: &catalog, selection: &selection, databases: &databases, interrupt: &interrupt };
+    let listing = ListRun {
+        args: &args,
+        catalog: &catalog,
+        selection: &selection,
+        databases: &databases,
+        interrupt: &interrupt,
+    };
     let Some(watch) = watch else { return listing.run(context).await.map(|_| Exit::Done) };
     let mut waiting = AwaitedState::default();
     let judged = async |context: &mut Context| {
@@ -107,9 +114,11 @@ fn check_watch(args: &Args, watch: Option<&Watch>, selection: &Selection) -> Res
     }
     let until = watch.and_then(Watch::until).filter(|until| *until != State::Absent);
     match until.filter(|until| !selection.states.is_empty() && !selection.states.contains(until)) {
-        Some(until) => {
-            Err(CommandError::usage(format!("--until {}: --state lists none of those", until.as_str())).into())
-        }
+        Some(until) => Err(CommandError::usage(format!(
+            "--until {}: --state lists none of those",
+            until.as_str()
+        ))
+        .into()),
         None => Ok(()),
     }
 }
@@ -151,7 +160,9 @@ impl ListRun<'_> {
         let mut rows = ListRows::new(context, how, kept(self.args));
         let mut states = Vec::new();
         let progress = context.ui.progress("keys scanned");
-        let mut scan = Scan::start(self.databases[0].reader.clone(), self.plan(), self.interrupt, progress).await?;
+        let mut scan =
+            Scan::start(self.databases[0].reader.clone(), self.plan(), self.interrupt, progress)
+                .await?;
         for (index, database) in self.databases.iter().enumerate() {
             if index > 0 && (rows.are_full() || !scan.continue_in(database.reader.clone()).await) {
                 break;
@@ -214,12 +225,18 @@ impl ListRun<'_> {
         if shown == 0 {
             context.ui.status(&format!("no such records among {keys} keys of {server}"));
             match self.databases {
-                [Database { number: None, reader }] => scan::explain_nothing(context, self.catalog, reader).await,
-                _ => coverage::left_out(self.catalog).iter().for_each(|line| context.ui.status(line)),
+                [Database { number: None, reader }] => {
+                    scan::explain_nothing(context, self.catalog, reader).await
+                }
+                _ => {
+                    coverage::left_out(self.catalog).iter().for_each(|line| context.ui.status(line))
+                }
             }
         } else if is_for_people && let Some(limit) = rows.limit_reached() {
             let scanned = self.scanned(report.passed).await;
-            context.ui.status(&format!("{shown} shown (limit {limit}), about {scanned} keys scanned"));
+            context
+                .ui
+                .status(&format!("{shown} shown (limit {limit}), about {scanned} keys scanned"));
         } else if rows.was_cut() {
             context.ui.status(&format!("the first {shown}; --limit shows more"));
         } else if is_for_people {
@@ -244,7 +261,9 @@ impl ListRun<'_> {
     fn server(&self) -> String {
         let name = self.databases[0].reader.name();
         match (self.args.all_dbs, name.rsplit_once('/')) {
-            (true, Some((server, _))) if self.databases.len() == 1 => format!("1 database of {server}"),
+            (true, Some((server, _))) if self.databases.len() == 1 => {
+                format!("1 database of {server}")
+            }
             (true, Some((server, _))) => format!("{} databases of {server}", self.databases.len()),
             _ => name,
         }
@@ -253,7 +272,8 @@ impl ListRun<'_> {
 
 /// True when the lengths of values decide which records are shown: each length has to be asked for then.
 fn chooses_by_size(args: &Args) -> bool {
-    matches!(args.show.sort, Some(Sort::Size)) || args.select.finding.contains(&FindingCode::Oversized)
+    matches!(args.show.sort, Some(Sort::Size))
+        || args.select.finding.contains(&FindingCode::Oversized)
 }
 
 fn kept(args: &Args) -> RowLimit {

@@ -68,7 +68,8 @@ fn operations(context: &mut Context, args: &Args) -> Result<Exit> {
     let is_wanted = |operation: &Operation| {
         let is_command = args.command.as_ref().is_none_or(|name| *name == operation.command);
         // Of one that was killed before it noted a change nobody knows which records it touched.
-        let is_touched = touched.contains(&operation.op) || !operation.is_told && filter.only.is_none();
+        let is_touched =
+            touched.contains(&operation.op) || !operation.is_told && filter.only.is_none();
         is_command && is_touched && filter.is_recent(&operation.at, now)
     };
     let wanted: Vec<_> = operations.into_all().into_iter().filter(is_wanted).collect();
@@ -76,7 +77,9 @@ fn operations(context: &mut Context, args: &Args) -> Result<Exit> {
     let contexts = context.settings.context_places();
     let mut shown = Vec::with_capacity(newest.len());
     for operation in newest {
-        shown.push(history::ShownOperation::of(operation, is_there(operation)).in_context(&contexts));
+        shown.push(
+            history::ShownOperation::of(operation, is_there(operation)).in_context(&contexts),
+        );
     }
     context.show(filter.output, "operations", &shown, |view| history::table(view, &shown))?;
     warn_of_unshown(context, &path, damaged, older);

@@ -36,7 +36,10 @@ const ENVIRONMENT: [(&str, &str); 13] = [
     ("NO_COLOR", "no colours, when set"),
     ("XDG_CONFIG_HOME", "folder of the config file and the schemas, ~/.config by default"),
     ("XDG_STATE_HOME", "folder of backups and the audit log, ~/.local/state by default"),
-    ("SSL_CERT_FILE", "certificates of the issuers to trust with TLS, where no --cacert or --cacertdir says"),
+    (
+        "SSL_CERT_FILE",
+        "certificates of the issuers to trust with TLS, where no --cacert or --cacertdir says",
+    ),
     ("SSL_CERT_DIR", "folder with such files"),
     ("TMPDIR", "folder for the files of a throw-away server, /tmp by default"),
 ];
@@ -53,7 +56,10 @@ const OTHERS: [(&str, &str); 4] = [
 const GLOBAL: [&str; 3] = ["Connection", "TLS", "Display"];
 
 const FILES: [(&str, &str); 4] = [
-    ("$XDG_CONFIG_HOME/idemctl/config.toml", "contexts: servers and how services are deployed there"),
+    (
+        "$XDG_CONFIG_HOME/idemctl/config.toml",
+        "contexts: servers and how services are deployed there",
+    ),
     ("$XDG_CONFIG_HOME/idemctl/schemas/", "schemas of your own, a folder each"),
     ("$XDG_STATE_HOME/idemctl/backups/", "what was removed, as JSON lines"),
     ("$XDG_STATE_HOME/idemctl/audit.jsonl", "one line for each change"),
@@ -64,7 +70,8 @@ pub fn run(context: &mut Context, args: Args, root: clap::Command) -> Result<Exi
     let pages = pages(root)?;
     for (name, text) in &pages {
         let section = args.folder.join(section(name));
-        std::fs::create_dir_all(&section).with_context(|| format!("cannot make the folder {}", section.display()))?;
+        std::fs::create_dir_all(&section)
+            .with_context(|| format!("cannot make the folder {}", section.display()))?;
         if section.is_symlink() {
             return Err(CommandError::usage(format!(
                 "cannot write pages in {}: it is a link, not a folder",
@@ -76,7 +83,10 @@ pub fn run(context: &mut Context, args: Args, root: clap::Command) -> Result<Exi
         // Others may write into the folder: a page is never written through a link that they left there.
         files::publish(&file, text).with_context(|| format!("cannot write {}", file.display()))?;
     }
-    context.ui.status(&format!("{} pages written to {shown}; `man -M {shown} idemctl` shows the first.", pages.len()));
+    context.ui.status(&format!(
+        "{} pages written to {shown}; `man -M {shown} idemctl` shows the first.",
+        pages.len()
+    ));
     Ok(Exit::Done)
 }
 
@@ -103,7 +113,10 @@ fn add(command: &clap::Command, pages: &mut Vec<(String, Vec<u8>)>) -> std::io::
     let shown = if is_root { command.clone() } else { without(command.clone(), &GLOBAL) };
     let man = Man::new(shown);
     pages.push((man.get_filename(), page(&man, command, is_root)?));
-    command.get_subcommands().filter(|command| !command.is_hide_set()).try_for_each(|command| add(command, pages))
+    command
+        .get_subcommands()
+        .filter(|command| !command.is_hide_set())
+        .try_for_each(|command| add(command, pages))
 }
 
 fn page(man: &Man, command: &clap::Command, is_root: bool) -> std::io::Result<Vec<u8>> {
@@ -129,7 +142,10 @@ fn page(man: &Man, command: &clap::Command, is_root: bool) -> std::io::Result<Ve
 fn title(command: &clap::Command) -> Roff {
     let name = command.get_display_name().unwrap_or(command.get_name());
     let mut roff = Roff::new();
-    roff.control("TH", [name, "1", RELEASED, concat!("idemctl ", env!("CARGO_PKG_VERSION")), "idemctl"]);
+    roff.control(
+        "TH",
+        [name, "1", RELEASED, concat!("idemctl ", env!("CARGO_PKG_VERSION")), "idemctl"],
+    );
     roff
 }
 
@@ -169,9 +185,14 @@ fn root_sections(roff: &mut Roff) {
 }
 
 fn see_also(roff: &mut Roff, is_root: bool) {
-    let others = ["idemctl-config(5)", "idemctl-schema(5)", "idemctl-findings(7)", "idemctl-json(7)"].join(", ");
-    let first =
-        if is_root { "" } else { "idemctl(1), for the options of all commands, exit status, environment and files; " };
+    let others =
+        ["idemctl-config(5)", "idemctl-schema(5)", "idemctl-findings(7)", "idemctl-json(7)"]
+            .join(", ");
+    let first = if is_root {
+        ""
+    } else {
+        "idemctl(1), for the options of all commands, exit status, environment and files; "
+    };
     roff.control("SH", ["SEE ALSO"]);
     roff.text([roman(format!("{first}{others}"))]);
 }

@@ -71,7 +71,8 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         choice.check_narrow(&args.choice, &args.schemas)?;
     }
     let leave = (!args.change.confirmed.dry_run).then_some(&args.change.confirmed);
-    let mut purge = BulkRun::open(context, &choice, leave, args.page.scan_options(), key_file).await?;
+    let mut purge =
+        BulkRun::open(context, &choice, leave, args.page.scan_options(), key_file).await?;
     let mut limit = u64::MAX;
     if counts_first(context, &args) {
         purge.count(context, true).await?;
@@ -108,9 +109,11 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
 fn exit_of(exit: Exit, named: &NamedKeys, given: u64, is_filtered: bool) -> Result<Exit> {
     if named.ambiguous > 0 && named.ambiguous == given {
         let each = if given == 1 { "the key names" } else { "each key names" };
-        return Err(CommandError::usage(format!("{each} more than one record; nothing was changed"))
-            .hint(name::HINT)
-            .into());
+        return Err(CommandError::usage(format!(
+            "{each} more than one record; nothing was changed"
+        ))
+        .hint(name::HINT)
+        .into());
     }
     let is_part = named.has_left_any(is_filtered) && exit == Exit::Done;
     Ok(if is_part { Exit::Partial } else { exit })
@@ -118,7 +121,9 @@ fn exit_of(exit: Exit, named: &NamedKeys, given: u64, is_filtered: bool) -> Resu
 
 /// True when somebody is to see, or an option to judge, how many records are chosen before any of them goes.
 fn counts_first(context: &Context, args: &Args) -> bool {
-    args.change.confirmed.dry_run || args.change.confirmed.asks_somebody(context) || args.limit.is_given()
+    args.change.confirmed.dry_run
+        || args.change.confirmed.asks_somebody(context)
+        || args.limit.is_given()
 }
 
 /// Shows what is chosen, and says what its removal means. Only if the scan is complete there may be nothing.
@@ -134,7 +139,11 @@ async fn show(
         context.ui.warning(forbidden);
     }
     if found.tally.total() == 0 && is_complete {
-        let none = if found.coverage.unproven.is_empty() { "no such records" } else { "no records were chosen" };
+        let none = if found.coverage.unproven.is_empty() {
+            "no such records"
+        } else {
+            "no records were chosen"
+        };
         context.ui.status(&format!("{none} among {} keys of {}", found.keys, purge.server));
         explain_nothing(context, catalog, &purge.reader).await;
     } else if found.tally.total() > 0 {
@@ -157,11 +166,21 @@ fn confirm(context: &mut Context, args: &Args, purge: &BulkRun<'_, PurgeRule>) -
         1 => "this record".to_owned(),
         total => format!("these {total} records"),
     };
-    Ok(args.change.confirmed.confirm_by_name(context, &format!("Purge {records}?"), &purge.server)?)
+    Ok(args.change.confirmed.confirm_by_name(
+        context,
+        &format!("Purge {records}?"),
+        &purge.server,
+    )?)
 }
 
-fn report(context: &mut Context, args: &Args, choice: &PurgeRule, purge: &BulkRun<'_, PurgeRule>) -> Result<()> {
-    let covered = coverage::fields(&purge.found.coverage, &choice.scope().catalog, purge.found.keys);
+fn report(
+    context: &mut Context,
+    args: &Args,
+    choice: &PurgeRule,
+    purge: &BulkRun<'_, PurgeRule>,
+) -> Result<()> {
+    let covered =
+        coverage::fields(&purge.found.coverage, &choice.scope().catalog, purge.found.keys);
     write_report(context, args.output, &change::purge(&purge.found.tally, covered, &purge.account))
 }
 
@@ -179,10 +198,12 @@ async fn account(
     // Where nothing could be read, nobody knows that there is nothing.
     let is_news = !purge.is_counted && (ended.is_ok() || purge.found.keys > 0);
     let is_complete = purge.account.outcome == Ended::Whole;
-    let shown = if is_news { show(context, args, choice, purge, is_complete).await } else { Ok(()) };
+    let shown =
+        if is_news { show(context, args, choice, purge, is_complete).await } else { Ok(()) };
     let shown = shown.and_then(|()| report(context, args, choice, purge));
     let (account, total) = (&purge.account, purge.found.tally.total());
-    let backup = account.backup.as_ref().map(|file| format!("; backup: {file}")).unwrap_or_default();
+    let backup =
+        account.backup.as_ref().map(|file| format!("; backup: {file}")).unwrap_or_default();
     let knows_all = purge.is_counted || account.outcome == Ended::Whole;
     let of_all = if knows_all { format!(" of {total}") } else { String::new() };
     let so_far = format!("{}{of_all} records purged{backup}", account.done);
@@ -194,7 +215,10 @@ async fn account(
     }
     for (count, what) in [
         (account.changed + account.renewed, "left alone, for they changed since they were seen"),
-        (account.foreign, "left alone, for they have a form that the schema does not write, as the whole value told"),
+        (
+            account.foreign,
+            "left alone, for they have a form that the schema does not write, as the whole value told",
+        ),
         (account.too_large, "left alone, for a value is larger than 16 MiB and was not read whole"),
         (account.gone, "gone already, for they expired or somebody else removed them"),
     ] {
@@ -206,7 +230,11 @@ async fn account(
     let is_whole = account.partly.is_empty() && account.too_large == 0;
     shown?;
     let has_scanned = !args.choice.keys.are_given();
-    Ok(if is_whole { exit_after(&purge.found.coverage, &choice.scope().catalog, has_scanned) } else { Exit::Partial })
+    Ok(if is_whole {
+        exit_after(&purge.found.coverage, &choice.scope().catalog, has_scanned)
+    } else {
+        Exit::Partial
+    })
 }
 
 /// Names the records of which only one Redis key was removed.

@@ -105,18 +105,23 @@ impl From<StrategyArg> for Strategy {
 }
 
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
-    let demonstrates = |schema: &Schema| schema.origin == SchemaOrigin::BuiltIn && schema.begins_with_a_script();
-    let (schemas, _) = context.schemas_to_play(&args.schemas, demonstrates, Schema::unplayable_because)?;
+    let demonstrates =
+        |schema: &Schema| schema.origin == SchemaOrigin::BuiltIn && schema.begins_with_a_script();
+    let (schemas, _) =
+        context.schemas_to_play(&args.schemas, demonstrates, Schema::unplayable_because)?;
     let plan = plan(&args, &schemas)?;
     let interrupt = Interrupt::listen()?;
     interrupt.heed_terminate()?;
     let (client, server) = context.arena("Racing").await?;
-    let mut connections = Connections::open(&client, &server, plan.concurrency).await.map_err(not_connected)?;
+    let mut connections =
+        Connections::open(&client, &server, plan.concurrency).await.map_err(not_connected)?;
     let schemas = runnable(context, &client, schemas)?;
     let mut runs = Vec::new();
     for schema in &schemas {
         for strategy in strategies(&args.strategy) {
-            runs.push(one_run(context, &mut connections, schema, strategy, &plan, &interrupt).await?);
+            runs.push(
+                one_run(context, &mut connections, schema, strategy, &plan, &interrupt).await?,
+            );
         }
     }
     let shown: Vec<_> = runs.iter().map(render::run).collect();
@@ -127,7 +132,9 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
 
 /// The exit code of the schemas' own steps; other strategies are there to lose.
 fn exit(runs: &[RaceRun]) -> Exit {
-    let any = |verdict| runs.iter().any(|run| run.strategy == Strategy::Schema && run.verdict() == verdict);
+    let any = |verdict| {
+        runs.iter().any(|run| run.strategy == Strategy::Schema && run.verdict() == verdict)
+    };
     match () {
         () if any(RaceVerdict::NotAtomic) => Exit::No,
         () if any(RaceVerdict::Void) => Exit::Partial,
@@ -144,38 +151,52 @@ async fn one_run(
     interrupt: &Interrupt,
 ) -> Result<RaceRun> {
     let what = format!("{}, {}", schema.name, strategy.as_str());
-    let progress = context.ui.progress_of(&format!("racing {what}: rounds"), Some(plan.rounds as u64));
+    let progress =
+        context.ui.progress_of(&format!("racing {what}: rounds"), Some(plan.rounds as u64));
     let on_round = || progress.inc(1);
     let RaceResult { run, end, left_behind } =
         sim::race(connections, schema, strategy, plan.clone(), interrupt, on_round).await;
     progress.finish_and_clear();
     if let Some(error) = &left_behind {
-        context.ui.warning(&format!("keys idemctl-race-* may be left behind until their TTL ends: {error}"));
+        context.ui.warning(&format!(
+            "keys idemctl-race-* may be left behind until their TTL ends: {error}"
+        ));
     }
     match end {
         RaceEnd::Finished => Ok(run),
         RaceEnd::Interrupted => {
             let removed = if left_behind.is_none() { "; every key is removed" } else { "" };
-            let message = format!("interrupted after {} of {} rounds of {what}{removed}", run.rounds, plan.rounds);
+            let message = format!(
+                "interrupted after {} of {} rounds of {what}{removed}",
+                run.rounds, plan.rounds
+            );
             Err(CommandError::interrupted(message).into())
         }
         RaceEnd::Failed(error) => {
-            Err(anyhow::Error::new(error).context(format!("racing {what}, round {}", run.rounds + 1)))
+            Err(anyhow::Error::new(error)
+                .context(format!("racing {what}, round {}", run.rounds + 1)))
         }
     }
 }
 
 /// The schemas whose scripts can run on this server.
-fn runnable(context: &mut Context, client: &Client, mut schemas: Vec<Arc<Schema>>) -> Result<Vec<Arc<Schema>>> {
+fn runnable(
+    context: &mut Context,
+    client: &Client,
+    mut schemas: Vec<Arc<Schema>>,
+) -> Result<Vec<Arc<Schema>>> {
     if !client.is_cluster() {
         return Ok(schemas);
     }
     let problem = |schema: &Schema| cluster_problem(schema, b"order-1");
-    let refused: Vec<_> = schemas.iter().filter_map(|schema| Some((schema.name.clone(), problem(schema)?))).collect();
+    let refused: Vec<_> =
+        schemas.iter().filter_map(|schema| Some((schema.name.clone(), problem(schema)?))).collect();
     schemas.retain(|schema| problem(schema).is_none());
     if schemas.is_empty() {
         let why = refused.first().map(|(name, why)| format!("{name}: {why}")).unwrap_or_default();
-        return Err(CommandError::usage(why).hint("--sandbox races on a private throw-away server").into());
+        return Err(CommandError::usage(why)
+            .hint("--sandbox races on a private throw-away server")
+            .into());
     }
     for (name, why) in refused {
         context.ui.warning(&format!("{name} is left out: {why}"));
@@ -196,10 +217,13 @@ fn strategies(args: &[StrategyArg]) -> Vec<Strategy> {
 }
 
 fn plan(args: &Args, schemas: &[Arc<Schema>]) -> Result<RacePlan> {
-    let too_short = schemas.iter().find(|schema| args.think_time >= schema.lock_ttl.min(TEST_KEYS_LIVE));
+    let too_short =
+        schemas.iter().find(|schema| args.think_time >= schema.lock_ttl.min(TEST_KEYS_LIVE));
     if let Some(schema) = too_short {
-        let message =
-            format!("--think-time is not shorter than the lock TTL of {}: the lock would expire", schema.name);
+        let message = format!(
+            "--think-time is not shorter than the lock TTL of {}: the lock would expire",
+            schema.name
+        );
         return Err(CommandError::usage(message).into());
     }
     Ok(RacePlan {

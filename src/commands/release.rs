@@ -38,8 +38,13 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let step = manual::releasable(&record).map_err(|why| refused(&record, &why))?;
     change::check_ttls(&schema, step)?;
     let now_ms = change::time_for(&record, schema.sends_time(step))?;
-    let owner =
-        change::owner_of_lock(context, &record, step, args.owner.as_deref(), args.step.change.confirmed.dry_run)?;
+    let owner = change::owner_of_lock(
+        context,
+        &record,
+        step,
+        args.owner.as_deref(),
+        args.step.change.confirmed.dry_run,
+    )?;
     let report = StepReport {
         name: "release",
         record: &record,
@@ -69,13 +74,18 @@ fn refused(record: &Record, why: &Refusal) -> CommandError {
     let name = &record.schema.name;
     let argument = argument_of(record);
     match why {
-        Refusal::Absent => CommandError::new(Exit::No, format!("{key}: there is no lock under {name}")),
+        Refusal::Absent => {
+            CommandError::new(Exit::No, format!("{key}: there is no lock under {name}"))
+        }
         Refusal::NoSuchStep => {
-            let hint = format!("`idemctl force-unlock {argument}` removes a lock that nobody needs");
+            let hint =
+                format!("`idemctl force-unlock {argument}` removes a lock that nobody needs");
             CommandError::usage(format!("{name}: {why}")).hint(hint)
         }
-        Refusal::Completed => CommandError::usage(format!("{key}: {why}: a stored result is never released"))
-            .hint(format!("`idemctl purge {argument}` removes a result")),
+        Refusal::Completed => {
+            CommandError::usage(format!("{key}: {why}: a stored result is never released"))
+                .hint(format!("`idemctl purge {argument}` removes a result"))
+        }
         Refusal::Unreadable(_) => {
             let hint = format!("`idemctl force-unlock {argument}` removes what nobody can read");
             CommandError::usage(format!("{key}: {why}")).hint(hint)
@@ -89,13 +99,22 @@ fn explain(context: &mut Context, report: &StepReport<'_>) {
     let record = report.record;
     let redis_key = escape::text(&record.seen.keys[record.schema.lock_role()].redis_key);
     if report.predicted != Meaning::Released {
-        let owner = record.owner().map(|owner| format!(": the lock is {}'s", escape::text(owner))).unwrap_or_default();
+        let owner = record
+            .owner()
+            .map(|owner| format!(": the lock is {}'s", escape::text(owner)))
+            .unwrap_or_default();
         context.ui.status(&format!("The service will refuse to release {redis_key}{owner}."));
     } else if record.state == State::Completed {
-        context.ui.status(&format!("Releases {redis_key}. The result stays, and retries go on getting it."));
+        context.ui.status(&format!(
+            "Releases {redis_key}. The result stays, and retries go on getting it."
+        ));
     } else {
-        context.ui.status(&format!("Releases {redis_key}. The next request with this key executes the operation."));
+        context.ui.status(&format!(
+            "Releases {redis_key}. The next request with this key executes the operation."
+        ));
         let late = words::late_worker(&record.schema);
-        context.ui.status(&format!("If its worker still runs, the operation executes twice; {late}."));
+        context
+            .ui
+            .status(&format!("If its worker still runs, the operation executes twice; {late}."));
     }
 }

@@ -9,7 +9,8 @@ use clap::Args as ClapArgs;
 use crate::args::{ConfirmArgs, Output, ReturnArgs};
 use crate::change::AuditTrail;
 use crate::change::restore::{
-    CheckedBackup, KeysToRestore, Mode, RestoredRows, bring_back, finish, only_of, say_ambiguous, say_unknown,
+    CheckedBackup, KeysToRestore, Mode, RestoredRows, bring_back, finish, only_of, say_ambiguous,
+    say_unknown,
 };
 use crate::context::Context;
 use crate::exit::{CommandError, Exit};
@@ -52,7 +53,11 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let of = KeysToRestore { args: &args.returns, only: &only, but: HashSet::new() };
     let mut source = CheckedBackup::open(context, &args.file, &of, None)?;
     if only.is_all_unknown() {
-        return Err(CommandError::new(Exit::No, format!("{} holds none of these keys", source.file)).into());
+        return Err(CommandError::new(
+            Exit::No,
+            format!("{} holds none of these keys", source.file),
+        )
+        .into());
     }
     is_part |= say_unknown(context, &only, &format!("{} holds", source.file));
     let mut rows = RestoredRows::new(args.output, args.change.dry_run);
@@ -60,12 +65,16 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         let client = context.client().await?;
         source.may_go_to(context, &client.provenance().await?, args.returns.elsewhere)?;
         let interrupt = Interrupt::listen()?;
-        bring_back(context, &of, &mut source, &mut Mode::Looks(&client), &mut rows, &interrupt).await
+        bring_back(context, &of, &mut source, &mut Mode::Looks(&client), &mut rows, &interrupt)
+            .await
     } else {
         restore(context, &args, &of, &mut source, &mut rows).await?
     };
-    let shown =
-        rows.close(context, matches!(ended, Ok(true)) && source.missing + source.left_out == 0, source.left_out);
+    let shown = rows.close(
+        context,
+        matches!(ended, Ok(true)) && source.missing + source.left_out == 0,
+        source.left_out,
+    );
     finish(context, args.change.dry_run, &rows, ended, source.wanted + source.missing)?;
     shown?;
     let is_whole = !is_part && rows.kept_away() + source.left_out + source.missing == 0;

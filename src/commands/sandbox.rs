@@ -49,9 +49,15 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let db = context.settings.target().db;
     let url = context.use_sandbox().await?.url(db);
     if let Some(count) = args.seed {
-        let schemas = context.sparing(catalog.chosen().to_vec(), catalog.is_named(), Schema::unwritten_because)?;
+        let schemas = context.sparing(
+            catalog.chosen().to_vec(),
+            catalog.is_named(),
+            Schema::unwritten_because,
+        )?;
         let target = context.settings.target().clone();
-        let bar = context.ui.progress_of("Filling the private server", Some(count * schemas.len() as u64));
+        let bar = context
+            .ui
+            .progress_of("Filling the private server", Some(count * schemas.len() as u64));
         let entries = seed::entries(&schemas, count, context.now_ms()).inspect(|_| bar.inc(1));
         let written = context.use_sandbox().await?.fill(&target, entries).await?;
         bar.finish_and_clear();
@@ -62,7 +68,9 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     }
     match args.command.split_first() {
         Some((program, words)) => run_command(&url, program, words).await,
-        None if context.ui.is_interactive() && context.ui.out_is_terminal() => open_shell(context, &url).await,
+        None if context.ui.is_interactive() && context.ui.out_is_terminal() => {
+            open_shell(context, &url).await
+        }
         None => stay(context, &url).await,
     }
 }
@@ -92,7 +100,9 @@ async fn run_command(url: &str, program: &OsString, words: &[OsString]) -> Resul
         .env_remove("IDEMCTL_CONTEXT")
         .env_remove("REDISCLI_AUTH")
         .spawn()
-        .map_err(|error| CommandError::usage(format!("cannot run {}: {error}", program.display())))?;
+        .map_err(|error| {
+            CommandError::usage(format!("cannot run {}: {error}", program.display()))
+        })?;
     let pid = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
     loop {
         let passed_on = tokio::select! {

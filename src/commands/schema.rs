@@ -86,16 +86,24 @@ impl Args {
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     match args.command {
         Command::List { libraries, output, folder } => list(context, libraries, output, folder),
-        Command::Show { name, script, output, folder } => show(context, &name, script.as_deref(), output, folder),
+        Command::Show { name, script, output, folder } => {
+            show(context, &name, script.as_deref(), output, folder)
+        }
         Command::New(args) => new::new(context, args).await,
         Command::Adopt(args) => adopt::adopt(context, args).await,
         Command::Check(args) => checked::run(context, args).await,
     }
 }
 
-fn list(context: &mut Context, libraries: bool, output: Output, folder: SchemaFolderArgs) -> Result<Exit> {
+fn list(
+    context: &mut Context,
+    libraries: bool,
+    output: Output,
+    folder: SchemaFolderArgs,
+) -> Result<Exit> {
     let named = schemas::libraries().filter(|_| libraries).map(str::to_owned).collect();
-    let catalog = context.catalog(&SchemaArgs { schema: named, folder, ..SchemaArgs::default() })?;
+    let catalog =
+        context.catalog(&SchemaArgs { schema: named, folder, ..SchemaArgs::default() })?;
     let schemas: Vec<_> = catalog.all().iter().map(|schema| render::schema(schema)).collect();
     context.show(output, "schemas", &schemas, |view| render::table(catalog.all(), view))?;
     if !catalog.drafts().is_empty() {
@@ -114,7 +122,11 @@ fn show(
     output: Output,
     folder: SchemaFolderArgs,
 ) -> Result<Exit> {
-    let catalog = context.catalog(&SchemaArgs { schema: vec![name.to_owned()], folder, ..SchemaArgs::default() })?;
+    let catalog = context.catalog(&SchemaArgs {
+        schema: vec![name.to_owned()],
+        folder,
+        ..SchemaArgs::default()
+    })?;
     let Some(schema) = catalog.chosen().first() else { return Ok(Exit::No) };
     match script {
         Some(script) => context.ui.data(script_text(schema, script)?)?,
@@ -131,6 +143,12 @@ fn script_text(schema: &Schema, name: &str) -> Result<String> {
         return Ok(script.text.to_string());
     }
     let known: Vec<_> = schema.scripts.keys().map(String::as_str).collect();
-    let hint = if known.is_empty() { "it has none".to_owned() } else { format!("scripts: {}", known.join(", ")) };
-    Err(CommandError::usage(format!("schema `{}` has no script `{name}`", schema.name)).hint(hint).into())
+    let hint = if known.is_empty() {
+        "it has none".to_owned()
+    } else {
+        format!("scripts: {}", known.join(", "))
+    };
+    Err(CommandError::usage(format!("schema `{}` has no script `{name}`", schema.name))
+        .hint(hint)
+        .into())
 }

@@ -16,7 +16,9 @@ use crate::files;
 use crate::interrupt::Interrupt;
 use crate::render::simulation::{self as render, Simulation};
 use crate::render::style::Palette;
-use crate::sim::simulate::{LocalServers, SCENARIOS, Scenario, Simulated, SimulationPlan, simulate};
+use crate::sim::simulate::{
+    LocalServers, SCENARIOS, Scenario, Simulated, SimulationPlan, simulate,
+};
 
 /// Larger than any matrix.
 const LARGEST_MATRIX: u64 = 64 * 1024 * 1024;
@@ -80,7 +82,8 @@ pub struct Args {
 
 fn scenario_names() -> Vec<PossibleValue> {
     let list = PossibleValue::new(LIST).help("show the scenarios");
-    let scenario = |scenario: &Scenario| PossibleValue::new(scenario.story.name).help(scenario.story.summary);
+    let scenario =
+        |scenario: &Scenario| PossibleValue::new(scenario.story.name).help(scenario.story.summary);
     [list].into_iter().chain(SCENARIOS.iter().map(scenario)).collect()
 }
 
@@ -88,7 +91,9 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     if args.scenarios.iter().any(|name| name == LIST) {
         let stories: Vec<_> = SCENARIOS.iter().map(|scenario| scenario.story).collect();
         let values: Vec<_> = stories.iter().map(render::story).collect();
-        context.show(args.output, "scenarios", &values, |view| render::list(stories.into_iter(), view))?;
+        context.show(args.output, "scenarios", &values, |view| {
+            render::list(stories.into_iter(), view)
+        })?;
         return Ok(Exit::Done);
     }
     let accepted = args.expect.as_deref().map(accepted).transpose()?;
@@ -108,13 +113,20 @@ async fn play(context: &mut Context, plan: &SimulationPlan) -> Result<Simulated>
     interrupt.heed_terminate()?;
     let (client, server) = context.arena("Simulating").await?;
     let environment = context.settings.environment();
-    let servers = LocalServers { path: environment.path(), temp_dir: environment.temp_dir(), like: (*server).clone() };
+    let servers = LocalServers {
+        path: environment.path(),
+        temp_dir: environment.temp_dir(),
+        like: (*server).clone(),
+    };
     let count = plan.schemas.len() * plan.scenarios.len();
     let progress = context.ui.progress_of("cells simulated", Some(count as u64));
-    let simulated = simulate(plan, &client, &server, &servers, &interrupt, || progress.inc(1)).await;
+    let simulated =
+        simulate(plan, &client, &server, &servers, &interrupt, || progress.inc(1)).await;
     progress.finish_and_clear();
     if let Some(error) = &simulated.left_behind {
-        context.ui.warning(&format!("keys named idemctl-simulate-* may be left behind until their TTL ends: {error}"));
+        context.ui.warning(&format!(
+            "keys named idemctl-simulate-* may be left behind until their TTL ends: {error}"
+        ));
     }
     if let Some(error) = simulated.failed {
         return Err(error.into());
@@ -122,27 +134,40 @@ async fn play(context: &mut Context, plan: &SimulationPlan) -> Result<Simulated>
     if simulated.interrupted {
         let executed = simulated.cells.len();
         let removed = if simulated.left_behind.is_none() { "; every key is removed" } else { "" };
-        return Err(CommandError::interrupted(format!("interrupted after {executed} of {count} cells{removed}")).into());
+        return Err(CommandError::interrupted(format!(
+            "interrupted after {executed} of {count} cells{removed}"
+        ))
+        .into());
     }
     Ok(simulated)
 }
 
-fn show(context: &mut Context, args: &Args, cells: &[Cell], differences: Option<&[MatrixDifference]>) -> Result<()> {
+fn show(
+    context: &mut Context,
+    args: &Args,
+    cells: &[Cell],
+    differences: Option<&[MatrixDifference]>,
+) -> Result<()> {
     if let (Output::Jsonl, Some(differences)) = (args.output, differences) {
         context.ui.status(render::compared(differences, Palette::new(false)).trim_end());
     }
     let mut of_all = Map::new();
     if let Some(differences) = differences {
-        of_all.insert("differences".to_owned(), differences.iter().map(render::difference).collect());
+        of_all
+            .insert("differences".to_owned(), differences.iter().map(render::difference).collect());
     }
     let values: Vec<_> = cells.iter().map(render::cell).collect();
-    let table = |view| render::text(Simulation { cells, timeline: args.timeline, differences }, view);
+    let table =
+        |view| render::text(Simulation { cells, timeline: args.timeline, differences }, view);
     Ok(context.show_with(args.output, "cells", &values, &of_all, table)?)
 }
 
 fn plan(context: &mut Context, args: &Args) -> Result<SimulationPlan> {
-    let (schemas, catalog) = context.schemas_to_play(&args.schemas, |_| true, Schema::unplayable_because)?;
-    let wanted = |scenario: &&Scenario| args.all || args.scenarios.iter().any(|name| name == scenario.story.name);
+    let (schemas, catalog) =
+        context.schemas_to_play(&args.schemas, |_| true, Schema::unplayable_because)?;
+    let wanted = |scenario: &&Scenario| {
+        args.all || args.scenarios.iter().any(|name| name == scenario.story.name)
+    };
     let scenarios = SCENARIOS.iter().filter(wanted).copied().collect();
     let repeat = usize::try_from(args.repeat)?;
     Ok(SimulationPlan { schemas, all: catalog.all().to_vec(), scenarios, repeat, seed: args.seed })
@@ -150,6 +175,8 @@ fn plan(context: &mut Context, args: &Args) -> Result<SimulationPlan> {
 
 fn accepted(file: &Path) -> Result<AcceptedMatrix> {
     let named = |why: String| CommandError::usage(format!("--expect: {}: {why}", file.display()));
-    let json = files::read_or_receive(file, LARGEST_MATRIX).map_err(|error| named(error.to_string()))?;
-    Ok(AcceptedMatrix::parse(&json).map_err(|why| named(why).hint("write it with `idemctl simulate --all -o json`"))?)
+    let json =
+        files::read_or_receive(file, LARGEST_MATRIX).map_err(|error| named(error.to_string()))?;
+    Ok(AcceptedMatrix::parse(&json)
+        .map_err(|why| named(why).hint("write it with `idemctl simulate --all -o json`"))?)
 }

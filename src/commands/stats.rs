@@ -123,7 +123,9 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
 async fn figures(context: &mut Context, args: &Args) -> Result<Exit> {
     let catalog = context.catalog(&args.schemas)?;
     if catalog.scanned().is_empty() {
-        return Err(CommandError::usage("no schema to count").hint("name one with --schema").into());
+        return Err(CommandError::usage("no schema to count")
+            .hint("name one with --schema")
+            .into());
     }
     let selection = args.select.selection()?;
     args.select.filter.remark(&catalog).iter().for_each(|remark| context.ui.status(remark));
@@ -134,9 +136,16 @@ async fn figures(context: &mut Context, args: &Args) -> Result<Exit> {
     }
     let reader = context.reader().await?.scanning(args.scan.scan_options());
     let interrupt = Interrupt::listen()?;
-    let counting = Counting { args, catalog: &catalog, selection: &selection, reader: &reader, interrupt: &interrupt };
+    let counting = Counting {
+        args,
+        catalog: &catalog,
+        selection: &selection,
+        reader: &reader,
+        interrupt: &interrupt,
+    };
     let Some(watch) = watch else { return counting.run(context).await.map(|()| Exit::Done) };
-    let count_again = async |context: &mut Context| counting.run(context).await.map(|()| Awaited::NotYet);
+    let count_again =
+        async |context: &mut Context| counting.run(context).await.map(|()| Awaited::NotYet);
     watch.follow(context, &interrupt, count_again).await
 }
 
@@ -155,7 +164,11 @@ impl Counting<'_> {
         let plan = ScanPlan {
             catalog: self.catalog,
             thresholds: self.args.thresholds.thresholds(),
-            head: if self.selection.reads_bodies() { ReadLimit::Whole } else { ReadLimit::Bytes(0) },
+            head: if self.selection.reads_bodies() {
+                ReadLimit::Whole
+            } else {
+                ReadLimit::Bytes(0)
+            },
             lengths: Lengths::All,
         };
         let progress = context.ui.progress("keys scanned");
@@ -163,7 +176,8 @@ impl Counting<'_> {
         let mut stats = Stats::new(StatsDimension::from(self.args.by));
         while let Some(page) = scan.next_page(self.selection).await {
             let records = page.into_records();
-            let weighed: Vec<_> = stats.add(&records).into_iter().map(|index| &records[index]).collect();
+            let weighed: Vec<_> =
+                stats.add(&records).into_iter().map(|index| &records[index]).collect();
             if weighed.is_empty() {
                 continue;
             }
@@ -204,7 +218,8 @@ impl Counting<'_> {
             // Incomplete figures would look like a drop.
             if matches!(report.end, ScanEnd::Complete) {
                 let foreign = report.coverage.foreign.values().sum();
-                let text = exposition(context, |run| stats::exposition(stats, report.keys, foreign, run));
+                let text =
+                    exposition(context, |run| stats::exposition(stats, report.keys, foreign, run));
                 write(context, file, &text)?;
             }
         } else {
@@ -213,19 +228,28 @@ impl Counting<'_> {
         Ok(context.ui.flush()?)
     }
 
-    fn show_figures(&self, context: &mut Context, stats: &Stats, report: &ScanReport) -> Result<()> {
+    fn show_figures(
+        &self,
+        context: &mut Context,
+        stats: &Stats,
+        report: &ScanReport,
+    ) -> Result<()> {
         let (rows, mut more) = stats::rows(stats, OWNERS);
         let text = match self.args.output {
             Figures::Table if counted(stats) > 0 => {
                 return Ok(context.ui.page(stats::text(stats, context.ui.view(), OWNERS))?);
             }
             Figures::Table => return Ok(()),
-            Figures::Csv => {
-                stats::separated(&rows, StatsDimension::from(self.args.by), Separated::csv(self.args.raw_csv))
-            }
-            Figures::Tsv => {
-                stats::separated(&rows, StatsDimension::from(self.args.by), Separated::tsv(self.args.raw_csv))
-            }
+            Figures::Csv => stats::separated(
+                &rows,
+                StatsDimension::from(self.args.by),
+                Separated::csv(self.args.raw_csv),
+            ),
+            Figures::Tsv => stats::separated(
+                &rows,
+                StatsDimension::from(self.args.by),
+                Separated::tsv(self.args.raw_csv),
+            ),
             Figures::Jsonl => rows.iter().map(document::line).collect(),
             Figures::Json => {
                 more.extend(coverage::fields(&report.coverage, self.catalog, report.keys));
@@ -257,6 +281,8 @@ fn write(context: &mut Context, file: &Path, text: &str) -> Result<()> {
     if file == Path::new("-") {
         return Ok(context.ui.data(text)?);
     }
-    let cannot = |error| CommandError::usage(format!("{}: cannot write the figures: {error}", file.display()));
+    let cannot = |error| {
+        CommandError::usage(format!("{}: cannot write the figures: {error}", file.display()))
+    };
     Ok(files::publish(file, text.as_bytes()).map_err(cannot)?)
 }

@@ -68,7 +68,11 @@ pub struct Args {
 
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let orphans = Orphans::new(context, &args.sought, args.action, &args.schemas)?;
-    args.sought.filter.remark(&orphans.scope().catalog).iter().for_each(|remark| context.ui.status(remark));
+    args.sought
+        .filter
+        .remark(&orphans.scope().catalog)
+        .iter()
+        .for_each(|remark| context.ui.status(remark));
     let only_shows = args.change.confirmed.dry_run;
     if args.scan.scan_options().from_replicas && !only_shows {
         let message = "--read-from replica needs --dry-run: no change relies on a replica";
@@ -112,25 +116,43 @@ fn how(args: &Args) -> BulkOptions {
 }
 
 /// Shows the locks that were found, and says what becomes of them.
-async fn show(context: &mut Context, args: &Args, orphans: &Orphans, sweep: &BulkRun<'_, Orphans>) -> Result<()> {
+async fn show(
+    context: &mut Context,
+    args: &Args,
+    orphans: &Orphans,
+    sweep: &BulkRun<'_, Orphans>,
+) -> Result<()> {
     let (found, catalog) = (&sweep.found, &orphans.scope().catalog);
     let (total, left) = (found.tally.total(), sweep.account.left_to_expire);
     // Where a node was not read there may be such locks.
     if total == 0 && found.missed.is_none() {
-        let none = if found.coverage.unproven.is_empty() { "no orphaned locks" } else { "no locks were chosen" };
+        let none = if found.coverage.unproven.is_empty() {
+            "no orphaned locks"
+        } else {
+            "no locks were chosen"
+        };
         context.ui.status(&format!("{none} among {} keys of {}", found.keys, sweep.server));
         explain_nothing(context, catalog, &sweep.reader).await;
     } else if total > 0 && args.output == Output::Table {
         context.ui.page(change::orphans(&found.tally, context.ui.view()))?;
         context.ui.flush()?;
-        let is_preview = args.change.confirmed.dry_run || args.change.confirmed.asks_somebody(context);
+        let is_preview =
+            args.change.confirmed.dry_run || args.change.confirmed.asks_somebody(context);
         if is_preview && found.tally.leaves_keys_out() && args.sought.finds_by_code() {
-            let line = context.ui.invocation().command_line(["list", "--finding", &orphans.codes().join(",")]);
+            let line = context.ui.invocation().command_line([
+                "list",
+                "--finding",
+                &orphans.codes().join(","),
+            ]);
             context.ui.hint(&format!("`{line}` lists every lock with these findings"));
         }
     }
     if left > 0 {
-        let locks = if left == 1 { "lock ends by itself and is" } else { "locks end by themselves and are" };
+        let locks = if left == 1 {
+            "lock ends by itself and is"
+        } else {
+            "locks end by themselves and are"
+        };
         context.ui.status(&format!(
             "{left} {locks} left alone: only word of its owner's death (--owner-alive) makes such a lock an orphan."
         ));
@@ -156,10 +178,19 @@ fn question(args: &Args, total: u64) -> String {
     }
 }
 
-fn report(context: &mut Context, args: &Args, orphans: &Orphans, sweep: &BulkRun<'_, Orphans>) -> Result<()> {
+fn report(
+    context: &mut Context,
+    args: &Args,
+    orphans: &Orphans,
+    sweep: &BulkRun<'_, Orphans>,
+) -> Result<()> {
     let found = &sweep.found;
     let covered = coverage::fields(&found.coverage, &orphans.scope().catalog, found.keys);
-    write_report(context, args.output, &change::sweep(&found.tally, &orphans.codes(), covered, &sweep.account))
+    write_report(
+        context,
+        args.output,
+        &change::sweep(&found.tally, &orphans.codes(), covered, &sweep.account),
+    )
 }
 
 /// Says how far the sweep got, and of the locks that were left alone, why.
@@ -175,7 +206,8 @@ fn account(
 ) -> Result<Exit> {
     let shown = report(context, args, orphans, sweep);
     let account = &sweep.account;
-    let backup = account.backup.as_ref().map(|file| format!("; backup: {file}")).unwrap_or_default();
+    let backup =
+        account.backup.as_ref().map(|file| format!("; backup: {file}")).unwrap_or_default();
     let so_far = format!("{} of {} locks done{backup}", account.done, sweep.found.tally.total());
     say_read_back(context, account.read_back);
     came_to_its_end(ended, account.outcome, account.done, &so_far)?;
@@ -197,15 +229,22 @@ fn account(
         say_undecided(context, account);
     }
     let is_whole = account.owner_unknown == 0 && account.too_large == 0;
-    Ok(if is_whole { exit_after(&sweep.found.coverage, &orphans.scope().catalog, true) } else { Exit::Partial })
+    Ok(if is_whole {
+        exit_after(&sweep.found.coverage, &orphans.scope().catalog, true)
+    } else {
+        Exit::Partial
+    })
 }
 
 /// Says of how many locks --owner-alive decided nothing, with an example.
 fn say_undecided(context: &mut Context, account: &Account) {
     let count = account.owner_unknown;
     let locks = if count == 1 { "lock" } else { "locks" };
-    let because = account.owner_unknown_because.as_deref().map(|why| format!(" ({why})")).unwrap_or_default();
-    context.ui.status(&format!("Left alone: {count} {locks} whose owner --owner-alive could not decide{because}"));
+    let because =
+        account.owner_unknown_because.as_deref().map(|why| format!(" ({why})")).unwrap_or_default();
+    context.ui.status(&format!(
+        "Left alone: {count} {locks} whose owner --owner-alive could not decide{because}"
+    ));
     context
         .ui
         .hint("the command ends with exit status 0 for a living owner and 1 for a dead one: fix it, and sweep again");

@@ -15,7 +15,8 @@ use self::undone::UndoneOperation;
 use crate::args::{ChangeArgs, Output, ReturnArgs, SchemaArgs};
 use crate::change::Journal;
 use crate::change::restore::{
-    CheckedBackup, KeysToRestore, Mode, RestoredRows, bring_back, finish, say_ambiguous, say_unknown,
+    CheckedBackup, KeysToRestore, Mode, RestoredRows, bring_back, finish, say_ambiguous,
+    say_unknown,
 };
 use crate::context::Context;
 use crate::exit::{CommandError, Exit};
@@ -61,7 +62,8 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         Some(writer) => writer.provenance().await?,
         None => client.provenance().await?,
     };
-    let undone = UndoneOperation::find(context, args.op.as_deref(), &args.returns, &here, &client.name())?;
+    let undone =
+        UndoneOperation::find(context, args.op.as_deref(), &args.returns, &here, &client.name())?;
     let allowed = undone.may_go_to(context, &here, args.returns.elsewhere);
     allowed.map_err(|stop| undone.lead_there(context, stop))?;
     let is_part = say_ambiguous(context, &undone.only)?
@@ -75,7 +77,8 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         sources.push(source);
     }
     let interrupt = Interrupt::listen()?;
-    let reverter = Reverter { client: &client, catalog: &catalog, undone: &undone, interrupt: &interrupt };
+    let reverter =
+        Reverter { client: &client, catalog: &catalog, undone: &undone, interrupt: &interrupt };
     let mut undo = Undo { args: &args, of, sources, reverter, is_part };
     let Some(writer) = writer else { return undo.dry_run(context).await };
     let predicted = undo.predict_and_show(context).await?;
@@ -96,7 +99,8 @@ struct Undo<'a> {
 
 impl Undo<'_> {
     fn rows(&self, is_prediction: bool) -> RestoredRows {
-        RestoredRows::new(self.args.output, is_prediction).of_undo(&self.reverter.undone.operation.op)
+        RestoredRows::new(self.args.output, is_prediction)
+            .of_undo(&self.reverter.undone.operation.op)
     }
 
     fn left_out(&self) -> u64 {
@@ -156,23 +160,36 @@ impl Undo<'_> {
         let client: &Client = self.reverter.client;
         for source in &mut self.sources {
             let interrupt = self.reverter.interrupt;
-            if !bring_back(context, &self.of, source, &mut Mode::Looks(client), rows, interrupt).await? {
+            if !bring_back(context, &self.of, source, &mut Mode::Looks(client), rows, interrupt)
+                .await?
+            {
                 return Ok(false);
             }
         }
         self.reverter.run(context, &mut RevertMode::Predict, rows).await
     }
 
-    async fn change(&mut self, context: &mut Context, writer: &Writer, predicted: &RestoredRows) -> Result<Exit> {
+    async fn change(
+        &mut self,
+        context: &mut Context,
+        writer: &Writer,
+        predicted: &RestoredRows,
+    ) -> Result<Exit> {
         let operation = &self.reverter.undone.operation;
-        let reason = operation.reason.as_ref().map(|reason| format!(", {reason}")).unwrap_or_default();
-        let question =
-            format!("Take back {} of {} by {}{reason}?", self.reverter.undone.name(), operation.at, operation.who);
+        let reason =
+            operation.reason.as_ref().map(|reason| format!(", {reason}")).unwrap_or_default();
+        let question = format!(
+            "Take back {} of {} by {}{reason}?",
+            self.reverter.undone.name(),
+            operation.at,
+            operation.who
+        );
         let question = escape::again(&question);
         self.args.change.confirmed.confirm(context, &question, &writer.name())?;
         self.reverter.interrupt.heed_terminate()?;
         let is_part = !self.args.returns.keys.is_empty();
-        let mut journal = Journal::open_undoing(context, &self.args.change, "undo", &operation.op, is_part)?;
+        let mut journal =
+            Journal::open_undoing(context, &self.args.change, "undo", &operation.op, is_part)?;
         // The table above said what comes; what is different in the end is in the counts.
         let most = if self.args.output == Output::Table { 0 } else { u64::MAX };
         let mut rows = self.rows(false).showing(most);
@@ -203,7 +220,15 @@ impl Undo<'_> {
         for source in std::mem::take(&mut self.sources) {
             let mut source = source.again()?;
             let mut mode = Mode::Restores(writer, journal.trail());
-            let whole = bring_back(context, &self.of, &mut source, &mut mode, rows, self.reverter.interrupt).await;
+            let whole = bring_back(
+                context,
+                &self.of,
+                &mut source,
+                &mut mode,
+                rows,
+                self.reverter.interrupt,
+            )
+            .await;
             self.sources.push(source);
             if !whole? {
                 return Ok(false);

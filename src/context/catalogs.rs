@@ -21,7 +21,9 @@ impl Context {
     pub fn catalog(&mut self, args: &SchemaArgs) -> Result<Catalog> {
         self.ui.invocation_mut().heed_schemas(args);
         let mut loaded = self.loaded(args)?;
-        loaded.left_out.extend(loaded.unsound.drain(..).map(|(schema, wrong)| (schema.name, wrong)));
+        loaded
+            .left_out
+            .extend(loaded.unsound.drain(..).map(|(schema, wrong)| (schema.name, wrong)));
         self.catalog_of(loaded, args)
     }
 
@@ -82,10 +84,14 @@ impl Context {
                 .into());
         }
         if args.prefix.is_some() && !catalog.chosen().iter().any(|schema| schema.takes_prefix) {
-            return Err(CommandError::usage("--prefix: none of the chosen schemas takes a prefix").into());
+            return Err(
+                CommandError::usage("--prefix: none of the chosen schemas takes a prefix").into()
+            );
         }
-        let catalog = if is_of_context { catalog.of_context().with_unreadable(unreadable) } else { catalog };
-        let chosen: Vec<&str> = catalog.chosen().iter().map(|schema| schema.name.as_str()).collect();
+        let catalog =
+            if is_of_context { catalog.of_context().with_unreadable(unreadable) } else { catalog };
+        let chosen: Vec<&str> =
+            catalog.chosen().iter().map(|schema| schema.name.as_str()).collect();
         self.ui.detail(&format!("schemas: {}", chosen.join(", ")));
         Ok(catalog.with_extended(self.extended()).with_drafts(drafts))
     }
@@ -106,7 +112,11 @@ impl Context {
     ///
     /// # Errors
     /// Usage: one of them is named.
-    fn warn_of(&mut self, left_out: &[(String, SchemaError)], names: &[String]) -> Result<(), CommandError> {
+    fn warn_of(
+        &mut self,
+        left_out: &[(String, SchemaError)],
+        names: &[String],
+    ) -> Result<(), CommandError> {
         let hint = |name: &str| format!("`idemctl schema check {name}` tells all that is wrong");
         if let Some((name, wrong)) = left_out.iter().find(|(name, _)| names.contains(name)) {
             return Err(CommandError::usage(format!("schema {wrong}")).hint(hint(name)));
@@ -138,7 +148,8 @@ impl Context {
         loaded.schemas.extend(loaded.unsound.drain(..).map(|(schema, _)| schema));
         let catalog = self.catalog_of(loaded, &named)?;
         let wants_all = args.schema.iter().any(|name| is_all(&name));
-        let is_wanted = |schema: &&Arc<Schema>| wants_all || catalog.is_named() || is_default(schema);
+        let is_wanted =
+            |schema: &&Arc<Schema>| wants_all || catalog.is_named() || is_default(schema);
         let from = if wants_all { catalog.all() } else { catalog.chosen() };
         let wanted = from.iter().filter(is_wanted).cloned().collect();
         let executed = self.sparing(wanted, catalog.is_named() && !wants_all, lacks)?;
@@ -155,11 +166,13 @@ impl Context {
         is_named: bool,
         lacks: impl Fn(&Schema) -> Option<String>,
     ) -> Result<Vec<Arc<Schema>>, CommandError> {
-        let lacking: Vec<_> = schemas.iter().filter_map(|schema| Some((schema.name.clone(), lacks(schema)?))).collect();
+        let lacking: Vec<_> = schemas
+            .iter()
+            .filter_map(|schema| Some((schema.name.clone(), lacks(schema)?)))
+            .collect();
         schemas.retain(|schema| lacks(schema).is_none());
         if let Some((name, why)) = lacking.first().filter(|_| is_named || schemas.is_empty()) {
-            let hint =
-                "idemctl plays what [begin], [complete] and [write] describe: `idemctl schema show` shows an example";
+            let hint = "idemctl plays what [begin], [complete] and [write] describe: `idemctl schema show` shows an example";
             return Err(CommandError::usage(format!("{name} cannot be played: {why}")).hint(hint));
         }
         for (name, why) in lacking {

@@ -56,18 +56,28 @@ impl KeyFile {
         Self::bounded(args, context, MOST_KEPT)
     }
 
-    fn bounded(args: &KeysArgs, context: &mut Context, most: u64) -> Result<Option<Self>, CommandError> {
+    fn bounded(
+        args: &KeysArgs,
+        context: &mut Context,
+        most: u64,
+    ) -> Result<Option<Self>, CommandError> {
         let temp_dir = context.settings.environment().temp_dir();
         let list = match args.keys.as_slice() {
             _ if let Some(path) = &args.key_file => List::open(path, args.null, &temp_dir, most)?,
             [] if args.null => {
-                return Err(CommandError::usage("-0 tells how keys end in a file or on stdin, and there is none"));
+                return Err(CommandError::usage(
+                    "-0 tells how keys end in a file or on stdin, and there is none",
+                ));
             }
             [] => return Ok(None),
-            keys if keys.iter().any(|key| key.is_empty()) => return Err(CommandError::usage("a key is empty")),
+            keys if keys.iter().any(|key| key.is_empty()) => {
+                return Err(CommandError::usage("a key is empty"));
+            }
             [only] if only == "-" => List::open(Path::new("-"), args.null, &temp_dir, most)?,
             keys if keys.iter().any(|key| key == "-") => {
-                return Err(CommandError::usage("`-` for keys from stdin stands alone, without other keys"));
+                return Err(CommandError::usage(
+                    "`-` for keys from stdin stands alone, without other keys",
+                ));
             }
             keys => List::of_words(keys),
         };
@@ -81,16 +91,21 @@ impl KeyFile {
     ///
     /// # Errors
     /// Usage: there are none, or more, or they cannot be read.
-    pub fn few(args: &KeysArgs, context: &mut Context, most: usize) -> Result<Vec<Given>, CommandError> {
+    pub fn few(
+        args: &KeysArgs,
+        context: &mut Context,
+        most: usize,
+    ) -> Result<Vec<Given>, CommandError> {
         let none = || {
-            CommandError::usage("no KEY was given").hint("name keys, `-` to read them from stdin, or --key-file FILE")
+            CommandError::usage("no KEY was given")
+                .hint("name keys, `-` to read them from stdin, or --key-file FILE")
         };
         let keys = Self::bounded(args, context, MOST_OF_FEW)?.ok_or_else(none)?.next(most + 1)?;
         match keys.len() {
             0 => Err(none()),
-            count if count > most => {
-                Err(CommandError::usage(format!("more than {most} keys at a time are more than anybody reads")))
-            }
+            count if count > most => Err(CommandError::usage(format!(
+                "more than {most} keys at a time are more than anybody reads"
+            ))),
             _ => Ok(keys),
         }
     }
@@ -123,7 +138,11 @@ impl KeyFile {
 impl List {
     fn of_words(keys: &[OsString]) -> Self {
         let list: Vec<_> = keys.iter().flat_map(|key| [key.as_bytes(), b"\0"].concat()).collect();
-        Self { source: BufReader::new(Box::new(Cursor::new(list))), name: "the command line".to_owned(), end: 0 }
+        Self {
+            source: BufReader::new(Box::new(Cursor::new(list))),
+            name: "the command line".to_owned(),
+            end: 0,
+        }
     }
 
     /// Opens a file, or stdin for `-`. A list that cannot be read twice, such as a pipe, is copied into a file without a name
@@ -132,14 +151,20 @@ impl List {
         let is_stdin = path == Path::new("-");
         let name = if is_stdin { "stdin".to_owned() } else { path.display().to_string() };
         let end = if null { 0 } else { b'\n' };
-        let file =
-            if is_stdin { keep(io::stdin().lock(), end, temp_dir, most) } else { open(path, end, temp_dir, most) };
+        let file = if is_stdin {
+            keep(io::stdin().lock(), end, temp_dir, most)
+        } else {
+            open(path, end, temp_dir, most)
+        };
         let file = file.map_err(|error| cannot_read(&name, &error).hint("nothing was changed"))?;
         Ok(Self { source: BufReader::new(Box::new(file)), name, end })
     }
 
     fn rewind(&mut self) -> Result<(), CommandError> {
-        self.source.seek(SeekFrom::Start(0)).map(drop).map_err(|error| cannot_read(&self.name, &error))
+        self.source
+            .seek(SeekFrom::Start(0))
+            .map(drop)
+            .map_err(|error| cannot_read(&self.name, &error))
     }
 
     /// The next key. Empty lines are no keys.
@@ -160,7 +185,8 @@ impl List {
             }
             let bytes = Name::parse(&key).map_or(key.len(), |parsed| parsed.name.key.len());
             if bytes > MOST_KEY {
-                let too_large = io::Error::other(format!("a key is larger than {} MiB", MOST_KEY >> 20));
+                let too_large =
+                    io::Error::other(format!("a key is larger than {} MiB", MOST_KEY >> 20));
                 return Err(cannot_read(&self.name, &too_large));
             }
             if !key.is_empty() {
@@ -173,7 +199,9 @@ impl List {
 fn open(path: &Path, end: u8, temp_dir: &Path, most: u64) -> io::Result<File> {
     match files::open_or_receive(path)? {
         Opened::File(file) => Ok(file),
-        Opened::Pipe(pipe) | Opened::Device(pipe) => keep(BufReader::new(pipe), end, temp_dir, most),
+        Opened::Pipe(pipe) | Opened::Device(pipe) => {
+            keep(BufReader::new(pipe), end, temp_dir, most)
+        }
     }
 }
 
@@ -197,5 +225,6 @@ fn keep(mut from: impl BufRead, end: u8, temp_dir: &Path, most: u64) -> io::Resu
 }
 
 fn cannot_read(name: &str, error: &io::Error) -> CommandError {
-    CommandError::usage(format!("cannot read keys from {name}: {error}")).hint("nothing more was changed")
+    CommandError::usage(format!("cannot read keys from {name}: {error}"))
+        .hint("nothing more was changed")
 }

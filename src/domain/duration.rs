@@ -31,7 +31,11 @@ const LONGEST: Duration = Duration::from_secs(100 * 31_557_600);
 pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
     let duration = humantime::parse_duration(text)
         .map_err(|error| format!("{error}; write 90s, 10m or 24h (1m is a minute, 1M a month)"))?;
-    if duration > LONGEST { Err("it is longer than 100y, the longest duration".to_owned()) } else { Ok(duration) }
+    if duration > LONGEST {
+        Err("it is longer than 100y, the longest duration".to_owned())
+    } else {
+        Ok(duration)
+    }
 }
 
 /// True for a text that says a duration, also one that is too long.

@@ -21,7 +21,8 @@ pub(crate) fn is_one<'a>(redis_keys: impl IntoIterator<Item = &'a [u8]>) -> bool
 }
 
 pub(crate) fn words<'a>(redis_keys: impl IntoIterator<Item = &'a [u8]>) -> String {
-    let one = |redis_key: &[u8]| format!("{} is in slot {}", redis_key.escape_ascii(), of(redis_key));
+    let one =
+        |redis_key: &[u8]| format!("{} is in slot {}", redis_key.escape_ascii(), of(redis_key));
     redis_keys.into_iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
@@ -34,7 +35,8 @@ pub(crate) fn ranges(slots: &[u16]) -> String {
             _ => ranges.push((*slot, *slot)),
         }
     }
-    let range = |(first, last)| if first == last { format!("{first}") } else { format!("{first}-{last}") };
+    let range =
+        |(first, last)| if first == last { format!("{first}") } else { format!("{first}-{last}") };
     ranges.into_iter().map(range).collect::<Vec<_>>().join(", ")
 }
 

@@ -48,7 +48,8 @@ replies = [{ word = "OK", means = "stored", when = {} }]
 "#;
 
 /// Parsed once, for property tests ask for them thousands of times.
-static SCHEMAS: LazyLock<Vec<Schema>> = LazyLock::new(|| TOMLS.map(|toml| parse(toml, None)).into());
+static SCHEMAS: LazyLock<Vec<Schema>> =
+    LazyLock::new(|| TOMLS.map(|toml| parse(toml, None)).into());
 
 const TOMLS: [&str; 7] = [
     include_str!("../../lua/event-consumer/schema.toml"),
@@ -78,7 +79,10 @@ pub(crate) fn schemas() -> Vec<Schema> {
 
 fn parse(toml: &str, prefix: Option<&str>) -> Schema {
     let scripts = toml.lines().filter_map(|line| line.strip_prefix("script = \""));
-    let script = |name: &str| Script { name: name.trim_end_matches('"').to_owned(), text: String::new().into() };
+    let script = |name: &str| Script {
+        name: name.trim_end_matches('"').to_owned(),
+        text: String::new().into(),
+    };
     let source = SchemaSource {
         file: "sample",
         toml,
@@ -107,7 +111,8 @@ pub(crate) fn catalog(names: &[&str], prefix: Option<&str>) -> Catalog {
         let chi = all.iter_mut().find(|schema| schema.name == "go-chi").expect("go-chi");
         *chi = parse(include_str!("../../lua/go-chi/schema.toml"), prefix);
     }
-    Catalog::new(all, &names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>()).expect("known names")
+    Catalog::new(all, &names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>())
+        .expect("known names")
 }
 
 pub(crate) fn text(bytes: impl AsRef<[u8]>) -> Content {
@@ -117,7 +122,8 @@ pub(crate) fn text(bytes: impl AsRef<[u8]>) -> Content {
 /// The record of the idempotency key `k` with this at its Redis keys, read at one second past the epoch.
 pub(crate) fn seen(schema: &Schema, keys: &[(Content, Expiry)]) -> Observation {
     let seen = |((content, expiry), redis_key): (&(Content, Expiry), Vec<u8>)| {
-        let deadline = expiry.millis().map_or(Deadline::Never, |left| Deadline::At(1_000_000 + left));
+        let deadline =
+            expiry.millis().map_or(Deadline::Never, |left| Deadline::At(1_000_000 + left));
         SeenKey::new(&redis_key, content.clone(), *expiry, deadline)
     };
     let keys = keys.iter().zip(schema.redis_keys(b"k")).map(seen).collect();
@@ -138,7 +144,8 @@ pub(crate) fn chi(value: &str, expiry: Expiry) -> Record {
 
 pub(crate) const CHI_LOCK: &str = r#"{"status":0}"#;
 
-pub(crate) const CHI_RESULT: &str = r#"{"status":1,"response":{"StatusCode":200,"Header":{},"Body":""}}"#;
+pub(crate) const CHI_RESULT: &str =
+    r#"{"status":1,"response":{"StatusCode":200,"Header":{},"Body":""}}"#;
 
 /// Idempotency keys, Redis keys near those of the schemas, and what looks like either.
 pub(crate) fn any_key() -> impl Strategy<Value = Vec<u8>> {

@@ -1,7 +1,9 @@
 //! A schema held against itself: what it writes must read back as what it says, and lead to the answers it foretells.
 
 use crate::domain::record::response::CONTENT_TYPE;
-use crate::domain::record::{Content, Deadline, Expiry, Observation, Reading, Response, SeenKey, Stored, decode};
+use crate::domain::record::{
+    Content, Deadline, Expiry, Observation, Reading, Response, SeenKey, Stored, decode,
+};
 use crate::domain::schema::{Schema, State};
 use crate::domain::step::{Answer, Request, next_request};
 
@@ -23,25 +25,40 @@ pub(crate) fn mismatches(schema: &Schema) -> Vec<Mismatch> {
     if schema.read_only_because().is_some() {
         return Vec::new();
     }
-    let response = Response { status: Some(201), headers: headers(schema), body: BODY.to_vec(), whole: true };
-    let request = Request { fingerprint: FINGERPRINT, ..Request::new(schema, b"order-1", OWNER, &response) };
+    let response =
+        Response { status: Some(201), headers: headers(schema), body: BODY.to_vec(), whole: true };
+    let request =
+        Request { fingerprint: FINGERPRINT, ..Request::new(schema, b"order-1", OWNER, &response) };
     let (lock, result) = (request.lock(), request.result_over_lock());
     let mut found = Vec::new();
-    let (writes_lock, writes_result) = (schema.write.lock_value.is_some(), schema.write.result_value.is_some());
+    let (writes_lock, writes_result) =
+        (schema.write.lock_value.is_some(), schema.write.result_value.is_some());
     if writes_lock {
         found.extend(reads_as(schema, schema.lock_role(), &lock, State::InProgress, "lock_value"));
         found.extend(keeps_owner(schema, &lock));
         found.extend(keeps_fingerprint(schema, schema.lock_role(), &lock, "lock_value"));
     }
     if writes_result {
-        found.extend(reads_as(schema, schema.result_role(), &result, State::Completed, "result_value"));
+        found.extend(reads_as(
+            schema,
+            schema.result_role(),
+            &result,
+            State::Completed,
+            "result_value",
+        ));
         found.extend(keeps_fingerprint(schema, schema.result_role(), &result, "result_value"));
         found.extend(keeps_body(schema, &result));
         found.extend(keeps_response(&request));
     }
     if schema.write.failed_value.is_some() {
         let failed = Request { error: Some(ERROR), ..request.clone() }.result();
-        found.extend(reads_as(schema, schema.result_role(), &failed, State::Completed, "failed_value"));
+        found.extend(reads_as(
+            schema,
+            schema.result_role(),
+            &failed,
+            State::Completed,
+            "failed_value",
+        ));
         found.extend(keeps_fingerprint(schema, schema.result_role(), &failed, "failed_value"));
         found.extend(keeps_error(schema, &failed));
     }
@@ -60,10 +77,20 @@ pub(crate) fn mismatches(schema: &Schema) -> Vec<Mismatch> {
     };
     found.extend(leads_to(schema, nothing.clone(), Answer::Execute, "nothing is stored"));
     if writes_lock {
-        found.extend(leads_to(schema, with(schema.lock_role(), &lock), Answer::Conflict, "a lock is held"));
+        found.extend(leads_to(
+            schema,
+            with(schema.lock_role(), &lock),
+            Answer::Conflict,
+            "a lock is held",
+        ));
     }
     if writes_result {
-        found.extend(leads_to(schema, with(schema.result_role(), &result), Answer::Replay, "a result is stored"));
+        found.extend(leads_to(
+            schema,
+            with(schema.result_role(), &result),
+            Answer::Replay,
+            "a result is stored",
+        ));
     }
     found
 }
@@ -99,7 +126,13 @@ fn constant_times(request: &Request<'_>) -> Vec<Mismatch> {
     values.into_iter().filter_map(constant).collect()
 }
 
-fn reads_as(schema: &Schema, role: usize, content: &Content, wanted: State, about: &'static str) -> Option<Mismatch> {
+fn reads_as(
+    schema: &Schema,
+    role: usize,
+    content: &Content,
+    wanted: State,
+    about: &'static str,
+) -> Option<Mismatch> {
     let got = match decode::read(schema, role, content) {
         Reading::Value(decoded) if schema.values[decoded.case].state == wanted => {
             return decoded.form.strangeness().map(|why| Mismatch {
@@ -131,11 +164,22 @@ fn keeps_owner(schema: &Schema, lock: &Content) -> Option<Mismatch> {
 }
 
 /// Only where the fingerprint is written: a service may keep one that idemctl does not know.
-fn keeps_fingerprint(schema: &Schema, role: usize, content: &Content, about: &'static str) -> Option<Mismatch> {
+fn keeps_fingerprint(
+    schema: &Schema,
+    role: usize,
+    content: &Content,
+    about: &'static str,
+) -> Option<Mismatch> {
     let reading = decode::read(schema, role, content);
     let decoded = reading.decoded()?;
     schema.values[decoded.case].fields.fingerprint.as_ref()?;
-    let message = lost(content, FINGERPRINT, decoded.fingerprint.as_deref(), "the fingerprint", "fields.fingerprint")?;
+    let message = lost(
+        content,
+        FINGERPRINT,
+        decoded.fingerprint.as_deref(),
+        "the fingerprint",
+        "fields.fingerprint",
+    )?;
     Some(Mismatch { about, message })
 }
 
@@ -148,7 +192,13 @@ fn keeps_error(schema: &Schema, failed: &Content) -> Option<Mismatch> {
 }
 
 /// What to say when a text that stands in a value is not what is read there.
-fn lost(content: &Content, written: &str, read: Option<&str>, what: &str, field: &str) -> Option<String> {
+fn lost(
+    content: &Content,
+    written: &str,
+    read: Option<&str>,
+    what: &str,
+    field: &str,
+) -> Option<String> {
     let Content::Text { head, .. } = content else { return None };
     if read == Some(written) || !contains(head, written.as_bytes()) {
         return None;
@@ -168,7 +218,8 @@ fn keeps_response(request: &Request<'_>) -> Option<Mismatch> {
     request.schema.write.response.as_ref()?;
     (!contains(&request.result_value(), &request.replayed())).then(|| Mismatch {
         about: "response",
-        message: "the response does not stand in `result_value`: is there a {response} in it?".to_owned(),
+        message: "the response does not stand in `result_value`: is there a {response} in it?"
+            .to_owned(),
     })
 }
 
@@ -186,7 +237,12 @@ fn keeps_body(schema: &Schema, result: &Content) -> Option<Mismatch> {
     })
 }
 
-fn leads_to(schema: &Schema, contents: Vec<Content>, wanted: Answer, given: &str) -> Option<Mismatch> {
+fn leads_to(
+    schema: &Schema,
+    contents: Vec<Content>,
+    wanted: Answer,
+    given: &str,
+) -> Option<Mismatch> {
     let seen = Observation {
         server_ms: None,
         atomic: true,

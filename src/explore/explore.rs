@@ -68,7 +68,12 @@ pub async fn explore<S: StateServer>(
         bytes_a_state: search.bytes_per_state(),
         search_us: u64::try_from(searched.as_micros()).unwrap_or(u64::MAX),
     };
-    Ok(ExploredProgram { found: minimal_violations(&search), covered, unsteady, reached: search.reached() })
+    Ok(ExploredProgram {
+        found: minimal_violations(&search),
+        covered,
+        unsteady,
+        reached: search.reached(),
+    })
 }
 
 /// Executes every known call again, in another order, and returns the first one that does something else now.
@@ -96,7 +101,9 @@ fn minimal_violations(search: &Search) -> Vec<FoundViolation> {
     let mut minimal = Vec::new();
     for (number, found) in &violations {
         let takes_fewer_faults = |(other, with_fewer): &(usize, FoundViolation)| {
-            other == number && with_fewer.faults != found.faults && with_fewer.faults.is_within(found.faults)
+            other == number
+                && with_fewer.faults != found.faults
+                && with_fewer.faults.is_within(found.faults)
         };
         if !violations.iter().any(takes_fewer_faults) {
             minimal.push((*number, found.clone()));

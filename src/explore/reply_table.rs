@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use super::state_server::{CallEffect, UnknownReply};
-use crate::domain::exploration::{Act, AttributedReply, Author, KeysState, NextAction, StateFacts, WorkerProgram};
+use crate::domain::exploration::{
+    Act, AttributedReply, Author, KeysState, NextAction, StateFacts, WorkerProgram,
+};
 use crate::domain::record::{Reading, decode};
 use crate::domain::schema::{Meaning, Schema, State};
 
@@ -39,7 +41,12 @@ pub(super) struct RequestOutcome {
 }
 
 impl ReplyTable {
-    pub(super) fn new(program: Rc<WorkerProgram>, workers: u8, responses: Vec<(Vec<u8>, Author)>, ticks: bool) -> Self {
+    pub(super) fn new(
+        program: Rc<WorkerProgram>,
+        workers: u8,
+        responses: Vec<(Vec<u8>, Author)>,
+        ticks: bool,
+    ) -> Self {
         // Two services of one exploration may use one Redis key and two: the longer record counts.
         let roles = program.services.iter().map(|schema| schema.keys.len()).max().unwrap_or(1);
         let mut table = Self {
@@ -220,7 +227,12 @@ impl ReplyTable {
     }
 
     /// One more request of a service, until a reply decides.
-    pub(super) fn request(&self, keys: u32, service: u8, caller: u8) -> Result<RequestOutcome, UnknownReply> {
+    pub(super) fn request(
+        &self,
+        keys: u32,
+        service: u8,
+        caller: u8,
+    ) -> Result<RequestOutcome, UnknownReply> {
         let mut keys = keys;
         let mut position = self.program.starts[usize::from(service)];
         loop {
@@ -238,7 +250,12 @@ impl ReplyTable {
     }
 
     /// True if a rejected request will always be rejected: nothing expires, or its asking prolongs the lock.
-    fn is_stuck(&mut self, keys: u32, service: u8, rejected: &RequestOutcome) -> Result<bool, UnknownReply> {
+    fn is_stuck(
+        &mut self,
+        keys: u32,
+        service: u8,
+        rejected: &RequestOutcome,
+    ) -> Result<bool, UnknownReply> {
         let role = self.program.services[usize::from(service)].lock_role();
         let conflict = Some(Meaning::Conflict);
         let Some(left) = self.keys(rejected.keys).ttl_ms(role) else {

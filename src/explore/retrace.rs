@@ -46,7 +46,13 @@ pub(crate) async fn retrace<S: StateServer>(
         loop {
             match trace.apply(*act) {
                 Ok(true) => break,
-                Ok(false) => return Ok(Err(format!("step {} ({}) cannot happen there", number + 1, act.word()))),
+                Ok(false) => {
+                    return Ok(Err(format!(
+                        "step {} ({}) cannot happen there",
+                        number + 1,
+                        act.word()
+                    )));
+                }
                 Err(unknown) => {
                     let before = trace.replies.keys(unknown.keys);
                     let effect = server.execute_in(before, unknown.caller, unknown.call).await?;

@@ -6,7 +6,9 @@ use super::reply_table::ReplyTable;
 use super::state_server::UnknownReply;
 use super::states::{SearchState, StateIndex};
 use super::successors::{Rules, Successor, find_successors};
-use crate::domain::exploration::{Act, FaultBudget, Invariant, Position, ReachedState, Transition, invariants};
+use crate::domain::exploration::{
+    Act, FaultBudget, Invariant, Position, ReachedState, Transition, invariants,
+};
 
 /// States that are expanded between two pauses.
 const SLICE: usize = 50_000;
@@ -106,7 +108,9 @@ impl Search {
             let number = self.edge_ends.len();
             self.successors.clear();
             let state = &self.states[number];
-            if let Err(unknown) = find_successors(&self.rules, &mut self.replies, state, &mut self.successors) {
+            if let Err(unknown) =
+                find_successors(&self.rules, &mut self.replies, state, &mut self.successors)
+            {
                 return SearchNeeds::Reply(unknown);
             }
             self.keep_successors(number);
@@ -126,7 +130,14 @@ impl Search {
             }
             self.edges.push(number);
             let faults = successor.state.faults;
-            judge(&mut self.violations, self.rules.most, from, successor.act, faults, &successor.transition);
+            judge(
+                &mut self.violations,
+                self.rules.most,
+                from,
+                successor.act,
+                faults,
+                &successor.transition,
+            );
         }
         self.edge_ends.push(u32::try_from(self.edges.len()).unwrap_or(u32::MAX));
     }
@@ -142,7 +153,10 @@ impl Search {
             acts.push(violation.act);
             acts.extend(violation.shown_by);
             let faults = self.rules.most.at(place % budgets);
-            found.push((number, FoundViolation { invariant: &invariants::ALL[number], faults, beginning, acts }));
+            found.push((
+                number,
+                FoundViolation { invariant: &invariants::ALL[number], faults, beginning, acts },
+            ));
         }
         found
     }
@@ -263,7 +277,8 @@ fn count_paths(beginnings: usize, edge_ends: &[u32], edges: &[u32]) -> f64 {
     }
     let mut paths = vec![0f64; edge_ends.len()];
     paths[..beginnings].fill(1.0);
-    let mut ready: Vec<usize> = (0..beginnings).filter(|state| uncounted_before[*state] == 0).collect();
+    let mut ready: Vec<usize> =
+        (0..beginnings).filter(|state| uncounted_before[*state] == 0).collect();
     let mut complete_paths = 0.0;
     while let Some(state) = ready.pop() {
         if successors(state).is_empty() {

@@ -31,7 +31,12 @@ pub trait StateServer {
     type Error;
 
     /// Puts the Redis keys into a state, executes a call of the program, and reads the keys.
-    async fn execute_in(&mut self, before: &KeysState, caller: u8, call: u8) -> Result<CallEffect, Self::Error>;
+    async fn execute_in(
+        &mut self,
+        before: &KeysState,
+        caller: u8,
+        call: u8,
+    ) -> Result<CallEffect, Self::Error>;
 
     /// Asked now and then: true if the exploration shall end early.
     async fn is_interrupted(&mut self) -> bool;

@@ -125,7 +125,11 @@ impl StateIndex {
     }
 
     /// The number of a state, which is added to the others if it is new; true if it is.
-    pub(super) fn number(&mut self, states: &mut Vec<SearchState>, state: &SearchState) -> (u32, bool) {
+    pub(super) fn number(
+        &mut self,
+        states: &mut Vec<SearchState>,
+        state: &SearchState,
+    ) -> (u32, bool) {
         // Above three quarters, searches for a free slot become long.
         if states.len() * 4 >= self.slots.len() * 3 {
             self.grow(states);

@@ -6,8 +6,8 @@ use super::reply_table::ReplyTable;
 use super::state_server::UnknownReply;
 use super::states::SearchState;
 use crate::domain::exploration::{
-    Act, Assumptions, AttributedReply, ENDED, Fault, FaultBudget, NextAction, Position, StateFacts, Transition,
-    WorkerProgram,
+    Act, Assumptions, AttributedReply, ENDED, Fault, FaultBudget, NextAction, Position, StateFacts,
+    Transition, WorkerProgram,
 };
 use crate::domain::schema::Meaning;
 
@@ -77,7 +77,9 @@ pub(super) fn find_successors(
         successors.add_worker_transitions(worker)?;
     }
     // The assumption excludes every fault while a worker is in its critical section.
-    if rules.assumptions.critical_section && rules.positions(state).any(|position| position.in_critical_section) {
+    if rules.assumptions.critical_section
+        && rules.positions(state).any(|position| position.in_critical_section)
+    {
         return Ok(());
     }
     successors.add_faults_of_redis()
@@ -151,7 +153,11 @@ impl Successors<'_> {
     }
 
     /// The state after a call, except for the position of the worker.
-    fn state_after_call(&mut self, position: Position, sent: SentCall) -> Result<SearchState, UnknownReply> {
+    fn state_after_call(
+        &mut self,
+        position: Position,
+        sent: SentCall,
+    ) -> Result<SearchState, UnknownReply> {
         let state = self.state;
         let after = self.replies.facts(sent.keys)?;
         let mut next = state.with_keys(sent.keys);
@@ -159,7 +165,8 @@ impl Successors<'_> {
         if sent.keys != state.keys {
             next.replica_keys = state.keys;
         }
-        let is_new_lock = after.lock && (!self.before.lock || !self.replies.is_same_lock(state.keys, sent.keys));
+        let is_new_lock =
+            after.lock && (!self.before.lock || !self.replies.is_same_lock(state.keys, sent.keys));
         if is_new_lock || sent.reply.meaning == Some(Meaning::Acquired) {
             next.set_holder(Some(sent.caller));
         }
@@ -204,7 +211,8 @@ impl Successors<'_> {
         let Some(keys) = self.replies.apply_fault(state.keys, act) else { return Ok(()) };
         let mut next = state.with_keys(keys).with_faults(faults);
         if fault == Fault::Expiry {
-            let ends_result = self.before.result.is_some() && self.replies.facts(keys)?.result.is_none();
+            let ends_result =
+                self.before.result.is_some() && self.replies.facts(keys)?.result.is_none();
             if ends_result && self.rules.assumptions.results_outlive_retries {
                 return Ok(());
             }
@@ -223,12 +231,19 @@ impl Successors<'_> {
                 let ttl = keys.ttl_ms(usize::from(role));
                 (0..role).any(|other| keys.ttl_ms(usize::from(other)) == ttl)
             }
-            Act::Persist(role) => !self.before.lock || usize::from(role) != self.rules.program.services[0].lock_role(),
+            Act::Persist(role) => {
+                !self.before.lock || usize::from(role) != self.rules.program.services[0].lock_role()
+            }
             _ => false,
         }
     }
 
-    fn add(&mut self, act: Act, sent: Option<SentCall>, mut next: SearchState) -> Result<(), UnknownReply> {
+    fn add(
+        &mut self,
+        act: Act,
+        sent: Option<SentCall>,
+        mut next: SearchState,
+    ) -> Result<(), UnknownReply> {
         let state = self.state;
         let after = self.replies.facts(next.keys)?;
         // Without this, states that differ in a holder of no lock would count twice.
@@ -246,7 +261,9 @@ impl Successors<'_> {
             before: self.before,
             after,
             result_rewritten: is_changed && !self.replies.is_same_result(state.keys, next.keys),
-            lock_gone: self.before.lock && is_changed && !self.replies.is_same_lock(state.keys, next.keys),
+            lock_gone: self.before.lock
+                && is_changed
+                && !self.replies.is_same_lock(state.keys, next.keys),
             holder: state.holder(),
             effects_before: state.effects,
             effects: next.effects,

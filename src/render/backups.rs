@@ -36,9 +36,18 @@ pub fn table(view: View, lines: &[BackupSummary<'_>]) -> String {
     let rows = lines.iter().map(|line| {
         let file = line.file.rsplit('/').next().unwrap_or(&line.file).to_owned();
         let op = line.op.map_or_else(|| "-".to_owned(), escape::again);
-        let mut row = vec![op, line.redis_keys.to_string(), words::bytes(line.bytes), line.state.to_owned(), file];
+        let mut row = vec![
+            op,
+            line.redis_keys.to_string(),
+            words::bytes(line.bytes),
+            line.state.to_owned(),
+            file,
+        ];
         if is_wide {
-            row.push(line.from.map_or_else(|| "-".to_owned(), |from| format!("{}/{}", from.address, from.db)));
+            row.push(
+                line.from
+                    .map_or_else(|| "-".to_owned(), |from| format!("{}/{}", from.address, from.db)),
+            );
         }
         row
     });

@@ -12,19 +12,24 @@ const LARGEST_INDENTED: usize = 1024 * 1024;
 
 pub fn lines(body: &[u8]) -> Vec<String> {
     if body.len() <= LARGEST_INDENTED
-        && let Ok(value @ (Value::Object(_) | Value::Array(_))) = serde_json::from_slice::<Value>(body)
+        && let Ok(value @ (Value::Object(_) | Value::Array(_))) =
+            serde_json::from_slice::<Value>(body)
         && let Ok(pretty) = serde_json::to_string_pretty(&value)
     {
         return pretty.lines().map(|line| escape::json(line.to_owned())).collect();
     }
     match std::str::from_utf8(body) {
-        Ok(text) if is_text(text) => text.lines().map(|line| escape::text(line.as_bytes())).collect(),
+        Ok(text) if is_text(text) => {
+            text.lines().map(|line| escape::text(line.as_bytes())).collect()
+        }
         _ => dump(body),
     }
 }
 
 fn is_text(text: &str) -> bool {
-    !text.chars().any(|character| character.is_control() && !matches!(character, '\n' | '\r' | '\t'))
+    !text
+        .chars()
+        .any(|character| character.is_control() && !matches!(character, '\n' | '\r' | '\t'))
 }
 
 /// Sixteen bytes a line: offset, hex, and the printable characters.
@@ -35,13 +40,18 @@ fn dump(bytes: &[u8]) -> Vec<String> {
         .enumerate()
         .map(|(row, chunk)| {
             let hex: String = chunk.iter().map(|byte| format!("{byte:02x} ")).collect();
-            let text: String =
-                chunk.iter().map(|byte| if (0x20..0x7f).contains(byte) { char::from(*byte) } else { '.' }).collect();
+            let text: String = chunk
+                .iter()
+                .map(|byte| if (0x20..0x7f).contains(byte) { char::from(*byte) } else { '.' })
+                .collect();
             format!("{:08x}  {hex:<48} |{text}|", row * 16)
         })
         .collect();
     if bytes.len() > DUMP_BYTES {
-        lines.push(format!("… {} more bytes; --body FILE writes them all", bytes.len() - DUMP_BYTES));
+        lines.push(format!(
+            "… {} more bytes; --body FILE writes them all",
+            bytes.len() - DUMP_BYTES
+        ));
     }
     lines
 }
@@ -52,7 +62,10 @@ mod tests {
 
     #[test]
     fn json_is_indented_and_numbers_stay_exact() {
-        assert_eq!(lines(br#"{"a":12345678901234567890123}"#), ["{", "  \"a\": 12345678901234567890123", "}"]);
+        assert_eq!(
+            lines(br#"{"a":12345678901234567890123}"#),
+            ["{", "  \"a\": 12345678901234567890123", "}"]
+        );
     }
 
     #[test]

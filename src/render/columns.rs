@@ -99,11 +99,14 @@ impl Column {
             Self::CreatedAt => created_at(record),
             Self::ExpiresAt => expires_at(record),
             Self::Status => record.stored().and_then(|response| Some(response.status?.to_string())),
-            Self::Fingerprint => record.fingerprint().map(|fingerprint| escape::text(fingerprint.as_bytes())),
+            Self::Fingerprint => {
+                record.fingerprint().map(|fingerprint| escape::text(fingerprint.as_bytes()))
+            }
             Self::Findings => Some(codes(record)),
             Self::Db => record.db.map(|db| db.to_string()),
             Self::RedisKeys => {
-                let keys: Vec<_> = record.seen.keys.iter().map(|key| escape::text(&key.redis_key)).collect();
+                let keys: Vec<_> =
+                    record.seen.keys.iter().map(|key| escape::text(&key.redis_key)).collect();
                 Some(keys.join(" "))
             }
         };
@@ -113,7 +116,10 @@ impl Column {
 
 /// The codes of a record's findings, an estimate as `~excess-ttl`.
 fn codes(record: &Record) -> String {
-    let codes = record.findings.iter().map(|finding| [finding.evidence.mark(), finding.code.as_str()].concat());
+    let codes = record
+        .findings
+        .iter()
+        .map(|finding| [finding.evidence.mark(), finding.code.as_str()].concat());
     codes.collect::<Vec<_>>().join(" ")
 }
 
@@ -130,7 +136,9 @@ pub fn expires_at(record: &Record) -> Option<String> {
 
 pub(super) fn rfc3339(millis: u64) -> Option<String> {
     // Beyond the year 9999 there is no such text.
-    let time = UNIX_EPOCH.checked_add(Duration::from_millis(millis)).filter(|_| millis < 253_402_300_800_000)?;
+    let time = UNIX_EPOCH
+        .checked_add(Duration::from_millis(millis))
+        .filter(|_| millis < 253_402_300_800_000)?;
     Some(humantime::format_rfc3339_millis(time).to_string())
 }
 
@@ -214,8 +222,14 @@ mod tests {
     #[test]
     fn programs_read_numbers_and_people_words() {
         let lock = chi(CHI_LOCK, Expiry::In(30_000));
-        assert_eq!((Column::Ttl.plain(&lock), Column::Ttl.shown(&lock)), ("30000".to_owned(), "30s".to_owned()));
-        assert_eq!((Column::Owner.plain(&lock), Column::Owner.shown(&lock)), (String::new(), "-".to_owned()));
+        assert_eq!(
+            (Column::Ttl.plain(&lock), Column::Ttl.shown(&lock)),
+            ("30000".to_owned(), "30s".to_owned())
+        );
+        assert_eq!(
+            (Column::Owner.plain(&lock), Column::Owner.shown(&lock)),
+            (String::new(), "-".to_owned())
+        );
         assert!(ALL.iter().all(|column| Column::VARIANTS.contains(column)));
     }
 }

@@ -25,7 +25,11 @@ pub fn page(checks: &[Check], view: View) -> String {
             Some(false) => view.palette.paint(bad, "NO"),
             None => view.palette.dim("- "),
         };
-        text.push_str(&format!("{mark}  {:<7}  {}\n", check.check, escape::text(check.says.as_bytes())));
+        text.push_str(&format!(
+            "{mark}  {:<7}  {}\n",
+            check.check,
+            escape::text(check.says.as_bytes())
+        ));
     }
     text
 }

@@ -15,13 +15,15 @@ use crate::domain::select::unproven::LeftOut;
 use crate::domain::select::{Coverage, Missing};
 
 /// Why a schema is left out of a scan unless the schema is named.
-const NO_PREFIX: &str = "it has no literal prefix, so any Redis key may be its; name it with --schema";
+const NO_PREFIX: &str =
+    "it has no literal prefix, so any Redis key may be its; name it with --schema";
 
 /// Why a schema of the context is left out.
 const UNREADABLE: &str = "its files are wrong, so nobody looked for its records";
 
 /// Every proof that may be missing, in the order of the JSON.
-const MISSING: [Missing; 3] = [Missing::Ttl(TtlOf::Lock), Missing::Ttl(TtlOf::Result), Missing::Age];
+const MISSING: [Missing; 3] =
+    [Missing::Ttl(TtlOf::Lock), Missing::Ttl(TtlOf::Result), Missing::Age];
 
 /// The lines on values at the schemas' Redis keys that the schemas do not write, one for each schema.
 pub fn unrecognised(coverage: &Coverage, catalog: &Catalog) -> Vec<String> {
@@ -40,17 +42,27 @@ pub fn unrecognised(coverage: &Coverage, catalog: &Catalog) -> Vec<String> {
 /// that nothing proves to be meant.
 pub fn lines(coverage: &Coverage, catalog: &Catalog) -> Vec<String> {
     let spared = coverage.spared.iter().map(|(name, count)| {
-        let (records, are) =
-            if *count == 1 { ("1".to_owned(), "is no lock") } else { (count.to_string(), "are no locks") };
+        let (records, are) = if *count == 1 {
+            ("1".to_owned(), "is no lock")
+        } else {
+            (count.to_string(), "are no locks")
+        };
         format!("{records} of these {are}: {name} reads a completed result there")
     });
     let unproven = coverage.unproven.of_schemas().map(|(name, missing, left_out)| {
         let schema = catalog.all().iter().find(|schema| schema.name == name);
         unproven(name, schema.map(Arc::as_ref), missing, left_out)
     });
-    let skipped = catalog.skipped().map(|schema| format!("Skipped the schema {}: {NO_PREFIX}.", schema.name));
-    let unreadable = catalog.unreadable().iter().map(|name| format!("Skipped the schema {name}: {UNREADABLE}."));
-    skipped.chain(unreadable).chain(spared).chain(unproven).chain(named_keys(&coverage.named)).collect()
+    let skipped =
+        catalog.skipped().map(|schema| format!("Skipped the schema {}: {NO_PREFIX}.", schema.name));
+    let unreadable =
+        catalog.unreadable().iter().map(|name| format!("Skipped the schema {name}: {UNREADABLE}."));
+    skipped
+        .chain(unreadable)
+        .chain(spared)
+        .chain(unproven)
+        .chain(named_keys(&coverage.named))
+        .collect()
 }
 
 /// The keys of the operator that were not found, by name, and how many the filters left out.
@@ -59,14 +71,16 @@ fn named_keys(keys: &NamedKeys) -> impl Iterator<Item = String> {
     let more = keys.absent - told.len() as u64;
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     let absent = (keys.absent > 0).then(|| format!("not found: {}{more}", told.join(", ")));
-    let left = keys
-        .told_left
-        .iter()
-        .map(|(name, why)| format!("left alone: {}: {}", escape::again(&name.text()), escape::text(why.as_bytes())));
+    let left = keys.told_left.iter().map(|(name, why)| {
+        format!("left alone: {}: {}", escape::again(&name.text()), escape::text(why.as_bytes()))
+    });
     let unnamed = keys.left - keys.told_left.len() as u64;
     let unnamed = (unnamed > 0).then(|| format!("left alone: {unnamed} more of the keys"));
     let lock = keys.first_lock.as_ref().map(|name| {
-        format!("`idemctl force-unlock {}` removes a lock that was left alone", invocation::argument(&name.text()))
+        format!(
+            "`idemctl force-unlock {}` removes a lock that was left alone",
+            invocation::argument(&name.text())
+        )
     });
     let ambiguous = keys.told_ambiguous.iter().map(|(key, names)| name::ambiguous(key, names));
     let untold = keys.ambiguous - keys.told_ambiguous.len() as u64;
@@ -80,14 +94,19 @@ pub fn left_out(catalog: &Catalog) -> Option<String> {
     match names.as_slice() {
         [] => None,
         [name] => Some(format!("left out: {name} ({NO_PREFIX})")),
-        names => Some(format!("left out: {} (they have no literal prefix; name them with --schema)", names.join(", "))),
+        names => Some(format!(
+            "left out: {} (they have no literal prefix; name them with --schema)",
+            names.join(", ")
+        )),
     }
 }
 
 /// What a scan covered, as fields of a report.
 pub fn fields(coverage: &Coverage, catalog: &Catalog, keys: u64) -> Map<String, Value> {
-    let left_out = catalog.left_out().map(|schema| json!({ "schema": schema.name, "reason": NO_PREFIX }));
-    let unreadable = catalog.unreadable().iter().map(|name| json!({ "schema": name, "reason": UNREADABLE }));
+    let left_out =
+        catalog.left_out().map(|schema| json!({ "schema": schema.name, "reason": NO_PREFIX }));
+    let unreadable =
+        catalog.unreadable().iter().map(|name| json!({ "schema": name, "reason": UNREADABLE }));
     let mut unproven = Map::new();
     for missing in MISSING {
         unproven.insert(missing.as_str().to_owned(), coverage.unproven.count(missing).into());
@@ -132,10 +151,12 @@ fn unproven(name: &str, schema: Option<&Schema>, missing: Missing, left_out: Lef
             "Skipped {count} {name} {records} of unknown age: no expiry, or more time left than the TTL, tells no age."
         );
     };
-    let default = schema.and_then(|schema| schema.ttl(of)).map(|ttl| duration::short(age::millis(ttl)));
+    let default =
+        schema.and_then(|schema| schema.ttl(of)).map(|ttl| duration::short(age::millis(ttl)));
     let default = default.map(|ttl| format!(" ({ttl})")).unwrap_or_default();
     let longest = left_out.longest_ms.map(duration::short);
-    let longest = longest.map(|longest| format!(" The longest time left is {longest}.")).unwrap_or_default();
+    let longest =
+        longest.map(|longest| format!(" The longest time left is {longest}.")).unwrap_or_default();
     format!(
         "Skipped {count} {name} {records}: the {} TTL of this deployment is not configured, and the schema's default{default} \
          proves nothing.{longest}",
@@ -169,7 +190,8 @@ pub fn contradicted_defaults(coverage: &Coverage) -> Vec<String> {
             continue;
         }
         let name = of.as_str();
-        let expire = if records == 1 { format!("{name} expires") } else { format!("{name}s expire") };
+        let expire =
+            if records == 1 { format!("{name} expires") } else { format!("{name}s expire") };
         let at_least = if coverage.contradictions.is_of_a_sample() { "at least " } else { "" };
         notes.push(format!(
             "{at_least}{records} {expire} later (in up to {}) than the default {name} TTL of {} allows. If your service uses a longer TTL, \
@@ -183,7 +205,8 @@ pub fn contradicted_defaults(coverage: &Coverage) -> Vec<String> {
 }
 
 fn prefixes(schema: &Schema) -> String {
-    let prefixes: BTreeSet<_> = schema.keys.iter().map(|key| escape::text(key.template.prefix())).collect();
+    let prefixes: BTreeSet<_> =
+        schema.keys.iter().map(|key| escape::text(key.template.prefix())).collect();
     prefixes.into_iter().filter(|prefix| !prefix.is_empty()).collect::<Vec<_>>().join(" and ")
 }
 

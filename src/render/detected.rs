@@ -44,9 +44,9 @@ impl Next {
                 words.extend(option_words("--prefix", prefix));
                 Some(invocation.command_line(words))
             }
-            Self::Read(schema) => {
-                Some(invocation.command_line([vec!["list".to_owned()], option_words("--schema", schema)].concat()))
-            }
+            Self::Read(schema) => Some(invocation.command_line(
+                [vec!["list".to_owned()], option_words("--schema", schema)].concat(),
+            )),
             Self::Describe(glob) => {
                 let mut words = vec!["schema".to_owned(), "new".to_owned(), "NAME".to_owned()];
                 words.extend(option_words("--match", glob));
@@ -90,9 +90,17 @@ pub fn fields(detected: &Detected, invocation: &Invocation) -> GroupFields {
         role: guess.map(|guess| guess.schema.keys[guess.role].role.as_str()),
         confidence: group.confidence.as_str(),
         evidence: group.evidence.clone(),
-        states: group.states.iter().map(|(state, count)| ((*state).to_owned(), json!(count))).collect(),
+        states: group
+            .states
+            .iter()
+            .map(|(state, count)| ((*state).to_owned(), json!(count)))
+            .collect(),
         stuck: group.stuck,
-        also_possible: group.others.iter().map(|other| json!({ "schema": other.schema, "why": other.why })).collect(),
+        also_possible: group
+            .others
+            .iter()
+            .map(|other| json!({ "schema": other.schema, "why": other.why }))
+            .collect(),
         adopt: next.command(invocation).filter(|_| matches!(next, Next::Adopt(..))),
         describe: next.command(invocation).filter(|_| matches!(next, Next::Describe(_))),
     }
@@ -101,7 +109,8 @@ pub fn fields(detected: &Detected, invocation: &Invocation) -> GroupFields {
 /// A page for people: a paragraph for each group that a schema claims, a table of the others.
 pub fn text(all: &[Detected], invocation: &Invocation, view: View) -> String {
     let mut page = Page::new(view);
-    let (claimed, others): (Vec<_>, Vec<_>) = all.iter().partition(|detected| detected.group.guess.is_some());
+    let (claimed, others): (Vec<_>, Vec<_>) =
+        all.iter().partition(|detected| detected.group.guess.is_some());
     for detected in &claimed {
         paragraph(&mut page, detected, invocation);
         page.line("");
@@ -159,11 +168,15 @@ fn paragraph(page: &mut Page, detected: &Detected, invocation: &Invocation) {
 
 fn schema(group: &KeyGroup, guess: &Guess) -> String {
     let name = escape::text(guess.schema.name.as_bytes());
-    let prefix = guess.other_prefix().map(|prefix| format!(", prefix {}", escape::text(prefix.as_bytes())));
-    let others = group
-        .others
-        .iter()
-        .map(|other| format!("; or {}: {}", escape::text(other.schema.as_bytes()), escape::text(other.why.as_bytes())));
+    let prefix =
+        guess.other_prefix().map(|prefix| format!(", prefix {}", escape::text(prefix.as_bytes())));
+    let others = group.others.iter().map(|other| {
+        format!(
+            "; or {}: {}",
+            escape::text(other.schema.as_bytes()),
+            escape::text(other.why.as_bytes())
+        )
+    });
     let perhaps = if group.confidence == Confidence::Is { "" } else { "perhaps " };
     format!("{perhaps}{name}{}{}", prefix.unwrap_or_default(), others.collect::<String>())
 }
@@ -177,7 +190,11 @@ fn keys(detected: &Detected) -> String {
     } else {
         "s"
     };
-    let sampled = if detected.is_exact { String::new() } else { format!(" ({} looked at)", detected.group.sampled) };
+    let sampled = if detected.is_exact {
+        String::new()
+    } else {
+        format!(" ({} looked at)", detected.group.sampled)
+    };
     format!("{keys} {kind}{plural}{sampled}")
 }
 
@@ -187,10 +204,13 @@ fn count(detected: &Detected) -> String {
 }
 
 fn states(group: &KeyGroup) -> String {
-    let states: Vec<_> = group.states.iter().map(|(state, count)| format!("{count} {state}")).collect();
+    let states: Vec<_> =
+        group.states.iter().map(|(state, count)| format!("{count} {state}")).collect();
     let locks = group.states.get("in-progress").copied().unwrap_or(0);
     let stuck = match group.stuck {
-        None => "; whether a lock is stuck cannot be told: this service gives locks no TTL".to_owned(),
+        None => {
+            "; whether a lock is stuck cannot be told: this service gives locks no TTL".to_owned()
+        }
         Some(0) if locks == 0 => String::new(),
         Some(0) => "; no lock is without expiry".to_owned(),
         Some(1) => "; 1 lock without expiry is stuck".to_owned(),

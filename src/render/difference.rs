@@ -6,7 +6,9 @@ use super::document::Streamed;
 use super::escape;
 use super::style::View;
 use super::table::Table;
-use crate::domain::snapshot::{DifferenceCounts, DifferenceKind, HowRecordEnded, KeyPrint, ListedRecord, Summary};
+use crate::domain::snapshot::{
+    DifferenceCounts, DifferenceKind, HowRecordEnded, KeyPrint, ListedRecord, Summary,
+};
 
 /// What happened to one record.
 pub struct DifferenceRow<'a> {
@@ -34,7 +36,8 @@ impl DifferenceRows {
 
     /// One line for people, the key last for its length, below the heading where it is the first.
     pub fn line(&mut self, row: &DifferenceRow<'_>) -> String {
-        let heading = if self.is_open { String::new() } else { columns("WHAT", "STATE", "SCHEMA", "KEY") };
+        let heading =
+            if self.is_open { String::new() } else { columns("WHAT", "STATE", "SCHEMA", "KEY") };
         self.is_open = true;
         let state = match (row.before, row.after) {
             (Some(before), Some(after)) if before != after => format!("{before} → {after}"),
@@ -52,8 +55,14 @@ impl DifferenceRows {
     }
 
     /// The end of the document. `complete` says whether both snapshots have all records, if that is known.
-    pub(crate) fn end(&mut self, counts: &DifferenceCounts, summary: &Summary, complete: Option<bool>) -> String {
-        let DifferenceCounts { came, went, expired, removed, state, retaken, renewed, same } = counts;
+    pub(crate) fn end(
+        &mut self,
+        counts: &DifferenceCounts,
+        summary: &Summary,
+        complete: Option<bool>,
+    ) -> String {
+        let DifferenceCounts { came, went, expired, removed, state, retaken, renewed, same } =
+            counts;
         let counts = [
             ("came", came),
             ("went", went),
@@ -64,8 +73,10 @@ impl DifferenceRows {
             ("renewed", renewed),
             ("same", same),
         ];
-        let mut of_all: Map<_, _> =
-            counts.into_iter().map(|(name, count)| (name.to_owned(), Value::from(*count))).collect();
+        let mut of_all: Map<_, _> = counts
+            .into_iter()
+            .map(|(name, count)| (name.to_owned(), Value::from(*count)))
+            .collect();
         let mut kinds = Vec::new();
         for (by, schema, name, [before, after]) in summary.rows() {
             let kind = json!({ "by": by.as_str(), "schema": schema, "name": name, "before": before, "after": after });
@@ -89,7 +100,14 @@ pub(crate) fn summary_table(summary: &Summary, view: View) -> String {
             std::cmp::Ordering::Greater => format!("+{}", after - before),
         };
         let [schema, name] = [schema, name].map(escape::again);
-        table.row([schema, by.as_str().to_owned(), name, before.to_string(), after.to_string(), change]);
+        table.row([
+            schema,
+            by.as_str().to_owned(),
+            name,
+            before.to_string(),
+            after.to_string(),
+            change,
+        ]);
         is_empty = false;
     }
     if is_empty {

@@ -38,7 +38,11 @@ impl Streamed {
 
     /// What stands before the next value.
     pub fn before_value(&mut self) -> String {
-        if std::mem::replace(&mut self.is_open, true) { ",\n".to_owned() } else { self.opening() + "\n" }
+        if std::mem::replace(&mut self.is_open, true) {
+            ",\n".to_owned()
+        } else {
+            self.opening() + "\n"
+        }
     }
 
     /// The end of the document, with what is said of all values.

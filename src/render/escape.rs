@@ -9,7 +9,9 @@ use bstr::ByteSlice as _;
 /// as it is elsewhere: the names of PHP's classes are copied out of tables.
 pub fn text(bytes: &[u8]) -> String {
     // To the end without a way out, which takes many bytes at a time.
-    let is_plain = bytes.iter().fold(true, |plain, byte| plain & (matches!(byte, b' '..=b'~') & (*byte != b'\\')));
+    let is_plain = bytes
+        .iter()
+        .fold(true, |plain, byte| plain & (matches!(byte, b' '..=b'~') & (*byte != b'\\')));
     if let Ok(plain) = std::str::from_utf8(bytes)
         && is_plain
     {
@@ -146,7 +148,9 @@ mod tests {
                     });
                     skip = 2;
                 }
-                [b'\\', b'x', ..] => (bytes.push(u8::try_from(hex(&rest[2..4])).unwrap()), skip = 4).0,
+                [b'\\', b'x', ..] => {
+                    (bytes.push(u8::try_from(hex(&rest[2..4])).unwrap()), skip = 4).0
+                }
                 [b'\\', b'u', ..] => {
                     let (code, _) = rest[3..].split_once('}').unwrap();
                     bytes.extend(char::from_u32(hex(code)).unwrap().to_string().bytes());

@@ -58,7 +58,8 @@ mod tests {
         assert_eq!(lines, ["one two three four", "five six seven", "averyveryveryverylongword"]);
         assert_eq!(fold(text, None), [text]);
         let text = "then (`idemctl -p 7000 force-unlock 'a b'`), or wait for `a b` to end";
-        let lines = ["then", "(`idemctl -p 7000 force-unlock 'a b'`),", "or wait for `a b` to", "end"];
+        let lines =
+            ["then", "(`idemctl -p 7000 force-unlock 'a b'`),", "or wait for `a b` to", "end"];
         assert_eq!(fold(text, Some(20)), lines);
     }
 }

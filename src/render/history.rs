@@ -95,7 +95,8 @@ impl<'a> ShownOperation<'a> {
 
 /// Times to the second.
 fn second(at: &str) -> String {
-    at.split_once('.').map_or_else(|| escape::again(at), |(seconds, _)| escape::again(seconds) + "Z")
+    at.split_once('.')
+        .map_or_else(|| escape::again(at), |(seconds, _)| escape::again(seconds) + "Z")
 }
 
 pub fn table(view: View, operations: &[ShownOperation<'_>]) -> String {
@@ -105,13 +106,29 @@ pub fn table(view: View, operations: &[ShownOperation<'_>]) -> String {
     let has_room = |column: usize| view.width.is_none_or(|width| width >= COLUMNS[column].1);
     let rows = operations.iter().map(|shown| {
         let Operation { op, at, redis_keys, reason, .. } = shown.operation;
-        let (command, keys, backup) = (shown.command(), redis_keys.to_string(), shown.backup().to_owned());
+        let (command, keys, backup) =
+            (shown.command(), redis_keys.to_string(), shown.backup().to_owned());
         let reason = reason.as_deref().map_or_else(|| "-".to_owned(), escape::again);
-        let row = [escape::again(op), second(at), command, keys, backup, shown.who(), shown.server(), reason];
-        row.into_iter().enumerate().filter(|(column, _)| has_room(*column)).map(|(_, cell)| cell).collect()
+        let row = [
+            escape::again(op),
+            second(at),
+            command,
+            keys,
+            backup,
+            shown.who(),
+            shown.server(),
+            reason,
+        ];
+        row.into_iter()
+            .enumerate()
+            .filter(|(column, _)| has_room(*column))
+            .map(|(_, cell)| cell)
+            .collect()
     });
-    let heading: Vec<_> =
-        (0..COLUMNS.len()).filter(|column| has_room(*column)).map(|column| COLUMNS[column].0).collect();
+    let heading: Vec<_> = (0..COLUMNS.len())
+        .filter(|column| has_room(*column))
+        .map(|column| COLUMNS[column].0)
+        .collect();
     table::grid_folding(view, &heading, rows.collect(), &["COMMAND", "WHO", "SERVER", "REASON"])
 }
 
@@ -127,13 +144,18 @@ pub fn page(view: View, shown: &ShownOperation<'_>, records: &[AuditEntry<'_>]) 
     ];
     lines.extend(of.filters.as_deref().map(|filters| ("Filters", escape::again(filters))));
     lines.push(("Redis keys", of.redis_keys.to_string()));
-    lines.extend((of.unknown > 0).then(|| ("Unknown", format!("of {} nobody knows what became", of.unknown))));
+    lines.extend(
+        (of.unknown > 0)
+            .then(|| ("Unknown", format!("of {} nobody knows what became", of.unknown))),
+    );
     lines.extend(of.reason.as_deref().map(|reason| ("Reason", escape::again(reason))));
     let gone = if shown.backup_is_there == Some(false) { " (gone)" } else { "" };
     lines.extend(of.backup.as_deref().map(|file| ("Backup", escape::again(file) + gone)));
     lines.extend(of.undone_by.as_deref().map(|op| ("Undone by", escape::again(op))));
     lines.extend(
-        of.partly_undone_by.as_deref().map(|op| ("Undone by", format!("{}, only part of it", escape::again(op)))),
+        of.partly_undone_by
+            .as_deref()
+            .map(|op| ("Undone by", format!("{}, only part of it", escape::again(op)))),
     );
     let head: String = lines.iter().map(|(name, text)| format!("{name:<11} {text}\n")).collect();
     let rows = records.iter().map(|entry| {
@@ -156,7 +178,9 @@ fn left(after: &KeyIdentity) -> String {
     }
     match after.expires_at_ms() {
         Some(at) => {
-            let time = UNIX_EPOCH.checked_add(Duration::from_millis(at)).filter(|_| at < 253_402_300_800_000);
+            let time = UNIX_EPOCH
+                .checked_add(Duration::from_millis(at))
+                .filter(|_| at < 253_402_300_800_000);
             let time = time.map(|time| second(&humantime::format_rfc3339_millis(time).to_string()));
             format!("until {}", time.unwrap_or_else(|| format!("{at} ms")))
         }

@@ -74,7 +74,11 @@ impl Invocation {
     }
 
     /// Says where schemas come from in this run, and the one prefix that was given with the schema that it is of.
-    pub(crate) fn set_schemas(&mut self, schema_dir: Option<impl Display>, prefix: Option<(&str, &str)>) {
+    pub(crate) fn set_schemas(
+        &mut self,
+        schema_dir: Option<impl Display>,
+        prefix: Option<(&str, &str)>,
+    ) {
         self.schema_dir = option("--schema-dir", schema_dir);
         let (schema, prefix) = prefix.unzip();
         self.prefix = [option("--schema", schema), option("--prefix", prefix)].concat();
@@ -152,9 +156,11 @@ impl Invocation {
 
     /// The same around words that are quoted for a shell already.
     fn completed(&self, words: &str) -> String {
-        let is_subcommand =
-            |name: &str| words.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '));
-        let Some((subcommand, knows)) = REACHING.into_iter().find(|(name, _)| is_subcommand(name)) else {
+        let is_subcommand = |name: &str| {
+            words.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
+        };
+        let Some((subcommand, knows)) = REACHING.into_iter().find(|(name, _)| is_subcommand(name))
+        else {
             return format!("idemctl {words}");
         };
         let mut line = vec!["idemctl"];
@@ -174,7 +180,8 @@ impl Invocation {
     /// does so already stays as it is, because it begins with an option.
     pub fn complete<'a>(&self, text: &'a str) -> Cow<'a, str> {
         const BEGINNING: &str = "`idemctl ";
-        let is_bare = self.server.is_empty() && self.schema_dir.is_empty() && self.prefix.is_empty();
+        let is_bare =
+            self.server.is_empty() && self.schema_dir.is_empty() && self.prefix.is_empty();
         if is_bare || !text.contains(BEGINNING) {
             return Cow::Borrowed(text);
         }
@@ -227,7 +234,11 @@ fn named(text: &str, name: &str) -> String {
         }
         // Every other part stands between backticks.
         let is_command_line = number % 2 == 1 && part.starts_with("idemctl ");
-        if is_command_line { named.push_str(&part.replace(KEY, name)) } else { named.push_str(part) }
+        if is_command_line {
+            named.push_str(&part.replace(KEY, name))
+        } else {
+            named.push_str(part)
+        }
     }
     named
 }
@@ -312,19 +323,33 @@ mod tests {
     #[test]
     fn a_command_line_that_is_complete_stays_as_it_is() {
         let line = format!("`{}`", invocation().command_line(["inspect", "a b"]));
-        assert_eq!(line, "`idemctl -p 7000 inspect --schema-dir 'my schemas' --schema express --prefix shop: 'a b'`");
+        assert_eq!(
+            line,
+            "`idemctl -p 7000 inspect --schema-dir 'my schemas' --schema express --prefix shop: 'a b'`"
+        );
         assert_eq!(invocation().complete(&line), line);
-        assert_eq!(invocation().complete("`idemctl listen`, `idemctl "), "`idemctl listen`, `idemctl ");
+        assert_eq!(
+            invocation().complete("`idemctl listen`, `idemctl "),
+            "`idemctl listen`, `idemctl "
+        );
     }
 
     /// Rule: whatever a client chose, a printed word is one line of printable characters that a shell reads back as the text.
     #[test]
     fn a_word_is_printable_and_a_shell_reads_it_back() {
-        for text in
-            ["x'\n  Adopt  idemctl purge --all\x1b[8m #:", "e\u{202e}:", "a`id`\\", "tab\t1\r7", "é ünï", "$HOME"]
-        {
+        for text in [
+            "x'\n  Adopt  idemctl purge --all\x1b[8m #:",
+            "e\u{202e}:",
+            "a`id`\\",
+            "tab\t1\r7",
+            "é ünï",
+            "$HOME",
+        ] {
             let quoted = word(text);
-            assert!(quoted.chars().all(|character| !character.is_control() && character != '\u{202e}'), "{quoted}");
+            assert!(
+                quoted.chars().all(|character| !character.is_control() && character != '\u{202e}'),
+                "{quoted}"
+            );
             assert!(!quoted.contains('`'), "{quoted}");
             let script = format!("printf %s {quoted}");
             let read = std::process::Command::new("bash").args(["-c", &script]).output().unwrap();

@@ -18,7 +18,15 @@ const LEAST_KEY_COLUMNS: usize = KEY_COLUMNS / 2;
 
 /// The columns behind the key, the most generous layout first.
 const LAYOUTS: [&[Column]; 5] = [
-    &[Column::State, Column::Schema, Column::Ttl, Column::Age, Column::Size, Column::Owner, Column::Findings],
+    &[
+        Column::State,
+        Column::Schema,
+        Column::Ttl,
+        Column::Age,
+        Column::Size,
+        Column::Owner,
+        Column::Findings,
+    ],
     &[Column::State, Column::Schema, Column::Ttl, Column::Age, Column::Size, Column::Findings],
     &[Column::State, Column::Schema, Column::Ttl, Column::Age],
     &[Column::State, Column::Schema, Column::Ttl],
@@ -36,7 +44,9 @@ fn width_of(column: Column) -> usize {
         Column::Status => "STATUS".len(),
         Column::Db => "DB".len(),
         Column::CreatedAt | Column::ExpiresAt => "2026-01-01T00:00:00.000Z".len(),
-        Column::Key | Column::Schema | Column::Owner | Column::Fingerprint | Column::RedisKeys => KEY_COLUMNS,
+        Column::Key | Column::Schema | Column::Owner | Column::Fingerprint | Column::RedisKeys => {
+            KEY_COLUMNS
+        }
     }
 }
 
@@ -80,7 +90,8 @@ impl Listing {
     /// Lays the columns out for rows of which these are the first. Longer keys that come later fold, or push the columns behind
     /// them where lines have no end.
     pub fn fit(&mut self, records: &[Record]) {
-        let keys = records.iter().map(|record| escape::text(&record.key).width()).max().unwrap_or(0);
+        let keys =
+            records.iter().map(|record| escape::text(&record.key).width()).max().unwrap_or(0);
         let schemas = records.iter().map(|record| record.schema.name.width()).max().unwrap_or(0);
         let width_of = |column: &Column| match column {
             Column::Key => keys.clamp("KEY".len(), KEY_COLUMNS),
@@ -93,19 +104,28 @@ impl Listing {
                 return;
             }
             (Columns::Fitting(second), None) => {
-                self.laid_out = LaidOut::of([&[Column::Key], &second[..], LAYOUTS[0]].concat(), width_of);
+                self.laid_out =
+                    LaidOut::of([&[Column::Key], &second[..], LAYOUTS[0]].concat(), width_of);
                 return;
             }
             (Columns::Fitting(second), Some(width)) => (second, width),
         };
-        let taken = |columns: &[Column]| columns.iter().map(|column| width_of(column) + GAP).sum::<usize>();
-        let fitting =
-            |key: usize| LAYOUTS.into_iter().find(|of| key.min(keys.max(3)) + taken(second) + taken(of) <= width);
-        let layout = fitting(KEY_COLUMNS).or_else(|| fitting(LEAST_KEY_COLUMNS)).unwrap_or(LAYOUTS[LAYOUTS.len() - 1]);
+        let taken =
+            |columns: &[Column]| columns.iter().map(|column| width_of(column) + GAP).sum::<usize>();
+        let fitting = |key: usize| {
+            LAYOUTS.into_iter().find(|of| key.min(keys.max(3)) + taken(second) + taken(of) <= width)
+        };
+        let layout = fitting(KEY_COLUMNS)
+            .or_else(|| fitting(LEAST_KEY_COLUMNS))
+            .unwrap_or(LAYOUTS[LAYOUTS.len() - 1]);
         let room = width.saturating_sub(taken(second) + taken(layout)).max(LEAST_KEY_COLUMNS);
         let mut laid_out = LaidOut::of([&[Column::Key], &second[..], layout].concat(), width_of);
         laid_out.folds = true;
-        let below = if laid_out.columns.contains(&Column::Findings) { 0 } else { longest_findings(records) };
+        let below = if laid_out.columns.contains(&Column::Findings) {
+            0
+        } else {
+            longest_findings(records)
+        };
         laid_out.widths[0] = keys.max(below).clamp("KEY".len(), room);
         self.laid_out = laid_out;
     }
@@ -120,11 +140,14 @@ impl Listing {
 
     pub fn rows(&self, records: &[Record]) -> String {
         if self.laid_out.folds {
-            return self.lay_out(|table| records.iter().for_each(|record| table.row(self.row(record))));
+            return self
+                .lay_out(|table| records.iter().for_each(|record| table.row(self.row(record))));
         }
         let mut lines = String::new();
         for record in records {
-            lines.push_str(&self.line(self.laid_out.columns.iter().map(|of| self.painted(*of, record))));
+            lines.push_str(
+                &self.line(self.laid_out.columns.iter().map(|of| self.painted(*of, record))),
+            );
         }
         lines
     }
@@ -145,7 +168,9 @@ impl Listing {
     fn painted(&self, column: Column, record: &Record) -> (String, String) {
         let plain = column.shown(record);
         let painted = match column {
-            Column::State | Column::Findings => self.view.palette.paint(worst_style(record), &plain),
+            Column::State | Column::Findings => {
+                self.view.palette.paint(worst_style(record), &plain)
+            }
             _ => plain.clone(),
         };
         (painted, plain)
@@ -158,7 +183,9 @@ impl Listing {
     fn cell(&self, column: Column, record: &Record) -> Cell {
         match column {
             Column::Key => Cell::new(self.key_cell(record)),
-            Column::State | Column::Findings => styled(self.view.palette, column.shown(record), worst_style(record)),
+            Column::State | Column::Findings => {
+                styled(self.view.palette, column.shown(record), worst_style(record))
+            }
             Column::Owner => Cell::new(cut(&column.shown(record), KEY_COLUMNS)),
             other => Cell::new(other.shown(record)),
         }

@@ -10,7 +10,9 @@ use crate::render::{change, escape, words};
 
 pub fn health(health: &Health, limits: &Limits) -> String {
     let mut measures = vec![measure("orphaned", FindingCode::NoExpiry, health, limits)];
-    for (label, count) in [("records", health.records), ("foreign", health.foreign), ("keys", health.keys)] {
+    for (label, count) in
+        [("records", health.records), ("foreign", health.foreign), ("keys", health.keys)]
+    {
         measures.push(format!("{label}={count}"));
     }
     // Programs that read the measures have to know that `records` and `foreign` are estimates.
@@ -21,7 +23,12 @@ pub fn health(health: &Health, limits: &Limits) -> String {
         measures.push(measure(&label(code.as_str()), code, health, limits));
     }
     let status = health.status(limits);
-    format!("IDEMCTL {} - {} | {}\n", status.as_str(), one_line(&summary(health, limits)), measures.join(" "))
+    format!(
+        "IDEMCTL {} - {} | {}\n",
+        status.as_str(),
+        one_line(&summary(health, limits)),
+        measures.join(" ")
+    )
 }
 
 /// What `check -o json` shows.
@@ -124,7 +131,8 @@ fn outlasting(health: &Health) -> Option<String> {
     let count: u64 = of_locks.iter().map(|(.., found)| found.records).sum();
     let option = TtlOf::Lock.option();
     let Some(most) = of_locks.iter().map(|(.., found)| found.most_ms).max() else {
-        let unknown = format!("it is unknown whether locks outlast the default lock TTL: state {option}");
+        let unknown =
+            format!("it is unknown whether locks outlast the default lock TTL: state {option}");
         return Some(unknown).filter(|_| health.outlasting_is_partial);
     };
     let mut defaults = Vec::new();
@@ -132,23 +140,31 @@ fn outlasting(health: &Health) -> Option<String> {
         defaults.push(format!("{schema} ({})", duration::short(found.default_ms)));
     }
     let defaults = match of_locks.as_slice() {
-        [(schema, _, found)] => format!("{schema}'s default lock TTL ({})", duration::short(found.default_ms)),
+        [(schema, _, found)] => {
+            format!("{schema}'s default lock TTL ({})", duration::short(found.default_ms))
+        }
         _ => format!("the default lock TTLs of {}", words::list(&defaults, "and")),
     };
     let (locks, outlast) = if count == 1 { ("lock", "outlasts") } else { ("locks", "outlast") };
     let at_least = if health.outlasting_is_partial { "at least " } else { "" };
-    Some(format!("{at_least}{count} {locks} {outlast} {defaults}, up to {}: state {option}", duration::short(most),))
+    Some(format!(
+        "{at_least}{count} {locks} {outlast} {defaults}, up to {}: state {option}",
+        duration::short(most),
+    ))
 }
 
 /// The keys of other schemas that the check did not read.
 fn unread(health: &Health) -> Option<String> {
     let CheckedSchemas { schemas, context } = health.named.as_ref()?;
-    let counts: Vec<_> = health.unread.iter().map(|(schema, count)| format!("{count} of {schema}")).collect();
+    let counts: Vec<_> =
+        health.unread.iter().map(|(schema, count)| format!("{count} of {schema}")).collect();
     let context = context.as_ref().map(|context| escape::text(context.as_bytes()));
     match (counts.as_slice(), context) {
         ([], None) => None,
         ([], Some(context)) => Some(format!("context {context} reads no other schema")),
-        (counts, None) => Some(format!("not checked: {} among the keys seen", words::list(counts, "and"))),
+        (counts, None) => {
+            Some(format!("not checked: {} among the keys seen", words::list(counts, "and")))
+        }
         (counts, Some(context)) => Some(format!(
             "not checked: {} among the keys seen, because context {context} reads only {}",
             words::list(counts, "and"),
@@ -187,7 +203,9 @@ fn counted(number: u64, noun: &str) -> String {
 
 /// A measure with the bounds from which on it alerts. A plugin's range alerts above its bound: from N on is above N - 1.
 fn measure(label: &str, code: FindingCode, health: &Health, limits: &Limits) -> String {
-    let above = |bound: Option<u64>| bound.map_or_else(String::new, |bound| bound.saturating_sub(1).to_string());
+    let above = |bound: Option<u64>| {
+        bound.map_or_else(String::new, |bound| bound.saturating_sub(1).to_string())
+    };
     let (warning, critical) = limits.bounds(code);
     format!("{label}={};{};{}", health.count(code), above(warning), above(critical))
 }
@@ -202,7 +220,8 @@ fn troubles(health: &Health, limits: &Limits) -> Vec<String> {
     for code in limits.sought() {
         let groups: Vec<_> = health.found.groups().filter(|((of, _), _)| *of == code).collect();
         let Some((_, first)) = groups.first() else { continue };
-        let schemas: Vec<_> = groups.iter().map(|((_, schema), group)| format!("{schema} {}", group.count)).collect();
+        let schemas: Vec<_> =
+            groups.iter().map(|((_, schema), group)| format!("{schema} {}", group.count)).collect();
         let example = first.sample.first().map(|lock| format!(", e.g. {}", short(&lock.key)));
         let (locks, schemas) = (locks(code, health.count(code)), schemas.join(", "));
         troubles.push(format!("{locks} ({schemas}){}", example.unwrap_or_default()));
@@ -221,7 +240,9 @@ fn locks(code: FindingCode, count: u64) -> String {
     let stay = if count == 1 { "stays" } else { "stay" };
     match code {
         FindingCode::NoExpiry => format!("{count} orphaned {locks}"),
-        FindingCode::ExcessTtl => format!("{count} {locks} that {stay} longer than the stated lock TTL"),
+        FindingCode::ExcessTtl => {
+            format!("{count} {locks} that {stay} longer than the stated lock TTL")
+        }
         FindingCode::Overdue => format!("{count} overdue {locks}"),
         FindingCode::LeftoverLock => format!("{count} {locks} beside a result"),
         code => format!("{count} {} {locks}", code.as_str()),
@@ -265,15 +286,22 @@ mod tests {
         found.add(FindingCode::NoExpiry, &chi(CHI_LOCK, Expiry::Never));
         let lenient = Limits { warning: None, critical: 2, ..Limits::default() };
         let few = super::health(&found, &lenient);
-        assert!(few.starts_with("IDEMCTL OK - 1 orphaned lock (go-chi 1), e.g. k, below the thresholds | "), "{few}");
+        assert!(
+            few.starts_with(
+                "IDEMCTL OK - 1 orphaned lock (go-chi 1), e.g. k, below the thresholds | "
+            ),
+            "{few}"
+        );
         found.outnumbered.push(("express".to_owned(), 1, 8));
         found.foreign = 8;
-        let troubles =
-            "1 orphaned lock (go-chi 1), e.g. k; 8 records under express's prefix have other forms, 1 are express's";
+        let troubles = "1 orphaned lock (go-chi 1), e.g. k; 8 records under express's prefix have other forms, 1 are express's";
         let measures = "orphaned=1;0;4 records=7 foreign=8 keys=9 no_expiry=1;0;4\n";
         assert_eq!(health(&found), format!("IDEMCTL WARNING - {troubles} | {measures}"));
         found.gap = Some("down\nand out | gone".to_owned());
-        assert_eq!(health(&found), format!("IDEMCTL UNKNOWN - down and out / gone; {troubles} | {measures}"));
+        assert_eq!(
+            health(&found),
+            format!("IDEMCTL UNKNOWN - down and out / gone; {troubles} | {measures}")
+        );
         assert_eq!(unknown("a\nb\u{1b}[2J\u{7}"), "IDEMCTL UNKNOWN - a b [2J\\x07\n");
     }
 
@@ -286,15 +314,20 @@ mod tests {
 
     #[test]
     fn each_finding_that_is_sought_has_its_words_and_its_measure() {
-        let alarms = [(FindingCode::ExcessTtl, Status::Critical), (FindingCode::Overdue, Status::Warning)];
+        let alarms =
+            [(FindingCode::ExcessTtl, Status::Critical), (FindingCode::Overdue, Status::Warning)];
         let limits = Limits { warning: None, critical: 1, alarms: alarms.into() };
         let mut found = Health { records: 7, keys: 9, ..Health::default() };
-        let measures = "orphaned=0;;0 records=7 foreign=0 keys=9 no_expiry=0;;0 excess_ttl=0;;0 overdue=0;0;";
+        let measures =
+            "orphaned=0;;0 records=7 foreign=0 keys=9 no_expiry=0;;0 excess_ttl=0;;0 overdue=0;0;";
         let nothing = "no orphaned, excess-ttl or overdue locks among 7 records in 9 keys";
         assert_eq!(health(&found, &limits), format!("IDEMCTL OK - {nothing} | {measures}\n"));
         found.sample = Some(5);
         let sampled = health(&found, &limits);
-        assert!(sampled.contains("overdue locks in 9 keys (about 7 records, counted by sample) |"), "{sampled}");
+        assert!(
+            sampled.contains("overdue locks in 9 keys (about 7 records, counted by sample) |"),
+            "{sampled}"
+        );
         assert!(sampled.contains(" keys=9 sampled=5 no_expiry=0"), "{sampled}");
         found.add(FindingCode::ExcessTtl, &chi(CHI_LOCK, Expiry::In(600_000)));
         let line = health(&found, &limits);

@@ -41,7 +41,9 @@ pub fn raw(record: &Record, view: View, most: usize, reveal: bool) -> String {
     for key in &record.seen.keys {
         let redis_key = escape::text(&key.redis_key);
         if let Some(name) = secret_in(record, &key.content).filter(|_| !reveal) {
-            let why = format!("{redis_key}: withheld, because the bytes hold the header {name}; --reveal shows them");
+            let why = format!(
+                "{redis_key}: withheld, because the bytes hold the header {name}; --reveal shows them"
+            );
             page.field("Raw", &why);
             continue;
         }
@@ -55,10 +57,15 @@ pub fn raw(record: &Record, view: View, most: usize, reveal: bool) -> String {
                 page.field("Raw", &format!("{redis_key}, {} fields", hash.count));
                 for field in &hash.fields {
                     let value = &field.head[..field.head.len().min(most)];
-                    page.indented(4, &format!("{} = {}", escape::text(&field.name), escape::text(value)));
+                    page.indented(
+                        4,
+                        &format!("{} = {}", escape::text(&field.name), escape::text(value)),
+                    );
                 }
             }
-            Content::Other(kind) => page.field("Raw", &format!("{redis_key}: a {kind}, which is not read")),
+            Content::Other(kind) => {
+                page.field("Raw", &format!("{redis_key}: a {kind}, which is not read"))
+            }
         }
     }
     page.text
@@ -67,7 +74,8 @@ pub fn raw(record: &Record, view: View, most: usize, reveal: bool) -> String {
 /// The name of a header with credentials that a value holds. Its name in quotes among the bytes counts, too: nobody decoded a
 /// value of another program.
 fn secret_in(record: &Record, content: &Content) -> Option<String> {
-    let name_among = |bytes: &[u8]| SECRET_HEADERS.iter().find(|name| quoted_at(bytes, name).is_some()).copied();
+    let name_among =
+        |bytes: &[u8]| SECRET_HEADERS.iter().find(|name| quoted_at(bytes, name).is_some()).copied();
     let in_bytes = match content {
         Content::Absent | Content::Other(_) => return None,
         Content::Text { head, .. } => name_among(head),
@@ -87,7 +95,9 @@ fn secret_in(record: &Record, content: &Content) -> Option<String> {
 fn quoted_at(bytes: &[u8], name: &str) -> Option<usize> {
     memchr::memchr_iter(b'"', bytes).find(|at| {
         let behind = &bytes[at + 1..];
-        let is_name = behind.get(..name.len()).is_some_and(|found| found.eq_ignore_ascii_case(name.as_bytes()));
+        let is_name = behind
+            .get(..name.len())
+            .is_some_and(|found| found.eq_ignore_ascii_case(name.as_bytes()));
         is_name && behind.get(name.len()) == Some(&b'"')
     })
 }
@@ -133,7 +143,9 @@ impl RecordPage {
         if record.state == State::InProgress || record.owner().is_some() {
             self.page.field(
                 "Owner",
-                &record.owner().map_or_else(|| "unknown: the schema keeps none".to_owned(), escape::text),
+                &record
+                    .owner()
+                    .map_or_else(|| "unknown: the schema keeps none".to_owned(), escape::text),
             );
         }
         if record.state == State::Unreadable && record.schema.keys.len() == 1 {
@@ -152,22 +164,31 @@ impl RecordPage {
 
     fn content(&mut self, record: &Record) {
         self.page.field("Age", &words::age(record.age));
-        let memory =
-            record.memory_bytes().map(|memory| format!(", {} of memory", words::bytes(memory))).unwrap_or_default();
+        let memory = record
+            .memory_bytes()
+            .map(|memory| format!(", {} of memory", words::bytes(memory)))
+            .unwrap_or_default();
         let size = record.size_bytes().map_or_else(|| "unknown".to_owned(), words::bytes);
         self.page.field("Size", &format!("{size}{memory}"));
         // A value that was idle for longer than it exists would only puzzle.
-        let exists = |idle: &Duration| record.age.is_none_or(|age| idle.as_secs() * 1_000 <= age.millis);
+        let exists =
+            |idle: &Duration| record.age.is_none_or(|age| idle.as_secs() * 1_000 <= age.millis);
         if let Some(idle) = record.idle().filter(exists) {
-            let idle =
-                if idle.as_secs() == 0 { "under 1s".to_owned() } else { duration::short(idle.as_secs() * 1_000) };
+            let idle = if idle.as_secs() == 0 {
+                "under 1s".to_owned()
+            } else {
+                duration::short(idle.as_secs() * 1_000)
+            };
             self.page.field("Idle", &format!("{idle} since it was last touched"));
         }
         if record.state == State::Unreadable {
             self.first_bytes(record);
         }
         if let Some(encoding) = record.shown_only() {
-            self.page.field("Value", &format!("{}, shown as its bytes: idemctl never decodes one", named(encoding)));
+            self.page.field(
+                "Value",
+                &format!("{}, shown as its bytes: idemctl never decodes one", named(encoding)),
+            );
         }
         if let Some(fingerprint) = record.fingerprint() {
             self.page.field("Fingerprint", &escape::text(fingerprint.as_bytes()));
@@ -191,7 +212,8 @@ impl RecordPage {
                 if !self.reveal {
                     let first = &head[..head.len().min(FIRST_BYTES)];
                     // The name of a header with credentials, and what follows, is not shown.
-                    let secret = SECRET_HEADERS.iter().filter_map(|name| quoted_at(first, name)).min();
+                    let secret =
+                        SECRET_HEADERS.iter().filter_map(|name| quoted_at(first, name)).min();
                     most = secret.unwrap_or(FIRST_BYTES);
                 }
                 let first = &head[..head.len().min(most)];
@@ -202,11 +224,18 @@ impl RecordPage {
     }
 
     fn response(&mut self, response: &Response) {
-        let status = response.status.map_or_else(|| "no status kept".to_owned(), |status| status.to_string());
+        let status = response
+            .status
+            .map_or_else(|| "no status kept".to_owned(), |status| status.to_string());
         self.page.field("Response", &status);
         for (name, value) in &response.headers {
-            let shown = if self.reveal || !is_secret_header(name) { value.as_str() } else { record_json::HIDDEN };
-            let line = format!("{}: {}", escape::text(name.as_bytes()), escape::text(shown.as_bytes()));
+            let shown = if self.reveal || !is_secret_header(name) {
+                value.as_str()
+            } else {
+                record_json::HIDDEN
+            };
+            let line =
+                format!("{}: {}", escape::text(name.as_bytes()), escape::text(shown.as_bytes()));
             self.page.field("", &line);
         }
         if response.body.is_empty() {
@@ -224,7 +253,10 @@ impl RecordPage {
             let palette = self.page.view.palette;
             let severity = palette.severity(finding.severity);
             let code = palette.bold(&[finding.evidence.mark(), finding.code.as_str()].concat());
-            self.page.wrapped(2, &format!("{severity} {code}: {}", escape::text(finding.message.as_bytes())));
+            self.page.wrapped(
+                2,
+                &format!("{severity} {code}: {}", escape::text(finding.message.as_bytes())),
+            );
             // Names in command lines are escaped already: escaped twice, they would name another record.
             self.page.wrapped(4, &format!("→ {}", escape::again(&finding.advice)));
         }

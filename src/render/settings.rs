@@ -47,7 +47,13 @@ pub fn settings(settings: &[Setting<'_>], origin: bool, view: View) -> String {
 pub fn contexts(contexts: &[NamedContext], view: View) -> String {
     let rows = contexts.iter().map(|context| {
         let mark = if context.used { "*" } else { "" };
-        vec![mark.to_owned(), shown(&context.name), server(context), schemas(context), kept(context)]
+        vec![
+            mark.to_owned(),
+            shown(&context.name),
+            server(context),
+            schemas(context),
+            kept(context),
+        ]
     });
     table::grid(view, 0, &["", "NAME", "SERVER", "SCHEMAS", "PROTECTION"], rows)
 }

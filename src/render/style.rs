@@ -68,7 +68,11 @@ impl Palette {
     }
 
     pub fn paint(self, style: Style, text: &str) -> String {
-        if self.on && !style.is_plain() { format!("{style}{text}{style:#}") } else { text.to_owned() }
+        if self.on && !style.is_plain() {
+            format!("{style}{text}{style:#}")
+        } else {
+            text.to_owned()
+        }
     }
 
     pub fn bold(self, text: &str) -> String {

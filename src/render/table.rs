@@ -2,7 +2,8 @@
 
 use anstyle::{Effects, Style};
 use comfy_table::{
-    Attribute, Cell, CellAlignment, Color, ColumnConstraint, ContentArrangement, Table as Cells, TableStyle, Width,
+    Attribute, Cell, CellAlignment, Color, ColumnConstraint, ContentArrangement, Table as Cells,
+    TableStyle, Width,
 };
 
 use unicode_width::UnicodeWidthStr as _;
@@ -40,14 +41,19 @@ impl Table {
 
     pub(super) fn heading<'a>(&mut self, names: impl IntoIterator<Item = &'a str>) {
         let is_bold = self.palette.is_on();
-        let cell = |name| if is_bold { Cell::new(name).add_attribute(Attribute::Bold) } else { Cell::new(name) };
+        let cell = |name| {
+            if is_bold { Cell::new(name).add_attribute(Attribute::Bold) } else { Cell::new(name) }
+        };
         self.cells.add_row(names.into_iter().map(cell));
     }
 
     pub(super) fn row(&mut self, cells: impl IntoIterator<Item = impl Into<Cell>>) {
         let cells: Vec<Cell> = cells.into_iter().map(Into::into).collect();
         // A cell that folds breaks the command line, which then leads to no server: commands belong into a hint.
-        debug_assert!(cells.iter().all(|cell| !cell.content().contains("`idemctl ")), "a command line in a table");
+        debug_assert!(
+            cells.iter().all(|cell| !cell.content().contains("`idemctl ")),
+            "a command line in a table"
+        );
         self.cells.add_row(cells);
     }
 
@@ -83,7 +89,11 @@ pub(super) fn styled(palette: Palette, text: impl ToString, style: Style) -> Cel
     if !palette.is_on() {
         return cell;
     }
-    let bold = if style.get_effects().contains(Effects::BOLD) { cell.add_attribute(Attribute::Bold) } else { cell };
+    let bold = if style.get_effects().contains(Effects::BOLD) {
+        cell.add_attribute(Attribute::Bold)
+    } else {
+        cell
+    };
     match style.get_fg_color() {
         Some(anstyle::Color::Ansi(color)) => bold.fg(Color::AnsiValue(color as u8)),
         _ => bold,
@@ -100,7 +110,12 @@ fn in_own_names(mut line: String) -> String {
 }
 
 /// Rows of text under a heading (none: no heading line), `indent` columns from the left, folded where the view ends.
-pub(super) fn grid(view: View, indent: usize, heading: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
+pub(super) fn grid(
+    view: View,
+    indent: usize,
+    heading: &[&str],
+    rows: impl Iterator<Item = Vec<String>>,
+) -> String {
     let mut table = Table::new(view.palette);
     if let Some(width) = view.width {
         table.fold(width.saturating_sub(indent));
@@ -114,7 +129,12 @@ pub(super) fn grid(view: View, indent: usize, heading: &[&str], rows: impl Itera
 
 /// The same from the left edge, where only these columns fold, between words where there is room: the others hold what people
 /// copy.
-pub(super) fn grid_folding(view: View, heading: &[&str], rows: Vec<Vec<String>>, folds: &[&str]) -> String {
+pub(super) fn grid_folding(
+    view: View,
+    heading: &[&str],
+    rows: Vec<Vec<String>>,
+    folds: &[&str],
+) -> String {
     let mut table = Table::new(view.palette);
     if let Some(width) = view.width {
         table.fold(width);
@@ -122,8 +142,10 @@ pub(super) fn grid_folding(view: View, heading: &[&str], rows: Vec<Vec<String>>,
     table.heading(heading.iter().copied());
     let least: Vec<_> = (0..heading.len())
         .map(|at| {
-            let of = if folds.contains(&heading[at]) { longest_word } else { |text: &str| text.width() };
-            let widest = rows.iter().map(|row| of(&row[at])).chain([heading[at].width()]).max().unwrap_or(0);
+            let of =
+                if folds.contains(&heading[at]) { longest_word } else { |text: &str| text.width() };
+            let widest =
+                rows.iter().map(|row| of(&row[at])).chain([heading[at].width()]).max().unwrap_or(0);
             widest + if at + 1 < heading.len() { GAP } else { 0 }
         })
         .collect();
@@ -133,7 +155,9 @@ pub(super) fn grid_folding(view: View, heading: &[&str], rows: Vec<Vec<String>>,
     for ((column, heading), least) in table.cells.column_iter_mut().zip(heading).zip(least) {
         match folds.contains(heading) {
             false => column.set_constraint(ColumnConstraint::Absolute(fixed(least))),
-            true if has_room => column.set_constraint(ColumnConstraint::LowerBoundary(fixed(least))),
+            true if has_room => {
+                column.set_constraint(ColumnConstraint::LowerBoundary(fixed(least)))
+            }
             true => continue,
         };
     }

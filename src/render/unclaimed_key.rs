@@ -12,11 +12,17 @@ use crate::render::{escape, words};
 /// What stands at the Redis key, and which schema comes nearest, as a sentence.
 pub fn line(there: &UnclaimedKey) -> String {
     let kind = match &there.seen.content {
-        Content::Text { length: Some(length), .. } => format!("a string of {}", words::bytes(*length)),
+        Content::Text { length: Some(length), .. } => {
+            format!("a string of {}", words::bytes(*length))
+        }
         _ => format!("a {}", kind(there)),
     };
     let nearest = there.nearest.as_ref().map(|(schema, why)| {
-        format!("; {} comes nearest, but {}", escape::text(schema.as_bytes()), escape::text(why.as_bytes()))
+        format!(
+            "; {} comes nearest, but {}",
+            escape::text(schema.as_bytes()),
+            escape::text(why.as_bytes())
+        )
     });
     let left_out = there.left_out_by.iter().map(|(schema, word)| {
         let by = match word {
@@ -36,7 +42,11 @@ pub fn line(there: &UnclaimedKey) -> String {
 
 /// The names of the schemas that leave one of these Redis keys out, each once.
 pub fn leaving_out(there: &[UnclaimedKey]) -> BTreeSet<String> {
-    there.iter().flat_map(|there| &there.left_out_by).map(|(schema, _)| escape::text(schema.as_bytes())).collect()
+    there
+        .iter()
+        .flat_map(|there| &there.left_out_by)
+        .map(|(schema, _)| escape::text(schema.as_bytes()))
+        .collect()
 }
 
 /// What stands at the Redis key, and which schema comes nearest, as JSON.
@@ -45,8 +55,12 @@ pub fn value(there: &UnclaimedKey) -> Value {
         Content::Text { length, .. } => *length,
         _ => None,
     };
-    let nearest = there.nearest.as_ref().map(|(schema, why)| json!({ "schema": schema, "why": why }));
-    let left_out = there.left_out_by.iter().map(|(schema, word)| json!({ "schema": schema, "word": word.as_str() }));
+    let nearest =
+        there.nearest.as_ref().map(|(schema, why)| json!({ "schema": schema, "why": why }));
+    let left_out = there
+        .left_out_by
+        .iter()
+        .map(|(schema, word)| json!({ "schema": schema, "word": word.as_str() }));
     let mut value = json!({
         "redis_key": text(&there.seen.redis_key),
         "type": kind(there),

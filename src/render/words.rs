@@ -22,7 +22,9 @@ pub fn expiry(expiry: Expiry) -> String {
 pub fn age(age: Option<Age>) -> String {
     let Some(age) = age else { return "unknown".to_owned() };
     let ttl = match age.source {
-        AgeSource::Record => return format!("{} (by the time in the record)", duration::short(age.millis)),
+        AgeSource::Record => {
+            return format!("{} (by the time in the record)", duration::short(age.millis));
+        }
         AgeSource::LockTtl => TtlOf::Lock,
         AgeSource::ResultTtl => TtlOf::Result,
     };
@@ -34,7 +36,9 @@ pub fn age(age: Option<Age>) -> String {
                 ttl.option()
             )
         }
-        Evidence::Stated | Evidence::Known => format!("this deployment's {name} TTL minus what is left"),
+        Evidence::Stated | Evidence::Known => {
+            format!("this deployment's {name} TTL minus what is left")
+        }
     };
     format!("{} ({source})", short_age(age))
 }
@@ -80,7 +84,10 @@ pub fn next_request(record: &Record) -> (&'static str, String) {
     match next.answer {
         Answer::Execute => ("executes", executes(record).to_owned()),
         Answer::Conflict => ("conflict", format!("{told} {}", how_long(record, next, "the lock"))),
-        Answer::Replay => ("replay", format!("{} {}", replayed(record, &told), how_long(record, next, "the result"))),
+        Answer::Replay => (
+            "replay",
+            format!("{} {}", replayed(record, &told), how_long(record, next, "the result")),
+        ),
         Answer::Fail => ("fails", format!("{told} {}", how_long(record, next, "the value"))),
         Answer::Unknown => ("unknown", ": the schema does not describe the begin step".to_owned()),
     }
@@ -114,7 +121,9 @@ pub fn reply(reply: &StepReply) -> String {
         StepReply::Integer(number) => number.to_string(),
         StepReply::Text(text) if text.len() <= LONGEST_WORD => escape::text(text),
         StepReply::Text(text) => format!("a text of {}", bytes(text.len() as u64)),
-        StepReply::Array(items) => format!("[{}]", items.iter().map(self::reply).collect::<Vec<_>>().join(", ")),
+        StepReply::Array(items) => {
+            format!("[{}]", items.iter().map(self::reply).collect::<Vec<_>>().join(", "))
+        }
         StepReply::Error { code, message } => {
             format!("error {}", escape::text(format!("{code} {message}").trim_end().as_bytes()))
         }
@@ -122,10 +131,16 @@ pub fn reply(reply: &StepReply) -> String {
 }
 
 fn how_long(record: &Record, next: &NextRequest, what: &str) -> String {
-    let then = if record.state == State::Completed && record.lock().is_some() { "" } else { ", then it executes" };
+    let then = if record.state == State::Completed && record.lock().is_some() {
+        ""
+    } else {
+        ", then it executes"
+    };
     match next.until {
         Some(Expiry::Never) => format!("for ever: {what} has no expiry"),
-        Some(Expiry::In(ms)) => format!("for another {}, until {what} expires{then}", duration::short(ms)),
+        Some(Expiry::In(ms)) => {
+            format!("for another {}, until {what} expires{then}", duration::short(ms))
+        }
         None => String::new(),
     }
 }
@@ -165,7 +180,9 @@ pub fn own_expiry(record: &Record) -> Option<String> {
 pub fn late_worker(schema: &Schema) -> &'static str {
     let Some(late) = fencing::of(schema) else {
         return match schema.values.iter().any(|case| case.state == State::Completed) {
-            true => "nobody knows what becomes of its result: the schema does not describe the complete step",
+            true => {
+                "nobody knows what becomes of its result: the schema does not describe the complete step"
+            }
             false => "no result is stored: the schema has locks alone",
         };
     };
@@ -174,7 +191,9 @@ pub fn late_worker(schema: &Schema) -> &'static str {
         (false, true) => {
             "its result is refused while the key is free, but it completes the lock of the next request: that one's client gets the wrong response"
         }
-        (true, false) => "it stores its result while the key is free, but not over the next request's lock",
+        (true, false) => {
+            "it stores its result while the key is free, but not over the next request's lock"
+        }
         (true, true) => "it will overwrite: its result is stored over whatever is there then",
     }
 }

@@ -26,8 +26,11 @@ impl AllSchemas {
     /// # Errors
     /// The folder cannot be read.
     pub(crate) fn read(folder: Option<&Path>) -> Result<Self, LoadError> {
-        let mut all: Vec<_> =
-            load::load_with(folder, |_| true, |_| Deployment::default())?.schemas.into_iter().map(Arc::new).collect();
+        let mut all: Vec<_> = load::load_with(folder, |_| true, |_| Deployment::default())?
+            .schemas
+            .into_iter()
+            .map(Arc::new)
+            .collect();
         all.sort_by_key(|schema| schema.is_built_in());
         Ok(Self { folder: folder.map(Path::to_owned), all, prefixed: RefCell::default() })
     }
@@ -36,7 +39,11 @@ impl AllSchemas {
     ///
     /// # Errors
     /// The schema cannot be read, or takes no prefix.
-    pub(crate) fn deployed(&self, name: &str, prefix: Option<&str>) -> Result<Option<Schema>, LoadError> {
+    pub(crate) fn deployed(
+        &self,
+        name: &str,
+        prefix: Option<&str>,
+    ) -> Result<Option<Schema>, LoadError> {
         let deployment = Deployment { prefix: prefix.map(str::to_owned), ..Deployment::default() };
         load::one(self.folder.as_deref(), name, &deployment)
     }

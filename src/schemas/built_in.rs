@@ -21,7 +21,10 @@ pub(super) const LIBRARIES: &[BuiltIn] = include!(concat!(env!("OUT_DIR"), "/lib
 impl BuiltIn {
     /// What the parser reads, with the prefixes of the deployment.
     pub(super) fn source<'a>(&self, prefixes: Prefixes<'a>) -> SchemaSource<'a> {
-        let script = |(name, text): &(&str, &'static str)| Script { name: (*name).to_owned(), text: (*text).into() };
+        let script = |(name, text): &(&str, &'static str)| Script {
+            name: (*name).to_owned(),
+            text: (*text).into(),
+        };
         SchemaSource {
             file: self.file,
             toml: self.toml,

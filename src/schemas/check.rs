@@ -49,7 +49,9 @@ pub(crate) fn check(folder: &Path) -> std::io::Result<Option<Vec<SchemaReport>>>
     if folder.join("schema.toml").is_file() {
         return Ok(Some(vec![report(folder)]));
     }
-    let mut below = fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<std::io::Result<Vec<_>>>()?;
+    let mut below = fs::read_dir(folder)?
+        .map(|entry| Ok(entry?.path()))
+        .collect::<std::io::Result<Vec<_>>>()?;
     below.retain(|path| path.join("schema.toml").is_file());
     below.sort();
     Ok((!below.is_empty()).then(|| below.iter().map(|folder| report(folder)).collect()))
@@ -61,13 +63,24 @@ fn report(folder: &Path) -> SchemaReport {
     match read_whole(&named, &Deployment::default()) {
         Err(all) => {
             let (full, shown) = (named.display().to_string(), folder.display().to_string());
-            let as_given = |error: SchemaError| SchemaError { file: error.file.replacen(&full, &shown, 1), ..error };
-            let problems = all.into_iter().map(|error| Problem { what: as_given(error), is_error: true }).collect();
+            let as_given = |error: SchemaError| SchemaError {
+                file: error.file.replacen(&full, &shown, 1),
+                ..error
+            };
+            let problems = all
+                .into_iter()
+                .map(|error| Problem { what: as_given(error), is_error: true })
+                .collect();
             SchemaReport { folder: folder.to_owned(), name: None, schema: None, problems }
         }
         Ok(schema) => {
             let problems = faults::problems(folder, &schema);
-            SchemaReport { folder: folder.to_owned(), name: Some(schema.name.clone()), schema: Some(schema), problems }
+            SchemaReport {
+                folder: folder.to_owned(),
+                name: Some(schema.name.clone()),
+                schema: Some(schema),
+                problems,
+            }
         }
     }
 }

@@ -30,7 +30,9 @@ pub(super) fn problems(folder: &Path, schema: &Schema) -> Vec<Problem> {
 fn mismatches(folder: &Path, schema: &Schema) -> Vec<Problem> {
     let file = folder.join("schema.toml");
     let text = files::read_text(&file, LARGEST).unwrap_or_default();
-    let line = |about: &str| text.lines().position(|line| line.trim_start().starts_with(about)).map_or(1, |at| at + 1);
+    let line = |about: &str| {
+        text.lines().position(|line| line.trim_start().starts_with(about)).map_or(1, |at| at + 1)
+    };
     self_check::mismatches(schema)
         .into_iter()
         .map(|mismatch| problem(&file, line(mismatch.about), mismatch.message, true))
@@ -41,7 +43,8 @@ fn mismatches(folder: &Path, schema: &Schema) -> Vec<Problem> {
 fn open_formats(folder: &Path, schema: &Schema) -> Vec<Problem> {
     let file = folder.join("schema.toml");
     let text = files::read_text(&file, LARGEST).unwrap_or_default();
-    let tables: Vec<_> = text.lines().enumerate().filter(|(_, line)| line.trim() == "[[value]]").collect();
+    let tables: Vec<_> =
+        text.lines().enumerate().filter(|(_, line)| line.trim() == "[[value]]").collect();
     let mut problems = Vec::new();
     for (index, format) in schema.values.iter().enumerate() {
         let line = tables.get(index).map_or(1, |(line, _)| line + 1);
@@ -67,10 +70,17 @@ fn script_faults(folder: &Path, schema: &Schema) -> Vec<Problem> {
         let file = folder.join(format!("{}.lua", script.name));
         let calls = calls(schema, &script.name);
         if calls.is_empty() {
-            problems.push(problem(&file, 1, "no step of schema.toml sends this script".to_owned(), false));
+            problems.push(problem(
+                &file,
+                1,
+                "no step of schema.toml sends this script".to_owned(),
+                false,
+            ));
         }
         let faults = lua_check::check(&script.text, &calls);
-        problems.extend(faults.into_iter().map(|fault| problem(&file, fault.line, fault.message, fault.breaks)));
+        problems.extend(
+            faults.into_iter().map(|fault| problem(&file, fault.line, fault.message, fault.breaks)),
+        );
     }
     problems
 }

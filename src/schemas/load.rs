@@ -8,7 +8,9 @@ use super::built_in::{BUILT_IN, BuiltIn, LIBRARIES};
 use super::faults::{self, LARGEST};
 use super::new_folder::Files;
 use crate::domain::draft::DECIDE;
-use crate::domain::schema::{self, Prefixes, Schema, SchemaError, SchemaOrigin, SchemaSource, Script, TtlOf};
+use crate::domain::schema::{
+    self, Prefixes, Schema, SchemaError, SchemaOrigin, SchemaSource, Script, TtlOf,
+};
 use crate::files;
 
 /// How a deployment differs from a schema's defaults.
@@ -60,7 +62,10 @@ pub struct Loaded {
 ///
 /// # Errors
 /// The folder cannot be read, or a schema does not take its prefix.
-pub fn load(folder: Option<&Path>, deployment: impl FnMut(&str) -> Deployment) -> Result<Loaded, LoadError> {
+pub fn load(
+    folder: Option<&Path>,
+    deployment: impl FnMut(&str) -> Deployment,
+) -> Result<Loaded, LoadError> {
     load_with(folder, |_| false, deployment)
 }
 
@@ -92,10 +97,13 @@ pub fn load_with(
         match with_its_prefix(&name_of(folder), read, &mut deployment) {
             Err(LoadError::Schema(wrong)) => loaded.left_out.push((name_of(folder), wrong)),
             Err(error) => return Err(error),
-            Ok(schema) => match faults::problems(folder, &schema).into_iter().find(|problem| problem.is_error) {
-                Some(problem) => loaded.unsound.push((schema, problem.what)),
-                None => loaded.schemas.push(schema),
-            },
+            Ok(schema) => {
+                match faults::problems(folder, &schema).into_iter().find(|problem| problem.is_error)
+                {
+                    Some(problem) => loaded.unsound.push((schema, problem.what)),
+                    None => loaded.schemas.push(schema),
+                }
+            }
         }
     }
     Ok(loaded)
@@ -105,8 +113,14 @@ pub fn load_with(
 ///
 /// # Errors
 /// The schema cannot be read, or does not take its prefix.
-pub(super) fn one(folder: Option<&Path>, name: &str, deployment: &Deployment) -> Result<Option<Schema>, LoadError> {
-    let own = folder.map(|folder| folder.join(name)).filter(|folder| folder.join("schema.toml").is_file());
+pub(super) fn one(
+    folder: Option<&Path>,
+    name: &str,
+    deployment: &Deployment,
+) -> Result<Option<Schema>, LoadError> {
+    let own = folder
+        .map(|folder| folder.join(name))
+        .filter(|folder| folder.join("schema.toml").is_file());
     let built_in = BUILT_IN.iter().chain(LIBRARIES).find(|built_in| built_in.folder == name);
     let read = |deployment: &Deployment| match (&own, built_in) {
         (Some(own), _) => read_folder(own, deployment).map(Some),
@@ -123,7 +137,9 @@ pub(super) fn one(folder: Option<&Path>, name: &str, deployment: &Deployment) ->
 /// # Errors
 /// They cannot be read.
 pub(crate) fn files_of(folder: Option<&Path>, name: &str) -> Result<Option<Files>, SchemaError> {
-    if let Some(own) = folder.map(|folder| folder.join(name)).filter(|own| own.join("schema.toml").is_file()) {
+    if let Some(own) =
+        folder.map(|folder| folder.join(name)).filter(|own| own.join("schema.toml").is_file())
+    {
         let file = own.join("schema.toml");
         let toml = files::read_text(&file, LARGEST).map_err(|error| unreadable(&file, &error))?;
         return Ok(Some(Files { toml, scripts: scripts_in(&own)? }));
@@ -173,7 +189,10 @@ pub(crate) fn read_folder(folder: &Path, deployment: &Deployment) -> Result<Sche
 ///
 /// # Errors
 /// All that is wrong, with file and line.
-pub(crate) fn read_whole(folder: &Path, deployment: &Deployment) -> Result<Schema, Vec<SchemaError>> {
+pub(crate) fn read_whole(
+    folder: &Path,
+    deployment: &Deployment,
+) -> Result<Schema, Vec<SchemaError>> {
     let file = folder.join("schema.toml");
     let toml = files::read_text(&file, LARGEST).map_err(|error| vec![unreadable(&file, &error)])?;
     let source = SchemaSource {
@@ -187,14 +206,20 @@ pub(crate) fn read_whole(folder: &Path, deployment: &Deployment) -> Result<Schem
     let schema = deployed(schema::parse_all(source)?, deployment);
     if schema.name != name_of(folder) {
         let line = schema::line_of_key(&toml, "name");
-        let message =
-            format!("name is `{}`, but the folder is called `{}`: they must be the same", schema.name, name_of(folder));
+        let message = format!(
+            "name is `{}`, but the folder is called `{}`: they must be the same",
+            schema.name,
+            name_of(folder)
+        );
         return Err(vec![SchemaError { file: file.display().to_string(), line, message }]);
     }
     Ok(schema)
 }
 
-fn read_built_in(built_in: &'static BuiltIn, deployment: &Deployment) -> Result<Schema, SchemaError> {
+fn read_built_in(
+    built_in: &'static BuiltIn,
+    deployment: &Deployment,
+) -> Result<Schema, SchemaError> {
     Ok(deployed(schema::parse(built_in.source(deployment.prefixes()))?, deployment))
 }
 
@@ -214,18 +239,22 @@ fn is_draft(folder: &Path) -> bool {
     let Ok(toml) = files::read_text(&folder.join("schema.toml"), LARGEST) else { return false };
     let is_open = toml.lines().any(|line| line.trim_end().ends_with(&format!("= \"{DECIDE}\"")));
     let table = toml.parse::<toml::Table>();
-    let says_draft = table.is_ok_and(|table| table.get("draft").and_then(toml::Value::as_bool) == Some(true));
+    let says_draft =
+        table.is_ok_and(|table| table.get("draft").and_then(toml::Value::as_bool) == Some(true));
     is_open || says_draft
 }
 
 fn folders_in(folder: &Path) -> Result<Vec<PathBuf>, SchemaError> {
-    let mut folders: Vec<_> = entries(folder)?.into_iter().filter(|path| path.join("schema.toml").is_file()).collect();
+    let mut folders: Vec<_> =
+        entries(folder)?.into_iter().filter(|path| path.join("schema.toml").is_file()).collect();
     folders.sort();
     Ok(folders)
 }
 
 fn scripts_in(folder: &Path) -> Result<Vec<Script>, SchemaError> {
-    let lua = entries(folder)?.into_iter().filter(|path| path.extension().is_some_and(|extension| extension == "lua"));
+    let lua = entries(folder)?
+        .into_iter()
+        .filter(|path| path.extension().is_some_and(|extension| extension == "lua"));
     lua.map(|path| {
         let text = files::read_text(&path, LARGEST).map_err(|error| unreadable(&path, &error))?;
         Ok(Script { name: name_of(&path.with_extension("")), text: text.into() })
@@ -243,7 +272,11 @@ fn name_of(path: &Path) -> String {
 }
 
 fn unreadable(path: &Path, error: &std::io::Error) -> SchemaError {
-    SchemaError { file: path.display().to_string(), line: 1, message: format!("cannot be read: {error}") }
+    SchemaError {
+        file: path.display().to_string(),
+        line: 1,
+        message: format!("cannot be read: {error}"),
+    }
 }
 
 #[cfg(test)]
@@ -264,12 +297,15 @@ mod tests {
     fn every_built_in_schema_takes_a_prefix_into_each_of_its_redis_keys() {
         let plain = load(None, |_| Deployment::default()).unwrap().schemas;
         let deployed =
-            load(None, |_| Deployment { prefix: Some("shop:".into()), ..Deployment::default() }).unwrap().schemas;
+            load(None, |_| Deployment { prefix: Some("shop:".into()), ..Deployment::default() })
+                .unwrap()
+                .schemas;
         for (plain, deployed) in plain.iter().zip(&deployed) {
             assert!(deployed.takes_prefix, "{}", deployed.name);
             let in_key = deployed.prefix.place == PrefixPlace::InKey;
             for (plain, key) in plain.redis_keys(b"k").iter().zip(deployed.redis_keys(b"k")) {
-                let (plain, key) = (String::from_utf8_lossy(plain), String::from_utf8_lossy(&key).into_owned());
+                let (plain, key) =
+                    (String::from_utf8_lossy(plain), String::from_utf8_lossy(&key).into_owned());
                 let (before, behind) = plain.split_at(if in_key { plain.len() - 1 } else { 0 });
                 assert_eq!(key, format!("{before}shop:{behind}"), "{}", deployed.name);
             }
@@ -277,10 +313,17 @@ mod tests {
     }
 
     #[test]
-    fn a_shared_prefix_changes_the_keys_of_those_alone_whose_templates_write_one_and_whose_steps_do_not() {
-        let shared = load(None, |_| Deployment { shared_prefix: Some("pay:".into()), ..Deployment::default() });
+    fn a_shared_prefix_changes_the_keys_of_those_alone_whose_templates_write_one_and_whose_steps_do_not()
+     {
+        let shared = load(None, |_| Deployment {
+            shared_prefix: Some("pay:".into()),
+            ..Deployment::default()
+        });
         let shared = shared.unwrap().schemas;
-        let with = shared.iter().filter(|schema| schema.prefix.text == "pay:").map(|schema| schema.name.as_str());
+        let with = shared
+            .iter()
+            .filter(|schema| schema.prefix.text == "pay:")
+            .map(|schema| schema.name.as_str());
         assert_eq!(with.collect::<Vec<_>>(), ["go-chi"]);
     }
 }

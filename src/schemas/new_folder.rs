@@ -19,7 +19,8 @@ impl Files {
     pub(crate) fn renamed(self, name: &str) -> Self {
         let mut is_named = false;
         let line = |line: &str| {
-            let is_name = !is_named && line.split('=').next().is_some_and(|field| field.trim() == "name");
+            let is_name =
+                !is_named && line.split('=').next().is_some_and(|field| field.trim() == "name");
             is_named |= is_name;
             if is_name { format!("name = {name:?}\n{DRAFT}\n") } else { format!("{line}\n") }
         };
@@ -38,7 +39,9 @@ pub(crate) fn refuse_name(name: &str) -> Result<(), String> {
     if !name.is_empty() && !is_path && name.bytes().all(is_fit) {
         return Ok(());
     }
-    Err(format!("`{name}` cannot be a schema's name: it is made of letters, digits, `-`, `_` and `.`"))
+    Err(format!(
+        "`{name}` cannot be a schema's name: it is made of letters, digits, `-`, `_` and `.`"
+    ))
 }
 
 /// Makes the folder with these files, whole or not at all.
@@ -51,7 +54,11 @@ pub(crate) fn write_new(folder: &Path, of: &Files) -> io::Result<()> {
     let beside = tempfile::Builder::new().prefix(".new-").tempdir_in(around)?;
     files::write(&beside.path().join("schema.toml"), of.toml.as_bytes(), false)?;
     for script in &of.scripts {
-        files::write(&beside.path().join(format!("{}.lua", script.name)), script.text.as_bytes(), false)?;
+        files::write(
+            &beside.path().join(format!("{}.lua", script.name)),
+            script.text.as_bytes(),
+            false,
+        )?;
     }
     let made = beside.keep();
     fs::rename(&made, folder).inspect_err(|_| _ = fs::remove_dir_all(&made))
@@ -63,9 +70,13 @@ mod tests {
 
     #[test]
     fn a_copy_has_its_own_name_and_every_comment() {
-        let toml = "# Ours.\nformat = 1\nname = \"old\" # its name\n[[value]]\nname = \"held\"\n".to_owned();
+        let toml = "# Ours.\nformat = 1\nname = \"old\" # its name\n[[value]]\nname = \"held\"\n"
+            .to_owned();
         let renamed = Files { toml, scripts: Vec::new() }.renamed("new");
-        assert_eq!(renamed.toml, format!("# Ours.\nformat = 1\nname = \"new\"\n{DRAFT}\n[[value]]\nname = \"held\"\n"));
+        assert_eq!(
+            renamed.toml,
+            format!("# Ours.\nformat = 1\nname = \"new\"\n{DRAFT}\n[[value]]\nname = \"held\"\n")
+        );
     }
 
     #[test]

@@ -15,7 +15,9 @@ pub(super) fn is_one(one: &Address, other: &Address) -> bool {
         (Address::Tcp(host, port), Address::Tcp(other_host, other_port)) => {
             is_one_host((host, *port), (other_host, *other_port))
         }
-        (Address::Unix(path), Address::Unix(other)) => whole(path) == whole(other) || is_one_file(path, other),
+        (Address::Unix(path), Address::Unix(other)) => {
+            whole(path) == whole(other) || is_one_file(path, other)
+        }
         (Address::Service(one), Address::Service(other)) => is_one_service(one, other),
         _ => false,
     }
@@ -46,7 +48,8 @@ pub(super) fn is_here(address: &Address) -> bool {
     match address {
         Address::Unix(_) => true,
         Address::Tcp(host, _) => {
-            compared(host) == THIS_MACHINE || resolved::number(host).is_some_and(|ip| ip.is_loopback())
+            compared(host) == THIS_MACHINE
+                || resolved::number(host).is_some_and(|ip| ip.is_loopback())
         }
         Address::Service(_) => false,
     }
@@ -72,7 +75,9 @@ fn is_name(host: &str) -> bool {
 fn hosts(address: &Address) -> Vec<(String, u16)> {
     match address {
         Address::Tcp(host, port) => vec![(compared(host), *port)],
-        Address::Service(sentinels) => sentinels.addresses.iter().map(|(host, port)| (compared(host), *port)).collect(),
+        Address::Service(sentinels) => {
+            sentinels.addresses.iter().map(|(host, port)| (compared(host), *port)).collect()
+        }
         Address::Unix(_) => Vec::new(),
     }
 }
@@ -89,8 +94,9 @@ fn is_one_host((host, port): (&str, u16), (other, other_port): (&str, u16)) -> b
 
 /// A service's name may be another service's at other Sentinels: one Sentinel in common tells.
 fn is_one_service(one: &Sentinels, other: &Sentinels) -> bool {
-    let is_of_other =
-        |(host, port): &(String, u16)| other.addresses.iter().any(|(at, on)| is_one_host((host, *port), (at, *on)));
+    let is_of_other = |(host, port): &(String, u16)| {
+        other.addresses.iter().any(|(at, on)| is_one_host((host, *port), (at, *on)))
+    };
     one.service == other.service && one.addresses.iter().any(is_of_other)
 }
 
@@ -107,7 +113,9 @@ fn compared(host: &str) -> String {
 
 /// A socket's path without links and `..`; as written where no file exists.
 fn whole(path: &Path) -> PathBuf {
-    fs::canonicalize(path).or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.to_owned())
+    fs::canonicalize(path)
+        .or_else(|_| std::path::absolute(path))
+        .unwrap_or_else(|_| path.to_owned())
 }
 
 #[cfg(test)]

@@ -51,12 +51,16 @@ pub(crate) fn adopt<'a>(
     let stated = config.deployment.get(adoption.schema);
     let is_listed = config.schema.iter().any(|name| name == adoption.schema);
     let listed = match (config.schema.is_empty(), adoption.beside) {
-        (false, _) if !is_listed => Some([&config.schema[..], &[adoption.schema.to_owned()]].concat()),
+        (false, _) if !is_listed => {
+            Some([&config.schema[..], &[adoption.schema.to_owned()]].concat())
+        }
         (true, Some(beside)) => Some(beside.to_vec()),
         _ => None,
     };
     let prefix = match (adoption.prefix, stated.and_then(|stated| stated.prefix.as_deref())) {
-        (Some(wanted), Some(there)) if wanted != there => return Err(other_prefix(file, context, adoption, there)),
+        (Some(wanted), Some(there)) if wanted != there => {
+            return Err(other_prefix(file, context, adoption, there));
+        }
         (Some(wanted), None) => Some(wanted),
         _ => None,
     };
@@ -73,8 +77,11 @@ pub(crate) fn adopt<'a>(
     if prefix.is_some() || !is_named {
         let header = format!("[contexts.{context}.deployment.{}]", adoption.schema);
         lines.push(prefix.map_or(header.clone(), |prefix| format!("{header} prefix = {prefix:?}")));
-        let deployment = table(of_context, "deployment", true).and_then(|all| table(all, adoption.schema, false));
-        let Some(deployment) = deployment else { return Err(edit.cannot(format!("{header} is no table"))) };
+        let deployment = table(of_context, "deployment", true)
+            .and_then(|all| table(all, adoption.schema, false));
+        let Some(deployment) = deployment else {
+            return Err(edit.cannot(format!("{header} is no table")));
+        };
         if let Some(prefix) = prefix {
             deployment.insert("prefix", value(prefix));
         }
@@ -82,8 +89,14 @@ pub(crate) fn adopt<'a>(
     Ok(Adopted { file, edit, lines })
 }
 
-fn other_prefix(file: &ConfigFile, context: &str, adoption: &Adoption<'_>, there: &str) -> CommandError {
-    let line = file.line_of(&["contexts", context, "deployment", adoption.schema, "prefix"]).unwrap_or(1);
+fn other_prefix(
+    file: &ConfigFile,
+    context: &str,
+    adoption: &Adoption<'_>,
+    there: &str,
+) -> CommandError {
+    let line =
+        file.line_of(&["contexts", context, "deployment", adoption.schema, "prefix"]).unwrap_or(1);
     let at = file.path().map(|path| path.display().to_string()).unwrap_or_default();
     let schema = adoption.schema;
     CommandError::usage(format!("context `{context}` states the prefix `{there}` for {schema} ({at}:{line})")).hint(format!(
@@ -95,7 +108,8 @@ fn other_prefix(file: &ConfigFile, context: &str, adoption: &Adoption<'_>, there
 fn list(of_context: &mut dyn TableLike, names: &[String]) {
     match of_context.get_mut("schema").and_then(Item::as_array_mut) {
         Some(listed) => {
-            let known: Vec<_> = listed.iter().filter_map(|name| name.as_str().map(str::to_owned)).collect();
+            let known: Vec<_> =
+                listed.iter().filter_map(|name| name.as_str().map(str::to_owned)).collect();
             names.iter().filter(|name| !known.contains(name)).for_each(|name| listed.push(name));
         }
         None => _ = of_context.insert("schema", value(names.iter().collect::<Array>())),

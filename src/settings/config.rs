@@ -98,7 +98,9 @@ impl<'de> Deserialize<'de> for Pointer {
         if text.starts_with('/') {
             return Ok(Self(text));
         }
-        Err(de::Error::custom(format!("\"{text}\" is not a JSON pointer to a field: write \"/traceId\"")))
+        Err(de::Error::custom(format!(
+            "\"{text}\" is not a JSON pointer to a field: write \"/traceId\""
+        )))
     }
 }
 
@@ -130,7 +132,9 @@ impl<'de> Deserialize<'de> for TlsConfig {
             type Value = TlsConfig;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("true, false or a table with cacert, cacertdir, cert, key, insecure, sni")
+                f.write_str(
+                    "true, false or a table with cacert, cacertdir, cert, key, insecure, sni",
+                )
             }
 
             fn visit_bool<E: de::Error>(self, on: bool) -> Result<TlsConfig, E> {
@@ -170,7 +174,9 @@ pub(crate) struct Ttl(pub Duration);
 impl<'de> Deserialize<'de> for Ttl {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        parse_ttl_or_none(&text).map(Self).map_err(|why| de::Error::custom(format!("\"{text}\": {why}")))
+        parse_ttl_or_none(&text)
+            .map(Self)
+            .map_err(|why| de::Error::custom(format!("\"{text}\": {why}")))
     }
 }
 
@@ -179,7 +185,10 @@ impl ContextConfig {
     pub(super) fn paths(&mut self) -> impl Iterator<Item = &mut PathBuf> {
         let (how, sentinel) = (&mut self.tls.how, &mut self.sentinel);
         let paths = [&mut self.password_file, &mut sentinel.password_file, &mut self.schema_dir];
-        paths.into_iter().chain([&mut how.cacert, &mut how.cacertdir, &mut how.cert, &mut how.key]).flatten()
+        paths
+            .into_iter()
+            .chain([&mut how.cacert, &mut how.cacertdir, &mut how.cert, &mut how.key])
+            .flatten()
     }
 
     /// The server, without whoever logs in there; `None` where the file does not say, or nothing that can be read.
@@ -203,9 +212,12 @@ impl ContextConfig {
         let in_url = |url: &String| {
             url.split_once("://").is_some_and(|(_, rest)| {
                 let authority = rest.split('/').next().unwrap_or_default();
-                authority.rsplit_once('@').is_some_and(|(who, _)| who.contains(':')) || rest.contains("pass=")
+                authority.rsplit_once('@').is_some_and(|(who, _)| who.contains(':'))
+                    || rest.contains("pass=")
             })
         };
-        self.password.is_some() || self.sentinel.password.is_some() || self.url.as_ref().is_some_and(in_url)
+        self.password.is_some()
+            || self.sentinel.password.is_some()
+            || self.url.as_ref().is_some_and(in_url)
     }
 }

@@ -29,7 +29,10 @@ impl<'a> Edit<'a> {
     /// Usage: there is no place for a config file.
     pub(super) fn open(file: &'a ConfigFile) -> Result<Self, CommandError> {
         let path = place(file)?;
-        let document = file.text().parse().map_err(|error: toml_edit::TomlError| cannot_write(path, &error))?;
+        let document = file
+            .text()
+            .parse()
+            .map_err(|error: toml_edit::TomlError| cannot_write(path, &error))?;
         Ok(Self { path, before: file.text(), document })
     }
 
@@ -54,7 +57,9 @@ impl<'a> Edit<'a> {
             read => read.map_err(|error| self.cannot(error))?,
         };
         if now != self.before {
-            return Err(self.cannot("it changed meanwhile").hint("nothing was written; run the command again"));
+            return Err(self
+                .cannot("it changed meanwhile")
+                .hint("nothing was written; run the command again"));
         }
         if text == self.before {
             return Ok(None);
@@ -108,7 +113,8 @@ fn lock_folder(path: &Path) -> io::Result<File> {
 /// Where the config file is, or will be.
 fn place(file: &ConfigFile) -> Result<&Path, CommandError> {
     file.path().ok_or_else(|| {
-        CommandError::usage("no place for a config file: neither XDG_CONFIG_HOME nor HOME is set").hint("--config FILE")
+        CommandError::usage("no place for a config file: neither XDG_CONFIG_HOME nor HOME is set")
+            .hint("--config FILE")
     })
 }
 
@@ -144,7 +150,11 @@ pub(super) fn set(within: &mut dyn TableLike, name: &str, new: Value) {
 }
 
 /// The table of a table, made where there is none; `None` where something else has the name.
-pub(super) fn table<'a>(within: &'a mut dyn TableLike, name: &str, is_implicit: bool) -> Option<&'a mut dyn TableLike> {
+pub(super) fn table<'a>(
+    within: &'a mut dyn TableLike,
+    name: &str,
+    is_implicit: bool,
+) -> Option<&'a mut dyn TableLike> {
     if !within.contains_key(name) {
         let mut new = Table::new();
         new.set_implicit(is_implicit);

@@ -62,27 +62,44 @@ impl Settings {
     ///
     /// # Errors
     /// Usage: a URL or config file that cannot be read, an unknown context, a user without a password.
-    pub(crate) fn resolve(args: &ConnectionArgs, environment: Environment) -> Result<Self, CommandError> {
+    pub(crate) fn resolve(
+        args: &ConnectionArgs,
+        environment: Environment,
+    ) -> Result<Self, CommandError> {
         let file = ConfigFile::read(args, &environment)?;
         let chosen = file.chosen(args, &environment);
-        let context = chosen.as_ref().map(|name| file.context(&name.value)).transpose()?.cloned().unwrap_or_default();
+        let context = chosen
+            .as_ref()
+            .map(|name| file.context(&name.value))
+            .transpose()?
+            .cloned()
+            .unwrap_or_default();
         if args.sandbox {
             // Whoever would log in elsewhere does not here, and its password is not asked for.
-            let server = Server::resolve(&args.for_sandbox(), &Environment::default(), &ContextConfig::default())?;
+            let server = Server::resolve(
+                &args.for_sandbox(),
+                &Environment::default(),
+                &ContextConfig::default(),
+            )?;
             let server_context = ServerContext::chosen(chosen.as_ref(), &file);
             return Ok(Self::of(environment, file, chosen, server_context, server, true));
         }
         let server = Server::resolve(args, &environment, &context)?;
-        let server_context = ServerContext::of(&server.address.value, server.db.value, chosen.as_ref(), &file);
+        let server_context =
+            ServerContext::of(&server.address.value, server.db.value, chosen.as_ref(), &file);
         Ok(Self::of(environment, file, chosen, server_context, server, false))
     }
 
     /// Settings for the commands that work on the config file itself, which need no context.
-    pub(crate) fn of_file(args: &ConnectionArgs, environment: Environment) -> Result<Self, CommandError> {
+    pub(crate) fn of_file(
+        args: &ConnectionArgs,
+        environment: Environment,
+    ) -> Result<Self, CommandError> {
         let file = ConfigFile::read(args, &environment)?;
         let chosen = file.chosen(args, &environment);
         let nothing = ContextConfig::default();
-        let server = Server::resolve(&ConnectionArgs::default(), &Environment::default(), &nothing)?;
+        let server =
+            Server::resolve(&ConnectionArgs::default(), &Environment::default(), &nothing)?;
         let server_context = ServerContext { name: chosen.clone(), ..ServerContext::default() };
         Ok(Self::of(environment, file, chosen, server_context, server, false))
     }
@@ -115,7 +132,8 @@ impl Settings {
 
     /// True when the command line names the server: by an option for one, or by `--context`.
     pub(crate) fn asks_for_its_server(&self) -> bool {
-        let by_context = || self.chosen.as_ref().is_some_and(|chosen| matches!(chosen.origin, Origin::Flag(_)));
+        let by_context =
+            || self.chosen.as_ref().is_some_and(|chosen| matches!(chosen.origin, Origin::Flag(_)));
         match self.server.address.origin {
             Origin::Flag(_) => true,
             Origin::Context(_) => by_context() || self.server.only_cluster,
@@ -195,7 +213,8 @@ impl Settings {
                 continue;
             }
             // Variables speak of the server that is worked on.
-            let server = Server::resolve(&ConnectionArgs::default(), &Environment::default(), context);
+            let server =
+                Server::resolve(&ConnectionArgs::default(), &Environment::default(), context);
             if let Ok(server) = server {
                 guards.push(Guard { context: name.clone(), target: server.target() });
             }
@@ -206,7 +225,10 @@ impl Settings {
     /// The name of the first context whose server has this address and database, as the audit log writes them.
     pub(crate) fn context_at(&self, address: &str, db: i64) -> Option<String> {
         let contexts = self.context_places();
-        contexts.into_iter().find(|(_, of, its_db)| of == address && *its_db == db).map(|(name, ..)| name)
+        contexts
+            .into_iter()
+            .find(|(_, of, its_db)| of == address && *its_db == db)
+            .map(|(name, ..)| name)
     }
 
     /// Each context that names a server, with the address and the database of the server as the audit log writes them.
@@ -217,7 +239,8 @@ impl Settings {
                 continue;
             }
             // Variables speak of the server that is worked on.
-            let server = Server::resolve(&ConnectionArgs::default(), &Environment::default(), context);
+            let server =
+                Server::resolve(&ConnectionArgs::default(), &Environment::default(), context);
             if let Ok(server) = server {
                 let target = server.target();
                 places.push((name.clone(), target.address.to_string(), target.db));
@@ -257,14 +280,20 @@ impl Settings {
     fn kept(&self, how: &str, by: Option<&str>) -> String {
         let name = self.context_name().unwrap_or_default();
         match by {
-            Some(by) if by != name => format!("context `{name}` has the server of `{by}`, which is {how}"),
+            Some(by) if by != name => {
+                format!("context `{name}` has the server of `{by}`, which is {how}")
+            }
             _ => format!("context `{name}` is {how}"),
         }
     }
 
     /// The schemas to work on: the flag's, else the context's; empty means all.
     pub(crate) fn schema_names(&self, args: &SchemaArgs) -> Vec<String> {
-        if args.schema.is_empty() { self.server_context.context.schema.clone() } else { args.schema.clone() }
+        if args.schema.is_empty() {
+            self.server_context.context.schema.clone()
+        } else {
+            args.schema.clone()
+        }
     }
 
     /// True if the operator or the context names the schema, or the context says how this deployment has it. The layout of a
@@ -291,8 +320,12 @@ impl Settings {
         let default = || self.environment.config_dir().map(|folder| folder.join("schemas"));
         match (flag, variable, &self.server_context.context.schema_dir) {
             (Some(path), ..) => Sourced::new(Some(path.to_owned()), Origin::Flag("--schema-dir")),
-            (None, Some(path), _) => Sourced::new(Some(path), Origin::Variable("IDEMCTL_SCHEMA_DIR")),
-            (None, None, Some(path)) => Sourced::new(Some(path.clone()), Origin::Context("schema_dir")),
+            (None, Some(path), _) => {
+                Sourced::new(Some(path), Origin::Variable("IDEMCTL_SCHEMA_DIR"))
+            }
+            (None, None, Some(path)) => {
+                Sourced::new(Some(path.clone()), Origin::Context("schema_dir"))
+            }
             (None, None, None) => Sourced::default(default().filter(|folder| folder.is_dir())),
         }
     }
@@ -327,7 +360,9 @@ impl Settings {
     /// When neither `XDG_STATE_HOME` nor `HOME` is set.
     pub(crate) fn state_dir(&self) -> Result<PathBuf, CommandError> {
         self.environment.state_dir().ok_or_else(|| {
-            CommandError::usage("no folder for backups and the audit log: neither XDG_STATE_HOME nor HOME is set")
+            CommandError::usage(
+                "no folder for backups and the audit log: neither XDG_STATE_HOME nor HOME is set",
+            )
         })
     }
 
@@ -350,9 +385,11 @@ impl Settings {
     /// The server's address as people read it, with the database.
     pub(super) fn shown_address(&self) -> String {
         match &self.target.address {
-            Address::Tcp(..) | Address::Service(_) => {
-                self.target.to_string().rsplit_once('/').map_or_else(String::new, |(address, _)| address.to_owned())
-            }
+            Address::Tcp(..) | Address::Service(_) => self
+                .target
+                .to_string()
+                .rsplit_once('/')
+                .map_or_else(String::new, |(address, _)| address.to_owned()),
             Address::Unix(path) => path.display().to_string(),
         }
     }

@@ -42,7 +42,9 @@ pub(crate) struct Environment(BTreeMap<&'static str, String>);
 impl Environment {
     /// Reads it; a variable that is empty counts as not set.
     pub(crate) fn capture() -> Self {
-        let set = |name: &&'static str| Some((*name, env::var(name).ok().filter(|value| !value.is_empty())?));
+        let set = |name: &&'static str| {
+            Some((*name, env::var(name).ok().filter(|value| !value.is_empty())?))
+        };
         Self(VARIABLES.iter().filter_map(set).collect())
     }
 
@@ -84,7 +86,9 @@ impl Environment {
     /// True unless the locale is one without UTF-8; where no locale is set, nearly every terminal speaks UTF-8 all the same.
     pub(crate) fn speaks_utf8(&self) -> bool {
         let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(|name| self.get(name));
-        locale.is_none_or(|locale| ["utf-8", "utf8"].iter().any(|utf8| locale.to_ascii_lowercase().contains(utf8)))
+        locale.is_none_or(|locale| {
+            ["utf-8", "utf8"].iter().any(|utf8| locale.to_ascii_lowercase().contains(utf8))
+        })
     }
 
     /// Who called sudo; `None` where nobody did.

@@ -26,8 +26,12 @@ impl ConfigFile {
     ///
     /// # Errors
     /// Usage: one that is named and not there, or that says what cannot be understood, with its line.
-    pub(super) fn read(args: &ConnectionArgs, environment: &Environment) -> Result<Self, CommandError> {
-        let named = args.config.clone().or_else(|| environment.get("IDEMCTL_CONFIG").map(PathBuf::from));
+    pub(super) fn read(
+        args: &ConnectionArgs,
+        environment: &Environment,
+    ) -> Result<Self, CommandError> {
+        let named =
+            args.config.clone().or_else(|| environment.get("IDEMCTL_CONFIG").map(PathBuf::from));
         let usual = environment.config_dir().map(|folder| folder.join("config.toml"));
         match (named, usual) {
             (Some(path), _) => Self::parse(path, environment),
@@ -37,12 +41,17 @@ impl ConfigFile {
     }
 
     fn parse(path: PathBuf, environment: &Environment) -> Result<Self, CommandError> {
-        let text = files::read_text(&path, LARGEST)
-            .map_err(|error| CommandError::usage(format!("cannot read the config file {}: {error}", path.display())))?;
+        let text = files::read_text(&path, LARGEST).map_err(|error| {
+            CommandError::usage(format!("cannot read the config file {}: {error}", path.display()))
+        })?;
         let mut config: Config = toml::from_str(&text).map_err(|error: toml::de::Error| {
             if let Some(line) = line_of_renamed_table(&text) {
-                let message = format!("{}:{line}: the table `context` is called `contexts` since 0.3", path.display());
-                return CommandError::usage(message).hint("rename each [context.NAME] to [contexts.NAME]");
+                let message = format!(
+                    "{}:{line}: the table `context` is called `contexts` since 0.3",
+                    path.display()
+                );
+                return CommandError::usage(message)
+                    .hint("rename each [context.NAME] to [contexts.NAME]");
             }
             let line = error.span().map_or(1, |span| line_at(&text, span.start));
             // What stands there may be a password: the line is named, never shown.
@@ -70,7 +79,8 @@ impl ConfigFile {
             CommandError::usage(format!("cannot read the config file {}: {why}", path.display()))
         };
         let text = files::read_text(&path, LARGEST).map_err(|error| wrong(&error))?;
-        let config = toml::from_str(&text).map_err(|error: toml::de::Error| wrong(&error.message()))?;
+        let config =
+            toml::from_str(&text).map_err(|error: toml::de::Error| wrong(&error.message()))?;
         Ok(Self { path: Some(path), text, config })
     }
 
@@ -92,12 +102,19 @@ impl ConfigFile {
     }
 
     /// The name of the context that is chosen: the flag's, the variable's, or the file's own choice.
-    pub(super) fn chosen(&self, args: &ConnectionArgs, environment: &Environment) -> Option<Sourced<String>> {
+    pub(super) fn chosen(
+        &self,
+        args: &ConnectionArgs,
+        environment: &Environment,
+    ) -> Option<Sourced<String>> {
         let flag = args.context.clone().map(|name| Sourced::new(name, Origin::Flag("--context")));
-        let variable = || environment.get("IDEMCTL_CONTEXT").map(|name| (name.to_owned(), "IDEMCTL_CONTEXT"));
-        let variable = || variable().map(|(name, variable)| Sourced::new(name, Origin::Variable(variable)));
+        let variable =
+            || environment.get("IDEMCTL_CONTEXT").map(|name| (name.to_owned(), "IDEMCTL_CONTEXT"));
+        let variable =
+            || variable().map(|(name, variable)| Sourced::new(name, Origin::Variable(variable)));
         let own = || self.config.default_context.clone();
-        flag.or_else(variable).or_else(|| own().map(|name| Sourced::new(name, Origin::File("default_context"))))
+        flag.or_else(variable)
+            .or_else(|| own().map(|name| Sourced::new(name, Origin::File("default_context"))))
     }
 
     /// # Errors
@@ -105,8 +122,13 @@ impl ConfigFile {
     pub(crate) fn context(&self, name: &str) -> Result<&ContextConfig, CommandError> {
         self.config.contexts.get(name).ok_or_else(|| {
             let known: Vec<_> = self.config.contexts.keys().map(String::as_str).collect();
-            let known = if known.is_empty() { "the config file has none".to_owned() } else { known.join(", ") };
-            CommandError::usage(format!("there is no context `{name}`")).hint(format!("contexts: {known}"))
+            let known = if known.is_empty() {
+                "the config file has none".to_owned()
+            } else {
+                known.join(", ")
+            };
+            CommandError::usage(format!("there is no context `{name}`"))
+                .hint(format!("contexts: {known}"))
         })
     }
 
@@ -126,7 +148,8 @@ impl ConfigFile {
     pub(super) fn warning(&self) -> Option<String> {
         let path = self.path.as_deref()?;
         let holds = self.config.contexts.values().any(ContextConfig::holds_a_password);
-        (holds && others_can_read(path)).then(|| format!("{} {READABLE} {}", path.display(), chmod(path)))
+        (holds && others_can_read(path))
+            .then(|| format!("{} {READABLE} {}", path.display(), chmod(path)))
     }
 }
 
@@ -139,7 +162,8 @@ pub(super) fn chmod(path: &Path) -> String {
 
 /// True when the file's mode lets anybody but its owner read it.
 pub(super) fn others_can_read(path: &Path) -> bool {
-    std::fs::metadata(path).is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o044 != 0)
+    std::fs::metadata(path)
+        .is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o044 != 0)
 }
 
 /// The line of the table of contexts under the name that it had in earlier versions.

@@ -21,14 +21,21 @@ impl Invocation {
         invocation.option("--sentinel", args.sentinel.as_ref());
         invocation.option("--master-name", args.master_name.as_ref());
         invocation.option("--sentinel-user", args.sentinel_user.as_ref());
-        invocation.option("--sentinel-pass-file", args.sentinel_pass_file.as_ref().map(|path| path.display()));
+        invocation.option(
+            "--sentinel-pass-file",
+            args.sentinel_pass_file.as_ref().map(|path| path.display()),
+        );
         invocation.option("-n", args.db);
         invocation.flag("-c", args.cluster);
         invocation.flag("--sandbox", args.sandbox);
         invocation.option("--user", args.user.as_ref());
         let stdin = args.pass_file.as_ref().is_some_and(|file| file.as_os_str() == "-");
-        invocation.option("--pass-file", args.pass_file.as_ref().filter(|_| !stdin).map(|path| path.display()));
-        invocation.flag("--askpass", args.askpass || args.password.is_some() || has_password || stdin);
+        invocation.option(
+            "--pass-file",
+            args.pass_file.as_ref().filter(|_| !stdin).map(|path| path.display()),
+        );
+        invocation
+            .flag("--askpass", args.askpass || args.password.is_some() || has_password || stdin);
         invocation.tls(&args.tls);
         invocation
     }
@@ -57,7 +64,9 @@ impl Invocation {
 fn without_password(url: &str) -> (Option<String>, bool) {
     for scheme in ["redis-sentinel://", "rediss-sentinel://"] {
         let Some(rest) = url.strip_prefix(scheme) else { continue };
-        let Some((login, hosts)) = rest.rsplit_once('@') else { return (Some(url.to_owned()), false) };
+        let Some((login, hosts)) = rest.rsplit_once('@') else {
+            return (Some(url.to_owned()), false);
+        };
         let (user, password) = login.split_once(':').unwrap_or((login, ""));
         let at = if user.is_empty() { "" } else { "@" };
         return (Some(format!("{scheme}{user}{at}{hosts}")), !password.is_empty());
@@ -69,7 +78,10 @@ fn without_password(url: &str) -> (Option<String>, bool) {
     let pairs: Vec<(String, String)> = parsed.query_pairs().into_owned().collect();
     if pairs.iter().any(|(name, _)| name == "pass") {
         has_password = true;
-        parsed.query_pairs_mut().clear().extend_pairs(pairs.iter().filter(|(name, _)| name != "pass"));
+        parsed
+            .query_pairs_mut()
+            .clear()
+            .extend_pairs(pairs.iter().filter(|(name, _)| name != "pass"));
     }
     if parsed.query() == Some("") {
         parsed.set_query(None);
@@ -90,7 +102,11 @@ mod tests {
             ("rediss://:s3cret@h:1#insecure", "rediss://h:1#insecure", true),
             ("unix:///run/s?db=1&user=ann&pass=s3cret", "unix:///run/s?db=1&user=ann", true),
             ("unix:///run/s?pass=s3cret", "unix:///run/s", true),
-            ("redis-sentinel://ann:s3@cret@a:1,b:2/main", "redis-sentinel://ann@a:1,b:2/main", true),
+            (
+                "redis-sentinel://ann:s3@cret@a:1,b:2/main",
+                "redis-sentinel://ann@a:1,b:2/main",
+                true,
+            ),
             ("redis-sentinel://a:1/main", "redis-sentinel://a:1/main", false),
         ] {
             assert_eq!(without_password(url), (Some(printed.to_owned()), has_password), "{url}");
@@ -106,6 +122,9 @@ mod tests {
         };
         let line = Invocation::of(&args).command_line(["list"]);
         assert_eq!(line, "idemctl --config 'my config' -u redis://h:1 --askpass list");
-        assert_eq!(Invocation::of(&ConnectionArgs::default()).command_line(["list"]), "idemctl list");
+        assert_eq!(
+            Invocation::of(&ConnectionArgs::default()).command_line(["list"]),
+            "idemctl list"
+        );
     }
 }

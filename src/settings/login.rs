@@ -17,10 +17,16 @@ pub(super) struct SentinelLogin {
     pub(crate) password: Sourced<Option<Secret>>,
 }
 
-pub(super) fn user(args: &ConnectionArgs, context: &ContextConfig, url: Option<&Url>) -> Sourced<Option<String>> {
+pub(super) fn user(
+    args: &ConnectionArgs,
+    context: &ContextConfig,
+    url: Option<&Url>,
+) -> Sourced<Option<String>> {
     match url {
         _ if args.user.is_some() => Sourced::new(args.user.clone(), Origin::Flag("--user")),
-        Some(url) if url.target.user.is_some() && (!url.is_of_context() || context.user.is_none()) => {
+        Some(url)
+            if url.target.user.is_some() && (!url.is_of_context() || context.user.is_none()) =>
+        {
             Sourced::new(url.target.user.clone(), url.origin)
         }
         _ => pick(None, "", context.user.clone(), "user"),
@@ -39,7 +45,9 @@ pub(super) fn password(
     warnings: &mut Vec<String>,
 ) -> Result<Sourced<Option<Secret>>, CommandError> {
     let found = |secret: Secret, origin| Ok(Sourced::new(Some(secret), origin));
-    let in_url = |url: &Url| url.target.password.as_deref().map(|password| (Secret::from(password), url.origin));
+    let in_url = |url: &Url| {
+        url.target.password.as_deref().map(|password| (Secret::from(password), url.origin))
+    };
     let shown = |flag: &str| {
         format!(
             "{flag}: a password on the command line is in the process list; --askpass, --pass-file and REDISCLI_AUTH are not"
@@ -60,14 +68,18 @@ pub(super) fn password(
     }
     let (file, from, origin) = match (&args.pass_file, &context.password_file) {
         (Some(file), _) => (Some(file), "--pass-file", Origin::Flag("--pass-file")),
-        (None, file) => (file.as_ref(), "the context's password_file", Origin::Context("password_file")),
+        (None, file) => {
+            (file.as_ref(), "the context's password_file", Origin::Context("password_file"))
+        }
     };
     let mut from_file = || in_file(file, from, origin, warnings);
     if args.pass_file.is_some() {
         return from_file();
     }
     match (in_url, environment.get("REDISCLI_AUTH"), &context.password) {
-        (Some((password, origin)), ..) if !matches!(origin, Origin::Context(_)) => found(password, origin),
+        (Some((password, origin)), ..) if !matches!(origin, Origin::Context(_)) => {
+            found(password, origin)
+        }
         (_, Some(password), _) => found(Secret::from(password), Origin::Variable("REDISCLI_AUTH")),
         (_, None, Some(password)) => found(password.clone(), Origin::Context("password")),
         (Some((password, origin)), ..) if file.is_none() => found(password, origin),
@@ -86,7 +98,12 @@ pub(super) fn at_sentinels(
     warnings: &mut Vec<String>,
 ) -> Result<SentinelLogin, CommandError> {
     let of_context = &context.sentinel;
-    let user = pick(args.sentinel_user.clone(), "--sentinel-user", of_context.user.clone(), "sentinel.user");
+    let user = pick(
+        args.sentinel_user.clone(),
+        "--sentinel-user",
+        of_context.user.clone(),
+        "sentinel.user",
+    );
     let variable = environment.get("IDEMCTL_SENTINEL_AUTH");
     let password = match (&args.sentinel_pass_file, variable, &of_context.password) {
         (Some(file), ..) => {
@@ -96,7 +113,9 @@ pub(super) fn at_sentinels(
         (None, Some(password), _) => {
             Sourced::new(Some(Secret::from(password)), Origin::Variable("IDEMCTL_SENTINEL_AUTH"))
         }
-        (None, None, Some(password)) => Sourced::new(Some(password.clone()), Origin::Context("sentinel.password")),
+        (None, None, Some(password)) => {
+            Sourced::new(Some(password.clone()), Origin::Context("sentinel.password"))
+        }
         (None, None, None) => {
             let origin = Origin::Context("sentinel.password_file");
             let file = of_context.password_file.as_ref();
@@ -104,8 +123,10 @@ pub(super) fn at_sentinels(
         }
     };
     if user.value.is_some() && password.value.is_none() {
-        return Err(CommandError::usage("a user at the Sentinels needs a password: without one they ignore the user")
-            .hint("give it with --sentinel-pass-file or IDEMCTL_SENTINEL_AUTH"));
+        return Err(CommandError::usage(
+            "a user at the Sentinels needs a password: without one they ignore the user",
+        )
+        .hint("give it with --sentinel-pass-file or IDEMCTL_SENTINEL_AUTH"));
     }
     Ok(SentinelLogin { user, password })
 }

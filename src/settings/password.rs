@@ -37,7 +37,9 @@ pub(super) fn from_file(path: &Path, from: &str) -> Result<(Secret, Option<Strin
 fn first_line_of_stdin() -> io::Result<Vec<u8>> {
     let mut line = Vec::new();
     let mut byte = [0];
-    while (line.len() as u64) < LONGEST && rustix::io::read(rustix::stdio::stdin(), &mut byte)? == 1 && byte[0] != b'\n'
+    while (line.len() as u64) < LONGEST
+        && rustix::io::read(rustix::stdio::stdin(), &mut byte)? == 1
+        && byte[0] != b'\n'
     {
         line.push(byte[0]);
     }

@@ -36,8 +36,12 @@ impl Resolved {
             let (tell, is_own_name) = (tell.clone(), name == own_name);
             // A lookup cannot be given up: a thread of its own ends with the process.
             thread::spawn(move || {
-                let found = (name.as_str(), 0).to_socket_addrs().map(Iterator::collect::<Vec<_>>).unwrap_or_default();
-                let mut places: HashSet<_> = found.iter().map(|address| place(address.ip())).collect();
+                let found = (name.as_str(), 0)
+                    .to_socket_addrs()
+                    .map(Iterator::collect::<Vec<_>>)
+                    .unwrap_or_default();
+                let mut places: HashSet<_> =
+                    found.iter().map(|address| place(address.ip())).collect();
                 if is_own_name {
                     places.insert(ResolvedHost::ThisMachine);
                 }
@@ -46,7 +50,11 @@ impl Resolved {
         }
         let (mut resolved, until) = (HashMap::new(), Instant::now() + PATIENCE);
         while waiting > 0 {
-            let Ok((name, places)) = told.recv_timeout(until.saturating_duration_since(Instant::now())) else { break };
+            let Ok((name, places)) =
+                told.recv_timeout(until.saturating_duration_since(Instant::now()))
+            else {
+                break;
+            };
             resolved.insert(name, places);
             waiting -= 1;
         }
@@ -120,12 +128,31 @@ mod tests {
 
     #[test]
     fn a_number_is_read_in_each_spelling_that_the_system_takes() {
-        for host in ["127.1", "2130706433", "127.0.0.01", "0x7f.0.0.1", "0x7f000001", "0177.0.1", "::ffff:127.0.0.1"] {
+        for host in [
+            "127.1",
+            "2130706433",
+            "127.0.0.01",
+            "0x7f.0.0.1",
+            "0x7f000001",
+            "0177.0.1",
+            "::ffff:127.0.0.1",
+        ] {
             assert_eq!(number(host), Some(IpAddr::V4(Ipv4Addr::LOCALHOST)), "{host}");
         }
         assert_eq!(number("0"), Some(IpAddr::V4(Ipv4Addr::UNSPECIFIED)));
         assert_eq!(number("10.258"), Some(IpAddr::from([10, 0, 1, 2])));
-        for host in ["", "cache", "1.2.3.4.5", "256.1", "1.2.3.256", "127.08.1", "4294967296", "+1", "1..2", "0x"] {
+        for host in [
+            "",
+            "cache",
+            "1.2.3.4.5",
+            "256.1",
+            "1.2.3.256",
+            "127.08.1",
+            "4294967296",
+            "+1",
+            "1..2",
+            "0x",
+        ] {
             assert_eq!(number(host), None, "{host}");
         }
     }
@@ -141,6 +168,9 @@ mod tests {
     fn the_host_s_own_name_is_this_machine() {
         let name = rustix::system::uname().nodename().to_string_lossy().to_ascii_lowercase();
         assert!(Resolved::of(HashSet::from([name.clone()])).meet(&name, "127.1"), "{name}");
-        assert_eq!(place(IpAddr::from([192, 0, 2, 7])), ResolvedHost::At(IpAddr::from([192, 0, 2, 7])));
+        assert_eq!(
+            place(IpAddr::from([192, 0, 2, 7])),
+            ResolvedHost::At(IpAddr::from([192, 0, 2, 7]))
+        );
     }
 }

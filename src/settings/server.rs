@@ -47,19 +47,26 @@ impl Server {
         let named_here = args.host.is_some() || args.port.is_some() || args.socket.is_some();
         // A context without a server of its own says how to reach whichever is named.
         let another = named_here || url.as_ref().is_some_and(|url| !url.is_of_context());
-        let context = if another && context.url.is_some() { &context.for_another_server() } else { context };
+        let context =
+            if another && context.url.is_some() { &context.for_another_server() } else { context };
         let mut warnings = Vec::new();
         let password = login::password(args, environment, context, url.as_ref(), &mut warnings)?;
         let user = login::user(args, context, url.as_ref());
         if user.value.is_some() && password.value.is_none() && !args.askpass {
-            return Err(CommandError::usage("a user needs a password: without one Redis ignores the user")
-                .hint("give it with --askpass, --pass-file or REDISCLI_AUTH"));
+            return Err(CommandError::usage(
+                "a user needs a password: without one Redis ignores the user",
+            )
+            .hint("give it with --askpass, --pass-file or REDISCLI_AUTH"));
         }
         let sentinel = login::at_sentinels(args, environment, context, &mut warnings)?;
         let address = address(args, url.as_ref());
-        if let (Origin::Flag(flag), false) = (sentinel.password.origin, matches!(address.value, Address::Service(_))) {
-            return Err(CommandError::usage(format!("{flag} is for Sentinels, and none are named"))
-                .hint("--sentinel HOST:PORT --master-name NAME, or a redis-sentinel:// URL"));
+        if let (Origin::Flag(flag), false) =
+            (sentinel.password.origin, matches!(address.value, Address::Service(_)))
+        {
+            return Err(CommandError::usage(format!(
+                "{flag} is for Sentinels, and none are named"
+            ))
+            .hint("--sentinel HOST:PORT --master-name NAME, or a redis-sentinel:// URL"));
         }
         let tls = TlsSettings::resolve(&args.tls, context, url.as_ref(), &address.value)?;
         warnings.extend(tls.value.iter().flat_map(TlsSettings::warnings));
@@ -70,13 +77,27 @@ impl Server {
         };
         let (timeout, connect_timeout) = timeouts(args, context)?;
         let only_cluster = args.cluster;
-        Ok(Self { address, db, user, password, sentinel, timeout, connect_timeout, tls, only_cluster, warnings })
+        Ok(Self {
+            address,
+            db,
+            user,
+            password,
+            sentinel,
+            timeout,
+            connect_timeout,
+            tls,
+            only_cluster,
+            warnings,
+        })
     }
 
     fn address(&self) -> Address {
-        let Address::Service(sentinels) = &self.address.value else { return self.address.value.clone() };
+        let Address::Service(sentinels) = &self.address.value else {
+            return self.address.value.clone();
+        };
         let user = self.sentinel.user.value.clone();
-        let password = self.sentinel.password.value.as_ref().map(|password| password.reveal().to_owned());
+        let password =
+            self.sentinel.password.value.as_ref().map(|password| password.reveal().to_owned());
         Address::Service(Arc::new(Sentinels { user, password, ..(**sentinels).clone() }))
     }
 
@@ -106,10 +127,17 @@ fn timeouts(
     context: &ContextConfig,
 ) -> Result<(Sourced<Duration>, Sourced<Duration>), CommandError> {
     let span = |span: Option<Span>| span.map(|span| span.0);
-    let timeout = pick(args.timeout, "--timeout", span(context.timeout), "timeout").or(DEFAULT_TIMEOUT);
-    let connect = pick(args.connect_timeout, "--connect-timeout", span(context.connect_timeout), "connect_timeout");
+    let timeout =
+        pick(args.timeout, "--timeout", span(context.timeout), "timeout").or(DEFAULT_TIMEOUT);
+    let connect = pick(
+        args.connect_timeout,
+        "--connect-timeout",
+        span(context.connect_timeout),
+        "connect_timeout",
+    );
     let connect_timeout = connect.or(DEFAULT_CONNECT_TIMEOUT);
-    for (name, span) in [("--timeout", timeout.value), ("--connect-timeout", connect_timeout.value)] {
+    for (name, span) in [("--timeout", timeout.value), ("--connect-timeout", connect_timeout.value)]
+    {
         if span.is_zero() {
             return Err(CommandError::usage(format!("{name} is longer than zero")));
         }

@@ -33,19 +33,32 @@ impl ServerContext {
 
     /// The context of the server at this address: the chosen one if its URL leads there, else the one with this database,
     /// else the first. A chosen context without a URL takes any server that no other context has.
-    pub(super) fn of(address: &Address, db: i64, chosen: Option<&Sourced<String>>, file: &ConfigFile) -> Self {
+    pub(super) fn of(
+        address: &Address,
+        db: i64,
+        chosen: Option<&Sourced<String>>,
+        file: &ConfigFile,
+    ) -> Self {
         let there = contexts_at(address, file);
         let is_chosen = |name: &str| chosen.is_some_and(|chosen| chosen.value == name);
         let of_chosen = || there.iter().find(|(named, _)| is_chosen(named.0));
         let of_db = || there.iter().find(|(_, of)| *of == db);
         let anywhere = named(chosen, file).filter(|(_, context)| context.url.is_none());
-        let nearest = of_chosen().or_else(of_db).or_else(|| there.first()).map(|(named, _)| *named).or(anywhere);
+        let nearest = of_chosen()
+            .or_else(of_db)
+            .or_else(|| there.first())
+            .map(|(named, _)| *named)
+            .or(anywhere);
         let all: Vec<_> = there.iter().map(|(named, _)| *named).chain(anywhere).collect();
         Self::among(nearest, &all, chosen)
     }
 
     /// The nearest context, protected and read-only as soon as any context with the server is.
-    fn among(nearest: Option<NamedContext<'_>>, all: &[NamedContext<'_>], chosen: Option<&Sourced<String>>) -> Self {
+    fn among(
+        nearest: Option<NamedContext<'_>>,
+        all: &[NamedContext<'_>],
+        chosen: Option<&Sourced<String>>,
+    ) -> Self {
         let says = |word: fn(&ContextConfig) -> bool| {
             let said = nearest.iter().chain(all).find(|(_, context)| word(context));
             said.map(|(name, _)| (*name).to_owned())
@@ -76,7 +89,8 @@ impl ServerContext {
 
     /// True if the context keeps changes away that nothing keeps away so far.
     pub(super) fn is_weaker_than(&self, context: &ContextConfig) -> bool {
-        (context.protected && self.protected_by.is_none()) || (context.read_only && self.read_only_by.is_none())
+        (context.protected && self.protected_by.is_none())
+            || (context.read_only && self.read_only_by.is_none())
     }
 
     /// What holds for a throw-away server: schemas and TTLs, but no name, colour or protection.
@@ -86,8 +100,13 @@ impl ServerContext {
     }
 
     /// The warning where a flag or a variable asks for another context than the server's.
-    pub(super) fn surprise(&self, chosen: Option<&Sourced<String>>, server: &str) -> Option<String> {
-        let asked = chosen.filter(|chosen| matches!(chosen.origin, Origin::Flag(_) | Origin::Variable(_)))?;
+    pub(super) fn surprise(
+        &self,
+        chosen: Option<&Sourced<String>>,
+        server: &str,
+    ) -> Option<String> {
+        let asked = chosen
+            .filter(|chosen| matches!(chosen.origin, Origin::Flag(_) | Origin::Variable(_)))?;
         let asked = &asked.value;
         match self.name.as_ref().map(|name| &name.value) {
             Some(name) if name == asked => None,
@@ -116,10 +135,17 @@ fn contexts_at<'a>(address: &Address, file: &'a ConfigFile) -> Vec<(NamedContext
     let (mut there, others): (Vec<_>, Vec<_>) =
         placed.partition(|(_, target)| address::is_one(&target.address, address));
     // Only what keeps changes away is worth the time that a lookup takes.
-    let guards: Vec<_> =
-        others.into_iter().filter(|((_, context), _)| context.protected || context.read_only).collect();
-    let names = guards.iter().flat_map(|(_, target)| address::names(&target.address, address)).collect();
+    let guards: Vec<_> = others
+        .into_iter()
+        .filter(|((_, context), _)| context.protected || context.read_only)
+        .collect();
+    let names =
+        guards.iter().flat_map(|(_, target)| address::names(&target.address, address)).collect();
     let resolved = Resolved::of(names);
-    there.extend(guards.into_iter().filter(|(_, target)| address::resolve_to_one(&target.address, address, &resolved)));
+    there.extend(
+        guards
+            .into_iter()
+            .filter(|(_, target)| address::resolve_to_one(&target.address, address, &resolved)),
+    );
     there.into_iter().map(|(named, target)| (named, target.db)).collect()
 }

@@ -30,7 +30,11 @@ impl Settings {
         let file = self.file().path().filter(|path| path.is_file());
         add("config", file.map(shown), Origin::Default);
         let name = self.server_context.name.as_ref();
-        add("context", name.map(|name| name.value.clone()), name.map_or(Origin::Default, |name| name.origin));
+        add(
+            "context",
+            name.map(|name| name.value.clone()),
+            name.map_or(Origin::Default, |name| name.origin),
+        );
         if self.wants_sandbox() {
             add("server", Some("a private throw-away one".to_owned()), Origin::Flag("--sandbox"));
         } else {
@@ -44,10 +48,18 @@ impl Settings {
         if matches!(server.address.value, Address::Service(_)) {
             let at = &server.sentinel;
             add("sentinel.user", at.user.value.clone(), at.user.origin);
-            add("sentinel.password", at.password.value.as_ref().map(|_| "set".to_owned()), at.password.origin);
+            add(
+                "sentinel.password",
+                at.password.value.as_ref().map(|_| "set".to_owned()),
+                at.password.origin,
+            );
         }
         add("timeout", Some(span(server.timeout.value)), server.timeout.origin);
-        add("connect_timeout", Some(span(server.connect_timeout.value)), server.connect_timeout.origin);
+        add(
+            "connect_timeout",
+            Some(span(server.connect_timeout.value)),
+            server.connect_timeout.origin,
+        );
         add("tls", Some(server.tls.value.is_some().to_string()), server.tls.origin);
         for (name, value, origin) in server.tls.value.iter().flat_map(of_tls) {
             add(name, value, origin);
@@ -70,13 +82,18 @@ impl Settings {
             rows.push(ShownSetting { name: name.to_owned(), value, origin });
         };
         let own = self.context_name();
-        let field = |set: bool, name: &'static str| if set { Origin::Context(name) } else { Origin::Default };
+        let field = |set: bool, name: &'static str| {
+            if set { Origin::Context(name) } else { Origin::Default }
+        };
         let schemas = Some(context.schema.join(", ")).filter(|names| !names.is_empty());
         add("schema", schemas, own, field(!context.schema.is_empty(), "schema"));
         add("prefix", context.prefix.clone(), own, field(context.prefix.is_some(), "prefix"));
         let folder = self.schema_dir_sourced(None);
         add("schema_dir", folder.value.as_deref().map(shown), own, folder.origin);
-        for (name, by) in [("protected", &server_context.protected_by), ("read_only", &server_context.read_only_by)] {
+        for (name, by) in [
+            ("protected", &server_context.protected_by),
+            ("read_only", &server_context.read_only_by),
+        ] {
             add(name, Some(by.is_some().to_string()), by.as_deref(), field(by.is_some(), name));
         }
         let color = context.color.map(|color| color.as_str().to_owned());
@@ -90,7 +107,8 @@ impl Settings {
         for (schema, deployment) in &self.server_context.context.deployment {
             let shown = |ttl: Ttl| if ttl.0 == NO_TTL { NONE.to_owned() } else { span(ttl.0) };
             let ttl = |ttl: Option<Ttl>| ttl.map(shown);
-            let extra: Vec<_> = deployment.extra_fields.iter().map(|pointer| pointer.0.as_str()).collect();
+            let extra: Vec<_> =
+                deployment.extra_fields.iter().map(|pointer| pointer.0.as_str()).collect();
             let extra = extra.join(", ");
             for (field, value) in [
                 ("prefix", deployment.prefix.clone()),
@@ -100,7 +118,11 @@ impl Settings {
             ] {
                 if value.is_some() {
                     let origin = self.place(name, &["deployment", schema, field]);
-                    rows.push(ShownSetting { name: format!("deployment.{schema}.{field}"), value, origin });
+                    rows.push(ShownSetting {
+                        name: format!("deployment.{schema}.{field}"),
+                        value,
+                        origin,
+                    });
                 }
             }
         }
@@ -115,7 +137,9 @@ impl Settings {
             include.push(format!("{}={}", alarm.code.as_str(), alarm.status.as_str()));
         }
         let include = Some(include.join(", ")).filter(|include| !include.is_empty());
-        for (field, value) in [("overdue", check.overdue.map(|overdue| span(overdue.0))), ("include", include)] {
+        for (field, value) in
+            [("overdue", check.overdue.map(|overdue| span(overdue.0))), ("include", include)]
+        {
             if value.is_some() {
                 rows.push(ShownSetting {
                     name: format!("check.{field}"),

@@ -14,7 +14,9 @@ impl Settings {
             LoadError::NoPrefix { schema, .. } if self.prefix_flag(schema, args).is_some() => {
                 CommandError::usage(format!("--prefix: {error}"))
             }
-            LoadError::NoPrefix { schema, .. } => self.at_fault(&["deployment", schema, "prefix"], &error.to_string()),
+            LoadError::NoPrefix { schema, .. } => {
+                self.at_fault(&["deployment", schema, "prefix"], &error.to_string())
+            }
             LoadError::Schema(_) => CommandError::usage(error.to_string()),
         }
     }
@@ -23,39 +25,59 @@ impl Settings {
     ///
     /// # Errors
     /// Usage, with file and line: a schema that is not known, or a prefix that no schema of the context takes.
-    pub(crate) fn heed(&self, known: &[Schema], left_out: &[(String, SchemaError)]) -> Result<(), CommandError> {
+    pub(crate) fn heed(
+        &self,
+        known: &[Schema],
+        left_out: &[(String, SchemaError)],
+    ) -> Result<(), CommandError> {
         self.heed_names(known, left_out)?;
         self.heed_prefix(known)
     }
 
-    fn heed_names(&self, known: &[Schema], left_out: &[(String, SchemaError)]) -> Result<(), CommandError> {
+    fn heed_names(
+        &self,
+        known: &[Schema],
+        left_out: &[(String, SchemaError)],
+    ) -> Result<(), CommandError> {
         let context = &self.server_context.context;
         let listed = context.schema.iter().enumerate();
         let listed = listed.map(|(index, name)| (["schema".to_owned(), index.to_string()], name));
-        let deployed = context.deployment.keys().map(|name| (["deployment".to_owned(), name.clone()], name));
+        let deployed =
+            context.deployment.keys().map(|name| (["deployment".to_owned(), name.clone()], name));
         let is_left_out = |name: &str| left_out.iter().any(|(left_out, _)| left_out == name);
-        let is_unknown = |name: &str| known.iter().all(|schema| schema.name != name) && !is_left_out(name);
-        let Some((field, name)) = listed.chain(deployed).find(|(_, name)| is_unknown(name)) else { return Ok(()) };
+        let is_unknown =
+            |name: &str| known.iter().all(|schema| schema.name != name) && !is_left_out(name);
+        let Some((field, name)) = listed.chain(deployed).find(|(_, name)| is_unknown(name)) else {
+            return Ok(());
+        };
         let names: Vec<_> = known.iter().map(|schema| schema.name.as_str()).collect();
-        let stop = self.at_fault(&field.each_ref().map(String::as_str), &format!("there is no schema `{name}`"));
+        let stop = self.at_fault(
+            &field.each_ref().map(String::as_str),
+            &format!("there is no schema `{name}`"),
+        );
         Err(stop.hint(format!("schemas: {}", names.join(", "))))
     }
 
     fn heed_prefix(&self, known: &[Schema]) -> Result<(), CommandError> {
         let context = &self.server_context.context;
-        let is_listed = |schema: &&Schema| context.schema.is_empty() || context.schema.contains(&schema.name);
+        let is_listed =
+            |schema: &&Schema| context.schema.is_empty() || context.schema.contains(&schema.name);
         let takes_it = |schema: &Schema| schema.prefix.place == PrefixPlace::Written;
         if context.prefix.is_none() || known.iter().filter(is_listed).any(takes_it) {
             return Ok(());
         }
         let why = "`prefix` is for schemas whose key templates write {prefix}, and none of this context's does";
-        Err(self.at_fault(&["prefix"], why).hint("[contexts.NAME.deployment.SCHEMA] takes the prefix of one schema"))
+        Err(self
+            .at_fault(&["prefix"], why)
+            .hint("[contexts.NAME.deployment.SCHEMA] takes the prefix of one schema"))
     }
 
     /// A usage error at a field of the context that the server belongs to.
     fn at_fault(&self, field: &[&str], why: &str) -> CommandError {
-        let keys: Vec<_> =
-            ["contexts", &self.server_context.stated_in].into_iter().chain(field.iter().copied()).collect();
+        let keys: Vec<_> = ["contexts", &self.server_context.stated_in]
+            .into_iter()
+            .chain(field.iter().copied())
+            .collect();
         CommandError::usage(format!("{}: {why}", self.at_line(&keys)))
     }
 }

@@ -35,7 +35,9 @@ impl TlsSettings {
         let origin = match (args.tls, &of_url, context.tls.on) {
             (true, ..) => Origin::Flag("--tls"),
             (_, Some(_), Some(false)) => {
-                return Err(CommandError::usage("the context's url says TLS (rediss://), and `tls = false`"));
+                return Err(CommandError::usage(
+                    "the context's url says TLS (rediss://), and `tls = false`",
+                ));
             }
             (_, Some((_, origin)), _) => *origin,
             (_, None, Some(true)) => Origin::Context("tls"),
@@ -46,7 +48,8 @@ impl TlsSettings {
         }
         let tls = Self::nearest(args, &context.tls.how, of_url);
         if tls.cert.value.is_some() != tls.key.value.is_some() {
-            let (has, lacks) = if tls.cert.value.is_some() { ("--cert", "--key") } else { ("--key", "--cert") };
+            let (has, lacks) =
+                if tls.cert.value.is_some() { ("--cert", "--key") } else { ("--key", "--cert") };
             let why = "a client shows its certificate and proves it with the key";
             return Err(CommandError::usage(format!("{has} needs {lacks}: {why}")));
         }
@@ -61,7 +64,12 @@ impl TlsSettings {
         };
         Self {
             cacert: pick(args.cacert.clone(), "--cacert", how.cacert.clone(), "tls.cacert"),
-            cacertdir: pick(args.cacertdir.clone(), "--cacertdir", how.cacertdir.clone(), "tls.cacertdir"),
+            cacertdir: pick(
+                args.cacertdir.clone(),
+                "--cacertdir",
+                how.cacertdir.clone(),
+                "tls.cacertdir",
+            ),
             cert: pick(args.cert.clone(), "--cert", how.cert.clone(), "tls.cert"),
             key: pick(args.key.clone(), "--key", how.key.clone(), "tls.key"),
             sni: pick(args.sni.clone(), "--sni", how.sni.clone(), "tls.sni"),
@@ -77,8 +85,9 @@ impl TlsSettings {
                 .to_owned()
         });
         let open_key = self.key.value.as_deref().filter(|key| others_can_read(key));
-        let open_key =
-            open_key.map(|key| format!("{} is a private key and can be read by others: {}", key.display(), chmod(key)));
+        let open_key = open_key.map(|key| {
+            format!("{} is a private key and can be read by others: {}", key.display(), chmod(key))
+        });
         insecure.into_iter().chain(open_key)
     }
 

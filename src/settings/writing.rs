@@ -56,8 +56,10 @@ pub(crate) fn set_context(
     let (lock, file) = ConfigLock::take(file)?;
     let before = file.contexts().get(name);
     if before.is_none() && url.is_none() {
-        return Err(CommandError::usage(format!("there is no context `{name}` yet, and a new one needs a server"))
-            .hint(format!("`idemctl context set {name} -u redis://HOST:PORT/DB` makes it")));
+        return Err(CommandError::usage(format!(
+            "there is no context `{name}` yet, and a new one needs a server"
+        ))
+        .hint(format!("`idemctl context set {name} -u redis://HOST:PORT/DB` makes it")));
     }
     let login_kept = before.and_then(|before| login_kept(before, url.as_deref(), connection));
     let mut all = of_connection(url, connection);
@@ -74,7 +76,9 @@ pub(crate) fn set_context(
         match of_context.and_then(|of_context| write(of_context, &keys, value)) {
             Some(true) => lines.push(line),
             Some(false) => {}
-            None => return Err(edit.cannot(format!("there is something else at `{}`", keys.join(".")))),
+            None => {
+                return Err(edit.cannot(format!("there is something else at `{}`", keys.join("."))));
+            }
         }
     }
     let former = edit.save(&lock)?;
@@ -85,7 +89,11 @@ pub(crate) fn set_context(
 ///
 /// # Errors
 /// Usage: the file cannot be written.
-pub(crate) fn remove_context(file: &ConfigFile, name: &str, is_default: bool) -> Result<Option<PathBuf>, CommandError> {
+pub(crate) fn remove_context(
+    file: &ConfigFile,
+    name: &str,
+    is_default: bool,
+) -> Result<Option<PathBuf>, CommandError> {
     let (lock, file) = ConfigLock::take(file)?;
     file.context(name)?;
     let mut edit = Edit::open(&file)?;
@@ -119,7 +127,9 @@ fn refuse_what_is_not_stored(connection: &ConnectionArgs) -> Result<(), CommandE
         ("--sentinel-pass-file -", is_stdin(&connection.sentinel_pass_file)),
     ];
     match refused.iter().find(|(_, is_given)| *is_given) {
-        Some((option, _)) => Err(CommandError::usage(format!("{option} is for one run: a context cannot hold it"))),
+        Some((option, _)) => {
+            Err(CommandError::usage(format!("{option} is for one run: a context cannot hold it")))
+        }
         None => Ok(()),
     }
 }
@@ -130,13 +140,16 @@ fn url(connection: &ConnectionArgs) -> Result<Option<String>, CommandError> {
     let path = |db: Option<i64>| db.map_or_else(String::new, |db| format!("/{db}"));
     let url = if let Some(url) = &connection.url {
         if db.is_some() {
-            return Err(CommandError::usage("-n: write the database into the URL, e.g. redis://HOST:PORT/3"));
+            return Err(CommandError::usage(
+                "-n: write the database into the URL, e.g. redis://HOST:PORT/3",
+            ));
         }
         url.clone()
     } else if let Some(socket) = &connection.socket {
         let socket = absolute(socket);
         format!("unix://{socket}{}", db.map_or_else(String::new, |db| format!("?db={db}")))
-    } else if let (Some(sentinels), Some(service)) = (&connection.sentinel, &connection.master_name) {
+    } else if let (Some(sentinels), Some(service)) = (&connection.sentinel, &connection.master_name)
+    {
         format!("redis-sentinel://{sentinels}/{service}{}", path(db))
     } else if connection.host.is_some() || connection.port.is_some() {
         let host = connection.host.as_deref().unwrap_or("127.0.0.1");
@@ -152,7 +165,11 @@ fn url(connection: &ConnectionArgs) -> Result<Option<String>, CommandError> {
 }
 
 /// The context's log-in, if the context gets another server and keeps the log-in.
-fn login_kept(before: &ContextConfig, url: Option<&str>, connection: &ConnectionArgs) -> Option<&'static str> {
+fn login_kept(
+    before: &ContextConfig,
+    url: Option<&str>,
+    connection: &ConnectionArgs,
+) -> Option<&'static str> {
     let now = Target::parse(url?).ok()?;
     let then = before.url.as_deref().and_then(|url| Target::parse(url).ok())?;
     if now.address == then.address || connection.pass_file.is_some() {
@@ -194,7 +211,9 @@ fn of_connection(url: Option<String>, connection: &ConnectionArgs) -> Vec<Settin
 
 fn of_context(fields: &ContextFields) -> Vec<SettingField> {
     let mut all: Vec<SettingField> = Vec::new();
-    let mut add = |name: &str, value: Option<Value>| all.extend(value.map(|value| (vec![name.to_owned()], value)));
+    let mut add = |name: &str, value: Option<Value>| {
+        all.extend(value.map(|value| (vec![name.to_owned()], value)))
+    };
     add("protected", fields.protected.map(Value::from));
     add("read_only", fields.read_only.map(Value::from));
     add("color", fields.color.map(|color| Value::from(color.as_str())));
@@ -203,7 +222,10 @@ fn of_context(fields: &ContextFields) -> Vec<SettingField> {
     add("schema_dir", fields.schema_dir.as_deref().map(|folder| Value::from(absolute(folder))));
     for (schema, field, ttl) in &fields.ttls {
         let ttl = if *ttl == NO_TTL { NONE.to_owned() } else { duration_text(*ttl) };
-        all.push((vec!["deployment".to_owned(), schema.clone(), (*field).to_owned()], Value::from(ttl)));
+        all.push((
+            vec!["deployment".to_owned(), schema.clone(), (*field).to_owned()],
+            Value::from(ttl),
+        ));
     }
     all
 }
@@ -224,7 +246,8 @@ fn write(of_context: &mut dyn TableLike, keys: &[String], value: Value) -> Optio
     if last == "tls" && there.is_some_and(|there| there.is_table_like()) {
         return Some(false);
     }
-    let is_same = there.and_then(|there| there.as_value()).is_some_and(|there| said(there) == said(&value));
+    let is_same =
+        there.and_then(|there| there.as_value()).is_some_and(|there| said(there) == said(&value));
     if !is_same {
         edit::set(within, last, value);
     }

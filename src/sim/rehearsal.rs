@@ -63,7 +63,13 @@ pub(crate) async fn rehearse(
     let lives = result_lives(record, &mut connection).await?;
     let owner = Uuid::new_v4().to_string();
     let response = Response::default();
-    let again = Request { owner: owner.as_bytes(), response: &response, error: None, before: None, ..request.clone() };
+    let again = Request {
+        owner: owner.as_bytes(),
+        response: &response,
+        error: None,
+        before: None,
+        ..request.clone()
+    };
     let then = match execute(&again, &begin.calls, &mut connection).await? {
         ExecutedStep::Decided { matched, .. } => Rehearsed::Answers(matched.meaning()),
         ExecutedStep::Unrecognised { .. } | ExecutedStep::Undecided => Rehearsed::Unknown,
@@ -74,7 +80,8 @@ pub(crate) async fn rehearse(
 /// How long the result lives that the step stored. A step that sets no expiry keeps the one that the Redis key had.
 async fn result_lives(record: &Record, connection: &mut Connection) -> Result<Expiry, StoreError> {
     let key = &record.seen.keys[record.schema.result_role()];
-    let StepReply::Integer(left) = connection.ask(&pack([&b"PTTL"[..], &key.redis_key])).await? else {
+    let StepReply::Integer(left) = connection.ask(&pack([&b"PTTL"[..], &key.redis_key])).await?
+    else {
         return Ok(Expiry::Never);
     };
     let Ok(left) = u64::try_from(left) else { return Ok(Expiry::Never) };
@@ -88,13 +95,21 @@ async fn result_lives(record: &Record, connection: &mut Connection) -> Result<Ex
 }
 
 /// Sets the record's Redis keys as they were seen, and the lock that is taken for the step.
-async fn copy_record(record: &Record, hold: Option<&Content>, connection: &mut Connection) -> Result<(), StoreError> {
+async fn copy_record(
+    record: &Record,
+    hold: Option<&Content>,
+    connection: &mut Connection,
+) -> Result<(), StoreError> {
     for key in &record.seen.keys {
         set(&key.redis_key, &key.content, key.expiry, connection).await?;
     }
     if let Some(lock) = hold {
-        let lives = record.schema.ttl(TtlOf::Lock).map_or(Expiry::Never, |ttl| Expiry::In(age::millis(ttl)));
-        set(&record.seen.keys[record.schema.lock_role()].redis_key, lock, lives, connection).await?;
+        let lives = record
+            .schema
+            .ttl(TtlOf::Lock)
+            .map_or(Expiry::Never, |ttl| Expiry::In(age::millis(ttl)));
+        set(&record.seen.keys[record.schema.lock_role()].redis_key, lock, lives, connection)
+            .await?;
     }
     Ok(())
 }

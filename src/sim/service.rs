@@ -20,7 +20,10 @@ pub(super) struct LoadedService<'a> {
 
 impl<'a> LoadedService<'a> {
     /// Loads the schema's scripts into the server.
-    pub(super) async fn load(schema: &'a Schema, connection: &mut Connection) -> Result<Self, StoreError> {
+    pub(super) async fn load(
+        schema: &'a Schema,
+        connection: &mut Connection,
+    ) -> Result<Self, StoreError> {
         let mut digests = BTreeMap::new();
         for (name, script) in &schema.scripts {
             match connection.ask(&pack(["SCRIPT", "LOAD", &script.text])).await {
@@ -108,7 +111,10 @@ fn number_at(items: &[StepReply], index: usize) -> u64 {
 }
 
 /// The content of a Redis key: GET, and HGETALL for what GET refuses.
-pub(super) async fn read_content(connection: &mut Connection, redis_key: &[u8]) -> Result<Content, StoreError> {
+pub(super) async fn read_content(
+    connection: &mut Connection,
+    redis_key: &[u8],
+) -> Result<Content, StoreError> {
     match connection.ask(&pack([b"GET", redis_key])).await? {
         StepReply::Text(text) => return Ok(Content::text(text)),
         StepReply::Nil => return Ok(Content::Absent),

@@ -16,5 +16,6 @@ const REMOVED_AT_ONCE: usize = 100;
 /// The commands that remove Redis keys. In a cluster each names one, for no command may name keys of several slots.
 pub(super) fn removals(redis_keys: &[Vec<u8>], is_cluster: bool) -> impl Iterator<Item = Packed> {
     let batches = redis_keys.chunks(if is_cluster { 1 } else { REMOVED_AT_ONCE });
-    batches.map(|batch| pack(std::iter::once(&b"UNLINK"[..]).chain(batch.iter().map(Vec::as_slice))))
+    batches
+        .map(|batch| pack(std::iter::once(&b"UNLINK"[..]).chain(batch.iter().map(Vec::as_slice))))
 }

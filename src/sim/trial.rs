@@ -40,11 +40,19 @@ struct TrialContent {
 ///
 /// # Errors
 /// The server's.
-pub(crate) async fn try_steps(schema: &Schema, connection: &mut Connection) -> Result<Vec<StrayReply>, StoreError> {
-    let response =
-        Response { status: Some(201), headers: headers(schema), body: br#"{"id":"order-1"}"#.to_vec(), whole: true };
+pub(crate) async fn try_steps(
+    schema: &Schema,
+    connection: &mut Connection,
+) -> Result<Vec<StrayReply>, StoreError> {
+    let response = Response {
+        status: Some(201),
+        headers: headers(schema),
+        body: br#"{"id":"order-1"}"#.to_vec(),
+        whole: true,
+    };
     let now_ms = server_ms(&connection.ask(&pack(["TIME"])).await?);
-    let request = Request { fingerprint: FINGERPRINT, now_ms, ..Request::new(schema, KEY, OWNER, &response) };
+    let request =
+        Request { fingerprint: FINGERPRINT, now_ms, ..Request::new(schema, KEY, OWNER, &response) };
     let steps = [
         ("begin", &schema.begin),
         ("renew", &schema.renew),
@@ -111,7 +119,11 @@ fn contents(schema: &Schema, role: usize, request: &Request<'_>) -> Vec<TrialCon
     contents
 }
 
-async fn set_state(schema: &Schema, state: &[TrialContent], connection: &mut Connection) -> Result<(), StoreError> {
+async fn set_state(
+    schema: &Schema,
+    state: &[TrialContent],
+    connection: &mut Connection,
+) -> Result<(), StoreError> {
     for (redis_key, content) in schema.redis_keys(KEY).iter().zip(state) {
         connection.ask(&pack([b"DEL", &redis_key[..]])).await?;
         // A hash with fields that no value format knows, which a plain string command refuses.
@@ -154,13 +166,19 @@ impl Trial<'_> {
             }
             ExecutedStep::Unrecognised { reply, index } => {
                 let reply = shown(&reply);
-                let message =
-                    format!("with {state} the call answers {reply}, which none of its replies lists: add that reply");
+                let message = format!(
+                    "with {state} the call answers {reply}, which none of its replies lists: add that reply"
+                );
                 (index, message)
             }
             ExecutedStep::Undecided => {
                 let last = self.step.calls.len().saturating_sub(1);
-                (last, format!("with {state} no reply decides: the last call cannot leave that to another"))
+                (
+                    last,
+                    format!(
+                        "with {state} no reply decides: the last call cannot leave that to another"
+                    ),
+                )
             }
         };
         // What the steps of a file of format 1 answer was not checked when it was written, so that such a fault is a

@@ -5,7 +5,11 @@ pub(super) const OBSERVE: &str = concat!(
     include_str!("../../lua/admin/part/fields.lua"),
     include_str!("../../lua/admin/observe.lua")
 );
-pub(super) const CHANGE_MANY_IF_SAME: &str =
-    concat!(include_str!("../../lua/admin/part/deadline.lua"), include_str!("../../lua/admin/change_many_if_same.lua"));
-pub(super) const RESTORE_IF_ABSENT: &str =
-    concat!(include_str!("../../lua/admin/part/deadline.lua"), include_str!("../../lua/admin/restore_if_absent.lua"));
+pub(super) const CHANGE_MANY_IF_SAME: &str = concat!(
+    include_str!("../../lua/admin/part/deadline.lua"),
+    include_str!("../../lua/admin/change_many_if_same.lua")
+);
+pub(super) const RESTORE_IF_ABSENT: &str = concat!(
+    include_str!("../../lua/admin/part/deadline.lua"),
+    include_str!("../../lua/admin/restore_if_absent.lua")
+);

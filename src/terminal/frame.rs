@@ -40,11 +40,15 @@ impl Frame {
     pub(super) fn paint(&self, width: usize, height: usize) -> String {
         let text = String::from_utf8_lossy(&self.data);
         let data: Vec<_> = text.lines().collect();
-        let rows = |line: &str| anstream::adapter::strip_str(line).to_string().width().div_ceil(width.max(1)).max(1);
-        let around: usize = [&self.heading].into_iter().chain(&self.notes).map(|line| rows(line)).sum();
+        let rows = |line: &str| {
+            anstream::adapter::strip_str(line).to_string().width().div_ceil(width.max(1)).max(1)
+        };
+        let around: usize =
+            [&self.heading].into_iter().chain(&self.notes).map(|line| rows(line)).sum();
         // The last row stays free for the cursor.
         let mut room = height.saturating_sub(around + 1);
-        let all: usize = data.iter().map(|line| rows(line)).sum::<usize>() + (self.lines - data.len());
+        let all: usize =
+            data.iter().map(|line| rows(line)).sum::<usize>() + (self.lines - data.len());
         if all > room {
             room = room.saturating_sub(1);
         }
@@ -89,7 +93,11 @@ mod tests {
                 assert!(count < 10, "{lines} {notes}: {painted:?}");
                 let shown = painted.matches("line ").count();
                 let left = lines - shown;
-                assert_eq!(painted.contains(&format!("… {left} more lines")), left > 0, "{painted:?}");
+                assert_eq!(
+                    painted.contains(&format!("… {left} more lines")),
+                    left > 0,
+                    "{painted:?}"
+                );
                 assert_eq!(painted.matches("note").count(), notes);
                 assert!(left == 0 || count == 9, "{lines} {notes}: {painted:?}");
             }

@@ -27,7 +27,11 @@ pub(super) struct Pager {
 impl Pager {
     /// A pager that starts once the text is longer than `height` lines. `None` where the operator wants none: `PAGER` is
     /// `cat`.
-    pub(super) fn new(command: &str, less_options: Option<&'static str>, height: usize) -> Option<Self> {
+    pub(super) fn new(
+        command: &str,
+        less_options: Option<&'static str>,
+        height: usize,
+    ) -> Option<Self> {
         if ["cat", ""].contains(&command.trim()) {
             return None;
         }

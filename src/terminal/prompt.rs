@@ -4,7 +4,9 @@ use std::fs::File;
 use std::io::{self, IsTerminal as _, Write};
 use std::os::fd::{AsFd as _, BorrowedFd};
 
-use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr};
+use rustix::termios::{
+    LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr,
+};
 
 /// The byte of Ctrl-C.
 const CTRL_C: u8 = 3;
@@ -33,7 +35,8 @@ impl Prompt {
     /// # Errors
     /// The process has no terminal.
     pub(super) fn open() -> io::Result<Self> {
-        let tty = (!io::stdin().is_terminal()).then(|| File::options().read(true).write(true).open("/dev/tty"));
+        let tty = (!io::stdin().is_terminal())
+            .then(|| File::options().read(true).write(true).open("/dev/tty"));
         Ok(Self { tty: tty.transpose()? })
     }
 
@@ -41,7 +44,12 @@ impl Prompt {
     ///
     /// # Errors
     /// The terminal cannot be read or written.
-    pub(super) fn ask(&mut self, err: &mut impl Write, question: &str, is_secret: bool) -> io::Result<PromptAnswer> {
+    pub(super) fn ask(
+        &mut self,
+        err: &mut impl Write,
+        question: &str,
+        is_secret: bool,
+    ) -> io::Result<PromptAnswer> {
         let stdin = io::stdin();
         let input = self.tty.as_ref().map_or_else(|| stdin.as_fd(), |tty| tty.as_fd());
         let line = Edited::begin(input, is_secret)?;

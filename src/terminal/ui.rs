@@ -220,7 +220,8 @@ impl Ui {
     /// Shows text for people by a pager where the text is longer than the terminal.
     pub fn page_by(&mut self, (pager, less_options): (&str, Option<&'static str>)) {
         if self.out_is_terminal && self.err_is_terminal {
-            self.pager = Pager::new(pager, less_options, height_of(self.out.get_ref()).saturating_sub(1));
+            self.pager =
+                Pager::new(pager, less_options, height_of(self.out.get_ref()).saturating_sub(1));
         }
     }
 
@@ -230,7 +231,9 @@ impl Ui {
         for (stream, text) in pager.end() {
             match stream {
                 // The error of a terminal that is gone stays for the next who writes.
-                Stream::Out => drop(self.write(|out| out.write_all(&text).and_then(|()| out.flush()))),
+                Stream::Out => {
+                    drop(self.write(|out| out.write_all(&text).and_then(|()| out.flush())))
+                }
                 Stream::Err => drop(io::stderr().write_all(&text)),
             }
         }
@@ -281,7 +284,10 @@ impl Ui {
     }
 
     /// Writes to stdout what reaches it now: on a terminal the progress line is erased before, and painted again below.
-    fn write_beside_progress(&mut self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    fn write_beside_progress(
+        &mut self,
+        write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> io::Result<()> {
         if !self.out_is_terminal {
             return self.write(write);
         }
@@ -328,7 +334,9 @@ impl Ui {
 
     /// Paints what was collected over the frame before, in one write; without `is_whole` that frame stays.
     pub fn end_frame(&mut self, is_whole: bool) -> io::Result<()> {
-        let Some(frame) = self.frame.take().filter(|_| is_whole) else { return self.leave_frames() };
+        let Some(frame) = self.frame.take().filter(|_| is_whole) else {
+            return self.leave_frames();
+        };
         let height = height_of(self.out.get_ref());
         let painted = frame.paint(self.width.unwrap_or(usize::MAX), height);
         let painted = if self.is_ascii { plain::ascii(&painted) } else { painted };
@@ -428,16 +436,21 @@ impl Ui {
         self.end_progress();
         let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::stderr_with_hz(10));
         let template = match total {
-            Some(_) => "{spinner} {msg} {human_pos} of {human_len} ({percent} %, {rate}/s, {eta} left)",
+            Some(_) => {
+                "{spinner} {msg} {human_pos} of {human_len} ({percent} %, {rate}/s, {eta} left)"
+            }
             None => "{spinner} {msg} {human_pos} ({rate}/s, {elapsed})",
         };
         if let Ok(style) = ProgressStyle::with_template(template) {
             // Indicatif's own rate has decimals, which nobody reads at these speeds.
             let style = if self.is_ascii { style.tick_chars("|/-\\ ") } else { style };
-            bar.set_style(style.with_key("rate", |state: &ProgressState, text: &mut dyn fmt::Write| {
-                // Writing to memory cannot fail.
-                let _ = write!(text, "{}", HumanFloatCount(state.per_sec().round()));
-            }));
+            bar.set_style(style.with_key(
+                "rate",
+                |state: &ProgressState, text: &mut dyn fmt::Write| {
+                    // Writing to memory cannot fail.
+                    let _ = write!(text, "{}", HumanFloatCount(state.per_sec().round()));
+                },
+            ));
         }
         bar.set_message(what.to_owned());
         bar.enable_steady_tick(Duration::from_millis(100));
@@ -469,7 +482,12 @@ impl Ui {
     ///
     /// # Errors
     /// Usage: there is no terminal. Interrupted: Ctrl-C at the prompt.
-    fn asked(&mut self, question: &str, is_secret: bool, hint: &str) -> Result<String, CommandError> {
+    fn asked(
+        &mut self,
+        question: &str,
+        is_secret: bool,
+        hint: &str,
+    ) -> Result<String, CommandError> {
         self.end_paging();
         // The line would be painted over the question.
         self.end_progress();
@@ -480,11 +498,16 @@ impl Ui {
             let message = "cannot ask: what the question is about could not be shown, for nobody reads stdout";
             return Err(CommandError::usage(message).hint("--yes goes ahead without asking"));
         }
-        let question = fold(&self.readable(question), width_of(io::stderr(), self.err_is_terminal)).join("\n");
-        match Prompt::open().and_then(|mut prompt| prompt.ask(&mut io::stderr(), &format!("{question} "), is_secret)) {
+        let question =
+            fold(&self.readable(question), width_of(io::stderr(), self.err_is_terminal)).join("\n");
+        match Prompt::open().and_then(|mut prompt| {
+            prompt.ask(&mut io::stderr(), &format!("{question} "), is_secret)
+        }) {
             Ok(PromptAnswer::Line(line)) => Ok(line),
             Ok(PromptAnswer::End) => Ok(String::new()),
-            Ok(PromptAnswer::Interrupted) => Err(CommandError::interrupted("interrupted, nothing was changed")),
+            Ok(PromptAnswer::Interrupted) => {
+                Err(CommandError::interrupted("interrupted, nothing was changed"))
+            }
             Err(error) => Err(CommandError::usage(format!("cannot ask: {error}")).hint(hint)),
         }
     }

@@ -7,9 +7,12 @@ const DONE: &str = r#"{"status":"COMPLETED","statusCode":201,"headers":{},"body"
 
 /// The lines of the document, each in words.
 fn lines() -> Vec<Vec<String>> {
-    let document = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/connecting.md")).unwrap();
+    let document =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/connecting.md"))
+            .unwrap();
     let lines = document.lines().filter(|line| line.starts_with("ACL SETUSER "));
-    let lines: Vec<Vec<_>> = lines.map(|line| line.split(' ').map(str::to_owned).collect()).collect();
+    let lines: Vec<Vec<_>> =
+        lines.map(|line| line.split(' ').map(str::to_owned).collect()).collect();
     assert_eq!(lines.len(), 2, "the document has a line for each user");
     lines
 }
@@ -47,7 +50,20 @@ const READING: &[(&[&str], i32)] = &[
     (&["force-unlock", "stuck", "--schema", "express", "--dry-run"], 0),
     (&["begin", "new", "--schema", "express", "--dry-run"], 0),
     (&["release", "held", "--schema", "express", "--dry-run"], 0),
-    (&["complete", "held", "--schema", "express", "--status", "201", "--body", "ok", "--dry-run"], 0),
+    (
+        &[
+            "complete",
+            "held",
+            "--schema",
+            "express",
+            "--status",
+            "201",
+            "--body",
+            "ok",
+            "--dry-run",
+        ],
+        0,
+    ),
 ];
 
 /// What only the second may do, in an order in which each finds what it needs, and the right that the first lacks.
@@ -68,9 +84,15 @@ fn both_users_read_all_there_is() {
         for (words, code) in READING {
             let run = run(&server, user, words);
             assert_eq!(run.code, *code, "{user} {words:?}: {}", run.all());
-            assert!(!run.stderr.contains("NOPERM") && !run.stderr.contains("permit"), "{words:?}: {}", run.all());
+            assert!(
+                !run.stderr.contains("NOPERM") && !run.stderr.contains("permit"),
+                "{words:?}: {}",
+                run.all()
+            );
         }
-        let shown = run(&server, user, &["inspect", "done", "--schema", "express", "-o", "json"]).exits(0).json();
+        let shown = run(&server, user, &["inspect", "done", "--schema", "express", "-o", "json"])
+            .exits(0)
+            .json();
         assert!(shown["records"][0]["memory_bytes"].is_u64(), "{shown:#}");
     }
 }
@@ -90,7 +112,8 @@ fn the_operator_may_change_everything() {
     run(&server, "idemctl-ops", &["sweep", "--orphaned", "--grace", "0s", "--yes"]).exits(0);
     server.put("idem:stuck", LOCK);
     let expire = ["--action", "expire", "--schema", "express", "--lock-ttl", "30s", "--yes"];
-    run(&server, "idemctl-ops", &[&["sweep", "--orphaned", "--grace", "0s"][..], &expire].concat()).exits(0);
+    run(&server, "idemctl-ops", &[&["sweep", "--orphaned", "--grace", "0s"][..], &expire].concat())
+        .exits(0);
     let backup = server.folder().join("backup.jsonl").display().to_string();
     run(&server, "idemctl-ops", &["purge", "--all", "--yes", "--backup", &backup]).exits(0);
     assert!(server.get("idem:done").is_none());
@@ -115,7 +138,11 @@ fn the_reader_changes_nothing_and_is_told_what_it_lacks() {
         let run = run(&server, "idemctl-read", words);
         assert_eq!(run.code, 4, "{words:?}: {}", run.all());
         assert!(run.stderr.contains("the user needs "), "{words:?}: {}", run.all());
-        assert!(run.stderr.contains("hint: docs/connecting.md, ACL users"), "{words:?}: {}", run.all());
+        assert!(
+            run.stderr.contains("hint: docs/connecting.md, ACL users"),
+            "{words:?}: {}",
+            run.all()
+        );
     }
     assert_eq!(server.get("idem:held").unwrap(), LOCK.as_bytes());
     assert_eq!(server.get("idem:stuck").unwrap(), LOCK.as_bytes());
@@ -129,17 +156,25 @@ fn keys_outside_the_pattern_are_left_alone_or_named_as_such() {
     server.set("idempotency:mine", PENDING, 20_000);
     server.send::<()>(&[b"ACL", b"SETUSER", b"idemctl-read", b"resetkeys", b"~idempotency:*"]);
     server.set("idem:1", LOCK, 20_000);
-    let looks: [&[&str]; 3] =
-        [&["list", "-o", "jsonl"], &["sweep", "--orphaned", "--dry-run"], &["purge", "--all", "--dry-run"]];
+    let looks: [&[&str]; 3] = [
+        &["list", "-o", "jsonl"],
+        &["sweep", "--orphaned", "--dry-run"],
+        &["purge", "--all", "--dry-run"],
+    ];
     for words in looks {
         // Where there is something to read, it is told what was not; where nothing can be read, that is no answer.
         run(&server, "idemctl-read", words).exits(0).says("1 record was left out: ");
-        let blind = run(&server, "idemctl-read", &[words, &["--schema", "express"]].concat()).exits(4);
+        let blind =
+            run(&server, "idemctl-read", &[words, &["--schema", "express"]].concat()).exits(4);
         blind.says("a ~PATTERN that matches the Redis key");
     }
     server.set("pay:1", LOCK, 20_000);
     for words in [&["inspect"][..], &["force-unlock", "--yes"]] {
-        let run = run(&server, "idemctl-ops", &[words, &["1", "--schema", "go-chi", "--prefix", "pay:"]].concat());
+        let run = run(
+            &server,
+            "idemctl-ops",
+            &[words, &["1", "--schema", "go-chi", "--prefix", "pay:"]].concat(),
+        );
         run.exits(4).says("a ~PATTERN that matches the Redis key");
     }
 }
@@ -150,13 +185,25 @@ fn what_is_forbidden_is_asked_once() {
     let rules = ["ACL", "SETUSER", "idemctl-ops", "-client"];
     server.send::<()>(&rules.map(str::as_bytes));
     server.send::<()>(&[b"ACL", b"LOG", b"RESET"]);
-    let words = ["race", "--schema", "express", "--strategy", "schema", "--rounds", "2", "--concurrency", "20"];
+    let words = [
+        "race",
+        "--schema",
+        "express",
+        "--strategy",
+        "schema",
+        "--rounds",
+        "2",
+        "--concurrency",
+        "20",
+    ];
     run(&server, "idemctl-ops", &words).exits(0);
     let log: Vec<redis::Value> = server.send(&[b"ACL", b"LOG"]);
     let shown = format!("{log:?}");
     assert!(shown.contains("client") && shown.contains("idemctl-ops"), "{shown}");
-    let counts: Vec<i64> =
-        log.iter().map(|entry| redis::from_redis_value::<Counted>(entry.clone()).unwrap().0).collect();
+    let counts: Vec<i64> = log
+        .iter()
+        .map(|entry| redis::from_redis_value::<Counted>(entry.clone()).unwrap().0)
+        .collect();
     // Of twenty workers one asks: for a name, and for NO-TOUCH, which some engines look up before they look at rights.
     assert!((1..=2).contains(&counts.iter().sum::<i64>()), "{shown}");
 }
@@ -167,7 +214,9 @@ struct Counted(i64);
 impl redis::FromRedisValue for Counted {
     fn from_redis_value(value: redis::Value) -> Result<Self, redis::ParsingError> {
         let fields: Vec<redis::Value> = redis::from_redis_value(value)?;
-        let at = fields.iter().position(|field| matches!(field, redis::Value::BulkString(name) if name == b"count"));
+        let at = fields
+            .iter()
+            .position(|field| matches!(field, redis::Value::BulkString(name) if name == b"count"));
         Ok(Self(redis::from_redis_value(fields[at.unwrap() + 1].clone())?))
     }
 }
@@ -181,10 +230,18 @@ fn a_list_without_forbidden_records_is_not_complete() {
     for (words, rows) in [(["list", "-o", "json"], "records"), (["stats", "-o", "json"], "rows")] {
         let run = run(&server, "idemctl-read", &words).exits(0);
         let told = run.says("2 records were left out").json();
-        assert_eq!((&told["complete"], told[rows].as_array().unwrap().len()), (&false.into(), 1), "{}", run.all());
+        assert_eq!(
+            (&told["complete"], told[rows].as_array().unwrap().len()),
+            (&false.into(), 1),
+            "{}",
+            run.all()
+        );
     }
     server.send::<()>(&[&b"ACL"[..], b"SETUSER", b"idemctl-read", b"~idem*"]);
-    assert_eq!(run(&server, "idemctl-read", &["list", "-o", "json"]).exits(0).json()["complete"], true);
+    assert_eq!(
+        run(&server, "idemctl-read", &["list", "-o", "json"]).exits(0).json()["complete"],
+        true
+    );
 }
 
 /// Rule: what the user may not read before a change is told as that, and not as changed meanwhile.
@@ -192,10 +249,15 @@ fn a_list_without_forbidden_records_is_not_complete() {
 fn what_may_not_be_compared_is_not_told_as_changed() {
     let long = DONE.replace(r#""body":"""#, &format!(r#""body":"{}""#, "x".repeat(9_000)));
     for rules in ["-dump", "-strlen", "-type", "-pexpiretime -time"] {
-        let server = Server::holding(&[("idem:long", long.as_str(), 3_600_000), ("idem:short", DONE, 3_600_000)]);
+        let server = Server::holding(&[
+            ("idem:long", long.as_str(), 3_600_000),
+            ("idem:short", DONE, 3_600_000),
+        ]);
         // Redis 6.2 has no PEXPIRETIME, and refuses a rule about a command that it does not know.
-        let commands: Vec<Option<redis::Value>> = server.send(&[b"COMMAND", b"INFO", b"PEXPIRETIME"]);
-        let rules = if commands == [None] { rules.replace("-pexpiretime ", "") } else { rules.to_owned() };
+        let commands: Vec<Option<redis::Value>> =
+            server.send(&[b"COMMAND", b"INFO", b"PEXPIRETIME"]);
+        let rules =
+            if commands == [None] { rules.replace("-pexpiretime ", "") } else { rules.to_owned() };
         server.add_user("some", &format!("~* +@all {rules}"));
         let purge = run(&server, "some", &["purge", "--all", "--schema", "express", "--yes"]);
         if server.size() == 0 {

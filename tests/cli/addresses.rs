@@ -32,7 +32,12 @@ fn protection_follows_the_address_however_the_server_is_named() {
     let link = home.path().join("link");
     std::os::unix::fs::symlink(prod.socket(), &link).unwrap();
     let unlock = ["force-unlock", "stuck", "--yes"];
-    let named = [["-s", &socket(&prod)], ["-s", link.to_str().unwrap()], ["-u", &prod.url()], ["--context", "prod"]];
+    let named = [
+        ["-s", &socket(&prod)],
+        ["-s", link.to_str().unwrap()],
+        ["-u", &prod.url()],
+        ["--context", "prod"],
+    ];
     for words in named {
         let run = home.run(&[&words[..], &unlock].concat()).exits(2);
         run.says("context `prod` is protected: --yes is not enough");
@@ -40,9 +45,14 @@ fn protection_follows_the_address_however_the_server_is_named() {
     }
     for (variable, config) in [("IDEMCTL_URL", "staging"), ("REDIS_URL", "nowhere")] {
         // REDIS_URL counts where no context names a server.
-        let home =
-            if config == "staging" { home_of(&staging, &prod) } else { of_one("prod", &prod, "protected = true") };
-        home.run_with(&[(variable, &prod.url())], &unlock).exits(2).says("context `prod` is protected");
+        let home = if config == "staging" {
+            home_of(&staging, &prod)
+        } else {
+            of_one("prod", &prod, "protected = true")
+        };
+        home.run_with(&[(variable, &prod.url())], &unlock)
+            .exits(2)
+            .says("context `prod` is protected");
     }
     assert!(prod.get("idem:stuck").is_some());
     home.run(&[&["-s", &socket(&prod)], &unlock[..], &["--confirm", "prod"]].concat()).exits(0);
@@ -59,8 +69,13 @@ fn of_one(name: &str, server: &Server, kept: &str) -> Home {
 fn a_read_only_context_keeps_its_address() {
     let server = with_lock();
     let home = of_one("audit", &server, "read_only = true");
-    for words in [&["-s", &socket(&server)][..], &["-u", &server.url()], &["-n", "3", "-s", &socket(&server)]] {
-        let run = home.run(&[words, &["begin", "new", "--schema", "express", "--yes"]].concat()).exits(2);
+    for words in [
+        &["-s", &socket(&server)][..],
+        &["-u", &server.url()],
+        &["-n", "3", "-s", &socket(&server)],
+    ] {
+        let run =
+            home.run(&[words, &["begin", "new", "--schema", "express", "--yes"]].concat()).exits(2);
         run.says("context `audit` is read-only: nothing may be changed through it");
         home.run(&[words, &["list"]].concat()).exits(0);
     }
@@ -72,7 +87,10 @@ fn a_server_has_name_and_settings_of_its_own_context_or_of_none() {
     let (staging, prod, other) = (with_lock(), with_lock(), with_lock());
     let home = home_of(&staging, &prod);
     let (at_prod, at_other) = (["-s", &socket(&prod)], ["-s", &socket(&other)]);
-    assert_eq!(home.setting(&[], &at_prod, "context"), (Some("prod".to_owned()), "the server's address".to_owned()));
+    assert_eq!(
+        home.setting(&[], &at_prod, "context"),
+        (Some("prod".to_owned()), "the server's address".to_owned())
+    );
     assert_eq!(home.setting(&[], &at_prod, "schema").0.unwrap(), "express");
     assert_eq!(home.setting(&[], &at_prod, "deployment.express.lock_ttl").0.unwrap(), "10m");
     assert_eq!(home.setting(&[], &at_prod, "prefix").0, None);
@@ -92,7 +110,9 @@ fn of_several_contexts_at_one_address_the_strictest_protection_holds() {
         "[contexts.dev]\nurl = \"{0}\"\n[contexts.main]\nurl = \"{0}?db=1\"\nprotected = true\n[contexts.old]\nurl = \"{0}?db=2\"\n",
         server.url()
     ));
-    for words in [&["--context", "dev"][..], &["--context", "old", "-n", "0"], &["-s", &socket(&server)]] {
+    for words in
+        [&["--context", "dev"][..], &["--context", "old", "-n", "0"], &["-s", &socket(&server)]]
+    {
         let run = home.run(&[words, &["force-unlock", "stuck", "--yes"]].concat()).exits(2);
         let says = "has the server of `main`, which is protected: --yes is not enough";
         assert!(run.stderr.contains(says), "{words:?}: {}", run.all());
@@ -116,14 +136,20 @@ fn another_context_than_the_one_that_was_asked_for_is_said() {
         home.run_with(variables, &[words, &["list"]].concat()).exits(0).stderr
     };
     let said = list(&[], &["--context", "staging", "-s", &socket(&prod)]);
-    assert!(said.contains("is the server of context `prod`") && said.contains("not of `staging`"), "{said}");
+    assert!(
+        said.contains("is the server of context `prod`") && said.contains("not of `staging`"),
+        "{said}"
+    );
     let said = list(&[], &["--context", "staging", "-s", &socket(&other)]);
     assert!(said.contains("is not the server of context `staging`"), "{said}");
     let said = list(&[("IDEMCTL_CONTEXT", "staging")], &["-s", &socket(&prod)]);
     assert!(said.contains("is the server of context `prod`"), "{said}");
-    for words in
-        [&["--context", "prod", "-s", &socket(&prod)][..], &["-s", &socket(&other)], &["--context", "prod"], &[]]
-    {
+    for words in [
+        &["--context", "prod", "-s", &socket(&prod)][..],
+        &["-s", &socket(&other)],
+        &["--context", "prod"],
+        &[],
+    ] {
         assert!(!list(&[], words).contains("server of context"), "{words:?}");
     }
 }
@@ -148,7 +174,9 @@ fn a_context_without_a_server_holds_for_whichever_is_no_other_contexts() {
 fn a_host_is_one_however_it_is_written_and_a_sentinel_is_no_server() {
     let config = "[contexts.here]\nurl = \"redis://127.0.0.1\"\n[contexts.far]\nurl = \"rediss://Cache.Internal:6390/2\"\n[contexts.pay]\nurl = \"redis-sentinel://a:26379,b:26379/pay\"\n";
     let home = Home::with(config);
-    let is = |words: &[&str], wanted: Option<&str>| assert_eq!(name(&home, words).as_deref(), wanted, "{words:?}");
+    let is = |words: &[&str], wanted: Option<&str>| {
+        assert_eq!(name(&home, words).as_deref(), wanted, "{words:?}")
+    };
     is(&[], Some("here"));
     is(&["-h", "LOCALHOST", "-p", "6379"], Some("here"));
     is(&["-u", "redis://[::1]:6379/4"], Some("here"));
@@ -181,7 +209,9 @@ fn a_protected_server_is_known_by_each_of_its_own_doors() {
             ("read_only = true", "context `prod` is read-only: nothing may be changed through it"),
         ] {
             let home = Home::with(&format!("[contexts.prod]\nurl = \"{context}\"\n{kept}\n"));
-            for command in [&["force-unlock", "stuck", "--yes"][..], &["sweep", "--orphaned", "--yes"]] {
+            for command in
+                [&["force-unlock", "stuck", "--yes"][..], &["sweep", "--orphaned", "--yes"]]
+            {
                 home.run(&[&["-u", &named], command].concat()).exits(2).says(says);
             }
             home.run(&["-u", &named, "race", "--rounds", "1", "--schema", "express"])
@@ -192,7 +222,8 @@ fn a_protected_server_is_known_by_each_of_its_own_doors() {
         }
     }
     assert!(server.get("idem:stuck").is_some());
-    let home = Home::with(&format!("[contexts.prod]\nurl = \"{}\"\nprotected = true\n", at("127.0.0.1")));
+    let home =
+        Home::with(&format!("[contexts.prod]\nurl = \"{}\"\nprotected = true\n", at("127.0.0.1")));
     // Another server of this machine is nobody's.
     home.run(&["-u", &other.url(), "force-unlock", "stuck", "--yes"]).exits(0);
     home.run(&["-u", &at("127.0.0.2"), "force-unlock", "stuck", "--confirm", "prod"]).exits(0);
@@ -221,7 +252,9 @@ fn a_url_is_never_taken_for_another_database() {
     let at = |more: &str| format!("redis://127.0.0.1:{port}{more}");
     assert_eq!(lists(&at("")), (0, "express/\"zero\"\n".to_owned()));
     server.send::<i64>(&[b"MOVE", b"idem:zero", b"5"]);
-    for five in [at("?db=5"), at("/?db=5"), at("/5?db=5"), at("/5"), format!("{}?db=5", server.url())] {
+    for five in
+        [at("?db=5"), at("/?db=5"), at("/5?db=5"), at("/5"), format!("{}?db=5", server.url())]
+    {
         assert_eq!(lists(&five), (0, "express/\"zero\"\n".to_owned()), "{five}");
     }
     for more in ["/0?db=5", "?database=5", "?db=x", "?db=5&db=0", "?ssl=true", "/5?nonsense=1"] {

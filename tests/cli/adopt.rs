@@ -26,7 +26,9 @@ fn a_prefix_is_written_into_the_deployment_and_the_rest_of_the_file_stays() {
 fn what_is_said_already_is_not_written_again() {
     let home = Home::with(CONFIG);
     let text = adopted(&home, &["express", "--prefix", "shop:"]);
-    home.run(&["schema", "adopt", "express", "--prefix", "shop:"]).exits(0).says("Nothing to write");
+    home.run(&["schema", "adopt", "express", "--prefix", "shop:"])
+        .exits(0)
+        .says("Nothing to write");
     home.run(&["schema", "adopt", "go-middleware"]).exits(0).says("Nothing to write");
     assert_eq!(fs::read_to_string(home.config()).unwrap(), text);
 }
@@ -43,7 +45,10 @@ fn a_context_that_lists_schemas_lists_the_new_one_too() {
 fn a_schema_without_a_prefix_is_listed_beside_all_the_others() {
     let home = Home::with(CONFIG);
     let text = adopted(&home, &["go-chi"]);
-    assert!(text.contains("schema = [\"event-consumer\", \"event-driven\", \"express\", \"go-chi\", "), "{text}");
+    assert!(
+        text.contains("schema = [\"event-consumer\", \"event-driven\", \"express\", \"go-chi\", "),
+        "{text}"
+    );
     adopted(&home, &["go-chi"]);
     assert_eq!(fs::read_to_string(home.config()).unwrap(), text);
     // A schema that no command read before stays out.
@@ -58,22 +63,35 @@ fn a_context_that_states_another_prefix_is_left_alone() {
     let home = Home::with(CONFIG);
     let text = adopted(&home, &["express", "--prefix", "shop:"]);
     let refused = home.run(&["schema", "adopt", "express", "--prefix", "eu:"]).exits(2);
-    refused.says("states the prefix `shop:` for express").says("config.toml:8").says("schema new NAME --from express");
+    refused
+        .says("states the prefix `shop:` for express")
+        .says("config.toml:8")
+        .says("schema new NAME --from express");
     assert_eq!(fs::read_to_string(home.config()).unwrap(), text);
 }
 
 #[test]
 fn an_unknown_name_and_a_missing_context_are_refused() {
     let home = Home::with("");
-    home.run(&["schema", "adopt", "expres"]).exits(2).says("there is no schema `expres`").says("express");
-    home.run(&["schema", "adopt", "express"]).exits(2).says("no context is used").says("`idemctl context set NAME`");
+    home.run(&["schema", "adopt", "expres"])
+        .exits(2)
+        .says("there is no schema `expres`")
+        .says("express");
+    home.run(&["schema", "adopt", "express"])
+        .exits(2)
+        .says("no context is used")
+        .says("`idemctl context set NAME`");
     assert_eq!(fs::read_to_string(home.config()).unwrap(), "");
 }
 
 #[test]
 fn the_line_that_detect_prints_makes_the_records_seen() {
-    let server = Server::filled((0..5).map(|number| (format!("shop:idem:order-{number}"), LOCK)), 25_000);
-    server.configure(&format!("default_context = \"here\"\n[contexts.here]\nurl = \"{}\"\n", server.url()));
+    let server =
+        Server::filled((0..5).map(|number| (format!("shop:idem:order-{number}"), LOCK)), 25_000);
+    server.configure(&format!(
+        "default_context = \"here\"\n[contexts.here]\nurl = \"{}\"\n",
+        server.url()
+    ));
     let found = server.unnamed(&["detect", "-o", "json"]).exits(0).json();
     let line = found["groups"][0]["adopt"].as_str().unwrap().to_owned();
     assert_eq!(line, "idemctl schema adopt express --prefix shop:");
@@ -99,16 +117,22 @@ fn the_change_is_shown_and_asked_for() {
 /// Rule: records that a schema reads today and would read no longer are counted before the question.
 #[test]
 fn what_is_no_longer_recognised_is_counted() {
-    let server = Server::filled((0..7).map(|number| (format!("idem:order-{number}"), LOCK)), 25_000);
-    server.configure(&format!("default_context = \"here\"\n[contexts.here]\nurl = \"{}\"\n", server.url()));
-    let run = server.unnamed(&["schema", "adopt", "express", "--prefix", "shop:", "--yes"]).exits(0);
+    let server =
+        Server::filled((0..7).map(|number| (format!("idem:order-{number}"), LOCK)), 25_000);
+    server.configure(&format!(
+        "default_context = \"here\"\n[contexts.here]\nurl = \"{}\"\n",
+        server.url()
+    ));
+    let run =
+        server.unnamed(&["schema", "adopt", "express", "--prefix", "shop:", "--yes"]).exits(0);
     run.says("7 records under idem: will no longer be recognised by express");
 }
 
 /// Rule: a context is changed for its own server alone.
 #[test]
 fn a_server_that_no_context_has_changes_no_context() {
-    let server = Server::filled((0..5).map(|number| (format!("shop:idem:order-{number}"), LOCK)), 25_000);
+    let server =
+        Server::filled((0..5).map(|number| (format!("shop:idem:order-{number}"), LOCK)), 25_000);
     server.configure(CONFIG);
     let before = fs::read_to_string(server.folder().join(".config/idemctl/config.toml")).unwrap();
     let found = server.idemctl(&["detect", "-o", "json"]).exits(0).json();
@@ -116,14 +140,19 @@ fn a_server_that_no_context_has_changes_no_context() {
     let words: Vec<_> = line.split(' ').skip(1).chain(["--yes"]).collect();
     let refused = server.unnamed(&words).exits(2);
     refused.says("no context is used");
-    assert_eq!(fs::read_to_string(server.folder().join(".config/idemctl/config.toml")).unwrap(), before);
+    assert_eq!(
+        fs::read_to_string(server.folder().join(".config/idemctl/config.toml")).unwrap(),
+        before
+    );
     // The command line that is offered instead makes a context of this server, in which the schema can be adopted.
     let socket = server.socket().display().to_string();
     let line = format!("idemctl -s {socket} context set NAME");
     refused.says(format!("`{line}` makes one for"));
     let made: Vec<_> = line.split(' ').skip(1).collect();
     server.unnamed(&made).exits(0);
-    server.unnamed(&["--context", "NAME", "schema", "adopt", "express", "--prefix", "shop:", "--yes"]).exits(0);
+    server
+        .unnamed(&["--context", "NAME", "schema", "adopt", "express", "--prefix", "shop:", "--yes"])
+        .exits(0);
     let listed = server.unnamed(&["--context", "NAME", "list", "-o", "jsonl"]).exits(0);
     assert_eq!(listed.json_lines().len(), 5);
 }

@@ -26,7 +26,12 @@ fn no_advice_is_a_command_that_is_refused() {
                 for command in commands {
                     let line = format!("{} {command} --dry-run", binary().display());
                     let mut shell = Command::new("sh");
-                    shell.env_clear().env("HOME", server.folder()).args(["-c", &line]).run().exits(0);
+                    shell
+                        .env_clear()
+                        .env("HOME", server.folder())
+                        .args(["-c", &line])
+                        .run()
+                        .exits(0);
                     tried += 1;
                 }
             }

@@ -20,14 +20,20 @@ fn backed_up() -> Server {
 }
 
 fn files(server: &Server) -> Vec<PathBuf> {
-    let mut files: Vec<_> = fs::read_dir(server.state("backups")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut files: Vec<_> =
+        fs::read_dir(server.state("backups")).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();
     files
 }
 
 /// Lets a file look as if it was written so long ago.
 fn age(file: &PathBuf, ago: Duration) {
-    fs::File::options().append(true).open(file).unwrap().set_modified(SystemTime::now() - ago).unwrap();
+    fs::File::options()
+        .append(true)
+        .open(file)
+        .unwrap()
+        .set_modified(SystemTime::now() - ago)
+        .unwrap();
 }
 
 #[test]
@@ -48,13 +54,19 @@ fn a_backup_is_listed_with_its_operation_and_where_it_comes_from() {
 fn damaged_backups_and_other_files_are_told() {
     let server = backed_up();
     let file = &files(&server)[0];
-    let text = fs::read_to_string(file).unwrap().replace("\"state\":\"completed\"", "\"state\":\"COMPLETED\"");
+    let text = fs::read_to_string(file)
+        .unwrap()
+        .replace("\"state\":\"completed\"", "\"state\":\"COMPLETED\"");
     fs::write(file, text).unwrap();
     fs::write(server.state("backups/notes.txt"), "remember the milk").unwrap();
     let run = server.idemctl(&["backup", "list", "-o", "jsonl"]).exits(0);
     run.says("notes.txt is not counted: ");
-    let states: Vec<_> = run.json_lines().iter().map(|line| line["state"].as_str().unwrap().to_owned()).collect();
-    assert!(states.contains(&"damaged".to_owned()) && states.contains(&"complete".to_owned()), "{states:?}");
+    let states: Vec<_> =
+        run.json_lines().iter().map(|line| line["state"].as_str().unwrap().to_owned()).collect();
+    assert!(
+        states.contains(&"damaged".to_owned()) && states.contains(&"complete".to_owned()),
+        "{states:?}"
+    );
 }
 
 #[test]
@@ -62,14 +74,19 @@ fn old_backups_go_after_a_question_and_are_missed_by_the_log() {
     let server = backed_up();
     let all = files(&server);
     age(&all[0], DAY * 40);
-    let prune = |more: &[&str]| server.idemctl(&[&["backup", "prune", "--older-than", "30d"], more].concat());
+    let prune = |more: &[&str]| {
+        server.idemctl(&[&["backup", "prune", "--older-than", "30d"], more].concat())
+    };
     prune(&[]).exits(2).says("no terminal to ask on").shows("-purge-");
     prune(&["--dry-run"]).exits(0).says("1 backup (").says("nothing was");
     assert_eq!(files(&server), all);
     prune(&["--yes"]).exits(0).says("Deleted 1 backup (");
     assert_eq!(files(&server), all[1..]);
     let log = server.idemctl(&["log", "-o", "jsonl"]).json_lines();
-    assert_eq!((&log[0]["backup_is_there"], &log[1]["backup_is_there"]), (&false.into(), &true.into()));
+    assert_eq!(
+        (&log[0]["backup_is_there"], &log[1]["backup_is_there"]),
+        (&false.into(), &true.into())
+    );
     prune(&["--yes"]).exits(0).says("None of 1 backups");
 }
 
@@ -88,9 +105,14 @@ fn what_is_no_backup_is_never_deleted() {
     for file in files(&server).iter().filter(|file| file.is_file()) {
         age(file, DAY * 400);
     }
-    server.idemctl(&["backup", "prune", "--older-than", "30d", "--yes"]).exits(0).says("Deleted 1 backup");
-    let left: Vec<_> = files(&server).iter().map(|file| file.file_name().unwrap().to_owned()).collect();
-    let expected = ["2020-01-01T000000.000Z-purge-1.jsonl", "empty.jsonl", "folder.jsonl", "link.jsonl"];
+    server
+        .idemctl(&["backup", "prune", "--older-than", "30d", "--yes"])
+        .exits(0)
+        .says("Deleted 1 backup");
+    let left: Vec<_> =
+        files(&server).iter().map(|file| file.file_name().unwrap().to_owned()).collect();
+    let expected =
+        ["2020-01-01T000000.000Z-purge-1.jsonl", "empty.jsonl", "folder.jsonl", "link.jsonl"];
     assert_eq!(left, expected);
     assert!(kept.is_file());
 }

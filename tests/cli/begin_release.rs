@@ -23,7 +23,11 @@ fn the_lock_is_taken_once_and_the_exit_code_says_so() {
         assert_eq!(told(&again), ("conflict".to_owned(), "in-progress".to_owned()), "{schema}");
         again.says("conflict; nothing was changed");
         let audit = server.idemctl(&["log", "--records", "-o", "jsonl"]).exits(0).json_lines();
-        assert_eq!((audit.len(), &audit[0]["what"]), (1, &"begun".into()), "{schema}: a conflict changes nothing");
+        assert_eq!(
+            (audit.len(), &audit[0]["what"]),
+            (1, &"begun".into()),
+            "{schema}: a conflict changes nothing"
+        );
     }
 }
 
@@ -33,7 +37,11 @@ fn the_owner_is_new_and_shown_where_the_schema_has_one() {
     let run = step(&server, "begin", "event-driven", &["-o", "json"]).exits(0);
     let owner = run.json()["step"]["owner"].as_str().unwrap().to_owned();
     assert_eq!(server.get("idem:started:k").unwrap(), owner.as_bytes());
-    assert_eq!((owner.len(), owner.matches('-').count(), owner.as_bytes()[14]), (36, 4, b'4'), "a version 4 UUID");
+    assert_eq!(
+        (owner.len(), owner.matches('-').count(), owner.as_bytes()[14]),
+        (36, 4, b'4'),
+        "a version 4 UUID"
+    );
     run.says(format!("--owner {owner}"));
     let server = Server::start();
     let run = step(&server, "begin", "express", &["-o", "json"]).exits(0);
@@ -46,14 +54,26 @@ fn the_owner_is_new_and_shown_where_the_schema_has_one() {
 #[test]
 fn a_stored_response_a_broken_value_and_another_payload_are_told() {
     let server = Server::start();
-    server.set("k", r#"{"status":1,"response":{"StatusCode":402,"Header":{},"Body":"bm8="}}"#, 60_000);
-    step(&server, "begin", "go-chi", &[]).exits(1).shows("Response      402").says(": replay; nothing");
+    server.set(
+        "k",
+        r#"{"status":1,"response":{"StatusCode":402,"Header":{},"Body":"bm8="}}"#,
+        60_000,
+    );
+    step(&server, "begin", "go-chi", &[])
+        .exits(1)
+        .shows("Response      402")
+        .says(": replay; nothing");
     server.send::<()>(&[b"HSET", b"idempotency:k", b"f", b"v"]);
     let fails = step(&server, "begin", "go-middleware", &["-o", "json"]).exits(1);
     assert_eq!(fails.json()["outcome"], "fail");
-    assert!(fails.json()["step"]["reply"].as_str().unwrap().contains("WRONGTYPE"), "{}", fails.all());
+    assert!(
+        fails.json()["step"]["reply"].as_str().unwrap().contains("WRONGTYPE"),
+        "{}",
+        fails.all()
+    );
     step(&server, "begin", "reference", &["--fingerprint", "a"]).exits(0);
-    let mismatch = step(&server, "begin", "reference", &["--fingerprint", "b", "-o", "json"]).exits(1);
+    let mismatch =
+        step(&server, "begin", "reference", &["--fingerprint", "b", "-o", "json"]).exits(1);
     assert_eq!(mismatch.json()["outcome"], "mismatch");
     assert_eq!(mismatch.json()["step"]["foretold"], "mismatch");
     let same = step(&server, "begin", "reference", &["-o", "json"]).exits(1);
@@ -89,8 +109,13 @@ fn what_a_service_does_to_a_lock_it_does_not_take_is_logged() {
 fn a_lock_is_released_as_the_service_does_and_a_result_never() {
     for schema in BUILT_IN {
         let server = Server::start();
-        step(&server, "release", schema, &[])
-            .exits(if ["event-driven", "go-middleware", "go-middleware-v1"].contains(&schema) { 2 } else { 1 });
+        step(&server, "release", schema, &[]).exits(
+            if ["event-driven", "go-middleware", "go-middleware-v1"].contains(&schema) {
+                2
+            } else {
+                1
+            },
+        );
         let owner: &[&str] = if schema == "reference" { &["--owner", "w"] } else { &[] };
         step(&server, "begin", schema, owner).exits(0);
         let run = step(&server, "release", schema, &[owner, &["-o", "json"]].concat());
@@ -129,7 +154,9 @@ fn a_fenced_lock_is_released_by_its_owner_alone() {
     let server = Server::start();
     step(&server, "begin", "reference", &["--owner", "w-7"]).exits(0);
     step(&server, "release", "reference", &[]).exits(2).says("--owner").says("w-7");
-    step(&server, "release", "reference", &["--owner", "w-8"]).exits(1).says("FENCED: refused; nothing was changed");
+    step(&server, "release", "reference", &["--owner", "w-8"])
+        .exits(1)
+        .says("FENCED: refused; nothing was changed");
     assert!(server.get("idemkey:k").is_some());
     step(&server, "release", "reference", &["--owner", "w-7"]).exits(0);
     assert!(server.get("idemkey:k").is_none());

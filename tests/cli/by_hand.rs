@@ -27,23 +27,44 @@ fn bad_input_is_a_usage_error_that_says_what_is_wrong() {
         (vec!["begin", "k", "--yes", "--schema", "express,go-chi"], "which schema?"),
         (vec!["begin", "k", "--yes", "--schema", "nope"], "no schema `nope`"),
         (vec!["begin", "k", "--yes", "--schema", "express", "--owner", "w"], "name no owner"),
-        (vec!["begin", "k", "--yes", "--schema", "express", "--fingerprint", "f"], "compares no payloads"),
-        (vec!["begin", "k", "--yes", "--schema", "event-driven", "--owner", ""], "an owner is not empty"),
-        (vec!["begin", "k", "--yes", "--schema", "event-driven", "--owner", "a\nb"], "control characters"),
-        (vec!["begin", "k", "--yes", "--schema", "express", "--lock-ttl", "0s"], "longer than zero"),
+        (
+            vec!["begin", "k", "--yes", "--schema", "express", "--fingerprint", "f"],
+            "compares no payloads",
+        ),
+        (
+            vec!["begin", "k", "--yes", "--schema", "event-driven", "--owner", ""],
+            "an owner is not empty",
+        ),
+        (
+            vec!["begin", "k", "--yes", "--schema", "event-driven", "--owner", "a\nb"],
+            "control characters",
+        ),
+        (
+            vec!["begin", "k", "--yes", "--schema", "express", "--lock-ttl", "0s"],
+            "longer than zero",
+        ),
         ([&go[..], &["--status", "99", "--body", "x"]].concat(), "99"),
         ([&go[..], &["--status", "two", "--body", "x"]].concat(), "two"),
         ([&go[..], &["--body", "x"]].concat(), "--status is missing"),
         ([&go[..], &["--status", "201"]].concat(), "--body is missing"),
-        ([&go[..], &["--status", "404", "--body", "x"]].concat(), "stores the statuses 100 to 399 alone"),
-        ([&go[..], &response, &["--header", "no colon"]].concat(), "Content-Type: application/json"),
+        (
+            [&go[..], &["--status", "404", "--body", "x"]].concat(),
+            "stores the statuses 100 to 399 alone",
+        ),
+        (
+            [&go[..], &response, &["--header", "no colon"]].concat(),
+            "Content-Type: application/json",
+        ),
         ([&go[..], &response, &["--header", "a b: c"]].concat(), "no header name"),
         ([&go[..], &response, &["--header", "a: b\r\nc: d"]].concat(), "control characters"),
         ([&go[..], &response, &["--error", "x"]].concat(), "--error would be lost"),
         ([&go[..], &response, &["--owner", "w"]].concat(), "name no owner"),
         ([&go[..], &response, &["--fingerprint", "f"]].concat(), "compares no payloads"),
         ([&go[..], &["--status", "201", "--body", "@/nowhere"]].concat(), "cannot read /nowhere"),
-        ([&driven[..], &response, &["--header", "a: b"]].concat(), "event-driven keeps status, body and error"),
+        (
+            [&driven[..], &response, &["--header", "a: b"]].concat(),
+            "event-driven keeps status, body and error",
+        ),
         (
             vec!["complete", "k", "--yes", "--schema", "go-middleware-v1", "--status", "200"],
             "only that the operation is done",
@@ -51,7 +72,11 @@ fn bad_input_is_a_usage_error_that_says_what_is_wrong() {
         (vec!["release", "k", "--yes", "--schema", "event-driven"], "no release step"),
     ] {
         let run = server.idemctl(&words).exits(2);
-        assert!(run.stderr.contains(told) && run.stderr.contains("error: "), "{words:?}: {}", run.all());
+        assert!(
+            run.stderr.contains(told) && run.stderr.contains("error: "),
+            "{words:?}: {}",
+            run.all()
+        );
     }
     assert_eq!(server.get("idempotency:k").unwrap(), PENDING.as_bytes());
     assert_eq!(server.size(), 2);
@@ -60,8 +85,19 @@ fn bad_input_is_a_usage_error_that_says_what_is_wrong() {
 #[test]
 fn a_body_of_bytes_is_refused_where_only_text_is_kept() {
     let server = seeded();
-    let words =
-        ["complete", "k", "--yes", "--schema", "event-driven", "--owner", "worker-7", "--status", "200", "--body", "-"];
+    let words = [
+        "complete",
+        "k",
+        "--yes",
+        "--schema",
+        "event-driven",
+        "--owner",
+        "worker-7",
+        "--status",
+        "200",
+        "--body",
+        "-",
+    ];
     server.idemctl_fed(&words, b"\xff\xfe").exits(2).says("not UTF-8");
     server.idemctl_fed(&words, b"paid").exits(0);
 }
@@ -71,7 +107,10 @@ fn a_strangers_value_is_never_overwritten() {
     let server = Server::start();
     server.send::<()>(&[b"HSET", b"k", b"f", b"v"]);
     for leave in ["--create", "--replace"] {
-        server.idemctl(&complete("go-chi", &["--yes", leave])).exits(2).says("find that program first");
+        server
+            .idemctl(&complete("go-chi", &["--yes", leave]))
+            .exits(2)
+            .says("find that program first");
     }
     // What cannot be read under a template without a prefix is nobody's record, and still not nothing.
     server.set("k", "session", 20_000);
@@ -96,7 +135,11 @@ fn a_dry_run_changes_nothing_and_asks_nobody() {
         assert!(run.stderr.contains(&format!("foretold: {predicted}")), "{words:?}: {}", run.all());
         let run = server.idemctl(&[&words[..], &["-o", "jsonl"]].concat()).exits(0);
         let line = run.json_lines().remove(0);
-        assert_eq!((&line["outcome"], &line["step"]["foretold"]), (&"dry-run".into(), &predicted.into()), "{words:?}");
+        assert_eq!(
+            (&line["outcome"], &line["step"]["foretold"]),
+            (&"dry-run".into(), &predicted.into()),
+            "{words:?}"
+        );
     }
     assert_eq!(server.size(), 2);
     assert!(!server.folder().join(".local/state/idemctl").exists());
@@ -111,12 +154,22 @@ fn the_only_schema_of_a_context_is_the_one() {
 #[test]
 fn the_backup_is_made_before_or_nothing_is_done() {
     let server = seeded();
-    for words in [complete("go-middleware", &["--yes"]), vec!["begin", "k", "--schema", "go-middleware", "--yes"]] {
-        server.idemctl(&[&words[..], &["--backup", "/dev/full/backup"]].concat()).exits(2).says("nothing was changed");
+    for words in [
+        complete("go-middleware", &["--yes"]),
+        vec!["begin", "k", "--schema", "go-middleware", "--yes"],
+    ] {
+        server
+            .idemctl(&[&words[..], &["--backup", "/dev/full/backup"]].concat())
+            .exits(2)
+            .says("nothing was changed");
     }
     assert_eq!(server.get("idempotency:k").unwrap(), PENDING.as_bytes());
     let run = server.idemctl(&complete("go-middleware", &["--yes", "--no-backup"])).exits(0);
-    assert!(run.stderr.contains("warning: no backup") && !run.stderr.contains("backup: /"), "{}", run.all());
+    assert!(
+        run.stderr.contains("warning: no backup") && !run.stderr.contains("backup: /"),
+        "{}",
+        run.all()
+    );
 }
 
 #[test]
@@ -124,16 +177,20 @@ fn the_log_says_who_and_why() {
     let server = seeded();
     server.idemctl(&complete("go-middleware", &["--yes", "--reason", "INC-7"])).exits(0);
     let line = server.idemctl(&["log", "--records", "-o", "jsonl"]).exits(0).json_lines().remove(0);
-    let told =
-        ["command", "what", "schema", "key", "redis_key", "reason", "who"].map(|field| line[field].as_str().unwrap());
-    assert_eq!(told, ["complete", "completed", "go-middleware", "k", "idempotency:k", "INC-7", "tester"]);
+    let told = ["command", "what", "schema", "key", "redis_key", "reason", "who"]
+        .map(|field| line[field].as_str().unwrap());
+    assert_eq!(
+        told,
+        ["complete", "completed", "go-middleware", "k", "idempotency:k", "INC-7", "tester"]
+    );
     assert!(line["backup"].as_str().is_some_and(|file| fs::metadata(file).is_ok()));
 }
 
 #[test]
 fn explains_what_is_stored_and_what_comes_of_it() {
     let server = Server::holding(&[("idem:started:pay-1", "worker-7", 7_230_000)]);
-    let words = ["complete", "pay-1", "--schema", "event-driven", "--lock-ttl", "4h", "--status", "201"];
+    let words =
+        ["complete", "pay-1", "--schema", "event-driven", "--lock-ttl", "4h", "--status", "201"];
     let more = ["--body", "paid", "--owner", "worker-7"];
     insta::assert_snapshot!(server.idemctl(&[&words[..], &more].concat()).exits(2).stable(&server));
 }
@@ -141,15 +198,23 @@ fn explains_what_is_stored_and_what_comes_of_it() {
 #[test]
 fn json_says_what_was_there_what_was_answered_and_what_is_there_now() {
     let server = seeded();
-    let run = server.idemctl(&complete("event-driven", &["--yes", "--owner", "worker-7", "-o", "json"])).exits(0);
+    let run = server
+        .idemctl(&complete("event-driven", &["--yes", "--owner", "worker-7", "-o", "json"]))
+        .exits(0);
     let mut json = run.json();
     assert!(json["backup"].is_string());
     json["backup"] = "FILE".into();
     for record in ["/records/0", "/now"] {
         let record = json.pointer_mut(record).unwrap();
-        for volatile in
-            ["lock_ttl_ms", "result_ttl_ms", "age_ms", "created_at", "expires_at", "memory_bytes", "idle_seconds"]
-        {
+        for volatile in [
+            "lock_ttl_ms",
+            "result_ttl_ms",
+            "age_ms",
+            "created_at",
+            "expires_at",
+            "memory_bytes",
+            "idle_seconds",
+        ] {
             record[volatile] = "…".into();
         }
         record["next_request"]["until_ms"] = "…".into();

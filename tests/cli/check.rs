@@ -16,7 +16,11 @@ fn stuck(server: &Server, count: usize) {
 fn says(run: Run, code: i32, status: &str) -> String {
     let run = run.exits(code);
     let line = run.text();
-    assert!(line.starts_with(&format!("IDEMCTL {status} - ")) && line.lines().count() == 1, "{}", run.all());
+    assert!(
+        line.starts_with(&format!("IDEMCTL {status} - ")) && line.lines().count() == 1,
+        "{}",
+        run.all()
+    );
     line
 }
 
@@ -31,7 +35,8 @@ fn one_orphaned_lock_is_critical_and_limits_say_from_how_many_on() {
     stuck(&server, 3);
     let line = says(check(&server, &[]), 2, "CRITICAL");
     assert!(
-        line.contains("3 orphaned locks (express 3), e.g. k") && line.contains("orphaned=3;;0 records=4"),
+        line.contains("3 orphaned locks (express 3), e.g. k")
+            && line.contains("orphaned=3;;0 records=4"),
         "{line}"
     );
     let line = says(check(&server, &["--warning", "2", "--critical", "9"]), 1, "WARNING");
@@ -79,7 +84,10 @@ fn more_foreign_than_claimed_records_are_a_warning() {
     says(check(&server, &[]), 0, "OK");
     server.set("idem:theirs-2", foreign, 20_000);
     let line = says(check(&server, &[]), 1, "WARNING");
-    assert!(line.contains("2 records under express's prefix have other forms, 1 are express's"), "{line}");
+    assert!(
+        line.contains("2 records under express's prefix have other forms, 1 are express's"),
+        "{line}"
+    );
     assert!(line.contains("foreign=2"), "{line}");
 }
 
@@ -120,13 +128,19 @@ fn a_lock_that_stays_longer_than_the_stated_lock_ttl_is_never_ok() {
     says(check(&server, &[]), 0, "OK");
     server.states(&[("express", "lock_ttl = \"30s\"")]);
     let line = says(check(&server, &[]), 1, "WARNING");
-    assert!(line.contains("1 lock that stays longer than the stated lock TTL (express 1), e.g. stuck"), "{line}");
+    assert!(
+        line.contains("1 lock that stays longer than the stated lock TTL (express 1), e.g. stuck"),
+        "{line}"
+    );
     assert!(line.contains("orphaned=0;;0") && line.contains("excess_ttl=1;0;"), "{line}");
     let line = says(check(&server, &["--include", "excess-ttl=CRITICAL"]), 2, "CRITICAL");
     assert!(line.contains("excess_ttl=1;;0"), "{line}");
     let stated = ["--schema", "express", "--lock-ttl", "9h"];
     let line = says(check(&server, &stated), 0, "OK");
-    assert!(line.contains("no orphaned or excess-ttl locks") && line.contains("excess_ttl=0;0;"), "{line}");
+    assert!(
+        line.contains("no orphaned or excess-ttl locks") && line.contains("excess_ttl=0;0;"),
+        "{line}"
+    );
 }
 
 /// Rule: what is included compares with what the deployment states, and with nothing else.
@@ -148,7 +162,10 @@ fn a_lock_older_than_overdue_is_a_warning_or_what_the_context_says() {
     server.set("idem:slow", LOCK, 30_000);
     server.set("idem:quick", LOCK, 59_000);
     let line = says(check(&server, &[]), 1, "WARNING");
-    assert!(line.contains("1 overdue lock (express 1), e.g. slow") && line.contains("overdue=1;0;"), "{line}");
+    assert!(
+        line.contains("1 overdue lock (express 1), e.g. slow") && line.contains("overdue=1;0;"),
+        "{line}"
+    );
     says(check(&server, &["--overdue", "50s"]), 0, "OK");
     says(check(&server, &["--include", "overdue=CRITICAL"]), 2, "CRITICAL");
     let include = "overdue = \"20s\"\ninclude = [\"overdue=CRITICAL\"]";
@@ -157,7 +174,10 @@ fn a_lock_older_than_overdue_is_a_warning_or_what_the_context_says() {
     says(check(&server, &["--include", "overdue=WARNING"]), 1, "WARNING");
     let shown = server.idemctl(&["config", "show"]).exits(0).text();
     assert!(shown.contains("check.overdue") && shown.contains("overdue=CRITICAL"), "{shown}");
-    server.states(&[("express", "lock_ttl = \"60s\"\n[contexts.here.check]\ninclude = [\"no-expiry=WARNING\"]")]);
+    server.states(&[(
+        "express",
+        "lock_ttl = \"60s\"\n[contexts.here.check]\ninclude = [\"no-expiry=WARNING\"]",
+    )]);
     let line = says(check(&server, &[]), 3, "UNKNOWN");
     assert!(line.contains("config.toml:") && line.contains("excess-ttl=WARNING"), "{line}");
 }
@@ -168,7 +188,11 @@ fn json_has_the_same_status_and_each_finding() {
     server.set("idem:stuck", LOCK, 29_800_000);
     stuck(&server, 2);
     let document = check(&server, &["-o", "json"]).exits(2).json();
-    assert_eq!((&document["status"], &document["sampled"]), (&"CRITICAL".into(), &false.into()), "{document}");
+    assert_eq!(
+        (&document["status"], &document["sampled"]),
+        (&"CRITICAL".into(), &false.into()),
+        "{document}"
+    );
     let finding = |index: usize, field: &str| document["findings"][index][field].clone();
     assert_eq!(
         (finding(0, "code"), finding(0, "count"), finding(0, "status")),
@@ -181,7 +205,10 @@ fn json_has_the_same_status_and_each_finding() {
     assert_eq!(finding(1, "sample")[0]["key"], "stuck");
     let closed = support::free_port().to_string();
     let run = alone(&["-p", &closed, "check", "-o", "json"]).exits(3);
-    assert_eq!((&run.json()["status"], &run.json()["keys"]), (&"UNKNOWN".into(), &serde_json::Value::Null));
+    assert_eq!(
+        (&run.json()["status"], &run.json()["keys"]),
+        (&"UNKNOWN".into(), &serde_json::Value::Null)
+    );
 }
 
 /// The Redis keys that nobody used for two seconds.
@@ -205,14 +232,21 @@ fn a_check_touches_no_key_with_an_expiry_but_those_of_its_sample() {
     server.fill([("idem:stuck", LOCK)], FOREVER);
     std::thread::sleep(std::time::Duration::from_millis(3_100));
     let line = says(check(&server, &[]), 2, "CRITICAL");
-    assert!(line.contains("e.g. stuck") && line.contains(&format!("records={}", COUNT + 1)), "{line}");
+    assert!(
+        line.contains("e.g. stuck") && line.contains(&format!("records={}", COUNT + 1)),
+        "{line}"
+    );
     assert_eq!(server.calls("getrange"), SAMPLE + 1);
     let deadlines = server.calls("pttl") + server.calls("pexpiretime");
     assert!(deadlines > COUNT, "{deadlines}");
     let untouched = untouched(&server, &keys);
     assert!(untouched >= COUNT - SAMPLE, "{untouched} of {COUNT} keys are as they were");
     let document = check(&server, &["-o", "json"]).exits(2).json();
-    assert_eq!((&document["sampled"], &document["sample"]), (&true.into(), &SAMPLE.into()), "{document}");
+    assert_eq!(
+        (&document["sampled"], &document["sample"]),
+        (&true.into(), &SAMPLE.into()),
+        "{document}"
+    );
     server.send::<()>(&[b"DEL", b"idem:stuck"]);
     let line = says(check(&server, &[]), 0, "OK");
     assert!(line.contains("in 4000 keys (about 4000 records, counted by sample)"), "{line}");

@@ -46,7 +46,12 @@ impl Case {
                 header("Set-Cookie", "a=1"),
                 header("set-cookie", "b=<2>"),
             ];
-            words.extend(["--header", "x-request-id: r-1", "--header", "Content-Type: application/json"]);
+            words.extend([
+                "--header",
+                "x-request-id: r-1",
+                "--header",
+                "Content-Type: application/json",
+            ]);
             words.extend(["--header", "Set-Cookie: a=1", "--header", "set-cookie: b=<2>"]);
         }
         if keeps.body {
@@ -59,12 +64,20 @@ impl Case {
     }
 
     fn request<'a>(&'a self, key: &'a str) -> Request<'a> {
-        Request { fingerprint: "f-1", ..Request::new(&self.schema, key.as_bytes(), OWNER, &self.response) }
+        Request {
+            fingerprint: "f-1",
+            ..Request::new(&self.schema, key.as_bytes(), OWNER, &self.response)
+        }
     }
 
     /// The service takes the lock.
     fn begin(&self, key: &str) -> Meaning {
-        wire::play(&mut self.server.connect(), self.schema.begin.as_ref().unwrap(), &self.request(key)).means()
+        wire::play(
+            &mut self.server.connect(),
+            self.schema.begin.as_ref().unwrap(),
+            &self.request(key),
+        )
+        .means()
     }
 
     /// The value and the milliseconds left of a role's Redis key.
@@ -77,7 +90,8 @@ impl Case {
 
     fn complete(&self, key: &str, more: &[&str]) -> Run {
         let schema = self.schema.name.as_str();
-        let words = [&["complete", key, "--schema", schema, "--yes"], &self.words[..], more].concat();
+        let words =
+            [&["complete", key, "--schema", schema, "--yes"], &self.words[..], more].concat();
         self.server.idemctl(&words)
     }
 
@@ -106,11 +120,18 @@ impl Case {
         let ((ours, left), (theirs, their_left)) = (self.held(key, result), self.by_the_service());
         let timeless = |value: &Option<Vec<u8>>| value.as_deref().map(without_times);
         assert_eq!(timeless(&ours), timeless(&theirs), "{name}");
-        assert!(NEARLY_A_DAY.contains(&left) && NEARLY_A_DAY.contains(&their_left), "{name}: {left}, {their_left}");
+        assert!(
+            NEARLY_A_DAY.contains(&left) && NEARLY_A_DAY.contains(&their_left),
+            "{name}: {left}, {their_left}"
+        );
         if lock != result {
             assert_eq!(self.held(key, lock).0, None, "{name}: the lock goes");
         }
-        let played = wire::play(&mut self.server.connect(), self.schema.begin.as_ref().unwrap(), &self.request(key));
+        let played = wire::play(
+            &mut self.server.connect(),
+            self.schema.begin.as_ref().unwrap(),
+            &self.request(key),
+        );
         assert_eq!(played.means(), Meaning::Replay, "{name}");
         let carried = played.reply.stored().map(<[u8]>::to_vec);
         // Where only the response in the value is replayed, it is in the value byte for byte.
@@ -153,7 +174,9 @@ fn where_the_lock_has_expired_the_result_is_created_on_request() {
     for mut case in cases() {
         case.complete("k", case.owner()).exits(1).says("--create");
         assert_eq!(case.server.size(), 0);
-        let run = case.complete("k", &[&["--create"], case.owner(), case.fingerprint()].concat()).exits(0);
+        let run = case
+            .complete("k", &[&["--create"], case.owner(), case.fingerprint()].concat())
+            .exits(0);
         assert!(!run.stderr.contains("backup: "), "nothing was there: {}", run.all());
         case.assert_as_the_service_stores_it("k");
     }
@@ -165,7 +188,12 @@ fn a_result_is_replaced_on_request_alone_and_can_be_restored() {
         assert_eq!(case.begin("k"), Meaning::Acquired);
         let wrong = Response { status: Some(200), body: b"wrong".to_vec(), ..Response::default() };
         let request = Request { response: &wrong, ..case.request("k") };
-        let stored = wire::play(&mut case.server.connect(), case.schema.complete.as_ref().unwrap(), &request).means();
+        let stored = wire::play(
+            &mut case.server.connect(),
+            case.schema.complete.as_ref().unwrap(),
+            &request,
+        )
+        .means();
         assert_eq!(stored, Meaning::Stored);
         let role = case.schema.result_role();
         let before = case.held("k", role);
@@ -190,7 +218,8 @@ fn a_failed_operation_is_stored_as_the_service_stores_it() {
         let words = ["complete", "k", "--schema", name, "--yes", "--owner", OWNER];
         let response = ["--status", "500", "--body", "", "--error", "card \"declined\""];
         case.server.idemctl(&[&words[..], &response].concat()).exits(0);
-        let shown = case.server.idemctl(&["inspect", "k", "--schema", name, "-o", "json"]).exits(0).json();
+        let shown =
+            case.server.idemctl(&["inspect", "k", "--schema", name, "-o", "json"]).exits(0).json();
         assert_eq!(shown["records"][0]["error"], "card \"declined\"");
         // The reference lets the next request try again, and the other replays the failure.
         let next = if name == "reference" { "execute" } else { "replay" };
@@ -203,8 +232,12 @@ fn a_body_comes_from_a_file_from_stdin_or_as_text() {
     let server = Server::start();
     let binary = b"\x00\xff@body\n".to_vec();
     std::fs::write(server.folder().join("body"), &binary).unwrap();
-    let words =
-        |key, body| ["complete", key, "--schema", "go-chi", "--create", "--yes", "--status", "200", "--body", body];
+    let words = |key, body| {
+        [
+            "complete", key, "--schema", "go-chi", "--create", "--yes", "--status", "200",
+            "--body", body,
+        ]
+    };
     server.idemctl(&words("file", "@body")).exits(0);
     server.idemctl_fed(&words("stdin", "-"), &binary).exits(0);
     server.idemctl(&words("text", "@@body")).exits(0);
@@ -218,12 +251,24 @@ fn a_body_comes_from_a_file_from_stdin_or_as_text() {
 #[test]
 fn the_deployments_ttl_and_prefix_count() {
     let server = Server::start();
-    let words = ["complete", "k", "--schema", "go-chi", "--create", "--yes", "--status", "200", "--body", "x"];
+    let words = [
+        "complete", "k", "--schema", "go-chi", "--create", "--yes", "--status", "200", "--body",
+        "x",
+    ];
     server.idemctl(&[&words[..], &["--prefix", "pay:", "--result-ttl", "90s"]].concat()).exits(0);
     let left: i64 = server.send(&[b"PTTL", b"pay:k"]);
     assert!((80_000..=90_000).contains(&left), "{left}");
     // A full Redis key is one, also where nothing is there yet.
-    let words = ["complete", "idem:result:x", "--schema", "event-driven", "--create", "--yes", "--status", "200"];
+    let words = [
+        "complete",
+        "idem:result:x",
+        "--schema",
+        "event-driven",
+        "--create",
+        "--yes",
+        "--status",
+        "200",
+    ];
     server.idemctl(&[&words[..], &["--body", "y"]].concat()).exits(0);
     assert!(server.get("idem:result:x").is_some() && server.get("idem:started:x").is_none());
 }
@@ -235,29 +280,40 @@ fn the_one_schema_that_holds_the_key_is_taken() {
     let complete = ["complete", "k", "--status", "201", "--body", "", "--yes"];
     server.idemctl(&complete).exits(0);
     assert!(server.idemctl(&["inspect", "k"]).exits(0).text().contains("completed  go-middleware"));
-    server.idemctl(&["complete", "nowhere", "--status", "201", "--body", "", "--yes"]).exits(2).says("which schema?");
+    server
+        .idemctl(&["complete", "nowhere", "--status", "201", "--body", "", "--yes"])
+        .exits(2)
+        .says("which schema?");
     server.idemctl(&["begin", "k", "--yes"]).exits(1).says("replay");
     server.set("idempotency:k", PENDING, 60_000);
     server.set("idem:k", LOCK, 60_000);
     server.idemctl(&complete).exits(2).says("which schema?");
     server.idemctl(&["release", "k", "--yes"]).exits(2).says("which schema?");
     server.set("chi", r#"{"status":0}"#, 60_000);
-    server.idemctl(&["complete", "chi", "--status", "201", "--body", "", "--yes"]).exits(2).says("which schema?");
+    server
+        .idemctl(&["complete", "chi", "--status", "201", "--body", "", "--yes"])
+        .exits(2)
+        .says("which schema?");
 }
 
 #[test]
 fn a_body_that_is_to_be_json_and_is_not_is_refused() {
     let server = Server::holding(&[("idempotency:k", PENDING, 60_000)]);
     let json = ["--header", "Content-Type: application/json"];
-    let complete = |more: &[&str]| server.idemctl(&[&["complete", "k", "--status", "201", "--yes"], more].concat());
-    complete(&[&json[..], &["--body", r#"{"id":1"#]].concat()).exits(2).says("the body is not JSON");
+    let complete = |more: &[&str]| {
+        server.idemctl(&[&["complete", "k", "--status", "201", "--yes"], more].concat())
+    };
+    complete(&[&json[..], &["--body", r#"{"id":1"#]].concat())
+        .exits(2)
+        .says("the body is not JSON");
     assert_eq!(server.get("idempotency:k").unwrap(), br#"{"status":"PENDING"}"#);
     complete(&["--body", r#"{"id":1"#]).exits(0).says("warning: the body begins as JSON does");
 }
 
 /// What follows these words, up to the end of the sentence.
 fn told(run: &Run, before: &str) -> String {
-    let (_, after) = run.stderr.split_once(before).unwrap_or_else(|| panic!("no {before:?}: {}", run.all()));
+    let (_, after) =
+        run.stderr.split_once(before).unwrap_or_else(|| panic!("no {before:?}: {}", run.all()));
     after.split_once('.').unwrap().0.to_owned()
 }
 
@@ -265,7 +321,11 @@ fn told(run: &Run, before: &str) -> String {
 fn lasts(sentence: &str) -> Option<u64> {
     let (_, after) = sentence.split_once("for another ")?;
     let text = after.split([',', ':']).next().unwrap();
-    Some(humantime::parse_duration(text).unwrap_or_else(|error| panic!("{error}: {sentence}")).as_secs())
+    Some(
+        humantime::parse_duration(text)
+            .unwrap_or_else(|error| panic!("{error}: {sentence}"))
+            .as_secs(),
+    )
 }
 
 /// What a key holds before an operator completes it.
@@ -301,7 +361,10 @@ fn are_predicted(before: Before, expiries: &[Option<u64>]) {
     schemas.extend(["keeping", "hashes"].map(str::to_owned));
     let server = Server::start();
     server.describe("keeping", &[("schema.toml", &own_schema_that_keeps_the_expiry())]);
-    server.describe("hashes", &[("schema.toml", HASHES), ("begin.lua", BEGIN_HASH), ("done.lua", DONE_HASH)]);
+    server.describe(
+        "hashes",
+        &[("schema.toml", HASHES), ("begin.lua", BEGIN_HASH), ("done.lua", DONE_HASH)],
+    );
     for schema in &schemas {
         for expiry in expiries {
             is_predicted(&server, schema, before, *expiry);
@@ -322,7 +385,8 @@ fn is_predicted(server: &Server, schema: &str, before: Before, expiry: Option<u6
     let mut owner = None;
     if before != Before::Nothing {
         server.idemctl(&["begin", "k", "--schema", schema, "--yes"]).exits(0);
-        let held = server.idemctl(&["inspect", "k", "--schema", schema, "-o", "json"]).exits(0).json();
+        let held =
+            server.idemctl(&["inspect", "k", "--schema", schema, "-o", "json"]).exits(0).json();
         owner = held["records"][0]["owner"].as_str().map(str::to_owned);
     }
     if let Some(owner) = &owner {
@@ -336,7 +400,9 @@ fn is_predicted(server: &Server, schema: &str, before: Before, expiry: Option<u6
     for key in server.keys() {
         match expiry {
             None => server.send::<()>(&[b"PERSIST", key.as_bytes()]),
-            Some(millis) => server.send::<()>(&[b"PEXPIRE", key.as_bytes(), millis.to_string().as_bytes()]),
+            Some(millis) => {
+                server.send::<()>(&[b"PEXPIRE", key.as_bytes(), millis.to_string().as_bytes()])
+            }
         }
     }
     match before {
@@ -352,9 +418,18 @@ fn is_predicted(server: &Server, schema: &str, before: Before, expiry: Option<u6
         (Some(predicted), Some(came)) => predicted.abs_diff(came) > 60,
         (predicted, came) => predicted != came,
     };
-    assert!(!differ, "{schema}, {before:?}, {expiry:?}: {predicted:?} was predicted, {came:?} came: {}", run.all());
+    assert!(
+        !differ,
+        "{schema}, {before:?}, {expiry:?}: {predicted:?} was predicted, {came:?} came: {}",
+        run.all()
+    );
     let outcome = |sentence: &str| sentence.split(" for ").next().unwrap().to_owned();
-    assert_eq!(outcome(&predicted), outcome(&came), "{schema}, {before:?}, {expiry:?}: {}", run.all());
+    assert_eq!(
+        outcome(&predicted),
+        outcome(&came),
+        "{schema}, {before:?}, {expiry:?}: {}",
+        run.all()
+    );
 }
 
 /// A hash whose complete step writes fields and leaves the expiry as it is, if there is one.

@@ -21,9 +21,15 @@ fn offers(command: Command, words: &[&str]) -> Vec<String> {
 /// A server with keys, and a config file that names the server.
 fn seeded() -> (Server, Home) {
     let server = Server::start();
-    server
-        .fill(["order-1", "order-2", "pay-1", "acme:1015"].map(|key| (format!("idempotency:{key}"), PENDING)), FOREVER);
-    let home = Home::with(&format!("[contexts.prod]\nurl = {:?}\ncolor = \"red\"\n[contexts.parked]\n", server.url()));
+    server.fill(
+        ["order-1", "order-2", "pay-1", "acme:1015"]
+            .map(|key| (format!("idempotency:{key}"), PENDING)),
+        FOREVER,
+    );
+    let home = Home::with(&format!(
+        "[contexts.prod]\nurl = {:?}\ncolor = \"red\"\n[contexts.parked]\n",
+        server.url()
+    ));
     (server, home)
 }
 
@@ -35,7 +41,8 @@ fn keys_come_from_the_server_that_the_words_before_name() {
         let words = [before, &["inspect", "order"]].concat();
         assert_eq!(offers(idemctl(home.path()), &words), ["order-1", "order-2"], "{words:?}");
         let words = [&["purge", "order-1", "p"], before].concat();
-        let words: Vec<_> = words.iter().copied().filter(|word| *word != "p").chain(["p"]).collect();
+        let words: Vec<_> =
+            words.iter().copied().filter(|word| *word != "p").chain(["p"]).collect();
         assert_eq!(offers(idemctl(home.path()), &words), ["pay-1"], "{words:?}");
     }
 }
@@ -60,20 +67,34 @@ fn contexts_schemas_and_codes_are_offered() {
 fn operations_and_backups_are_offered() {
     let (server, home) = seeded();
     for key in ["order-1", "order-2"] {
-        idemctl(home.path()).args(["-u", &server.url(), "force-unlock", key, "--yes"]).run().exits(0);
+        idemctl(home.path())
+            .args(["-u", &server.url(), "force-unlock", key, "--yes"])
+            .run()
+            .exits(0);
     }
     let logged = idemctl(home.path()).args(["log", "-o", "json"]).run().exits(0).json();
-    let names: Vec<_> = logged["operations"].as_array().unwrap().iter().map(|of| of["op"].as_str().unwrap()).collect();
+    let names: Vec<_> = logged["operations"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|of| of["op"].as_str().unwrap())
+        .collect();
     let offered = |words: &[&str]| {
         let options = |word: &String| word.starts_with("--");
-        offers(idemctl(home.path()), words).into_iter().filter(|word| !options(word)).collect::<Vec<_>>()
+        offers(idemctl(home.path()), words)
+            .into_iter()
+            .filter(|word| !options(word))
+            .collect::<Vec<_>>()
     };
     assert_eq!(offered(&["undo", ""]), names);
     assert_eq!(offered(&["log", "show", names[1]]), [names[1]]);
     let backups = offered(&["restore", "20"]);
     assert_eq!(backups.len(), 2, "{backups:?}");
     // The name alone is enough.
-    idemctl(home.path()).args(["-u", &server.url(), "restore", &backups[0], "--yes"]).run().exits(0);
+    idemctl(home.path())
+        .args(["-u", &server.url(), "restore", &backups[0], "--yes"])
+        .run()
+        .exits(0);
 }
 
 /// Rule: what is typed most often comes first, and options only behind `-`.
@@ -124,7 +145,10 @@ fn a_completion_neither_asks_nor_waits_nor_complains() {
     }
     // The deadline is 500 ms; the command's own timeout of 5 s would pass without it.
     let began = Instant::now();
-    offers(idemctl(home.path()), &["-p", &port, "--timeout", "60s", "--connect-timeout", "60s", "inspect", "o"]);
+    offers(
+        idemctl(home.path()),
+        &["-p", &port, "--timeout", "60s", "--connect-timeout", "60s", "inspect", "o"],
+    );
     assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
 }
 
@@ -145,7 +169,10 @@ fn in_bash(home: &Home, words: &[&str]) -> Vec<String> {
     );
     let mut bash = Command::new("bash");
     bash.args(["--norc", "-c", &script]).env_clear().env("HOME", home.path());
-    let run = bash.env("PATH", format!("{}:/usr/bin:/bin", binary.parent().unwrap().display())).run().exits(0);
+    let run = bash
+        .env("PATH", format!("{}:/usr/bin:/bin", binary.parent().unwrap().display()))
+        .run()
+        .exits(0);
     assert_eq!(run.stderr, "", "{words:?}");
     run.text().lines().map(str::to_owned).collect()
 }

@@ -9,7 +9,9 @@ fn subcommands() -> Vec<String> {
     let help = alone(&["--help"]).exits(0).text();
     let list = help.split("Commands:\n").nth(1).unwrap().split("\n\n").next().unwrap();
     // A summary that goes on stands further in.
-    let first = list.lines().filter_map(|line| line.strip_prefix("  ").filter(|rest| !rest.starts_with(' ')));
+    let first = list
+        .lines()
+        .filter_map(|line| line.strip_prefix("  ").filter(|rest| !rest.starts_with(' ')));
     first.map(|line| line.split_whitespace().next().unwrap().to_owned()).collect()
 }
 
@@ -20,7 +22,8 @@ fn static_scripts_complete_every_command_and_the_global_options() {
     // The scripts of the other shells ask the binary: `completing.rs`.
     for shell in ["powershell", "elvish"] {
         let script = alone(&["completions", shell]).exits(0).text();
-        for word in commands.iter().map(String::as_str).chain(["schema-dir", "sandbox", "timeout"]) {
+        for word in commands.iter().map(String::as_str).chain(["schema-dir", "sandbox", "timeout"])
+        {
             assert!(script.contains(word), "{shell}: {word}");
         }
     }
@@ -32,7 +35,8 @@ fn the_scripts_are_sound_where_the_shell_is_there_to_say() {
         let script = alone(&["completions", shell]).exits(0);
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), &script.stdout).unwrap();
-        let checked = Command::new(shell).arg("-n").arg(file.path()).stderr(Stdio::inherit()).status();
+        let checked =
+            Command::new(shell).arg("-n").arg(file.path()).stderr(Stdio::inherit()).status();
         assert!(checked.is_err() || checked.is_ok_and(|status| status.success()), "{shell}");
     }
 }
@@ -72,9 +76,15 @@ fn man_finds_the_pages_of_each_section() {
         ("7", "idemctl-findings", "no-expiry"),
         ("7", "idemctl-json", "JSON"),
     ] {
-        assert!(folder.path().join(format!("man{section}/{name}.{section}")).is_file(), "{name}({section})");
+        assert!(
+            folder.path().join(format!("man{section}/{name}.{section}")).is_file(),
+            "{name}({section})"
+        );
         let mut man = Command::new("man");
-        man.args(["-M", path, section, name]).env("MANPAGER", "cat").env("MANWIDTH", "100").env("LC_ALL", "C.UTF-8");
+        man.args(["-M", path, section, name])
+            .env("MANPAGER", "cat")
+            .env("MANWIDTH", "100")
+            .env("LC_ALL", "C.UTF-8");
         let Ok(shown) = man.stderr(Stdio::null()).output() else {
             eprintln!("left out: man is not here");
             continue;
@@ -87,7 +97,9 @@ fn man_finds_the_pages_of_each_section() {
 #[test]
 fn a_folder_that_cannot_be_made_is_an_error() {
     let file = tempfile::NamedTempFile::new().unwrap();
-    alone(&["man", &format!("{}/x", file.path().display())]).exits(2).says("cannot make the folder");
+    alone(&["man", &format!("{}/x", file.path().display())])
+        .exits(2)
+        .says("cannot make the folder");
 }
 
 /// Rule: a page is never written through a link that somebody left in the folder.
@@ -111,7 +123,10 @@ fn a_page_is_not_written_through_a_link() {
     std::fs::rename(&below, &elsewhere).unwrap();
     std::fs::write(elsewhere.join("idemctl.1"), "precious").unwrap();
     std::os::unix::fs::symlink(&elsewhere, &below).unwrap();
-    alone(&["man", folder.path().to_str().unwrap()]).exits(2).says("man1").says("it is a link, not a folder");
+    alone(&["man", folder.path().to_str().unwrap()])
+        .exits(2)
+        .says("man1")
+        .says("it is a link, not a folder");
     assert_eq!(std::fs::read_to_string(elsewhere.join("idemctl.1")).unwrap(), "precious");
 }
 
@@ -132,6 +147,10 @@ fn a_usage_error_escapes_arguments() {
     ] {
         let run = alone(words).exits(2);
         assert!(!run.stderr.contains(['\x1b', '\x07']), "{words:?}: {:?}", run.stderr);
-        assert!(!run.stderr.lines().any(|line| line.starts_with("hint: run it")), "{words:?}: {:?}", run.stderr);
+        assert!(
+            !run.stderr.lines().any(|line| line.starts_with("hint: run it")),
+            "{words:?}: {:?}",
+            run.stderr
+        );
     }
 }

@@ -43,7 +43,9 @@ fn commands(console: &str) -> Vec<Shown> {
     let mut all: Vec<Shown> = Vec::new();
     for line in console.lines() {
         match (line.strip_prefix("$ "), all.last_mut()) {
-            (Some(command), _) => all.push(Shown { command: command.to_owned(), output: Vec::new() }),
+            (Some(command), _) => {
+                all.push(Shown { command: command.to_owned(), output: Vec::new() })
+            }
             (None, Some(last)) if last.command.ends_with('\\') => {
                 last.command = format!("{}\n{line}", last.command);
             }
@@ -57,10 +59,12 @@ fn commands(console: &str) -> Vec<Shown> {
 /// What each command prints, stdout and stderr together, one after the other on one seeded server.
 fn played(commands: &[&Shown]) -> Vec<Vec<String>> {
     let home = tempfile::tempdir().unwrap();
-    let script: String = commands.iter().map(|shown| format!("echo '{MARK}'\n{}\n", shown.command)).collect();
+    let script: String =
+        commands.iter().map(|shown| format!("echo '{MARK}'\n{}\n", shown.command)).collect();
     fs::write(home.path().join("script"), format!("exec 2>&1\n{script}")).unwrap();
     let binary = binary();
-    let folders = [binary.parent().unwrap(), program().parent().unwrap()].map(|folder| folder.display().to_string());
+    let folders = [binary.parent().unwrap(), program().parent().unwrap()]
+        .map(|folder| folder.display().to_string());
     let run = idemctl(home.path())
         .args(["sandbox", "--seed", "20", "--", "sh", "script"])
         .env("PATH", format!("{}:/usr/bin:/bin", folders.join(":")))
@@ -106,7 +110,8 @@ fn constant_word(word: &str) -> String {
     let measure = value
         .trim_start_matches(['~', '('])
         .trim_start_matches(|letter: char| letter.is_ascii_digit() || letter == '.');
-    let begins = value.trim_start_matches(['~', '(']).starts_with(|letter: char| letter.is_ascii_digit());
+    let begins =
+        value.trim_start_matches(['~', '(']).starts_with(|letter: char| letter.is_ascii_digit());
     if begins && ["ms", "s", "m", "h", "d", "µs"].contains(&measure) {
         return "TIME".to_owned();
     }
@@ -121,8 +126,8 @@ fn constant_word(word: &str) -> String {
 /// A part of a word: `ID` for an identifier in hexadecimal digits, `0` for a number.
 fn constant_part(part: &str) -> String {
     let name = part.trim_end_matches(|letter: char| !letter.is_ascii_alphanumeric());
-    let is_hex =
-        name.chars().all(|letter| letter.is_ascii_hexdigit()) && name.contains(|letter: char| letter.is_ascii_digit());
+    let is_hex = name.chars().all(|letter| letter.is_ascii_hexdigit())
+        && name.contains(|letter: char| letter.is_ascii_digit());
     if name.len() >= 8 && is_hex {
         return format!("ID{}", &part[name.len()..]);
     }
@@ -144,7 +149,9 @@ fn matches(shown: &[String], printed: &[String]) -> bool {
         (Some((first, rest)), _) if first == "…" => {
             (0..=printed.len()).any(|skipped| matches(rest, &printed[skipped..]))
         }
-        (Some((first, rest)), Some((line, others))) => is_line(first, line) && matches(rest, others),
+        (Some((first, rest)), Some((line, others))) => {
+            is_line(first, line) && matches(rest, others)
+        }
         _ => false,
     }
 }
@@ -152,7 +159,8 @@ fn matches(shown: &[String], printed: &[String]) -> bool {
 /// True where a line is what the document shows, a word `…` standing for any words.
 fn is_line(shown: &str, printed: &str) -> bool {
     let (shown, mut rest) = (constant(shown), format!("{} ", constant(printed)));
-    let parts: Vec<_> = format!("{shown} ").split(" … ").map(|part| part.trim().to_owned()).collect();
+    let parts: Vec<_> =
+        format!("{shown} ").split(" … ").map(|part| part.trim().to_owned()).collect();
     let (first, others) = parts.split_first().expect("a split gives a part");
     match rest.strip_prefix(first.as_str()) {
         Some(behind) => rest = behind.to_owned(),
@@ -214,8 +222,8 @@ fn the_consoles_of_the_documents_show_what_is_printed() {
             fs::write(&file, written(&pieces, &printed)).unwrap();
         }
         for (shown, printed) in shown.iter().zip(&printed) {
-            let same =
-                matches(&shown.output, printed) || (std::env::var_os("IDEMCTL_BLESS").is_some() && !leaves_out(shown));
+            let same = matches(&shown.output, printed)
+                || (std::env::var_os("IDEMCTL_BLESS").is_some() && !leaves_out(shown));
             assert!(
                 same,
                 "{name}: $ {}\nshown:\n{}\n\nprinted:\n{}\n\n`make generate` writes it anew",

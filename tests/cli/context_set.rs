@@ -19,16 +19,25 @@ fn mode(path: &std::path::Path) -> u32 {
 #[test]
 fn the_first_context_needs_no_file_to_start_from() {
     let folder = tempfile::tempdir().unwrap();
-    alone(&["context", "list"]).exits(0).says("`idemctl context set NAME -u redis://HOST:PORT/DB` adds one");
+    alone(&["context", "list"])
+        .exits(0)
+        .says("`idemctl context set NAME -u redis://HOST:PORT/DB` adds one");
     let set = |words: &[&str]| idemctl(folder.path()).args(["context", "set"]).args(words).run();
-    let run = set(&["prod", "-u", "rediss://cache:6390/0", "--protected", "--schema", "express,go-chi"]).exits(0);
-    run.says("url = \"rediss://cache:6390/0\"").says("`idemctl context test prod`").says("`idemctl context use prod`");
+    let run =
+        set(&["prod", "-u", "rediss://cache:6390/0", "--protected", "--schema", "express,go-chi"])
+            .exits(0);
+    run.says("url = \"rediss://cache:6390/0\"")
+        .says("`idemctl context test prod`")
+        .says("`idemctl context use prod`");
     let file = folder.path().join(".config/idemctl/config.toml");
-    let says =
-        "[contexts.prod]\nurl = \"rediss://cache:6390/0\"\nprotected = true\nschema = [\"express\", \"go-chi\"]\n";
+    let says = "[contexts.prod]\nurl = \"rediss://cache:6390/0\"\nprotected = true\nschema = [\"express\", \"go-chi\"]\n";
     assert_eq!(fs::read_to_string(&file).unwrap(), says);
     assert_eq!(mode(&file), 0o600);
-    assert_eq!(fs::read_dir(file.parent().unwrap()).unwrap().count(), 1, "there was no former file");
+    assert_eq!(
+        fs::read_dir(file.parent().unwrap()).unwrap().count(),
+        1,
+        "there was no former file"
+    );
     set(&["prod", "--protected"]).exits(0).says("Nothing to write");
 }
 
@@ -37,10 +46,24 @@ fn the_first_context_needs_no_file_to_start_from() {
 fn a_context_changes_and_the_rest_of_the_file_stays() {
     let home = Home::with(CONFIG);
     home.chmod(&home.config(), 0o640);
-    let run =
-        home.run(&["context", "set", "prod", "-h", "cache", "-p", "7000", "-n", "2", "--protected=false"]).exits(0);
+    let run = home
+        .run(&[
+            "context",
+            "set",
+            "prod",
+            "-h",
+            "cache",
+            "-p",
+            "7000",
+            "-n",
+            "2",
+            "--protected=false",
+        ])
+        .exits(0);
     run.says("config.toml.bak");
-    let new = CONFIG.replace("redis://127.0.0.1:1\"", "redis://cache:7000/2\"").replace("true # c", "false # c");
+    let new = CONFIG
+        .replace("redis://127.0.0.1:1\"", "redis://cache:7000/2\"")
+        .replace("true # c", "false # c");
     assert_eq!(text(&home), new);
     let former = home.config().with_extension("toml.bak");
     assert_eq!((mode(&home.config()), mode(&former)), (0o640, 0o640));
@@ -51,8 +74,17 @@ fn a_context_changes_and_the_rest_of_the_file_stays() {
 fn what_a_context_can_say_is_what_a_command_then_does() {
     let home = Home::with(CONFIG);
     let pass = home.write("pass", "s3cret\n");
-    let words = ["--user", "ops", "--password-file", &pass, "--cacert", "ca.crt", "--name-color", "red"];
-    let ttls = ["--lock-ttl", "express=2m", "--result-ttl", "express=none", "--timeout", "9s", "--read-only"];
+    let words =
+        ["--user", "ops", "--password-file", &pass, "--cacert", "ca.crt", "--name-color", "red"];
+    let ttls = [
+        "--lock-ttl",
+        "express=2m",
+        "--result-ttl",
+        "express=none",
+        "--timeout",
+        "9s",
+        "--read-only",
+    ];
     home.run(&[&["context", "set", "old"], &words[..], &ttls[..]].concat()).exits(0);
     let setting = |name| home.setting(&[], &["--context", "old"], name).0.unwrap_or_default();
     for (name, value) in [
@@ -76,7 +108,11 @@ fn what_a_context_can_say_is_what_a_command_then_does() {
     assert!(text(&home).ends_with("\n[contexts.a.tls]\nsni = \"b\"\n"), "{}", text(&home));
     home.run(&["context", "set", "a", "--tls"]).exits(0).says("Nothing to write");
     home.run(&["context", "set", "b", "-s", "/run/redis.sock"]).exits(0);
-    assert!(text(&home).ends_with("\n[contexts.b]\nurl = \"unix:///run/redis.sock\"\n"), "{}", text(&home));
+    assert!(
+        text(&home).ends_with("\n[contexts.b]\nurl = \"unix:///run/redis.sock\"\n"),
+        "{}",
+        text(&home)
+    );
 }
 
 /// Rule: no password is written into the file, and none is shown. Revert: without the refusal the file holds `s3cret`.
@@ -125,11 +161,16 @@ fn a_context_is_removed_with_all_it_says() {
     home.run(&["context", "remove", "none", "--yes"]).exits(2).says("contexts: old, prod");
     assert_eq!(text(&home), CONFIG);
     let remove = || on_terminal(idemctl(home.path()), &["context", "remove", "old"]);
-    answered(remove(), "Remove context old (127.0.0.1:2/0)", "n\r").exits(2).shows("nothing was removed");
+    answered(remove(), "Remove context old (127.0.0.1:2/0)", "n\r")
+        .exits(2)
+        .shows("nothing was removed");
     answered(remove(), "[y/N]", "y\r").exits(0);
     assert_eq!(text(&home), CONFIG[..CONFIG.find("\n[contexts.old]").unwrap()]);
     let refused = home.run(&["context", "remove", "prod", "--yes"]).exits(2);
-    refused.says("prod is the default context").says("`idemctl context use OTHER`").says("--default");
+    refused
+        .says("prod is the default context")
+        .says("`idemctl context use OTHER`")
+        .says("--default");
     home.run(&["context", "remove", "prod", "--yes", "--default"]).exits(0).says("config.toml.bak");
     home.run(&["context", "list"]).exits(0).says("No contexts yet");
     home.run(&["config", "show"]).exits(0);

@@ -19,12 +19,21 @@ fn a_server_says_what_it_is_and_all_rights_are_there() {
     let home = Home::with("");
     home.run(&["context", "set", "prod", "-u", &server.url()]).exits(0);
     let run = home.run(&["context", "test", "prod"]).exits(0);
-    run.shows("ok  server   prod at ").shows("ok  role     master (standalone)").shows("default, without a password");
+    run.shows("ok  server   prod at ")
+        .shows("ok  role     master (standalone)")
+        .shows("default, without a password");
     let document = home.run(&["context", "test", "prod", "-o", "json"]).exits(0).json();
-    assert_eq!(checks(&document), ["server", "role", "user", "scan", "read", "remove", "restore", "step"]);
+    assert_eq!(
+        checks(&document),
+        ["server", "role", "user", "scan", "read", "remove", "restore", "step"]
+    );
     assert_eq!(server.send::<u64>(&[b"DBSIZE"]), 0, "nothing is written");
     // Without a name: the server that a command would use.
-    assert_eq!(checks(&home.run(&["-u", &server.url(), "context", "test", "-o", "json"]).exits(0).json()).len(), 8);
+    assert_eq!(
+        checks(&home.run(&["-u", &server.url(), "context", "test", "-o", "json"]).exits(0).json())
+            .len(),
+        8
+    );
     home.run(&["context", "set", "prod", "--read-only"]).exits(0);
     let document = home.run(&["context", "test", "prod", "-o", "json"]).exits(0).json();
     assert_eq!(checks(&document), ["server", "role", "user", "scan", "read", "change?"]);
@@ -33,18 +42,25 @@ fn a_server_says_what_it_is_and_all_rights_are_there() {
 #[test]
 fn what_does_not_work_has_its_line_and_its_exit_status() {
     let server = Server::start();
-    let acl = |words: &str| server.send::<()>(&words.split(' ').map(str::as_bytes).collect::<Vec<_>>());
+    let acl =
+        |words: &str| server.send::<()>(&words.split(' ').map(str::as_bytes).collect::<Vec<_>>());
     acl("ACL SETUSER reader on >pw ~idem* +@read +@connection +eval");
-    acl("ACL SETUSER half on >pw ~idem* +@read +@connection +@transaction +eval +unlink +pexpireat");
+    acl(
+        "ACL SETUSER half on >pw ~idem* +@read +@connection +@transaction +eval +unlink +pexpireat",
+    );
     acl("ACL SETUSER blind on >pw ~other* +@connection +@read +eval -scan");
     acl("ACL SETUSER narrow on >pw ~idem:* +@all");
     let test = |user: &str, more: &[&str]| {
         let url = server.url();
-        let words = [&["-u", &url, "--user", user], more, &["context", "test", "-o", "json"]].concat();
+        let words =
+            [&["-u", &url, "--user", user], more, &["context", "test", "-o", "json"]].concat();
         Home::with("").run_with(&[("REDISCLI_AUTH", "pw")], &words)
     };
     let reader = test("reader", &[]).exits(4);
-    assert_eq!(checks(&reader.json()), ["server", "role", "user", "scan", "read", "read?", "change!"]);
+    assert_eq!(
+        checks(&reader.json()),
+        ["server", "role", "user", "scan", "read", "read?", "change!"]
+    );
     reader.shows("the user needs +multi");
     let half = test("half", &[]).exits(4);
     assert_eq!(checks(&half.json())[6..], ["remove", "restore!", "step!"], "{}", half.all());
@@ -52,7 +68,12 @@ fn what_does_not_work_has_its_line_and_its_exit_status() {
     assert_eq!(checks(&test("blind", &[]).exits(4).json())[3..], ["scan!", "read!"]);
     // Nobody asked for the schemas without a prefix.
     let narrow = test("narrow", &[]).exits(0);
-    assert_eq!(checks(&narrow.json())[4..], ["read", "read?", "remove", "restore", "step"], "{}", narrow.all());
+    assert_eq!(
+        checks(&narrow.json())[4..],
+        ["read", "read?", "remove", "restore", "step"],
+        "{}",
+        narrow.all()
+    );
     assert_eq!(test("nobody", &[]).exits(4).stdout, b"");
     let home = Home::with("[contexts.gone]\nurl = \"redis://127.0.0.1:1\"\n");
     home.run(&["context", "test", "gone"]).exits(5).says("cannot reach Redis at 127.0.0.1:1/0");

@@ -8,15 +8,29 @@ fn each_command_is_told_and_no_password_and_no_value() {
     let body = "c2VjcmV0IGJvZHk=".repeat(20);
     let stored = format!(r#"{{"status":"COMPLETED","code":201,"headers":{{}},"body":"{body}"}}"#);
     let server = Server::holding(&[("idempotency:k", stored, 600_000)]);
-    server.send::<()>(&[b"ACL", b"SETUSER", b"ana", b"on", b">hunter2", b"~*", b"+@all", b"-client"]);
-    let run = server.idemctl(&["--debug", "--user", "ana", "-a", "hunter2", "inspect", "k", "-o", "json"]).exits(0);
+    server.send::<()>(&[
+        b"ACL",
+        b"SETUSER",
+        b"ana",
+        b"on",
+        b">hunter2",
+        b"~*",
+        b"+@all",
+        b"-client",
+    ]);
+    let run = server
+        .idemctl(&["--debug", "--user", "ana", "-a", "hunter2", "inspect", "k", "-o", "json"])
+        .exits(0);
     assert_eq!(run.json()["records"][0]["state"], "completed");
     let told: Vec<_> = run.stderr.lines().filter(|line| line.starts_with("debug: ")).collect();
     assert!(told[0].contains("  AUTH (hidden) (hidden)  -> 5 B"), "{told:?}");
     assert!(told.iter().any(|line| line.contains("CLIENT SETNAME idemctl")), "{told:?}");
     assert!(told.iter().any(|line| line.contains("idempotency:k")), "{told:?}");
     assert!(told.iter().any(|line| line.contains("-> error NOPERM")), "{told:?}");
-    assert!(told.iter().all(|line| ["µs  ", "ms  ", "s  "].iter().any(|unit| line.contains(unit))), "{told:?}");
+    assert!(
+        told.iter().all(|line| ["µs  ", "ms  ", "s  "].iter().any(|unit| line.contains(unit))),
+        "{told:?}"
+    );
     assert!(!run.stderr.contains("hunter2") && !run.stderr.contains("c2Vjcm"), "{}", run.stderr);
     let list = server.idemctl(&["list", "--debug"]).exits(0);
     list.says("SCAN ");
@@ -41,8 +55,10 @@ fn no_short_value_and_no_owner_is_told() {
 #[test]
 fn no_value_is_told_that_an_error_of_the_server_repeats() {
     let server = Server::start_with(&["rename-command SET \"\""]);
-    let words =
-        ["--debug", "complete", "k", "--schema", "express", "--create", "--status", "201", "--body", "x", "--yes"];
+    let words = [
+        "--debug", "complete", "k", "--schema", "express", "--create", "--status", "201", "--body",
+        "x", "--yes",
+    ];
     let run = server.idemctl(&words).exits(6);
     let told: Vec<_> = run.stderr.lines().filter(|line| line.starts_with("debug: ")).collect();
     assert!(told.iter().any(|line| line.contains("with args beginning with (hidden)")), "{told:?}");

@@ -34,8 +34,10 @@ fn two_moments(server: &Server) -> [String; 2] {
 /// What happened to each key, in the order of the keys.
 fn happened(run: &Run) -> Vec<[String; 2]> {
     let text = |line: &Value, name: &str| line[name].as_str().unwrap().to_owned();
-    let what = |line: &Value| line["how"].as_str().map_or_else(|| text(line, "what"), str::to_owned);
-    let mut found: Vec<_> = run.json_lines().iter().map(|line| [text(line, "key"), what(line)]).collect();
+    let what =
+        |line: &Value| line["how"].as_str().map_or_else(|| text(line, "what"), str::to_owned);
+    let mut found: Vec<_> =
+        run.json_lines().iter().map(|line| [text(line, "key"), what(line)]).collect();
     found.sort();
     found
 }
@@ -54,24 +56,38 @@ fn two_moments_tell_what_came_went_changed_and_was_taken_anew() {
     let server = Server::start();
     let [before, after] = two_moments(&server);
     // Without a server.
-    let run = idemctl(server.folder()).args(["diff", &before, &after, "-o", "jsonl"]).run().exits(1);
+    let run =
+        idemctl(server.folder()).args(["diff", &before, &after, "-o", "jsonl"]).run().exits(1);
     assert_eq!(happened(&run), HAPPENED);
     run.says(
         "1 came, 1 went (0 expired, 1 removed before), 1 changed their state, 2 retaken, 1 renewed; 2 as they were.",
     );
     let now = server.idemctl(&["diff", &before, "-o", "jsonl"]).exits(1);
     assert_eq!(happened(&now), HAPPENED);
-    let json = idemctl(server.folder()).args(["diff", &before, &after, "-o", "json"]).run().exits(1).json();
-    assert_eq!((&json["same"], &json["retaken"], &json["format"]), (&2.into(), &2.into(), &1.into()));
+    let json = idemctl(server.folder())
+        .args(["diff", &before, &after, "-o", "json"])
+        .run()
+        .exits(1)
+        .json();
+    assert_eq!(
+        (&json["same"], &json["retaken"], &json["format"]),
+        (&2.into(), &2.into(), &1.into())
+    );
     let table = idemctl(server.folder()).args(["diff", &before, &after]).run().exits(1);
     let text = table.text();
-    assert!(text.starts_with("SCHEMA         BY       RECORDS      BEFORE  AFTER  CHANGE\n"), "{text}");
-    table.shows("go-middleware  state    completed         0      2      +2\n").shows("\n\nWHAT     STATE ");
+    assert!(
+        text.starts_with("SCHEMA         BY       RECORDS      BEFORE  AFTER  CHANGE\n"),
+        "{text}"
+    );
+    table
+        .shows("go-middleware  state    completed         0      2      +2\n")
+        .shows("\n\nWHAT     STATE ");
     table.shows("go-middleware  status   2xx               0      2      +2\n");
     table.shows("go-middleware  finding  no-expiry         1      1       -\n");
     table.shows("state    in-progress → completed   go-middleware     done\n");
     // The other way round.
-    let back = idemctl(server.folder()).args(["diff", &after, &before, "-o", "jsonl"]).run().exits(1);
+    let back =
+        idemctl(server.folder()).args(["diff", &after, &before, "-o", "jsonl"]).run().exits(1);
     assert!(happened(&back).contains(&["new".to_owned(), "removed".to_owned()]));
 }
 
@@ -91,7 +107,10 @@ fn nothing_that_differs_is_exit_status_0() {
 
 #[test]
 fn what_was_read_whole_is_compared_with_what_was_read_in_part() {
-    let long = format!(r#"{{"status":"COMPLETED","code":201,"headers":{{}},"body":"{}"}}"#, "QUJD".repeat(2_000));
+    let long = format!(
+        r#"{{"status":"COMPLETED","code":201,"headers":{{}},"body":"{}"}}"#,
+        "QUJD".repeat(2_000)
+    );
     let server = Server::holding(&[("idempotency:long", long, 50_000_000)]);
     let part = moment(&server, "part");
     let whole = server.idemctl(&["list", "--full", "-o", "jsonl"]).exits(0).stdout;
@@ -101,13 +120,21 @@ fn what_was_read_whole_is_compared_with_what_was_read_in_part() {
 /// Rule: a scan of now has every finding that a list has, also those that the length of a value tells.
 #[test]
 fn now_has_the_findings_of_a_list() {
-    let large = format!(r#"{{"status":"COMPLETED","code":201,"headers":{{}},"body":"{}"}}"#, "QUJD".repeat(500_000));
+    let large = format!(
+        r#"{{"status":"COMPLETED","code":201,"headers":{{}},"body":"{}"}}"#,
+        "QUJD".repeat(500_000)
+    );
     let server = Server::holding(&[("idempotency:large", large, 50_000_000)]);
     let before = moment(&server, "before");
     let run = server.idemctl(&["diff", &before, "-o", "json"]).exits(0);
     let summary = run.json()["summary"].as_array().unwrap().clone();
     let oversized = summary.iter().find(|kind| kind["name"] == "oversized").unwrap();
-    assert_eq!((&oversized["before"], &oversized["after"]), (&1.into(), &1.into()), "{}", run.all());
+    assert_eq!(
+        (&oversized["before"], &oversized["after"]),
+        (&1.into(), &1.into()),
+        "{}",
+        run.all()
+    );
 }
 
 /// Rule: a list that lacks records says so, and so does what is compared with it. Lines do not say it.
@@ -118,7 +145,8 @@ fn a_list_that_is_not_complete_is_compared_and_told() {
     let text = fs::read_to_string(&before).unwrap();
     let partial = server.folder().join("partial");
     // Another program may have laid the document out anew.
-    let laid_out = serde_json::to_string_pretty(&serde_json::from_str::<Value>(&text).unwrap()).unwrap();
+    let laid_out =
+        serde_json::to_string_pretty(&serde_json::from_str::<Value>(&text).unwrap()).unwrap();
     fs::write(&partial, laid_out.replace("\"complete\": true", "\"complete\": false")).unwrap();
     let partial = partial.to_str().unwrap();
     for files in [[partial, &after], [&before, partial]] {
@@ -140,7 +168,8 @@ fn what_is_no_whole_list_is_refused() {
     let [before, after] = two_moments(&server);
     let bad = server.folder().join("bad");
     let text = fs::read_to_string(&after).unwrap();
-    let lines = String::from_utf8(server.idemctl(&["list", "-o", "jsonl"]).exits(0).stdout).unwrap();
+    let lines =
+        String::from_utf8(server.idemctl(&["list", "-o", "jsonl"]).exits(0).stdout).unwrap();
     let old = text.replace("\"identity\"", "\"other\"");
     for (content, says) in [
         (&text[..text.len() - 20], "the list is not whole"),
@@ -178,11 +207,15 @@ fn what_expired_is_told_from_what_was_removed_before() {
     until("the record expires", || server.get("idempotency:ends").is_none());
     let after = moment(&server, "after");
     let wanted = [["ends", "expired"], ["removed", "removed"], ["stuck", "removed"]];
-    for words in [&["diff", &before, "-o", "jsonl"][..], &["diff", &before, &after, "-o", "jsonl"]] {
+    for words in [&["diff", &before, "-o", "jsonl"][..], &["diff", &before, &after, "-o", "jsonl"]]
+    {
         assert_eq!(happened(&server.idemctl(words).exits(1)), wanted, "{words:?}");
     }
     let json = server.idemctl(&["diff", &before, "-o", "json"]).exits(1).json();
-    assert_eq!((&json["went"], &json["expired"], &json["removed"]), (&3.into(), &1.into(), &2.into()));
+    assert_eq!(
+        (&json["went"], &json["expired"], &json["removed"]),
+        (&3.into(), &1.into(), &2.into())
+    );
     // Where nothing tells the time of the second moment, nobody knows.
     let nothing = server.folder().join("nothing");
     fs::write(&nothing, "{\"format\":1,\"records\":[],\"complete\":true}\n").unwrap();
@@ -207,7 +240,10 @@ fn filters_choose_what_passes_at_either_moment() {
     assert_eq!(told(&["--owner", "worker-?"]), ["owned"]);
     let none = server.idemctl(&["diff", &before, &after, "--finding", "no-expiry"]).exits(0);
     none.shows("go-middleware  finding  no-expiry         1      1       -").says("1 as they were");
-    server.idemctl(&["diff", &before, "--body-contains", "x"]).exits(2).says("does not hold bodies");
+    server
+        .idemctl(&["diff", &before, "--body-contains", "x"])
+        .exits(2)
+        .says("does not hold bodies");
 }
 
 /// Rule: moments that were to hold different records are not compared: what one of them was not to hold would seem to have

@@ -58,7 +58,11 @@ fn a_lock_just_taken_under_a_shorter_ttl_is_not_old() {
     let server = holding(1, LOCK, 10 * SECOND);
     let old = ["sweep", "--older-than", "15s", "--owner-alive", "false"];
     let json = server.idemctl(&[&old[..], &NOW, &["-o", "json"]].concat()).exits(3).json();
-    assert_eq!((&json["total"], &json["unproven"]["lock_ttl"], server.size()), (&0.into(), &1.into(), 1), "{json}");
+    assert_eq!(
+        (&json["total"], &json["unproven"]["lock_ttl"], server.size()),
+        (&0.into(), &1.into(), 1),
+        "{json}"
+    );
     let json = server.idemctl(&["list", "-o", "json"]).exits(0).json();
     assert_eq!(json["records"][0]["age_evidence"], "estimated");
 }
@@ -71,12 +75,21 @@ fn a_lock_beside_a_result_stays_where_a_live_worker_may_hold_it() {
         server.set(&format!("idem:lock:{key}"), "1", ttl);
         server.set(&format!("idem:done:{key}"), "1", 20 * HOUR);
     }
-    let words = [&["sweep", "--orphaned", "--include", "leftover-lock", "-o", "json"][..], &NOW].concat();
+    let words =
+        [&["sweep", "--orphaned", "--include", "leftover-lock", "-o", "json"][..], &NOW].concat();
     let json = server.idemctl(&words).exits(0).json();
-    assert_eq!((&json["done"], &json["left_to_expire"], server.size()), (&0.into(), &2.into(), 4), "{json}");
+    assert_eq!(
+        (&json["done"], &json["left_to_expire"], server.size()),
+        (&0.into(), &2.into(), 4),
+        "{json}"
+    );
     server.put("idem:lock:short", "1");
     let json = server.idemctl(&words).exits(0).json();
-    assert_eq!((&json["done"], &json["found"]["no-expiry"]["count"]), (&1.into(), &1.into()), "{json}");
+    assert_eq!(
+        (&json["done"], &json["found"]["no-expiry"]["count"]),
+        (&1.into(), &1.into()),
+        "{json}"
+    );
     assert_eq!(server.size(), 3);
 }
 
@@ -87,7 +100,11 @@ fn an_old_lock_that_ends_by_itself_stays_under_a_longer_ttl_than_the_default() {
     let server = Server::holding(&[("idemkey:k", lock, 9 * MINUTE)]);
     let words = [&["sweep", "--older-than", "10s", "-o", "json"][..], &NOW].concat();
     let json = server.idemctl(&words).exits(0).json();
-    assert_eq!((&json["total"], &json["left_to_expire"], server.size()), (&1.into(), &1.into(), 1), "{json}");
+    assert_eq!(
+        (&json["total"], &json["left_to_expire"], server.size()),
+        (&1.into(), &1.into(), 1),
+        "{json}"
+    );
     let stated = ["--schema", "reference", "--lock-ttl", "30s"];
     server.idemctl(&[&words[..], &stated].concat()).exits(0);
     assert_eq!(server.size(), 0);
@@ -105,14 +122,22 @@ fn a_ttl_or_prefix_needs_exactly_one_schema() {
     }
     server.states(&[("express", "result_ttl = \"1h\"")]);
     let run = server.idemctl(&["list", "-o", "json"]).exits(0);
-    assert_eq!(run.json()["records"][0]["age_evidence"], "stated", "a context states the TTLs of each");
+    assert_eq!(
+        run.json()["records"][0]["age_evidence"],
+        "stated",
+        "a context states the TTLs of each"
+    );
 }
 
 #[test]
 fn an_estimate_is_marked_wherever_it_is_shown() {
     let server = holding(1, LOCK, HOUR);
     server.set("idem:done", RESULT, HOUR);
-    server.set("idemkey:k", r#"{"state":"in-progress","owner":"w","fingerprint":"","created_at":1000}"#, MINUTE);
+    server.set(
+        "idemkey:k",
+        r#"{"state":"in-progress","owner":"w","fingerprint":"","created_at":1000}"#,
+        MINUTE,
+    );
     let table = server.idemctl(&["list"]).exits(0).text();
     assert!(table.contains("~23h") && table.contains("~excess-ttl"), "{table}");
     let json = server.idemctl(&["list", "-o", "json"]).exits(0).json();
@@ -120,7 +145,10 @@ fn an_estimate_is_marked_wherever_it_is_shown() {
         let found = json["records"].as_array().unwrap().iter().find(|record| record["key"] == key);
         found.unwrap_or_else(|| panic!("{key}: {json}")).clone()
     };
-    assert_eq!((&of("done")["age_evidence"], &of("k")["age_evidence"]), (&"estimated".into(), &"known".into()));
+    assert_eq!(
+        (&of("done")["age_evidence"], &of("k")["age_evidence"]),
+        (&"estimated".into(), &"known".into())
+    );
     assert_eq!(of("k0")["findings"][0]["evidence"], "estimated");
     assert_eq!(of("k0")["age_evidence"], serde_json::Value::Null);
     let contradicted: Vec<_> = json["contradicted_defaults"].as_array().unwrap().iter().collect();
@@ -131,9 +159,18 @@ fn an_estimate_is_marked_wherever_it_is_shown() {
         "{json}"
     );
     let shown = server.idemctl(&["inspect", "done"]).exits(0).text();
-    assert!(shown.contains("~23h") && shown.contains("estimated: the schema's default result TTL"), "{shown}");
-    let stated = server.idemctl(&["inspect", "done", "--schema", "express", "--result-ttl", "2h"]).exits(0).text();
-    assert!(stated.contains("this deployment's result TTL minus what is left") && !stated.contains('~'), "{stated}");
+    assert!(
+        shown.contains("~23h") && shown.contains("estimated: the schema's default result TTL"),
+        "{shown}"
+    );
+    let stated = server
+        .idemctl(&["inspect", "done", "--schema", "express", "--result-ttl", "2h"])
+        .exits(0)
+        .text();
+    assert!(
+        stated.contains("this deployment's result TTL minus what is left") && !stated.contains('~'),
+        "{stated}"
+    );
 }
 
 /// Rule: "no such records" is said only of what was judged.
@@ -153,9 +190,15 @@ fn records_of_unknown_age_are_counted() {
 fn a_deployment_can_state_that_there_are_no_ttls() {
     let server = Server::holding(&[("idem:lock", LOCK, FOREVER), ("idem:result", RESULT, FOREVER)]);
     let findings = |words: &[&str]| {
-        let listed = server.idemctl(&[&["list", "--schema", "express", "-o", "jsonl"], words].concat()).exits(0);
-        let codes = listed.json_lines().into_iter().flat_map(|line| line["findings"].as_array().unwrap().clone());
-        let mut codes: Vec<_> = codes.map(|finding| finding["code"].as_str().unwrap().to_owned()).collect();
+        let listed = server
+            .idemctl(&[&["list", "--schema", "express", "-o", "jsonl"], words].concat())
+            .exits(0);
+        let codes = listed
+            .json_lines()
+            .into_iter()
+            .flat_map(|line| line["findings"].as_array().unwrap().clone());
+        let mut codes: Vec<_> =
+            codes.map(|finding| finding["code"].as_str().unwrap().to_owned()).collect();
         codes.sort();
         codes
     };
@@ -175,7 +218,9 @@ fn a_deployment_can_state_that_there_are_no_ttls() {
     assert_eq!(findings(&[]), [""; 0]);
     let shown = server.unnamed(&["config", "show"]).exits(0);
     shown.shows("express.lock_ttl    none").shows("express.result_ttl  none");
-    let schema = server.unnamed(&["schema", "show", "express", "-o", "json"]).exits(0).json()["schemas"][0].clone();
+    let schema =
+        server.unnamed(&["schema", "show", "express", "-o", "json"]).exits(0).json()["schemas"][0]
+            .clone();
     assert_eq!((&schema["lock_ttl_ms"], &schema["result_ttl_ms"]), (&json!(null), &json!(null)));
     server.idemctl(&["check", "--schema", "express"]).exits(0);
     server.idemctl(&["sweep", "--orphaned", "--yes", "--grace", "0"]).exits(0);
@@ -188,16 +233,34 @@ fn a_step_that_sends_a_ttl_is_refused_where_there_is_none() {
     let server = Server::holding(&[("idem:k", LOCK, FOREVER)]);
     let on = |words: &[&str]| server.idemctl(&[words, &["--schema", "express"]].concat());
     let complete = ["complete", "k", "--status", "200", "--body", "ok", "--yes"];
-    for words in
-        [&["begin", "new", "--yes", "--lock-ttl", "none"][..], &[&complete[..], &["--result-ttl", "none"]].concat()]
-    {
-        on(words).exits(2).says("it sends or writes a").says("this deployment states that its").says("schema new");
+    for words in [
+        &["begin", "new", "--yes", "--lock-ttl", "none"][..],
+        &[&complete[..], &["--result-ttl", "none"]].concat(),
+    ] {
+        on(words)
+            .exits(2)
+            .says("it sends or writes a")
+            .says("this deployment states that its")
+            .says("schema new");
     }
     assert_eq!(server.get("idem:k").as_deref(), Some(LOCK.as_bytes()));
     on(&["explore", "--lock-ttl", "none"]).exits(2).says("it sends or writes a lock TTL");
-    on(&["race", "--lock-ttl", "none", "--rounds", "1"]).exits(2).says("it sends or writes a lock TTL");
+    on(&["race", "--lock-ttl", "none", "--rounds", "1"])
+        .exits(2)
+        .says("it sends or writes a lock TTL");
     on(&[&complete[..], &["--lock-ttl", "none"]].concat()).exits(0);
-    let create = ["complete", "gone", "--create", "--status", "200", "--body", "ok", "--yes", "--lock-ttl", "none"];
+    let create = [
+        "complete",
+        "gone",
+        "--create",
+        "--status",
+        "200",
+        "--body",
+        "ok",
+        "--yes",
+        "--lock-ttl",
+        "none",
+    ];
     on(&create).exits(0);
     on(&["inspect", "gone", "--result-ttl", "none"]).exits(0).shows("completed");
     server

@@ -23,12 +23,16 @@ fn pttl(server: &Server, key: &str) -> i64 {
 #[test]
 fn a_lock_lives_as_long_as_is_said_from_now_on_and_the_change_is_noted() {
     let server = seeded();
-    server.idemctl(&["extend", "a", "--for", "1h", "--yes", "--reason", "INC-9"]).exits(0).says("Extended 1 lock");
+    server
+        .idemctl(&["extend", "a", "--for", "1h", "--yes", "--reason", "INC-9"])
+        .exits(0)
+        .says("Extended 1 lock");
     assert!((3_500_000..=3_600_000).contains(&pttl(&server, "a")), "{}", pttl(&server, "a"));
     assert_eq!(server.get("idempotency:a").unwrap(), PENDING.as_bytes());
     assert!(pttl(&server, "b") <= 20_000);
     let entry = server.audited().remove(0);
-    let noted = ["command", "action", "key", "reason"].map(|field| entry[field].as_str().unwrap_or_default());
+    let noted = ["command", "action", "key", "reason"]
+        .map(|field| entry[field].as_str().unwrap_or_default());
     assert_eq!((noted[0], noted[2], noted[3]), ("extend", "a", "INC-9"), "{entry}");
 }
 
@@ -59,11 +63,15 @@ fn a_clock_that_differs_takes_no_time_from_a_lock() {
         let server = Server::holding(&[("idempotency:a", PENDING, 50_000)]);
         let socket = hooked_socket(&server, move |sent| {
             let is_asked = sent == b"*1\r\n$4\r\nTIME\r\n";
-            let seconds = i64::try_from(SystemTime::UNIX_EPOCH.elapsed().unwrap().as_secs()).unwrap() + by;
+            let seconds =
+                i64::try_from(SystemTime::UNIX_EPOCH.elapsed().unwrap().as_secs()).unwrap() + by;
             let told = format!("*2\r\n$10\r\n{seconds}\r\n$1\r\n0\r\n").into_bytes();
             if is_asked { Hook::Replace(told) } else { Hook::Pass }
         });
-        server.through(&socket, &["extend", "a", "--for", "60s", "--yes"]).exits(0).says("Extended 1 lock");
+        server
+            .through(&socket, &["extend", "a", "--for", "60s", "--yes"])
+            .exits(0)
+            .says("Extended 1 lock");
         assert!((50_001..=60_000).contains(&pttl(&server, "a")), "{by}: {}", pttl(&server, "a"));
     }
 }
@@ -73,15 +81,20 @@ fn a_clock_that_differs_takes_no_time_from_a_lock() {
 fn an_extended_lock_is_in_excess_once_somebody_else_moved_its_expiry() {
     let server = seeded();
     let stated = ["--schema", "go-middleware", "--lock-ttl", "300s"];
-    let sweep = [&["sweep", "--include", "excess-ttl", "--yes", "--grace", "0s"], &stated[..]].concat();
+    let sweep =
+        [&["sweep", "--include", "excess-ttl", "--yes", "--grace", "0s"], &stated[..]].concat();
     server.idemctl(&["extend", "a", "--for", "1h", "--yes"]).exits(0);
-    let listed = server.idemctl(&[&["list", "--finding", "excess-ttl", "-o", "name"], &stated[..]].concat());
+    let listed =
+        server.idemctl(&[&["list", "--finding", "excess-ttl", "-o", "name"], &stated[..]].concat());
     assert_eq!(listed.exits(0).text(), "go-middleware/\"long\"\n");
     // Nor does it contradict a default.
     let told = server.idemctl(&["list", "--match", "a*"]).exits(0).all();
     assert!(!told.contains("default lock TTL"), "{told}");
     server.idemctl(&sweep).exits(0);
-    assert_eq!((server.get("idempotency:a").is_some(), server.get("idempotency:long")), (true, None));
+    assert_eq!(
+        (server.get("idempotency:a").is_some(), server.get("idempotency:long")),
+        (true, None)
+    );
     server.send::<i64>(&[b"PEXPIRE", b"idempotency:a", b"3000000"]);
     server.idemctl(&sweep).exits(0);
     assert_eq!(server.get("idempotency:a"), None);
@@ -95,9 +108,14 @@ fn several_locks_are_extended_with_one_question_and_the_others_are_named() {
     let run = server.idemctl_fed(&words, keys.as_bytes()).exits(3);
     run.says("1 of 4 locks were not extended");
     let locks = run.json()["locks"].as_array().unwrap().clone();
-    let outcomes: Vec<_> =
-        locks.iter().map(|lock| ["key", "outcome"].map(|field| lock[field].as_str().unwrap())).collect();
-    assert_eq!(outcomes, [["a", "extended"], ["b", "extended"], ["nowhere", "not-found"], ["long", "enough"]]);
+    let outcomes: Vec<_> = locks
+        .iter()
+        .map(|lock| ["key", "outcome"].map(|field| lock[field].as_str().unwrap()))
+        .collect();
+    assert_eq!(
+        outcomes,
+        [["a", "extended"], ["b", "extended"], ["nowhere", "not-found"], ["long", "enough"]]
+    );
     assert!(pttl(&server, "a") > 3_000_000 && pttl(&server, "b") > 3_000_000);
 }
 
@@ -118,7 +136,10 @@ fn a_lock_that_was_taken_anew_since_it_was_shown_gets_no_more_time() {
     let server = seeded();
     let anew = ["SET", "idempotency:a", PENDING, "PX", "15000"];
     let way = sends_at(&server, "idempotency:a\r\n$20\r\n{\"status\"", &anew);
-    server.through(&way, &["extend", "a", "--for", "1h", "--yes"]).exits(8).says("changed since it was shown");
+    server
+        .through(&way, &["extend", "a", "--for", "1h", "--yes"])
+        .exits(8)
+        .says("changed since it was shown");
     assert!(pttl(&server, "a") <= 15_000);
 }
 

@@ -64,7 +64,10 @@ fn what_commands_share_has_pages_of_its_own() {
     assert!(!run.text().contains("--sentinel-pass-file"), "{}", run.text());
     alone(&["help", "list"]).exits(0).shows("Scans the keyspace");
     alone(&["help", "schema", "check"]).exits(0).shows("idemctl schema check");
-    alone(&["help", "nonsense"]).exits(2).says("there is no help on `nonsense`").says("idemctl help");
+    alone(&["help", "nonsense"])
+        .exits(2)
+        .says("there is no help on `nonsense`")
+        .says("idemctl help");
 }
 
 /// Rule: a script that uses an option of an earlier version fails, and the error names the replacement.
@@ -72,7 +75,9 @@ fn what_commands_share_has_pages_of_its_own() {
 fn an_option_that_was_removed_names_its_replacement() {
     let server = Server::holding(&[("idempotency:k", PENDING, FOREVER)]);
     let run = server.idemctl(&["sweep", "--orphaned", "--yes", "--check"]).exits(2);
-    run.says("`sweep` no longer has the option --check").says("hint: `idemctl").says(" check` prints one line");
+    run.says("`sweep` no longer has the option --check")
+        .says("hint: `idemctl")
+        .says(" check` prints one line");
     assert!(run.stdout.is_empty() && server.get("idempotency:k").is_some(), "{}", run.all());
     // Another command never had it.
     let run = server.idemctl(&["purge", "--all", "--check"]).exits(2);

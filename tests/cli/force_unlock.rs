@@ -8,7 +8,10 @@ use crate::support::{FOREVER, LOCK, PENDING, Runs as _, Server};
 #[test]
 fn removes_a_stuck_lock_backs_it_up_and_audits() {
     let server = Server::holding(&[("idempotency:order-1", PENDING, FOREVER)]);
-    server.idemctl(&["force-unlock", "order-1", "--yes", "--reason", "INC-7"]).exits(0).says("the key is free");
+    server
+        .idemctl(&["force-unlock", "order-1", "--yes", "--reason", "INC-7"])
+        .exits(0)
+        .says("the key is free");
     assert_eq!(server.get("idempotency:order-1"), None);
     let entry = server.audited().remove(0);
     let noted = ["command", "who", "key", "reason"].map(|field| entry[field].as_str().unwrap());
@@ -21,14 +24,18 @@ fn removes_a_stuck_lock_backs_it_up_and_audits() {
 
 fn restore(server: &Server, saved: &serde_json::Value) {
     use base64::Engine as _;
-    let bytes = |field: &str| base64::engine::general_purpose::STANDARD.decode(saved[field].as_str().unwrap()).unwrap();
+    let bytes = |field: &str| {
+        base64::engine::general_purpose::STANDARD.decode(saved[field].as_str().unwrap()).unwrap()
+    };
     server.send::<()>(&[b"RESTORE", &bytes("redis_key_base64"), b"0", &bytes("dump_base64")]);
 }
 
 #[test]
 fn explains_before_it_asks_and_refuses_without_a_terminal() {
     let server = Server::holding(&[("idem:started:pay-1", "worker-7", 7_230_000)]);
-    let run = server.idemctl(&["force-unlock", "pay-1", "--schema", "event-driven", "--lock-ttl", "4h"]).exits(2);
+    let run = server
+        .idemctl(&["force-unlock", "pay-1", "--schema", "event-driven", "--lock-ttl", "4h"])
+        .exits(2);
     insta::assert_snapshot!(run.stable(&server));
     assert!(server.get("idem:started:pay-1").is_some());
 }
@@ -37,7 +44,9 @@ fn explains_before_it_asks_and_refuses_without_a_terminal() {
 fn says_who_overwrites_and_who_is_fenced_off() {
     let server = Server::holding(&[("idem:started:a", "w", 20_000), ("idem:a", LOCK, 20_000)]);
     server.set("idempotency:a", PENDING, 20_000);
-    let says = |schema: &str| server.idemctl(&["force-unlock", "a", "--dry-run", "--schema", schema]).exits(0).stderr;
+    let says = |schema: &str| {
+        server.idemctl(&["force-unlock", "a", "--dry-run", "--schema", schema]).exits(0).stderr
+    };
     assert!(says("event-driven").contains("fenced off"));
     assert!(says("express").contains("completes the lock of the next request"));
     assert!(says("go-middleware").contains("completes the lock of the next request"));
@@ -54,7 +63,11 @@ fn a_dry_run_changes_nothing() {
 #[test]
 fn refuses_what_is_not_a_lock() {
     let server = Server::start();
-    server.set("idempotency:done", r#"{"status":"COMPLETED","code":200,"headers":{},"body":""}"#, 20_000);
+    server.set(
+        "idempotency:done",
+        r#"{"status":"COMPLETED","code":200,"headers":{},"body":""}"#,
+        20_000,
+    );
     server.send::<()>(&[b"HSET", b"idempotency:hash", b"f", b"v"]);
     server.idemctl(&["force-unlock", "done", "--yes"]).exits(2);
     server.idemctl(&["force-unlock", "hash", "--yes"]).exits(2);
@@ -67,12 +80,16 @@ fn expectations_are_kept() {
     let server = Server::holding(&[("idem:started:a", "worker-7", 20_000)]);
     let hash = "5feceb66ffc86f38d952786c6d696c79c2dbc239dd4e91b46729d73a27fb57e9";
     server.idemctl(&["force-unlock", "a", "--yes", "--expect", "worker-8"]).exits(8);
-    server.idemctl(&["force-unlock", "a", "--yes", "--expect", &format!("sha256:{hash}@none")]).exits(8);
+    server
+        .idemctl(&["force-unlock", "a", "--yes", "--expect", &format!("sha256:{hash}@none")])
+        .exits(8);
     server.idemctl(&["force-unlock", "a", "--yes", "--expect", "sha256:zz"]).exits(2);
     assert!(server.get("idem:started:a").is_some());
     server.idemctl(&["force-unlock", "a", "--yes", "--expect", "worker-7"]).exits(0);
     server.put("idempotency:zero", "0");
-    server.idemctl(&["force-unlock", "zero", "--yes", "--expect", &format!("sha256:{hash}@none")]).exits(0);
+    server
+        .idemctl(&["force-unlock", "zero", "--yes", "--expect", &format!("sha256:{hash}@none")])
+        .exits(0);
     assert_eq!(server.size(), 0);
 }
 
@@ -90,7 +107,10 @@ fn nothing_is_removed_when_it_cannot_be_backed_up() {
     let existing = server.folder().join("exists");
     fs::write(&existing, "mine").unwrap();
     for backup in [existing.to_str().unwrap(), "/dev/full/backup"] {
-        server.idemctl(&["force-unlock", "order-1", "--yes", "--backup", backup]).exits(2).says("nothing was changed");
+        server
+            .idemctl(&["force-unlock", "order-1", "--yes", "--backup", backup])
+            .exits(2)
+            .says("nothing was changed");
     }
     assert_eq!(fs::read(&existing).unwrap(), b"mine");
     assert!(server.get("idempotency:order-1").is_some());
@@ -109,17 +129,28 @@ fn a_script_that_names_another_place_does_not_go_ahead() {
 /// Rule: several locks go after one question, with one backup, and each that stays is named.
 #[test]
 fn several_locks_go_at_once_and_the_others_are_named() {
-    let server = Server::filled(["a", "b", "c"].map(|key| (format!("idempotency:{key}"), PENDING)), FOREVER);
-    server.set("idempotency:done", r#"{"status":"COMPLETED","code":200,"headers":{},"body":""}"#, 20_000);
+    let server =
+        Server::filled(["a", "b", "c"].map(|key| (format!("idempotency:{key}"), PENDING)), FOREVER);
+    server.set(
+        "idempotency:done",
+        r#"{"status":"COMPLETED","code":200,"headers":{},"body":""}"#,
+        20_000,
+    );
     let keys = b"a\r\nb\r\nnowhere\r\ndone\r\na\r\n";
     let shown = server.idemctl_fed(&["force-unlock", "-", "--dry-run"], keys).exits(3);
     shown.shows("nowhere  -").says("2 of 4 locks were not unlocked");
     assert_eq!(server.size(), 4);
     server.idemctl(&["force-unlock", "a", "b"]).exits(2).says("no terminal to ask on");
-    server.idemctl(&["force-unlock", "a", "b", "--yes", "--expect", "x"]).exits(2).says("--expect is of one lock");
-    let run = server.idemctl_fed(&["force-unlock", "--key-file", "-", "--yes", "-o", "json"], keys).exits(3);
+    server
+        .idemctl(&["force-unlock", "a", "b", "--yes", "--expect", "x"])
+        .exits(2)
+        .says("--expect is of one lock");
+    let run = server
+        .idemctl_fed(&["force-unlock", "--key-file", "-", "--yes", "-o", "json"], keys)
+        .exits(3);
     let report = run.json();
-    let outcomes: Vec<_> = report["locks"].as_array().unwrap().iter().map(|lock| lock["outcome"].clone()).collect();
+    let outcomes: Vec<_> =
+        report["locks"].as_array().unwrap().iter().map(|lock| lock["outcome"].clone()).collect();
     assert_eq!(outcomes, ["unlocked", "unlocked", "not-found", "refused"], "{report}");
     assert_eq!(server.keys(), ["idempotency:c", "idempotency:done"]);
     let noted = server.audited();
@@ -132,7 +163,8 @@ fn several_locks_go_at_once_and_the_others_are_named() {
 /// Rule: of several locks, each goes only if it is the one that was shown.
 #[test]
 fn of_several_locks_one_that_was_taken_anew_stays() {
-    let server = Server::holding(&[("idempotency:a", PENDING, 20_000), ("idempotency:b", PENDING, 20_000)]);
+    let server =
+        Server::holding(&[("idempotency:a", PENDING, 20_000), ("idempotency:b", PENDING, 20_000)]);
     let anew = ["SET", "idempotency:a", PENDING, "PX", "15000"];
     let way = sends_at(&server, "idempotency:b\r\n$20\r\n{\"status\"", &anew);
     let run = server.through(&way, &["force-unlock", "a", "b", "--yes"]).exits(3);
@@ -149,7 +181,10 @@ fn a_home_that_cannot_be_written_is_told_with_the_way_out() {
             let words = [&["force-unlock", "k", "--yes"], more].concat();
             server.command().env("HOME", home).args(words).run()
         };
-        unlock(&[]).exits(2).says("XDG_STATE_HOME names another folder").says("--no-backup goes on without either");
+        unlock(&[])
+            .exits(2)
+            .says("XDG_STATE_HOME names another folder")
+            .says("--no-backup goes on without either");
         assert!(server.get("idempotency:k").is_some());
         unlock(&["--no-backup"]).exits(0).says("the audit log will not show this change");
         assert_eq!(server.get("idempotency:k"), None);

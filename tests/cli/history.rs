@@ -9,7 +9,8 @@ const COMPLETED: &str = r#"{"status":"COMPLETED","code":201,"headers":{},"body":
 
 /// Two operations: two locks were extended, one of them was unlocked then.
 fn changed() -> Server {
-    let server = Server::holding(&[("idempotency:a", PENDING, 50_000), ("idempotency:b", PENDING, 50_000)]);
+    let server =
+        Server::holding(&[("idempotency:a", PENDING, 50_000), ("idempotency:b", PENDING, 50_000)]);
     server.idemctl(&["extend", "a", "b", "--for", "1h", "--yes", "--reason", "INC-1"]).exits(0);
     let unlock = ["force-unlock", "a", "--yes"];
     server.command().args(unlock).env("USER", "root").env("SUDO_USER", "ana").run().exits(0);
@@ -46,7 +47,9 @@ fn operations_are_chosen_by_command_key_time_and_number() {
     let server = changed();
     let commands = |words: &[&str]| {
         let all = operations(&server, words);
-        all.iter().map(|operation| operation["command"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+        all.iter()
+            .map(|operation| operation["command"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
     };
     assert_eq!(commands(&["--only", "a"]), ["extend", "force-unlock"]);
     assert_eq!(commands(&["--only", "idempotency:b"]), ["extend"]);
@@ -70,7 +73,13 @@ fn one_operation_is_shown_with_its_records_and_what_was_left_of_them() {
     let last = server.idemctl(&["log", "show"]).exits(0);
     assert_eq!(
         last.text(),
-        server.idemctl(&["log", "show", operations(&server, &[]).last().unwrap()["op"].as_str().unwrap()]).text()
+        server
+            .idemctl(&[
+                "log",
+                "show",
+                operations(&server, &[]).last().unwrap()["op"].as_str().unwrap()
+            ])
+            .text()
     );
     server.idemctl(&["log", "show", "zz"]).exits(1).says("no operation zz");
     server.idemctl(&["log", "show", ""]).exits(2).says("several operations");
@@ -80,18 +89,38 @@ fn one_operation_is_shown_with_its_records_and_what_was_left_of_them() {
 #[test]
 fn an_operation_tells_its_filters_and_the_number_of_its_user() {
     let server = Server::holding(&[("idempotency:a", COMPLETED, 50_000)]);
-    let chosen = ["--schema", "go-middleware", "--state", "completed", "--match", "a*", "--body-contains", "secret"];
-    let purge = [&["purge", "--yes", "--reason", "INC-2", "--result-ttl", "1m"], &chosen[..]].concat();
+    let chosen = [
+        "--schema",
+        "go-middleware",
+        "--state",
+        "completed",
+        "--match",
+        "a*",
+        "--body-contains",
+        "secret",
+    ];
+    let purge =
+        [&["purge", "--yes", "--reason", "INC-2", "--result-ttl", "1m"], &chosen[..]].concat();
     server.command().args(purge).env("USER", "maria").run().exits(0);
     let operation = operations(&server, &[]).pop().unwrap();
     let filters = operation["filters"].as_str().unwrap();
-    for option in ["--schema go-middleware", "--state completed", "--match 'a*'", "--result-ttl 1m", "'(6 bytes)'"] {
+    for option in [
+        "--schema go-middleware",
+        "--state completed",
+        "--match 'a*'",
+        "--result-ttl 1m",
+        "'(6 bytes)'",
+    ] {
         assert!(filters.contains(option), "{option}: {filters}");
     }
     assert!(!filters.contains("INC-2") && !filters.contains("secret"), "{filters}");
-    assert_eq!((&operation["who"], &operation["uid"]), (&"maria".into(), &rustix::process::getuid().as_raw().into()));
+    assert_eq!(
+        (&operation["who"], &operation["uid"]),
+        (&"maria".into(), &rustix::process::getuid().as_raw().into())
+    );
     let page = server.idemctl(&["log", "show"]).exits(0);
-    page.shows("Filters     --").shows(format!("maria (uid {}) on ", rustix::process::getuid().as_raw()));
+    page.shows("Filters     --")
+        .shows(format!("maria (uid {}) on ", rustix::process::getuid().as_raw()));
 }
 
 /// Rule: no byte of a value is in the log.
@@ -99,10 +128,15 @@ fn an_operation_tells_its_filters_and_the_number_of_its_user() {
 fn the_log_tells_what_was_left_without_the_value() {
     let server = Server::holding(&[("idempotency:a", PENDING, 50_000)]);
     let body = ["--status", "201", "--body", "secret"];
-    server.idemctl(&[&["complete", "a", "--schema", "go-middleware", "--yes"], &body[..]].concat()).exits(0);
+    server
+        .idemctl(&[&["complete", "a", "--schema", "go-middleware", "--yes"], &body[..]].concat())
+        .exits(0);
     assert_eq!(server.get("idempotency:a").unwrap(), COMPLETED.as_bytes());
     let log = std::fs::read_to_string(server.state("audit.jsonl")).unwrap();
-    assert!(log.contains("sha256") && !log.contains("secret") && !log.contains("c2VjcmV0"), "{log}");
+    assert!(
+        log.contains("sha256") && !log.contains("secret") && !log.contains("c2VjcmV0"),
+        "{log}"
+    );
 }
 
 #[test]

@@ -40,7 +40,10 @@ fn with_key(server: &Server, words: &[&str], key: &[u8]) -> Run {
 }
 
 fn seeded() -> Server {
-    Server::filled(hostile().iter().map(|key| ([b"idempotency:", &key[..]].concat(), PENDING)), 200_000)
+    Server::filled(
+        hostile().iter().map(|key| ([b"idempotency:", &key[..]].concat(), PENDING)),
+        200_000,
+    )
 }
 
 fn key_of(record: &serde_json::Value) -> Vec<u8> {
@@ -92,7 +95,9 @@ fn nothing_from_redis_reaches_the_terminal_unescaped() {
     }
     for run in outputs {
         for text in [run.text(), run.stderr.clone()] {
-            let bad = text.chars().find(|c| (c.is_control() && *c != '\n') || "\u{200b}\u{202e}".contains(*c));
+            let bad = text
+                .chars()
+                .find(|c| (c.is_control() && *c != '\n') || "\u{200b}\u{202e}".contains(*c));
             assert_eq!(bad, None, "{}", run.all().escape_debug());
         }
     }
@@ -116,8 +121,12 @@ fn a_lock_with_any_key_can_be_removed_and_only_that_one() {
 fn values_of_all_kinds_are_survived() {
     let server = Server::start();
     let deep = [vec![b'['; 100_000], vec![b']'; 100_000]].concat();
-    let huge =
-        [br#"{"status":"COMPLETED","code":200,"headers":{},"body":""#, &vec![b'A'; 20 << 20][..], br#""}"#].concat();
+    let huge = [
+        br#"{"status":"COMPLETED","code":200,"headers":{},"body":""#,
+        &vec![b'A'; 20 << 20][..],
+        br#""}"#,
+    ]
+    .concat();
     let values: [(&str, &[u8], &str); 8] = [
         ("deep", &deep, "unreadable"),
         ("huge", &huge, "completed"),
@@ -132,7 +141,8 @@ fn values_of_all_kinds_are_survived() {
         server.set(&format!("idempotency:{key}"), value, 9_000_000);
         let ways = if key == "huge" { &[&[][..]][..] } else { &[&[][..], &["--full"]] };
         for more in ways {
-            let document = server.idemctl(&[&["inspect", key, "-o", "json"], *more].concat()).exits(0).json();
+            let document =
+                server.idemctl(&[&["inspect", key, "-o", "json"], *more].concat()).exits(0).json();
             assert_eq!(document["records"][0]["state"], state, "{key}");
             assert_eq!(document["records"][0]["size_bytes"], value.len());
         }
@@ -156,22 +166,37 @@ fn keys_of_the_wrong_type_are_named() {
         assert_eq!(finding["code"], "wrong-type");
         assert!(finding["message"].as_str().unwrap().contains(kind));
     }
-    let listed = server.idemctl(&["list", "-o", "jsonl", "--finding", "wrong-type"]).exits(0).json_lines();
+    let listed =
+        server.idemctl(&["list", "-o", "jsonl", "--finding", "wrong-type"]).exits(0).json_lines();
     assert_eq!(listed.len(), 3);
 }
 
 #[test]
 fn steps_by_hand_work_on_every_key() {
     let server = seeded();
-    let complete = ["complete", "--schema", "go-middleware", "--yes", "--status", "200", "--body", "x", "-o", "jsonl"];
+    let complete = [
+        "complete",
+        "--schema",
+        "go-middleware",
+        "--yes",
+        "--status",
+        "200",
+        "--body",
+        "x",
+        "-o",
+        "jsonl",
+    ];
     for key in hostile() {
         let stored = with_key(&server, &complete, &key).exits(0);
         assert_eq!(key_of(&stored.json_lines()[0]), key);
-        let replay = with_key(&server, &["begin", "--schema", "go-middleware", "--yes"], &key).exits(1);
+        let replay =
+            with_key(&server, &["begin", "--schema", "go-middleware", "--yes"], &key).exits(1);
         let shown = [&replay.stdout[..], replay.stderr.as_bytes()].concat();
         assert!(!shown.iter().any(|byte| *byte < b' ' && *byte != b'\n'), "{}", replay.all());
-        with_key(&server, &["begin", "--schema", "go-chi", "--yes", "--prefix", "p:"], &key).exits(0);
-        with_key(&server, &["release", "--schema", "go-chi", "--yes", "--prefix", "p:"], &key).exits(0);
+        with_key(&server, &["begin", "--schema", "go-chi", "--yes", "--prefix", "p:"], &key)
+            .exits(0);
+        with_key(&server, &["release", "--schema", "go-chi", "--yes", "--prefix", "p:"], &key)
+            .exits(0);
     }
     assert_eq!(server.size(), hostile().len());
 }
@@ -180,8 +205,10 @@ fn steps_by_hand_work_on_every_key() {
 #[test]
 fn nothing_raw_reaches_a_terminal_without_a_size() {
     let server = Server::start();
-    server
-        .put("idem:\u{1b}]0;title\u{7}\u{1b}[31mX", r#"{"status":"COMPLETED","statusCode":200,"headers":{},"body":1}"#);
+    server.put(
+        "idem:\u{1b}]0;title\u{7}\u{1b}[31mX",
+        r#"{"status":"COMPLETED","statusCode":200,"headers":{},"body":1}"#,
+    );
     for words in [
         &["list", "--schema", "express", "-o", "name"][..],
         &["--debug", "list", "--schema", "express", "-o", "name"],
@@ -228,7 +255,9 @@ fn paths_and_files_in_messages_are_escaped() {
         let run = server.idemctl(words);
         assert_ne!(run.code, 0, "{words:?}: {}", run.all());
         let said = run.all();
-        let moves = |character: char| character.is_control() && character != '\n' || character == '\u{202e}';
+        let moves = |character: char| {
+            character.is_control() && character != '\n' || character == '\u{202e}'
+        };
         assert!(!said.contains(moves), "{words:?}: {said:?}");
     }
 }
@@ -237,7 +266,8 @@ fn paths_and_files_in_messages_are_escaped() {
 /// numbers cannot hold.
 #[test]
 fn an_expiry_in_the_far_future_is_read_kept_and_compared() {
-    let moments = [i64::MAX.to_string(), ((1_i64 << 53) + 1).to_string(), "9223369999999999999".to_owned()];
+    let moments =
+        [i64::MAX.to_string(), ((1_i64 << 53) + 1).to_string(), "9223369999999999999".to_owned()];
     for moment in &moments {
         let server = Server::start();
         let holds = |key: &str, value: &[u8]| {

@@ -9,8 +9,15 @@ const HOUR: u64 = 3_600_000;
 
 /// A server in the state that the document speaks of.
 fn seeded() -> Server {
-    let server = Server::filled(["order-1", "order-2"].map(|key| (format!("idempotency:{key}"), PENDING)), FOREVER);
-    server.fill(["order-3", "order-4", "order-6", "order-7"].map(|key| (format!("idempotency:{key}"), PENDING)), HOUR);
+    let server = Server::filled(
+        ["order-1", "order-2"].map(|key| (format!("idempotency:{key}"), PENDING)),
+        FOREVER,
+    );
+    server.fill(
+        ["order-3", "order-4", "order-6", "order-7"]
+            .map(|key| (format!("idempotency:{key}"), PENDING)),
+        HOUR,
+    );
     let stored = DONE;
     server.set("idempotency:order-5", stored, 20 * HOUR);
     server.set("idem:result:bad", r#"{"statusCode":503,"body":"try later"}"#, 24 * HOUR - 60_000);
@@ -44,15 +51,23 @@ const EFFECTS: [(&str, &[&str], &[&str]); 9] = [
     ("idemctl purge --schema event-driven ", &["idem:result:bad"], &[]),
     ("idemctl complete pay-1 ", &["idem:started:pay-1"], &["idem:result:pay-1"]),
     ("idemctl undo --yes --reason INC-5", &["idem:result:pay-1"], &["idem:started:pay-1"]),
-    ("idemctl undo --yes --reason 'INC-5, it was right'", &["idem:started:pay-1"], &["idem:result:pay-1"]),
+    (
+        "idemctl undo --yes --reason 'INC-5, it was right'",
+        &["idem:started:pay-1"],
+        &["idem:result:pay-1"],
+    ),
 ];
 
 /// The keys after a command, by the keys before it.
 fn expected(before: &[String], line: &str) -> Vec<String> {
     let effect = EFFECTS.iter().rev().find(|(beginning, ..)| line.starts_with(beginning));
     let Some((_, gone, come)) = effect else { return before.to_vec() };
-    assert!(gone.iter().all(|key| before.iter().any(|there| there == key)), "{line}: {gone:?} of {before:?}");
-    let mut after: Vec<String> = before.iter().filter(|key| !gone.contains(&key.as_str())).cloned().collect();
+    assert!(
+        gone.iter().all(|key| before.iter().any(|there| there == key)),
+        "{line}: {gone:?} of {before:?}"
+    );
+    let mut after: Vec<String> =
+        before.iter().filter(|key| !gone.contains(&key.as_str())).cloned().collect();
     after.extend(come.iter().map(|key| (*key).to_owned()));
     after.sort();
     after
@@ -64,10 +79,16 @@ fn each_command_does_what_the_document_says() {
     let commands = commands();
     assert!(commands.len() > 20, "{commands:?}");
     let binary = binary();
-    let path =
-        format!("{}:{}:/usr/bin:/bin", binary.parent().unwrap().display(), program().parent().unwrap().display());
+    let path = format!(
+        "{}:{}:/usr/bin:/bin",
+        binary.parent().unwrap().display(),
+        program().parent().unwrap().display()
+    );
     for (beginning, ..) in EFFECTS {
-        assert!(commands.iter().any(|(line, _)| line.starts_with(beginning)), "the document has no {beginning}");
+        assert!(
+            commands.iter().any(|(line, _)| line.starts_with(beginning)),
+            "the document has no {beginning}"
+        );
     }
     for (line, code) in commands {
         let before = server.keys();
@@ -80,17 +101,33 @@ fn each_command_does_what_the_document_says() {
         }
         let run = shell.current_dir(server.folder()).env("USER", "ana").run();
         assert_eq!(run.code, code, "{line}\n{}", run.all());
-        assert!(!run.stderr.contains("no such records"), "{line} finds what it speaks of: {}", run.all());
+        assert!(
+            !run.stderr.contains("no such records"),
+            "{line} finds what it speaks of: {}",
+            run.all()
+        );
         assert_eq!(server.keys(), expected(&before, &line), "{line}");
         if line.starts_with("idemctl extend pay-1 --for 1h") {
             let extended = server.send::<i64>(&[b"PTTL", b"idem:started:pay-1"]);
             let hour = i64::try_from(HOUR).unwrap();
-            assert!(left <= hour / 2 && extended > hour - 60_000 && extended <= hour, "{left} ms, then {extended} ms");
+            assert!(
+                left <= hour / 2 && extended > hour - 60_000 && extended <= hour,
+                "{left} ms, then {extended} ms"
+            );
         }
     }
-    assert_eq!(server.keys(), ["idem:result:old", "idem:result:pay-1", "idem:result:pay-2", "shop:idempotency:7001"]);
-    assert!(
-        std::fs::read_to_string(server.folder().join("records.csv")).unwrap().starts_with("key,schema,state,owner,")
+    assert_eq!(
+        server.keys(),
+        ["idem:result:old", "idem:result:pay-1", "idem:result:pay-2", "shop:idempotency:7001"]
     );
-    assert!(std::fs::read_to_string(server.folder().join("idemctl.prom")).unwrap().contains("idemctl_records{"));
+    assert!(
+        std::fs::read_to_string(server.folder().join("records.csv"))
+            .unwrap()
+            .starts_with("key,schema,state,owner,")
+    );
+    assert!(
+        std::fs::read_to_string(server.folder().join("idemctl.prom"))
+            .unwrap()
+            .contains("idemctl_records{")
+    );
 }

@@ -63,7 +63,8 @@ fn with_result(result_value: &str) -> Server {
     server
 }
 
-const COMPLETE: [&str; 7] = ["complete", "a", "--schema", "keeper", "--body", r#"{"id":7}"#, "--yes"];
+const COMPLETE: [&str; 7] =
+    ["complete", "a", "--schema", "keeper", "--body", r#"{"id":7}"#, "--yes"];
 
 fn complete(server: &Server) -> Run {
     server.idemctl(&COMPLETE)
@@ -77,7 +78,9 @@ fn stored(server: &Server) -> String {
 #[test]
 fn fields_that_the_schema_does_not_name_are_kept() {
     let server = with_result(ALL_KEPT);
-    complete(&server).exits(0).says("Tested with the service's scripts on a temporary local Redis.");
+    complete(&server)
+        .exits(0)
+        .says("Tested with the service's scripts on a temporary local Redis.");
     let expected = r#"{"status":"DONE","hash":"abc","body":{"id":7},"trace":{"id":10000000000000000001},"n":1.0}"#;
     assert_eq!(stored(&server), expected);
 }
@@ -94,7 +97,8 @@ fn one_field_is_kept_by_its_pointer() {
 
 #[test]
 fn what_would_be_lost_is_named_and_nothing_is_done() {
-    let server = with_result(r#"{"status":"DONE","hash":"{fingerprint}","body":{body_json},"n":{kept:/n}}"#);
+    let server =
+        with_result(r#"{"status":"DONE","hash":"{fingerprint}","body":{body_json},"n":{kept:/n}}"#);
     let before = stored(&server);
     let run = complete(&server).exits(2);
     run.says("a: the result would lose /trace of what is stored, which keeper does not write; nothing was done");
@@ -118,7 +122,8 @@ fn a_replay_that_nobody_saw_is_not_promised() {
     let empty = server.folder().join("nothing");
     fs::create_dir_all(&empty).unwrap();
     let run = server.command().args(COMPLETE).env("PATH", &empty).run().exits(0);
-    run.says("Nobody tried what comes then").says("the schema foretells that the next request gets a replay");
+    run.says("Nobody tried what comes then")
+        .says("the schema foretells that the next request gets a replay");
     run.says("Read back: completed. By its schema the next request gets a replay");
     assert!(run.all().contains("nobody saw that"), "{}", run.all());
 }
@@ -138,8 +143,14 @@ fn json_says_what_was_tried() {
     let server = with_result(ALL_KEPT);
     let run = server.idemctl(&[&COMPLETE[..], &["-o", "json"]].concat()).exits(0).json();
     assert_eq!(run["step"]["tried"], "replay");
-    let dry = with_result(ALL_KEPT).idemctl(&[&COMPLETE[..6], &["--dry-run", "-o", "json"]].concat()).exits(0).json();
+    let dry = with_result(ALL_KEPT)
+        .idemctl(&[&COMPLETE[..6], &["--dry-run", "-o", "json"]].concat())
+        .exits(0)
+        .json();
     assert_eq!((&dry["step"]["tried"], &dry["outcome"]), (&json!("replay"), &json!("dry-run")));
-    let begun = server.idemctl(&["begin", "a", "--schema", "keeper", "--yes", "-o", "json"]).exits(1).json();
+    let begun = server
+        .idemctl(&["begin", "a", "--schema", "keeper", "--yes", "-o", "json"])
+        .exits(1)
+        .json();
     assert_eq!(begun["step"]["tried"], Value::Null);
 }

@@ -29,7 +29,9 @@ fn seeded() -> Server {
 /// These fields of each record that is listed, in the order of the alphabet.
 fn rows(server: &Server, words: &[&str], fields: &[&str]) -> Vec<String> {
     let lines = server.idemctl(&[&["list", "-o", "jsonl"], words].concat()).exits(0).json_lines();
-    let row = |line: &Value| fields.iter().map(|field| line[field].as_str().unwrap()).collect::<Vec<_>>().join(" ");
+    let row = |line: &Value| {
+        fields.iter().map(|field| line[field].as_str().unwrap()).collect::<Vec<_>>().join(" ")
+    };
     let mut rows: Vec<_> = lines.iter().map(row).collect();
     rows.sort();
     rows
@@ -65,7 +67,10 @@ fn filters_choose() {
     let server = seeded();
     assert_eq!(keys(&server, &["--schema", "express"]), ["web-1", "web-2"]);
     assert_eq!(keys(&server, &["--schema", "go-chi"]), ["bare"]);
-    assert_eq!(keys(&server, &["--state", "in-progress", "--match", "order-*"]), ["order-1", "order-3", "order-4"]);
+    assert_eq!(
+        keys(&server, &["--state", "in-progress", "--match", "order-*"]),
+        ["order-1", "order-3", "order-4"]
+    );
     assert_eq!(keys(&server, &["--no-expiry"]), ["order-4"]);
     assert_eq!(keys(&server, &["--finding", "no-expiry,leftover-lock"]), ["order-4", "pay-2"]);
     assert_eq!(keys(&server, &["--owner", "worker-7"]), ["pay-1"]);
@@ -80,7 +85,9 @@ fn filters_choose() {
 fn sorting_keeps_the_first_of_the_order() {
     let server = seeded();
     let order = |by: &str, schema: &str| -> Vec<Value> {
-        let run = server.idemctl(&["list", "-o", "jsonl", "--sort", by, "--limit", "2", "--schema", schema]).exits(0);
+        let run = server
+            .idemctl(&["list", "-o", "jsonl", "--sort", by, "--limit", "2", "--schema", schema])
+            .exits(0);
         run.json_lines().iter().map(|line| line["key"].clone()).collect()
     };
     assert_eq!(order("key", "go-middleware"), ["order-1", "order-2"]);
@@ -93,7 +100,9 @@ fn sorting_keeps_the_first_of_the_order() {
 fn the_table_is_for_people() {
     let server = Server::holding(&[("idempotency:order-1", PENDING, TWO_HOURS)]);
     server.put("idempotency:order-2", PENDING);
-    let run = server.idemctl(&["list", "--sort", "key", "--schema", "go-middleware", "--lock-ttl", "4h"]).exits(0);
+    let run = server
+        .idemctl(&["list", "--sort", "key", "--schema", "go-middleware", "--lock-ttl", "4h"])
+        .exits(0);
     insta::assert_snapshot!(run.stable(&server));
 }
 
@@ -111,7 +120,9 @@ fn json_is_one_document_and_closed() {
 #[test]
 fn the_newer_releases_operator_sees_the_older_ones_values_as_trouble() {
     let server = seeded();
-    let run = server.idemctl(&["list", "-o", "jsonl", "--schema", "go-middleware", "--match", "order-3"]).exits(0);
+    let run = server
+        .idemctl(&["list", "-o", "jsonl", "--schema", "go-middleware", "--match", "order-3"])
+        .exits(0);
     let record = &run.json_lines()[0];
     assert_eq!(record["state"], "unreadable");
     assert_eq!(record["findings"][0]["code"], "foreign-schema");
@@ -147,7 +158,10 @@ fn a_body_that_was_read_in_part_is_left_out_and_its_size_told() {
     for more in [&[][..], &["--state", "completed"], &["--sort", "size"]] {
         let record = listed(more);
         assert_eq!(record["size_bytes"], value.len(), "{more:?}");
-        assert_eq!((&record["response"]["status"], &record["response"]["body"]), (&Value::from(201), &Value::Null));
+        assert_eq!(
+            (&record["response"]["status"], &record["response"]["body"]),
+            (&Value::from(201), &Value::Null)
+        );
         assert_eq!(record["response"]["whole"], false);
     }
     assert!(listed(&["--full"])["response"].get("body").is_some_and(|body| !body.is_null()));
@@ -155,17 +169,25 @@ fn a_body_that_was_read_in_part_is_left_out_and_its_size_told() {
 
 #[test]
 fn a_large_value_is_found_whatever_else_is_asked() {
-    let value = format!(r#"{{"status":"COMPLETED","code":201,"headers":{{}},"body":"{}"}}"#, "A".repeat(70_000));
+    let value = format!(
+        r#"{{"status":"COMPLETED","code":201,"headers":{{}},"body":"{}"}}"#,
+        "A".repeat(70_000)
+    );
     let server = Server::holding(&[("idempotency:large", value, TWO_HOURS)]);
     for more in [&[][..], &["--finding", "oversized"], &["--state", "completed"]] {
-        let record = server.idemctl(&[&["list", "-o", "jsonl"], more].concat()).exits(0).json_lines().remove(0);
+        let record = server
+            .idemctl(&[&["list", "-o", "jsonl"], more].concat())
+            .exits(0)
+            .json_lines()
+            .remove(0);
         assert_eq!(record["findings"][0]["code"], "oversized", "{more:?}");
     }
 }
 
 #[test]
 fn a_walk_takes_steps_as_small_and_as_slow_as_asked() {
-    let server = Server::filled((0..1_000).map(|index| (format!("idempotency:{index}"), PENDING)), 0);
+    let server =
+        Server::filled((0..1_000).map(|index| (format!("idempotency:{index}"), PENDING)), 0);
     let scans = |words: &[&str]| {
         server.send::<()>(&[b"CONFIG", b"RESETSTAT"]);
         let started = Instant::now();
@@ -173,7 +195,8 @@ fn a_walk_takes_steps_as_small_and_as_slow_as_asked() {
         (server.calls("scan"), started.elapsed())
     };
     let sweep = ["sweep", "--orphaned", "--dry-run"];
-    for words in [&["list"][..], &sweep, &["purge", "--state", "in-progress", "--all", "--dry-run"]] {
+    for words in [&["list"][..], &sweep, &["purge", "--state", "in-progress", "--all", "--dry-run"]]
+    {
         let usual = scans(words).0;
         let small = scans(&[words, &["--scan-count", "20"]].concat()).0;
         assert!(usual < 10 && small > 35, "{words:?}: {usual}, {small}");
@@ -183,7 +206,9 @@ fn a_walk_takes_steps_as_small_and_as_slow_as_asked() {
         let (steps, took) = scans(&[words, &["--rate", "2000/s"]].concat());
         assert!(steps >= 5 && took > Duration::from_millis(350), "{words:?}: {steps}, {took:?}");
     }
-    for wrong in [["--scan-count", "0"], ["--scan-count", "-1"], ["--scan-count", "200000"], ["--rate", "0"]] {
+    for wrong in
+        [["--scan-count", "0"], ["--scan-count", "-1"], ["--scan-count", "200000"], ["--rate", "0"]]
+    {
         server.idemctl(&[&["list"][..], &wrong].concat()).exits(2);
     }
 }
@@ -206,25 +231,37 @@ fn the_records_of_all_databases_are_listed_with_their_database() {
             server.send::<i64>(&[b"MOVE", format!("idempotency:{key}").as_bytes(), db.as_bytes()]);
         }
     }
-    let listed = |words: &[&str]| server.idemctl(&[&["list", "--all-dbs", "--sort", "key"], words].concat()).exits(0);
+    let listed = |words: &[&str]| {
+        server.idemctl(&[&["list", "--all-dbs", "--sort", "key"], words].concat()).exits(0)
+    };
     let run = listed(&["-o", "csv", "--columns", "db,key"]);
     assert_eq!(run.text(), "db,key\n0,a\n3,b\n3,c\n");
     let run = listed(&["-o", "json"]).json();
     assert_eq!((&run["records"][2]["db"], &run["keys_walked"]), (&3.into(), &3.into()), "{run}");
     let run = listed(&[]);
-    run.shows("DB  STATE").shows("3   in-progress").says("3 records among 3 keys of 2 databases of ");
+    run.shows("DB  STATE")
+        .shows("3   in-progress")
+        .says("3 records among 3 keys of 2 databases of ");
     assert!(server.idemctl(&["list", "-o", "json"]).exits(0).json()["records"][0]["db"].is_null());
-    server.idemctl(&["list", "--all-dbs", "--limit", "1", "-o", "name"]).exits(0).shows("0/go-middleware/\"a\"\n");
+    server
+        .idemctl(&["list", "--all-dbs", "--limit", "1", "-o", "name"])
+        .exits(0)
+        .shows("0/go-middleware/\"a\"\n");
 }
 
 /// Rule: what was not read is null, and never empty.
 #[test]
 fn headers_that_were_not_read_are_null() {
-    let value =
-        format!(r#"{{"status":"COMPLETED","statusCode":201,"headers":{{"a":"{}"}},"body":"x"}}"#, "y".repeat(4_000));
+    let value = format!(
+        r#"{{"status":"COMPLETED","statusCode":201,"headers":{{"a":"{}"}},"body":"x"}}"#,
+        "y".repeat(4_000)
+    );
     let server = Server::holding(&[("idem:k", &value, 50_000_000)]);
     let headers = |words: &[&str]| {
-        let json = server.idemctl(&[&["list", "--schema", "express", "-o", "json"], words].concat()).exits(0).json();
+        let json = server
+            .idemctl(&[&["list", "--schema", "express", "-o", "json"], words].concat())
+            .exits(0)
+            .json();
         json["records"][0]["response"]["headers"].clone()
     };
     assert!(headers(&[]).is_null(), "{}", headers(&[]));
@@ -246,7 +283,11 @@ fn the_status_is_shown_where_it_was_asked_for() {
 fn a_default_ttl_is_noted_if_it_is_in_question() {
     let server = Server::start();
     server.set("idem:held", LOCK, 7_200_000);
-    server.set("idem:failed", r#"{"status":"COMPLETED","statusCode":500,"headers":{},"body":null}"#, 80_000_000);
+    server.set(
+        "idem:failed",
+        r#"{"status":"COMPLETED","statusCode":500,"headers":{},"body":null}"#,
+        80_000_000,
+    );
     let note = "note: 1 lock expires later (in up to 1h 59m) than the default lock TTL of express (30s) allows.";
     server.idemctl(&["list"]).exits(0).says(note);
     server.idemctl(&["stats"]).exits(0).says(note);

@@ -24,7 +24,13 @@ impl Home {
 
     fn write(&self, text: &[u8]) {
         fs::create_dir_all(self.log().parent().unwrap()).unwrap();
-        fs::OpenOptions::new().append(true).create(true).open(self.log()).unwrap().write_all(text).unwrap();
+        fs::OpenOptions::new()
+            .append(true)
+            .create(true)
+            .open(self.log())
+            .unwrap()
+            .write_all(text)
+            .unwrap();
     }
 
     fn add(&self, key: &str, ago: Duration) {
@@ -52,13 +58,21 @@ const MINUTE: Duration = Duration::from_secs(60);
 #[test]
 fn nothing_changed_yet_is_no_error() {
     let run = Home::new().records(&[]).exits(0);
-    assert!(run.stdout.is_empty() && run.stderr.contains("Nothing was changed yet"), "{}", run.all());
-    assert_eq!(Home::new().records(&["-o", "json"]).exits(0).json(), json!({"format": 1, "changes": []}));
+    assert!(
+        run.stdout.is_empty() && run.stderr.contains("Nothing was changed yet"),
+        "{}",
+        run.all()
+    );
+    assert_eq!(
+        Home::new().records(&["-o", "json"]).exits(0).json(),
+        json!({"format": 1, "changes": []})
+    );
 }
 
 #[test]
 fn shows_what_commands_did_the_newest_last() {
-    let server = Server::holding(&[("idem:started:a", "w", 20_000), ("idem:started:b", "w", 20_000)]);
+    let server =
+        Server::holding(&[("idem:started:a", "w", 20_000), ("idem:started:b", "w", 20_000)]);
     server.idemctl(&["force-unlock", "a", "--yes", "--reason", "INC-7"]).exits(0);
     server.idemctl(&["force-unlock", "b", "--yes"]).exits(0);
     let run = server.idemctl(&["log", "--records"]).exits(0);
@@ -142,7 +156,9 @@ fn two_operators_lines_never_mix() {
     let lines: Vec<_> = text.lines().collect();
     assert!(lines.len() == 4 && lines[0] == "{\"half\":true}", "{text}");
     assert!(
-        lines[1].contains("\"begin\"") && lines[2].contains("\"unlocked\"") && lines[3].contains("\"end\""),
+        lines[1].contains("\"begin\"")
+            && lines[2].contains("\"unlocked\"")
+            && lines[3].contains("\"end\""),
         "{text}"
     );
 }
@@ -162,7 +178,10 @@ fn a_log_that_cannot_be_read_is_an_error() {
     fs::remove_dir(home.log()).unwrap();
     // A pipe that nobody writes to is not waited for.
     assert!(Command::new("mkfifo").arg(home.log()).status().unwrap().success());
-    let run = support::bounded(support::idemctl(home.0.path()).args(["log", "--records"]), "set -- timeout 20 \"$@\"");
+    let run = support::bounded(
+        support::idemctl(home.0.path()).args(["log", "--records"]),
+        "set -- timeout 20 \"$@\"",
+    );
     run.exits(2).says("it is a pipe, not a regular file");
 }
 

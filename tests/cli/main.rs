@@ -1,6 +1,10 @@
 //! The binary from the outside: stdout, stderr and exit code of each command, on a real server. A command's tests stand in the
 //! file of its name, what several commands share in a file named after the concern.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on says so by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on says so by panicking"
+)]
 #![allow(clippy::print_stderr, reason = "a test that cannot be run here says so")]
 
 #[path = "../support/mod.rs"]

@@ -5,7 +5,10 @@ use crate::support::{DONE, FOREVER, LOCK, PENDING, Run, Runs, Server, idemctl};
 /// Eight locks of event-driven without expiry, and records of express.
 fn seeded() -> Server {
     let server = Server::holding(&[("idem:cart-1", LOCK, 29_000)]);
-    server.fill((0..8).map(|number| (format!("idem:started:order-9910{number}"), "worker-7")), FOREVER);
+    server.fill(
+        (0..8).map(|number| (format!("idem:started:order-9910{number}"), "worker-7")),
+        FOREVER,
+    );
     server
 }
 
@@ -26,14 +29,24 @@ fn a_check_says_which_schemas_it_read_and_which_keys_it_did_not() {
     run.shows("OK - no orphaned locks of express among 1 record in 9 keys; ");
     run.shows("not checked: 8 of event-driven among the keys seen, because context prod reads only express |");
     let json = in_context(&server, &["check", "-o", "json"]).exits(0).json();
-    assert_eq!((&json["schemas"][0], &json["unread"]["event-driven"]), (&"express".into(), &8.into()), "{json}");
+    assert_eq!(
+        (&json["schemas"][0], &json["unread"]["event-driven"]),
+        (&"express".into(), &8.into()),
+        "{json}"
+    );
     let named = server.idemctl(&["check", "--schema", "express"]).exits(0);
     named.shows("; not checked: 8 of event-driven among the keys seen |");
     // Whoever names nothing reads everything.
     let all = server.idemctl(&["check", "-o", "json"]).exits(2).json();
-    assert_eq!((&all["schemas"], &all["unread"]), (&serde_json::Value::Null, &serde_json::json!({})), "{all}");
+    assert_eq!(
+        (&all["schemas"], &all["unread"]),
+        (&serde_json::Value::Null, &serde_json::json!({})),
+        "{all}"
+    );
     let server = Server::holding(&[("idem:cart-1", LOCK, 29_000)]);
-    in_context(&server, &["check"]).exits(0).shows("in 1 key; context prod reads no other schema |");
+    in_context(&server, &["check"])
+        .exits(0)
+        .shows("in 1 key; context prod reads no other schema |");
 }
 
 #[test]
@@ -52,9 +65,12 @@ fn inspect_says_that_another_schema_has_the_record() {
 #[test]
 fn find_searches_the_keys_of_every_schema() {
     let server = seeded();
-    in_context(&server, &["inspect", "--find", "99103"]).exits(0).shows("order-99103  in-progress  event-driven");
+    in_context(&server, &["inspect", "--find", "99103"])
+        .exits(0)
+        .shows("order-99103  in-progress  event-driven");
     let run = server.idemctl(&["inspect", "--find", "99103", "--schema", "express"]).exits(1);
-    run.says("no key of express among 9 of ").says("the keys of event-driven were not searched: leave out --schema");
+    run.says("no key of express among 9 of ")
+        .says("the keys of event-driven were not searched: leave out --schema");
     // A value that no schema writes is found by its name as well.
     server.set("idempotency:cart-953", r#"{"odd":1}"#, 60_000);
     server.set("idempotency:cart-954", PENDING, 60_000);
@@ -73,7 +89,10 @@ fn a_check_tells_of_locks_that_outlast_a_default_lock_ttl() {
     let says = "; 1 lock outlasts go-middleware's default lock TTL (5m), up to 7h 4";
     run.shows(says).shows("m: state --lock-ttl |");
     let json = server.idemctl(&["check", "-o", "json"]).exits(0).json();
-    assert_eq!((&json["outlasting"][0]["locks"], &json["outlasting"][0]["default_ms"]), (&1.into(), &300_000.into()));
+    assert_eq!(
+        (&json["outlasting"][0]["locks"], &json["outlasting"][0]["default_ms"]),
+        (&1.into(), &300_000.into())
+    );
     // Whoever states the TTL gets an alarm in its place.
     let run = server.idemctl(&["check", "--schema", "go-middleware", "--lock-ttl", "5m"]).exits(1);
     assert!(!run.text().contains("outlasts"), "{}", run.all());
@@ -83,20 +102,27 @@ fn a_check_tells_of_locks_that_outlast_a_default_lock_ttl() {
 /// Rule: a check does not read every value if the server counts reads as use, and reports that it did not.
 #[test]
 fn a_check_says_if_it_does_not_know_whether_locks_outlast_a_default() {
-    let server = Server::filled((0..1_500).map(|number| (format!("idempotency:k-{number}"), DONE)), 80_000_000);
+    let server = Server::filled(
+        (0..1_500).map(|number| (format!("idempotency:k-{number}"), DONE)),
+        80_000_000,
+    );
     let json = server.idemctl(&["check", "-o", "json"]).exits(0).json();
     let is_partial = json["outlasting_partial"] == true;
     let says = "it is unknown whether locks outlast the default lock TTL: state --lock-ttl";
     assert_eq!(json["summary"].as_str().unwrap().contains(says), is_partial, "{json}");
     // CLIENT NO-TOUCH is of Redis 7.2 and later.
-    let no_touch = redis::cmd("CLIENT").arg("NO-TOUCH").arg("ON").query::<()>(&mut server.connect());
+    let no_touch =
+        redis::cmd("CLIENT").arg("NO-TOUCH").arg("ON").query::<()>(&mut server.connect());
     assert_eq!(is_partial, no_touch.is_err(), "{json}");
 }
 
 /// Rule: all locks are read, so that a sample of the records does not make the answer look sampled.
 #[test]
 fn a_check_says_what_was_sampled_and_what_the_filters_left() {
-    let server = Server::filled((0..1_500).map(|number| (format!("idempotency:k-{number}"), PENDING)), 200_000);
+    let server = Server::filled(
+        (0..1_500).map(|number| (format!("idempotency:k-{number}"), PENDING)),
+        200_000,
+    );
     server
         .idemctl(&["check"])
         .exits(0)

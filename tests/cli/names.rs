@@ -52,7 +52,8 @@ fn has(server: &Server, redis_key: &[u8]) -> bool {
 /// Rule: what is listed goes, and nothing else, whatever the keys look like.
 #[test]
 fn a_purge_of_listed_names_removes_exactly_the_listed_records() {
-    for (listed, read) in [(&[][..], &[][..]), (&["-0"], &["-0"]), (&[], &["--schema", "express"])] {
+    for (listed, read) in [(&[][..], &[][..]), (&["-0"], &["-0"]), (&[], &["--schema", "express"])]
+    {
         let server = Server::start();
         let records = chosen_by_strangers().into_iter().map(|key| (redis_key(&key), BAD));
         server.fill(records.chain([(redis_key(b"victim"), GOOD)]), HOUR);
@@ -84,7 +85,8 @@ fn names_come_back_from_both_kinds_of_lists() {
     server.fill(chosen_by_strangers().iter().map(|key| (redis_key(key), BAD)), HOUR);
     for ends in [&[][..], &["-0"]] {
         let list = names(&server, &[&["--schema", "express"], ends].concat());
-        let read = server.idemctl_fed(&[&["inspect", "-", "-o", "jsonl"], ends].concat(), &list).exits(0);
+        let read =
+            server.idemctl_fed(&[&["inspect", "-", "-o", "jsonl"], ends].concat(), &list).exits(0);
         assert_eq!(read.json_lines().len(), chosen_by_strangers().len(), "{ends:?}");
     }
     let raw = names(&server, &["--match", "*2J*", "-0"]);
@@ -95,8 +97,10 @@ fn names_come_back_from_both_kinds_of_lists() {
 
 /// Both a record and a key that is the Redis key of the record.
 fn twins() -> Server {
-    let server =
-        Server::holding(&[("idempotency:victim", PENDING, HOUR), ("idempotency:idempotency:victim", PENDING, HOUR)]);
+    let server = Server::holding(&[
+        ("idempotency:victim", PENDING, HOUR),
+        ("idempotency:idempotency:victim", PENDING, HOUR),
+    ]);
     server.set("idempotency:other", PENDING, HOUR);
     server
 }
@@ -121,14 +125,20 @@ fn a_key_that_names_two_records_changes_neither() {
     for command in CHANGES {
         let run = change(&server, command, &["idempotency:victim"]).exits(2);
         run.says("go-middleware/victim").says("go-middleware/idempotency:victim");
-        change(&server, &[command, &["--schema", "go-middleware"]].concat(), &["idempotency:victim"]).exits(2);
+        change(
+            &server,
+            &[command, &["--schema", "go-middleware"]].concat(),
+            &["idempotency:victim"],
+        )
+        .exits(2);
     }
     assert!(server.audited().is_empty());
     for command in &CHANGES[..3] {
         let server = twins();
         let run = change(&server, command, &["idempotency:victim", "other"]).exits(3);
         run.says("idempotency:victim is ambiguous: it names ");
-        let changed: Vec<_> = server.audited().iter().map(|entry| entry["redis_key"].clone()).collect();
+        let changed: Vec<_> =
+            server.audited().iter().map(|entry| entry["redis_key"].clone()).collect();
         assert_eq!(changed, ["idempotency:other"], "{command:?}");
     }
     let shown = server.idemctl(&["inspect", "idempotency:victim", "-o", "json"]).exits(0);
@@ -145,7 +155,8 @@ fn a_name_of_the_message_is_the_one_record() {
         ] {
             let server = twins();
             change(&server, command, &[name]).exits(0);
-            let changed: Vec<_> = server.audited().iter().map(|entry| entry["redis_key"].clone()).collect();
+            let changed: Vec<_> =
+                server.audited().iter().map(|entry| entry["redis_key"].clone()).collect();
             assert_eq!(changed, [meant], "{command:?}");
         }
     }
@@ -171,7 +182,9 @@ fn a_key_that_looks_like_a_name_is_told_apart() {
     let run = change(&server, &["purge"], &["express/abc"]).exits(2);
     run.says(r#"'express/"abc"' and express/express/abc"#);
     assert_eq!(server.size(), 3);
-    change(&server, &["purge"], &["express/abc", "--schema", "go-middleware"]).exits(3).says("not found: express/abc");
+    change(&server, &["purge"], &["express/abc", "--schema", "go-middleware"])
+        .exits(3)
+        .says("not found: express/abc");
     change(&server, &["purge"], &["payments/abc"]).exits(0);
     change(&server, &["purge"], &[r#"express/"abc""#]).exits(0);
     assert_eq!(server.keys(), ["idem:express/abc"]);
@@ -183,7 +196,10 @@ fn a_key_that_looks_like_a_name_is_told_apart() {
 #[test]
 fn a_line_that_ends_with_a_carriage_return_may_name_two_records() {
     let server = Server::holding(&[("idem:victim", GOOD, HOUR), ("idem:victim\r", BAD, HOUR)]);
-    server.idemctl_fed(&["purge", "-", "--yes"], b"victim\r\n").exits(2).says(r#""express/\"victim\\r\"""#);
+    server
+        .idemctl_fed(&["purge", "-", "--yes"], b"victim\r\n")
+        .exits(2)
+        .says(r#""express/\"victim\\r\"""#);
     assert_eq!(server.size(), 2);
     server.idemctl_fed(&["purge", "-", "--yes", "-0"], b"victim\r\0").exits(0);
     assert_eq!(server.keys(), ["idem:victim"]);
@@ -211,7 +227,10 @@ fn a_record_of_another_database_is_named_with_its_database() {
     let list = names(&server, &["--all-dbs", "--status", "500"]);
     assert_eq!(list, b"3/express/\"a\"\n");
     server.idemctl_fed(&["purge", "-", "--yes"], &list).exits(3).says("not found: 3/express/\"a\"");
-    server.idemctl_fed(&["purge", "-", "--yes", "-n", "3"], &list).exits(0).says("1 of 1 records purged");
+    server
+        .idemctl_fed(&["purge", "-", "--yes", "-n", "3"], &list)
+        .exits(0)
+        .says("1 of 1 records purged");
     assert_eq!(server.size(), 2);
 }
 
@@ -219,7 +238,9 @@ fn a_record_of_another_database_is_named_with_its_database() {
 #[test]
 fn a_key_that_names_two_records_of_a_backup_brings_back_neither() {
     let server = Server::holding(&[("idem:victim", GOOD, HOUR), ("idem:idem:victim", BAD, HOUR)]);
-    let backup = server.idemctl(&["purge", "--all", "--yes", "-o", "json"]).exits(0).json()["backup"].clone();
+    let backup =
+        server.idemctl(&["purge", "--all", "--yes", "-o", "json"]).exits(0).json()["backup"]
+            .clone();
     let restore = ["restore", backup.as_str().unwrap()];
     let op = server.audited()[0]["op"].clone();
     for command in [&restore[..], &["undo", op.as_str().unwrap()]] {
@@ -239,7 +260,8 @@ fn a_key_that_names_two_records_of_a_backup_brings_back_neither() {
 /// Rule: a name in quotes is one record's, whatever keys clients choose, so that nobody keeps a record from being removed.
 #[test]
 fn no_key_shields_a_listed_record() {
-    let server = Server::holding(&[("idem:order-1", BAD, HOUR), ("idem:express/order-1", GOOD, HOUR)]);
+    let server =
+        Server::holding(&[("idem:order-1", BAD, HOUR), ("idem:express/order-1", GOOD, HOUR)]);
     let list = names(&server, &["--schema", "express", "--status", "500"]);
     assert_eq!(list, b"express/\"order-1\"\n");
     server.idemctl_fed(&["purge", "-", "--yes"], &list).exits(0).says("1 of 1 records purged");
@@ -271,12 +293,18 @@ fn a_large_key_is_named_by_a_longer_line() {
         let list = names(&server, &[&["--status", "500"], more].concat());
         assert!(list.len() > 1 << 20);
         server.idemctl_fed(&[&["inspect", "-", "-o", "json"], more].concat(), &list).exits(0);
-        server.idemctl_fed(&[&["purge", "-", "--yes"], more].concat(), &list).exits(0).says("1 of 1 records purged");
+        server
+            .idemctl_fed(&[&["purge", "-", "--yes"], more].concat(), &list)
+            .exits(0)
+            .says("1 of 1 records purged");
         assert_eq!(server.size(), 0);
     }
     for key in [[b'k'; (1 << 20) + 1].to_vec(), b"\\xff".repeat((1 << 20) + 1)] {
         let quoted = [b"express/\"", key.as_slice(), b"\""].concat();
-        server.idemctl_fed(&["purge", "-", "--yes"], &quoted).exits(2).says("a key is larger than 1 MiB");
+        server
+            .idemctl_fed(&["purge", "-", "--yes"], &quoted)
+            .exits(2)
+            .says("a key is larger than 1 MiB");
     }
 }
 
@@ -287,20 +315,25 @@ fn a_record_that_is_named_in_different_words_is_dealt_with_once() {
     let named = ["L", "idem:lock:L", "event-consumer/L"];
     for command in [&["force-unlock"][..], &["extend", "--for", "1h"]] {
         server.set("idem:lock:L", "1", 60_000);
-        let run = server.idemctl(&[command, &["--yes", "-o", "json"], &named].concat()).exits(0).json();
+        let run =
+            server.idemctl(&[command, &["--yes", "-o", "json"], &named].concat()).exits(0).json();
         assert_eq!(run["locks"].as_array().map(Vec::len), Some(1), "{run}");
         assert_eq!(run["done"], 1);
     }
     let run = server.idemctl(&[&["inspect", "-o", "jsonl"][..], &named].concat()).exits(0);
     assert_eq!(run.json_lines().len(), 1, "{}", run.all());
     server.set("idem:c", BAD, HOUR);
-    let run = server.idemctl(&["purge", "--yes", "-o", "json", "c", "idem:c", "express/c"]).exits(0).json();
+    let run = server
+        .idemctl(&["purge", "--yes", "-o", "json", "c", "idem:c", "express/c"])
+        .exits(0)
+        .json();
     assert_eq!((&run["total"], &run["done"]), (&1.into(), &1.into()), "{run}");
     // What names a record in two pages of a list names one, too.
     server.set("idem:c", BAD, HOUR);
     let others = (0..300).map(|number| format!("k{number}")).collect::<Vec<_>>().join("\n");
     server.fill((0..300).map(|number| (format!("idem:k{number}"), BAD)), HOUR);
     let list = format!("c\n{others}\nidem:c\n");
-    let run = server.idemctl_fed(&["purge", "--yes", "-o", "json", "-"], list.as_bytes()).exits(0).json();
+    let run =
+        server.idemctl_fed(&["purge", "--yes", "-o", "json", "-"], list.as_bytes()).exits(0).json();
     assert_eq!((&run["total"], &run["done"]), (&301.into(), &301.into()), "{run}");
 }

@@ -6,8 +6,7 @@ use std::path::PathBuf;
 use crate::support::{FOREVER, Server};
 
 const LOCK: &str = r#"{"status":"INPROGRESS","startedAt":1795223514263,"by":"w-1"}"#;
-const RESULT: &str =
-    r#"{"status":"COMPLETED","response":{"statusCode":201,"body":{"id":1},"headers":{}},"startedAt":1795223514263}"#;
+const RESULT: &str = r#"{"status":"COMPLETED","response":{"statusCode":201,"body":{"id":1},"headers":{}},"startedAt":1795223514263}"#;
 
 fn seeded() -> Server {
     Server::holding(&[
@@ -45,7 +44,8 @@ fn a_draft_is_refused_until_what_is_marked_is_decided_and_then_reads_the_keys() 
     let server = seeded();
     let text = drafted(&server, "pays", &PAYS);
     let file = folder(&server, "pays").join("schema.toml");
-    let check = || server.idemctl(&["schema", "check", &folder(&server, "pays").display().to_string()]);
+    let check =
+        || server.idemctl(&["schema", "check", &folder(&server, "pays").display().to_string()]);
     check().exits(1).shows("`DECIDE`");
     fs::write(&file, text.replace("state = \"DECIDE\"", "state = \"completed\"")).unwrap();
     check().exits(0).shows("pays: ok");
@@ -54,17 +54,32 @@ fn a_draft_is_refused_until_what_is_marked_is_decided_and_then_reads_the_keys() 
     states.sort_unstable();
     assert_eq!(states, ["completed", "completed", "in-progress", "in-progress"]);
     let found = server.idemctl(&["detect", "-o", "json"]).exits(0).json();
-    assert_eq!((&found["groups"][0]["schema"], &found["groups"][0]["confidence"]), (&"pays".into(), &"is".into()));
+    assert_eq!(
+        (&found["groups"][0]["schema"], &found["groups"][0]["confidence"]),
+        (&"pays".into(), &"is".into())
+    );
 }
 
 #[test]
 fn texts_that_say_nothing_are_opaque_and_words_are_forms() {
     let server = Server::start();
-    server.fill([("lk:a", "token-a"), ("lk:b", "token-b"), ("word:a", "completed"), ("word:b", "processing")], 9_000);
+    server.fill(
+        [
+            ("lk:a", "token-a"),
+            ("lk:b", "token-b"),
+            ("word:a", "completed"),
+            ("word:b", "processing"),
+        ],
+        9_000,
+    );
     let locks = drafted(&server, "locks", &["lk:a", "lk:b"]);
-    assert!(locks.contains("opaque = true\n# DECIDE: in-progress or completed.\nstate = \"DECIDE\"\n"), "{locks}");
+    assert!(
+        locks.contains("opaque = true\n# DECIDE: in-progress or completed.\nstate = \"DECIDE\"\n"),
+        "{locks}"
+    );
     let decided = locks.replace("state = \"DECIDE\"", "state = \"in-progress\"");
-    let decided = decided.replace("lock = \"DECIDE\"", "lock = \"10s\"").replace("result = \"DECIDE\"", "");
+    let decided =
+        decided.replace("lock = \"DECIDE\"", "lock = \"10s\"").replace("result = \"DECIDE\"", "");
     fs::write(folder(&server, "locks").join("schema.toml"), decided).unwrap();
     let words = drafted(&server, "words", &["word:a", "word:b"]);
     assert!(words.contains("equals = \"completed\"\nstate = \"completed\"\n"), "{words}");
@@ -77,13 +92,22 @@ fn texts_that_say_nothing_are_opaque_and_words_are_forms() {
 fn a_copy_has_the_scripts_and_the_new_name() {
     let server = Server::start();
     server.unnamed(&["schema", "new", "shop", "--from", "express"]).exits(0).says("and 2 scripts");
-    let show = |name: &str, script: &str| server.unnamed(&["schema", "show", name, "--script", script]).exits(0).stdout;
+    let show = |name: &str, script: &str| {
+        server.unnamed(&["schema", "show", name, "--script", script]).exits(0).stdout
+    };
     for script in ["start_processing", "complete_processing"] {
         assert_eq!(show("shop", script), show("express", script));
     }
-    server.unnamed(&["schema", "check", &folder(&server, "shop").display().to_string()]).exits(0).shows("shop: ok");
+    server
+        .unnamed(&["schema", "check", &folder(&server, "shop").display().to_string()])
+        .exits(0)
+        .shows("shop: ok");
     server.unnamed(&["schema", "new", "shop2", "--from", "shop"]).exits(0);
-    assert!(fs::read_to_string(folder(&server, "shop2").join("schema.toml")).unwrap().contains("\nname = \"shop2\"\n"));
+    assert!(
+        fs::read_to_string(folder(&server, "shop2").join("schema.toml"))
+            .unwrap()
+            .contains("\nname = \"shop2\"\n")
+    );
 }
 
 /// Rule: nothing is overwritten. Revert: without the look at the folder the second run fails with another message, or writes.
@@ -91,10 +115,19 @@ fn a_copy_has_the_scripts_and_the_new_name() {
 fn nothing_is_overwritten_and_no_name_leads_out_of_the_folder() {
     let server = Server::start();
     fs::create_dir_all(folder(&server, "shop")).unwrap();
-    server.unnamed(&["schema", "new", "shop", "--from", "express"]).exits(2).says("is not overwritten");
+    server
+        .unnamed(&["schema", "new", "shop", "--from", "express"])
+        .exits(2)
+        .says("is not overwritten");
     assert_eq!(fs::read_dir(folder(&server, "shop")).unwrap().count(), 0);
-    server.unnamed(&["schema", "new", "../shop", "--from", "express"]).exits(2).says("cannot be a schema's name");
-    server.idemctl(&["schema", "new", "x", "--from", "nokey"]).exits(1).says("no schema's name, and no Redis key");
+    server
+        .unnamed(&["schema", "new", "../shop", "--from", "express"])
+        .exits(2)
+        .says("cannot be a schema's name");
+    server
+        .idemctl(&["schema", "new", "x", "--from", "nokey"])
+        .exits(1)
+        .says("no schema's name, and no Redis key");
     server.send::<()>(&[b"SADD", b"h", b"v"]);
     server.idemctl(&["schema", "new", "x", "--from", "h"]).exits(2).says("`h` is no string");
     assert!(!folder(&server, "x").exists());
@@ -104,7 +137,8 @@ fn nothing_is_overwritten_and_no_name_leads_out_of_the_folder() {
 fn packed() -> Server {
     let server = Server::start();
     let versioned = |document: &[u8]| {
-        let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::default());
+        let mut encoder =
+            flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::default());
         std::io::Write::write_all(&mut encoder, document).unwrap();
         [&encoder.finish().unwrap()[..], b":1"].concat()
     };
@@ -113,7 +147,16 @@ fn packed() -> Server {
     server.set("php:a", r#"O:5:"Reply":2:{s:6:"status";i:201;s:4:"body";s:2:"hi";}"#, 400_000);
     server.set("php:b", r#"O:5:"Reply":2:{s:6:"status";i:200;s:4:"body";s:2:"ho";}"#, 400_000);
     let reply = br#"{"status":201,"body":"hi"}"#;
-    server.send::<()>(&[b"HSET", b"hash:a", b"state", b"done", b"reply", reply, b"at", b"1795223514263"]);
+    server.send::<()>(&[
+        b"HSET",
+        b"hash:a",
+        b"state",
+        b"done",
+        b"reply",
+        reply,
+        b"at",
+        b"1795223514263",
+    ]);
     server.send::<()>(&[b"HSET", b"hash:b", b"state", b"running", b"owner", b"w-1"]);
     server
 }
@@ -122,22 +165,36 @@ fn packed() -> Server {
 #[test]
 fn a_draft_tells_what_values_are_packed_in() {
     let server = packed();
-    let rack = [r#"decode = ["suffix=:1", "zlib", "msgpack"]"#, r#"body = "/2/0", headers = "/1", status = "/0""#];
+    let rack = [
+        r#"decode = ["suffix=:1", "zlib", "msgpack"]"#,
+        r#"body = "/2/0", headers = "/1", status = "/0""#,
+    ];
     let php = [r#"encoding = "php""#, r#"fields = { body = "/body", status = "/status" }"#];
     let hash = [r#"type = "hash""#, r#"decode_at = { "/reply" = ["json"] }"#];
     for (name, words) in [("rack", rack), ("php", php), ("hash", hash)] {
         let text = drafted(&server, name, &[&format!("{name}:a"), &format!("{name}:b")]);
         assert!(words.iter().all(|word| text.contains(word)), "{words:?} in\n{text}");
-        let decided = text.replace("lock = \"DECIDE\"", if name == "hash" { "lock = \"5m\"" } else { "" });
-        let decided = decided.replace("state = \"DECIDE\"", "state = \"completed\"").replace("\"DECIDE\"", "\"1h\"");
+        let decided =
+            text.replace("lock = \"DECIDE\"", if name == "hash" { "lock = \"5m\"" } else { "" });
+        let decided = decided
+            .replace("state = \"DECIDE\"", "state = \"completed\"")
+            .replace("\"DECIDE\"", "\"1h\"");
         fs::write(folder(&server, name).join("schema.toml"), decided).unwrap();
-        let shown = server.idemctl(&["inspect", "a", "--schema", name, "-o", "json"]).exits(0).json();
+        let shown =
+            server.idemctl(&["inspect", "a", "--schema", name, "-o", "json"]).exits(0).json();
         let record = &shown["records"][0];
-        assert_eq!((&record["state"], &record["response"]["status"]), (&"completed".into(), &201.into()), "{name}");
+        assert_eq!(
+            (&record["state"], &record["response"]["status"]),
+            (&"completed".into(), &201.into()),
+            "{name}"
+        );
         assert_eq!(record["response"]["body"], "hi", "{name}");
     }
     server.send::<()>(&[b"SADD", b"set:a", b"x"]);
-    server.idemctl(&["schema", "new", "sets", "--from", "set:a"]).exits(2).says("is no string and no hash");
+    server
+        .idemctl(&["schema", "new", "sets", "--from", "set:a"])
+        .exits(2)
+        .says("is no string and no hash");
 }
 
 /// Records as hashes under three tenants, with states and a field of seconds that no name gives away; every hundredth is stuck.
@@ -150,12 +207,34 @@ fn tenants() -> Server {
             let key = format!("pay:idem:{tenant}:{number:08x}a");
             let key = key.as_bytes();
             if number % 10 == 0 {
-                server.send::<i64>(&[b"HSET", key, b"ph", b"P", b"owner", b"w-1", b"created_at", at]);
+                server.send::<i64>(&[
+                    b"HSET",
+                    key,
+                    b"ph",
+                    b"P",
+                    b"owner",
+                    b"w-1",
+                    b"created_at",
+                    at,
+                ]);
             } else {
-                server.send::<i64>(&[b"HSET", key, b"ph", b"D", b"created_at", at, b"resp", br#"{"id":1}"#]);
+                server.send::<i64>(&[
+                    b"HSET",
+                    key,
+                    b"ph",
+                    b"D",
+                    b"created_at",
+                    at,
+                    b"resp",
+                    br#"{"id":1}"#,
+                ]);
             }
             if number > 0 {
-                server.send::<i64>(&[b"EXPIRE", key, if number % 10 == 0 { b"25" } else { b"80000" }]);
+                server.send::<i64>(&[
+                    b"EXPIRE",
+                    key,
+                    if number % 10 == 0 { b"25" } else { b"80000" },
+                ]);
             }
         }
     }
@@ -173,8 +252,14 @@ fn what_detect_prints_drafts_a_schema_of_keys_that_nobody_knows() {
     let (_, command) = printed.split_once("idemctl ").unwrap();
     assert!(command.ends_with("schema new NAME --match 'pay:idem:*:*'"), "{text}");
     let groups = server.idemctl(&["detect", "-o", "json"]).exits(0).json()["groups"].clone();
-    assert_eq!((&groups[0]["pattern"], &groups[0]["keys"]), (&"pay:idem:*:{hex}".into(), &120.into()), "{groups:#}");
-    assert!(groups[0]["describe"].as_str().unwrap().ends_with(command.split_once("schema ").unwrap().1));
+    assert_eq!(
+        (&groups[0]["pattern"], &groups[0]["keys"]),
+        (&"pay:idem:*:{hex}".into(), &120.into()),
+        "{groups:#}"
+    );
+    assert!(
+        groups[0]["describe"].as_str().unwrap().ends_with(command.split_once("schema ").unwrap().1)
+    );
     let run = server.idemctl(&["schema", "new", "payidem", "--match", "pay:idem:*:*"]).exits(0);
     run.says("Drafted from 120 of 120 Redis keys that match");
     let file = folder(&server, "payidem").join("schema.toml");
@@ -193,16 +278,25 @@ fn what_detect_prints_drafts_a_schema_of_keys_that_nobody_knows() {
     fs::write(&file, decided.replacen("result = \"DECIDE\"", "result = \"24h\"", 1)).unwrap();
     let check = server.idemctl(&["schema", "check", "payidem"]).exits(0);
     check.shows("payidem: ok, 120 keys: 108 completed, 12 in progress, 0 unreadable");
-    let stuck = server.idemctl(&["list", "--schema", "payidem", "--finding", "no-expiry", "-o", "jsonl"]).exits(0);
+    let stuck = server
+        .idemctl(&["list", "--schema", "payidem", "--finding", "no-expiry", "-o", "jsonl"])
+        .exits(0);
     assert_eq!(stuck.json_lines().len(), 3);
 }
 
 #[test]
 fn a_glob_that_matches_nothing_drafts_nothing() {
     let server = tenants();
-    server.idemctl(&["schema", "new", "x", "--match", "nowhere:*"]).exits(1).says("no Redis key of").says("detect");
+    server
+        .idemctl(&["schema", "new", "x", "--match", "nowhere:*"])
+        .exits(1)
+        .says("no Redis key of")
+        .says("detect");
     server.send::<()>(&[b"SADD", b"set:a", b"v"]);
-    server.idemctl(&["schema", "new", "x", "--match", "set:*"]).exits(1).says("neither strings nor hashes");
+    server
+        .idemctl(&["schema", "new", "x", "--match", "set:*"])
+        .exits(1)
+        .says("neither strings nor hashes");
     server.idemctl(&["schema", "new", "x"]).exits(2).says("--from");
     server.idemctl(&["schema", "new", "x", "--match", "a", "--from", "b"]).exits(2);
     assert!(!folder(&server, "x").exists());
@@ -218,7 +312,12 @@ fn a_copy_and_a_draft_change_nothing_until_they_are_named() {
     run.says("It is a draft: no command reads its records unless --schema or a context names it.");
     server.idemctl(&["schema", "new", "pays", "--from", "idempotency:a"]).exits(0);
     let after = server.idemctl(&["list", "-o", "jsonl"]).exits(0);
-    assert_eq!((before.len(), after.json_lines().len(), after.stderr.as_str()), (1, 1, ""), "{}", after.all());
+    assert_eq!(
+        (before.len(), after.json_lines().len(), after.stderr.as_str()),
+        (1, 1, ""),
+        "{}",
+        after.all()
+    );
     let run = server.idemctl(&["inspect", "a"]).exits(0);
     assert!(!run.stderr.contains("bar") && !run.stderr.contains("pays"), "{}", run.all());
     server.idemctl(&["extend", "a", "--for", "1h", "--yes"]).exits(0);
@@ -230,7 +329,10 @@ fn a_copy_and_a_draft_change_nothing_until_they_are_named() {
     let text = fs::read_to_string(&file).unwrap();
     fs::write(
         &file,
-        text.lines().filter(|line| !line.starts_with("draft")).map(|line| format!("{line}\n")).collect::<String>(),
+        text.lines()
+            .filter(|line| !line.starts_with("draft"))
+            .map(|line| format!("{line}\n"))
+            .collect::<String>(),
     )
     .unwrap();
     server.idemctl(&["inspect", "a"]).exits(0).says("2 records, under ");

@@ -62,7 +62,8 @@ fn findings(run: &Run) -> Vec<serde_json::Value> {
 #[test]
 fn fourteen_lines_are_a_sound_schema() {
     assert_eq!(PAYMENTS.lines().count(), 14);
-    let document = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/schemas.md")).unwrap();
+    let document =
+        fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/schemas.md")).unwrap();
     assert!(document.contains(PAYMENTS), "docs/schemas.md shows another first example");
     let server = with_schemas();
     server.idemctl(&["schema", "check", ".config/idemctl/schemas"]).exits(0).shows("payments: ok");
@@ -75,15 +76,27 @@ fn records_are_listed_counted_and_checked() {
     server.set("pay:b", r#"{"status":"COMPLETED"}"#, 80_000_000);
     server.set("resp:c", r#"{"request":{},"response":{"statusCode":201,"body":"hi"}}"#, 80_000_000);
     let list = server.idemctl(&["list", "-o", "json"]).exits(0).json();
-    let states: Vec<_> = list["records"].as_array().unwrap().iter().map(|record| &record["state"]).collect();
+    let states: Vec<_> =
+        list["records"].as_array().unwrap().iter().map(|record| &record["state"]).collect();
     assert_eq!(states.len(), 3);
     assert_eq!(states.iter().filter(|state| **state == "completed").count(), 2);
     let stats = server.idemctl(&["stats", "-o", "json"]).exits(0);
-    assert!(stats.text().contains("payments") && stats.text().contains("responses"), "{}", stats.all());
+    assert!(
+        stats.text().contains("payments") && stats.text().contains("responses"),
+        "{}",
+        stats.all()
+    );
     server.idemctl(&["check"]).exits(0).shows("OK");
-    let record = server.idemctl(&["inspect", "c", "-o", "json"]).exits(0).json()["records"][0].clone();
-    assert_eq!((&record["response"]["status"], &record["next_request"]["answer"]), (&201.into(), &"unknown".into()));
-    server.idemctl(&["inspect", "a"]).exits(0).shows("unknown: the schema does not describe the begin step");
+    let record =
+        server.idemctl(&["inspect", "c", "-o", "json"]).exits(0).json()["records"][0].clone();
+    assert_eq!(
+        (&record["response"]["status"], &record["next_request"]["answer"]),
+        (&201.into(), &"unknown".into())
+    );
+    server
+        .idemctl(&["inspect", "a"])
+        .exits(0)
+        .shows("unknown: the schema does not describe the begin step");
 }
 
 #[test]
@@ -91,7 +104,10 @@ fn a_stuck_lock_is_found_unlocked_and_swept() {
     let server = with_schemas();
     server.fill(["pay:stuck", "pay:too"].map(|key| (key, r#"{"status":"INPROGRESS"}"#)), FOREVER);
     server.idemctl(&["check"]).exits(2).shows("2 orphaned locks");
-    server.idemctl(&["force-unlock", "stuck", "--yes"]).exits(0).says("nobody knows what becomes of its result");
+    server
+        .idemctl(&["force-unlock", "stuck", "--yes"])
+        .exits(0)
+        .says("nobody knows what becomes of its result");
     assert_eq!(server.get("pay:stuck"), None);
     server.idemctl(&["sweep", "--orphaned", "--yes", "--schema", "payments"]).exits(0);
     assert_eq!(server.get("pay:too"), None);
@@ -102,7 +118,9 @@ fn a_result_is_purged() {
     let server = with_schemas();
     server.set("resp:c", r#"{"request":{},"response":{}}"#, 80_000_000);
     server.set("pay:a", r#"{"status":"INPROGRESS"}"#, 20_000);
-    server.idemctl(&["purge", "--schema", "responses", "--state", "completed", "--yes", "--all"]).exits(0);
+    server
+        .idemctl(&["purge", "--schema", "responses", "--state", "completed", "--yes", "--all"])
+        .exits(0);
     assert_eq!((server.get("resp:c"), server.get("pay:a").is_some()), (None, true));
 }
 
@@ -130,7 +148,18 @@ fn a_result_that_cannot_be_read_is_no_orphaned_lock() {
     assert_eq!(findings(&inspected), ["unreadable"]);
     assert_eq!(inspected.json()["records"][0]["lock_ttl_ms"], serde_json::Value::Null);
     assert!(inspected.json()["records"][0]["result_ttl_ms"].as_u64().is_some());
-    server.idemctl(&["sweep", "--include", "unreadable", "--yes", "--schema", "responses", "--match", "to*"]).exits(0);
+    server
+        .idemctl(&[
+            "sweep",
+            "--include",
+            "unreadable",
+            "--yes",
+            "--schema",
+            "responses",
+            "--match",
+            "to*",
+        ])
+        .exits(0);
     assert!(server.get("resp:torn").is_some());
 }
 
@@ -144,8 +173,13 @@ fn what_is_not_described_is_not_done_and_says_what_to_do() {
         run.says(format!("or describe the step as [{step}] in schema.toml"));
     }
     assert_eq!(server.get("pay:a").unwrap(), br#"{"status":"INPROGRESS"}"#);
-    for words in [&["race", "--schema", "payments"][..], &["simulate", "--all", "--schema", "payments"]] {
-        server.idemctl(words).exits(2).says("payments cannot be played: its schema.toml has no [begin]");
+    for words in
+        [&["race", "--schema", "payments"][..], &["simulate", "--all", "--schema", "payments"]]
+    {
+        server
+            .idemctl(words)
+            .exits(2)
+            .says("payments cannot be played: its schema.toml has no [begin]");
     }
     server.idemctl(&["explore", "payments"]).exits(2).says("payments cannot be played");
 }

@@ -78,17 +78,24 @@ fn with_schema() -> Server {
 fn lock(server: &Server, key: &str, ends_in_ms: i64) {
     let now = i64::try_from(backup::now_ms(server)).unwrap();
     let (expires, ends) = (now / 1_000 + 3_600, now + ends_in_ms);
-    let value = format!(r#"{{"status": "INPROGRESS", "expiration": {expires}, "in_progress_expiration": {ends}}}"#);
+    let value = format!(
+        r#"{{"status": "INPROGRESS", "expiration": {expires}, "in_progress_expiration": {ends}}}"#
+    );
     server.set(&format!("payments-prod.handler#{key}"), value, 3_600_000);
 }
 
 fn inspected(server: &Server, key: &str) -> Value {
-    server.idemctl(&["inspect", key, "--schema", "lambda", "-o", "json"]).exits(0).json()["records"][0].clone()
+    server.idemctl(&["inspect", key, "--schema", "lambda", "-o", "json"]).exits(0).json()["records"]
+        [0]
+    .clone()
 }
 
 #[test]
 fn the_file_is_sound() {
-    with_schema().idemctl(&["schema", "check", ".config/idemctl/schemas/lambda"]).exits(0).shows("lambda: ok");
+    with_schema()
+        .idemctl(&["schema", "check", ".config/idemctl/schemas/lambda"])
+        .exits(0)
+        .shows("lambda: ok");
 }
 
 #[test]
@@ -97,11 +104,20 @@ fn a_lock_ends_by_what_it_holds() {
     lock(&server, "live", 600_000);
     lock(&server, "dead", -600_000);
     let (live, dead) = (inspected(&server, "live"), inspected(&server, "dead"));
-    assert_eq!((&live["next_request"]["answer"], &live["own_expiry"]["is_past"]), (&"conflict".into(), &false.into()));
+    assert_eq!(
+        (&live["next_request"]["answer"], &live["own_expiry"]["is_past"]),
+        (&"conflict".into(), &false.into())
+    );
     let until = live["next_request"]["until_ms"].as_u64().unwrap();
     assert!((500_000..=600_000).contains(&until), "{until}");
-    assert_eq!((&dead["next_request"]["answer"], &dead["own_expiry"]["is_past"]), (&"execute".into(), &true.into()));
-    assert_eq!((&dead["state"], &dead["own_expiry"]["clock"]), (&"in-progress".into(), &"client".into()));
+    assert_eq!(
+        (&dead["next_request"]["answer"], &dead["own_expiry"]["is_past"]),
+        (&"execute".into(), &true.into())
+    );
+    assert_eq!(
+        (&dead["state"], &dead["own_expiry"]["clock"]),
+        (&"in-progress".into(), &"client".into())
+    );
     for record in [&live, &dead] {
         assert_eq!(record["findings"], serde_json::json!([]), "the Redis key's TTL is no lock's");
     }
@@ -116,16 +132,24 @@ fn a_lock_ends_by_what_it_holds() {
 #[test]
 fn a_lock_without_the_field_is_held_until_its_ttl_ends() {
     let server = with_schema();
-    server.set("payments-prod.handler#plain", r#"{"status": "INPROGRESS", "expiration": 1}"#, 3_600_000);
+    server.set(
+        "payments-prod.handler#plain",
+        r#"{"status": "INPROGRESS", "expiration": 1}"#,
+        3_600_000,
+    );
     let plain = inspected(&server, "plain");
-    assert_eq!((&plain["next_request"]["answer"], &plain["own_expiry"]), (&"conflict".into(), &Value::Null));
+    assert_eq!(
+        (&plain["next_request"]["answer"], &plain["own_expiry"]),
+        (&"conflict".into(), &Value::Null)
+    );
 }
 
 #[test]
 fn a_result_past_its_expiry_is_replayed_no_more() {
     let server = with_schema();
     for (key, expires) in [("old", 1), ("new", 4_000_000_000_u64)] {
-        let value = format!(r#"{{"data": "{{}}", "status": "COMPLETED", "expiration": {expires}}}"#);
+        let value =
+            format!(r#"{{"data": "{{}}", "status": "COMPLETED", "expiration": {expires}}}"#);
         server.set(&format!("payments-prod.handler#{key}"), value, 3_600_000);
     }
     let answer = |key: &str| inspected(&server, key)["next_request"]["answer"].clone();
@@ -148,32 +172,61 @@ fn begin_takes_over_what_has_lapsed_and_writes_when_the_lock_ends() {
     lock(&server, "live", 600_000);
     lock(&server, "dead", -600_000);
     let begin = |key: &str, exit: i32| {
-        let run = server.idemctl(&["begin", key, "--schema", "lambda", "--yes", "-o", "json"]).exits(exit).json();
+        let run = server
+            .idemctl(&["begin", key, "--schema", "lambda", "--yes", "-o", "json"])
+            .exits(exit)
+            .json();
         (run["step"]["foretold"].clone(), run["outcome"].clone())
     };
     assert_eq!(begin("live", 1), ("conflict".into(), "conflict".into()));
     assert_eq!(begin("dead", 0), ("acquired".into(), "acquired".into()));
     let taken = inspected(&server, "dead");
     assert_eq!(taken["own_expiry"]["is_past"], false);
-    let value: Value = serde_json::from_slice(&server.get("payments-prod.handler#dead").unwrap()).unwrap();
+    let value: Value =
+        serde_json::from_slice(&server.get("payments-prod.handler#dead").unwrap()).unwrap();
     let (ends, expires) = (&value["in_progress_expiration"], &value["expiration"]);
     let now = backup::now_ms(&server);
     assert!((now..now + 60_001).contains(&ends.as_u64().unwrap()), "{value}");
-    assert!((now / 1_000 + 3_000..now / 1_000 + 3_601).contains(&expires.as_u64().unwrap()), "{value}");
+    assert!(
+        (now / 1_000 + 3_000..now / 1_000 + 3_601).contains(&expires.as_u64().unwrap()),
+        "{value}"
+    );
 }
 
 #[test]
 fn races_and_simulations_go_by_it() {
     let server = with_schema();
-    let race =
-        ["race", "--schema", "lambda", "--strategy", "schema", "--rounds", "9", "--concurrency", "8", "--overlap"];
-    let run = server.idemctl(&[&race[..], &["--fail-every", "3", "-o", "json"]].concat()).exits(0).json();
+    let race = [
+        "race",
+        "--schema",
+        "lambda",
+        "--strategy",
+        "schema",
+        "--rounds",
+        "9",
+        "--concurrency",
+        "8",
+        "--overlap",
+    ];
+    let run =
+        server.idemctl(&[&race[..], &["--fail-every", "3", "-o", "json"]].concat()).exits(0).json();
     assert_eq!(run["runs"][0]["verdict"], "atomic");
-    let words = ["simulate", "first-then-retry", "crash-before-complete", "--schema", "lambda", "-o", "json"];
+    let words = [
+        "simulate",
+        "first-then-retry",
+        "crash-before-complete",
+        "--schema",
+        "lambda",
+        "-o",
+        "json",
+    ];
     let cells = server.idemctl(&words).json()["cells"].clone();
     assert_eq!((&cells[0]["verdict"], &cells[1]["verdict"]), (&"safe".into(), &"blocked".into()));
     assert_eq!(cells[1]["blocked_ms"], 60_000);
-    let explored = server.idemctl(&["explore", "lambda", "--sandbox", "--workers", "2", "-o", "json"]).exits(1).json();
+    let explored = server
+        .idemctl(&["explore", "lambda", "--sandbox", "--workers", "2", "-o", "json"])
+        .exits(1)
+        .json();
     let harms = explored["schemas"][0]["harms"].as_array().unwrap();
     let broken: Vec<_> = harms.iter().map(|harm| harm["invariant"].as_str().unwrap()).collect();
     assert!(broken.contains(&"one-effect") && !broken.contains(&"true-replay"), "{broken:?}");

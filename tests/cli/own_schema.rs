@@ -117,14 +117,20 @@ fn inspect_reads_every_field() {
     let server = with_schema();
     let now = backup::now_ms(&server);
     let (taken, ended) = (now - 40_000, now - 10_000);
-    server.set("orders:{a}:idem", format!(r#"{{"s":"held","by":"w-1","hash":"abc","at":{taken}}}"#), 80_000);
+    server.set(
+        "orders:{a}:idem",
+        format!(r#"{{"s":"held","by":"w-1","hash":"abc","at":{taken}}}"#),
+        80_000,
+    );
     server.set(
         "orders:{b}:idem",
         format!(r#"{{"s":"done","res":{{"code":202,"body":"aGk="}},"until":{ended}}}"#),
         60_000,
     );
     server.set("orders:{c}:idem", r#"{"s":"done","error":{"text":"declined"}}"#, 3_000_000);
-    let record = |key: &str| server.idemctl(&["inspect", key, "-o", "json"]).exits(0).json()["records"][0].clone();
+    let record = |key: &str| {
+        server.idemctl(&["inspect", key, "-o", "json"]).exits(0).json()["records"][0].clone()
+    };
     let held = record("a");
     assert_eq!(held["owner"], "w-1");
     assert_eq!(held["fingerprint"], "abc");
@@ -148,8 +154,19 @@ fn list_and_force_unlock_and_race_work_on_it() {
     let listed = server.idemctl(&["list", "-o", "jsonl", "--owner", "w-1"]).exits(0).json_lines();
     assert_eq!(listed[0]["schema"], "orders");
     server.idemctl(&["force-unlock", "a", "--yes", "--expect", "w-1"]).exits(0).says("fenced off");
-    let words =
-        ["race", "--schema", "orders", "--concurrency", "8", "--rounds", "5", "--strategy", "schema", "-o", "json"];
+    let words = [
+        "race",
+        "--schema",
+        "orders",
+        "--concurrency",
+        "8",
+        "--rounds",
+        "5",
+        "--strategy",
+        "schema",
+        "-o",
+        "json",
+    ];
     let race = server.idemctl(&words).exits(0).json();
     assert_eq!(race["runs"][0]["schema"], "orders");
     assert_eq!(race["runs"][0]["verdict"], "atomic");
@@ -170,9 +187,13 @@ fn what_a_value_is_may_stand_at_its_end() {
         server.set(&format!("orders:{{done-{bytes}}}:idem"), late("done", bytes), 3_000_000);
     }
     let states = |words: &[&str]| {
-        let mut lines = server.idemctl(&[&["list", "-o", "jsonl"], words].concat()).exits(0).json_lines();
+        let mut lines =
+            server.idemctl(&[&["list", "-o", "jsonl"], words].concat()).exits(0).json_lines();
         lines.sort_by_key(|line| line["key"].to_string());
-        lines.iter().map(|line| format!("{} {}", line["key"], line["state"]).replace('"', "")).collect::<Vec<_>>()
+        lines
+            .iter()
+            .map(|line| format!("{} {}", line["key"], line["state"]).replace('"', ""))
+            .collect::<Vec<_>>()
     };
     let held = ["held-10000 in-progress", "held-600 in-progress"];
     assert_eq!(states(&[]), [&["done-10000 completed", "done-600 completed"], &held[..]].concat());
@@ -226,7 +247,9 @@ fn one_that_is_wrong_is_named_with_its_line() {
 
 #[test]
 fn a_prefix_stands_in_place_of_the_schemas_own() {
-    let server = with(&TOML.replace("{prefix}orders:{{key}}:idem\"", "{prefix}{key}\"\nprefix = \"orders:\""));
+    let server = with(
+        &TOML.replace("{prefix}orders:{{key}}:idem\"", "{prefix}{key}\"\nprefix = \"orders:\""),
+    );
     let lock = r#"{"s":"held","by":"w-1","hash":"abc","at":1}"#;
     server.set("orders:a", lock, 80_000);
     server.set("eu:b", lock, 80_000);
@@ -237,17 +260,29 @@ fn a_prefix_stands_in_place_of_the_schemas_own() {
 
 #[test]
 fn a_prefix_for_a_schema_that_sends_the_bare_key_is_refused_with_the_reason() {
-    let bare = TOML.replace("{prefix}orders", "orders").replacen("keys = [\"{record}\"]", "keys = [\"{key}\"]", 1);
+    let bare = TOML.replace("{prefix}orders", "orders").replacen(
+        "keys = [\"{record}\"]",
+        "keys = [\"{key}\"]",
+        1,
+    );
     let server = with(&bare);
     let run = server.idemctl(&["inspect", "a", "--schema", "orders", "--prefix", "eu:"]).exits(2);
     let why = "schema `orders` takes no prefix: [begin] sends take.lua the bare {key}";
     run.says(format!("--prefix: {why}"));
     server.idemctl(&["inspect", "a", "--schema", "orders"]).exits(1);
     let config = server.folder().join(".config/idemctl/config.toml");
-    fs::write(&config, "default_context = \"eu\"\n[contexts.eu.deployment.orders]\nprefix = \"eu:\"\n").unwrap();
+    fs::write(
+        &config,
+        "default_context = \"eu\"\n[contexts.eu.deployment.orders]\nprefix = \"eu:\"\n",
+    )
+    .unwrap();
     for words in [&["list"][..], &["config", "show"], &["race", "--rounds", "1"]] {
         let run = server.idemctl(words).exits(2);
-        assert!(run.stderr.contains(&format!("{}:3: {why}", config.display())), "{words:?}: {}", run.all());
+        assert!(
+            run.stderr.contains(&format!("{}:3: {why}", config.display())),
+            "{words:?}: {}",
+            run.all()
+        );
     }
     fs::remove_file(&config).unwrap();
     let shown = server.idemctl(&["schema", "show", "orders", "-o", "json"]).exits(0).json();
@@ -279,9 +314,14 @@ fn a_folder_that_is_wrong_is_left_out_with_a_warning_unless_it_is_named() {
 #[test]
 fn a_schema_of_the_context_that_cannot_be_read_is_skipped_and_named() {
     let server = Server::holding(&[("idem:a", r#"{"status":"IN_PROGRESS"}"#, 20_000)]);
-    server.describe("broken", &[("schema.toml", "format = 2\nname = \"broken\"\nstate = DECIDE\n")]);
+    server
+        .describe("broken", &[("schema.toml", "format = 2\nname = \"broken\"\nstate = DECIDE\n")]);
     let run = |words: &[&str]| server.in_context("m", "schema = [\"express\", \"broken\"]", words);
-    run(&["inspect", "a"]).exits(0).shows("in-progress").says("schema broken is left out").says("schema check broken");
+    run(&["inspect", "a"])
+        .exits(0)
+        .shows("in-progress")
+        .says("schema broken is left out")
+        .says("schema check broken");
     run(&["list"]).exits(0).shows("express").says("Skipped the schema broken");
     run(&["check"]).exits(3).shows("UNKNOWN - no schema could be read from the files of broken");
     server.put("idem:stuck", r#"{"status":"IN_PROGRESS"}"#);
@@ -316,16 +356,31 @@ fn the_lock_of_a_key_is_not_the_result_of_another_key() {
     let server = Server::start();
     let folder = server.describe("pay", &[("schema.toml", OVERLAPPING)]);
     let checked = server.idemctl(&["schema", "check", &folder.display().to_string()]).exits(0);
-    checked.shows(":3: warning: `pay:{key}` also fits the Redis keys of `pay:{key}:lock`").shows("pay: ok");
+    checked
+        .shows(":3: warning: `pay:{key}` also fits the Redis keys of `pay:{key}:lock`")
+        .shows("pay: ok");
     server.set("pay:o1:lock:lock", "hostile", 25_000);
     server.set("pay:o1:lock", "worker-7", 25_000);
     let listed = server.idemctl(&["list", "--schema", "pay", "-o", "json"]).exits(0).json();
-    assert_eq!((&listed["records"][0]["key"], &listed["records"][0]["state"]), (&"o1".into(), &"in-progress".into()));
-    assert_eq!((listed["records"].as_array().unwrap().len(), &listed["foreign"]["pay"]), (1, &1.into()), "{listed}");
-    server.idemctl(&["purge", "--schema", "pay", "--all", "--yes"]).exits(0).says("no such records");
+    assert_eq!(
+        (&listed["records"][0]["key"], &listed["records"][0]["state"]),
+        (&"o1".into(), &"in-progress".into())
+    );
+    assert_eq!(
+        (listed["records"].as_array().unwrap().len(), &listed["foreign"]["pay"]),
+        (1, &1.into()),
+        "{listed}"
+    );
+    server
+        .idemctl(&["purge", "--schema", "pay", "--all", "--yes"])
+        .exits(0)
+        .says("no such records");
     assert_eq!(server.size(), 2);
     // A result of its own is purged, and a lock beside it is told.
     server.set("pay:o1", "stored", 80_000_000);
-    server.idemctl(&["purge", "--schema", "pay", "--all", "--yes"]).exits(0).says("1 of 1 records purged");
+    server
+        .idemctl(&["purge", "--schema", "pay", "--all", "--yes"])
+        .exits(0)
+        .says("1 of 1 records purged");
     assert_eq!(server.keys(), ["pay:o1:lock:lock"]);
 }

@@ -71,7 +71,8 @@ command = ["DEL", "{lock}"]
 replies = [{ integer = 1, means = "released", when = { lock = "present" } }, { word = "MAYBE", means = "refused" }]
 "#;
 
-const COMPLETE: [&str; 9] = ["complete", "k", "--schema", "payments", "--yes", "--status", "201", "--body", "paid"];
+const COMPLETE: [&str; 9] =
+    ["complete", "k", "--schema", "payments", "--yes", "--status", "201", "--body", "paid"];
 
 fn with_schema() -> Server {
     let server = Server::start();
@@ -90,7 +91,11 @@ fn every_call_of_a_step_is_made() {
     server.idemctl(&["begin", "k", "--schema", "payments", "--yes", "--owner", "w-7"]).exits(0);
     server.idemctl(&["begin", "k", "--schema", "payments", "--yes"]).exits(1);
     let run = server.idemctl(&COMPLETE).exits(0);
-    assert_eq!(text(&server, "pay:done:k"), r#"{"code":201,"body":"paid","by":"w-7"}"#, "the lock's owner is kept");
+    assert_eq!(
+        text(&server, "pay:done:k"),
+        r#"{"code":201,"body":"paid","by":"w-7"}"#,
+        "the lock's owner is kept"
+    );
     assert_eq!(server.get("pay:lock:k"), None);
     run.says("payments answers 1: stored");
     server.idemctl(&["begin", "k", "--schema", "payments", "--yes"]).exits(1);
@@ -131,10 +136,12 @@ fn a_result_that_comes_between_two_calls_that_only_read_is_a_change() {
 #[test]
 fn a_reply_that_the_schema_does_not_list_is_no_success() {
     let server = with_schema();
-    let other = TOML.replace("{ integer = 1, means = \"released\"", "{ integer = 9, means = \"released\"");
+    let other =
+        TOML.replace("{ integer = 1, means = \"released\"", "{ integer = 9, means = \"released\"");
     server.describe("payments", &[("schema.toml", &other)]);
     server.set("pay:lock:k", "w-7", 20_000);
-    let run = server.idemctl(&["release", "k", "--schema", "payments", "--yes", "-o", "json"]).exits(1);
+    let run =
+        server.idemctl(&["release", "k", "--schema", "payments", "--yes", "-o", "json"]).exits(1);
     assert_eq!(run.json()["outcome"], "unknown-reply");
     run.says("its schema does not list this reply; it changed the record all the same");
     assert_eq!(server.audited()[0]["what"], "changed");
@@ -154,15 +161,29 @@ fn a_lock_taken_for_a_step_of_several_calls_goes_with_its_end() {
     server.describe("payments", &[("schema.toml", &looks_first())]);
     server.idemctl(&COMPLETE).exits(1);
     let run = server.idemctl(&[&COMPLETE[..], &["--create", "--owner", "w-7"]].concat()).exits(0);
-    assert_eq!(text(&server, "pay:done:k"), r#"{"code":201,"body":"paid","by":"w-7"}"#, "{}", run.all());
+    assert_eq!(
+        text(&server, "pay:done:k"),
+        r#"{"code":201,"body":"paid","by":"w-7"}"#,
+        "{}",
+        run.all()
+    );
     assert_eq!(server.get("pay:lock:k"), None);
     // Its last call refuses: what was there before is there again.
-    let refuses =
-        looks_first().replace("{ integer = 1, means = \"stored\", when = {} }", "{ integer = 1, means = \"refused\" }");
-    let refuses =
-        refuses.replace("{ integer = 0, means = \"stored\" }", "{ integer = 0, means = \"stored\", when = {} }");
+    let refuses = looks_first().replace(
+        "{ integer = 1, means = \"stored\", when = {} }",
+        "{ integer = 1, means = \"refused\" }",
+    );
+    let refuses = refuses.replace(
+        "{ integer = 0, means = \"stored\" }",
+        "{ integer = 0, means = \"stored\", when = {} }",
+    );
     server.describe("payments", &[("schema.toml", &refuses)]);
     let run = server.idemctl(&[&COMPLETE[..], &["--replace", "--owner", "w-8"]].concat()).exits(1);
-    assert_eq!(text(&server, "pay:done:k"), r#"{"code":201,"body":"paid","by":"w-7"}"#, "{}", run.all());
+    assert_eq!(
+        text(&server, "pay:done:k"),
+        r#"{"code":201,"body":"paid","by":"w-7"}"#,
+        "{}",
+        run.all()
+    );
     assert_eq!(server.get("pay:lock:k"), None);
 }

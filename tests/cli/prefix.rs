@@ -50,18 +50,29 @@ fn every_step_and_every_look_is_at_the_redis_keys_with_the_prefix() {
         on(&[&["begin", "k", "--yes"], owner(&schema)].concat()).exits(0);
         assert!(is_there(&server, redis_keys[0]) && server.size() == 1, "{name}");
         let held = record(&on(&["inspect", "k", "-o", "json"]).exits(0));
-        assert_eq!((&held["state"], &held["next_request"]["answer"]), (&"in-progress".into(), &"conflict".into()));
+        assert_eq!(
+            (&held["state"], &held["next_request"]["answer"]),
+            (&"in-progress".into(), &"conflict".into())
+        );
         on(&["begin", "k", "--yes"]).exits(1);
-        on(&[&["complete", "k", "--yes"], &response(&schema)[..], owner(&schema)].concat()).exits(0);
+        on(&[&["complete", "k", "--yes"], &response(&schema)[..], owner(&schema)].concat())
+            .exits(0);
         let result = redis_keys[redis_keys.len() - 1];
         assert!(is_there(&server, result) && server.size() == 1, "{name}");
         for text in ["k", result] {
             let done = record(&on(&["inspect", text, "-o", "json"]).exits(0));
-            assert_eq!((&done["key"], &done["state"]), (&"k".into(), &"completed".into()), "{name}: {text}");
+            assert_eq!(
+                (&done["key"], &done["state"]),
+                (&"k".into(), &"completed".into()),
+                "{name}: {text}"
+            );
         }
         let listed = on(&["list", "-o", "jsonl"]).exits(0).json_lines();
         let [line] = &listed[..] else { panic!("{name}: {listed:?}") };
-        assert_eq!((&line["key"], &line["schema"], &line["state"]), (&"k".into(), &name.into(), &"completed".into()));
+        assert_eq!(
+            (&line["key"], &line["schema"], &line["state"]),
+            (&"k".into(), &name.into(), &"completed".into())
+        );
         server.idemctl(&["inspect", "k", "--schema", name]).exits(1);
     }
 }
@@ -96,10 +107,22 @@ fn races_and_simulations_are_at_the_redis_keys_with_the_prefix() {
         rules.extend((name == "event-driven").then(|| "~shop:idemctl-*".to_owned()));
         server.add_user("tester", &format!("resetkeys +@all {}", rules.join(" ")));
         let on = |words: &[&str]| {
-            let words = [words, &["--user", "tester", "-a", "pw", "--no-auth-warning", "-o", "json"]].concat();
+            let words =
+                [words, &["--user", "tester", "-a", "pw", "--no-auth-warning", "-o", "json"]]
+                    .concat();
             deployed(&server, name, &words)
         };
-        let race = on(&["race", "--rounds", "3", "--concurrency", "4", "--strategy", "schema", "--fail-every", "2"]);
+        let race = on(&[
+            "race",
+            "--rounds",
+            "3",
+            "--concurrency",
+            "4",
+            "--strategy",
+            "schema",
+            "--fail-every",
+            "2",
+        ]);
         assert_eq!(race.exits(0).json()["runs"][0]["verdict"], "atomic", "{name}");
         let cell = on(&["simulate", "first-then-retry"]).exits(0).json()["cells"][0].clone();
         assert_eq!(cell["verdict"], "safe", "{name}: {cell}");
@@ -123,8 +146,10 @@ fn a_context_states_the_prefix_of_each_schema() {
     server.set("eu:idempotency:b", PENDING, 20_000);
     server.set("idem:started:c", "w-7", 20_000);
     let listed = server.idemctl(&["list", "-o", "jsonl"]).exits(0).json_lines();
-    let mut told: Vec<_> =
-        listed.iter().map(|line| format!("{} {}", line["key"], line["schema"]).replace('"', "")).collect();
+    let mut told: Vec<_> = listed
+        .iter()
+        .map(|line| format!("{} {}", line["key"], line["schema"]).replace('"', ""))
+        .collect();
     told.sort();
     assert_eq!(told, ["a express", "b go-middleware", "c event-driven"]);
 }
@@ -150,17 +175,30 @@ fn a_contexts_own_prefix_is_for_schemas_whose_templates_write_one() {
     server.set("pay:a", r#"{"status":0}"#, 20_000);
     server.set("idem:started:b", "w-7", 20_000);
     server.set("idem:c", LOCK, 20_000);
-    let told = |key: &str| record(&server.idemctl(&["inspect", key, "-o", "json"]).exits(0))["schema"].clone();
+    let told = |key: &str| {
+        record(&server.idemctl(&["inspect", key, "-o", "json"]).exits(0))["schema"].clone()
+    };
     assert_eq!([told("a"), told("b"), told("c")], ["go-chi", "event-driven", "express"]);
 }
 
 #[test]
 fn schema_show_says_where_a_prefix_stands() {
     let server = Server::start();
-    for (name, place) in [("go-chi", "written"), ("express", "in-front"), ("event-driven", "in-key")] {
-        let shown = server.idemctl(&["schema", "show", name, "-o", "json"]).exits(0).json()["schemas"][0].clone();
-        assert_eq!((&shown["prefix"]["place"], &shown["takes_prefix"]), (&place.into(), &true.into()), "{name}");
+    for (name, place) in
+        [("go-chi", "written"), ("express", "in-front"), ("event-driven", "in-key")]
+    {
+        let shown =
+            server.idemctl(&["schema", "show", name, "-o", "json"]).exits(0).json()["schemas"][0]
+                .clone();
+        assert_eq!(
+            (&shown["prefix"]["place"], &shown["takes_prefix"]),
+            (&place.into(), &true.into()),
+            "{name}"
+        );
         let page = server.idemctl(&["schema", "show", name]).exits(0).text();
-        assert!(page.contains("\n  Prefix        none; a deployment sets one with --prefix, "), "{page}");
+        assert!(
+            page.contains("\n  Prefix        none; a deployment sets one with --prefix, "),
+            "{page}"
+        );
     }
 }

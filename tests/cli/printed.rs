@@ -5,8 +5,17 @@ use std::process::Command;
 use crate::support::{PENDING, Runs, Server, binary, idemctl, printed};
 
 /// Keys that a shell, or idemctl, would take for something else.
-const KEYS: [&str; 9] =
-    ["plain", "a;touch X;$(touch Y)", "it's `touch Z`", "-rf", "--yes", "~", "two words", "new\nline", "express/plain"];
+const KEYS: [&str; 9] = [
+    "plain",
+    "a;touch X;$(touch Y)",
+    "it's `touch Z`",
+    "-rf",
+    "--yes",
+    "~",
+    "two words",
+    "new\nline",
+    "express/plain",
+];
 
 /// Another server than the one that is looked at, which everything that names no server leads to.
 struct Servers {
@@ -36,7 +45,9 @@ impl Servers {
     fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = Command::new(program);
         let template = idemctl(self.looked_at.folder());
-        command.env_clear().envs(template.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        command
+            .env_clear()
+            .envs(template.get_envs().filter_map(|(name, value)| Some((name, value?))));
         command.env("REDIS_URL", self.other.url()).current_dir(self.looked_at.folder());
         let folder = binary().parent().unwrap().display().to_string();
         command.env("PATH", format!("{folder}:/usr/bin:/bin"));
@@ -46,7 +57,8 @@ impl Servers {
 
 fn connections(server: &Server) -> u64 {
     let info: String = server.send(&[b"INFO", b"stats"]);
-    let line = info.lines().find_map(|line| line.strip_prefix("total_connections_received:")).unwrap();
+    let line =
+        info.lines().find_map(|line| line.strip_prefix("total_connections_received:")).unwrap();
     line.trim().parse().unwrap()
 }
 
@@ -61,11 +73,16 @@ fn paste_all(servers: &Servers, named: &[&str], words: &[&str]) -> usize {
         let say = || format!("{named:?} {words:?} printed `idemctl {line}`: {}", pasted.all());
         // Asking for it is a connection, too.
         assert_eq!(after[0] - before[0], 1, "it went to the other server: {}", say());
-        let reaches = ![" log", " schema ", " help "].iter().any(|alone| format!(" {line}").contains(alone));
+        let reaches =
+            ![" log", " schema ", " help "].iter().any(|alone| format!(" {line}").contains(alone));
         assert!(!reaches || after[1] - before[1] > 1, "it did not go to the server: {}", say());
         assert_ne!(pasted.code, 127, "{}", say());
         for made in ["X", "Y", "Z"] {
-            assert!(!servers.looked_at.folder().join(made).exists(), "a key was run as a command: {}", say());
+            assert!(
+                !servers.looked_at.folder().join(made).exists(),
+                "a key was run as a command: {}",
+                say()
+            );
         }
     }
     lines.len()
@@ -88,7 +105,11 @@ fn every_printed_command_line_reaches_the_server_that_was_looked_at() {
             printed += paste_all(&servers, named, &["inspect", "-o", "json", "--", key]);
             printed += paste_all(&servers, named, &["force-unlock", "--dry-run", "--", key]);
             printed += paste_all(&servers, named, &["extend", "--for", "1h", "--yes", "--", key]);
-            printed += paste_all(&servers, named, &["release", "--schema", "go-middleware", "--yes", "--", key]);
+            printed += paste_all(
+                &servers,
+                named,
+                &["release", "--schema", "go-middleware", "--yes", "--", key],
+            );
         }
         for words in [
             &["list", "-o", "jsonl"][..],
@@ -113,8 +134,11 @@ fn what_detect_prints_leads_to_the_server_that_it_looked_at() {
     let socket = servers.looked_at.socket().display().to_string();
     for named in [&["-s", socket.as_str()], &["--context", "here"]] {
         let run = servers.command(binary()).args(named).arg("detect").run().exits(0);
-        let lines: Vec<_> =
-            run.text().lines().filter_map(|line| Some(line.split_once("idemctl ")?.1.to_owned())).collect();
+        let lines: Vec<_> = run
+            .text()
+            .lines()
+            .filter_map(|line| Some(line.split_once("idemctl ")?.1.to_owned()))
+            .collect();
         assert!(!lines.is_empty(), "{}", run.all());
         assert!(lines.iter().all(|line| line.starts_with(&named.join(" "))), "{lines:?}");
     }
@@ -129,10 +153,14 @@ fn a_password_is_asked_for_and_never_printed() {
     });
     let socket = server.socket().display().to_string();
     for named in [&["-u", &url][..], &["-s", &socket, "-a", "s3cret"]] {
-        let run = server.unnamed(&[named, &["--no-auth-warning", "inspect", "k"]].concat()).exits(0);
+        let run =
+            server.unnamed(&[named, &["--no-auth-warning", "inspect", "k"]].concat()).exits(0);
         assert!(!run.all().contains("s3cret"), "{}", run.all());
         let lines = printed::command_lines(&run);
-        assert!(!lines.is_empty() && lines.iter().all(|line| line.contains(" --askpass ")), "{lines:?}");
+        assert!(
+            !lines.is_empty() && lines.iter().all(|line| line.contains(" --askpass ")),
+            "{lines:?}"
+        );
     }
 }
 
@@ -145,13 +173,16 @@ fn the_advice_on_a_record_names_that_record_alone() {
         let escaped = key.escape_ascii().to_string().replace('`', "\\x60");
         let look_alike = [b"idempotency:", escaped.as_bytes()].concat();
         let _: () = servers.looked_at.send(&[b"SET", &stuck, PENDING.as_bytes()]);
-        let _: () = servers.looked_at.send(&[b"SET", &look_alike, PENDING.as_bytes(), b"EX", b"250"]);
+        let _: () =
+            servers.looked_at.send(&[b"SET", &look_alike, PENDING.as_bytes(), b"EX", b"250"]);
         let url = servers.looked_at.url();
         let words = ["-u", &url, "inspect", "--schema", "go-middleware", "-0", "-"];
         let run = servers.command(binary()).args(words).fed(key);
         let lines = printed::command_lines(&run);
-        let unlock =
-            lines.iter().find(|line| line.contains(" force-unlock ")).unwrap_or_else(|| panic!("{}", run.all()));
+        let unlock = lines
+            .iter()
+            .find(|line| line.contains(" force-unlock "))
+            .unwrap_or_else(|| panic!("{}", run.all()));
         servers.command("/bin/sh").args(["-c", &format!("idemctl {unlock} --yes")]).run().exits(0);
         let is_there = |redis_key: &[u8]| servers.looked_at.send::<bool>(&[b"EXISTS", redis_key]);
         assert_eq!((is_there(&stuck), is_there(&look_alike)), (false, true), "{unlock}");

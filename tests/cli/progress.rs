@@ -55,7 +55,10 @@ fn no_progress_line_is_painted_over_a_question() {
             }
         }
         shown += &ends(session).exits(2).text();
-        assert!(!shown.contains("Redis keys ") && !shown.contains("keys looked at"), "{words:?}: {shown:?}");
+        assert!(
+            !shown.contains("Redis keys ") && !shown.contains("keys looked at"),
+            "{words:?}: {shown:?}"
+        );
     }
 }
 
@@ -64,7 +67,11 @@ fn no_progress_line_is_painted_over_a_question() {
 fn no_progress_line_stays_when_the_data_goes_to_a_pipe() {
     let server = Server::holding(&[("idempotency:done", DONE, 3_600_000)]);
     let mut shell = Command::new("sh");
-    shell.env_clear().env("HOME", server.folder()).env("IDEMCTL_URL", server.url()).env("PATH", "/usr/bin:/bin");
+    shell
+        .env_clear()
+        .env("HOME", server.folder())
+        .env("IDEMCTL_URL", server.url())
+        .env("PATH", "/usr/bin:/bin");
     let line = format!("{} list -o jsonl --rate 1 | cat", binary().display());
     let run = ends(on_terminal(shell, &["-c", &line])).exits(0);
     let shown = run.text();

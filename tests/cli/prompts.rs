@@ -5,7 +5,10 @@ use crate::support::{DONE, FOREVER, LOCK, PENDING, Runs, Server, binary, idemctl
 
 /// A result, and a lock that never expires.
 fn seeded() -> Server {
-    Server::holding(&[("idempotency:done", DONE, 3_600_000), ("idempotency:stuck", PENDING, FOREVER)])
+    Server::holding(&[
+        ("idempotency:done", DONE, 3_600_000),
+        ("idempotency:stuck", PENDING, FOREVER),
+    ])
 }
 
 fn is_there(server: &Server, key: &str) -> bool {
@@ -18,7 +21,9 @@ fn a_purge_goes_ahead_when_the_servers_name_is_typed_and_only_then() {
     let name = format!("{}/0", server.socket().display());
     let purge = || on_terminal(server.command(), &["purge", "--all"]);
     for typed in ["\r", "\x04"] {
-        answered(purge(), "to go ahead", typed).exits(2).shows("not confirmed; nothing was changed");
+        answered(purge(), "to go ahead", typed)
+            .exits(2)
+            .shows("not confirmed; nothing was changed");
     }
     for typed in ["y", "yes", "localhost"] {
         let mut session = purge();
@@ -56,7 +61,10 @@ fn keys_on_stdin_are_asked_about_on_the_terminal() {
         shell.env_clear().env("HOME", server.folder()).env("IDEMCTL_URL", server.url());
         let line = format!("printf 'stuck\\nother\\n' | {} force-unlock -", binary().display());
         answered(on_terminal(shell, &["-c", &line]), "Remove these 2 locks?", typed).exits(code);
-        assert_eq!(is_there(&server, "idempotency:stuck") && is_there(&server, "idempotency:other"), code != 0);
+        assert_eq!(
+            is_there(&server, "idempotency:stuck") && is_there(&server, "idempotency:other"),
+            code != 0
+        );
     }
 }
 
@@ -87,7 +95,8 @@ fn ctrl_c_at_a_question_changes_nothing_and_leaves_the_cursor_visible() {
 fn protected(server: &Server) -> String {
     let config = server.folder().join("config.toml");
     let says = format!("url = \"{}\"\nprotected = true\ncolor = \"red\"", server.url());
-    std::fs::write(&config, format!("default_context = \"prod\"\n[contexts.prod]\n{says}\n")).unwrap();
+    std::fs::write(&config, format!("default_context = \"prod\"\n[contexts.prod]\n{says}\n"))
+        .unwrap();
     config.display().to_string()
 }
 
@@ -95,7 +104,9 @@ fn protected(server: &Server) -> String {
 fn the_name_of_a_protected_context_stands_in_every_question_and_has_to_be_typed() {
     let server = seeded();
     let config = protected(&server);
-    let on = |words: &[&str]| on_terminal(idemctl(server.folder()), &[&["--config", &config], words].concat());
+    let on = |words: &[&str]| {
+        on_terminal(idemctl(server.folder()), &[&["--config", &config], words].concat())
+    };
     let backup = server.folder().join("backup.jsonl").display().to_string();
     server.set("idempotency:gone", DONE, 3_600_000);
     server.set("idem:held", LOCK, 30_000);
@@ -133,12 +144,15 @@ fn the_name_of_a_protected_context_stands_in_every_question_and_has_to_be_typed(
 fn a_name_is_asked_for_again() {
     let server = seeded();
     let config = protected(&server);
-    let unlock = || on_terminal(idemctl(server.folder()), &["--config", &config, "force-unlock", "stuck"]);
+    let unlock =
+        || on_terminal(idemctl(server.folder()), &["--config", &config, "force-unlock", "stuck"]);
     let mut session = unlock();
     for typed in ["y\r", "yes\r"] {
         press(&mut session, "Type `prod` to go ahead", typed);
     }
-    answered(session, "Type `prod` to go ahead", "Y\r").exits(2).shows("not confirmed; nothing was changed");
+    answered(session, "Type `prod` to go ahead", "Y\r")
+        .exits(2)
+        .shows("not confirmed; nothing was changed");
     assert!(is_there(&server, "idempotency:stuck"));
     let mut session = unlock();
     press(&mut session, "Type `prod` to go ahead", "y\r");
@@ -152,10 +166,17 @@ fn a_name_is_asked_for_again() {
 fn without_a_terminal_the_hint_fits_the_question() {
     let server = seeded();
     let config = protected(&server);
-    let run = idemctl(server.folder()).args(["--config", &config, "force-unlock", "stuck"]).run().exits(2);
-    run.says("context `prod` is protected: there is no terminal").says("in scripts, add --confirm prod");
+    let run = idemctl(server.folder())
+        .args(["--config", &config, "force-unlock", "stuck"])
+        .run()
+        .exits(2);
+    run.says("context `prod` is protected: there is no terminal")
+        .says("in scripts, add --confirm prod");
     assert!(!run.stderr.contains("--yes"), "{}", run.all());
-    let run = idemctl(server.folder()).args(["--config", &config, "force-unlock", "stuck", "--yes"]).run().exits(2);
+    let run = idemctl(server.folder())
+        .args(["--config", &config, "force-unlock", "stuck", "--yes"])
+        .run()
+        .exits(2);
     run.says("--yes is not enough").says("in scripts, add --confirm prod");
     let run = server.idemctl(&["--askpass", "inspect", "stuck"]).exits(2);
     run.says("there is no terminal to ask on").says("--pass-file FILE or REDISCLI_AUTH");
@@ -167,8 +188,11 @@ fn an_owner_and_a_password_are_asked_for_with_the_contexts_name() {
     let server = seeded();
     let config = protected(&server);
     server.set("idem:started:held", "6f1c", 20_000);
-    let on = |words: &[&str]| on_terminal(idemctl(server.folder()), &[&["--config", &config], words].concat());
-    let mut session = on(&["complete", "held", "--schema", "event-driven", "--status", "201", "--body", ""]);
+    let on = |words: &[&str]| {
+        on_terminal(idemctl(server.folder()), &[&["--config", &config], words].concat())
+    };
+    let mut session =
+        on(&["complete", "held", "--schema", "event-driven", "--status", "201", "--body", ""]);
     session.exp_string("prod").unwrap();
     answered(session, "Type the owner's id to go ahead", "\r").exits(2);
     server.send::<()>(&[b"CONFIG", b"SET", b"requirepass", b"s3cret"]);

@@ -23,7 +23,9 @@ const PROTECTED: &str = "protected = true";
 /// A lock without expiry, a result, and a backup of a lock that is gone.
 fn seeded() -> Server {
     let server = Server::holding(&[("idem:gone", LOCK, 1_000_000)]);
-    server.idemctl(&["force-unlock", "gone", "--schema", "express", "--yes", "--backup", "backup"]).exits(0);
+    server
+        .idemctl(&["force-unlock", "gone", "--schema", "express", "--yes", "--backup", "backup"])
+        .exits(0);
     server.put("idem:stuck", LOCK);
     server.set("idem:held", LOCK, 1_000_000);
     server.set("idem:done", DONE, 1_000_000);
@@ -33,7 +35,11 @@ fn seeded() -> Server {
 /// Each Redis key with its value, and whether the key lives longer than anything of [`seeded`] does.
 fn contents(server: &Server) -> Vec<(String, Option<Vec<u8>>, bool)> {
     let is_extended = |key: &str| server.send::<i64>(&[b"PTTL", key.as_bytes()]) > 7_200_000;
-    server.keys().into_iter().map(|key| (key.clone(), server.get(&key), is_extended(&key))).collect()
+    server
+        .keys()
+        .into_iter()
+        .map(|key| (key.clone(), server.get(&key), is_extended(&key)))
+        .collect()
 }
 
 #[test]
@@ -59,7 +65,9 @@ fn a_read_only_context_opens_no_door_to_a_change() {
 
 #[test]
 fn a_throw_away_server_may_be_changed_whatever_the_default_context_says() {
-    let home = Home::with("default_context = \"audit\"\n[contexts.audit]\nread_only = true\nprotected = true\n");
+    let home = Home::with(
+        "default_context = \"audit\"\n[contexts.audit]\nread_only = true\nprotected = true\n",
+    );
     let path = program().parent().unwrap().display().to_string();
     let words = ["--sandbox", "race", "--rounds", "1", "--schema", "express"];
     home.run_with(&[("PATH", &path)], &words).exits(0).shows("no violation in ");
@@ -72,7 +80,12 @@ fn a_protected_context_wants_its_own_name() {
         let server = seeded();
         let before = contents(&server);
         let address = format!("{}/0", server.socket().display());
-        for more in [&["--yes"][..], &["--yes", "--confirm", "dev"], &["--confirm", "dev"], &["--confirm", &address]] {
+        for more in [
+            &["--yes"][..],
+            &["--yes", "--confirm", "dev"],
+            &["--confirm", "dev"],
+            &["--confirm", &address],
+        ] {
             server.in_context("prod", PROTECTED, &[words, more].concat()).exits(2);
         }
         server.in_context("prod", PROTECTED, &[words, &["--dry-run"]].concat()).exits(0);
@@ -98,7 +111,19 @@ fn a_protected_server_is_known_by_each_spelling_of_its_host() {
     server.set("idem:done", DONE, 1_000_000);
     let own_name = rustix::system::uname().nodename().to_string_lossy().into_owned();
     for (host, others) in [
-        ("127.0.0.1", &["127.1", "0", "2130706433", "127.0.0.01", "0x7f.1", "::1", "localhost", own_name.as_str()][..]),
+        (
+            "127.0.0.1",
+            &[
+                "127.1",
+                "0",
+                "2130706433",
+                "127.0.0.01",
+                "0x7f.1",
+                "::1",
+                "localhost",
+                own_name.as_str(),
+            ][..],
+        ),
         ("localhost", &["127.0.0.1", "127.1", own_name.as_str()]),
         (own_name.as_str(), &["127.0.0.1", "127.1", "localhost"]),
     ] {
@@ -107,9 +132,24 @@ fn a_protected_server_is_known_by_each_spelling_of_its_host() {
             let url = format!("redis://{host}:{port}");
             std::fs::write(&config, format!("[contexts.prod]\nurl = \"{url}\"\n{kept}\n")).unwrap();
             for other in others {
-                let words = ["-h", other, "-p", &port.to_string(), "purge", "--all", "--schema", "express", "--yes"];
+                let words = [
+                    "-h",
+                    other,
+                    "-p",
+                    &port.to_string(),
+                    "purge",
+                    "--all",
+                    "--schema",
+                    "express",
+                    "--yes",
+                ];
                 let run = idemctl(server.folder()).arg("--config").arg(&config).args(words).run();
-                assert_eq!((run.code, run.stderr.contains(says)), (2, true), "{url}, {other}: {}", run.all());
+                assert_eq!(
+                    (run.code, run.stderr.contains(says)),
+                    (2, true),
+                    "{url}, {other}: {}",
+                    run.all()
+                );
             }
         }
     }

@@ -59,7 +59,12 @@ fn shell(server: &Server, line: &str) -> Command {
     let programs = [binary(), program()].map(|file| file.parent().unwrap().display().to_string());
     let path = format!("{}:{}:/usr/bin:/bin", bin.display(), programs.join(":"));
     let mut shell = Command::new("sh");
-    shell.args(["-c", line]).env_clear().env("PATH", path).env("HOME", server.folder()).env("USER", "ana");
+    shell
+        .args(["-c", line])
+        .env_clear()
+        .env("PATH", path)
+        .env("HOME", server.folder())
+        .env("USER", "ana");
     shell.current_dir(server.folder());
     shell
 }
@@ -86,7 +91,10 @@ fn each_recipe_has_a_test_of_its_effect() {
     let names: Vec<_> = recipes().into_iter().map(|recipe| recipe.name).collect();
     let source = include_str!("recipes.rs");
     for name in &names {
-        assert!(source.contains(&format!("commands(\"{name}\")")), "no test runs the recipe {name:?}");
+        assert!(
+            source.contains(&format!("commands(\"{name}\")")),
+            "no test runs the recipe {name:?}"
+        );
     }
     assert!(names.len() >= 6, "{names:?}");
 }
@@ -125,7 +133,10 @@ fn monitoring_sees_a_stuck_lock() {
         shell(&server, check).run().exits(code).shows(format!("orphaned={stuck}"));
         shell(&server, &prometheus).run().exits(0);
         let metrics = fs::read_to_string(server.folder().join("idemctl.prom")).unwrap();
-        assert!(metrics.lines().any(|line| line.starts_with("idemctl_up{") && line.ends_with(" 1")), "{metrics}");
+        assert!(
+            metrics.lines().any(|line| line.starts_with("idemctl_up{") && line.ends_with(" 1")),
+            "{metrics}"
+        );
         let found = metrics.lines().find(|line| line.contains("code=\"no-expiry\""));
         assert!(found.is_none_or(|line| line.ends_with(&format!(" {stuck}"))), "{metrics}");
         assert!(found.is_some() || stuck == 0, "{metrics}");
@@ -134,7 +145,8 @@ fn monitoring_sees_a_stuck_lock() {
 
 #[test]
 fn a_list_of_keys_is_unlocked_and_nothing_else() {
-    let server = Server::holding(&[("idem:a", LOCK, HOUR), ("idem:b", LOCK, HOUR), ("idem:c", LOCK, HOUR)]);
+    let server =
+        Server::holding(&[("idem:a", LOCK, HOUR), ("idem:b", LOCK, HOUR), ("idem:c", LOCK, HOUR)]);
     fs::write(server.folder().join("keys.txt"), "a\nb\nnever-seen\n").unwrap();
     let [line] = &commands("Exactly these keys")[..] else { panic!() };
     let mut session = on_a_terminal(&server, line);
@@ -174,14 +186,19 @@ fn the_words_of_a_list_lead_to_the_purge_of_what_it_showed() {
         ("idem:right", &stored(201), left - HOUR / 2),
     ]);
     let words = "--status 5xx --since 1h";
-    let row = format!("| a release stored wrong responses | `idemctl list {words}`, then `idemctl purge`");
+    let row = format!(
+        "| a release stored wrong responses | `idemctl list {words}`, then `idemctl purge`"
+    );
     assert!(readme().contains(&row), "{row}");
     let list = typed(&server, &format!("idemctl list {words} -o name")).exits(0);
     assert_eq!(list.text(), "express/\"wrong\"\n");
     let refused = typed(&server, &format!("idemctl purge {words} --yes")).exits(3);
     assert_eq!(server.keys().len(), 3);
     let all = refused.all();
-    let printed = all.lines().find(|line| line.contains("--result-ttl DURATION")).unwrap_or_else(|| panic!("{all}"));
+    let printed = all
+        .lines()
+        .find(|line| line.contains("--result-ttl DURATION"))
+        .unwrap_or_else(|| panic!("{all}"));
     let (_, printed) = printed.split_once("idemctl ").unwrap();
     let (printed, _) = printed.split_once(['`', '#']).unwrap_or((printed, ""));
     typed(&server, &format!("idemctl {}", printed.replace("DURATION", "24h"))).exits(0);
@@ -211,7 +228,11 @@ fn a_schema_of_ones_own_is_checked_and_its_verdicts_are_held() {
     let [check, accept, simulate] = &commands("Your own schema")[..] else { panic!() };
     typed(&server, "idemctl schema new payments --from express").exits(0);
     fs::create_dir_all(server.folder().join("lua")).unwrap();
-    fs::rename(server.folder().join(".config/idemctl/schemas/payments"), server.folder().join("lua/payments")).unwrap();
+    fs::rename(
+        server.folder().join(".config/idemctl/schemas/payments"),
+        server.folder().join("lua/payments"),
+    )
+    .unwrap();
     typed(&server, check).exits(0);
     // Not every verdict is a safe one.
     typed(&server, accept).exits(1);

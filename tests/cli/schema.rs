@@ -27,7 +27,9 @@ fn own(home: &Path, from: &str, change: impl Fn(&str, String) -> String) {
     for entry in fs::read_dir(lua(from)).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_str().unwrap().to_owned();
-        let text = fs::read_to_string(&path).unwrap().replace(&format!("name = \"{from}\""), "name = \"mine\"");
+        let text = fs::read_to_string(&path)
+            .unwrap()
+            .replace(&format!("name = \"{from}\""), "name = \"mine\"");
         fs::write(folder.join(&name), change(&name, text)).unwrap();
     }
 }
@@ -43,10 +45,16 @@ fn checked(from: &str, change: impl Fn(&str, String) -> String) -> Run {
 fn lists_every_schema() {
     let run = alone(&["schema", "list"]).exits(0);
     for name in BUILT_IN {
-        assert!(run.text().lines().any(|line| line.starts_with(&format!("{name} "))), "{}", run.all());
+        assert!(
+            run.text().lines().any(|line| line.starts_with(&format!("{name} "))),
+            "{}",
+            run.all()
+        );
     }
     let line = run.text().lines().find(|line| line.starts_with("event-driven")).unwrap().to_owned();
-    for word in ["idem:started:{key}", "idem:result:{key}", "30s", "1d", "checked", "script", "built in"] {
+    for word in
+        ["idem:started:{key}", "idem:result:{key}", "30s", "1d", "checked", "script", "built in"]
+    {
         assert!(line.contains(word), "{word}: {line}");
     }
 }
@@ -55,7 +63,8 @@ fn lists_every_schema() {
 fn lists_as_json() {
     let document = alone(&["schema", "list", "-o", "json"]).exits(0).json();
     assert_eq!(document["format"], 1);
-    let names: Vec<_> = document["schemas"].as_array().unwrap().iter().map(|schema| &schema["name"]).collect();
+    let names: Vec<_> =
+        document["schemas"].as_array().unwrap().iter().map(|schema| &schema["name"]).collect();
     assert_eq!(names, BUILT_IN);
     assert_eq!(alone(&["schema", "list", "-o", "jsonl"]).exits(0).json_lines().len(), 7);
 }
@@ -67,7 +76,9 @@ fn shows_all_of_a_schema() {
 
 #[test]
 fn shows_a_schema_as_json() {
-    let schema = alone(&["schema", "show", "event-driven", "-o", "json"]).exits(0).json()["schemas"][0].clone();
+    let schema =
+        alone(&["schema", "show", "event-driven", "-o", "json"]).exits(0).json()["schemas"][0]
+            .clone();
     assert_eq!(schema["lock_ttl_ms"], 30_000);
     assert_eq!(schema["checks_owner"], true);
     assert_eq!(schema["late_worker"]["fenced_off"], true);
@@ -91,7 +102,8 @@ fn shows_a_schema_with_every_step_and_what_the_service_does() {
 
 #[test]
 fn shows_what_is_written_and_what_the_service_does_as_json() {
-    let schema = alone(&["schema", "show", "reference", "-o", "json"]).exits(0).json()["schemas"][0].clone();
+    let schema =
+        alone(&["schema", "show", "reference", "-o", "json"]).exits(0).json()["schemas"][0].clone();
     let service = serde_json::json!({
         "on_failure": "store",
         "on_hang_up": "go-on",
@@ -118,7 +130,10 @@ fn prints_a_script_byte_for_byte() {
 
 #[test]
 fn an_unknown_name_is_a_usage_error_that_names_the_known() {
-    alone(&["schema", "show", "nope"]).exits(2).says("there is no schema `nope`").says("go-middleware-v1");
+    alone(&["schema", "show", "nope"])
+        .exits(2)
+        .says("there is no schema `nope`")
+        .says("go-middleware-v1");
 }
 
 #[test]
@@ -142,7 +157,10 @@ fn every_built_in_schema_passes_the_check() {
     let expected: String = BUILT_IN.iter().map(|name| format!("{name}: ok\n")).collect();
     assert_eq!(all.text(), expected);
     // A schema's own folder, by any name for it.
-    assert_eq!(run(Path::new(&lua("go-chi")), &["schema", "check", "."]).exits(0).text(), "go-chi: ok\n");
+    assert_eq!(
+        run(Path::new(&lua("go-chi")), &["schema", "check", "."]).exits(0).text(),
+        "go-chi: ok\n"
+    );
 }
 
 #[test]
@@ -151,7 +169,13 @@ fn a_mistake_is_named_with_file_and_line() {
     for (from, to, file, at, says) in [
         ("{lock_ttl}", "{ttl}", "schema.toml", "{lock_ttl}", "`{ttl}` is no placeholder here"),
         ("name = \"mine\"", "\"name\" = \"yours\"", "schema.toml", "name = \"express\"", name),
-        ("[\"{lock_ttl}\"]", "[]", "start_processing.lua", "= ARGV[1]", "uses ARGV[1], but the call sends none"),
+        (
+            "[\"{lock_ttl}\"]",
+            "[]",
+            "start_processing.lua",
+            "= ARGV[1]",
+            "uses ARGV[1], but the call sends none",
+        ),
     ] {
         let run = checked("express", |_, text| text.replace(from, to)).exits(1);
         let line = line_of(&format!("express/{file}"), at);
@@ -179,7 +203,9 @@ fn a_script_that_is_sent_too_much_or_never_is_a_warning() {
 fn a_form_that_other_programs_values_fit_is_a_warning() {
     let run = checked("go-chi", |_, text| text.replace("required = [\"/status\"]\n", "")).exits(0);
     let line = line_of("go-chi/schema.toml", "[[value]]");
-    let expected = format!("mine/schema.toml:{line}: warning: `in-progress` takes values with any other fields, too");
+    let expected = format!(
+        "mine/schema.toml:{line}: warning: `in-progress` takes values with any other fields, too"
+    );
     run.shows(&expected);
     let run = checked("event-driven", |_, text| text).exits(0);
     assert!(!run.text().contains("warning"), "{}", run.all());
@@ -188,8 +214,11 @@ fn a_form_that_other_programs_values_fit_is_a_warning() {
 /// Rule: what format 2 rejects stays a warning for a file of format 1.
 #[test]
 fn a_format_that_takes_any_text_is_a_warning_in_format_1() {
-    const RELEASED: &str = include_str!("../../src/domain/schema/parse/tests/format_1/event-driven.toml");
-    let run = checked("event-driven", |_, _| RELEASED.replace("opaque = true\n", "").replace("event-driven", "mine"));
+    const RELEASED: &str =
+        include_str!("../../src/domain/schema/parse/tests/format_1/event-driven.toml");
+    let run = checked("event-driven", |_, _| {
+        RELEASED.replace("opaque = true\n", "").replace("event-driven", "mine")
+    });
     run.exits(0).shows("warning: `held` takes any text: say `opaque = true`");
     let run = checked("event-driven", |_, text| text.replace("opaque = true\n", "")).exits(1);
     run.shows("error: what tells this value?");
@@ -198,7 +227,8 @@ fn a_format_that_takes_any_text_is_a_warning_in_format_1() {
 #[test]
 fn what_is_written_must_have_the_form_it_is_said_to_have() {
     let run = checked("express", |_, text| {
-        text.replace(r#"["/headers", "/body"]"#, r#"["/body"]"#).replace(r#"headers = "/headers", "#, "")
+        text.replace(r#"["/headers", "/body"]"#, r#"["/body"]"#)
+            .replace(r#"headers = "/headers", "#, "")
     });
     let run = run.exits(1);
     let line = line_of("express/schema.toml", "result_value = ");
@@ -208,8 +238,9 @@ fn what_is_written_must_have_the_form_it_is_said_to_have() {
 
 #[test]
 fn what_is_written_must_read_back() {
-    let run =
-        checked("express", |_, text| text.replace(r#"lock_value = '{"status":"IN_PROGRESS"}'"#, "lock_value = 'x'"));
+    let run = checked("express", |_, text| {
+        text.replace(r#"lock_value = '{"status":"IN_PROGRESS"}'"#, "lock_value = 'x'")
+    });
     let run = run.exits(1);
     run.shows("error: what it writes is read back as unreadable");
     let line = line_of("express/schema.toml", "lock_value = ");
@@ -223,8 +254,18 @@ fn what_is_written_must_read_back() {
 fn a_failure_a_fingerprint_and_a_response_must_read_back() {
     let line_of = |text: &str| line_of("reference/schema.toml", text);
     for (from, to, at, message) in [
-        ("\"/response/error\"", "\"/error\"", "failed_value = ", "the error text is not found again"),
-        ("\"state\":\"failed\"", "\"state\":\"broken\"", "failed_value = ", "is read back as unreadable"),
+        (
+            "\"/response/error\"",
+            "\"/error\"",
+            "failed_value = ",
+            "the error text is not found again",
+        ),
+        (
+            "\"state\":\"failed\"",
+            "\"state\":\"broken\"",
+            "failed_value = ",
+            "is read back as unreadable",
+        ),
         (
             "fingerprint = \"/fingerprint\"",
             "fingerprint = \"/owner\"",
@@ -244,10 +285,18 @@ fn a_failure_a_fingerprint_and_a_response_must_read_back() {
             "the response does not stand in `result_value`",
         ),
     ] {
-        let run = checked("reference", |name, text| if name == "schema.toml" { text.replace(from, to) } else { text });
+        let run =
+            checked(
+                "reference",
+                |name, text| if name == "schema.toml" { text.replace(from, to) } else { text },
+            );
         let run = run.exits(1);
         let expected = format!("mine/schema.toml:{}: error: ", line_of(at));
-        assert!(run.text().contains(&expected) && run.text().contains(message), "{from}: {}", run.all());
+        assert!(
+            run.text().contains(&expected) && run.text().contains(message),
+            "{from}: {}",
+            run.all()
+        );
     }
 }
 
@@ -282,7 +331,9 @@ fn a_folder_that_is_none_is_a_usage_error() {
 #[test]
 fn a_hostile_schema_does_not_reach_the_terminal() {
     let home = home();
-    own(home.path(), "express", |_, text| text.replace("summary = \"Express", "summary = \"\\u001b[31mExpress"));
+    own(home.path(), "express", |_, text| {
+        text.replace("summary = \"Express", "summary = \"\\u001b[31mExpress")
+    });
     let run = run(home.path(), &["schema", "show", "mine", "--schema-dir", "."]).exits(0);
     assert!(!run.stdout.contains(&0x1b), "{}", run.all());
 }

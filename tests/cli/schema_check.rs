@@ -87,9 +87,11 @@ fn all_that_is_wrong_is_told_in_one_run() {
         ("word = \"OK\", means = \"stored\"", "word = \"OK\", means = \"sorted\""),
     ]);
     let run = run.exits(1);
-    for (line, message) in
-        [(15, "invalid type: integer `1`"), (28, "unknown field `meens`"), (35, "unknown variant `sorted`")]
-    {
+    for (line, message) in [
+        (15, "invalid type: integer `1`"),
+        (28, "unknown field `meens`"),
+        (35, "unknown variant `sorted`"),
+    ] {
         run.shows(format!("mine/schema.toml:{line}: error: {message}"));
     }
     let run = checked(&[
@@ -123,12 +125,21 @@ fn an_error_in_a_reply_names_the_field() {
             "means = \"conflict\", when = [{ record = \"absent\" }, { lock = \"absent\" }]",
             "which [keys] does not have (in `when.lock`)",
         ),
-        ("means = \"conflict\", when = { fingerprint = \"mine\" }", "and not `mine` (in `when.fingerprint`)"),
+        (
+            "means = \"conflict\", when = { fingerprint = \"mine\" }",
+            "and not `mine` (in `when.fingerprint`)",
+        ),
         ("means = \"stored\"", "a reply of [begin] cannot mean `stored` here (in `means`)"),
-        ("means = \"conflict\", value = \"running\"", "`value` stands alone, or beside `array` (in `value`)"),
+        (
+            "means = \"conflict\", value = \"running\"",
+            "`value` stands alone, or beside `array` (in `value`)",
+        ),
         ("means = \"conflict\", value = \"gone\"", "no [[value]] is called `gone` (in `value`)"),
         ("means = \"busy\"", "`next` (in `means`)"),
-        ("means = \"conflict\", client = 409", "invalid type: integer `409`, expected a string (in `client`)"),
+        (
+            "means = \"conflict\", client = 409",
+            "invalid type: integer `409`, expected a string (in `client`)",
+        ),
         ("means = \"conflict\", when = { record = 1 }", "expected a string (in `when.record`)"),
         ("means = \"conflict\", when = 1", "or a list of such tables (in `when`)"),
         // These speak of all of the reply, or name the field themselves.
@@ -140,7 +151,10 @@ fn an_error_in_a_reply_names_the_field() {
     ] {
         let run = checked(&[(conflict, reply)]).exits(1);
         let text = run.text();
-        let line = text.lines().find(|line| line.starts_with("mine/schema.toml:28: error: ")).unwrap_or_default();
+        let line = text
+            .lines()
+            .find(|line| line.starts_with("mine/schema.toml:28: error: "))
+            .unwrap_or_default();
         assert!(format!("{line}\n").contains(message), "{reply}: {}", run.all());
         assert_eq!(text.matches("error:").count(), 1, "{reply}: {}", run.all());
     }
@@ -152,7 +166,11 @@ fn an_error_in_a_call_names_the_field() {
     for (sound, wrong, message) in [
         ("args = [\"{lock_value}\"", "args = [\"{gone}\"", "`{gone}` is no placeholder here"),
         ("args = [\"{lock_value}\"", "args = [7", "invalid type: integer `7`, expected a string"),
-        ("keys = [\"{record}\"]", "keys = [\"{lock-key}\"]", "`{lock-key}` is no placeholder of a call"),
+        (
+            "keys = [\"{record}\"]",
+            "keys = [\"{lock-key}\"]",
+            "`{lock-key}` is no placeholder of a call",
+        ),
     ] {
         let run = checked(&[(sound, wrong)]).exits(1);
         let text = run.text();
@@ -171,13 +189,20 @@ fn a_constant_time_is_refused() {
 /// Rule: what a script answers is in its list, and is what `when` foretells.
 #[test]
 fn a_script_answers_what_its_call_lists() {
-    let run = with(SOUND, &TAKE.replace("'BUSY'", "'LOCKED'")).unnamed(&["schema", "check", "mine"]).exits(1);
+    let run = with(SOUND, &TAKE.replace("'BUSY'", "'LOCKED'"))
+        .unnamed(&["schema", "check", "mine"])
+        .exits(1);
     run.shows(
         "mine/schema.toml:22: error: with a lock there the call answers \"LOCKED\", which none of its replies lists",
     );
-    let run = with(SOUND, &TAKE.replace("found == 'done'", "found ~= 'done'")).unnamed(&["schema", "check", "mine"]);
+    let run = with(SOUND, &TAKE.replace("found == 'done'", "found ~= 'done'"))
+        .unnamed(&["schema", "check", "mine"]);
     run.exits(1).shows("mine/schema.toml:22: error: with a lock there the call answers");
-    let run = checked(&[("{ word = \"BUSY\", means = \"conflict\"", "{ word = \"BUSY\", means = \"fail\"")]).exits(1);
+    let run = checked(&[(
+        "{ word = \"BUSY\", means = \"conflict\"",
+        "{ word = \"BUSY\", means = \"fail\"",
+    )])
+    .exits(1);
     run.shows("the next request is foretold to fail, not to be turned away");
 }
 
@@ -201,6 +226,10 @@ fn what_the_schema_finds_in_real_data_is_counted() {
     server.set("mine:torn", r#"{"status":"#, 30_000);
     server.set("mine:other", r#"{"status":"RUN","at":1,"user":"ann"}"#, 30_000);
     let run = server.idemctl(&["schema", "check", "mine"]).exits(0);
-    assert!(run.text().starts_with("mine: ok, 8 keys: 5 completed, 1 in progress, "), "{}", run.all());
+    assert!(
+        run.text().starts_with("mine: ok, 8 keys: 5 completed, 1 in progress, "),
+        "{}",
+        run.all()
+    );
     assert_eq!(server.unnamed(&["schema", "check", "mine"]).exits(0).text(), "mine: ok\n");
 }

@@ -20,14 +20,18 @@ fn seeded() -> Server {
 
 /// The idempotency keys that `list` shows.
 fn listed(server: &Server, options: &[&str]) -> Vec<String> {
-    let run = server.idemctl(&[&["list", "--schema", "event-driven", "-o", "jsonl"], options].concat()).exits(0);
-    let mut keys: Vec<_> = run.json_lines().iter().map(|line| line["key"].as_str().unwrap().to_owned()).collect();
+    let run = server
+        .idemctl(&[&["list", "--schema", "event-driven", "-o", "jsonl"], options].concat())
+        .exits(0);
+    let mut keys: Vec<_> =
+        run.json_lines().iter().map(|line| line["key"].as_str().unwrap().to_owned()).collect();
     keys.sort();
     keys
 }
 
 fn total(server: &Server, words: &[&str], options: &[&str]) -> u64 {
-    let stated = ["--schema", "event-driven", "--lock-ttl", "30s", "--result-ttl", "24h", "-o", "json"];
+    let stated =
+        ["--schema", "event-driven", "--lock-ttl", "30s", "--result-ttl", "24h", "-o", "json"];
     let run = server.idemctl(&[words, &stated, options].concat()).exits(0).json();
     match run["rows"].as_array() {
         Some(rows) => rows.iter().map(|row| row["records"].as_u64().unwrap()).sum(),
@@ -54,7 +58,11 @@ fn list_stats_and_purge_choose_the_same() {
     ] {
         assert_eq!(listed(&server, options), keys, "{options:?}");
         assert_eq!(total(&server, &["stats"], options), keys.len() as u64, "stats {options:?}");
-        assert_eq!(total(&server, &["purge", "--dry-run"], options), keys.len() as u64, "purge {options:?}");
+        assert_eq!(
+            total(&server, &["purge", "--dry-run"], options),
+            keys.len() as u64,
+            "purge {options:?}"
+        );
     }
 }
 
@@ -62,24 +70,50 @@ fn list_stats_and_purge_choose_the_same() {
 fn a_fingerprint_chooses_the_requests_with_one_payload() {
     let server = Server::start();
     for (key, fingerprint) in [("one", "sha-1"), ("two", "sha-2")] {
-        server.idemctl(&["begin", key, "--schema", "reference", "--fingerprint", fingerprint, "--yes"]).exits(0);
+        server
+            .idemctl(&[
+                "begin",
+                key,
+                "--schema",
+                "reference",
+                "--fingerprint",
+                fingerprint,
+                "--yes",
+            ])
+            .exits(0);
     }
     let run = server.idemctl(&["list", "--fingerprint", "*-2", "-o", "jsonl"]).exits(0);
     assert_eq!(run.json_lines().iter().map(|line| &line["key"]).collect::<Vec<_>>(), ["two"]);
-    server.idemctl(&["list", "--fingerprint", "sha", "-o", "jsonl"]).exits(0).says("no such records");
+    server
+        .idemctl(&["list", "--fingerprint", "sha", "-o", "jsonl"])
+        .exits(0)
+        .says("no such records");
 }
 
 #[test]
 fn sweep_and_check_leave_out_what_the_options_leave_out() {
-    let server = Server::holding(&[("idem:started:a", "worker-7", FOREVER), ("idem:started:b", "batch-1", FOREVER)]);
-    for (options, count) in [(&["--owner", "worker-*"][..], 1), (&["--match", "b"], 1), (&["--ttl-below", "1h"], 0)] {
-        let swept = server.idemctl(&[&["sweep", "--orphaned", "--dry-run", "-o", "json"], options].concat()).exits(0);
+    let server = Server::holding(&[
+        ("idem:started:a", "worker-7", FOREVER),
+        ("idem:started:b", "batch-1", FOREVER),
+    ]);
+    for (options, count) in
+        [(&["--owner", "worker-*"][..], 1), (&["--match", "b"], 1), (&["--ttl-below", "1h"], 0)]
+    {
+        let swept = server
+            .idemctl(&[&["sweep", "--orphaned", "--dry-run", "-o", "json"], options].concat())
+            .exits(0);
         assert_eq!(swept.json()["total"], count, "{options:?}");
         let code = if count > 0 { 2 } else { 0 };
-        server.idemctl(&[&["check"], options].concat()).exits(code).shows(format!("orphaned={count};"));
+        server
+            .idemctl(&[&["check"], options].concat())
+            .exits(code)
+            .shows(format!("orphaned={count};"));
     }
     // Nothing tells the age of a lock without expiry whose value has no time.
-    let run = server.idemctl(&["sweep", "--orphaned", "--newer-than", "1h", "--dry-run", "-o", "json"]).exits(3).json();
+    let run = server
+        .idemctl(&["sweep", "--orphaned", "--newer-than", "1h", "--dry-run", "-o", "json"])
+        .exits(3)
+        .json();
     assert_eq!((&run["total"], &run["unproven"]["age"]), (&0.into(), &2.into()));
 }
 
@@ -87,7 +121,8 @@ fn sweep_and_check_leave_out_what_the_options_leave_out() {
 #[test]
 fn a_purge_of_new_records_needs_a_stated_ttl() {
     let server = seeded();
-    let words = ["purge", "--schema", "event-driven", "--newer-than", "2h", "--dry-run", "-o", "json"];
+    let words =
+        ["purge", "--schema", "event-driven", "--newer-than", "2h", "--dry-run", "-o", "json"];
     let run = server.idemctl(&words).exits(3).json();
     assert_eq!((&run["total"], &run["unproven"]["result_ttl"]), (&0.into(), &2.into()));
 }
@@ -107,7 +142,11 @@ fn a_body_is_searched_whole() {
 fn a_pattern_that_seems_to_mean_something_else_is_told() {
     let server = seeded();
     let said = |pattern: &str| server.idemctl(&["list", "--match", pattern]).exits(0).stderr;
-    assert!(said("idem:result:o*").contains("--match 'o*' has its idempotency key"), "{}", said("idem:result:o*"));
+    assert!(
+        said("idem:result:o*").contains("--match 'o*' has its idempotency key"),
+        "{}",
+        said("idem:result:o*")
+    );
     assert!(said("ok").contains("no wildcard"));
     assert!(!said("o?").contains("--match"));
 }
@@ -125,14 +164,27 @@ fn what_is_no_status_or_glob_is_a_usage_error() {
 fn an_empty_text_chooses_nothing() {
     let server = seeded();
     let before = server.keys();
-    for empty in ["--body-contains", "--match", "--owner", "--fingerprint", "--state", "--status", "--finding"] {
+    for empty in [
+        "--body-contains",
+        "--match",
+        "--owner",
+        "--fingerprint",
+        "--state",
+        "--status",
+        "--finding",
+    ] {
         for command in [&["purge", "--yes"][..], &["list"], &["stats"]] {
             server.idemctl(&[command, &[empty, ""]].concat()).exits(2);
         }
     }
-    server.idemctl(&["purge", "--yes", "--body-contains", " \t\n"]).exits(2).says("--body-contains: the text is empty");
+    server
+        .idemctl(&["purge", "--yes", "--body-contains", " \t\n"])
+        .exits(2)
+        .says("--body-contains: the text is empty");
     server.idemctl(&["inspect", "--find", ""]).exits(2).says("--find: the text is empty");
-    for empty in ["--older-than", "--newer-than", "--ttl-below", "--ttl-above", "--schema", "--key-file"] {
+    for empty in
+        ["--older-than", "--newer-than", "--ttl-below", "--ttl-above", "--schema", "--key-file"]
+    {
         server.idemctl(&["purge", "--yes", empty, ""]).exits(2);
     }
     assert_eq!(server.keys(), before);

@@ -108,9 +108,11 @@ replies = [{ word = "OK", means = "released" }]
         server.idemctl(&["begin", "held", "--schema", "payidem", "--owner", "w", "--yes"]).exits(0);
         let before = server.get("pay:held");
         server.send::<()>(&[b"ACL", b"SETUSER", b"default", b"-time"]);
-        for words in
-            [&["begin", "k"][..], &["release", "held", "--owner", "w"], &["complete", "held", "--status", "201"]]
-        {
+        for words in [
+            &["begin", "k"][..],
+            &["release", "held", "--owner", "w"],
+            &["complete", "held", "--status", "201"],
+        ] {
             let run = server.idemctl(&[words, &["--schema", "payidem", "--yes"]].concat()).exits(4);
             run.says("the server does not tell its own").says("TIME");
         }
@@ -121,8 +123,16 @@ replies = [{ word = "OK", means = "released" }]
 #[test]
 fn races_simulations_and_explorations_send_it_too() {
     let (server, folder) = described(TOML);
-    let own = ["--schema-dir", folder.parent().unwrap().to_str().unwrap(), "--schema", "payidem", "--sandbox"];
-    for words in [&["race", "--concurrency", "5", "--rounds", "3"][..], &["simulate", "first-then-retry"]] {
+    let own = [
+        "--schema-dir",
+        folder.parent().unwrap().to_str().unwrap(),
+        "--schema",
+        "payidem",
+        "--sandbox",
+    ];
+    for words in
+        [&["race", "--concurrency", "5", "--rounds", "3"][..], &["simulate", "first-then-retry"]]
+    {
         server.idemctl(&[words, &own].concat()).exits(0);
     }
     let own = ["--schema-dir", folder.parent().unwrap().to_str().unwrap()];
@@ -133,8 +143,10 @@ fn races_simulations_and_explorations_send_it_too() {
 /// Rule: a schema of format 1 means the same to every idemctl.
 #[test]
 fn the_time_of_a_call_is_of_format_2() {
-    let older =
-        TOML.replace("format = 2", "format = 1").replace("{now_s}}", "1}").replace("\"at\":{now_s},", "\"at\":1,");
+    let older = TOML
+        .replace("format = 2", "format = 1")
+        .replace("{now_s}}", "1}")
+        .replace("\"at\":{now_s},", "\"at\":1,");
     let (server, folder) = described(&older);
     let folder = folder.display().to_string();
     server.idemctl(&["schema", "check", &folder]).exits(1).shows("`{now_s}` is of format 2");
@@ -143,7 +155,8 @@ fn the_time_of_a_call_is_of_format_2() {
 /// Rule: seconds that are read as milliseconds make every record look decades old.
 #[test]
 fn a_check_on_a_server_warns_of_times_in_the_wrong_unit() {
-    let (server, _) = described(&TOML.replace("timestamp = \"s\"\n", "").replace("{now_s}", "{now_ms}"));
+    let (server, _) =
+        described(&TOML.replace("timestamp = \"s\"\n", "").replace("{now_s}", "{now_ms}"));
     let check = || server.idemctl(&["schema", "check", "payidem"]);
     let hour = 3_600_000;
     let now = seconds(&server);
@@ -158,6 +171,10 @@ fn a_check_on_a_server_warns_of_times_in_the_wrong_unit() {
         .shows("warning: `created_at` of 2 of 3 records")
         .shows("before 2015")
         .shows("`timestamp = \"s\"`");
-    server.set("pay:c", format!(r#"{{"st":"in_progress","by":"w","at":{}}}"#, (now + 86_400 * 30) * 1_000), hour);
+    server.set(
+        "pay:c",
+        format!(r#"{{"st":"in_progress","by":"w","at":{}}}"#, (now + 86_400 * 30) * 1_000),
+        hour,
+    );
     check().exits(0).shows("in the future");
 }

@@ -30,14 +30,26 @@ const SHELLS: &[Shell] = &[
         name: "zsh",
         words: &["-i"],
         script: ".local/share/_idemctl",
-        start: (".zshrc", "PS1='$ '; fpath=(~/.local/share $fpath); autoload -Uz compinit; compinit -u\n"),
+        start: (
+            ".zshrc",
+            "PS1='$ '; fpath=(~/.local/share $fpath); autoload -Uz compinit; compinit -u\n",
+        ),
     },
-    Shell { name: "fish", words: &["-i"], script: ".config/fish/completions/idemctl.fish", start: (".hushlogin", "") },
+    Shell {
+        name: "fish",
+        words: &["-i"],
+        script: ".config/fish/completions/idemctl.fish",
+        start: (".hushlogin", ""),
+    },
 ];
 
 impl Shell {
     fn is_here(&self) -> bool {
-        Command::new(self.name).arg("--version").stdout(Stdio::null()).status().is_ok_and(|status| status.success())
+        Command::new(self.name)
+            .arg("--version")
+            .stdout(Stdio::null())
+            .status()
+            .is_ok_and(|status| status.success())
     }
 
     /// Puts the completions where README puts them.
@@ -64,7 +76,9 @@ impl Shell {
         let mut session = terminal::on_terminal(self.command(home), self.words);
         session.send(&format!("{typed}\t{HOME_KEY}echo :: \r")).unwrap();
         session.flush().unwrap();
-        session.exp_string(&format!(":: {wanted}")).unwrap_or_else(|error| panic!("{}: {typed:?}: {error}", self.name));
+        session
+            .exp_string(&format!(":: {wanted}"))
+            .unwrap_or_else(|error| panic!("{}: {typed:?}: {error}", self.name));
         session.send("exit\r").unwrap();
         session.flush().unwrap();
         terminal::ends(session);
@@ -80,7 +94,8 @@ fn seeded() -> (Server, Home) {
         ("idempotency:acme:1016", DONE, FOREVER),
         ("idempotency:1015-of-another", PENDING, FOREVER),
     ]);
-    let home = Home::with(&format!("[contexts.prod]\nurl = {:?}\n[contexts.parked]\n", server.url()));
+    let home =
+        Home::with(&format!("[contexts.prod]\nurl = {:?}\n[contexts.parked]\n", server.url()));
     fs::create_dir_all(home.path().join(".local/state/idemctl/backups")).unwrap();
     home.write(".local/state/idemctl/backups/2026-11-22-purge-1.jsonl", "");
     home.write("before.json", "");
@@ -130,12 +145,17 @@ fn a_key_with_colons_is_completed_in_each_shell() {
         // zsh takes a colon for the end of a value, and puts a backslash before it that the line does not need.
         let colon = if shell.name == "zsh" { "(:|\\:)" } else { ":" };
         for typed in ["acme:1015", "ac", "acme:"] {
-            let (command, rest) = if typed == "acme:1015" { ("inspect", "1015") } else { ("force-unlock", "1015") };
+            let (command, rest) =
+                if typed == "acme:1015" { ("inspect", "1015") } else { ("force-unlock", "1015") };
             let mut session = terminal::on_terminal(shell.command(&home), shell.words);
-            session.send(&format!("idemctl --context prod {command} {typed}\t{HOME_KEY}echo :: \r")).unwrap();
+            session
+                .send(&format!("idemctl --context prod {command} {typed}\t{HOME_KEY}echo :: \r"))
+                .unwrap();
             session.flush().unwrap();
             let line = format!(":: idemctl --context prod {command} acme{colon}{rest} ?\r");
-            session.exp_regex(&line).unwrap_or_else(|error| panic!("{}: {typed:?}: {error}", shell.name));
+            session
+                .exp_regex(&line)
+                .unwrap_or_else(|error| panic!("{}: {typed:?}: {error}", shell.name));
             session.send("exit\r").unwrap();
             session.flush().unwrap();
             terminal::ends(session);

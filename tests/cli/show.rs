@@ -12,7 +12,10 @@ fn seeded() -> Server {
 }
 
 fn sorted(server: &Server, options: &[&str]) -> String {
-    server.idemctl(&[&["list", "--schema", "event-driven", "--sort", "key"], options].concat()).exits(0).text()
+    server
+        .idemctl(&[&["list", "--schema", "event-driven", "--sort", "key"], options].concat())
+        .exits(0)
+        .text()
 }
 
 #[test]
@@ -22,7 +25,10 @@ fn each_record_is_one_whole_line_where_stdout_is_no_terminal() {
     let lines: Vec<_> = text.lines().collect();
     assert_eq!(lines.len(), 4, "{text}");
     assert!(lines[0].starts_with("KEY ") && lines[0].ends_with(" FINDINGS"), "{text}");
-    assert!(text.contains(" worker-7-with-a-name-that-is-longer-than-any-column "), "nothing is cut: {text}");
+    assert!(
+        text.contains(" worker-7-with-a-name-that-is-longer-than-any-column "),
+        "nothing is cut: {text}"
+    );
     assert!(lines[3].starts_with("stuck  ") && lines[3].ends_with(" no-expiry"), "{text}");
     server.idemctl(&["list"]).exits(0).says("3 records among 3 keys of");
 }
@@ -52,8 +58,9 @@ fn names_are_what_purge_reads() {
     let server = seeded();
     let names = sorted(&server, &["-o", "name"]);
     assert_eq!(names, "event-driven/\"a\"\nevent-driven/\"b,\\\"c\\\"\"\nevent-driven/\"stuck\"\n");
-    let run =
-        server.idemctl_fed(&["purge", "-", "--state", "in-progress,completed", "--yes"], names.as_bytes()).exits(0);
+    let run = server
+        .idemctl_fed(&["purge", "-", "--state", "in-progress,completed", "--yes"], names.as_bytes())
+        .exits(0);
     run.says("3 of 3 records purged");
 }
 
@@ -68,7 +75,10 @@ fn every_column_has_its_place_and_the_other_end_may_come_first() {
         sorted(&server, &["-o", "name", "--reverse"]),
         "event-driven/\"stuck\"\nevent-driven/\"b,\\\"c\\\"\"\nevent-driven/\"a\"\n"
     );
-    assert_eq!(sorted(&server, &["-o", "name", "--reverse", "--limit", "1"]), "event-driven/\"stuck\"\n");
+    assert_eq!(
+        sorted(&server, &["-o", "name", "--reverse", "--limit", "1"]),
+        "event-driven/\"stuck\"\n"
+    );
     server.idemctl(&["list", "--reverse"]).exits(2);
     server.idemctl(&["list", "--columns", "nosuch"]).exits(2).says("expires_at");
 }
@@ -76,24 +86,32 @@ fn every_column_has_its_place_and_the_other_end_may_come_first() {
 #[test]
 fn json_has_the_moments_beside_the_times() {
     let server = seeded();
-    let words = ["list", "--schema", "event-driven", "--lock-ttl", "30s", "--sort", "key", "-o", "jsonl"];
+    let words =
+        ["list", "--schema", "event-driven", "--lock-ttl", "30s", "--sort", "key", "-o", "jsonl"];
     let lines = server.idemctl(&words).exits(0).json_lines();
-    let moment =
-        |line: usize, field: &str| lines[line][field].as_str().map(|text| humantime::parse_rfc3339(text).unwrap());
+    let moment = |line: usize, field: &str| {
+        lines[line][field].as_str().map(|text| humantime::parse_rfc3339(text).unwrap())
+    };
     let (created, expires) = (moment(0, "created_at").unwrap(), moment(0, "expires_at").unwrap());
     let lives = expires.duration_since(created).unwrap().as_millis();
     assert!((29_900..=30_100).contains(&lives), "{lives}: {}", lines[0]);
     assert_eq!((moment(2, "created_at"), moment(2, "expires_at")), (None, None));
-    let estimated = server.idemctl(&["inspect", "a", "--schema", "event-driven", "-o", "json"]).exits(0).json();
-    assert_eq!(estimated["records"][0]["created_at"], serde_json::Value::Null, "an estimate is no moment");
+    let estimated =
+        server.idemctl(&["inspect", "a", "--schema", "event-driven", "-o", "json"]).exits(0).json();
+    assert_eq!(
+        estimated["records"][0]["created_at"],
+        serde_json::Value::Null,
+        "an estimate is no moment"
+    );
 }
 
 /// Rule: a terminal that speaks no UTF-8 is shown none of idemctl's own signs; data stays as it is.
 #[test]
 fn without_utf8_all_signs_are_ascii() {
     let server = Server::holding(&[("idempotency:k", PENDING, FOREVER)]);
-    let shown =
-        |locale: (&str, &str), words: &[&str]| server.command().env(locale.0, locale.1).args(words).run().exits(0);
+    let shown = |locale: (&str, &str), words: &[&str]| {
+        server.command().env(locale.0, locale.1).args(words).run().exits(0)
+    };
     for words in [&["inspect", "k"][..], &["list"], &["stats"], &["simulate", "list"]] {
         for locale in [("LC_ALL", "C"), ("LANG", "POSIX"), ("LC_CTYPE", "de_DE.ISO-8859-1")] {
             let run = shown(locale, words);
@@ -112,12 +130,21 @@ fn all_commands_paint_with_the_colours_of_the_terminal() {
     let server = Server::holding(&[("idempotency:k", PENDING, FOREVER)]);
     server.put("idempotency:bad", "{{{");
     let socket = server.socket().display().to_string();
-    let race = ["race", "--schema", "express", "--rounds", "2", "--concurrency", "2", "-s", &socket];
-    for words in [&["list"][..], &["inspect", "k"], &["list", "-o", "wide"], &["purge", "--all", "--dry-run"], &race] {
+    let race =
+        ["race", "--schema", "express", "--rounds", "2", "--concurrency", "2", "-s", &socket];
+    for words in [
+        &["list"][..],
+        &["inspect", "k"],
+        &["list", "-o", "wide"],
+        &["purge", "--all", "--dry-run"],
+        &race,
+    ] {
         let shown = server.idemctl(&[words, &["--color", "always"]].concat()).text();
         let codes = shown.split("\x1b[").skip(1).map(|rest| rest.split('m').next().unwrap());
         let own = ["0", "1", "2", "31", "32", "33", "34", "35", "36", "39", "22"];
-        codes.for_each(|code| assert!(own.contains(&code), "{words:?} paints with {code}: {shown:?}"));
+        codes.for_each(|code| {
+            assert!(own.contains(&code), "{words:?} paints with {code}: {shown:?}")
+        });
     }
 }
 
@@ -141,7 +168,10 @@ fn a_terminal_shows_problems_first_and_a_file_shows_what_is_found() {
     let sorted = ends(on_terminal(server.command(), &["list", "--sort", "key"])).text();
     assert!(sorted.lines().nth(1).unwrap().contains("k00"), "{sorted}");
     let limited = ends(on_terminal(server.command(), &["list", "--limit", "12"])).text();
-    assert!(limited.contains("12 shown (limit 12), ") && limited.contains(" of 50 keys scanned"), "{limited}");
+    assert!(
+        limited.contains("12 shown (limit 12), ") && limited.contains(" of 50 keys scanned"),
+        "{limited}"
+    );
     let run = server.idemctl(&["list", "--limit", "12"]).exits(0);
     assert_eq!(run.text().lines().count(), 13);
     run.says("12 shown (limit 12), ");
@@ -165,16 +195,25 @@ fn more_than_a_screen_goes_to_the_pager_with_all_that_is_said() {
     assert_eq!(paged.lines().count(), 52, "{paged}");
     assert!(paged.lines().last().unwrap().contains("50 records among 50 keys of "), "{paged}");
     // Errors reach the reader, too, and the exit code stays.
-    let failed = ends(on_terminal(with(&pager), &["inspect", "k01", "k02", "k03", "k04", "k05", "k06", "nosuch"]));
+    let failed = ends(on_terminal(
+        with(&pager),
+        &["inspect", "k01", "k02", "k03", "k04", "k05", "k06", "nosuch"],
+    ));
     assert_eq!(failed.code, 3, "{}", failed.all());
-    assert!(std::fs::read_to_string(&kept).unwrap().contains("nosuch: no record"), "{}", failed.all());
+    assert!(
+        std::fs::read_to_string(&kept).unwrap().contains("nosuch: no record"),
+        "{}",
+        failed.all()
+    );
     // Who leaves the pager has seen enough.
     assert_eq!(ends(on_terminal(with("head -1"), &["list"])).code, 0);
     std::fs::remove_file(&kept).unwrap();
     for words in [&["list", "--no-pager"][..], &["list", "-o", "json"]] {
         assert!(ends(on_terminal(with(&pager), words)).text().contains("k49") && !kept.exists());
     }
-    assert!(server.command().env("PAGER", &pager).arg("list").run().exits(0).text().contains("k49"));
+    assert!(
+        server.command().env("PAGER", &pager).arg("list").run().exits(0).text().contains("k49")
+    );
     assert!(!kept.exists(), "a file is not paged");
 }
 
@@ -184,7 +223,11 @@ fn quiet_leaves_data_and_errors_and_verbose_tells_more() {
     let quiet = server.idemctl(&["-q", "list"]).exits(0);
     assert_eq!((quiet.text().lines().count(), quiet.stderr.as_str()), (51, ""));
     let failed = server.idemctl(&["-q", "force-unlock", "nosuch", "--yes"]).exits(1);
-    assert!(failed.stderr.starts_with("error: ") && !failed.stderr.contains("hint:"), "{}", failed.all());
+    assert!(
+        failed.stderr.starts_with("error: ") && !failed.stderr.contains("hint:"),
+        "{}",
+        failed.all()
+    );
     let verbose = server.idemctl(&["-v", "list"]).exits(0);
     verbose.says("server: ").says("schemas: ").says("took ").says("50 records among");
     server.idemctl(&["-q", "-v", "list"]).exits(2);

@@ -29,7 +29,8 @@ fn noted(server: &Server, command: &str) -> usize {
 }
 
 fn purged() -> Server {
-    let server = Server::filled((0..MANY).map(|number| (format!("idempotency:{number}"), DONE)), 80_000_000);
+    let server =
+        Server::filled((0..MANY).map(|number| (format!("idempotency:{number}"), DONE)), 80_000_000);
     server.idemctl(&["purge", "--all", "--schema", "go-middleware", "--yes"]).exits(0);
     assert_eq!(server.size(), 0);
     server
@@ -52,7 +53,8 @@ const ENDS: [Signal; 3] = [Signal::TERM, Signal::HUP, Signal::QUIT];
 #[test]
 fn a_sweep_that_is_ended_has_noted_what_it_removed() {
     for signal in ENDS {
-        let server = Server::filled((0..MANY).map(|number| (format!("idempotency:{number}"), PENDING)), 0);
+        let server =
+            Server::filled((0..MANY).map(|number| (format!("idempotency:{number}"), PENDING)), 0);
         ends_in_good_order(&server, &["sweep", "--orphaned", "--grace", "0s", "--yes"], signal);
     }
 }
@@ -77,7 +79,8 @@ fn an_undo_that_is_ended_has_noted_what_it_took_back() {
 #[test]
 fn named_locks_are_unlocked_and_noted_to_the_last() {
     for signal in ENDS {
-        let server = Server::filled((0..500).map(|number| (format!("idempotency:{number}"), PENDING)), 0);
+        let server =
+            Server::filled((0..500).map(|number| (format!("idempotency:{number}"), PENDING)), 0);
         let keys: String = (0..500).map(|number| format!("{number}\n")).collect();
         let file = server.folder().join("keys");
         std::fs::write(&file, keys).unwrap();

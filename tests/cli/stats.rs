@@ -27,8 +27,13 @@ fn rows(server: &Server, options: &[&str]) -> Vec<Value> {
 }
 
 fn counts(server: &Server, by: &str) -> Vec<(String, Value, u64)> {
-    let row =
-        |row: &Value| (row["schema"].as_str().unwrap().to_owned(), row[by].clone(), row["records"].as_u64().unwrap());
+    let row = |row: &Value| {
+        (
+            row["schema"].as_str().unwrap().to_owned(),
+            row[by].clone(),
+            row["records"].as_u64().unwrap(),
+        )
+    };
     rows(server, &["--by", by]).iter().map(row).collect()
 }
 
@@ -36,20 +41,39 @@ fn counts(server: &Server, by: &str) -> Vec<(String, Value, u64)> {
 fn counts_records_bytes_and_memory_by_schema_and_state() {
     let server = seeded();
     let rows = rows(&server, &[]);
-    let named: Vec<_> =
-        rows.iter().map(|row| [&row["schema"], &row["state"]].map(|name| name.as_str().unwrap())).collect();
+    let named: Vec<_> = rows
+        .iter()
+        .map(|row| [&row["schema"], &row["state"]].map(|name| name.as_str().unwrap()))
+        .collect();
     let go = |state| ["go-middleware", state];
-    assert_eq!(named, [["event-driven", "in-progress"], go("completed"), go("in-progress"), go("unreadable")]);
+    assert_eq!(
+        named,
+        [["event-driven", "in-progress"], go("completed"), go("in-progress"), go("unreadable")]
+    );
     let locks = &rows[2];
-    assert_eq!((&locks["records"], &locks["bytes"], &locks["no_expiry"]), (&2.into(), &40.into(), &1.into()));
+    assert_eq!(
+        (&locks["records"], &locks["bytes"], &locks["no_expiry"]),
+        (&2.into(), &40.into(), &1.into())
+    );
     let told: u64 = ["idempotency:shop:order-1", "idempotency:shop:order-2"]
         .map(|key| server.send::<u64>(&[b"MEMORY", b"USAGE", key.as_bytes()]))
         .iter()
         .sum();
     assert_eq!((&locks["memory_bytes"], &locks["memory_sampled"]), (&told.into(), &false.into()));
-    assert_eq!(locks["ttl"].as_array().unwrap().iter().map(|range| range["records"].as_u64().unwrap()).sum::<u64>(), 1);
+    assert_eq!(
+        locks["ttl"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|range| range["records"].as_u64().unwrap())
+            .sum::<u64>(),
+        1
+    );
     let run = server.idemctl(&["stats", "-o", "json"]).exits(0).json();
-    assert_eq!((&run["keys_walked"], &run["complete"], &run["format"]), (&7.into(), &true.into(), &1.into()));
+    assert_eq!(
+        (&run["keys_walked"], &run["complete"], &run["format"]),
+        (&7.into(), &true.into(), &1.into())
+    );
     assert_eq!(
         run["owners"],
         serde_json::json!([{"owner": "worker-7", "locks": 2}, {"owner": "worker-8", "locks": 1}])
@@ -63,7 +87,11 @@ fn counts_by_what_is_asked_for() {
     let (go, events) = ("go-middleware", "event-driven");
     assert_eq!(
         counts(&server, "owner"),
-        [named(events, "worker-7".into(), 2), named(events, "worker-8".into(), 1), named(go, Value::Null, 4)]
+        [
+            named(events, "worker-7".into(), 2),
+            named(events, "worker-8".into(), 1),
+            named(go, Value::Null, 4)
+        ]
     );
     assert_eq!(
         counts(&server, "prefix"),
@@ -135,7 +163,8 @@ fn a_file_of_figures_appears_whole_and_others_may_read_it() {
     assert_eq!(run.text(), "");
     assert!(fs::read_to_string(&file).unwrap().starts_with("# HELP "));
     assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o444, 0o444);
-    let left: Vec<_> = fs::read_dir(server.folder()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    let left: Vec<_> =
+        fs::read_dir(server.folder()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert!(!left.iter().any(|name| name.to_string_lossy().starts_with(".tmp")), "{left:?}");
     let folder = server.folder().to_str().unwrap().to_owned();
     server.idemctl(&["stats", "--prometheus", &folder]).exits(2).says("cannot write the figures");
@@ -144,7 +173,11 @@ fn a_file_of_figures_appears_whole_and_others_may_read_it() {
 #[test]
 fn nothing_there_is_said_with_what_was_walked() {
     let server = Server::start();
-    server.idemctl(&["stats"]).exits(0).says("no such records among 0 keys").says("left out: go-chi");
+    server
+        .idemctl(&["stats"])
+        .exits(0)
+        .says("no such records among 0 keys")
+        .says("left out: go-chi");
     server.idemctl(&["stats", "--prometheus", "-o", "json"]).exits(2);
 }
 
@@ -153,8 +186,7 @@ fn figures_are_rows_for_a_spreadsheet() {
     let server = seeded();
     let csv = server.idemctl(&["stats", "-o", "csv"]).exits(0).text();
     let json = server.idemctl(&["stats", "-o", "json"]).exits(0).json();
-    let heading =
-        "schema,state,records,bytes,memory_bytes,memory_sampled,oldest_age_ms,oldest_age_evidence,no_expiry,no_age";
+    let heading = "schema,state,records,bytes,memory_bytes,memory_sampled,oldest_age_ms,oldest_age_evidence,no_expiry,no_age";
     assert_eq!(csv.lines().next().unwrap(), heading);
     let rows = json["rows"].as_array().unwrap();
     assert_eq!(csv.lines().count(), rows.len() + 1, "{csv}");
@@ -195,7 +227,9 @@ fn a_server_that_does_not_answer_is_told_in_the_file_of_figures() {
     assert!(sample(&after, "idemctl_up") < 0.5 && !after.contains("idemctl_records"), "{after}");
     let ran = |text: &str| sample(text, "idemctl_last_run_timestamp_seconds");
     assert!(ran(&after) >= ran(&before) && ran(&before) > 1e9, "{before}{after}");
-    let labels = |text: &str| text.split_once("idemctl_up{").unwrap().1.split_once('}').unwrap().0.to_owned();
+    let labels = |text: &str| {
+        text.split_once("idemctl_up{").unwrap().1.split_once('}').unwrap().0.to_owned()
+    };
     assert_eq!(labels(&after), labels(&before));
 }
 
@@ -217,18 +251,28 @@ fn rules_and_dashboard_name_metrics_that_are_written() {
     let types = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next());
     let written: BTreeSet<_> = types.map(str::to_owned).collect();
     for file in ["prometheus/idemctl.rules.yml", "grafana/idemctl.json"] {
-        let text = fs::read_to_string(format!("{}/contrib/{file}", env!("CARGO_MANIFEST_DIR"))).unwrap();
+        let text =
+            fs::read_to_string(format!("{}/contrib/{file}", env!("CARGO_MANIFEST_DIR"))).unwrap();
         let named = metrics(&text);
-        assert!(named.len() >= 4 && named.is_subset(&written), "{file}: {:?}", named.difference(&written));
+        assert!(
+            named.len() >= 4 && named.is_subset(&written),
+            "{file}: {:?}",
+            named.difference(&written)
+        );
         for code in text.match_indices("code=").map(|(at, _)| &text[at..]) {
-            let code = code.split(['"', '\\']).find(|part| !part.is_empty() && *part != "code=").unwrap();
+            let code =
+                code.split(['"', '\\']).find(|part| !part.is_empty() && *part != "code=").unwrap();
             assert!(
-                idemctl::domain::diagnosis::FindingCode::ALL.iter().any(|known| known.as_str() == code),
+                idemctl::domain::diagnosis::FindingCode::ALL
+                    .iter()
+                    .any(|known| known.as_str() == code),
                 "{file}: {code}"
             );
         }
     }
-    let dashboard = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/contrib/grafana/idemctl.json")).unwrap();
+    let dashboard =
+        fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/contrib/grafana/idemctl.json"))
+            .unwrap();
     let dashboard: Value = serde_json::from_str(&dashboard).unwrap();
     assert_eq!(dashboard["panels"].as_array().unwrap().len(), 11);
 }

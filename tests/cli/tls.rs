@@ -34,10 +34,13 @@ impl Secure {
         for _ in 0..3 {
             let port = free_port();
             let ca = authority.ca();
-            let own = format!("tls-port {port}\ntls-cert-file {cert}\ntls-key-file {key}\ntls-ca-cert-file {ca}");
+            let own = format!(
+                "tls-port {port}\ntls-cert-file {cert}\ntls-key-file {key}\ntls-ca-cert-file {ca}"
+            );
             let asks_clients = config.iter().any(|line| line.starts_with("tls-auth-clients"));
             let more = if asks_clients { &[][..] } else { &["tls-auth-clients no"] };
-            if let Some(server) = Server::try_start_with(&[&[own.as_str()], more, config].concat()) {
+            if let Some(server) = Server::try_start_with(&[&[own.as_str()], more, config].concat())
+            {
                 return Some(Self { server, authority, port, _folder: folder });
             }
         }
@@ -70,7 +73,9 @@ fn every_command_speaks_tls_1_2_and_1_3() {
         assert_eq!(shown.json()["records"][0]["state"], "in-progress", "{}", shown.all());
         secure.run(&["force-unlock", "web-1", "--yes"]).exits(0);
         let step = |command, more: &[&str]| {
-            secure.run(&[&[command, "web-2", "--schema", "express", "--yes"][..], more].concat()).exits(0);
+            secure
+                .run(&[&[command, "web-2", "--schema", "express", "--yes"][..], more].concat())
+                .exits(0);
         };
         step("begin", &[]);
         step("complete", &["--status", "201", "--body", "ok"]);
@@ -84,7 +89,9 @@ fn every_command_speaks_tls_1_2_and_1_3() {
         assert!(secure.server.get("idem:web-2").is_none());
         secure.run(&["restore", &backup, "--yes"]).exits(0);
         assert!(secure.server.get("idem:web-2").is_some());
-        let raced = secure.run(&["race", "--schema", "express", "--strategy", "schema", "--rounds", "3"]).exits(0);
+        let raced = secure
+            .run(&["race", "--schema", "express", "--strategy", "schema", "--rounds", "3"])
+            .exits(0);
         raced.shows("no violation in ");
         secure.run(&["simulate", "first-then-retry", "--schema", "express"]).exits(0);
     }
@@ -105,8 +112,21 @@ fn a_url_and_a_context_say_tls_as_flags_do() {
     let (port, ca) = (secure.port, secure.authority.ca());
     let url = format!("rediss://:s3cret@127.0.0.1:{port}/2");
     let by_url = secure.plain(&["-u", &url, "--cacert", &ca, "inspect", "k"]).exits(1);
-    assert!(by_url.stderr.contains("process list") && !by_url.stderr.contains("s3cret"), "{}", by_url.all());
-    secure.plain(&["-u", &format!("redis://:s3cret@localhost:{port}"), "--tls", "--cacert", &ca, "list"]).exits(0);
+    assert!(
+        by_url.stderr.contains("process list") && !by_url.stderr.contains("s3cret"),
+        "{}",
+        by_url.all()
+    );
+    secure
+        .plain(&[
+            "-u",
+            &format!("redis://:s3cret@localhost:{port}"),
+            "--tls",
+            "--cacert",
+            &ca,
+            "list",
+        ])
+        .exits(0);
     let file = secure.server.folder().join("config.toml");
     // Beside the file, and by the short form of the home: paths are the file's.
     fs::copy(&ca, secure.server.folder().join("ca.crt")).unwrap();
@@ -115,16 +135,24 @@ fn a_url_and_a_context_say_tls_as_flags_do() {
             "[contexts.prod]\nurl = \"redis://127.0.0.1:{port}\"\npassword = \"s3cret\"\ntls = {{ cacert = \"{cacert}\" }}\n"
         );
         fs::write(&file, text).unwrap();
-        secure.plain(&["--config", &file.display().to_string(), "--context", "prod", "list"]).exits(0);
+        secure
+            .plain(&["--config", &file.display().to_string(), "--context", "prod", "list"])
+            .exits(0);
     }
-    secure.plain(&["-u", &format!("{url}#insecure"), "inspect", "k"]).exits(1).says("certificate is not checked");
+    secure
+        .plain(&["-u", &format!("{url}#insecure"), "inspect", "k"])
+        .exits(1)
+        .says("certificate is not checked");
 }
 
 #[test]
 fn a_client_shows_its_certificate_where_one_is_wanted() {
     for (clients, bare) in [("yes", 4), ("optional", 0)] {
         for protocol in ["tls-protocols TLSv1.2", "tls-protocols TLSv1.3"] {
-            let Some(secure) = Secure::start(&[&format!("tls-auth-clients {clients}"), protocol]) else { return };
+            let Some(secure) = Secure::start(&[&format!("tls-auth-clients {clients}"), protocol])
+            else {
+                return;
+            };
             let with = |pair: &Pair, words: &[&str]| {
                 secure.run(&[&["--cert", &pair.cert, "--key", &pair.key][..], words].concat())
             };
@@ -135,12 +163,27 @@ fn a_client_shows_its_certificate_where_one_is_wanted() {
             for words in [
                 &["list"][..],
                 &["inspect", "web-1"],
-                &["race", "--rounds", "2", "--concurrency", "3", "--schema", "express", "--strategy", "schema"],
+                &[
+                    "race",
+                    "--rounds",
+                    "2",
+                    "--concurrency",
+                    "3",
+                    "--schema",
+                    "express",
+                    "--strategy",
+                    "schema",
+                ],
                 &["release", "web-1", "--schema", "express", "--yes", "--dry-run"],
             ] {
                 with(&own, words).exits(0);
                 let run = secure.run(words).exits(bare);
-                assert_eq!(run.stderr.contains("wants a client certificate"), bare == 4, "{}", run.all());
+                assert_eq!(
+                    run.stderr.contains("wants a client certificate"),
+                    bare == 4,
+                    "{}",
+                    run.all()
+                );
                 with(&unknown, words).exits(4).says("--cert FILE --key FILE");
             }
             let mixed = secure.run(&["--cert", &own.cert, "--key", &unknown.key, "list"]).exits(2);
@@ -151,17 +194,24 @@ fn a_client_shows_its_certificate_where_one_is_wanted() {
 
 #[test]
 fn certificates_that_are_not_to_be_trusted_are_spoken_of_in_words() {
-    let Some(secure) = Secure::start_as(&[], |authority| authority.sign_expired("server", NAMES)) else { return };
+    let Some(secure) = Secure::start_as(&[], |authority| authority.sign_expired("server", NAMES))
+    else {
+        return;
+    };
     let run = secure.run(&["list"]).exits(5);
     run.says("expired on 2021-02-03");
-    let Some(secure) = Secure::start_as(&[], |authority| authority.sign("server", &["a.example", "10.0.0.1"])) else {
+    let Some(secure) =
+        Secure::start_as(&[], |authority| authority.sign("server", &["a.example", "10.0.0.1"]))
+    else {
         return;
     };
     let run = secure.run(&["list"]).exits(5);
     run.says("is not for 127.0.0.1 but for a.example, 10.0.0.1");
     secure.run(&["--sni", "a.example", "list"]).exits(0);
     secure.run(&["--sni", "b.example", "list"]).exits(5);
-    let Some(secure) = Secure::start_as(&[], |authority| authority.sign("server", &[])) else { return };
+    let Some(secure) = Secure::start_as(&[], |authority| authority.sign("server", &[])) else {
+        return;
+    };
     secure.run(&["list"]).exits(5).says("names no host at all");
     let port = secure.port.to_string();
     secure.plain(&["-p", &port, "--tls", "list"]).exits(5).says("issuer").says("--cacert");
@@ -176,12 +226,25 @@ fn tls_on_one_side_only_is_told() {
     let port = free_port();
     let Some(secure) = Secure::start(&[&format!("port {port}")]) else { return };
     let (plain, tls) = (port.to_string(), secure.port.to_string());
-    for command in [&["list"][..], &["inspect", "k"], &["race", "--rounds", "1"], &["force-unlock", "k", "--yes"]] {
-        secure.plain(&[&["-p", &tls], command].concat()).exits(5).says("speaks TLS only").says("hint: --tls");
+    for command in [
+        &["list"][..],
+        &["inspect", "k"],
+        &["race", "--rounds", "1"],
+        &["force-unlock", "k", "--yes"],
+    ] {
+        secure
+            .plain(&[&["-p", &tls], command].concat())
+            .exits(5)
+            .says("speaks TLS only")
+            .says("hint: --tls");
         let ca = secure.authority.ca();
         let began = Instant::now();
         let words = ["-p", &plain, "--tls", "--cacert", &ca, "--connect-timeout", "300ms"];
-        secure.plain(&[&words, command].concat()).exits(5).says("without TLS").says("leave out --tls");
+        secure
+            .plain(&[&words, command].concat())
+            .exits(5)
+            .says("without TLS")
+            .says("leave out --tls");
         assert!(began.elapsed() < Duration::from_secs(60));
     }
 }
@@ -215,7 +278,11 @@ fn what_tls_cannot_be_made_of_is_a_usage_error() {
     let folder = tempfile::tempdir().unwrap();
     let Pair { cert, key } = Authority::new(folder.path()).sign("client", &["ops"]);
     let locked = folder.path().join("locked.key").display().to_string();
-    fs::write(&locked, "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----\n").unwrap();
+    fs::write(
+        &locked,
+        "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----\n",
+    )
+    .unwrap();
     fs::set_permissions(&locked, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
     // Somebody has to be there before TLS is spoken: its backlog is enough.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -228,11 +295,24 @@ fn what_tls_cannot_be_made_of_is_a_usage_error() {
         (&["--tls", "--key", &key], "--key needs --cert"),
         (&["-p", &port, "--tls", "--cacert", "/nowhere"], "/nowhere: No such file"),
         (&["-p", &port, "--tls", "--cacert", &key], "holds no certificate"),
-        (&["-p", &port, "--tls", "--cacert", &cert, "--cert", &cert, "--key", &cert], "holds no private key"),
-        (&["-p", &port, "--tls", "--cacert", &cert, "--cert", &cert, "--key", &locked], "the key is encrypted"),
-        (&["-p", &port, "--tls", "--cacert", &cert, "--sni", "a b"], "neither a host name nor an IP address"),
+        (
+            &["-p", &port, "--tls", "--cacert", &cert, "--cert", &cert, "--key", &cert],
+            "holds no private key",
+        ),
+        (
+            &["-p", &port, "--tls", "--cacert", &cert, "--cert", &cert, "--key", &locked],
+            "the key is encrypted",
+        ),
+        (
+            &["-p", &port, "--tls", "--cacert", &cert, "--sni", "a b"],
+            "neither a host name nor an IP address",
+        ),
     ] {
-        let run = idemctl(folder.path()).args(words).args(["--connect-timeout", "300ms", "list"]).run().exits(2);
+        let run = idemctl(folder.path())
+            .args(words)
+            .args(["--connect-timeout", "300ms", "list"])
+            .run()
+            .exits(2);
         assert!(run.stderr.contains(says), "{words:?}: {}", run.all());
     }
     fs::set_permissions(&key, std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
@@ -252,10 +332,21 @@ fn a_step_whose_reply_tls_cannot_read_is_read_back_and_keeps_its_backup() {
         secure.set("idempotency:stuck", PENDING);
         let port = fault::garbled(secure.port, which).to_string();
         let backup = format!("b{which}");
-        let step = ["complete", "stuck", "--schema", "go-middleware", "--yes", "--status", "201", "--body", "paid"];
+        let step = [
+            "complete",
+            "stuck",
+            "--schema",
+            "go-middleware",
+            "--yes",
+            "--status",
+            "201",
+            "--body",
+            "paid",
+        ];
         let at = ["-p", &port, "--tls", "--cacert", &ca, "--backup", &backup];
         let run = secure.plain(&[&step[..], &at].concat());
-        let stored = secure.server.get("idempotency:stuck").unwrap().starts_with(br#"{"status":"COMPLETED"#);
+        let stored =
+            secure.server.get("idempotency:stuck").unwrap().starts_with(br#"{"status":"COMPLETED"#);
         match run.code {
             0 | 3 | 7 => {
                 made += 1;

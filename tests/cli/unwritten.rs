@@ -75,7 +75,9 @@ fn on_a_full_disk_the_exit_code_says_whether_a_change_was_made() {
         let server = seeded();
         let before = held(&server);
         let run = on_full_disk(server.command().args(words).arg("--yes")).exits(3);
-        let is_done = run.stderr.contains("error: done, but the report could not be written: No space left on device");
+        let is_done = run
+            .stderr
+            .contains("error: done, but the report could not be written: No space left on device");
         assert_eq!(is_done, held(&server) != before, "{words:?}: {}", run.all());
         if !is_done {
             run.says("error: stdout cannot be written: No space left on device");
@@ -99,14 +101,18 @@ fn what_is_brought_back_is_told_of_in_the_exit_code() {
         on_full_disk(&mut undo()).exits(3).says("No space left on device");
         assert_eq!(server.get("idempotency:done").is_some(), is_done, "{output}");
         if !is_done {
-            unread(&mut undo()).exits(3).says("done, but the report could not be written: Broken pipe");
+            unread(&mut undo())
+                .exits(3)
+                .says("done, but the report could not be written: Broken pipe");
             assert!(server.get("idempotency:done").is_some());
         }
     }
     let server = seeded();
     let file = server.folder().join("backup").display().to_string();
     server.idemctl(&["purge", "done", "--yes", "--backup", &file]).exits(0);
-    on_full_disk(server.command().args(["restore", "--yes", &file])).exits(3).says("done, but the report");
+    on_full_disk(server.command().args(["restore", "--yes", &file]))
+        .exits(3)
+        .says("done, but the report");
     assert!(server.get("idempotency:done").is_some());
 }
 
@@ -136,10 +142,19 @@ fn no_verdict_is_yes_where_nobody_got_it() {
 fn what_only_shows_ends_quietly_where_nobody_reads_on() {
     let server = seeded();
     server.idemctl(&["purge", "done", "--yes"]).exits(0);
-    for words in [&["list"][..], &["stats"], &["log"], &["backup", "list"], &["schema", "list"], &["config", "show"]] {
+    for words in [
+        &["list"][..],
+        &["stats"],
+        &["log"],
+        &["backup", "list"],
+        &["schema", "list"],
+        &["config", "show"],
+    ] {
         let run = unread(server.command().args(words)).exits(0);
         assert!(!run.stderr.contains("error"), "{words:?}: {}", run.all());
-        on_full_disk(server.command().args(words)).exits(3).says("error: stdout cannot be written: No space left");
+        on_full_disk(server.command().args(words))
+            .exits(3)
+            .says("error: stdout cannot be written: No space left");
     }
 }
 
@@ -148,9 +163,15 @@ fn what_only_shows_ends_quietly_where_nobody_reads_on() {
 fn nobody_is_asked_about_what_could_not_be_shown() {
     let server = seeded();
     let mut shell = Command::new("bash");
-    shell.env_clear().env("HOME", server.folder()).env("IDEMCTL_URL", server.url()).env("PATH", "/usr/bin:/bin");
-    let line =
-        format!("{{ sleep 0.2; {} force-unlock stuck; echo \"ended with $?\" >&2; }} | true", binary().display());
+    shell
+        .env_clear()
+        .env("HOME", server.folder())
+        .env("IDEMCTL_URL", server.url())
+        .env("PATH", "/usr/bin:/bin");
+    let line = format!(
+        "{{ sleep 0.2; {} force-unlock stuck; echo \"ended with $?\" >&2; }} | true",
+        binary().display()
+    );
     answered(on_terminal(shell, &["-c", &line]), "cannot ask", "").shows("ended with 2");
     assert!(server.get("idempotency:stuck").is_some());
 }

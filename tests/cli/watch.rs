@@ -35,7 +35,10 @@ fn inspect_ends_when_what_is_awaited_came_and_when_it_cannot_come_any_more() {
 fn what_does_not_come_in_time_is_a_no() {
     let server = Server::holding(&[("idempotency:k", PENDING, 600_000)]);
     let wait = ["--until", "completed", "--within", "50ms"];
-    server.idemctl(&[&["inspect", "k"], &wait[..]].concat()).exits(1).says("not completed within 50ms");
+    server
+        .idemctl(&[&["inspect", "k"], &wait[..]].concat())
+        .exits(1)
+        .says("not completed within 50ms");
     server.idemctl(&[&["list"], &wait[..]].concat()).exits(1).says("not completed within 50ms");
     server.idemctl(&["inspect", "nowhere", "--until", "in-progress", "--within", "50ms"]).exits(1);
     server.idemctl(&["inspect", "k", "--within", "50ms"]).exits(2);
@@ -45,7 +48,8 @@ fn what_does_not_come_in_time_is_a_no() {
 
 #[test]
 fn several_keys_are_followed_until_all_are_done() {
-    let server = Server::holding(&[("idempotency:a", DONE, 600_000), ("idempotency:b", PENDING, 600_000)]);
+    let server =
+        Server::holding(&[("idempotency:a", DONE, 600_000), ("idempotency:b", PENDING, 600_000)]);
     let words = ["inspect", "a", "b", "-w", "20ms", "--until", "completed", "-o", "jsonl"];
     let (lines, code) = watched(&server, &words, || server.set("idempotency:b", DONE, 600_000));
     assert_eq!((lines.len(), code), (3, 0), "{lines:?}");
@@ -72,13 +76,21 @@ fn what_has_no_end_is_no_json_document_and_no_time_is_none() {
 #[test]
 fn on_a_terminal_each_look_is_painted_over_the_one_before() {
     let server = Server::holding(&[("idempotency:k", PENDING, 600_000)]);
-    for words in [&["list", "-w", "20ms"][..], &["stats", "-w", "20ms"], &["inspect", "-w", "20ms", "k"]] {
+    for words in
+        [&["list", "-w", "20ms"][..], &["stats", "-w", "20ms"], &["inspect", "-w", "20ms", "k"]]
+    {
         let mut session = on_terminal(server.command(), words);
         for _ in 0..3 {
             session.exp_string("\x1b[H").unwrap();
             let frame = session.exp_string("\x1b[J").unwrap();
-            assert!(frame.contains("every 20ms") && frame.contains("go-middleware"), "{words:?}: {frame:?}");
-            assert!(frame.trim_end_matches("\r\n").split("\r\n").all(|line| line.ends_with("\x1b[K")), "{frame:?}");
+            assert!(
+                frame.contains("every 20ms") && frame.contains("go-middleware"),
+                "{words:?}: {frame:?}"
+            );
+            assert!(
+                frame.trim_end_matches("\r\n").split("\r\n").all(|line| line.ends_with("\x1b[K")),
+                "{frame:?}"
+            );
         }
         session.send_control('c').unwrap();
         let shown = ends(session).exits(0).text();
@@ -93,7 +105,9 @@ fn figures_are_appended_where_nobody_watches() {
     let server = Server::holding(&[("idempotency:k", PENDING, 600_000)]);
     let file = server.folder().join("frames");
     let mut child = server.command();
-    child.args(["stats", "-w", "20ms", "-o", "jsonl"]).stdout(std::fs::File::create(&file).unwrap());
+    child
+        .args(["stats", "-w", "20ms", "-o", "jsonl"])
+        .stdout(std::fs::File::create(&file).unwrap());
     let child = child.stderr(std::process::Stdio::piped()).spawn().unwrap();
     let count = || std::fs::read_to_string(&file).unwrap().lines().count();
     until("three looks are there", || count() >= 3);

@@ -23,14 +23,20 @@ fn a_key_is_found_on_whichever_node_it_is() {
     let cluster = filled(12);
     for number in 0..12 {
         for node in 0..3 {
-            let run = cluster.idemctl_at(node, &["inspect", &format!("k{number}"), "-o", "json"]).exits(0);
+            let run = cluster
+                .idemctl_at(node, &["inspect", &format!("k{number}"), "-o", "json"])
+                .exits(0);
             assert_eq!(run.json()["records"][0]["state"], "completed", "{}", run.all());
-            assert!(run.json()["records"][0]["idle_seconds"].is_null(), "a cluster is not asked for NO-TOUCH");
+            assert!(
+                run.json()["records"][0]["idle_seconds"].is_null(),
+                "a cluster is not asked for NO-TOUCH"
+            );
         }
     }
     // Many keys in one call, from all nodes, in the order they were asked for.
     let run = cluster.idemctl(&["inspect", "k0", "k1", "k2", "k3", "k4", "nowhere", "-o", "jsonl"]);
-    let keys: Vec<_> = run.json_lines().iter().filter_map(|line| Some(line["key"].as_str()?.to_owned())).collect();
+    let keys: Vec<_> =
+        run.json_lines().iter().filter_map(|line| Some(line["key"].as_str()?.to_owned())).collect();
     assert_eq!(keys, ["k0", "k1", "k2", "k3", "k4"], "{}", run.all());
 }
 
@@ -48,14 +54,19 @@ fn what_a_context_keeps_is_kept_at_each_node() {
     // A node lists a replica once that has data.
     for node in 0..3 {
         until("each node lists each replica", || {
-            let slots = format!("{:?}", cluster.node(node).send::<redis::Value>(&[b"CLUSTER", b"SLOTS"]));
+            let slots =
+                format!("{:?}", cluster.node(node).send::<redis::Value>(&[b"CLUSTER", b"SLOTS"]));
             (0..6).all(|other| slots.contains(&cluster.port(other).to_string()))
         });
     }
     for of_context in [0, 1, 4] {
-        for (kept, says) in [("protected", "--yes is not enough"), ("read_only", "nothing may be changed through it")] {
+        for (kept, says) in [
+            ("protected", "--yes is not enough"),
+            ("read_only", "nothing may be changed through it"),
+        ] {
             let url = format!("redis://localhost:{}", cluster.port(of_context));
-            std::fs::write(&config, format!("[contexts.prod]\nurl = \"{url}\"\n{kept} = true\n")).unwrap();
+            std::fs::write(&config, format!("[contexts.prod]\nurl = \"{url}\"\n{kept} = true\n"))
+                .unwrap();
             for node in [0, 1, 2, 3, 5] {
                 unlock(node, &["--yes"]).exits(2).says("context `prod` is").says(says);
             }
@@ -64,7 +75,10 @@ fn what_a_context_keeps_is_kept_at_each_node() {
     assert!(cluster.get("idempotency:stuck").is_some());
     std::fs::write(
         &config,
-        format!("[contexts.prod]\nurl = \"redis://127.0.0.1:{}\"\nprotected = true\n", cluster.port(1)),
+        format!(
+            "[contexts.prod]\nurl = \"redis://127.0.0.1:{}\"\nprotected = true\n",
+            cluster.port(1)
+        ),
     )
     .unwrap();
     unlock(2, &["--confirm", "prod"]).exits(0);
@@ -84,11 +98,21 @@ fn a_context_protects_its_cluster_while_the_node_that_it_names_is_down() {
         !format!("{slots:?}").contains(&down)
     });
     let config = cluster.node(0).folder().join("prod.toml");
-    let context = format!("[contexts.prod]\nurl = \"redis://localhost:{down}\"\nprotected = true\n");
+    let context =
+        format!("[contexts.prod]\nurl = \"redis://localhost:{down}\"\nprotected = true\n");
     std::fs::write(&config, context).unwrap();
     let port = cluster.port(0).to_string();
-    let words =
-        ["--config", config.to_str().unwrap(), "-p", &port, "--timeout", "20s", "force-unlock", "stuck", "--yes"];
+    let words = [
+        "--config",
+        config.to_str().unwrap(),
+        "-p",
+        &port,
+        "--timeout",
+        "20s",
+        "force-unlock",
+        "stuck",
+        "--yes",
+    ];
     cluster.node(0).unnamed(&words).exits(2).says("context `prod` is").says("--yes is not enough");
     assert!(cluster.get("idempotency:stuck").is_some());
 }
@@ -100,7 +124,12 @@ fn a_record_of_two_keys_in_two_slots_is_read_in_two_steps_and_says_so() {
     cluster.set("idem:result:b", RESULT, 60_000);
     let run = cluster.idemctl(&["inspect", "a", "--schema", "event-driven", "-o", "json"]).exits(0);
     let record = &run.json()["records"][0];
-    assert_eq!((&record["state"], &record["owner"]), (&"in-progress".into(), &"worker-7".into()), "{}", run.all());
+    assert_eq!(
+        (&record["state"], &record["owner"]),
+        (&"in-progress".into(), &"worker-7".into()),
+        "{}",
+        run.all()
+    );
     assert_eq!(record["atomic"], false, "{}", run.all());
     let text = cluster.idemctl(&["inspect", "a", "--schema", "event-driven"]).exits(0).text();
     assert!(text.contains("one Redis key after the other"), "{text}");
@@ -114,7 +143,8 @@ fn a_list_holds_the_records_of_all_nodes() {
     cluster.fill((0..60).map(|number| (format!("idem:started:m{number}"), "w")), 20_000);
     cluster.fill((0..20).map(|number| (format!("idem:result:m{number}"), RESULT)), 60_000);
     let run = cluster.idemctl(&["list", "-o", "jsonl"]).exits(0);
-    let mut keys: Vec<_> = run.json_lines().iter().map(|line| line["key"].as_str().unwrap().to_owned()).collect();
+    let mut keys: Vec<_> =
+        run.json_lines().iter().map(|line| line["key"].as_str().unwrap().to_owned()).collect();
     keys.sort();
     keys.dedup();
     assert_eq!((keys.len(), run.json_lines().len()), (120, 120));
@@ -141,8 +171,16 @@ fn a_purge_removes_from_all_nodes_what_it_chose() {
     let cluster = Cluster::start(3);
     let value = |number| if number % 10 == 0 { PENDING } else { DONE };
     cluster.fill((0..300).map(|number| (format!("idempotency:k{number}"), value(number))), 60_000);
-    let run =
-        cluster.idemctl(&["purge", "--schema", "go-middleware", "--state", "completed", "--yes", "--backup", "b"]);
+    let run = cluster.idemctl(&[
+        "purge",
+        "--schema",
+        "go-middleware",
+        "--state",
+        "completed",
+        "--yes",
+        "--backup",
+        "b",
+    ]);
     run.exits(0).says("270 of 270 records purged");
     assert_eq!(cluster.size(), 30);
     let back = cluster.idemctl_at(2, &["restore", "b", "--yes", "-o", "jsonl"]).exits(0);
@@ -155,8 +193,13 @@ fn a_purge_removes_results_whose_locks_would_be_on_other_nodes() {
     let cluster = Cluster::start(3);
     cluster.fill((0..50).map(|number| (format!("idem:result:m{number}"), RESULT)), 60_000);
     for words in [&["--yes", "--max", "20"][..], &["--yes", "--rate", "1000/s"]] {
-        let run = cluster.idemctl(&[&["purge", "--all", "--schema", "event-driven"], words].concat());
-        assert!(run.code == 2 || run.stderr.contains("50 of 50 records purged"), "{words:?}: {}", run.all());
+        let run =
+            cluster.idemctl(&[&["purge", "--all", "--schema", "event-driven"], words].concat());
+        assert!(
+            run.code == 2 || run.stderr.contains("50 of 50 records purged"),
+            "{words:?}: {}",
+            run.all()
+        );
         assert_eq!(cluster.size(), if run.code == 2 { 50 } else { 0 });
     }
     cluster.set("idem:result:m", RESULT, 60_000);
@@ -169,11 +212,21 @@ fn a_leftover_lock_goes_alone_and_only_while_its_result_is_there() {
     let cluster = Cluster::start(3);
     cluster.fill((0..10).map(|number| (format!("idem:started:m{number}"), "worker")), 20_000);
     cluster.fill((0..10).map(|number| (format!("idem:result:m{number}"), RESULT)), 60_000);
-    let run =
-        cluster.idemctl(&["sweep", "--include", "leftover-lock", "--grace", "100ms", "--yes", "--no-backup"]).exits(0);
+    let run = cluster
+        .idemctl(&[
+            "sweep",
+            "--include",
+            "leftover-lock",
+            "--grace",
+            "100ms",
+            "--yes",
+            "--no-backup",
+        ])
+        .exits(0);
     run.says("10");
     let (locks, results) = (0..10).fold((0, 0), |(locks, results), number| {
-        let there = |name: &str| usize::from(cluster.get(&format!("idem:{name}:m{number}")).is_some());
+        let there =
+            |name: &str| usize::from(cluster.get(&format!("idem:{name}:m{number}")).is_some());
         (locks + there("started"), results + there("result"))
     });
     assert_eq!((locks, results), (0, 10));
@@ -185,7 +238,8 @@ fn a_service_s_own_step_is_made_on_the_node_of_the_key_and_refused_on_two() {
     for number in 0..4 {
         let key = format!("pay{number}");
         cluster.idemctl(&["begin", &key, "--schema", "go-chi", "--yes"]).exits(0);
-        let complete = ["complete", &key, "--schema", "go-chi", "--status", "201", "--body", "{}", "--yes"];
+        let complete =
+            ["complete", &key, "--schema", "go-chi", "--status", "201", "--body", "{}", "--yes"];
         cluster.idemctl(&complete).exits(0);
         assert!(cluster.get(&key).unwrap().contains("201"));
     }
@@ -197,19 +251,34 @@ fn a_service_s_own_step_is_made_on_the_node_of_the_key_and_refused_on_two() {
 #[test]
 fn races_are_run_on_one_master_by_the_schemas_that_can() {
     let cluster = Cluster::start(3);
-    let run = cluster.idemctl(&["race", "--rounds", "4", "--concurrency", "8", "--strategy", "schema", "-o", "jsonl"]);
+    let run = cluster.idemctl(&[
+        "race",
+        "--rounds",
+        "4",
+        "--concurrency",
+        "8",
+        "--strategy",
+        "schema",
+        "-o",
+        "jsonl",
+    ]);
     let run = run.exits(0);
-    let raced: Vec<_> = run.json_lines().iter().map(|line| line["schema"].as_str().unwrap().to_owned()).collect();
+    let raced: Vec<_> =
+        run.json_lines().iter().map(|line| line["schema"].as_str().unwrap().to_owned()).collect();
     assert_eq!(raced, ["express", "go-chi", "go-middleware", "reference"], "{}", run.all());
     run.says("event-driven is left out").says("in slot");
-    cluster.idemctl(&["race", "--schema", "event-consumer", "--rounds", "1"]).exits(2).says("in slot");
+    cluster
+        .idemctl(&["race", "--schema", "event-consumer", "--rounds", "1"])
+        .exits(2)
+        .says("in slot");
     assert_eq!(cluster.size(), 0);
 }
 
 #[test]
 fn a_node_that_is_down_makes_a_list_partial_and_is_named() {
     let mut cluster = filled(30);
-    let on_second = (0..30).filter(|number| cluster.owner(&format!("idempotency:k{number}")) == 1).count();
+    let on_second =
+        (0..30).filter(|number| cluster.owner(&format!("idempotency:k{number}")) == 1).count();
     cluster.kill(1);
     let run = cluster.idemctl(&["list", "-o", "jsonl"]).exits(3);
     assert_eq!(run.json_lines().len(), 30 - on_second, "{}", run.all());
@@ -243,8 +312,10 @@ fn while_slots_move<T>(cluster: &Cluster, work: impl FnOnce() -> T) -> (T, u16) 
 #[test]
 fn a_list_misses_nothing_while_slots_are_moved() {
     let cluster = filled(20_000);
-    let (run, moved) = while_slots_move(&cluster, || cluster.idemctl(&["list", "-o", "jsonl"]).exits(0));
-    let keys: BTreeSet<_> = run.json_lines().iter().map(|line| line["key"].as_str().unwrap().to_owned()).collect();
+    let (run, moved) =
+        while_slots_move(&cluster, || cluster.idemctl(&["list", "-o", "jsonl"]).exits(0));
+    let keys: BTreeSet<_> =
+        run.json_lines().iter().map(|line| line["key"].as_str().unwrap().to_owned()).collect();
     assert!(moved > 0, "no slot was moved meanwhile");
     assert_eq!(keys.len(), 20_000, "{moved} slots were moved; {}", run.stderr);
 }
@@ -276,13 +347,16 @@ fn listed_while(cluster: &Cluster, moves: impl FnOnce()) -> Vec<String> {
 fn each_record_of_a_slot_that_moves_is_listed_once() {
     let slot_of = |cluster: &Cluster| cluster.slot("idempotency:{t}0");
     let tagged: Vec<String> = (0..300).map(|number| format!("idempotency:{{t}}{number}")).collect();
-    for (is_finished, others_beside) in [(true, true), (true, false), (false, true), (false, false)] {
+    for (is_finished, others_beside) in [(true, true), (true, false), (false, true), (false, false)]
+    {
         let cluster = Cluster::start(3);
         let from = cluster.owner(&tagged[0]);
         let to = (from + 1) % 3;
         // The node that is read the longest is the one that loses the slot, or the one that gets it.
         let slow = if others_beside { from } else { to };
-        let others = (0..).map(|number| format!("idempotency:k{number}")).filter(|key| cluster.owner(key) == slow);
+        let others = (0..)
+            .map(|number| format!("idempotency:k{number}"))
+            .filter(|key| cluster.owner(key) == slow);
         cluster.fill(others.take(1_200).map(|key| (key, DONE)), 80_000_000);
         cluster.fill(tagged.iter().map(|key| (key, DONE)), 80_000_000);
         let mut keys = listed_while(&cluster, || {
@@ -297,7 +371,8 @@ fn each_record_of_a_slot_that_moves_is_listed_once() {
         let listed = keys.len();
         keys.sort();
         keys.dedup();
-        let say = format!("finished {is_finished}, others at the loser {others_beside}: {listed} lines");
+        let say =
+            format!("finished {is_finished}, others at the loser {others_beside}: {listed} lines");
         assert_eq!((keys.len(), listed), (1_500, 1_500), "{say}");
     }
 }
@@ -315,7 +390,10 @@ fn who_may_not_ask_which_slots_are_being_moved_is_told_so() {
     }
     let list = cluster.idemctl(&["list", "-o", "json"]).exits(3);
     list.says("+cluster|nodes");
-    assert_eq!((list.json()["records"].as_array().unwrap().len(), &list.json()["complete"]), (12, &false.into()));
+    assert_eq!(
+        (list.json()["records"].as_array().unwrap().len(), &list.json()["complete"]),
+        (12, &false.into())
+    );
     cluster.idemctl(&["check"]).exits(3).shows("UNKNOWN").shows("+cluster/nodes");
 }
 
@@ -329,7 +407,12 @@ fn a_purge_leaves_nothing_behind_while_slots_are_moved_and_its_backup_has_all() 
     // A record that was moved between its look and its change expires at another moment, and stays.
     let left = cluster.size();
     let said = format!("{left} left alone, for they changed since they were seen");
-    assert!(left == 0 || run.stderr.contains(&said), "{moved} slots were moved; {} left; {}", left, run.all());
+    assert!(
+        left == 0 || run.stderr.contains(&said),
+        "{moved} slots were moved; {} left; {}",
+        left,
+        run.all()
+    );
     assert!(left < 100, "{left}; {}", run.all());
     cluster.idemctl(&["restore", "b", "--yes", "-o", "jsonl"]).exits(0);
     assert_eq!(cluster.size(), 20_000);
@@ -338,13 +421,29 @@ fn a_purge_leaves_nothing_behind_while_slots_are_moved_and_its_backup_has_all() 
 #[test]
 fn a_simulation_is_played_on_one_master_by_the_schemas_that_can() {
     let cluster = Cluster::start(3);
-    let words =
-        ["simulate", "first-then-retry", "payload-mismatch", "--schema", "reference,event-consumer", "-o", "jsonl"];
+    let words = [
+        "simulate",
+        "first-then-retry",
+        "payload-mismatch",
+        "--schema",
+        "reference,event-consumer",
+        "-o",
+        "jsonl",
+    ];
     let run = cluster.idemctl(&words).exits(0);
-    let cells: Vec<_> = run.json_lines().iter().map(|cell| format!("{} {}", cell["schema"], cell["verdict"])).collect();
+    let cells: Vec<_> = run
+        .json_lines()
+        .iter()
+        .map(|cell| format!("{} {}", cell["schema"], cell["verdict"]))
+        .collect();
     assert_eq!(
         cells,
-        [r#""reference" "safe""#, r#""reference" "safe""#, r#""event-consumer" "n/a""#, r#""event-consumer" "n/a""#]
+        [
+            r#""reference" "safe""#,
+            r#""reference" "safe""#,
+            r#""event-consumer" "n/a""#,
+            r#""event-consumer" "n/a""#
+        ]
     );
     run.shows("is in slot");
     assert_eq!(cluster.size(), 0);
@@ -363,7 +462,10 @@ fn a_step_that_cannot_be_guarded_there_is_a_usage_error_and_a_database_is_a_hint
     run.says("slot ").says("hint: force-unlock");
     let run = cluster.idemctl(&["-n", "1", "list"]);
     // Since Valkey 9 a cluster may have more, which is for the server to say.
-    let hints = ["hint: a cluster has database 0 alone: leave out -n", "hint: the server has no such database: see -n"];
+    let hints = [
+        "hint: a cluster has database 0 alone: leave out -n",
+        "hint: the server has no such database: see -n",
+    ];
     assert!(run.code != 0 && hints.iter().any(|hint| run.stderr.contains(hint)), "{}", run.all());
 }
 
@@ -378,7 +480,11 @@ fn a_check_finds_a_stuck_lock_whose_result_would_be_on_another_node() {
     });
     let key = format!("k{}", lock.unwrap());
     cluster.set(&format!("idem:started:{key}"), "worker-7", 0);
-    cluster.idemctl(&["check"]).exits(2).shows("1 orphaned lock (event-driven 1)").shows(format!("e.g. {key} "));
+    cluster
+        .idemctl(&["check"])
+        .exits(2)
+        .shows("1 orphaned lock (event-driven 1)")
+        .shows(format!("e.g. {key} "));
     let stated = ["--schema", "event-driven", "--lock-ttl", "30s"];
     cluster.set(&format!("idem:started:{key}"), "worker-7", 600_000);
     cluster.idemctl(&[&["check"], &stated[..]].concat()).exits(1).shows("excess_ttl=1;0;");
@@ -407,10 +513,15 @@ fn an_unknown_cluster_is_named_from_all_of_its_masters() {
     let told = cluster.idemctl(&["detect", "-o", "json"]).exits(0).json();
     assert_eq!((&told["sampled"], &told["keys"]), (&180.into(), &180.into()), "{told}");
     let groups = told["groups"].as_array().unwrap();
-    let group =
-        |pattern: &str| groups.iter().find(|group| group["pattern"].as_str().unwrap().starts_with(pattern)).unwrap();
+    let group = |pattern: &str| {
+        groups.iter().find(|group| group["pattern"].as_str().unwrap().starts_with(pattern)).unwrap()
+    };
     let records = group("idempotency:");
-    assert_eq!((&records["schema"], &records["keys"]), (&"go-middleware".into(), &90.into()), "{told}");
+    assert_eq!(
+        (&records["schema"], &records["keys"]),
+        (&"go-middleware".into(), &90.into()),
+        "{told}"
+    );
     assert_eq!(records["states"]["completed"], 90, "{told}");
     assert!(group("session:")["schema"].is_null(), "{told}");
 }
@@ -421,7 +532,9 @@ fn a_context_is_tested_on_a_cluster() {
     let cluster = Cluster::start(3);
     for node in 0..3 {
         let run = cluster.idemctl_at(node, &["context", "test"]).exits(0);
-        run.shows("ok  role     master of a cluster with 3 masters").shows("ok  remove").shows("ok  step");
+        run.shows("ok  role     master of a cluster with 3 masters")
+            .shows("ok  remove")
+            .shows("ok  step");
     }
     assert_eq!(cluster.size(), 0, "nothing is written");
 }

@@ -12,7 +12,8 @@ const UNSERVED: &str = "slots 5461-10921 are served by no node: records there we
 fn slots_that_no_node_serves_are_named_by_every_scan() {
     let mut cluster = Cluster::start(3);
     cluster.fill((0..30).map(|number| (format!("idempotency:k{number}"), DONE)), 80_000_000);
-    let lost = (0..30).filter(|number| cluster.owner(&format!("idempotency:k{number}")) == 1).count();
+    let lost =
+        (0..30).filter(|number| cluster.owner(&format!("idempotency:k{number}")) == 1).count();
     cluster.idemctl(&["check"]).exits(0);
     cluster.idemctl(&["list", "-o", "jsonl"]).exits(0);
     cluster.lose(1);
@@ -68,7 +69,12 @@ fn a_record_that_is_half_moved_is_read_and_left_alone_and_the_others_are_changed
     assert_eq!((records.len(), &list.json()["complete"]), (42, &true.into()), "{}", list.all());
     let inspected = cluster.idemctl(&["inspect", "event-driven/{m}1", "-o", "json"]).exits(0);
     let record = &inspected.json()["records"][0];
-    assert_eq!((&record["state"], &record["atomic"]), (&"completed".into(), &false.into()), "{}", inspected.all());
+    assert_eq!(
+        (&record["state"], &record["atomic"]),
+        (&"completed".into(), &false.into()),
+        "{}",
+        inspected.all()
+    );
 
     let moving = format!("TRYAGAIN slot {} is being moved", cluster.slot("idem:{m}2"));
     let purge = cluster.idemctl(&["purge", "event-driven/{m}1", "--yes", "--no-backup"]).exits(6);
@@ -100,7 +106,8 @@ fn a_step_follows_ask_for_keys_that_have_moved_and_for_absent_ones() {
     assert_eq!(get("idem:{m}2"), None);
     cluster.idemctl(&["begin", "{m}3", "--schema", "express", "--yes"]).exits(0);
     assert!(get("idem:{m}3").is_some());
-    let complete = ["complete", "{m}3", "--schema", "express", "--status", "201", "--body", "ok", "--yes"];
+    let complete =
+        ["complete", "{m}3", "--schema", "express", "--status", "201", "--body", "ok", "--yes"];
     cluster.idemctl_at(to, &complete).exits(0);
     assert!(get("idem:{m}3").unwrap().contains("201"));
 }
@@ -110,7 +117,8 @@ fn a_step_follows_ask_for_keys_that_have_moved_and_for_absent_ones() {
 fn a_busy_node_keeps_nobody_from_the_others() {
     let cluster = Cluster::start(3);
     cluster.fill((0..60).map(|number| (format!("idempotency:k{number}"), DONE)), 80_000_000);
-    let on_second = (0..60).filter(|number| cluster.owner(&format!("idempotency:k{number}")) == 1).count();
+    let on_second =
+        (0..60).filter(|number| cluster.owner(&format!("idempotency:k{number}")) == 1).count();
     let mut control = cluster.connect(1);
     redis::cmd("CONFIG").arg("SET").arg("lua-time-limit").arg(50).exec(&mut control).unwrap();
     std::thread::scope(|scope| {
@@ -141,7 +149,11 @@ fn a_busy_node_keeps_nobody_from_the_others() {
 fn a_record_in_a_moving_slot_does_not_keep_the_others_from_coming_back() {
     let cluster = Cluster::start(3);
     for index in 0..5 {
-        cluster.set(&format!("idem:started:{{t{index}}}"), "9cdf8104-2072-4119-abbc-c7ddc8386930", 0);
+        cluster.set(
+            &format!("idem:started:{{t{index}}}"),
+            "9cdf8104-2072-4119-abbc-c7ddc8386930",
+            0,
+        );
         cluster.set(&format!("idem:result:{{t{index}}}"), RESULT, 80_000_000);
     }
     cluster.idemctl(&["purge", "--all", "--schema", "event-driven", "--yes"]).exits(0);
@@ -150,12 +162,20 @@ fn a_record_in_a_moving_slot_does_not_keep_the_others_from_coming_back() {
     let to = (from + 1) % 3;
     cluster.begin_to_move(cluster.slot("idem:started:{t3}"), from, to);
     let run = cluster.idemctl(&["undo", "--yes", "-o", "json"]).exits(3);
-    run.says("idem:started:{t3}: ").says("TRYAGAIN").says("Took back 8 of 10 Redis keys; 2 not brought back");
-    assert_eq!((&run.json()["restored"], &run.json()["moving"]), (&8.into(), &2.into()), "{}", run.all());
+    run.says("idem:started:{t3}: ")
+        .says("TRYAGAIN")
+        .says("Took back 8 of 10 Redis keys; 2 not brought back");
+    assert_eq!(
+        (&run.json()["restored"], &run.json()["moving"]),
+        (&8.into(), &2.into()),
+        "{}",
+        run.all()
+    );
     assert_eq!(cluster.size(), 8);
     let backups = cluster.idemctl(&["backup", "list", "-o", "json"]).exits(0).json();
     let file = backups["backups"][0]["file"].as_str().unwrap().to_owned();
     let again = cluster.idemctl(&["restore", &file, "--yes"]).exits(3);
-    again.says("Restored 0 of 10 Redis keys; 8 there already, left as they are; 2 not brought back");
+    again
+        .says("Restored 0 of 10 Redis keys; 8 there already, left as they are; 2 not brought back");
     cluster.idemctl(&["undo", "--yes"]).exits(3).says("8 there already");
 }

@@ -25,7 +25,10 @@ fn filled(count: usize) -> Cluster {
         let own = (0..count).map(key).filter(|redis_key| cluster.owner(redis_key) == master);
         let mut connection = cluster.connect(master);
         support::fill(&mut connection, own.map(|redis_key| (redis_key, DONE)), 80_000_000);
-        assert_eq!(redis::cmd("WAIT").arg(1).arg(10_000).query::<usize>(&mut connection).unwrap(), 1);
+        assert_eq!(
+            redis::cmd("WAIT").arg(1).arg(10_000).query::<usize>(&mut connection).unwrap(),
+            1
+        );
     }
     cluster
 }
@@ -36,7 +39,9 @@ fn listed(run: &Run) -> BTreeSet<String> {
 
 /// What any node serves.
 fn there(cluster: &Cluster) -> BTreeSet<Vec<u8>> {
-    let keys = |node| redis::cmd("KEYS").arg("*").query::<BTreeSet<Vec<u8>>>(&mut cluster.connect(node)).unwrap();
+    let keys = |node| {
+        redis::cmd("KEYS").arg("*").query::<BTreeSet<Vec<u8>>>(&mut cluster.connect(node)).unwrap()
+    };
     cluster.masters_now().into_iter().flat_map(keys).collect()
 }
 
@@ -50,13 +55,19 @@ fn a_walk_goes_to_the_replicas_where_asked_to_and_a_replica_s_name_will_do() {
     let scans = |node: usize| cluster.node(node).calls("scan") > 0;
     let run = cluster.idemctl(&["list", "--read-from", "replica", "-o", "jsonl"]).exits(0);
     assert_eq!(listed(&run).len(), 300, "{}", run.all());
-    assert_eq!((0..2 * MASTERS).map(scans).collect::<Vec<_>>(), [false, false, false, true, true, true]);
+    assert_eq!(
+        (0..2 * MASTERS).map(scans).collect::<Vec<_>>(),
+        [false, false, false, true, true, true]
+    );
     let run = cluster.idemctl_at(MASTERS, &["list", "-o", "jsonl"]).exits(0);
     assert_eq!((listed(&run).len(), scans(0)), (300, true), "{}", run.all());
     cluster.idemctl_at(MASTERS + 1, &["inspect", "k7"]).exits(0);
-    cluster.idemctl_at(MASTERS + 1, &[&purge("b", &[])[..], &["--wait-replicas", "1"]].concat()).exits(0);
+    cluster
+        .idemctl_at(MASTERS + 1, &[&purge("b", &[])[..], &["--wait-replicas", "1"]].concat())
+        .exits(0);
     assert_eq!(there(&cluster).len(), 0);
-    let behind = (MASTERS..2 * MASTERS).map(|node| redis::cmd("DBSIZE").query::<usize>(&mut cluster.connect(node)));
+    let behind = (MASTERS..2 * MASTERS)
+        .map(|node| redis::cmd("DBSIZE").query::<usize>(&mut cluster.connect(node)));
     assert_eq!(behind.sum::<Result<usize, _>>().unwrap(), 0, "the replicas have it");
 }
 
@@ -65,7 +76,8 @@ fn the_master_is_walked_where_its_replica_does_not_answer() {
     let cluster = filled(90);
     let replica = cluster.node(MASTERS + 1).pid();
     signal(replica, Signal::STOP);
-    let run = cluster.idemctl(&["--timeout", "300ms", "list", "--read-from", "replica", "-o", "jsonl"]);
+    let run =
+        cluster.idemctl(&["--timeout", "300ms", "list", "--read-from", "replica", "-o", "jsonl"]);
     signal(replica, Signal::CONT);
     assert_eq!((run.code, listed(&run).len()), (0, 90), "{}", run.all());
 }
@@ -98,11 +110,27 @@ fn what_was_done_on_the_other_masters_is_not_done_again_after_a_failover() {
         }))
     });
     cluster.announce(2, way);
-    let words = ["--timeout", "20s", "sweep", "--include", "excess-ttl", "--yes", "--grace", "0", "--backup", "b"];
+    let words = [
+        "--timeout",
+        "20s",
+        "sweep",
+        "--include",
+        "excess-ttl",
+        "--yes",
+        "--grace",
+        "0",
+        "--backup",
+        "b",
+    ];
     let stated = ["--schema", "go-middleware", "--lock-ttl", "300s"];
     let run = cluster.idemctl(&[&words[..], &stated].concat()).exits(3);
     run.says("a failover came in between").says("3 of 3");
-    assert_eq!(cluster.get(&taken).as_deref(), Some(PENDING), "a live worker's lock: {}", run.all());
+    assert_eq!(
+        cluster.get(&taken).as_deref(),
+        Some(PENDING),
+        "a live worker's lock: {}",
+        run.all()
+    );
     assert_eq!(cluster.get(&completed).as_deref(), Some(DONE));
     assert_eq!(backup::held(&cluster.node(0).folder().join("b")).len(), 3);
     let audit = cluster.idemctl(&["log", "--records", "-o", "jsonl"]).json_lines();
@@ -119,7 +147,8 @@ fn a_master_that_hands_over_in_the_middle_of_a_purge_keeps_nobody_from_it() {
     if run.code != 0 {
         // A change that met with the hand-over itself, or what may have come back: said, and the next run goes on.
         assert_eq!(run.code, 3, "{}", run.all());
-        let named = [cluster.port(1), cluster.port(MASTERS + 1)].map(|port| run.stderr.contains(&port.to_string()));
+        let named = [cluster.port(1), cluster.port(MASTERS + 1)]
+            .map(|port| run.stderr.contains(&port.to_string()));
         assert!(named.contains(&true), "{}", run.all());
         cluster.idemctl(&purge("c", &[])).exits(0);
     }
@@ -134,7 +163,8 @@ fn a_master_that_hands_over_in_the_middle_of_a_purge_keeps_nobody_from_it() {
 }
 
 #[test]
-fn a_master_that_dies_in_the_middle_of_a_purge_is_named_and_its_replica_is_purged_by_the_next_run() {
+fn a_master_that_dies_in_the_middle_of_a_purge_is_named_and_its_replica_is_purged_by_the_next_run()
+{
     let mut cluster = filled(6_000);
     let port = cluster.port(1);
     let all: BTreeSet<_> = (0..6_000).map(|number| key(number).into_bytes()).collect();
@@ -170,10 +200,15 @@ fn a_list_is_whole_when_a_replica_takes_over_before_its_end() {
 #[test]
 fn nothing_is_changed_on_a_replica_that_takes_changes() {
     let port = support::free_port();
-    let master = Server::start_with(&[&format!("port {port}"), "bind 127.0.0.1", "repl-diskless-sync-delay 0"]);
+    let master = Server::start_with(&[
+        &format!("port {port}"),
+        "bind 127.0.0.1",
+        "repl-diskless-sync-delay 0",
+    ]);
     master.set(&key(1), PENDING, 900_000);
     master.set(&key(2), DONE, 900_000);
-    let replica = Server::start_with(&[&format!("replicaof 127.0.0.1 {port}"), "replica-read-only no"]);
+    let replica =
+        Server::start_with(&[&format!("replicaof 127.0.0.1 {port}"), "replica-read-only no"]);
     support::until("the replica has it", || replica.size() == 2);
     for words in [
         &["force-unlock", "k1", "--schema", "go-middleware"][..],
@@ -186,7 +221,11 @@ fn nothing_is_changed_on_a_replica_that_takes_changes() {
         run.says(format!("it is a replica of 127.0.0.1:{port}")).says("hint: ");
     }
     // A server that does not know HELLO is asked for its role. What nobody may ask is said.
-    let config = [&format!("replicaof 127.0.0.1 {port}"), "replica-read-only no", "rename-command HELLO NOBODY"];
+    let config = [
+        &format!("replicaof 127.0.0.1 {port}"),
+        "replica-read-only no",
+        "rename-command HELLO NOBODY",
+    ];
     let silent = Server::start_with(&config);
     support::until("the replica has it", || silent.size() == 2);
     let unlock = ["force-unlock", "k1", "--schema", "go-middleware", "--yes"];

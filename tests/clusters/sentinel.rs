@@ -16,7 +16,11 @@ fn idemctl(watched: &Watched, words: &[&str]) -> Run {
 
 fn fill(server: &Server, count: usize) {
     let mut connection = server.connect();
-    support::fill(&mut connection, (0..count).map(|number| (format!("idempotency:k{number}"), DONE)), 80_000_000);
+    support::fill(
+        &mut connection,
+        (0..count).map(|number| (format!("idempotency:k{number}"), DONE)),
+        80_000_000,
+    );
     // A replica that is behind would lose them, whatever idemctl does.
     assert_eq!(redis::cmd("WAIT").arg(1).arg(10_000).query::<usize>(&mut connection).unwrap(), 1);
 }
@@ -32,9 +36,14 @@ fn the_master_is_found_and_found_again_after_a_failover() {
     watched.server(1).set("idempotency:b", PENDING, 60_000);
     let run = idemctl(&watched, &["list", "-o", "jsonl"]).exits(0);
     assert_eq!(run.json_lines().len(), 1, "{}", run.all());
-    idemctl(&watched, &["complete", "b", "--schema", "go-middleware", "--status", "200", "--body", "", "--yes"])
-        .exits(0);
-    assert!(watched.server(1).get("idempotency:b").unwrap().starts_with(b"{\"status\":\"COMPLETED"));
+    idemctl(
+        &watched,
+        &["complete", "b", "--schema", "go-middleware", "--status", "200", "--body", "", "--yes"],
+    )
+    .exits(0);
+    assert!(
+        watched.server(1).get("idempotency:b").unwrap().starts_with(b"{\"status\":\"COMPLETED")
+    );
 }
 
 /// Rule: a service's master is one, named by itself or by its Sentinels, before and after a failover.
@@ -48,13 +57,31 @@ fn what_a_context_keeps_is_kept_at_the_master_and_through_the_sentinels() {
         watched.server(index).set("idempotency:a", PENDING, 600_000);
         // A Sentinel listens on its master a moment after it began.
         until("the Sentinels listen", || {
-            let listeners = watched.server(index).send::<redis::Value>(&[b"PUBSUB", b"NUMSUB", b"__sentinel__:hello"]);
+            let listeners = watched.server(index).send::<redis::Value>(&[
+                b"PUBSUB",
+                b"NUMSUB",
+                b"__sentinel__:hello",
+            ]);
             !format!("{listeners:?}").contains("int(0)")
         });
         for (context, named) in [(&by_sentinels, &master), (&master, &by_sentinels)] {
-            for (kept, says) in [("protected", "--yes is not enough"), ("read_only", "nothing may be changed")] {
-                std::fs::write(&config, format!("[contexts.prod]\nurl = \"{context}\"\n{kept} = true\n")).unwrap();
-                let words = ["--config", config.to_str().unwrap(), "-u", named, "force-unlock", "a", "--yes"];
+            for (kept, says) in
+                [("protected", "--yes is not enough"), ("read_only", "nothing may be changed")]
+            {
+                std::fs::write(
+                    &config,
+                    format!("[contexts.prod]\nurl = \"{context}\"\n{kept} = true\n"),
+                )
+                .unwrap();
+                let words = [
+                    "--config",
+                    config.to_str().unwrap(),
+                    "-u",
+                    named,
+                    "force-unlock",
+                    "a",
+                    "--yes",
+                ];
                 let run = watched.server(0).unnamed(&words).exits(2);
                 run.says("context `prod` is").says(says);
             }
@@ -71,13 +98,20 @@ fn sentinels_and_service_are_named_by_options_too() {
     let watched = Watched::start(1);
     watched.server(0).set("idempotency:a", PENDING, 60_000);
     let url = watched.url();
-    let (sentinels, service) = url.strip_prefix("redis-sentinel://").unwrap().split_once('/').unwrap();
+    let (sentinels, service) =
+        url.strip_prefix("redis-sentinel://").unwrap().split_once('/').unwrap();
     let run = |words: &[&str]| {
         // The options come before the variables.
-        support::idemctl(watched.server(0).folder()).env("IDEMCTL_URL", "redis://127.0.0.1:1").args(words).run()
+        support::idemctl(watched.server(0).folder())
+            .env("IDEMCTL_URL", "redis://127.0.0.1:1")
+            .args(words)
+            .run()
     };
     let named = ["--sentinel", sentinels, "--master-name", service];
-    assert_eq!(run(&[&named[..], &["list", "-o", "jsonl"]].concat()).exits(0).json_lines().len(), 1);
+    assert_eq!(
+        run(&[&named[..], &["list", "-o", "jsonl"]].concat()).exits(0).json_lines().len(),
+        1
+    );
     run(&["--sentinel", sentinels, "list"]).exits(2);
     run(&["--master-name", service, "list"]).exits(2);
     run(&[&named[..], &["-p", "6379", "list"]].concat()).exits(2);
@@ -98,7 +132,8 @@ fn sentinels_have_a_log_in_of_their_own() {
     let file = |name: &str, text: &str, mode| {
         let path = home.join(name);
         std::fs::write(&path, text).unwrap();
-        std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
+        std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(mode))
+            .unwrap();
         path.display().to_string()
     };
     let (right, wrong) = (file("right", "s3cret\n", 0o600), file("wrong", "secret\n", 0o600));
@@ -123,15 +158,29 @@ fn sentinels_have_a_log_in_of_their_own() {
         ),
         0o644,
     );
-    let of_context =
-        |words: &[&str]| support::idemctl(home).args(["--config", &config, "--context", "prod"]).args(words).run();
+    let of_context = |words: &[&str]| {
+        support::idemctl(home).args(["--config", &config, "--context", "prod"]).args(words).run()
+    };
     of_context(&["list"]).exits(0).says("holds a password and can be read by others");
     let shown = of_context(&["config", "show", "--origin"]).exits(0);
     shown.shows("sentinel.user").shows("config.toml:4");
-    assert!(shown.text().contains("sentinel.password") && !shown.all().contains("s3cret"), "{}", shown.all());
+    assert!(
+        shown.text().contains("sentinel.password") && !shown.all().contains("s3cret"),
+        "{}",
+        shown.all()
+    );
 
-    assert!(idemctl(&watched, &["--sentinel-user", "ops", "list"]).exits(2).stderr.contains("needs a password"));
-    watched.server(0).idemctl(&["--sentinel-pass-file", &right, "list"]).exits(2).says("none are named");
+    assert!(
+        idemctl(&watched, &["--sentinel-user", "ops", "list"])
+            .exits(2)
+            .stderr
+            .contains("needs a password")
+    );
+    watched
+        .server(0)
+        .idemctl(&["--sentinel-pass-file", &right, "list"])
+        .exits(2)
+        .says("none are named");
 }
 
 #[test]
@@ -175,7 +224,10 @@ fn what_was_done_is_told_also_when_nobody_can_say_who_the_master_is() {
         _ => Hook::Cut,
     });
     let url = format!("redis-sentinel://127.0.0.1:{way}/{}", sentinel::SERVICE);
-    let run = watched.server(0).unnamed(&["-u", &url, "force-unlock", "a", "--yes", "--backup", "b"]).exits(3);
+    let run = watched
+        .server(0)
+        .unnamed(&["-u", &url, "force-unlock", "a", "--yes", "--backup", "b"])
+        .exits(3);
     run.says("Unlocked a; backup: ").says("whether it is the master still cannot be said");
     assert_eq!(watched.server(0).get("idempotency:a"), None);
 }
@@ -186,7 +238,17 @@ fn a_failover_in_the_middle_of_a_purge_loses_nothing() {
     fill(watched.server(0), 6_000);
     std::thread::scope(|scope| {
         let purge = scope.spawn(|| {
-            let words = ["purge", "--schema", "go-middleware", "--all", "--yes", "--rate", "3000/s", "--backup", "b"];
+            let words = [
+                "purge",
+                "--schema",
+                "go-middleware",
+                "--all",
+                "--yes",
+                "--rate",
+                "3000/s",
+                "--backup",
+                "b",
+            ];
             idemctl(&watched, &words)
         });
         std::thread::sleep(Duration::from_millis(500));
@@ -199,16 +261,24 @@ fn a_failover_in_the_middle_of_a_purge_loses_nothing() {
         }
         // On a busy machine Sentinels may take their time to agree, and a run meets the failover once more.
         for backup in ["c", "d", "e"] {
-            let again = ["purge", "--schema", "go-middleware", "--all", "--yes", "--backup", backup];
+            let again =
+                ["purge", "--schema", "go-middleware", "--all", "--yes", "--backup", backup];
             let run = idemctl(&watched, &again);
             if run.code == 0 {
                 break;
             }
-            assert!(run.code == 3 && run.stderr.contains("a failover came in between"), "{}", run.all());
+            assert!(
+                run.code == 3 && run.stderr.contains("a failover came in between"),
+                "{}",
+                run.all()
+            );
         }
         assert_eq!(watched.server(1).send::<usize>(&[b"DBSIZE"]), 0, "{}", run.all());
         // What is gone is in the backups.
-        for backup in ["b", "c", "d", "e"].iter().filter(|backup| watched.server(0).folder().join(backup).exists()) {
+        for backup in ["b", "c", "d", "e"]
+            .iter()
+            .filter(|backup| watched.server(0).folder().join(backup).exists())
+        {
             // Some may be there already, from the other one.
             let back = idemctl(&watched, &["restore", backup, "--yes", "-o", "jsonl"]);
             assert!([0, 3].contains(&back.code), "{}", back.all());
@@ -241,17 +311,23 @@ fn changes_wait_for_replicas_and_say_when_those_have_not_got_them() {
         watched.server(0).set(&format!("idempotency:{key}"), PENDING, 60_000);
     }
     idemctl(&watched, &["force-unlock", "a", "--yes", "--wait-replicas", "1"]).exits(0);
-    let complete = ["complete", "b", "--schema", "go-middleware", "--status", "200", "--body", "", "--yes"];
+    let complete =
+        ["complete", "b", "--schema", "go-middleware", "--status", "200", "--body", "", "--yes"];
     idemctl(&watched, &[&complete[..], &["--wait-replicas", "1"]].concat()).exits(0);
     let wants_two = ["--wait-replicas", "2", "--wait-timeout", "100ms"];
-    let run = idemctl(&watched, &[&["force-unlock", "c", "--yes"], &wants_two[..]].concat()).exits(3);
+    let run =
+        idemctl(&watched, &[&["force-unlock", "c", "--yes"], &wants_two[..]].concat()).exits(3);
     run.says("only 1 of 2 replicas");
     assert_eq!(watched.server(0).get("idempotency:c"), None, "it was done");
-    let complete = ["complete", "d", "--schema", "go-middleware", "--status", "200", "--body", "", "--yes"];
-    idemctl(&watched, &[&complete[..], &wants_two[..]].concat()).exits(3).says("only 1 of 2 replicas");
+    let complete =
+        ["complete", "d", "--schema", "go-middleware", "--status", "200", "--body", "", "--yes"];
+    idemctl(&watched, &[&complete[..], &wants_two[..]].concat())
+        .exits(3)
+        .says("only 1 of 2 replicas");
     let purge = ["purge", "--schema", "go-middleware", "--all", "--yes", "--no-backup"];
     idemctl(&watched, &[&purge[..], &wants_two[..]].concat()).exits(3);
-    idemctl(&watched, &[&purge[..], &["--wait-replicas", "1", "--wait-timeout", "9s"]].concat()).exits(2);
+    idemctl(&watched, &[&purge[..], &["--wait-replicas", "1", "--wait-timeout", "9s"]].concat())
+        .exits(2);
 }
 
 #[test]
@@ -278,6 +354,8 @@ fn sentinels_that_never_answer_are_given_up() {
     let hosts = ports.map(|port| format!("127.0.0.1:{port}")).join(",");
     let url = format!("redis-sentinel://{hosts}/pay");
     let began = std::time::Instant::now();
-    support::alone(&["-u", &url, "--timeout", "1s", "--connect-timeout", "1s", "list"]).exits(5).says("did not answer");
+    support::alone(&["-u", &url, "--timeout", "1s", "--connect-timeout", "1s", "list"])
+        .exits(5)
+        .says("did not answer");
     assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
 }

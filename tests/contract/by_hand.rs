@@ -11,7 +11,14 @@ fn response(schema: &str) -> &'static [&'static str] {
         "go-middleware-v1" => &[],
         "event-consumer" => &["--body", r#"{"id":7}"#],
         "event-driven" => &["--status", "201", "--body", r#"{"id":7}"#, "--owner", THEIRS],
-        _ => &["--status", "201", "--header", "content-type: application/json", "--body", r#"{"id":7}"#],
+        _ => &[
+            "--status",
+            "201",
+            "--header",
+            "content-type: application/json",
+            "--body",
+            r#"{"id":7}"#,
+        ],
     }
 }
 
@@ -33,13 +40,27 @@ fn the_service_turns_away_and_then_takes_what_an_operator_began_and_released() {
     for service in &SERVICES {
         let server = Server::start();
         let mut redis = server.connect();
-        let owner: &[&str] = if service.schema == "event-driven" { &["--owner", THEIRS] } else { &[] };
-        let step = |name| server.idemctl(&[&[name, "order-1", "--schema", service.schema, "--yes"], owner].concat());
+        let owner: &[&str] =
+            if service.schema == "event-driven" { &["--owner", THEIRS] } else { &[] };
+        let step = |name| {
+            server
+                .idemctl(&[&[name, "order-1", "--schema", service.schema, "--yes"], owner].concat())
+        };
         step("begin").exits(0);
-        assert_eq!((service.begin)(&mut redis, "order-1", THEIRS), Begun::Held, "{}", service.schema);
+        assert_eq!(
+            (service.begin)(&mut redis, "order-1", THEIRS),
+            Begun::Held,
+            "{}",
+            service.schema
+        );
         let refused = if service.release.is_some() { 0 } else { 2 };
         step("release").exits(refused);
         let again = (service.begin)(&mut redis, "order-1", THEIRS);
-        assert_eq!(again, if refused == 0 { Begun::Took } else { Begun::Held }, "{}", service.schema);
+        assert_eq!(
+            again,
+            if refused == 0 { Begun::Took } else { Begun::Held },
+            "{}",
+            service.schema
+        );
     }
 }

@@ -8,8 +8,15 @@ use serde_json::{Value, json};
 
 use crate::support::{Run, Server};
 
-const RESPONSE: [&str; 7] =
-    ["--status", "201", "--header", "Content-Type: application/json", "--body", r#"{"id":1}"#, "--yes"];
+const RESPONSE: [&str; 7] = [
+    "--status",
+    "201",
+    "--header",
+    "Content-Type: application/json",
+    "--body",
+    r#"{"id":1}"#,
+    "--yes",
+];
 
 fn complete(server: &Server, key: &str, schema: &str, more: &[&str]) -> Run {
     server.idemctl(&[&["complete", key, "--schema", schema], more, &RESPONSE].concat())
@@ -29,11 +36,16 @@ const TOKEN: &[u8] = b"\x3e\xbe\x88\x16gQ\xd6\x7f\x98|^:{\xc9\xb1\x89\x81'\xc0G\
 fn idempo_finds_its_own_message_pack_compressed_with_its_version_behind() {
     let server = Server::start();
     server.set("idempo:lock:k", TOKEN, 200_000);
-    complete(&server, "k", "idempo", &[]).exits(2).says("idempo lets only the lock's owner do this");
-    complete(&server, "k", "idempo", &["--owner", "somebody"]).exits(1).says("idempo answers stale: refused");
+    complete(&server, "k", "idempo", &[])
+        .exits(2)
+        .says("idempo lets only the lock's owner do this");
+    complete(&server, "k", "idempo", &["--owner", "somebody"])
+        .exits(1)
+        .says("idempo answers stale: refused");
     let record = server.idemctl(&["inspect", "k", "--schema", "idempo"]).exits(0);
     let line = record.text();
-    let owner = line.lines().find_map(|line| line.trim().strip_prefix("Owner")).unwrap().trim().to_owned();
+    let owner =
+        line.lines().find_map(|line| line.trim().strip_prefix("Owner")).unwrap().trim().to_owned();
     complete(&server, "k", "idempo", &["--owner", &owner])
         .exits(0)
         .says("Tested with the service's scripts on a temporary local Redis.")
@@ -41,7 +53,10 @@ fn idempo_finds_its_own_message_pack_compressed_with_its_version_behind() {
     let stored = server.get("idempo:response:k").unwrap();
     let packed = stored.strip_suffix(b":1").expect("the version that idempo asks for");
     // As Ruby's MessagePack packs [201, {…}, ["…"]].
-    assert_eq!(inflated(packed), b"\x93\xcc\xc9\x81\xaccontent-type\xb0application/json\x91\xa8{\"id\":1}");
+    assert_eq!(
+        inflated(packed),
+        b"\x93\xcc\xc9\x81\xaccontent-type\xb0application/json\x91\xa8{\"id\":1}"
+    );
     assert_eq!(server.keys(), ["idempo:response:k"], "the lock is released");
 }
 
@@ -56,7 +71,18 @@ fn fiber_finds_its_own_message_pack_and_a_body_of_any_bytes() {
     let body = server.folder().join("body");
     std::fs::write(&body, b"a\xff\0").unwrap();
     let body = format!("@{}", body.display());
-    let words = ["complete", key, "--schema", "gofiber", "--status", "200", "--body", &body, "--replace", "--yes"];
+    let words = [
+        "complete",
+        key,
+        "--schema",
+        "gofiber",
+        "--status",
+        "200",
+        "--body",
+        &body,
+        "--replace",
+        "--yes",
+    ];
     server.idemctl(&words).exits(0);
     assert_eq!(server.get(key).unwrap(), b"\x83\xa2hs\x80\xa1b\xc4\x03a\xff\0\xa2sc\xcc\xc8");
 }
@@ -75,7 +101,10 @@ fn laravel_finds_its_own_object_with_the_path_that_it_compares() {
     server.put(lock, "Zk3uJ9aQw1XyBv7T");
     let complete = |more: &[&str]| complete(&server, "42:key-1", "laravel-square1", more);
     complete(&[]).exits(2).says("without the request's --fingerprint").says("the request's path");
-    complete(&["--fingerprint", "a\"b"]).exits(2).says("what is written is not JSON").says("nothing was done");
+    complete(&["--fingerprint", "a\"b"])
+        .exits(2)
+        .says("what is written is not JSON")
+        .says("nothing was done");
     assert_eq!(server.keys(), [lock]);
     complete(&["--fingerprint", "api/pay"])
         .exits(0)
@@ -96,19 +125,26 @@ fn dotnet_finds_lists_and_dictionaries_of_its_own() {
     let begin = || begin_with(&[]);
     begin().exits(0).says("idempotent-api answers 1: acquired");
     begin().exits(1).says("conflict; nothing was changed");
-    complete(&server, "k", "idempotent-api", &[]).exits(2).says("the SHA-256, in hex, of a JSON list");
+    complete(&server, "k", "idempotent-api", &[])
+        .exits(2)
+        .says("the SHA-256, in hex, of a JSON list");
     for (body, why) in [
-        (r#"{"a":[{"$type":"System.Diagnostics.Process, System"}]}"#, "takes a member named `$type` for its own"),
+        (
+            r#"{"a":[{"$type":"System.Diagnostics.Process, System"}]}"#,
+            "takes a member named `$type` for its own",
+        ),
         (r#"{"a":12345678901234567890}"#, "is no number of 64 bits"),
     ] {
-        let words = ["complete", "k", "--status", "201", "--body", body, "--fingerprint", "1c80075d"];
+        let words =
+            ["complete", "k", "--status", "201", "--body", body, "--fingerprint", "1c80075d"];
         server.idemctl(&[&words[..], &named].concat()).exits(2).says(why).says("nothing was done");
     }
     complete(&server, "k", "idempotent-api", &["--fingerprint", "1c80075d"])
         .exits(0)
         .says("Tested with the service's scripts on a temporary local Redis.");
     let document = |key: &str| {
-        let data: Vec<u8> = redis::cmd("HGET").arg(key).arg("data").query(&mut server.connect()).unwrap();
+        let data: Vec<u8> =
+            redis::cmd("HGET").arg(key).arg("data").query(&mut server.connect()).unwrap();
         let mut document = String::new();
         flate2::read::GzDecoder::new(&data[..]).read_to_string(&mut document).unwrap();
         document
@@ -119,7 +155,8 @@ fn dotnet_finds_lists_and_dictionaries_of_its_own() {
     server.idemctl(&["undo", "--yes"]).exits(0);
     begin().exits(1).says("conflict; nothing was changed");
     // A response of 204 must have no body, not even an empty text.
-    let words = ["complete", "no-content", "--status", "204", "--fingerprint", "1c80075d", "--create"];
+    let words =
+        ["complete", "no-content", "--status", "204", "--fingerprint", "1c80075d", "--create"];
     server.idemctl(&[&words[..], &named].concat()).exits(0);
     assert!(document("IdempAPI_no-content").ends_with(r#""ResultValue":null}}"#));
 }
@@ -129,17 +166,24 @@ fn dotnet_finds_lists_and_dictionaries_of_its_own() {
 #[test]
 fn the_hash_of_a_payload_is_kept_where_there_is_one() {
     let server = Server::start();
-    let (node, python) = ("node-idempotency:DELETE:/payments:a", "app.pay#fe22012653e45bf38eea6c11bd767aa2");
+    let (node, python) =
+        ("node-idempotency:DELETE:/payments:a", "app.pay#fe22012653e45bf38eea6c11bd767aa2");
     server.set(node, r#"{"status":"IN_PROGRESS"}"#, 200_000);
     let lock = r#"{"status":"INPROGRESS","expiration":4102444800,"validation":"c4ca4238a0b923820dcc509a6f75849b"}"#;
     server.set(python, lock, 200_000);
     complete(&server, "DELETE:/payments:a", "node-idempotency", &[]).exits(0);
     let stored = String::from_utf8(server.get(node).unwrap()).unwrap();
     assert!(stored.starts_with(r#"{"status":"COMPLETE","response""#), "{stored}");
-    server.idemctl(&["complete", python, "--schema", "powertools-python", "--body", "{}", "--yes"]).exits(0);
+    server
+        .idemctl(&["complete", python, "--schema", "powertools-python", "--body", "{}", "--yes"])
+        .exits(0);
     let stored: Value = serde_json::from_slice(&server.get(python).unwrap()).unwrap();
-    assert_eq!((&stored["data"], &stored["validation"]), (&json!("{}"), &json!("c4ca4238a0b923820dcc509a6f75849b")));
-    let replayed = server.idemctl(&["begin", python, "--schema", "powertools-python", "--yes"]).exits(1);
+    assert_eq!(
+        (&stored["data"], &stored["validation"]),
+        (&json!("{}"), &json!("c4ca4238a0b923820dcc509a6f75849b"))
+    );
+    let replayed =
+        server.idemctl(&["begin", python, "--schema", "powertools-python", "--yes"]).exits(1);
     replayed.says("replay; nothing was changed");
 }
 
@@ -151,8 +195,12 @@ fn midaz_finds_the_entity_where_its_release_stores_entities_in_clear() {
     server.set(one, "", 200_000);
     server.set(other, "", 200_000);
     let entity = r#"{"id":"01912f4a","name":"Ada","createdAt":"2026-11-22T19:50:00Z"}"#;
-    let complete = |key, schema| server.idemctl(&["complete", key, "--schema", schema, "--body", entity, "--yes"]);
-    complete(one, "midaz").exits(0).says("Tested with the service's scripts on a temporary local Redis.");
+    let complete = |key, schema| {
+        server.idemctl(&["complete", key, "--schema", schema, "--body", entity, "--yes"])
+    };
+    complete(one, "midaz")
+        .exits(0)
+        .says("Tested with the service's scripts on a temporary local Redis.");
     assert_eq!(server.get(one).unwrap(), entity.as_bytes());
     complete(other, "midaz-sealed").exits(2).says("the schema describes no complete step");
     assert_eq!(server.get(other).unwrap(), b"");
@@ -219,15 +267,24 @@ fn a_form_of_ones_own_is_packed_as_it_is_opened_and_keeps_what_it_does_not_name(
     let mut longer = flate2::write::GzEncoder::new(b"v1|".to_vec(), flate2::Compression::default());
     std::io::Write::write_all(&mut longer, b"\x83\xa1s\x00\xa1k\xa1a\xa5trace\x07").unwrap();
     server.set("own:shop:a", longer.finish().unwrap(), 200_000);
-    server.idemctl(&["complete", "shop:a", "--schema", "own", "--status", "201", "--body", "hi", "--yes"]).exits(0);
+    server
+        .idemctl(&[
+            "complete", "shop:a", "--schema", "own", "--status", "201", "--body", "hi", "--yes",
+        ])
+        .exits(0);
     let stored = server.get("own:shop:a").unwrap();
     let mut packed = Vec::new();
     flate2::read::GzDecoder::new(&stored[3..]).read_to_end(&mut packed).unwrap();
     let r = br#"eyJzdGF0dXMiOjIwMSwiYm9keSI6ImhpIn0="#;
-    let wanted = [b"\x85\xa1s\x01\xa1k\xa1a\xa3raw\xc4\x02hi\xa1r\xd9\x24", &r[..], b"\xa5trace\x07"].concat();
+    let wanted =
+        [b"\x85\xa1s\x01\xa1k\xa1a\xa3raw\xc4\x02hi\xa1r\xd9\x24", &r[..], b"\xa5trace\x07"]
+            .concat();
     assert_eq!(packed, wanted, "{}", packed.escape_ascii());
     let record = inspected();
-    assert_eq!((&record["state"], &record["response"]["status"]), (&json!("completed"), &json!(201)));
+    assert_eq!(
+        (&record["state"], &record["response"]["status"]),
+        (&json!("completed"), &json!(201))
+    );
     assert_eq!(record["response"]["body"], "hi");
 }
 
@@ -236,12 +293,18 @@ fn a_form_of_ones_own_is_packed_as_it_is_opened_and_keeps_what_it_does_not_name(
 fn what_is_read_and_not_written_is_refused() {
     let server = Server::start();
     let (before, done) = OWN.split_once("name = \"done\"").unwrap();
-    let (_, after) =
-        done.split_once("state = \"completed\"\nfields = { status = \"/r/status\", body = \"/r/body\" }").unwrap();
+    let (_, after) = done
+        .split_once(
+            "state = \"completed\"\nfields = { status = \"/r/status\", body = \"/r/body\" }",
+        )
+        .unwrap();
     let done = "name = \"done\"\ndecode = [\"gzip\", \"pickle\"]\nstate = \"completed\"";
     let toml = [before, done, after].concat();
     server.describe("own", &[("schema.toml", &toml)]);
-    let words = ["complete", "shop:a", "--schema", "own", "--status", "201", "--body", "", "--create", "--yes"];
+    let words = [
+        "complete", "shop:a", "--schema", "own", "--status", "201", "--body", "", "--create",
+        "--yes",
+    ];
     server.idemctl(&words).exits(2).says("in a form that idemctl reads and does not write");
     assert_eq!(server.size(), 0);
 }

@@ -23,9 +23,16 @@ const DAMAGED: [&str; 11] = [
 ];
 
 /// The schemas whose sound samples these are, put into the server under other Redis keys.
-fn load(server: &Server, libraries: &[Recorded], named: impl Fn(&Sample, &str) -> String) -> BTreeSet<String> {
+fn load(
+    server: &Server,
+    libraries: &[Recorded],
+    named: impl Fn(&Sample, &str) -> String,
+) -> BTreeSet<String> {
     let is_sound = |name: &str| !DAMAGED.iter().any(|damaged| name.contains(damaged));
-    let sound = libraries.iter().flat_map(|library| &library.samples).filter(|sample| is_sound(&sample.name));
+    let sound = libraries
+        .iter()
+        .flat_map(|library| &library.samples)
+        .filter(|sample| is_sound(&sample.name));
     let (mut loaded, mut taken) = (BTreeSet::new(), BTreeSet::new());
     for sample in sound.filter(|sample| !sample.redis_keys().is_empty()) {
         if sample.redis_keys().into_iter().all(|key| taken.insert(key)) {
@@ -52,7 +59,8 @@ fn each_library_is_named_first_in_a_database_of_all() {
     assert_eq!(names(&groups), wanted, "{groups:#?}");
     let prefixed: BTreeSet<_> = groups.iter().filter_map(of_prefix).collect();
     assert!(
-        prefixed.contains("idempotent-api shop:") && prefixed.contains("idempotency-kit shop:idem:"),
+        prefixed.contains("idempotent-api shop:")
+            && prefixed.contains("idempotency-kit shop:idem:"),
         "{prefixed:?}"
     );
 }
@@ -77,11 +85,17 @@ fn under(prefix: &str, own: &str, key: &str) -> String {
 fn each_library_is_named_first_under_other_prefixes() {
     let server = Server::start();
     let libraries = recorded::libraries();
-    let schemas: BTreeSet<_> =
-        libraries.iter().flat_map(|library| &library.samples).map(|sample| &sample.schema).collect();
-    let own: BTreeMap<_, _> = schemas.into_iter().map(|schema| (schema.clone(), own_prefix(schema))).collect();
+    let schemas: BTreeSet<_> = libraries
+        .iter()
+        .flat_map(|library| &library.samples)
+        .map(|sample| &sample.schema)
+        .collect();
+    let own: BTreeMap<_, _> =
+        schemas.into_iter().map(|schema| (schema.clone(), own_prefix(schema))).collect();
     let other = |schema: &str| schema.chars().rev().collect::<String>();
-    let mut wanted = load(&server, &libraries, |sample, key| under(&other(&sample.schema), &own[&sample.schema], key));
+    let mut wanted = load(&server, &libraries, |sample, key| {
+        under(&other(&sample.schema), &own[&sample.schema], key)
+    });
     let groups = groups(&server);
     wanted.remove("celery-once");
     assert_eq!(names(&groups), wanted, "{groups:#?}");

@@ -118,7 +118,10 @@ struct Orders(Server);
 impl Orders {
     fn start() -> Self {
         let server = Server::start();
-        server.describe("orders", &[("schema.toml", TOML), ("begin.lua", BEGIN), ("complete.lua", COMPLETE)]);
+        server.describe(
+            "orders",
+            &[("schema.toml", TOML), ("begin.lua", BEGIN), ("complete.lua", COMPLETE)],
+        );
         Self(server)
     }
 
@@ -164,14 +167,26 @@ fn what_an_operator_completes_the_service_replays_and_undo_takes_back() {
     orders.0.send::<()>(&[b"HSET", b"orders:a", b"trace", b"t-7"]);
     orders.complete(&["--owner", "w-2"]).exits(1).says("orders answers 0: refused");
     assert_eq!(orders.record()["state"], "in-progress");
-    orders.complete(&["--owner", "w-1"]).exits(0).says("Tested with the service's scripts on a temporary local Redis.");
+    orders
+        .complete(&["--owner", "w-1"])
+        .exits(0)
+        .says("Tested with the service's scripts on a temporary local Redis.");
     let record = orders.record();
-    assert_eq!((&record["state"], &record["response"]["body"]), (&json!("completed"), &json!("hi")));
-    assert_eq!((orders.field("trace").unwrap(), orders.field("fp").unwrap()), (b"t-7".to_vec(), b"f".to_vec()));
+    assert_eq!(
+        (&record["state"], &record["response"]["body"]),
+        (&json!("completed"), &json!("hi"))
+    );
+    assert_eq!(
+        (orders.field("trace").unwrap(), orders.field("fp").unwrap()),
+        (b"t-7".to_vec(), b"f".to_vec())
+    );
     assert!(orders.field("reply").unwrap().starts_with(b"\x78\x9c"), "zlib");
     assert_eq!(orders.field("owner"), None);
     orders.0.idemctl(&["undo", "--yes"]).exits(0);
-    assert_eq!((&orders.record()["state"], orders.field("owner")), (&json!("in-progress"), Some(b"w-1".to_vec())));
+    assert_eq!(
+        (&orders.record()["state"], orders.field("owner")),
+        (&json!("in-progress"), Some(b"w-1".to_vec()))
+    );
 }
 
 /// Rule: a lock that is taken for the step is a hash, too, and goes with the step that does not store.
@@ -187,8 +202,10 @@ fn where_nothing_is_there_the_lock_is_taken_for_the_step() {
     orders.complete(&["--replace"]).exits(0);
 }
 
-const COMPLETE_A: [&str; 11] =
-    ["complete", "a", "--schema", "orders", "--status", "201", "--body", "hi", "--owner", "w-1", "--yes"];
+const COMPLETE_A: [&str; 11] = [
+    "complete", "a", "--schema", "orders", "--status", "201", "--body", "hi", "--owner", "w-1",
+    "--yes",
+];
 
 /// Rule: a record that changes between the look and the step, by a field or by its expiry alone, stays as somebody left it.
 #[test]
@@ -215,7 +232,11 @@ fn a_lost_reply_is_cleared_up_by_reading_the_hash_back() {
     let orders = Orders::start();
     orders.run(&["begin", "a", "--owner", "w-1"]).exits(0);
     let socket = proxy::breaks_at(&orders.0, "EXEC", true);
-    orders.0.through(&socket, &COMPLETE_A).exits(0).says("reading back shows that it was done: stored");
+    orders
+        .0
+        .through(&socket, &COMPLETE_A)
+        .exits(0)
+        .says("reading back shows that it was done: stored");
     let orders = Orders::start();
     orders.run(&["begin", "a", "--owner", "w-1"]).exits(0);
     let socket = proxy::breaks_at(&orders.0, "EXEC", false);

@@ -16,7 +16,9 @@ fn words(sample: &Sample) -> Vec<String> {
 
 fn run(server: &Server, command: &[&str], sample: &Sample) -> Run {
     let words = words(sample);
-    server.idemctl(&command.iter().copied().chain(words.iter().map(String::as_str)).collect::<Vec<_>>())
+    server.idemctl(
+        &command.iter().copied().chain(words.iter().map(String::as_str)).collect::<Vec<_>>(),
+    )
 }
 
 /// The record among these that a sample is; `None` where there is nothing.
@@ -36,10 +38,14 @@ fn looked_at(server: &Server, lot: &[&Sample]) -> Vec<(Option<Value>, bool)> {
         sample.load(server);
     }
     let keys: Vec<_> = lot.iter().flat_map(|sample| sample.redis_keys()).collect();
-    let inspect: Vec<_> = ["inspect", "-o", "json"].into_iter().chain(keys.iter().map(String::as_str)).collect();
-    let inspected = if keys.is_empty() { Vec::new() } else { records(&run(server, &inspect, lot[0])) };
+    let inspect: Vec<_> =
+        ["inspect", "-o", "json"].into_iter().chain(keys.iter().map(String::as_str)).collect();
+    let inspected =
+        if keys.is_empty() { Vec::new() } else { records(&run(server, &inspect, lot[0])) };
     let listed = records(&run(server, &["list", "-o", "json"], lot[0]));
-    let of = |sample: &&Sample| (record_of(&inspected, sample).cloned(), record_of(&listed, sample).is_some());
+    let of = |sample: &&Sample| {
+        (record_of(&inspected, sample).cloned(), record_of(&listed, sample).is_some())
+    };
     lot.iter().map(of).collect()
 }
 
@@ -63,9 +69,16 @@ fn rows(server: &Server, library: &Recorded) -> Vec<[String; 5]> {
 fn row(sample: &Sample, record: Option<&Value>, is_listed: bool) -> [String; 5] {
     let text = |value: &Value| value.as_str().unwrap_or("-").to_owned();
     let Some(record) = record else {
-        return [sample.name.clone(), "nothing".into(), "execute".into(), sample.answers(), String::new()];
+        return [
+            sample.name.clone(),
+            "nothing".into(),
+            "execute".into(),
+            sample.answers(),
+            String::new(),
+        ];
     };
-    let state = if is_listed { text(&record["state"]) } else { format!("({})", text(&record["state"])) };
+    let state =
+        if is_listed { text(&record["state"]) } else { format!("({})", text(&record["state"])) };
     let codes = record["findings"].as_array().unwrap().iter().map(|finding| text(&finding["code"]));
     let next = text(&record["next_request"]["answer"]);
     [sample.name.clone(), state, next, sample.answers(), codes.collect::<Vec<_>>().join(" ")]
@@ -74,7 +87,8 @@ fn row(sample: &Sample, record: Option<&Value>, is_listed: bool) -> [String; 5] 
 fn table(rows: &[[String; 5]]) -> String {
     let head = ["sample", "state", "next", "the library", "findings"].map(str::to_owned);
     let lines: Vec<_> = std::iter::once(&head).chain(rows).collect();
-    let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
+    let width =
+        |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
     let widths: Vec<_> = (0..5).map(width).collect();
     let mut table = String::new();
     for line in lines {
@@ -118,8 +132,16 @@ const DIFFERS: &[(&str, &str, &str)] = &[
         "completed-validation",
         "a deployment that compares payloads refuses every replay: the library drops the hash",
     ),
-    ("powertools-python", "completed-attributes", "attribute names of the deployment's own: foreign to the schema"),
-    ("powertools-typescript", "completed-attributes", "attribute names of the deployment's own: foreign to the schema"),
+    (
+        "powertools-python",
+        "completed-attributes",
+        "attribute names of the deployment's own: foreign to the schema",
+    ),
+    (
+        "powertools-typescript",
+        "completed-attributes",
+        "attribute names of the deployment's own: foreign to the schema",
+    ),
     (
         "powertools-python",
         "unknown-status",
@@ -131,9 +153,21 @@ const DIFFERS: &[(&str, &str, &str)] = &[
         "the library takes text that is no JSON for an orphan, and breaks at JSON with another status",
     ),
     ("idempotency-kit", "in-progress-run", "`in_flight = \"run\"` is a setting of the deployment"),
-    ("express-idempotency", "empty", "another program's empty text, which the library takes for nothing"),
-    ("node-idempotency", "empty", "another program's empty text, which the library takes for nothing"),
-    ("hono-idempotency", "empty", "another program's empty text, which the library takes for nothing"),
+    (
+        "express-idempotency",
+        "empty",
+        "another program's empty text, which the library takes for nothing",
+    ),
+    (
+        "node-idempotency",
+        "empty",
+        "another program's empty text, which the library takes for nothing",
+    ),
+    (
+        "hono-idempotency",
+        "empty",
+        "another program's empty text, which the library takes for nothing",
+    ),
     (
         "hono-idempotency",
         "not-json",
@@ -149,13 +183,22 @@ const DIFFERS: &[(&str, &str, &str)] = &[
 
 /// The samples whose next request the schema foretells otherwise than the library answered.
 fn wrong(library: &Recorded, rows: &[[String; 5]]) -> Vec<String> {
-    let answer = |sample: &Sample| sample.answer("same").or_else(|| sample.answer("other-job")).map(str::to_owned);
-    let is_known = |sample: &str| DIFFERS.iter().any(|(folder, name, _)| *folder == library.folder && *name == sample);
+    let answer = |sample: &Sample| {
+        sample.answer("same").or_else(|| sample.answer("other-job")).map(str::to_owned)
+    };
+    let is_known = |sample: &str| {
+        DIFFERS.iter().any(|(folder, name, _)| *folder == library.folder && *name == sample)
+    };
     let is_wrong = |sample: &Sample, row: &[String; 5]| {
         let told = answer(sample).unwrap();
         let is_unknown = row[2] == "unknown";
-        let is_observed = OBSERVED.contains(&sample.schema.as_str()) && !sample.redis_keys().is_empty();
-        if is_unknown { !is_observed } else { (predicted(&told) != row[2]) != is_known(&sample.name) }
+        let is_observed =
+            OBSERVED.contains(&sample.schema.as_str()) && !sample.redis_keys().is_empty();
+        if is_unknown {
+            !is_observed
+        } else {
+            (predicted(&told) != row[2]) != is_known(&sample.name)
+        }
     };
     let judged = library.samples.iter().zip(rows).filter(|(sample, row)| is_wrong(sample, row));
     judged.map(|(sample, row)| format!("{}/{}: {row:?}", library.folder, sample.name)).collect()
@@ -180,7 +223,11 @@ fn every_state_that_a_library_writes_is_read_as_the_library_reads_it() {
 
 #[test]
 fn a_library_is_tried_where_somebody_names_it_and_nowhere_else() {
-    let server = Server::holding(&[("node-idempotency:POST:/payments:pay-1", r#"{"status":"IN_PROGRESS"}"#, 60_000)]);
+    let server = Server::holding(&[(
+        "node-idempotency:POST:/payments:pay-1",
+        r#"{"status":"IN_PROGRESS"}"#,
+        60_000,
+    )]);
     let found = |words: &[&str]| records(&server.idemctl(&[words, &["-o", "json"]].concat())).len();
     assert_eq!(found(&["list"]), 0, "no run reads a library unasked");
     assert_eq!(found(&["list", "--schema", "node-idempotency"]), 1);
@@ -188,7 +235,8 @@ fn a_library_is_tried_where_somebody_names_it_and_nowhere_else() {
     let stop = server.idemctl(&["list", "--schema", "node-idempotent"]).exits(2);
     stop.says("there is no schema `node-idempotent`").says("node-idempotency");
 
-    let config = format!("[contexts.shop]\nurl = \"{}\"\nschema = [\"node-idempotency\"]\n", server.url());
+    let config =
+        format!("[contexts.shop]\nurl = \"{}\"\nschema = [\"node-idempotency\"]\n", server.url());
     let file = server.folder().join("config.toml");
     std::fs::write(&file, config).unwrap();
     let words = ["list", "--config", file.to_str().unwrap(), "--context", "shop", "-o", "json"];
@@ -204,13 +252,22 @@ fn libraries_are_listed_where_somebody_asks_for_them() {
         schemas.iter().map(|schema| schema["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
     let recorded = recorded::libraries();
-    let schemas: Vec<_> = recorded.iter().flat_map(|library| &library.samples).map(|sample| &sample.schema).collect();
+    let schemas: Vec<_> =
+        recorded.iter().flat_map(|library| &library.samples).map(|sample| &sample.schema).collect();
     let (without, with) = (names(&[]), names(&["--libraries"]));
     for schema in schemas {
-        assert!(!without.contains(schema) && with.contains(schema), "{schema}: {without:?} {with:?}");
+        assert!(
+            !without.contains(schema) && with.contains(schema),
+            "{schema}: {without:?} {with:?}"
+        );
     }
     let unproven: Vec<_> = with.iter().filter(|name| !without.contains(name)).collect();
-    let of_samples =
-        |name: &&&String| recorded.iter().flat_map(|library| &library.samples).any(|sample| sample.schema == ***name);
-    assert_eq!(unproven.iter().filter(of_samples).count(), unproven.len(), "each library has samples: {unproven:?}");
+    let of_samples = |name: &&&String| {
+        recorded.iter().flat_map(|library| &library.samples).any(|sample| sample.schema == ***name)
+    };
+    assert_eq!(
+        unproven.iter().filter(of_samples).count(),
+        unproven.len(),
+        "each library has samples: {unproven:?}"
+    );
 }

@@ -1,6 +1,10 @@
 //! idemctl and the services on the same keys, byte for byte. The services' side is written from their contract in
 //! literal bytes and plain commands; nothing of it comes from idemctl's code, its scripts or `schema.toml`.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on says so by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on says so by panicking"
+)]
 
 #[path = "../support/mod.rs"]
 mod support;

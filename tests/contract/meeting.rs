@@ -34,8 +34,12 @@ impl Meeting {
     }
 
     fn we_complete(&mut self) -> Meaning {
-        wire::play(&mut self.connection, self.schema.complete.as_ref().unwrap(), &request(&self.schema, &response()))
-            .means()
+        wire::play(
+            &mut self.connection,
+            self.schema.complete.as_ref().unwrap(),
+            &request(&self.schema, &response()),
+        )
+        .means()
     }
 
     fn they_begin(&mut self) -> Begun {
@@ -93,7 +97,8 @@ fn we_replay_the_services_result() {
         };
         assert_eq!(means, Meaning::Replay);
         // The consumer only asks whether a result is there.
-        let carried = (meeting.service.schema != "event-consumer").then(|| result.as_bytes().to_vec());
+        let carried =
+            (meeting.service.schema != "event-consumer").then(|| result.as_bytes().to_vec());
         assert_eq!(stored, carried, "{}", meeting.service.schema);
     }
 }
@@ -108,7 +113,11 @@ fn a_late_service_and_a_late_we_do_the_same_to_the_others_lock() {
         assert_eq!(ours_late.they_begin(), Begun::Took);
         let we_store = ours_late.we_complete() == Meaning::Stored;
         assert_eq!(we_store, they_store, "{}", service.schema);
-        assert_eq!(they_store, service.schema != "event-driven", "only the fenced one checks the owner");
+        assert_eq!(
+            they_store,
+            service.schema != "event-driven",
+            "only the fenced one checks the owner"
+        );
     }
 }
 
@@ -124,12 +133,21 @@ fn completing_what_is_not_locked_does_the_same_for_both() {
 #[test]
 fn either_can_begin_anew_after_the_others_release() {
     for mut meeting in SERVICES.iter().map(Meeting::of) {
-        assert_eq!(meeting.schema.release.is_some(), meeting.service.release.is_some(), "{}", meeting.service.schema);
-        let (Some(release), Some(step)) = (meeting.service.release, meeting.schema.release.clone()) else { continue };
+        assert_eq!(
+            meeting.schema.release.is_some(),
+            meeting.service.release.is_some(),
+            "{}",
+            meeting.service.schema
+        );
+        let (Some(release), Some(step)) = (meeting.service.release, meeting.schema.release.clone())
+        else {
+            continue;
+        };
         meeting.we_begin();
         release(&mut meeting.connection, KEY);
         assert_eq!(meeting.they_begin(), Begun::Took);
-        let played = wire::play(&mut meeting.connection, &step, &request(&meeting.schema, &response()));
+        let played =
+            wire::play(&mut meeting.connection, &step, &request(&meeting.schema, &response()));
         assert_eq!(played.means(), Meaning::Released);
         assert_eq!(meeting.we_begin().means(), Meaning::Acquired);
     }

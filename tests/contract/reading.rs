@@ -15,7 +15,8 @@ const WORKER: &str = "0d3f6f2e-58f5-4c0b-9d6c-1f1f8f2a7b11";
 
 /// The records of an idempotency key, or of a Redis key, as `inspect` finds them.
 fn records(server: &Server, text: &str, named: &[&str], prefix: Option<&str>) -> Vec<Record> {
-    let deployment = |_: &str| Deployment { shared_prefix: prefix.map(str::to_owned), ..Deployment::default() };
+    let deployment =
+        |_: &str| Deployment { shared_prefix: prefix.map(str::to_owned), ..Deployment::default() };
     let names: Vec<_> = named.iter().map(|name| (*name).to_owned()).collect();
     let catalog = Catalog::new(schemas::load(None, deployment).unwrap().schemas, &names).unwrap();
     let library = Library::on(server);
@@ -54,17 +55,27 @@ const ROW: Row = Row {
     findings: &[],
 };
 
-const DONE: Row = Row { state: State::Completed, left: 86_400, next: Answer::Replay, client: None, ..ROW };
+const DONE: Row =
+    Row { state: State::Completed, left: 86_400, next: Answer::Replay, client: None, ..ROW };
 
 const ROWS: &[Row] = &[
-    Row { schema: "go-middleware", sent: &[r#"SET idempotency:k {"status":"PENDING"} NX EX 300"#], left: 300, ..ROW },
+    Row {
+        schema: "go-middleware",
+        sent: &[r#"SET idempotency:k {"status":"PENDING"} NX EX 300"#],
+        left: 300,
+        ..ROW
+    },
     Row {
         schema: "go-middleware",
         sent: &[
             r#"SET idempotency:k {"status":"PENDING"} NX EX 300"#,
             r#"SET idempotency:k {"status":"COMPLETED","code":201,"headers":{"Content-Type":["application/json"],"Link":["\u003c/a\u003e","\u003c/b\u003e"]},"body":"eyJpZCI6N30="} EX 86400"#,
         ],
-        response: Some((Some(201), "Content-Type: application/json|Link: </a>|Link: </b>", r#"{"id":7}"#)),
+        response: Some((
+            Some(201),
+            "Content-Type: application/json|Link: </a>|Link: </b>",
+            r#"{"id":7}"#,
+        )),
         ..DONE
     },
     Row {
@@ -120,13 +131,21 @@ const ROWS: &[Row] = &[
     },
     Row {
         schema: "event-driven",
-        sent: &["SET idem:started:k w NX EX 30", r#"SET idem:result:k {"statusCode":200,"body":""} EX 86400"#],
+        sent: &[
+            "SET idem:started:k w NX EX 30",
+            r#"SET idem:result:k {"statusCode":200,"body":""} EX 86400"#,
+        ],
         owner: Some("w"),
         response: Some((Some(200), "", "")),
         findings: &["leftover-lock"],
         ..DONE
     },
-    Row { schema: "express", sent: &[r#"SET idem:k {"status":"IN_PROGRESS"} NX EX 30"#], left: 30, ..ROW },
+    Row {
+        schema: "express",
+        sent: &[r#"SET idem:k {"status":"IN_PROGRESS"} NX EX 30"#],
+        left: 30,
+        ..ROW
+    },
     Row {
         schema: "express",
         sent: &[
@@ -141,7 +160,9 @@ const ROWS: &[Row] = &[
     },
     Row {
         schema: "express",
-        sent: &[r#"SET idem:k {"status":"COMPLETED","statusCode":204,"headers":{},"body":"plain"} EX 86400"#],
+        sent: &[
+            r#"SET idem:k {"status":"COMPLETED","statusCode":204,"headers":{},"body":"plain"} EX 86400"#,
+        ],
         response: Some((Some(204), "", "plain")),
         ..DONE
     },
@@ -188,12 +209,18 @@ fn assert_shown(record: &Record, row: &Row) {
     assert_eq!(left.div_ceil(1_000), row.left, "{what}");
     let age = record.age.expect("it was written a moment ago");
     assert!(age.millis < 2_000, "{what}: {age:?}");
-    let body = record.response().map(|response| String::from_utf8_lossy(&response.body).into_owned());
+    let body =
+        record.response().map(|response| String::from_utf8_lossy(&response.body).into_owned());
     let status = record.response().and_then(|response| response.status);
     let shown = body.map(|body| (status, headers(record), body));
-    let wanted = row.response.map(|(status, headers, body)| (status, headers.to_owned(), body.to_owned()));
+    let wanted =
+        row.response.map(|(status, headers, body)| (status, headers.to_owned(), body.to_owned()));
     assert_eq!(shown, wanted, "{what}");
-    assert_eq!((record.next_request.answer, record.next_request.client.as_deref()), (row.next, row.client), "{what}");
+    assert_eq!(
+        (record.next_request.answer, record.next_request.client.as_deref()),
+        (row.next, row.client),
+        "{what}"
+    );
     let until = record.next_request.until.and_then(|until| until.millis()).unwrap();
     assert_eq!(until, left, "{what}: the answer holds as long as what decides it");
     let findings: Vec<_> = record.findings.iter().map(|finding| finding.code.as_str()).collect();
@@ -207,7 +234,10 @@ fn each_record_of_each_service_is_shown_as_what_it_is() {
         let mut connection = server.connect();
         for command in row.sent {
             let words: Vec<_> = command.split(' ').collect();
-            assert!(!wire::line(&wire::ask(&mut connection, &words)).starts_with("error"), "{command}");
+            assert!(
+                !wire::line(&wire::ask(&mut connection, &words)).starts_with("error"),
+                "{command}"
+            );
         }
         let shown = records(&server, "k", &[], None);
         assert_eq!(shown.len(), 1, "{}: {:?}", row.schema, row.sent);
@@ -224,7 +254,11 @@ fn each_record_of_each_service_is_shown_as_what_it_is() {
 fn an_error_and_a_pointer_to_a_blob_are_shown() {
     let server = Server::start();
     server.set("idem:result:failed", r#"{"statusCode":500,"body":"","error":"declined"}"#, 60_000);
-    server.set("idem:result:large", r#"{"storage":"s3","bucket":"results","key":"2024/k"}"#, 60_000);
+    server.set(
+        "idem:result:large",
+        r#"{"storage":"s3","bucket":"results","key":"2024/k"}"#,
+        60_000,
+    );
     assert_eq!(records(&server, "failed", &[], None)[0].error(), Some("declined"));
     assert_eq!(records(&server, "large", &[], None)[0].blob().unwrap()["bucket"], "results");
 }
@@ -234,7 +268,10 @@ fn a_deployments_prefix_leads_to_its_records() {
     let server = Server::holding(&[("pay:k", r#"{"status":0}"#, 60_000)]);
     assert_eq!(records(&server, "k", &[], None).len(), 0, "without the prefix it is another key");
     let shown = records(&server, "k", &[], Some("pay:"));
-    assert_eq!(shown.iter().map(|record| record.schema.name.as_str()).collect::<Vec<_>>(), ["go-chi"]);
+    assert_eq!(
+        shown.iter().map(|record| record.schema.name.as_str()).collect::<Vec<_>>(),
+        ["go-chi"]
+    );
 }
 
 #[test]
@@ -242,7 +279,10 @@ fn an_idempotency_key_that_looks_like_another_services_redis_key_is_that_service
     // `idem:lock:k` fits express as the idempotency key `lock:k`, but the consumer's template is the more specific.
     let server = Server::holding(&[("idem:lock:k", "1", 60_000)]);
     for text in ["k", "idem:lock:k", "lock:k"] {
-        let names: Vec<_> = records(&server, text, &[], None).iter().map(|record| record.schema.name.clone()).collect();
+        let names: Vec<_> = records(&server, text, &[], None)
+            .iter()
+            .map(|record| record.schema.name.clone())
+            .collect();
         let wanted: &[&str] = if text == "lock:k" { &[] } else { &["event-consumer"] };
         assert_eq!(names, wanted, "{text}");
     }
@@ -252,8 +292,15 @@ fn an_idempotency_key_that_looks_like_another_services_redis_key_is_that_service
 fn a_value_that_a_schema_without_prefix_could_read_stays_its_owners() {
     let server = Server::holding(&[("idem:done:k", r#"{"status":1}"#, 60_000)]);
     for text in ["k", "idem:done:k"] {
-        let names: Vec<_> = records(&server, text, &[], None).iter().map(|record| record.schema.name.clone()).collect();
+        let names: Vec<_> = records(&server, text, &[], None)
+            .iter()
+            .map(|record| record.schema.name.clone())
+            .collect();
         assert_eq!(names, ["event-consumer"], "{text}");
     }
-    assert_eq!(records(&server, "idem:done:k", &["go-chi"], None).len(), 1, "unless the operator says so");
+    assert_eq!(
+        records(&server, "idem:done:k", &["go-chi"], None).len(),
+        1,
+        "unless the operator says so"
+    );
 }

@@ -29,7 +29,8 @@ pub struct Sample {
 /// Every library there is.
 pub fn libraries() -> Vec<Recorded> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/libraries");
-    let mut files: Vec<PathBuf> = fs::read_dir(root).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut files: Vec<PathBuf> =
+        fs::read_dir(root).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();
     files.retain(|folder| folder.is_dir());
     files.iter().map(|folder| read(&folder.join("fixtures.json"))).collect()
@@ -38,7 +39,12 @@ pub fn libraries() -> Vec<Recorded> {
 fn read(file: &Path) -> Recorded {
     let document: Value = serde_json::from_slice(&fs::read(file).unwrap()).unwrap();
     let schema = text(&document["schema"]);
-    let samples = document["samples"].as_array().unwrap().iter().map(|sample| Sample::new(sample, &schema)).collect();
+    let samples = document["samples"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|sample| Sample::new(sample, &schema))
+        .collect();
     let folder = file.parent().unwrap().file_name().unwrap().to_str().unwrap().to_owned();
     Recorded { folder, schema, samples }
 }
@@ -89,7 +95,10 @@ impl Sample {
     /// What the library answered to each kind of request: `same conflict, other mismatch`.
     pub fn answers(&self) -> String {
         let answers = self.document["next"].as_object().unwrap().iter();
-        answers.map(|(kind, told)| format!("{kind} {}", text(&told["answer"]))).collect::<Vec<_>>().join(", ")
+        answers
+            .map(|(kind, told)| format!("{kind} {}", text(&told["answer"])))
+            .collect::<Vec<_>>()
+            .join(", ")
     }
 
     /// Puts the state into the server. The moments in the values and the expiries are as far off as they were in the recording.
@@ -118,7 +127,11 @@ impl Sample {
 fn write(server: &Server, key: &str, entry: &Value, passed: Duration) {
     match entry["type"].as_str().unwrap() {
         "string" => {
-            server.send::<()>(&[b"SET", key.as_bytes(), &moved(bytes(&entry["value"]), entry, None, passed)]);
+            server.send::<()>(&[
+                b"SET",
+                key.as_bytes(),
+                &moved(bytes(&entry["value"]), entry, None, passed),
+            ]);
         }
         "hash" => {
             for (field, value) in entry["fields"].as_object().unwrap() {
@@ -139,7 +152,9 @@ fn write(server: &Server, key: &str, entry: &Value, passed: Duration) {
 /// The value, with the moments in it moved on by the time that has passed since the recording.
 fn moved(mut value: Vec<u8>, entry: &Value, field: Option<&String>, passed: Duration) -> Vec<u8> {
     let moments = entry["moments"].as_array().map_or(&[][..], Vec::as_slice);
-    for moment in moments.iter().filter(|moment| moment["field"].as_str() == field.map(String::as_str)) {
+    for moment in
+        moments.iter().filter(|moment| moment["field"].as_str() == field.map(String::as_str))
+    {
         let old = text(&moment["text"]);
         let new = later(&old, moment["unit"].as_str().unwrap(), passed);
         value = replaced(&value, old.as_bytes(), new.as_bytes());
@@ -151,11 +166,16 @@ fn moved(mut value: Vec<u8>, entry: &Value, field: Option<&String>, passed: Dura
 fn later(moment: &str, unit: &str, passed: Duration) -> String {
     let whole = || moment.parse::<u64>().unwrap();
     match unit {
-        "s" if moment.contains('.') => format!("{:.4}", moment.parse::<f64>().unwrap() + passed.as_secs_f64()),
+        "s" if moment.contains('.') => {
+            format!("{:.4}", moment.parse::<f64>().unwrap() + passed.as_secs_f64())
+        }
         "s" => (whole() + passed.as_secs()).to_string(),
         "ms" => (u128::from(whole()) + passed.as_millis()).to_string(),
         "ticks" => (u128::from(whole()) + passed.as_nanos() / 100).to_string(),
-        "rfc3339" => humantime::format_rfc3339_micros(humantime::parse_rfc3339(moment).unwrap() + passed).to_string(),
+        "rfc3339" => {
+            humantime::format_rfc3339_micros(humantime::parse_rfc3339(moment).unwrap() + passed)
+                .to_string()
+        }
         other => panic!("no test moves a moment in {other}"),
     }
 }
@@ -169,7 +189,12 @@ fn replaced(value: &[u8], old: &[u8], new: &[u8]) -> Vec<u8> {
         result.extend_from_slice(new);
         rest = &rest[at + old.len()..];
     }
-    assert_ne!(rest.len(), value.len(), "{}: the moment is not in the value", String::from_utf8_lossy(old));
+    assert_ne!(
+        rest.len(),
+        value.len(),
+        "{}: the moment is not in the value",
+        String::from_utf8_lossy(old)
+    );
     result.extend_from_slice(rest);
     result
 }
@@ -190,5 +215,8 @@ fn moments_move_in_the_form_they_have() {
     assert_eq!(later("1795377000.7362", "s", hour), "1795380600.7362");
     assert_eq!(later("1795379923415", "ms", hour), "1795383523415");
     assert_eq!(later("639309069688864656", "ticks", hour), "639309105688864656");
-    assert_eq!(later("2026-11-22T23:45:36.351859Z", "rfc3339", hour), "2026-11-23T00:45:36.351859Z");
+    assert_eq!(
+        later("2026-11-22T23:45:36.351859Z", "rfc3339", hour),
+        "2026-11-23T00:45:36.351859Z"
+    );
 }

@@ -35,10 +35,13 @@ pub struct Service {
 pub const SERVICES: [Service; 6] = [
     Service {
         schema: "go-middleware",
-        begin: |redis, key, _| begin_by_status(redis, &format!("idempotency:{key}"), "PENDING", 300),
+        begin: |redis, key, _| {
+            begin_by_status(redis, &format!("idempotency:{key}"), "PENDING", 300)
+        },
         complete: |redis, key, _| {
             let redis_key = format!("idempotency:{key}");
-            let pending = get(redis, &redis_key).and_then(|stored| status(&stored)) == Some("PENDING".into());
+            let pending =
+                get(redis, &redis_key).and_then(|stored| status(&stored)) == Some("PENDING".into());
             pending && set(redis, &redis_key, GO_MIDDLEWARE, 86_400)
         },
         release: None,
@@ -64,7 +67,9 @@ pub const SERVICES: [Service; 6] = [
     Service {
         schema: "go-chi",
         begin: |redis, key, _| {
-            let Some(stored) = get(redis, key) else { return took(set_nx(redis, key, r#"{"status":0}"#, 60)) };
+            let Some(stored) = get(redis, key) else {
+                return took(set_nx(redis, key, r#"{"status":0}"#, 60));
+            };
             match status(&stored) {
                 Some(status) if status == 1 => Begun::Stored(stored),
                 _ => Begun::Held,
@@ -121,12 +126,10 @@ pub const SERVICES: [Service; 6] = [
 ];
 
 // The same response in each service's own form: status 201 (200 where the form is an operation's), a body of {"id":7}.
-pub const GO_MIDDLEWARE: &str =
-    r#"{"status":"COMPLETED","code":201,"headers":{"Content-Type":["application/json"]},"body":"eyJpZCI6N30="}"#;
+pub const GO_MIDDLEWARE: &str = r#"{"status":"COMPLETED","code":201,"headers":{"Content-Type":["application/json"]},"body":"eyJpZCI6N30="}"#;
 pub const GO_CHI: &str = r#"{"status":1,"response":{"StatusCode":201,"Header":{"Content-Type":["application/json"]},"Body":"eyJpZCI6N30="}}"#;
 pub const EVENT_DRIVEN: &str = r#"{"statusCode":201,"body":"{\"id\":7}"}"#;
-pub const EXPRESS: &str =
-    r#"{"status":"COMPLETED","statusCode":201,"headers":{"content-type":"application/json"},"body":{"id":7}}"#;
+pub const EXPRESS: &str = r#"{"status":"COMPLETED","statusCode":201,"headers":{"content-type":"application/json"},"body":{"id":7}}"#;
 
 /// Begins as a service does whose value says in a word whether it is a lock, which has this word, or a result.
 fn begin_by_status(redis: &mut Connection, redis_key: &str, held: &str, seconds: u32) -> Begun {
@@ -160,7 +163,8 @@ fn set(redis: &mut Connection, redis_key: &str, value: &str, seconds: u32) -> bo
 }
 
 fn set_nx(redis: &mut Connection, redis_key: &str, value: &str, seconds: u32) -> bool {
-    wire::line(&wire::ask(redis, &["SET", redis_key, value, "NX", "EX", &seconds.to_string()])) == "OK"
+    wire::line(&wire::ask(redis, &["SET", redis_key, value, "NX", "EX", &seconds.to_string()]))
+        == "OK"
 }
 
 fn del(redis: &mut Connection, redis_key: &str) {

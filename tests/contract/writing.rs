@@ -28,11 +28,18 @@ fn play(connection: &mut Connection, schema: &Schema, step: &Step) -> String {
 
 /// Asserts what stands at a Redis key, and that its TTL was set to these seconds a moment ago.
 #[track_caller]
-fn assert_held(connection: &mut Connection, (redis_key, value, seconds): (&str, &str, i64), schema: &str) {
+fn assert_held(
+    connection: &mut Connection,
+    (redis_key, value, seconds): (&str, &str, i64),
+    schema: &str,
+) {
     assert_eq!(wire::line(&wire::ask(connection, &["GET", redis_key])), value, "{schema}");
     let left: i64 = wire::line(&wire::ask(connection, &["PTTL", redis_key])).parse().unwrap();
     // A busy machine takes seconds between two commands; no two TTLs of the contract are that close.
-    assert!((seconds * 700..=seconds * 1_000).contains(&left), "{schema}: {left} ms of {seconds} s");
+    assert!(
+        (seconds * 700..=seconds * 1_000).contains(&left),
+        "{schema}: {left} ms of {seconds} s"
+    );
 }
 
 /// What a service stores and is answered, from its contract.
@@ -110,16 +117,36 @@ fn stores_the_services_bytes_for_the_services_time() {
         let schema = wire::schema(told.schema);
         let connection = &mut server.connect();
         wire::ask(connection, &["DEL", told.lock.0, told.result.0]);
-        assert_eq!(play(connection, &schema, schema.begin.as_ref().unwrap()), told.took, "{}", told.schema);
+        assert_eq!(
+            play(connection, &schema, schema.begin.as_ref().unwrap()),
+            told.took,
+            "{}",
+            told.schema
+        );
         assert_held(connection, told.lock, told.schema);
-        assert_eq!(play(connection, &schema, schema.begin.as_ref().unwrap()), told.conflict, "{}", told.schema);
-        assert_eq!(play(connection, &schema, schema.complete.as_ref().unwrap()), told.stored, "{}", told.schema);
+        assert_eq!(
+            play(connection, &schema, schema.begin.as_ref().unwrap()),
+            told.conflict,
+            "{}",
+            told.schema
+        );
+        assert_eq!(
+            play(connection, &schema, schema.complete.as_ref().unwrap()),
+            told.stored,
+            "{}",
+            told.schema
+        );
         assert_held(connection, told.result, told.schema);
         if told.lock.0 != told.result.0 {
             let lock = wire::line(&wire::ask(connection, &["GET", told.lock.0]));
             assert_eq!(lock, "nil", "{}: the lock goes", told.schema);
         }
-        assert_eq!(play(connection, &schema, schema.begin.as_ref().unwrap()), told.replay, "{}", told.schema);
+        assert_eq!(
+            play(connection, &schema, schema.begin.as_ref().unwrap()),
+            told.replay,
+            "{}",
+            told.schema
+        );
     }
 }
 
@@ -142,7 +169,11 @@ const SENT: [(&str, &[&[&str]]); 6] = [
     ),
     (
         "go-chi",
-        &[&["EVAL", "lock", "1", "order-1", "60"], &["SET", "order-1", "RESULT", "EX", "86400"], &["DEL", "order-1"]],
+        &[
+            &["EVAL", "lock", "1", "order-1", "60"],
+            &["SET", "order-1", "RESULT", "EX", "86400"],
+            &["DEL", "order-1"],
+        ],
     ),
     (
         "event-driven",
@@ -174,7 +205,15 @@ const SENT: [(&str, &[&[&str]]); 6] = [
         &[
             &["EXISTS", "idem:done:order-1"],
             &["SET", "idem:lock:order-1", "1", "NX", "EX", "60"],
-            &["EVAL", "mark_completed_and_unlock", "2", "idem:done:order-1", "idem:lock:order-1", "RESULT", "86400"],
+            &[
+                "EVAL",
+                "mark_completed_and_unlock",
+                "2",
+                "idem:done:order-1",
+                "idem:lock:order-1",
+                "RESULT",
+                "86400",
+            ],
             &["DEL", "idem:lock:order-1"],
         ],
     ),
@@ -190,14 +229,19 @@ fn sends_the_services_commands_keys_and_arguments() {
         let calls = steps.into_iter().flatten().flat_map(|step| &step.calls);
         let sent: Vec<Vec<String>> = calls
             .map(|call| {
-                let mut words: Vec<_> =
-                    wire::words(call, &request).into_iter().map(|word| String::from_utf8(word).unwrap()).collect();
+                let mut words: Vec<_> = wire::words(call, &request)
+                    .into_iter()
+                    .map(|word| String::from_utf8(word).unwrap())
+                    .collect();
                 if let Action::Script { name, .. } = &call.action {
                     words[1].clone_from(name);
                 }
                 let result = String::from_utf8(request.result_value()).unwrap();
                 let is_result = |word: &String| *word == result && name != "go-middleware-v1";
-                words.into_iter().map(|word| if is_result(&word) { "RESULT".to_owned() } else { word }).collect()
+                words
+                    .into_iter()
+                    .map(|word| if is_result(&word) { "RESULT".to_owned() } else { word })
+                    .collect()
             })
             .collect();
         assert_eq!(sent, told, "{name}");
@@ -206,7 +250,10 @@ fn sends_the_services_commands_keys_and_arguments() {
 
 #[test]
 fn a_redis_key_with_the_deployments_prefix() {
-    let deployment = |_: &str| idemctl::schemas::Deployment { prefix: Some("pay:".into()), ..Default::default() };
+    let deployment = |_: &str| idemctl::schemas::Deployment {
+        prefix: Some("pay:".into()),
+        ..Default::default()
+    };
     let schemas = idemctl::schemas::load(None, deployment).unwrap().schemas;
     let response = json_response();
     for (name, redis_keys, sent) in [
@@ -217,9 +264,17 @@ fn a_redis_key_with_the_deployments_prefix() {
     ] {
         let schema = schemas.iter().find(|schema| schema.name == name).unwrap();
         let keys = schema.redis_keys(b"order-1");
-        assert_eq!(keys.iter().map(|key| String::from_utf8_lossy(key)).collect::<Vec<_>>(), redis_keys, "{name}");
+        assert_eq!(
+            keys.iter().map(|key| String::from_utf8_lossy(key)).collect::<Vec<_>>(),
+            redis_keys,
+            "{name}"
+        );
         let request = Request::new(schema, b"order-1", OWNER, &response);
-        assert_eq!(wire::words(&schema.begin.as_ref().unwrap().calls[0], &request)[3], sent.as_bytes(), "{name}");
+        assert_eq!(
+            wire::words(&schema.begin.as_ref().unwrap().calls[0], &request)[3],
+            sent.as_bytes(),
+            "{name}"
+        );
     }
 }
 
@@ -235,10 +290,13 @@ fn ttls_are_sent_as_whole_seconds_rounded_up() {
     for schema in idemctl::schemas::load(None, deployment).unwrap().schemas {
         let request = Request::new(&schema, b"order-1", OWNER, &response);
         let sends = |step: &Step, seconds: &[u8]| {
-            step.calls.iter().any(|call| wire::words(call, &request).iter().any(|word| word == seconds))
+            step.calls
+                .iter()
+                .any(|call| wire::words(call, &request).iter().any(|word| word == seconds))
         };
         assert!(
-            sends(schema.begin.as_ref().unwrap(), b"1") && sends(schema.complete.as_ref().unwrap(), b"3"),
+            sends(schema.begin.as_ref().unwrap(), b"1")
+                && sends(schema.complete.as_ref().unwrap(), b"3"),
             "{}",
             schema.name
         );

@@ -36,7 +36,8 @@ fn refusal(sent: &[u8], error: &str) -> Hook {
 }
 
 fn noted(server: &Server, what: &str) -> usize {
-    let lines = server.idemctl(&["log", "--records", "-o", "jsonl", "--limit", "1000"]).json_lines();
+    let lines =
+        server.idemctl(&["log", "--records", "-o", "jsonl", "--limit", "1000"]).json_lines();
     lines.iter().filter(|line| line["what"] == what).count()
 }
 
@@ -52,9 +53,11 @@ fn a_node_that_is_busy_when_slots_have_moved_is_still_one_of_a_cluster() {
     let slot = cluster.slot(&(0..90).map(key).find(|key| cluster.owner(key) == 1).unwrap());
     let has_moved = Arc::new(AtomicBool::new(false));
     let moved = Arc::clone(&has_moved);
-    let home = fault::hooked(cluster.node(0), move |sent| match says(sent, "SLOTS") && moved.load(Ordering::SeqCst) {
-        true => Hook::Answer(b"-BUSY Redis is busy running a script.\r\n".to_vec()),
-        false => Hook::Pass,
+    let home = fault::hooked(cluster.node(0), move |sent| {
+        match says(sent, "SLOTS") && moved.load(Ordering::SeqCst) {
+            true => Hook::Answer(b"-BUSY Redis is busy running a script.\r\n".to_vec()),
+            false => Hook::Pass,
+        }
     });
     let there = Arc::downgrade(&cluster);
     let way = fault::hooked(cluster.node(1), move |sent| {
@@ -69,7 +72,12 @@ fn a_node_that_is_busy_when_slots_have_moved_is_still_one_of_a_cluster() {
     cluster.announce(1, way);
     let run = cluster.node(0).at(home, &PURGE).exits(0);
     assert_eq!(cluster.size(), 0, "{}", run.all());
-    assert_eq!((held(cluster.node(0)).len(), noted(cluster.node(0), "purged")), (90, 90), "{}", run.all());
+    assert_eq!(
+        (held(cluster.node(0)).len(), noted(cluster.node(0), "purged")),
+        (90, 90),
+        "{}",
+        run.all()
+    );
 }
 
 #[test]
@@ -99,11 +107,18 @@ fn a_node_that_does_not_know_the_command_for_the_slots_is_not_taken_for_all() {
     let cluster = filled(30);
     // Where HELLO is not known either, INFO says that it is a node.
     for unknown in [&["SLOTS"][..], &["SLOTS", "HELLO"]] {
-        let way = fault::hooked(cluster.node(0), move |sent| match unknown.iter().any(|word| says(sent, word)) {
-            true => refusal(sent, "ERR unknown command 'CLUSTER', with args beginning with: 'SLOTS' "),
-            false => Hook::Pass,
+        let way = fault::hooked(cluster.node(0), move |sent| {
+            match unknown.iter().any(|word| says(sent, word)) {
+                true => refusal(
+                    sent,
+                    "ERR unknown command 'CLUSTER', with args beginning with: 'SLOTS' ",
+                ),
+                false => Hook::Pass,
+            }
         });
-        for words in [&["list"][..], &["check"], &["purge", "--all", "--schema", "go-middleware", "--yes"]] {
+        for words in
+            [&["list"][..], &["check"], &["purge", "--all", "--schema", "go-middleware", "--yes"]]
+        {
             let run = cluster.node(0).at(way, words);
             assert!([3, 4].contains(&run.code), "{words:?}: {}", run.all());
             assert!(run.all().contains("+cluster|slots"), "{words:?}: {}", run.all());
@@ -118,7 +133,8 @@ fn a_record_of_which_a_node_refuses_to_tell_is_not_told_as_changed() {
     let cluster = Cluster::start(3);
     let names = |number: usize| (format!("idem:done:m{number}"), format!("idem:lock:m{number}"));
     let mut all = (0..).map(names);
-    let (done, lock) = all.find(|(done, lock)| (cluster.owner(done), cluster.owner(lock)) == (0, 1)).unwrap();
+    let (done, lock) =
+        all.find(|(done, lock)| (cluster.owner(done), cluster.owner(lock)) == (0, 1)).unwrap();
     let requests = Arc::new(AtomicUsize::new(0));
     let refuses = Arc::new(AtomicUsize::new(0));
     let (counted, first) = (Arc::clone(&requests), Arc::clone(&refuses));
@@ -135,11 +151,26 @@ fn a_record_of_which_a_node_refuses_to_tell_is_not_told_as_changed() {
         cluster.set(&done, "1", 900_000);
         requests.store(0, Ordering::SeqCst);
         refuses.store(nth, Ordering::SeqCst);
-        let run = cluster.idemctl(&["purge", "--all", "--schema", "event-consumer", "--yes", "--no-backup"]);
+        let run = cluster.idemctl(&[
+            "purge",
+            "--all",
+            "--schema",
+            "event-consumer",
+            "--yes",
+            "--no-backup",
+        ]);
         if cluster.get(&done).is_some() {
             stayed += 1;
-            assert!(run.code != 0 && run.stderr.contains("LOADING"), "refused from request {nth} on: {}", run.all());
-            assert!(!run.stderr.contains("changed"), "refused from request {nth} on: {}", run.all());
+            assert!(
+                run.code != 0 && run.stderr.contains("LOADING"),
+                "refused from request {nth} on: {}",
+                run.all()
+            );
+            assert!(
+                !run.stderr.contains("changed"),
+                "refused from request {nth} on: {}",
+                run.all()
+            );
         }
         if nth >= requests.load(Ordering::SeqCst) {
             break;
@@ -154,12 +185,24 @@ fn a_result_that_comes_right_before_its_lock_is_removed_leaves_the_lock_and_no_b
     let lock = |number: usize| format!("idem:lock:m{number}");
     let commands: [&[&str]; 2] = [
         &["force-unlock", "KEY", "--schema", "event-consumer", "--yes", "--backup", "b"],
-        &["purge", "--schema", "event-consumer", "--state", "in-progress", "--yes", "--backup", "b", "-o", "json"],
+        &[
+            "purge",
+            "--schema",
+            "event-consumer",
+            "--state",
+            "in-progress",
+            "--yes",
+            "--backup",
+            "b",
+            "-o",
+            "json",
+        ],
     ];
     for words in commands {
         let cluster = Arc::new(Cluster::start(3));
-        let number =
-            (0..).find(|number| (cluster.owner(&lock(*number)), cluster.owner(&done(*number))) == (1, 2)).unwrap();
+        let number = (0..)
+            .find(|number| (cluster.owner(&lock(*number)), cluster.owner(&done(*number))) == (1, 2))
+            .unwrap();
         cluster.set(&lock(number), "1", 60_000);
         let (there, backup) = (Arc::downgrade(&cluster), cluster.node(0).folder().join("b"));
         // Once the lock is in the backup, the last look at its result follows.
@@ -172,7 +215,8 @@ fn a_result_that_comes_right_before_its_lock_is_removed_leaves_the_lock_and_no_b
         });
         cluster.announce(2, way);
         let name = format!("m{number}");
-        let words: Vec<_> = words.iter().map(|word| if *word == "KEY" { name.as_str() } else { word }).collect();
+        let words: Vec<_> =
+            words.iter().map(|word| if *word == "KEY" { name.as_str() } else { word }).collect();
         let run = cluster.idemctl(&words);
         if words[0] == "purge" {
             assert_eq!(
@@ -185,7 +229,11 @@ fn a_result_that_comes_right_before_its_lock_is_removed_leaves_the_lock_and_no_b
             assert!(run.code == 8 && run.stderr.contains("the record changed"), "{}", run.all());
         }
         assert!(cluster.get(&lock(number)).is_some());
-        assert!(!cluster.node(0).folder().join("b").exists(), "a backup of what was not removed: {}", run.all());
+        assert!(
+            !cluster.node(0).folder().join("b").exists(),
+            "a backup of what was not removed: {}",
+            run.all()
+        );
     }
 }
 
@@ -193,7 +241,12 @@ fn a_result_that_comes_right_before_its_lock_is_removed_leaves_the_lock_and_no_b
 fn a_refusal_is_told_also_when_another_node_loses_a_reply() {
     let cluster = filled(90);
     let refused = (0..90).map(key).filter(|key| cluster.owner(key) == 1).count();
-    redis::cmd("CONFIG").arg("SET").arg("min-replicas-to-write").arg(1).exec(&mut cluster.connect(1)).unwrap();
+    redis::cmd("CONFIG")
+        .arg("SET")
+        .arg("min-replicas-to-write")
+        .arg(1)
+        .exec(&mut cluster.connect(1))
+        .unwrap();
     let once = AtomicBool::new(false);
     let way = fault::hooked(cluster.node(2), move |sent| {
         if removes(sent) && !once.swap(true, Ordering::SeqCst) { Hook::Lose } else { Hook::Pass }
@@ -201,7 +254,12 @@ fn a_refusal_is_told_also_when_another_node_loses_a_reply() {
     cluster.announce(2, way);
     let run = cluster.idemctl(&[&PURGE[..], &["-o", "json"]].concat()).exits(3);
     run.says("NOREPLICAS");
-    assert_eq!((&run.json()["done"], cluster.size()), (&(90 - refused).into(), refused), "{}", run.all());
+    assert_eq!(
+        (&run.json()["done"], cluster.size()),
+        (&(90 - refused).into(), refused),
+        "{}",
+        run.all()
+    );
     assert!(run.json()["read_back"].as_u64().unwrap() > 0, "{}", run.all());
 }
 
@@ -209,7 +267,9 @@ fn a_refusal_is_told_also_when_another_node_loses_a_reply() {
 fn that_an_outcome_is_unknown_is_told_also_when_another_node_refuses_what_comes_after() {
     let cluster = Arc::new(filled(1_600));
     // Batches go out in the order of the file: the node that refuses comes behind the one whose reply is lost.
-    let of = |node: usize| -> Vec<String> { (0..1_600).map(key).filter(|key| cluster.owner(key) == node).collect() };
+    let of = |node: usize| -> Vec<String> {
+        (0..1_600).map(key).filter(|key| cluster.owner(key) == node).collect()
+    };
     let keys = [&of(1)[..50], &of(0), &of(2)].concat();
     std::fs::write(cluster.node(0).folder().join("keys"), keys.join("\n")).unwrap();
     let cut = |sent: &[u8]| if removes(sent) { Hook::Cut } else { Hook::Pass };
@@ -224,7 +284,8 @@ fn that_an_outcome_is_unknown_is_told_also_when_another_node_refuses_what_comes_
         Hook::Pass
     });
     cluster.announce(2, refuses);
-    let words = ["purge", "--schema", "go-middleware", "--state", "in-progress", "--yes", "--backup", "b"];
+    let words =
+        ["purge", "--schema", "go-middleware", "--state", "in-progress", "--yes", "--backup", "b"];
     let run = cluster.idemctl(&[&words[..], &["--key-file", "keys", "-o", "json"]].concat());
     run.exits(7).says("outcome unknown").says("NOREPLICAS");
     assert!(noted(cluster.node(0), "outcome-unknown") > 0);
@@ -233,7 +294,11 @@ fn that_an_outcome_is_unknown_is_told_also_when_another_node_refuses_what_comes_
 #[test]
 fn replicas_are_waited_for_also_after_a_lost_reply() {
     let stage = Stage::new(&[]);
-    let way = fault::hooked(&stage.server, |sent| if says(sent, "UNLINK") { Hook::Lose } else { Hook::Pass });
+    let way =
+        fault::hooked(
+            &stage.server,
+            |sent| if says(sent, "UNLINK") { Hook::Lose } else { Hook::Pass },
+        );
     let wait = ["--wait-replicas", "1", "--wait-timeout", "100ms", "--backup", "b"];
     let run = stage.server.at(way, &[REMOVALS[0], &wait].concat()).exits(3);
     run.says("only 0 of 1 replicas").says("Unlocked stuck; backup: ").says("reading back");
@@ -254,14 +319,21 @@ fn what_was_done_and_could_not_be_noted_is_said_beside_whatever_else_went_wrong(
         let _ = std::os::unix::fs::symlink("/dev/full", &log);
         Hook::Cut
     });
-    stage.server.at(way, &[REMOVALS[0], &["--backup", "b"]].concat()).exits(7).says("outcome unknown").says("audit");
+    stage
+        .server
+        .at(way, &[REMOVALS[0], &["--backup", "b"]].concat())
+        .exits(7)
+        .says("outcome unknown")
+        .says("audit");
 }
 
 #[test]
 fn a_record_is_shown_and_unlocked_though_other_schemas_keys_would_be_on_a_master_that_is_down() {
     let mut cluster = Cluster::start(3);
     // Its own Redis key is served, another schema's would not be.
-    let own = |number: &usize| cluster.owner(&key(*number)) != 1 && cluster.owner(&format!("idem:k{number}")) == 1;
+    let own = |number: &usize| {
+        cluster.owner(&key(*number)) != 1 && cluster.owner(&format!("idem:k{number}")) == 1
+    };
     let numbers: Vec<_> = (0..200).filter(own).take(2).collect();
     numbers.iter().for_each(|number| cluster.set(&key(*number), PENDING, 0));
     let gone = (0..200).find(|number| cluster.owner(&key(*number)) == 1).unwrap();
@@ -272,7 +344,9 @@ fn a_record_is_shown_and_unlocked_though_other_schemas_keys_would_be_on_a_master
     assert_eq!(run.json()["records"][0]["schema"], "go-middleware", "{}", run.all());
     run.says(&silent).says("--schema");
     let both = [name(numbers[0]), name(gone)];
-    let run = cluster.idemctl(&["inspect", &both[0], &both[1], "--schema", "go-middleware", "-o", "jsonl"]).exits(3);
+    let run = cluster
+        .idemctl(&["inspect", &both[0], &both[1], "--schema", "go-middleware", "-o", "jsonl"])
+        .exits(3);
     assert_eq!(
         run.json_lines().iter().map(|line| line["key"].clone()).collect::<Vec<_>>(),
         [Value::from(name(numbers[0]))]

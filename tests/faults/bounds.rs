@@ -49,7 +49,10 @@ fn a_config_file_is_a_regular_file_of_sensible_size() {
     let folder = tempfile::tempdir().unwrap();
     for (file, is) in strange_files(folder.path()) {
         let says = format!("cannot read the config file {file}: it is {is}");
-        is_refused(idemctl(folder.path()).env("IDEMCTL_CONFIG", &file).args(["context", "list"]), &says);
+        is_refused(
+            idemctl(folder.path()).env("IDEMCTL_CONFIG", &file).args(["context", "list"]),
+            &says,
+        );
         is_refused(idemctl(folder.path()).args(["--config", &file, "context", "list"]), &says);
     }
 }
@@ -58,7 +61,10 @@ fn a_config_file_is_a_regular_file_of_sensible_size() {
 fn the_config_file_at_its_usual_place_is_looked_at_as_closely() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir_all(folder.path().join(".config/idemctl/config.toml")).unwrap();
-    is_refused(idemctl(folder.path()).args(["context", "list"]), "it is a folder, not a regular file");
+    is_refused(
+        idemctl(folder.path()).args(["context", "list"]),
+        "it is a folder, not a regular file",
+    );
 }
 
 #[test]
@@ -70,12 +76,15 @@ fn schemas_and_their_scripts_are_regular_files_of_sensible_size() {
     let strange = strange_files(folder.path());
     for name in ["schema.toml", "begin.lua"] {
         // Only a folder with a regular `schema.toml` holds a schema at all.
-        for (file, is) in strange.iter().filter(|(_, is)| name != "schema.toml" || *is == "larger than") {
+        for (file, is) in
+            strange.iter().filter(|(_, is)| name != "schema.toml" || *is == "larger than")
+        {
             let _ = std::fs::remove_file(own.join("schema.toml"));
             std::fs::copy(schema, own.join("schema.toml")).unwrap();
             let _ = std::fs::remove_file(own.join(name));
             std::os::unix::fs::symlink(file, own.join(name)).unwrap();
-            let (run, peak) = peak_of(idemctl(folder.path()).args(["schema", "check", own.to_str().unwrap()]));
+            let (run, peak) =
+                peak_of(idemctl(folder.path()).args(["schema", "check", own.to_str().unwrap()]));
             let run = run.exits(1);
             let says = format!("{name}:1: error: cannot be read: it is {is}");
             assert!(run.text().contains(&says) && peak < LITTLE, "{}", run.all());
@@ -92,7 +101,10 @@ fn passwords_and_certificates_are_bounded() {
     let strange = strange_files(folder.path());
     for (file, is) in strange.iter().filter(|(_, is)| *is != "a pipe") {
         is_refused(idemctl(folder.path()).args(["-p", &port, "--pass-file", file, "list"]), is);
-        is_refused(idemctl(folder.path()).args(["-p", &port, "--tls", "--cacert", file, "list"]), is);
+        is_refused(
+            idemctl(folder.path()).args(["-p", &port, "--tls", "--cacert", file, "list"]),
+            is,
+        );
     }
 }
 
@@ -164,7 +176,12 @@ fn large_values() -> [Vec<u8>; 4] {
     let mark = odd.len() - 4;
     odd[mark] = 0xff;
     let behind = r#"1],"status":"COMPLETED","statusCode":200,"headers":{}}"#;
-    [large_json(HEAD, LARGE, "1]}"), large_json(r#"{"body":["#, LARGE, behind), odd, large_json(HEAD, LARGE, "1]")]
+    [
+        large_json(HEAD, LARGE, "1]}"),
+        large_json(r#"{"body":["#, LARGE, behind),
+        odd,
+        large_json(HEAD, LARGE, "1]"),
+    ]
 }
 
 #[test]
@@ -172,7 +189,9 @@ fn a_large_value_takes_little_memory_where_it_is_not_wanted_whole() {
     let server = Server::start();
     for value in large_values() {
         // What inspect reads further grows in a buffer, and the static binary's allocator holds the old one and the new one.
-        for (words, times) in [(&["inspect", "k"][..], 5), (&["list"], 3), (&["list", "-o", "json"], 3)] {
+        for (words, times) in
+            [(&["inspect", "k"][..], 5), (&["list"], 3), (&["list", "-o", "json"], 3)]
+        {
             takes_at_most(&server, times, &value, words);
         }
     }
@@ -183,7 +202,9 @@ fn a_large_value_that_is_wanted_whole_takes_a_few_times_its_memory() {
     let server = Server::start();
     let value = large_json(HEAD, LARGE / 6, "1]}");
     // The client's buffer, the value, the body in it; and what is written of it.
-    for (words, times) in [(&["--body", "-"][..], 4), (&["--full", "-o", "json"], 7), (&["--full"], 6)] {
+    for (words, times) in
+        [(&["--body", "-"][..], 4), (&["--full", "-o", "json"], 7), (&["--full"], 6)]
+    {
         takes_at_most(&server, times, &value, &[&["inspect", "k"], words].concat());
     }
 }
@@ -205,7 +226,8 @@ fn a_backup_of_many_large_values_takes_little_memory() {
     std::fs::create_dir_all(&folder).unwrap();
     let file_there = folder.join("2026-01-01T000000.000Z-purge-1.jsonl");
     std::fs::rename(file, &file_there).unwrap();
-    for words in [&["backup", "list"][..], &["restore", file_there.to_str().unwrap(), "--dry-run"]] {
+    for words in [&["backup", "list"][..], &["restore", file_there.to_str().unwrap(), "--dry-run"]]
+    {
         let (run, peak) = peak_of(server.command().args(words));
         let run = run.exits(0);
         assert!(run.all().contains("100"), "{}", run.all());
@@ -243,7 +265,11 @@ fn a_duration_beyond_a_hundred_years_is_refused_and_nothing_panics() {
             assert!(!run.stderr.contains("panicked"), "{}", run.all());
         }
         let (option, longest) = (words.last().unwrap(), "longer than 100y");
-        server.idemctl(&[words, &["101y"]].concat()).exits(2).says(longest).says(option.trim_start_matches('-'));
+        server
+            .idemctl(&[words, &["101y"]].concat())
+            .exits(2)
+            .says(longest)
+            .says(option.trim_start_matches('-'));
     }
 }
 
@@ -256,8 +282,15 @@ fn backups_and_moments_are_files_that_are_opened_without_waiting() {
     let moment = moment.to_str().unwrap();
     let strange = strange_files(server.folder());
     for (file, is) in strange.iter().filter(|(_, is)| *is != "larger than") {
-        is_refused(server.command().args(["restore", file, "--dry-run"]), &format!("it is {is}, not a regular file"));
-        let of_first = if *is == "a folder" { "it is a folder" } else { "is read twice, and is no regular file" };
+        is_refused(
+            server.command().args(["restore", file, "--dry-run"]),
+            &format!("it is {is}, not a regular file"),
+        );
+        let of_first = if *is == "a folder" {
+            "it is a folder"
+        } else {
+            "is read twice, and is no regular file"
+        };
         is_refused(server.command().args(["diff", file]), of_first);
         // What the shell's <(…) names is a pipe, so the second moment may be one.
         if *is != "a pipe" {
@@ -265,20 +298,34 @@ fn backups_and_moments_are_files_that_are_opened_without_waiting() {
         }
     }
     let script = format!("'{}' diff '{moment}' <(sleep 0.2; cat '{moment}')", binary().display());
-    Command::new("bash").args(["-c", &script]).env_clear().env("PATH", "/usr/bin:/bin").run().exits(0);
+    Command::new("bash")
+        .args(["-c", &script])
+        .env_clear()
+        .env("PATH", "/usr/bin:/bin")
+        .run()
+        .exits(0);
 }
 
 #[test]
 fn keys_come_out_of_a_pipe_and_a_folder_holds_none() {
     let server = Server::start();
-    server.set("idem:n", r#"{"status":"COMPLETED","statusCode":200,"headers":{},"body":""}"#, 50_000_000);
+    server.set(
+        "idem:n",
+        r#"{"status":"COMPLETED","statusCode":200,"headers":{},"body":""}"#,
+        50_000_000,
+    );
     let script = format!(
         "'{}' -s '{}' purge --schema express --yes --key-file <(sleep 0.2; echo n)",
         binary().display(),
         server.socket().display()
     );
     let mut bash = Command::new("bash");
-    bash.args(["-c", &script]).env_clear().env("HOME", server.folder()).env("PATH", "/usr/bin:/bin").run().exits(0);
+    bash.args(["-c", &script])
+        .env_clear()
+        .env("HOME", server.folder())
+        .env("PATH", "/usr/bin:/bin")
+        .run()
+        .exits(0);
     let folder = server.folder().to_str().unwrap().to_owned();
     let words = ["purge", "--schema", "express", "--yes", "--key-file", &folder];
     server.idemctl(&words).exits(2).says("it is a folder, not a regular file");
@@ -289,7 +336,9 @@ fn keys_come_out_of_a_pipe_and_a_folder_holds_none() {
 fn a_small_value_that_expands_to_millions_of_items_is_unreadable_and_takes_little_memory() {
     let server = Server::start();
     let items = (16 << 20) - 30;
-    let document = [&b"\x93\xcc\xc8\x80\xdd"[..], &u32::to_be_bytes(items), &vec![0xa0; items as usize]].concat();
+    let document =
+        [&b"\x93\xcc\xc8\x80\xdd"[..], &u32::to_be_bytes(items), &vec![0xa0; items as usize]]
+            .concat();
     let mut zlib = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
     zlib.write_all(&document).unwrap();
     let value = [&zlib.finish().unwrap()[..], b":1"].concat();
@@ -309,7 +358,10 @@ fn a_small_value_that_expands_to_millions_of_items_is_unreadable_and_takes_littl
 #[test]
 fn a_purge_looks_at_few_large_values_at_a_time() {
     let server = Server::start();
-    let value = format!(r#"{{"status":"COMPLETED","statusCode":200,"headers":{{}},"body":"{}"}}"#, "x".repeat(1 << 20));
+    let value = format!(
+        r#"{{"status":"COMPLETED","statusCode":200,"headers":{{}},"body":"{}"}}"#,
+        "x".repeat(1 << 20)
+    );
     for number in 0..30 {
         server.set(&format!("idem:b{number}"), &value, 50_000_000);
     }
@@ -335,7 +387,14 @@ fn a_purge_holds_few_large_values_at_a_time() {
     for number in 0..16 {
         server.set(&format!("idem:b{number}"), &value, 50_000_000);
     }
-    let (run, peak) = peak_of(server.command().args(["--timeout", "60s", "purge", "--schema", "express", "--yes"]));
+    let (run, peak) = peak_of(server.command().args([
+        "--timeout",
+        "60s",
+        "purge",
+        "--schema",
+        "express",
+        "--yes",
+    ]));
     run.exits(0).says("16 of 16 records purged");
     assert!(peak < LITTLE + LITTLE, "{peak} bytes of memory");
 }

@@ -54,7 +54,10 @@ fn a_scan_without_end_is_given_up() {
     let servers: [(u16, &str); 3] = [
         (scans(move |_| page(17, none())), "a page ends where it began"),
         (scans(move |number| page(5 + number % 7, none())), "it goes in a circle"),
-        (scans(move |number| page(5 + number, fresh(number))), "it answers many times the keys that it holds"),
+        (
+            scans(move |number| page(5 + number, fresh(number))),
+            "it answers many times the keys that it holds",
+        ),
     ];
     let is_given_up = |(port, says): (u16, &str)| {
         let began = Instant::now();
@@ -62,7 +65,11 @@ fn a_scan_without_end_is_given_up() {
         // What was listed before is no whole list.
         assert!([3, 5].contains(&run.code), "{}", run.all());
         run.says(format!("its SCAN has no end: {says}"));
-        assert!(peak < LITTLE && began.elapsed() < Duration::from_secs(120), "{peak} bytes, {:?}", began.elapsed());
+        assert!(
+            peak < LITTLE && began.elapsed() < Duration::from_secs(120),
+            "{peak} bytes, {:?}",
+            began.elapsed()
+        );
     };
     at_once(servers, is_given_up);
 }
@@ -75,7 +82,9 @@ fn floods(header: &'static str, piece: &'static [u8], pause: Duration) -> u16 {
             match line.to_ascii_uppercase().as_str() {
                 "HELLO" => drop(stream.write_all(b"-ERR unknown command\r\n")),
                 "NO-TOUCH" | "SETNAME" => drop(stream.write_all(b"+OK\r\n")),
-                "SLOTS" => drop(stream.write_all(b"-ERR This instance has cluster support disabled\r\n")),
+                "SLOTS" => {
+                    drop(stream.write_all(b"-ERR This instance has cluster support disabled\r\n"))
+                }
                 "SCAN" | "TIME" | "EVAL" | "EVAL_RO" | "EVALSHA_RO" | "INFO" | "GETRANGE" => {
                     let _ = stream.write_all(header.as_bytes());
                     while stream.write_all(piece).is_ok() {
@@ -104,7 +113,8 @@ fn a_reply_that_promises_gigabytes_and_keeps_coming_is_given_up() {
     at_once(floods, |port| {
         for words in [&["inspect", "k"][..], &["list"], &["check"]] {
             let began = Instant::now();
-            let (run, peak) = peak_of(&mut stage.command_at(port, &[&["--timeout", "1s"], words].concat()));
+            let (run, peak) =
+                peak_of(&mut stage.command_at(port, &[&["--timeout", "1s"], words].concat()));
             assert!([3, 5].contains(&run.code), "{words:?}: {}", run.all());
             assert!(peak < LITTLE, "{words:?} took {peak} bytes");
             assert!(began.elapsed() < Duration::from_secs(10), "{words:?}: {:?}", began.elapsed());
@@ -136,9 +146,12 @@ fn takes_no_memory(stage: &Stage, promise: &str) {
             let _ = stream.write_all(said.as_bytes());
         }
     });
-    for words in [&["inspect", "k"][..], &["list"], &["race", "--rounds", "1", "--concurrency", "1"]] {
+    for words in
+        [&["inspect", "k"][..], &["list"], &["race", "--rounds", "1", "--concurrency", "1"]]
+    {
         let began = Instant::now();
-        let (run, peak) = peak_of(&mut stage.command_at(port, &[&["--timeout", "1s"], words].concat()));
+        let (run, peak) =
+            peak_of(&mut stage.command_at(port, &[&["--timeout", "1s"], words].concat()));
         assert!([3, 5, 70].contains(&run.code), "{words:?}: {}", run.all());
         assert!(!run.stderr.contains("panicked"), "{words:?}: {}", run.all());
         let shown = &promise[..promise.len().min(40)];
@@ -170,6 +183,11 @@ fn replies_that_come_byte_by_byte_are_given_up() {
         let run = stage.at(port, &[&["--timeout", "1s"], words].concat());
         assert!([3, 5].contains(&run.code), "{words:?}: {}", run.all());
         run.says("did not answer within 1s");
-        assert!(began.elapsed() < Duration::from_secs(6), "{words:?}: {:?}; {}", began.elapsed(), run.all());
+        assert!(
+            began.elapsed() < Duration::from_secs(6),
+            "{words:?}: {:?}; {}",
+            began.elapsed(),
+            run.all()
+        );
     });
 }

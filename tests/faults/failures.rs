@@ -12,7 +12,8 @@ fn no_server_is_exit_5_with_a_hint() {
     let port = support::free_port().to_string();
     for command in [&["inspect", "k"][..], &["list"], &["force-unlock", "k", "--yes"]] {
         let run = alone(&[command, &["-p", &port]].concat()).exits(5);
-        run.says(format!("cannot reach Redis at 127.0.0.1:{port}/0: connection refused")).says("hint: ");
+        run.says(format!("cannot reach Redis at 127.0.0.1:{port}/0: connection refused"))
+            .says("hint: ");
     }
     alone(&["-s", "/nowhere/socket", "inspect", "k"]).exits(5);
 }
@@ -37,7 +38,9 @@ fn an_http_server_is_told_from_redis() {
 fn a_silent_server_times_out() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port().to_string();
-    alone(&["-p", &port, "--timeout", "200ms", "inspect", "k"]).exits(5).says("did not answer within 0.2s");
+    alone(&["-p", &port, "--timeout", "200ms", "inspect", "k"])
+        .exits(5)
+        .says("did not answer within 0.2s");
 }
 
 #[test]
@@ -46,7 +49,11 @@ fn passwords_are_checked_and_never_shown() {
     let run = |words: &[&str]| server.idemctl(&[words, &["inspect", "k"]].concat());
     run(&[]).exits(4).says("REDISCLI_AUTH");
     let wrong = run(&["-a", "s3cret-wrong"]).exits(4);
-    assert!(wrong.stderr.contains("WRONGPASS") && !wrong.stderr.contains("s3cret"), "{}", wrong.all());
+    assert!(
+        wrong.stderr.contains("WRONGPASS") && !wrong.stderr.contains("s3cret"),
+        "{}",
+        wrong.all()
+    );
     run(&["-a", "s3cret-right"]).exits(1);
     run(&["--user", "nobody"]).exits(2);
     server.command().env("REDISCLI_AUTH", "s3cret-right").args(["inspect", "k"]).run().exits(1);
@@ -69,7 +76,9 @@ fn rights_that_are_missing_are_named_or_done_without() {
     server.add_user("plain", "~idem* +@read +@connection -@scripting -@dangerous");
     server.add_user("nothing", "~other:* +@connection");
     server.set("idem:web-1", LOCK, 20_000);
-    let as_user = |user: &str, words: &[&str]| server.idemctl(&[&["--user", user, "-a", "pw"], words].concat());
+    let as_user = |user: &str, words: &[&str]| {
+        server.idemctl(&[&["--user", user, "-a", "pw"], words].concat())
+    };
     let reader = as_user("reader", &["inspect", "web-1", "-o", "json"]).exits(0);
     assert_eq!(reader.json()["records"][0]["state"], "in-progress");
     assert_eq!(as_user("reader", &["list", "-o", "jsonl"]).exits(0).json_lines().len(), 1);
@@ -77,7 +86,9 @@ fn rights_that_are_missing_are_named_or_done_without() {
     plain.shows("in-progress");
     as_user("nothing", &["inspect", "web-1"]).exits(4);
     as_user("nothing", &["list"]).exits(4);
-    as_user("plain", &["force-unlock", "web-1", "--yes", "--schema", "express"]).exits(4).says("does not permit");
+    as_user("plain", &["force-unlock", "web-1", "--yes", "--schema", "express"])
+        .exits(4)
+        .says("does not permit");
     assert!(server.get("idem:web-1").is_some());
 }
 
@@ -107,7 +118,11 @@ fn wrong_words_are_usage_errors() {
     ] {
         let run = alone(words);
         assert_eq!(run.code, 2, "{words:?}: {}", run.all());
-        assert!(run.stdout.is_empty() && run.stderr.contains("error: "), "{words:?}: {}", run.all());
+        assert!(
+            run.stdout.is_empty() && run.stderr.contains("error: "),
+            "{words:?}: {}",
+            run.all()
+        );
     }
     let unknown = alone(&["inspect", "k", "--schema", "nope"]);
     unknown.says("go-middleware");
@@ -145,7 +160,11 @@ fn ctrl_c_says_how_far_it_got() {
     let run = child.ends().exits(130);
     run.says("interrupted: ").says("records among");
     let text = run.text();
-    assert!(text.ends_with("],\"complete\":false}\n"), "{}", &text[text.len().saturating_sub(80)..]);
+    assert!(
+        text.ends_with("],\"complete\":false}\n"),
+        "{}",
+        &text[text.len().saturating_sub(80)..]
+    );
 }
 
 #[test]

@@ -106,9 +106,11 @@ fn a_reply_that_comes_twice_is_not_that_of_the_next_request() {
             let stage = Stage::new(&[]);
             let requests = Arc::new(AtomicUsize::new(0));
             let counted = Arc::clone(&requests);
-            let port = fault::hooked(&stage.server, move |_| match counted.fetch_add(1, Ordering::SeqCst) == twice {
-                true => Hook::Twice,
-                false => Hook::Pass,
+            let port = fault::hooked(&stage.server, move |_| {
+                match counted.fetch_add(1, Ordering::SeqCst) == twice {
+                    true => Hook::Twice,
+                    false => Hook::Pass,
+                }
             });
             let run = stage.at(port, words);
             let say = || format!("{words:?}, reply {twice} twice: {}", run.all());
@@ -146,15 +148,24 @@ fn a_moment_that_comes_twice_hides_no_stuck_lock() {
     for twice in 0.. {
         let requests = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&requests);
-        let port = fault::hooked(&server, move |_| match counted.fetch_add(1, Ordering::SeqCst) == twice {
-            true => Hook::Edit(first_number_twice),
-            false => Hook::Pass,
+        let port = fault::hooked(&server, move |_| {
+            match counted.fetch_add(1, Ordering::SeqCst) == twice {
+                true => Hook::Edit(first_number_twice),
+                false => Hook::Pass,
+            }
         });
-        for words in [&["check", "--schema", "express"][..], &["list", "--schema", "express", "-o", "json"]] {
+        for words in
+            [&["check", "--schema", "express"][..], &["list", "--schema", "express", "-o", "json"]]
+        {
             requests.store(0, Ordering::SeqCst);
             let run = server.at(port, words);
-            let is_seen = run.code == 2 && words[0] == "check" || run.code == 0 && run.text().contains("no-expiry");
-            assert!(is_seen || ![0, 1, 2].contains(&run.code), "{words:?}, reply {twice}: {}", run.all());
+            let is_seen = run.code == 2 && words[0] == "check"
+                || run.code == 0 && run.text().contains("no-expiry");
+            assert!(
+                is_seen || ![0, 1, 2].contains(&run.code),
+                "{words:?}, reply {twice}: {}",
+                run.all()
+            );
         }
         if twice >= requests.load(Ordering::SeqCst) {
             break;
@@ -180,6 +191,10 @@ fn a_last_reply_that_comes_twice_is_noticed() {
     for words in [&["check", "--schema", "express"][..], &["list", "--schema", "express"]] {
         let run = server.at(way, words);
         assert!([3, 5].contains(&run.code), "{words:?}: {}", run.all());
-        assert!(run.all().contains("more replies than it was asked for"), "{words:?}: {}", run.all());
+        assert!(
+            run.all().contains("more replies than it was asked for"),
+            "{words:?}: {}",
+            run.all()
+        );
     }
 }

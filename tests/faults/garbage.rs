@@ -18,7 +18,9 @@ fn says(talk: Talk) -> u16 {
 
 /// A port that leads to the server, until a request with this word is answered otherwise.
 fn says_at(stage: &Stage, word: &'static str, talk: Talk) -> u16 {
-    fault::hooked(&stage.server, move |sent| if fault::says(sent, word) { Hook::Talk(talk) } else { Hook::Pass })
+    fault::hooked(&stage.server, move |sent| {
+        if fault::says(sent, word) { Hook::Talk(talk) } else { Hook::Pass }
+    })
 }
 
 /// Asserts that every command ends soon with exit code 5, and without a crash, on what is said at this port.
@@ -66,9 +68,14 @@ fn every_command_is_told(stage: &Stage, timeout: &str, talks: &[Talk]) {
     for talk in talks {
         std::thread::scope(|scope| {
             let down = |port, commands: &[_]| is_turned_down(stage, port, timeout, commands);
-            scope.spawn(move || down(says(*talk), &[READS, REMOVALS, ADDITIONS, AMENDMENTS, PLAYS]));
-            scope.spawn(move || down(says_at(stage, "SCAN", *talk), &[&READS[1..], &REMOVALS[1..3]]));
-            scope.spawn(move || down(says_at(stage, "WATCH", *talk), &[&REMOVALS[3..], &ADDITIONS[1..]]));
+            scope
+                .spawn(move || down(says(*talk), &[READS, REMOVALS, ADDITIONS, AMENDMENTS, PLAYS]));
+            scope.spawn(move || {
+                down(says_at(stage, "SCAN", *talk), &[&READS[1..], &REMOVALS[1..3]])
+            });
+            scope.spawn(move || {
+                down(says_at(stage, "WATCH", *talk), &[&REMOVALS[3..], &ADDITIONS[1..]])
+            });
         });
     }
     stage.is_untouched();

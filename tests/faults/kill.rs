@@ -13,8 +13,10 @@ use crate::support::proxy;
 use crate::support::{PENDING, Run, Running, Runs, Server, Signal, at_once, bounded};
 
 /// The commands that remove many records, and how they are asked to remove all that `fill` makes.
-const REMOVING: &[&[&str]] =
-    &[&["sweep", "--orphaned", "--yes", "--grace", "0"], &["purge", "--state", "in-progress", "--yes", "--all"]];
+const REMOVING: &[&[&str]] = &[
+    &["sweep", "--orphaned", "--yes", "--grace", "0"],
+    &["purge", "--state", "in-progress", "--yes", "--all"],
+];
 
 const LOCKS: usize = 1_500;
 
@@ -35,7 +37,10 @@ fn fill(server: &Server, count: usize) {
 
 fn gone(server: &Server, count: usize) -> BTreeSet<Vec<u8>> {
     let there: BTreeSet<Vec<u8>> = server.send(&[b"KEYS", b"*"]);
-    (0..count).map(|index| format!("idempotency:{index}").into_bytes()).filter(|key| !there.contains(key)).collect()
+    (0..count)
+        .map(|index| format!("idempotency:{index}").into_bytes())
+        .filter(|key| !there.contains(key))
+        .collect()
 }
 
 /// What the backups in the default folder hold.
@@ -64,7 +69,8 @@ fn in_the_middle(server: &Server, words: &[&str], (round, whole): (u32, Duration
     }
     let enough = LOCKS - fastrand::usize(1..LOCKS * 3 / 4);
     let mut connection = server.connect();
-    while redis::cmd("DBSIZE").query::<usize>(&mut connection).unwrap() > enough && child.try_wait().unwrap().is_none()
+    while redis::cmd("DBSIZE").query::<usize>(&mut connection).unwrap() > enough
+        && child.try_wait().unwrap().is_none()
     {
         thread::sleep(Duration::from_millis(1));
     }
@@ -88,7 +94,12 @@ fn killed_at_any_moment_every_record_that_is_gone_is_in_the_backup() {
             child.wait().unwrap();
             let (gone, held) = (gone(server, LOCKS), backed_up(server));
             assert!(gone.is_subset(&held), "{} are gone, {} in the backup", gone.len(), held.len());
-            assert!(held.len() - gone.len() <= BACKED_UP, "{} are gone, {} in the backup", gone.len(), held.len());
+            assert!(
+                held.len() - gone.len() <= BACKED_UP,
+                "{} are gone, {} in the backup",
+                gone.len(),
+                held.len()
+            );
             some_gone += usize::from(!gone.is_empty() && gone.len() < LOCKS);
         }
         assert!(some_gone > 3, "{words:?}: only {some_gone} of 25 were killed while removing");
@@ -196,7 +207,9 @@ fn where_the_backup_or_the_log_cannot_be_written_nothing_goes() {
     for words in REMOVING {
         for folder in closed_folders(&server) {
             let file = folder.join("backup.jsonl");
-            let run = server.idemctl(&[words, &["--backup", file.to_str().unwrap()][..]].concat()).exits(2);
+            let run = server
+                .idemctl(&[words, &["--backup", file.to_str().unwrap()][..]].concat())
+                .exits(2);
             run.says("cannot write").says("nothing was changed");
             server.command().env("XDG_STATE_HOME", &folder).args(*words).run().exits(2);
         }
@@ -228,7 +241,8 @@ fn what_nobody_knows_is_outcome_unknown_and_stays_in_the_backup() {
         let run = server.through(&socket, words).exits(7);
         run.says("100 of 100 records");
         assert_eq!(backed_up(&server).len(), BATCH, "{}", run.all());
-        let audit = server.idemctl(&["log", "--records", "--limit", "200", "-o", "jsonl"]).json_lines();
+        let audit =
+            server.idemctl(&["log", "--records", "--limit", "200", "-o", "jsonl"]).json_lines();
         assert!(audit.len() == BATCH && audit.iter().all(|line| line["what"] == "outcome-unknown"));
     }
 }

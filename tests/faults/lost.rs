@@ -13,7 +13,8 @@ const CUTS: usize = 8;
 
 /// What may be there afterwards, and how often it was sent.
 fn is_accounted_for(stage: &Stage, run: &Run, words: &[&str]) {
-    let (was_changed, say) = (contents(&stage.server) != *stage.contents(), || format!("{words:?}: {}", run.all()));
+    let (was_changed, say) =
+        (contents(&stage.server) != *stage.contents(), || format!("{words:?}: {}", run.all()));
     let audited = stage.audited() - 1;
     match run.code {
         // Cut after the last byte that matters, or cleared up by reading back.
@@ -41,7 +42,8 @@ fn cut_everywhere(words: &'static [&'static str]) {
             for cut in (part..CUTS).step_by(2) {
                 let stage = Stage::new(&[]);
                 let at = all * cut / CUTS + fastrand::usize(..all / CUTS);
-                let fault = if direction == 0 { Fault::CutRequests(at) } else { Fault::CutReplies(at) };
+                let fault =
+                    if direction == 0 { Fault::CutRequests(at) } else { Fault::CutReplies(at) };
                 let (port, _) = fault::way(&stage.server, fault);
                 let run = stage.at(port, words);
                 is_accounted_for(&stage, &run, words);
@@ -84,19 +86,29 @@ fn an_amendment_cut_off_at_any_byte_is_done_or_not_or_unknown_and_says_which() {
 
 #[test]
 fn a_removal_whose_reply_is_lost_is_read_back_and_what_nobody_knows_is_noted() {
-    for (words, done) in [(REMOVALS[0], "unlocked"), (REMOVALS[1], "swept"), (REMOVALS[2], "purged")] {
+    for (words, done) in
+        [(REMOVALS[0], "unlocked"), (REMOVALS[1], "swept"), (REMOVALS[2], "purged")]
+    {
         for delivers in [true, false] {
             let stage = Stage::new(&[]);
             let socket = proxy::breaks_at(&stage.server, "UNLINK", delivers);
-            let run =
-                stage.server.through(&socket, &[words, &["-o", "json"]].concat()).exits(if delivers { 0 } else { 7 });
-            let told =
-                if delivers { "The reply for 1 Redis key was lost: reading back shows" } else { "the removal of" };
+            let run = stage
+                .server
+                .through(&socket, &[words, &["-o", "json"]].concat())
+                .exits(if delivers { 0 } else { 7 });
+            let told = if delivers {
+                "The reply for 1 Redis key was lost: reading back shows"
+            } else {
+                "the removal of"
+            };
             run.says(told);
             assert_eq!(stage.server.get("idempotency:stuck").is_some(), !delivers);
             let audit = stage.server.audited();
             let noted = if delivers { done } else { "outcome-unknown" };
-            assert!(audit.len() == 2 && audit.iter().any(|line| line["what"] == noted), "{audit:?}");
+            assert!(
+                audit.len() == 2 && audit.iter().any(|line| line["what"] == noted),
+                "{audit:?}"
+            );
             if words != REMOVALS[0] {
                 let report = run.json();
                 assert_eq!(
@@ -115,7 +127,11 @@ fn a_restore_whose_reply_is_lost_is_read_back_and_what_nobody_knows_is_noted() {
         let stage = Stage::new(&[]);
         let socket = proxy::breaks_at(&stage.server, "restore_if_absent", delivers);
         let run = stage.server.through(&socket, ADDITIONS[0]).exits(code);
-        let told = if delivers { "Restored 1 of 1 Redis keys" } else { "the return of 1 of 1 records was sent" };
+        let told = if delivers {
+            "Restored 1 of 1 Redis keys"
+        } else {
+            "the return of 1 of 1 records was sent"
+        };
         run.says(told);
         assert_eq!(run.stderr.contains("reading back shows"), delivers, "{}", run.all());
         assert_eq!(stage.server.get("idempotency:gone").is_some(), delivers);
@@ -132,11 +148,14 @@ fn a_step_on_two_keys_whose_reply_is_lost_is_noted_for_both() {
         let server = Server::holding(&[(lock, "worker-1", 600_000)]);
         let socket = proxy::breaks_at(&server, "EXEC", delivers);
         let words = "complete k --schema event-driven --owner worker-1 --status 201 --body x --yes";
-        let run = server.through(&socket, &words.split(' ').collect::<Vec<_>>()).exits(if delivers { 0 } else { 7 });
+        let run = server
+            .through(&socket, &words.split(' ').collect::<Vec<_>>())
+            .exits(if delivers { 0 } else { 7 });
         let is_there = |redis_key: &str| server.get(redis_key).is_some();
         assert_eq!((is_there(lock), is_there(result)), (!delivers, delivers), "{}", run.all());
         let audit = server.audited();
-        let mut noted: Vec<_> = audit.iter().filter_map(|line| line["redis_key"].as_str()).collect();
+        let mut noted: Vec<_> =
+            audit.iter().filter_map(|line| line["redis_key"].as_str()).collect();
         noted.sort_unstable();
         assert_eq!(noted, [result, lock], "{audit:?}");
     }

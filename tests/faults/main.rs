@@ -20,7 +20,11 @@
 //! | 512 MB value | inspect, list | `odd` |
 //! | eviction during a scan | list | `odd` |
 //! | clock skew | inspect, list, force-unlock | `odd`; restore in `cli/restore/moment.rs` |
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on says so by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on says so by panicking"
+)]
 #![allow(clippy::print_stderr, reason = "a test that cannot be run here says so")]
 
 #[path = "../support/mod.rs"]

@@ -31,7 +31,9 @@ fn held(server: &Server) -> BTreeSet<Vec<u8>> {
 
 fn is_gone_or_held(server: &Server, run: &Run) {
     let (left, held) = (left(server), held(server));
-    let gone = (0..LOCKS).map(|index| format!("idempotency:{index}").into_bytes()).filter(|key| !left.contains(key));
+    let gone = (0..LOCKS)
+        .map(|index| format!("idempotency:{index}").into_bytes())
+        .filter(|key| !left.contains(key));
     let gone: BTreeSet<_> = gone.collect();
     assert!(gone.is_subset(&held), "{} gone, {} held: {}", gone.len(), held.len(), run.all());
 }
@@ -69,7 +71,9 @@ fn a_server_that_stops_while_records_are_removed_loses_none_when_it_goes_on() {
         let server = full();
         let child = server.command().args(["--timeout", "3s"]).args(*words).start();
         let mut connection = server.connect();
-        until("something is removed", || redis::cmd("DBSIZE").query::<usize>(&mut connection).unwrap() < LOCKS);
+        until("something is removed", || {
+            redis::cmd("DBSIZE").query::<usize>(&mut connection).unwrap() < LOCKS
+        });
         signal(server.pid(), Signal::STOP);
         let run = child.ends();
         signal(server.pid(), Signal::CONT);
@@ -110,9 +114,12 @@ fn an_error_after_the_first_locks_is_told_apart_from_one_before() {
         let server = full();
         let calls = AtomicUsize::new(0);
         let socket = hooked_socket(&server, move |sent| {
-            let is_the_one = says(sent, "$6\r\nUNLINK\r\n") && calls.fetch_add(1, Ordering::SeqCst) + 1 == at;
+            let is_the_one =
+                says(sent, "$6\r\nUNLINK\r\n") && calls.fetch_add(1, Ordering::SeqCst) + 1 == at;
             match is_the_one {
-                true if refuses => Hook::Answer(b"-BUSY Redis is busy running a script.\r\n".to_vec()),
+                true if refuses => {
+                    Hook::Answer(b"-BUSY Redis is busy running a script.\r\n".to_vec())
+                }
                 true => Hook::Lose,
                 false => Hook::Pass,
             }
@@ -124,6 +131,9 @@ fn an_error_after_the_first_locks_is_told_apart_from_one_before() {
         let run = command.fed(keys.as_bytes()).exits(code);
         let gone = LOCKS - left(&server).len();
         assert_eq!(gone, if code == 3 { 100 } else { 0 }, "{}", run.all());
-        assert_eq!((run.stderr.contains("100 of 250 locks unlocked"), server.audited().len()), (code == 3, gone));
+        assert_eq!(
+            (run.stderr.contains("100 of 250 locks unlocked"), server.audited().len()),
+            (code == 3, gone)
+        );
     }
 }

@@ -43,9 +43,22 @@ fn a_slot_that_nobody_serves_is_exit_6_and_the_others_are_served() {
         &["begin", "nowhere", "--yes"],
         &["complete", "nowhere", "--yes", "--create", "--status", "200", "--body", ""],
     ] {
-        cluster.idemctl(&[words, &named].concat()).exits(6).says("CLUSTERDOWN").says("hint: ").says("127.0.0.1:");
+        cluster
+            .idemctl(&[words, &named].concat())
+            .exits(6)
+            .says("CLUSTERDOWN")
+            .says("hint: ")
+            .says("127.0.0.1:");
     }
-    assert_eq!(cluster.idemctl(&["list", "-o", "jsonl"]).exits(3).says("is served by no node").json_lines().len(), 3);
+    assert_eq!(
+        cluster
+            .idemctl(&["list", "-o", "jsonl"])
+            .exits(3)
+            .says("is served by no node")
+            .json_lines()
+            .len(),
+        3
+    );
     cluster.idemctl(&["inspect", "k0"]).exits(0);
 }
 
@@ -55,10 +68,15 @@ fn without_one_master_the_records_of_the_others_are_removed_and_it_is_named() {
     let ours = on(&cluster, 0).len() + on(&cluster, 2).len();
     cluster.kill(1);
     let gone = format!("127.0.0.1:{}", cluster.port(1));
-    cluster.idemctl(&["sweep", "--orphaned", "--dry-run"]).exits(3).says(&gone).shows(ours.to_string());
-    for (words, verb) in
-        [(&["sweep", "--orphaned", "--yes", "--grace", "0", "--backup", "swept"][..], "done"), (&PURGE, "purged")]
-    {
+    cluster
+        .idemctl(&["sweep", "--orphaned", "--dry-run"])
+        .exits(3)
+        .says(&gone)
+        .shows(ours.to_string());
+    for (words, verb) in [
+        (&["sweep", "--orphaned", "--yes", "--grace", "0", "--backup", "swept"][..], "done"),
+        (&PURGE, "purged"),
+    ] {
         let run = cluster.idemctl(words).exits(3);
         run.says(&gone).says("hint: ").says(verb).says(ours.to_string());
         assert!(on(&cluster, 0).is_empty() && on(&cluster, 2).is_empty(), "{}", run.all());
@@ -74,11 +92,14 @@ fn without_one_master_records_of_two_nodes_that_are_there_are_listed() {
     let mut cluster = Cluster::start(3);
     cluster.fill((0..60).map(|number| (lock(number), "1")), 60_000);
     let on_others = |key: String| cluster.owner(&key) != 1;
-    let ours = (0..60).filter(|number| on_others(lock(*number)) && on_others(done(*number))).count();
+    let ours =
+        (0..60).filter(|number| on_others(lock(*number)) && on_others(done(*number))).count();
     assert!(ours > 0 && ours < 60);
     cluster.kill(1);
     let gone = format!("127.0.0.1:{}", cluster.port(1));
-    for words in [&["list", "-o", "jsonl"][..], &["list", "-o", "jsonl", "--schema", "event-consumer"]] {
+    for words in
+        [&["list", "-o", "jsonl"][..], &["list", "-o", "jsonl", "--schema", "event-consumer"]]
+    {
         let run = cluster.idemctl(words).exits(3);
         assert_eq!(run.json_lines().len(), ours, "{}", run.all());
         run.says("1 of 3 masters").says(&gone);
@@ -101,7 +122,10 @@ fn a_master_that_dies_during_the_grace_is_named_and_the_others_are_swept() {
 #[test]
 fn without_one_master_a_lock_whose_result_would_be_there_stays() {
     let mut cluster = Cluster::start(3);
-    cluster.fill((0..60).flat_map(|number| [lock(number), done(number)]).map(|redis_key| (redis_key, "1")), 60_000);
+    cluster.fill(
+        (0..60).flat_map(|number| [lock(number), done(number)]).map(|redis_key| (redis_key, "1")),
+        60_000,
+    );
     let on_gone = |key: String| cluster.owner(&key) == 1;
     let (mut blind, mut whole) = (Vec::new(), Vec::new());
     for number in 0..60 {
@@ -115,9 +139,13 @@ fn without_one_master_a_lock_whose_result_would_be_there_stays() {
     cluster.kill(1);
     let gone = format!("127.0.0.1:{}", cluster.port(1));
     let named = ["--schema", "event-consumer", "--yes"];
-    cluster.idemctl(&[&["force-unlock", &format!("m{}", blind[0])], &named[..]].concat()).exits(5).says(&gone);
-    let sweep =
-        cluster.idemctl(&[&["sweep", "--include", "leftover-lock", "--grace", "0"], &named[..]].concat()).exits(3);
+    cluster
+        .idemctl(&[&["force-unlock", &format!("m{}", blind[0])], &named[..]].concat())
+        .exits(5)
+        .says(&gone);
+    let sweep = cluster
+        .idemctl(&[&["sweep", "--include", "leftover-lock", "--grace", "0"], &named[..]].concat())
+        .exits(3);
     sweep.says(&gone).says(whole.len().to_string());
     let purge = ["purge", "--all", "--state", "completed,in-progress", "--no-backup"];
     for words in [
@@ -141,8 +169,14 @@ fn one_master_that_does_not_answer_a_change_keeps_nobody_from_the_others() {
     let run = cluster.idemctl(&[&PURGE[..], &["-o", "json"]].concat()).exits(7);
     let lost = format!("the removal of {0} of {0} records was sent", unheard.len());
     run.says(&lost).says(format!("127.0.0.1:{port}"));
-    assert_eq!((&run.json()["done"], &run.json()["unknown"]), (&ours.into(), &unheard.len().into()));
-    assert_eq!((on(&cluster, 0).len(), on(&cluster, 1).len(), on(&cluster, 2).len()), (0, unheard.len(), 0));
+    assert_eq!(
+        (&run.json()["done"], &run.json()["unknown"]),
+        (&ours.into(), &unheard.len().into())
+    );
+    assert_eq!(
+        (on(&cluster, 0).len(), on(&cluster, 1).len(), on(&cluster, 2).len()),
+        (0, unheard.len(), 0)
+    );
     assert_eq!(backup::held(&cluster.node(0).folder().join("b")).len(), 90);
     let audit = cluster.idemctl(&["log", "--records", "-o", "jsonl", "--limit", "90"]).json_lines();
     let noted = |what: &str| audit.iter().filter(|line| line["what"] == what).count();
@@ -153,10 +187,23 @@ fn one_master_that_does_not_answer_a_change_keeps_nobody_from_the_others() {
 fn one_master_that_refuses_changes_is_named_also_when_nothing_comes_after() {
     let cluster = filled(90, 900_000);
     let ours = 90 - on(&cluster, 1).len();
-    redis::cmd("CONFIG").arg("SET").arg("min-replicas-to-write").arg(1).exec(&mut cluster.connect(1)).unwrap();
+    redis::cmd("CONFIG")
+        .arg("SET")
+        .arg("min-replicas-to-write")
+        .arg(1)
+        .exec(&mut cluster.connect(1))
+        .unwrap();
     let run = cluster.idemctl(&[&PURGE[..], &["-o", "json"]].concat()).exits(3);
-    assert!(run.stderr.contains("NOREPLICAS") && run.stderr.contains(&format!("127.0.0.1:{}", cluster.port(1))));
-    assert_eq!((&run.json()["done"], &run.json()["changed"]), (&ours.into(), &0.into()), "{}", run.all());
+    assert!(
+        run.stderr.contains("NOREPLICAS")
+            && run.stderr.contains(&format!("127.0.0.1:{}", cluster.port(1)))
+    );
+    assert_eq!(
+        (&run.json()["done"], &run.json()["changed"]),
+        (&ours.into(), &0.into()),
+        "{}",
+        run.all()
+    );
     assert_eq!(backup::held(&cluster.node(0).folder().join("b")).len(), ours);
 }
 
@@ -164,9 +211,12 @@ fn one_master_that_refuses_changes_is_named_also_when_nothing_comes_after() {
 fn a_master_that_stops_during_a_purge_is_named_and_no_record_is_lost() {
     let cluster = filled(3_000, 900_000);
     let all: BTreeSet<_> = (0..3).flat_map(|node| on(&cluster, node)).collect();
-    let child = cluster.command().args(["--timeout", "3s"]).args(PURGE).args(["-o", "json"]).start();
+    let child =
+        cluster.command().args(["--timeout", "3s"]).args(PURGE).args(["-o", "json"]).start();
     let (mut connection, before) = (cluster.connect(1), on(&cluster, 1).len());
-    until("something is purged", || redis::cmd("DBSIZE").query::<usize>(&mut connection).unwrap() < before);
+    until("something is purged", || {
+        redis::cmd("DBSIZE").query::<usize>(&mut connection).unwrap() < before
+    });
     signal(cluster.node(1).pid(), Signal::STOP);
     let run = child.ends();
     signal(cluster.node(1).pid(), Signal::CONT);
@@ -176,5 +226,9 @@ fn a_master_that_stops_during_a_purge_is_named_and_no_record_is_lost() {
     let left: BTreeSet<_> = (0..3).flat_map(|node| on(&cluster, node)).collect();
     let held = backup::held(&cluster.node(0).folder().join("b"));
     assert!(all.difference(&left).all(|key| held.contains(key)), "{}", run.all());
-    assert!(on(&cluster, 0).is_empty() && on(&cluster, 2).is_empty(), "the others' are purged: {}", run.all());
+    assert!(
+        on(&cluster, 0).is_empty() && on(&cluster, 2).is_empty(),
+        "the others' are purged: {}",
+        run.all()
+    );
 }

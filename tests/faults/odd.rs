@@ -10,12 +10,18 @@ use crate::support::fault;
 use crate::support::{PENDING, Server};
 
 #[test]
-#[allow(clippy::print_stderr, reason = "whoever runs the tests is to know that this one did nothing")]
+#[allow(
+    clippy::print_stderr,
+    reason = "whoever runs the tests is to know that this one did nothing"
+)]
 fn a_value_of_512_mb_is_not_read_whole() {
     let server = Server::start();
     let mut connection = server.connect();
-    let written: redis::RedisResult<i64> =
-        redis::cmd("SETRANGE").arg("idempotency:huge").arg(536_870_000).arg("x").query(&mut connection);
+    let written: redis::RedisResult<i64> = redis::cmd("SETRANGE")
+        .arg("idempotency:huge")
+        .arg(536_870_000)
+        .arg("x")
+        .query(&mut connection);
     if let Err(error) = written {
         eprintln!("skipped: no room for such a value here: {error}");
         return;
@@ -48,14 +54,20 @@ fn keys_that_are_evicted_during_a_list_leave_the_others_in_it() {
     let run = thread::scope(|scope| {
         scope.spawn(|| {
             let used: String = redis::cmd("INFO").arg("memory").query(&mut connection).unwrap();
-            let used = used.lines().find_map(|line| line.strip_prefix("used_memory:")).unwrap().trim();
+            let used =
+                used.lines().find_map(|line| line.strip_prefix("used_memory:")).unwrap().trim();
             let used: u64 = used.parse().unwrap();
             for step in 0.. {
                 if over.load(Ordering::Relaxed) || step > 60 {
                     break;
                 }
                 let limit = used - 20_000 * step;
-                redis::cmd("CONFIG").arg("SET").arg("maxmemory").arg(limit).exec(&mut connection).unwrap();
+                redis::cmd("CONFIG")
+                    .arg("SET")
+                    .arg("maxmemory")
+                    .arg(limit)
+                    .exec(&mut connection)
+                    .unwrap();
                 let _ = redis::cmd("SET").arg("other").arg("x").exec(&mut connection);
                 thread::sleep(Duration::from_millis(1));
             }
@@ -66,7 +78,8 @@ fn keys_that_are_evicted_during_a_list_leave_the_others_in_it() {
     });
     let run = run.exits(0);
     let lines = run.json_lines();
-    let listed: BTreeSet<_> = lines.iter().map(|line| line["key"].as_str().unwrap().to_owned()).collect();
+    let listed: BTreeSet<_> =
+        lines.iter().map(|line| line["key"].as_str().unwrap().to_owned()).collect();
     let left: BTreeSet<String> = server.send::<BTreeSet<String>>(&[b"KEYS", b"idempotency:*"]);
     assert!(left.len() < 20_000, "nothing was evicted");
     assert_eq!(listed.len(), lines.len());
@@ -83,11 +96,15 @@ fn times_go_by_the_clock_of_the_server() {
         let server = Server::start();
         let (port, _) = fault::way(&server, fault::skewed(by_ms));
         let began_at = now_ms() + by_ms - 20_000;
-        let record = format!(r#"{{"state":"in-progress","owner":"w","fingerprint":"","created_at":{began_at}}}"#);
+        let record = format!(
+            r#"{{"state":"in-progress","owner":"w","fingerprint":"","created_at":{began_at}}}"#
+        );
         server.set("idemkey:k", &record, 25_000);
         let run = |words: &[&str]| server.at(port, words).exits(0);
         let seen = run(&["inspect", "k", "--schema", "reference", "-o", "json"]);
-        let age = seen.json()["records"][0]["age_ms"].as_i64().unwrap_or_else(|| panic!("{}", seen.all()));
+        let age = seen.json()["records"][0]["age_ms"]
+            .as_i64()
+            .unwrap_or_else(|| panic!("{}", seen.all()));
         assert!((20_000..30_000).contains(&age), "{}", seen.all());
         let listed = run(&["list", "--older-than", "15s", "-o", "jsonl"]);
         assert_eq!(listed.json_lines().len(), 1, "{}", listed.all());
@@ -107,7 +124,17 @@ fn a_race_stays_atomic_while_the_server_is_made_to_forget_its_scripts() {
                 thread::sleep(Duration::from_millis(1));
             }
         });
-        let words = ["race", "--strategy", "schema", "--rounds", "20", "--concurrency", "10", "-o", "jsonl"];
+        let words = [
+            "race",
+            "--strategy",
+            "schema",
+            "--rounds",
+            "20",
+            "--concurrency",
+            "10",
+            "-o",
+            "jsonl",
+        ];
         let run = server.idemctl(&words);
         over.store(true, Ordering::Relaxed);
         let run = run.exits(0);

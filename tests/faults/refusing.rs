@@ -23,7 +23,8 @@ fn a_server_that_still_loads_is_exit_6_for_every_command() {
     // How many bytes a server loads before it looks at its clients: Redis 6.2 has it built in.
     let looks_up = "loading-process-events-interval-bytes";
     let told: Vec<String> = stage.server.send(&[b"CONFIG", b"GET", looks_up.as_bytes()]);
-    let (count, size, delay) = if told.is_empty() { (60, 2_200_000, 60_000) } else { (400, 3_000, 10_000) };
+    let (count, size, delay) =
+        if told.is_empty() { (60, 2_200_000, 60_000) } else { (400, 3_000, 10_000) };
     for index in 0..count {
         stage.server.set(&format!("padding:{index}"), vec![b'x'; size], 900_000);
     }
@@ -47,7 +48,8 @@ fn a_server_that_still_loads_is_exit_6_for_every_command() {
     let info = |section: &[u8]| loading.send::<String>(&[b"INFO", section]);
     assert!(info(b"persistence").contains("loading:1"), "every command came while it was loading");
     // Some servers take no such command while they load.
-    let _ = redis::cmd("CONFIG").arg("SET").arg("key-load-delay").arg(0).exec(&mut loading.connect());
+    let _ =
+        redis::cmd("CONFIG").arg("SET").arg("key-load-delay").arg(0).exec(&mut loading.connect());
     until("the server is up", || !info(b"persistence").contains("loading:1"));
     assert_eq!(loading.size(), count + 2);
 }
@@ -63,7 +65,10 @@ fn a_server_that_is_busy_with_a_script_is_exit_6_for_every_command_and_its_scrip
     each(&runs, 6, &["BUSY", "try again in a moment"]);
     let mut said = [0; 256];
     let count = other.read(&mut said).unwrap();
-    assert!(String::from_utf8_lossy(&said[..count]).contains("SCRIPT KILL"), "nobody killed it but the test");
+    assert!(
+        String::from_utf8_lossy(&said[..count]).contains("SCRIPT KILL"),
+        "nobody killed it but the test"
+    );
     stage.is_untouched();
 }
 
@@ -89,7 +94,11 @@ fn a_server_without_a_password_that_takes_nobody_from_elsewhere_is_exit_6() {
 #[test]
 fn a_replica_is_read_and_refuses_every_change() {
     let port = support::free_port().to_string();
-    let mut master = Server::start_with(&[&format!("port {port}"), "bind 127.0.0.1", "repl-diskless-sync-delay 0"]);
+    let mut master = Server::start_with(&[
+        &format!("port {port}"),
+        "bind 127.0.0.1",
+        "repl-diskless-sync-delay 0",
+    ]);
     let stage = Stage::new(&[]);
     for redis_key in stage.server.send::<Vec<Vec<u8>>>(&[b"KEYS", b"*"]) {
         let value: Vec<u8> = stage.server.send(&[b"DUMP", &redis_key]);
@@ -104,12 +113,18 @@ fn a_replica_is_read_and_refuses_every_change() {
     // Cut off from its master it may not know what happened since.
     master.kill();
     until("the replica is cut off", || info().contains("master_link_status:down"));
-    let behind = format!("is a replica that is cut off from its master 127.0.0.1:{port}: it may be behind");
+    let behind =
+        format!("is a replica that is cut off from its master 127.0.0.1:{port}: it may be behind");
     stage.server.idemctl(&["inspect", "stuck"]).exits(0).says(&behind);
     let list = stage.server.idemctl(&["list", "-o", "json"]).exits(3);
     assert_eq!(list.says(&behind).json()["complete"], false, "{}", list.all());
     stage.server.idemctl(&["check"]).exits(2).shows("CRITICAL").shows(&behind);
-    stage.server.idemctl(&["check", "--schema", "event-driven"]).exits(3).shows("UNKNOWN").shows(&behind);
+    stage
+        .server
+        .idemctl(&["check", "--schema", "event-driven"])
+        .exits(3)
+        .shows("UNKNOWN")
+        .shows(&behind);
     let before = contents(&stage.server);
     each(&stage.all(CHANGES, &[]), 6, &["READONLY", "connect to its master"]);
     assert_eq!(contents(&stage.server), before);
@@ -188,7 +203,12 @@ fn a_log_in_that_is_missing_wrong_or_not_enough_is_exit_4_for_every_command() {
     set_logged_in(&stage);
     each(&missing, 4, &["NOAUTH", "REDISCLI_AUTH"]);
     each(&wrong, 4, &["refused the log-in", "hint: "]);
-    assert!(missing.iter().chain(&wrong).all(|run| !run.all().contains("s3cret") && !run.all().contains("wr0ng")));
+    assert!(
+        missing
+            .iter()
+            .chain(&wrong)
+            .all(|run| !run.all().contains("s3cret") && !run.all().contains("wr0ng"))
+    );
     stage.is_untouched();
 }
 

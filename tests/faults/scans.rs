@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 
 use crate::support::cluster::Cluster;
 use crate::support::proxy::{Hook, hooked_socket, says};
-use crate::support::{FOREVER, LOCK, Run, Running, Runs, Server, Signal, at_once, idemctl, signal, until};
+use crate::support::{
+    FOREVER, LOCK, Run, Running, Runs, Server, Signal, at_once, idemctl, signal, until,
+};
 
 /// A list of before, for `diff`.
 const BEFORE: &str = "before";
@@ -199,7 +201,13 @@ fn a_default_ttl_that_does_not_hold_is_reported_by_every_command() {
         let run = server.idemctl(command.words);
         let expected = if command.words[0] == "inspect" { found } else { note };
         let count = run.stderr.matches(expected).count();
-        assert_eq!(count, usize::from(command.notes_contradictions), "{}: {}", command.name(), run.all());
+        assert_eq!(
+            count,
+            usize::from(command.notes_contradictions),
+            "{}: {}",
+            command.name(),
+            run.all()
+        );
     }
 }
 

@@ -20,7 +20,17 @@ pub const REMOVALS: &[&[&str]] = &[
 pub const ADDITIONS: &[&[&str]] = &[
     &["restore", "backup", "--yes"],
     &["begin", "fresh", "--schema", "go-chi", "--yes"],
-    &["complete", "stuck", "--schema", "go-middleware", "--yes", "--status", "201", "--body", "paid"],
+    &[
+        "complete",
+        "stuck",
+        "--schema",
+        "go-middleware",
+        "--yes",
+        "--status",
+        "201",
+        "--body",
+        "paid",
+    ],
 ];
 
 /// Commands that give time, or take back what the log says.
@@ -55,7 +65,17 @@ impl Stage {
         server.set("idempotency:stuck", PENDING, 90_000);
         server.set("idempotency:gone", PENDING, 90_000);
         server.set("held", r#"{"status":0}"#, 50_000);
-        server.idemctl(&["force-unlock", "gone", "--yes", "--backup", "backup", "--schema", "go-middleware"]).exits(0);
+        server
+            .idemctl(&[
+                "force-unlock",
+                "gone",
+                "--yes",
+                "--backup",
+                "backup",
+                "--schema",
+                "go-middleware",
+            ])
+            .exits(0);
         server.send::<()>(&[b"PERSIST", b"idempotency:stuck"]);
         let contents = contents(&server);
         server.send::<()>(&[b"CONFIG", b"RESETSTAT"]);
@@ -69,8 +89,15 @@ impl Stage {
     }
 
     /// Every command on a port, all at a time, for most of them wait.
-    pub fn all_at(&self, port: u16, commands: &[&[&'static [&'static str]]], options: &[&str]) -> Vec<Run> {
-        at_once(commands.iter().flat_map(|group| *group), |words| self.at(port, &[options, words].concat()))
+    pub fn all_at(
+        &self,
+        port: u16,
+        commands: &[&[&'static [&'static str]]],
+        options: &[&str],
+    ) -> Vec<Run> {
+        at_once(commands.iter().flat_map(|group| *group), |words| {
+            self.at(port, &[options, words].concat())
+        })
     }
 
     /// The binary on a port.
@@ -91,7 +118,11 @@ impl Stage {
         assert_eq!(contents(&self.server), self.contents);
         assert_eq!(self.audited(), 1);
         let backups = self.server.state("backups");
-        assert_eq!(std::fs::read_dir(backups).into_iter().flatten().count(), 0, "no backup is left");
+        assert_eq!(
+            std::fs::read_dir(backups).into_iter().flatten().count(),
+            0,
+            "no backup is left"
+        );
     }
 
     /// What it held when it was set up.

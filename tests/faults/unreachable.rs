@@ -16,7 +16,11 @@ fn a_port_where_nobody_listens_is_exit_5_for_every_command() {
     let stage = Stage::new(&[]);
     let port = support::free_port();
     let runs = stage.all_at(port, ALL, &[]);
-    each(&runs, 5, &[&format!("cannot reach Redis at 127.0.0.1:{port}"), "connection refused", "hint: "]);
+    each(
+        &runs,
+        5,
+        &[&format!("cannot reach Redis at 127.0.0.1:{port}"), "connection refused", "hint: "],
+    );
     stage.is_untouched();
 }
 
@@ -42,7 +46,11 @@ fn a_server_that_takes_connections_and_never_answers_is_exit_5_in_time() {
 fn a_host_that_swallows_every_packet_is_exit_5_in_time() {
     let (stage, hole, began) = (Stage::new(&[]), BlackHole::open(), Instant::now());
     let runs = stage.all_at(hole.port, ALL, &["--connect-timeout", "300ms"]);
-    each(&runs, 5, &[&format!("Redis at 127.0.0.1:{}/0 did not answer within 0.3s", hole.port), "hint: "]);
+    each(
+        &runs,
+        5,
+        &[&format!("Redis at 127.0.0.1:{}/0 did not answer within 0.3s", hole.port), "hint: "],
+    );
     assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
 }
 
@@ -54,7 +62,10 @@ fn a_stopped_server_is_exit_5_and_nothing_is_changed_once_it_goes_on() {
     let runs = stage.all_at(port, ALL, &["--timeout", "300ms"]);
     signal(stage.server.pid(), Signal::CONT);
     each(&runs, 5, &["did not answer within 0.3s", "hint: "]);
-    assert!(runs.iter().all(|run| !run.stderr.contains("no such")), "nobody knows that there is nothing");
+    assert!(
+        runs.iter().all(|run| !run.stderr.contains("no such")),
+        "nobody knows that there is nothing"
+    );
     stage.is_untouched();
 }
 

@@ -49,7 +49,8 @@ fn forget_calls(server: &Server) {
 }
 
 fn remove(library: &Library, changes: &[Change], backup: Option<&mut Backup>) -> Vec<Outcome> {
-    let (outcomes, ended) = library.wait(library.writer().apply(changes, KeyAction::Remove, backup));
+    let (outcomes, ended) =
+        library.wait(library.writer().apply(changes, KeyAction::Remove, backup));
     ended.unwrap();
     outcomes
 }
@@ -61,7 +62,13 @@ fn held(file: &Path) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
         let line: serde_json::Value = serde_json::from_str(line).unwrap();
         let decode = |text: &serde_json::Value| STANDARD.decode(text.as_str().unwrap()).unwrap();
         void.extend(line["void"].as_array().into_iter().flatten().map(decode));
-        held.extend(line["keys"].as_array().into_iter().flatten().map(|key| decode(&key["redis_key_base64"])));
+        held.extend(
+            line["keys"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .map(|key| decode(&key["redis_key_base64"])),
+        );
     }
     (held, void)
 }
@@ -135,7 +142,8 @@ fn gives_many_a_ttl() {
     }
     let changes = changes(&library, 150, 64);
     server.set(&key(3), "x", 500_000);
-    let (outcomes, ended) = library.wait(library.writer().apply(&changes, KeyAction::Shorten(5_000), None));
+    let (outcomes, ended) =
+        library.wait(library.writer().apply(&changes, KeyAction::Shorten(5_000), None));
     ended.unwrap();
     for (index, outcome) in outcomes.into_iter().enumerate() {
         let left: i64 = server.send(&[b"PTTL", key(index).as_bytes()]);
@@ -153,8 +161,9 @@ fn records_of_two_keys_count_both_and_go_by_both() {
         server.set(&format!("lock:{index}"), "1", 90_000);
         server.set(&format!("done:{index}"), "1", 90_000);
     }
-    let records =
-        (0..60).map(|index| [format!("lock:{index}"), format!("done:{index}")].map(String::into_bytes).to_vec());
+    let records = (0..60).map(|index| {
+        [format!("lock:{index}"), format!("done:{index}")].map(String::into_bytes).to_vec()
+    });
     let changes: Vec<_> = look(&library, records.collect(), 64).into_iter().map(change).collect();
     server.set("done:55", "2", 90_000);
     forget_calls(&server);
@@ -193,7 +202,8 @@ fn an_error_changes_nothing_and_the_backup_goes() {
     let changes = changes(&library, 150, 64);
     server.send::<()>(&[b"REPLICAOF", b"127.0.0.1", b"1"]);
     let mut backup = Backup::create(&file(&server)).unwrap();
-    let applied = library.wait(library.writer().apply(&changes, KeyAction::Remove, Some(&mut backup)));
+    let applied =
+        library.wait(library.writer().apply(&changes, KeyAction::Remove, Some(&mut backup)));
     assert!(applied.1.unwrap_err().to_string().contains("READONLY"));
     assert_eq!(applied.0, []);
     assert_eq!(backup.close(), None);

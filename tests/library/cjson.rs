@@ -27,7 +27,9 @@ fn read(text: &[u8]) -> Vec<u8> {
         None => b"nothing".to_vec(),
         Some(Json::Null) => b"null".to_vec(),
         Some(Json::Bool(_)) => b"boolean".to_vec(),
-        Some(Json::Number(number)) => format!("number {}", number.parse::<f64>().unwrap()).into_bytes(),
+        Some(Json::Number(number)) => {
+            format!("number {}", number.parse::<f64>().unwrap()).into_bytes()
+        }
         Some(Json::String(text)) => [b"text ", text.as_bytes()].concat(),
         Some(Json::Bytes(_)) => b"bytes".to_vec(),
         Some(Json::Array(_) | Json::Object(_) | Json::Raw(_)) => b"table".to_vec(),
@@ -39,19 +41,31 @@ fn alike(said: &[u8]) -> Vec<u8> {
     match said.strip_prefix(b"number ") {
         None => String::from_utf8_lossy(said).into_owned().into_bytes(),
         Some(number) => {
-            let number: f64 = String::from_utf8_lossy(number).replace("-nan", "nan").parse().unwrap();
-            if number.is_finite() { format!("number {number}").into_bytes() } else { b"null".to_vec() }
+            let number: f64 =
+                String::from_utf8_lossy(number).replace("-nan", "nan").parse().unwrap();
+            if number.is_finite() {
+                format!("number {number}").into_bytes()
+            } else {
+                b"null".to_vec()
+            }
         }
     }
 }
 
 #[track_caller]
 fn difference(connection: &mut redis::Connection, text: &[u8]) -> Option<String> {
-    let StepReply::Text(said) = wire::eval(connection, SCRIPT, &[""; 0], &[text]) else { panic!("no text") };
+    let StepReply::Text(said) = wire::eval(connection, SCRIPT, &[""; 0], &[text]) else {
+        panic!("no text")
+    };
     let (cjson, own) = (alike(&said), alike(&read(text)));
     let words = |said: &[u8]| said.escape_ascii().to_string();
     (cjson != own).then(|| {
-        format!("{}: cjson says {}, idemctl {}", words(&text[..text.len().min(200)]), words(&cjson), words(&own))
+        format!(
+            "{}: cjson says {}, idemctl {}",
+            words(&text[..text.len().min(200)]),
+            words(&cjson),
+            words(&own)
+        )
     })
 }
 
@@ -114,7 +128,8 @@ fn what_cjson_reads_is_read_as_the_same() {
     }
     texts.extend(ODD.split_whitespace().map(Vec::from));
     texts.extend(ODDER.iter().map(|text| text.to_vec()));
-    let differences: Vec<_> = texts.iter().filter_map(|text| difference(&mut connection, text)).collect();
+    let differences: Vec<_> =
+        texts.iter().filter_map(|text| difference(&mut connection, text)).collect();
     assert!(differences.is_empty(), "{}", differences.join("\n"));
 }
 
@@ -126,22 +141,33 @@ const PIECES: &str = r#"
 
 /// JSON, and what is nearly JSON.
 fn text() -> impl Strategy<Value = Vec<u8>> {
-    let piece =
-        prop::sample::select(PIECES.split_whitespace().chain([" ", "\n", "é", "\u{1}", "\0"]).collect::<Vec<_>>());
+    let piece = prop::sample::select(
+        PIECES.split_whitespace().chain([" ", "\n", "é", "\u{1}", "\0"]).collect::<Vec<_>>(),
+    );
     let odd = prop_oneof![9 => piece.prop_map(|text| text.as_bytes().to_vec()), 1 => prop::collection::vec(any::<u8>(), 1..2)];
     let value = prop::collection::vec(odd.clone(), 0..4).prop_map(|pieces| pieces.concat());
     let member = ("(status|a|st\\\\u0061tus)", value)
         .prop_map(|(name, value)| [format!("\"{name}\":").as_bytes(), &value[..]].concat());
     prop_oneof![
         prop::collection::vec(odd, 0..12).prop_map(|pieces| [&b"{"[..], &pieces.concat()].concat()),
-        prop::collection::vec(member, 0..4).prop_map(|members| [&b"{"[..], &members.join(&b','), b"}"].concat()),
+        prop::collection::vec(member, 0..4).prop_map(|members| [
+            &b"{"[..],
+            &members.join(&b','),
+            b"}"
+        ]
+        .concat()),
     ]
 }
 
 #[test]
 fn what_is_nearly_json_is_read_as_cjson_reads_it() {
     let server = Server::start();
-    let config = Config { cases: 6_000, max_shrink_iters: 200, failure_persistence: None, ..Config::default() };
+    let config = Config {
+        cases: 6_000,
+        max_shrink_iters: 200,
+        failure_persistence: None,
+        ..Config::default()
+    };
     let connection = std::cell::RefCell::new(server.connect());
     TestRunner::new(config)
         .run(&text(), |text| {

@@ -19,7 +19,9 @@ type Texts = BTreeSet<Vec<u8>>;
 /// The Redis keys that the server lets through, in one page.
 fn scanned(connection: &mut Connection, pattern: &[u8]) -> Texts {
     let words = [b"SCAN", &b"0"[..], b"MATCH", pattern, b"COUNT", b"100000"];
-    let StepReply::Array(reply) = wire::ask(connection, &words) else { panic!("SCAN answers an array") };
+    let StepReply::Array(reply) = wire::ask(connection, &words) else {
+        panic!("SCAN answers an array")
+    };
     let [StepReply::Text(cursor), StepReply::Array(keys)] = &reply[..] else { panic!("{reply:?}") };
     assert_eq!(cursor, b"0", "one page takes all");
     let text = |key: &StepReply| match key {
@@ -43,7 +45,10 @@ fn short_texts() -> Texts {
     let mut texts = Texts::new();
     let mut last = vec![Vec::new()];
     for _ in 0..4 {
-        last = last.iter().flat_map(|text| alphabet.map(|byte| [&text[..], &[byte]].concat())).collect();
+        last = last
+            .iter()
+            .flat_map(|text| alphabet.map(|byte| [&text[..], &[byte]].concat()))
+            .collect();
         texts.extend(last.iter().cloned());
     }
     texts
@@ -56,7 +61,8 @@ fn any_pattern_of_the_bytes_with_a_meaning() {
     let texts = short_texts();
     fill(&mut connection, &texts);
     let pattern = prop::collection::vec(prop::sample::select(&b"ab-^[]*?\\"[..]), 1..9);
-    let mut runner = TestRunner::new(Config { cases: 500, failure_persistence: None, ..Config::default() });
+    let mut runner =
+        TestRunner::new(Config { cases: 500, failure_persistence: None, ..Config::default() });
     runner
         .run(&pattern, |pattern| {
             let server = scanned(&mut server.connect(), &pattern);
@@ -81,7 +87,8 @@ const PATTERNS: &str = r#"
 fn patterns_as_people_write_them_on_keys_as_services_write_them() {
     let server = Server::start();
     let mut connection = server.connect();
-    let texts = KEYS.split_whitespace().chain(["caf\u{e9}", "two\nlines", "\u{1f600}", " "]).map(Vec::from);
+    let texts =
+        KEYS.split_whitespace().chain(["caf\u{e9}", "two\nlines", "\u{1f600}", " "]).map(Vec::from);
     let texts: Texts = texts.chain([b"\xff\xfe".to_vec(), b"zero\0byte".to_vec()]).collect();
     fill(&mut connection, &texts);
     for pattern in PATTERNS.split_whitespace().chain(["*\n*"]) {
@@ -94,7 +101,8 @@ fn patterns_as_people_write_them_on_keys_as_services_write_them() {
 fn an_escaped_text_matches_itself_alone_on_the_server_too() {
     let server = Server::start();
     let bytes = prop::collection::btree_set(prop::collection::vec(any::<u8>(), 1..6), 1..40);
-    let mut runner = TestRunner::new(Config { cases: 30, failure_persistence: None, ..Config::default() });
+    let mut runner =
+        TestRunner::new(Config { cases: 30, failure_persistence: None, ..Config::default() });
     runner
         .run(&bytes, |texts| {
             let mut connection = server.connect();

@@ -20,8 +20,16 @@ fn a_record_that_changes_at_any_moment_before_is_left_alone() {
     let anew = &["SET", "idempotency:k", PENDING, "PX", "300000"][..];
     let persisted = &["PERSIST", "idempotency:k"][..];
     let gone = &["DEL", "idempotency:k"][..];
-    let moments = [("WATCH", anew), ("WATCH", persisted), ("\nGET\r", other), ("MULTI", anew), ("set_completed", gone)];
-    for (moment, now) in moments.into_iter().chain([other, anew, persisted, gone].map(|now| ("EXEC", now))) {
+    let moments = [
+        ("WATCH", anew),
+        ("WATCH", persisted),
+        ("\nGET\r", other),
+        ("MULTI", anew),
+        ("set_completed", gone),
+    ];
+    for (moment, now) in
+        moments.into_iter().chain([other, anew, persisted, gone].map(|now| ("EXEC", now)))
+    {
         let server = Server::holding(&[("idempotency:k", PENDING, 20_000)]);
         let socket = proxy::sends_at(&server, moment, now);
         server.through(&socket, &COMPLETE).exits(8).says("nothing was done");
@@ -43,7 +51,8 @@ fn a_lock_that_appears_or_expires_in_between_is_noticed() {
         server.through(&socket, &create).exits(8);
         assert_eq!(server.get("idempotency:k").unwrap(), PENDING.as_bytes(), "{moment}");
         let server = Server::holding(&[("idempotency:k", PENDING, 4_000)]);
-        let socket = proxy::acts_at(&server, moment, || std::thread::sleep(Duration::from_millis(4_100)));
+        let socket =
+            proxy::acts_at(&server, moment, || std::thread::sleep(Duration::from_millis(4_100)));
         // Beside the time that the lock takes to expire, a busy machine takes its own.
         server.through(&socket, &[&COMPLETE[..], &["--timeout", "30s"]].concat()).exits(8);
         assert_eq!(server.get("idempotency:k"), None, "{moment}");
@@ -101,7 +110,10 @@ fn begin_and_release_are_cleared_up_by_the_owner_and_the_lock() {
     // A lock that names nobody may be anybody's.
     let server = Server::start();
     let socket = proxy::breaks_at(&server, "EXEC", true);
-    server.through(&socket, &["begin", "k", "--schema", "express", "--yes"]).exits(7).says("the begin step for k");
+    server
+        .through(&socket, &["begin", "k", "--schema", "express", "--yes"])
+        .exits(7)
+        .says("the begin step for k");
 }
 
 #[test]
@@ -144,12 +156,16 @@ fn a_server_that_refuses_has_done_nothing() {
 fn each_right_that_is_missing_is_told_and_nothing_is_done() {
     let server = Server::holding(&[("idempotency:k", PENDING, 20_000)]);
     let allow = |rules: &str| server.add_user("some", rules);
-    let as_some = |words: &[&str]| server.idemctl(&[&["--user", "some", "-a", "pw"], words].concat());
+    let as_some =
+        |words: &[&str]| server.idemctl(&[&["--user", "some", "-a", "pw"], words].concat());
     // From Redis 7.0 on deadlines take no TIME.
-    let tells_deadlines = redis::cmd("PEXPIRETIME").arg("k").query::<i64>(&mut server.connect()).is_ok();
+    let tells_deadlines =
+        redis::cmd("PEXPIRETIME").arg("k").query::<i64>(&mut server.connect()).is_ok();
     for lacking in ["-watch", "-multi", "-exec", "-dump", "-set", "-time"] {
         // What README lists under Least rights.
-        allow("reset on >pw ~idem* +@read +@connection +eval +time -@dangerous +watch +multi +exec +set +del +dump");
+        allow(
+            "reset on >pw ~idem* +@read +@connection +eval +time -@dangerous +watch +multi +exec +set +del +dump",
+        );
         allow(lacking);
         if lacking == "-time" && tells_deadlines {
             continue;
@@ -168,9 +184,23 @@ fn a_step_that_refuses_the_lock_taken_for_it_leaves_what_was_there() {
     let stored = r#"{"state":"completed","owner":"w","fingerprint":"","created_at":1,"completed_at":2,"response":{"status":200}}"#;
     let server = Server::holding(&[("idemkey:k", stored, 50_000)]);
     // The reference takes no result TTL above 1e9 seconds.
-    let words =
-        ["complete", "k", "--schema", "reference", "--yes", "--status", "201", "--body", "", "--result-ttl", "99y"];
-    server.idemctl(&[&words[..], &["--replace"]].concat()).exits(1).says("refused; nothing was changed");
+    let words = [
+        "complete",
+        "k",
+        "--schema",
+        "reference",
+        "--yes",
+        "--status",
+        "201",
+        "--body",
+        "",
+        "--result-ttl",
+        "99y",
+    ];
+    server
+        .idemctl(&[&words[..], &["--replace"]].concat())
+        .exits(1)
+        .says("refused; nothing was changed");
     assert_eq!(server.get("idemkey:k").unwrap(), stored.as_bytes());
     let left: i64 = server.send(&[b"PTTL", b"idemkey:k"]);
     assert!((40_000..=50_000).contains(&left), "{left}");
@@ -187,15 +217,22 @@ fn a_call_tells_what_was_there_right_before_and_after() {
     server.set("lock", "mine", 30_000);
     let keys = [b"lock".to_vec(), b"result".to_vec()];
     let seen = || -> Observation { library.observe(&[keys.to_vec()]).remove(0) };
-    let call = |words: &[&str]| words.iter().map(|word| word.as_bytes().to_vec()).collect::<Vec<_>>();
+    let call =
+        |words: &[&str]| words.iter().map(|word| word.as_bytes().to_vec()).collect::<Vec<_>>();
     let hold = Hold { role: 0, value: Content::text(b"held".to_vec()), ttl_ms: 5_000 };
     let writer = library.writer();
-    let made = library.wait(writer.call(&seen(), Some(&hold), call(&["SET", "result", "1"]), &[])).unwrap();
+    let made = library
+        .wait(writer.call(&seen(), Some(&hold), call(&["SET", "result", "1"]), &[]))
+        .unwrap();
     let StepOutcome::Made { reply: Ok(_), before, after } = made else { panic!("{made:?}") };
-    let contents = |of: &Observation| of.keys.iter().map(|key| key.content.clone()).collect::<Vec<_>>();
+    let contents =
+        |of: &Observation| of.keys.iter().map(|key| key.content.clone()).collect::<Vec<_>>();
     assert_eq!(contents(&before), [Content::text(b"mine".to_vec()), Content::Absent]);
     assert_eq!(contents(&after), [Content::text(b"held".to_vec()), Content::text(b"1".to_vec())]);
     assert!(library.wait(writer.put_back(&before, &after)).unwrap());
     assert!(before.is_still(&seen()));
-    assert!(!library.wait(writer.put_back(&before, &after)).unwrap(), "it is no longer as the call left it");
+    assert!(
+        !library.wait(writer.put_back(&before, &after)).unwrap(),
+        "it is no longer as the call left it"
+    );
 }

@@ -1,5 +1,9 @@
 //! What the library promises, compared with a real server: matching, reading, comparing and changing.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on says so by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on says so by panicking"
+)]
 
 #[path = "../support/mod.rs"]
 mod support;

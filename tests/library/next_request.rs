@@ -15,7 +15,13 @@ use crate::states::{Case, HOLDER, Held, NEXT, cases, record_states, response};
 use crate::support::Server;
 use crate::support::wire::{self, Library, Played};
 
-fn play<'a>(connection: &mut Connection, schema: &Schema, step: &'a Step, key: &[u8], owner: &str) -> Played<'a> {
+fn play<'a>(
+    connection: &mut Connection,
+    schema: &Schema,
+    step: &'a Step,
+    key: &[u8],
+    owner: &str,
+) -> Played<'a> {
     let response = response();
     wire::play(connection, step, &Request::new(schema, key, owner, &response))
 }
@@ -38,13 +44,19 @@ fn difference(connection: &mut Connection, schema: &Schema, case: &Case) -> Opti
     let played = play(connection, schema, schema.begin.as_ref().unwrap(), &case.key, NEXT);
     let happened = answered(&played);
     let expected = Some((foreseen.answer, foreseen.client));
-    (happened != expected)
-        .then(|| format!("{:?}: foreseen {expected:?}, got {:?}", case.state, wire::line(&played.reply)))
+    (happened != expected).then(|| {
+        format!("{:?}: foreseen {expected:?}, got {:?}", case.state, wire::line(&played.reply))
+    })
 }
 
 fn assert_none(schema: &Schema, differences: &[String]) {
     let count = differences.len();
-    assert!(differences.is_empty(), "{}, {count} times:\n{}", schema.name, differences[..count.min(12)].join("\n"));
+    assert!(
+        differences.is_empty(),
+        "{}, {count} times:\n{}",
+        schema.name,
+        differences[..count.min(12)].join("\n")
+    );
 }
 
 #[test]
@@ -54,18 +66,30 @@ fn begin_answers_what_is_foreseen_in_every_state() {
     let mut connection = server.connect();
     for schema in wire::built_in() {
         let cases = cases(&server, &library, &schema, record_states(&schema));
-        let differences: Vec<_> = cases.iter().filter_map(|case| difference(&mut connection, &schema, case)).collect();
+        let differences: Vec<_> =
+            cases.iter().filter_map(|case| difference(&mut connection, &schema, case)).collect();
         assert_none(&schema, &differences);
-        let read: BTreeSet<_> =
-            cases.iter().flat_map(|case| &case.readings).filter_map(|reading| Some(reading.decoded()?.case)).collect();
-        assert_eq!(read.len(), schema.values.len(), "{}: a form of its values was never tried", schema.name);
+        let read: BTreeSet<_> = cases
+            .iter()
+            .flat_map(|case| &case.readings)
+            .filter_map(|reading| Some(reading.decoded()?.case))
+            .collect();
+        assert_eq!(
+            read.len(),
+            schema.values.len(),
+            "{}: a form of its values was never tried",
+            schema.name
+        );
     }
 }
 
 /// The first reply of a step whose condition holds: what complete and release are foreseen to say.
 fn foreseen<'a>(step: &'a Step, readings: &[Reading]) -> Option<&'a Reply> {
     let holds = |reply: &&Reply| {
-        reply.when.iter().any(|condition| condition.keys.iter().all(|(role, asked)| readings[*role].is(asked)))
+        reply
+            .when
+            .iter()
+            .any(|condition| condition.keys.iter().all(|(role, asked)| readings[*role].is(asked)))
     };
     step.calls.iter().flat_map(|call| &call.replies).find(holds)
 }
@@ -108,7 +132,8 @@ fn a_late_worker_stores_exactly_when_foreseen() {
         let late = fencing::of(&schema).unwrap();
         let key = b"late";
         let stores = |connection: &mut Connection| {
-            play(connection, &schema, schema.complete.as_ref().unwrap(), key, HOLDER).means() == Meaning::Stored
+            play(connection, &schema, schema.complete.as_ref().unwrap(), key, HOLDER).means()
+                == Meaning::Stored
         };
         let forget = |connection: &mut Connection| {
             for redis_key in schema.redis_keys(key) {
@@ -122,13 +147,20 @@ fn a_late_worker_stores_exactly_when_foreseen() {
             play(&mut connection, &schema, schema.begin.as_ref().unwrap(), key, NEXT).means(),
             Meaning::Acquired
         );
-        assert_eq!(stores(&mut connection), late.stores_when_retaken, "{} when retaken", schema.name);
+        assert_eq!(
+            stores(&mut connection),
+            late.stores_when_retaken,
+            "{} when retaken",
+            schema.name
+        );
     }
 }
 
 /// A JSON text as a careless program writes it: any bytes in strings, members that occur twice.
 fn json_text() -> impl Strategy<Value = Vec<u8>> {
-    let number = prop::sample::select(vec!["0", "1", "-0", "1.0", "0.0e5", "1e0", "2", "1.5", "1e-400", "9e999"]);
+    let number = prop::sample::select(vec![
+        "0", "1", "-0", "1.0", "0.0e5", "1e0", "2", "1.5", "1e-400", "9e999",
+    ]);
     let word = prop::sample::select(vec!["PENDING", "COMPLETED", "IN_PROGRESS", "completed", ""]);
     let leaf = prop_oneof![
         Just(b"null".to_vec()),
@@ -175,22 +207,40 @@ fn begin_answers_what_is_foreseen_on_any_json_or_a_part_of_it() {
     let server = Server::start();
     let library = Library::on(&server);
     let schemas = wire::built_in();
-    let strategy = prop::collection::vec((json_text(), any::<prop::sample::Index>(), prop::bool::weighted(0.1)), 40);
-    let mut runner =
-        TestRunner::new(Config { cases: 24, max_shrink_iters: 40, failure_persistence: None, ..Config::default() });
+    let strategy = prop::collection::vec(
+        (json_text(), any::<prop::sample::Index>(), prop::bool::weighted(0.1)),
+        40,
+    );
+    let mut runner = TestRunner::new(Config {
+        cases: 24,
+        max_shrink_iters: 40,
+        failure_persistence: None,
+        ..Config::default()
+    });
     runner
         .run(&strategy, |texts| {
             let texts: Vec<_> = texts
                 .into_iter()
-                .map(|(text, cut, is_cut)| if is_cut { text[..cut.index(text.len())].to_vec() } else { text })
+                .map(
+                    |(text, cut, is_cut)| {
+                        if is_cut { text[..cut.index(text.len())].to_vec() } else { text }
+                    },
+                )
                 .collect();
             for schema in &schemas {
-                let state = |text: &Vec<u8>| schema.keys.iter().map(|_| (Held::Text(text.clone()), true)).collect();
+                let state = |text: &Vec<u8>| {
+                    schema.keys.iter().map(|_| (Held::Text(text.clone()), true)).collect()
+                };
                 let cases = cases(&server, &library, schema, texts.iter().map(state).collect());
                 let mut connection = server.connect();
                 for case in &cases {
                     let difference = difference(&mut connection, schema, case);
-                    prop_assert!(difference.is_none(), "{}: {}", schema.name, difference.unwrap_or_default());
+                    prop_assert!(
+                        difference.is_none(),
+                        "{}: {}",
+                        schema.name,
+                        difference.unwrap_or_default()
+                    );
                 }
             }
             Ok(())

@@ -90,10 +90,17 @@ pub(crate) type KeyState = (Held, bool);
 fn key_states(schema: &Schema) -> Vec<Held> {
     let response = response();
     let writer = Request::new(schema, b"any", HOLDER, &response);
-    let mut texts: Vec<_> = wire::STRAY.iter().chain(ODD_STRINGS).map(|text| text.to_vec()).collect();
+    let mut texts: Vec<_> =
+        wire::STRAY.iter().chain(ODD_STRINGS).map(|text| text.to_vec()).collect();
     texts.extend(STRINGS.split_whitespace().map(Vec::from));
     let failed = Request { error: Some("card declined"), ..writer.clone() };
-    texts.extend([writer.lock_value(), writer.result_value(), failed.result_value(), HOLDER.into(), NEXT.into()]);
+    texts.extend([
+        writer.lock_value(),
+        writer.result_value(),
+        failed.result_value(),
+        HOLDER.into(),
+        NEXT.into(),
+    ]);
     let types = ["hash", "list", "stream"].map(Held::Type);
     [Held::Nothing].into_iter().chain(texts.into_iter().map(Held::Text)).chain(types).collect()
 }
@@ -135,8 +142,14 @@ pub(crate) struct Case {
 }
 
 /// Puts every state on the server, each under a key of its own, and reads it through the library.
-pub(crate) fn cases(server: &Server, library: &Library, schema: &Schema, states: Vec<Vec<KeyState>>) -> Vec<Case> {
-    let keys: Vec<_> = (0..states.len()).map(|index| format!("case-{index}").into_bytes()).collect();
+pub(crate) fn cases(
+    server: &Server,
+    library: &Library,
+    schema: &Schema,
+    states: Vec<Vec<KeyState>>,
+) -> Vec<Case> {
+    let keys: Vec<_> =
+        (0..states.len()).map(|index| format!("case-{index}").into_bytes()).collect();
     let mut connection = server.connect();
     for (keys, states) in keys.chunks(500).zip(states.chunks(500)) {
         let mut pipeline = redis::pipe();
@@ -148,8 +161,12 @@ pub(crate) fn cases(server: &Server, library: &Library, schema: &Schema, states:
     let records: Vec<_> = keys.iter().map(|key| schema.redis_keys(key)).collect();
     let seen = library.observe(&records);
     let case = |((key, state), seen): ((Vec<u8>, Vec<KeyState>), Observation)| {
-        let readings =
-            seen.keys.iter().enumerate().map(|(role, seen)| decode::read(schema, role, &seen.content)).collect();
+        let readings = seen
+            .keys
+            .iter()
+            .enumerate()
+            .map(|(role, seen)| decode::read(schema, role, &seen.content))
+            .collect();
         Case { key, state, seen, readings }
     };
     keys.into_iter().zip(states).zip(seen).map(case).collect()

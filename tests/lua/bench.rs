@@ -70,7 +70,10 @@ impl Bench {
 
     /// Puts a string there for a minute.
     pub fn put_expiring(&mut self, key: &str, value: impl AsRef<[u8]>) {
-        assert_eq!(wire::line(&self.ask(&[b"SET", key.as_bytes(), value.as_ref(), b"EX", b"60"])), "OK");
+        assert_eq!(
+            wire::line(&self.ask(&[b"SET", key.as_bytes(), value.as_ref(), b"EX", b"60"])),
+            "OK"
+        );
     }
 
     /// The string that is there.
@@ -83,7 +86,9 @@ impl Bench {
 
     /// The milliseconds left; -1 without expiry, -2 absent.
     pub fn pttl(&mut self, key: &str) -> i64 {
-        let StepReply::Integer(left) = self.ask(&["PTTL", key]) else { panic!("PTTL answers a number") };
+        let StepReply::Integer(left) = self.ask(&["PTTL", key]) else {
+            panic!("PTTL answers a number")
+        };
         left
     }
 
@@ -110,7 +115,10 @@ impl Bench {
     #[track_caller]
     pub fn assert_ttl(&mut self, key: &str, seconds: i64) {
         let left = self.pttl(key);
-        assert!(left <= seconds * 1_000 && left > seconds * 1_000 - 2_000, "{key}: {left} ms left of {seconds} s");
+        assert!(
+            left <= seconds * 1_000 && left > seconds * 1_000 - 2_000,
+            "{key}: {left} ms left of {seconds} s"
+        );
     }
 
     /// Everything about a Redis key.
@@ -122,7 +130,8 @@ impl Bench {
     pub fn each_type(&mut self, key: &str, mut check: impl FnMut(&mut Self)) {
         for make in TYPES {
             self.ask(&["DEL", key]);
-            let words: Vec<_> = make.iter().map(|word| if *word == "KEY" { key } else { word }).collect();
+            let words: Vec<_> =
+                make.iter().map(|word| if *word == "KEY" { key } else { word }).collect();
             assert!(!wire::line(&self.ask(&words)).starts_with("error"), "{words:?}");
             check(self);
         }

@@ -15,8 +15,10 @@ const CHANGES: [&str; 2] = ["UNLINK", "5000"];
 /// Heads, and in the last argument the rules, each with a semicolon behind; and what is to be done.
 fn to(change: &str, args: &[impl AsRef<[u8]>]) -> Vec<Vec<u8>> {
     let (rules, heads) = args.split_last().unwrap();
-    let rules =
-        rules.as_ref().strip_suffix(b";").map_or_else(Vec::new, |rules| rules.split(|byte| *byte == b';').collect());
+    let rules = rules
+        .as_ref()
+        .strip_suffix(b";")
+        .map_or_else(Vec::new, |rules| rules.split(|byte| *byte == b';').collect());
     let heads = heads.iter().map(|head| head.as_ref().to_vec());
     heads.chain(rules.into_iter().map(<[u8]>::to_vec)).chain([change.as_bytes().to_vec()]).collect()
 }
@@ -55,7 +57,11 @@ fn removes_what_is_exactly_as_seen_or_gives_it_the_ttl() {
         bench.put("a", value);
         bench.put_expiring("b", value);
         let rules = whole(value, "-1") + &whole(value, &bench.deadline("b"));
-        assert_eq!(letters(&mut bench, &["a", "b"], &to(change, &[value, value, rules.as_bytes()])), "DD", "{change}");
+        assert_eq!(
+            letters(&mut bench, &["a", "b"], &to(change, &[value, value, rules.as_bytes()])),
+            "DD",
+            "{change}"
+        );
         if change == "UNLINK" {
             assert_eq!((bench.pttl("a"), bench.pttl("b")), (-2, -2));
         } else {
@@ -110,14 +116,21 @@ fn the_other_keys_of_a_record_get_no_ttl() {
 #[test]
 fn a_bound_leaves_a_key_alone_that_has_enough_time_or_little_enough() {
     let mut bench = bench();
-    for (change, seconds, of_a_minute, of_no_end) in
-        [("+5000", 5, "K", "K"), ("+120000", 120, "D", "K"), ("-5000", 5, "D", "D"), ("-120000", 120, "K", "D")]
-    {
+    for (change, seconds, of_a_minute, of_no_end) in [
+        ("+5000", 5, "K", "K"),
+        ("+120000", 120, "D", "K"),
+        ("-5000", 5, "D", "D"),
+        ("-120000", 120, "K", "D"),
+    ] {
         bench.put_expiring("minute", "x");
         bench.put("endless", "x");
         let rules = whole(b"x", &bench.deadline("minute")) + &whole(b"x", "-1");
         let args = to(change, &["x", "x", &rules]);
-        assert_eq!(letters(&mut bench, &["minute", "endless"], &args), format!("{of_a_minute}{of_no_end}"), "{change}");
+        assert_eq!(
+            letters(&mut bench, &["minute", "endless"], &args),
+            format!("{of_a_minute}{of_no_end}"),
+            "{change}"
+        );
         bench.assert_ttl("minute", if of_a_minute == "D" { seconds } else { 60 });
         if of_no_end == "D" {
             bench.assert_ttl("endless", seconds);
@@ -149,7 +162,8 @@ fn the_records_other_keys_have_to_be_as_seen_and_stay() {
             None => drop(bench.ask(&["DEL", "result"])),
         }
         let before = bench.left("result");
-        let letters = remove(&mut bench, &["lock", "result"], &["x", head, &format!("=1,-1;{rule}")]);
+        let letters =
+            remove(&mut bench, &["lock", "result"], &["x", head, &format!("=1,-1;{rule}")]);
         assert_eq!(bench.left("result"), before);
         assert_eq!(bench.pttl("lock") == -2, letters == "D");
         letters
@@ -283,7 +297,10 @@ fn the_expiry_of_a_records_other_key_has_to_be_as_seen_too() {
     let seen = bench.deadline("result");
     assert_leaves(&mut bench, &["lock", "result"], &["x", "yes", "=1,-1;+3,-1;"], "C");
     assert_leaves(&mut bench, &["lock", "result"], &["x", "yes", "=1,-1;+3,1;"], "C");
-    assert_eq!(remove(&mut bench, &["lock", "result"], &["x", "yes", &format!("=1,-1;+3,{seen};")]), "D");
+    assert_eq!(
+        remove(&mut bench, &["lock", "result"], &["x", "yes", &format!("=1,-1;+3,{seen};")]),
+        "D"
+    );
 }
 
 #[test]

@@ -24,7 +24,11 @@ fn what_is_no_string_is_compared_by_the_checksum_of_its_dump() {
     };
     bench.ask(&["HSET", "a", "status", "held"]);
     let seen = sum(&mut bench);
-    for other in [&["HSET", "a", "status", "done"][..], &["HSET", "a", "owner", "w"], &["PEXPIRE", "a", "600000"]] {
+    for other in [
+        &["HSET", "a", "status", "done"][..],
+        &["HSET", "a", "owner", "w"],
+        &["PEXPIRE", "a", "600000"],
+    ] {
         bench.ask(other);
         leaves(&mut bench, "a", &seen, "=0D,-1", "C");
         bench.ask(&["DEL", "a"]);

@@ -32,7 +32,9 @@ fn stores_the_result_and_drops_this_workers_lock() {
 fn a_lock_that_is_gone_or_anothers_fences_it_off() {
     let mut bench = bench();
     bench.assert_leaves(&KEYS, &ARGS, "0");
-    for holder in ["another", "", "0D3F6F2E-58F5-4C0B-9D6C-1F1F8F2A7B11", "0d3f6f2e", "{\"owner\":1}"] {
+    for holder in
+        ["another", "", "0D3F6F2E-58F5-4C0B-9D6C-1F1F8F2A7B11", "0d3f6f2e", "{\"owner\":1}"]
+    {
         bench.put_expiring(LOCK, holder);
         bench.assert_leaves(&KEYS, &ARGS, "0");
     }

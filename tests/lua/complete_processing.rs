@@ -13,7 +13,10 @@ fn bench() -> Bench {
 #[test]
 fn stores_the_response_over_whatever_is_there() {
     let mut bench = bench();
-    for held in STRAY.iter().chain([&br#"{"status":"IN_PROGRESS"}"#[..], br#"{"status":"COMPLETED"}"#].iter()) {
+    for held in STRAY
+        .iter()
+        .chain([&br#"{"status":"IN_PROGRESS"}"#[..], br#"{"status":"COMPLETED"}"#].iter())
+    {
         bench.put(KEY, held);
         assert_eq!(bench.run(&[KEY], &[DONE, "86400"]), "OK");
         assert_eq!(bench.get(KEY).unwrap(), DONE.as_bytes());

@@ -29,7 +29,8 @@ fn all_keys_expire_at_the_moment_that_the_reply_names() {
     assert_eq!(letters, "D".repeat(keys.len()));
     for key in ["k0", "k10000", "k19999"] {
         let deadline = bench.deadline(key);
-        let (slack, deadline) = deadline.strip_prefix('~').map_or((0, &deadline[..]), |deadline| (2, deadline));
+        let (slack, deadline) =
+            deadline.strip_prefix('~').map_or((0, &deadline[..]), |deadline| (2, deadline));
         assert!((deadline.parse::<i64>().unwrap() - at).abs() <= slack, "{key}: {deadline} {at}");
         assert_eq!(bench.get(key).unwrap(), b"value");
     }
@@ -58,7 +59,11 @@ fn a_bound_is_compared_with_the_deadline_that_is_there() {
         assert_eq!(moved.abs() <= 2, letter == "K", "{change}: {moved}");
     }
     bench.put("a", b"value");
-    assert_eq!(told(&bench.run(&["a"], &args("-1", "+90000000"))).0, "K", "no expiry is more than any TTL");
+    assert_eq!(
+        told(&bench.run(&["a"], &args("-1", "+90000000"))).0,
+        "K",
+        "no expiry is more than any TTL"
+    );
     assert_eq!(bench.pttl("a"), -1);
 }
 

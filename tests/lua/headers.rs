@@ -38,13 +38,21 @@ fn the_first_line_names_the_file() {
 #[test]
 fn positions_are_numbered_without_gaps_keys_first() {
     for script in scripts() {
-        let places: Vec<_> = script.positions.iter().map(|p| format!("{}[{}]", p.list, p.index)).collect();
+        let places: Vec<_> =
+            script.positions.iter().map(|p| format!("{}[{}]", p.list, p.index)).collect();
         let many = places.first().is_some_and(|place| place == "KEYS[1..n]");
-        let keys = if many { vec!["KEYS[1..n]".to_owned()] } else { numbered("KEYS", 1..=script.count("KEYS")) };
+        let keys = if many {
+            vec!["KEYS[1..n]".to_owned()]
+        } else {
+            numbered("KEYS", 1..=script.count("KEYS"))
+        };
         let args = match script.count("ARGV") {
             count if places.contains(&"ARGV[n+1..2n]".to_owned()) => {
                 let more = (1..count - 1).map(|index| format!("ARGV[2n+{index}]"));
-                ["ARGV[1..n]".to_owned(), "ARGV[n+1..2n]".to_owned()].into_iter().chain(more).collect()
+                ["ARGV[1..n]".to_owned(), "ARGV[n+1..2n]".to_owned()]
+                    .into_iter()
+                    .chain(more)
+                    .collect()
             }
             count => numbered("ARGV", 1..=count),
         };
@@ -61,8 +69,13 @@ fn the_body_names_each_position_first_and_no_other() {
     for script in scripts() {
         for (position, line) in script.positions.iter().zip(&script.body) {
             let value = line.strip_prefix(&format!("local {} = ", position.name));
-            let value = value.unwrap_or_else(|| panic!("{}: `{line}` does not name {position:?}", script.path));
-            assert!(reads(value, &position.expression()), "{}: `{line}` is not {position:?}", script.path);
+            let value = value
+                .unwrap_or_else(|| panic!("{}: `{line}` does not name {position:?}", script.path));
+            assert!(
+                reads(value, &position.expression()),
+                "{}: `{line}` is not {position:?}",
+                script.path
+            );
         }
         for line in script.code() {
             let unnamed = line.contains("KEYS[") || line.contains("ARGV[");
@@ -128,7 +141,8 @@ fn returned(script: &Script, value: &str) -> String {
         let items: Vec<_> = items.split(", ").map(|item| returned(script, item)).collect();
         return format!("{{{}}}", items.join(", "));
     }
-    let is_array = script.code().iter().any(|line| line.starts_with(&format!("local {value} = {{")));
+    let is_array =
+        script.code().iter().any(|line| line.starts_with(&format!("local {value} = {{")));
     if is_array { "{...}".to_owned() } else { "<>".to_owned() }
 }
 
@@ -161,8 +175,10 @@ fn the_header_lists_each_reply_of_the_body_and_no_other() {
 #[test]
 fn observe_answers_as_many_elements_for_a_key_as_its_header_lists() {
     let script = Script::read("admin/observe");
-    let inner = script.replies[0].split(", {").nth(1).and_then(|rest| rest.split('}').next()).unwrap();
-    let rows: Vec<_> = script.body.iter().filter_map(|line| line.trim().strip_prefix("return {")).collect();
+    let inner =
+        script.replies[0].split(", {").nth(1).and_then(|rest| rest.split('}').next()).unwrap();
+    let rows: Vec<_> =
+        script.body.iter().filter_map(|line| line.trim().strip_prefix("return {")).collect();
     assert_eq!(rows.len(), 3, "one for an absent key, one for a string, one for anything else");
     for row in rows {
         assert_eq!(top_level_items(row.trim_end_matches('}')), inner.split(", ").count(), "{row}");

@@ -44,7 +44,8 @@ fn a_result_is_handed_out_as_it_is_be_there_a_lock_or_not() {
         }
         for stored in STRAY.iter().chain([&br#"{"statusCode":200,"body":"{}"}"#[..]].iter()) {
             bench.put_expiring(RESULT, stored);
-            let reply = StepReply::Array(vec![StepReply::Integer(1), StepReply::Text(stored.to_vec())]);
+            let reply =
+                StepReply::Array(vec![StepReply::Integer(1), StepReply::Text(stored.to_vec())]);
             assert_eq!(bench.reply(&["order-1"], &ARGS), reply);
             assert_eq!(bench.get(LOCK).is_some(), locked, "a replay takes no lock");
         }
@@ -62,6 +63,8 @@ fn a_result_of_another_type_is_an_error() {
 #[test]
 fn a_ttl_that_is_no_whole_number_is_an_error() {
     let mut bench = bench();
-    bench.refuses_bad_ttls(&["order-1"], |ttl| vec![WORKER.to_owned(), ttl.to_owned(), "86400".to_owned()]);
+    bench.refuses_bad_ttls(&["order-1"], |ttl| {
+        vec![WORKER.to_owned(), ttl.to_owned(), "86400".to_owned()]
+    });
     assert_eq!(bench.get(LOCK), None);
 }

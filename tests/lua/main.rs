@@ -1,6 +1,10 @@
 //! Each Lua script alone, on a real server: every reply, and the values nobody expects. A module a script, or one for several
 //! that answer alike.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on says so by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on says so by panicking"
+)]
 
 #[path = "../support/mod.rs"]
 mod support;

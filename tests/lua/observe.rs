@@ -54,8 +54,18 @@ fn an_absent_key_is_none() {
     let minus = |number| StepReply::Integer(number);
     let none = text("none");
     let minus_one = || minus(-1);
-    let expected =
-        [none, minus(-2), minus(-2), minus(1), minus_one(), minus_one(), minus_one(), text(""), text(""), minus_one()];
+    let expected = [
+        none,
+        minus(-2),
+        minus(-2),
+        minus(1),
+        minus_one(),
+        minus_one(),
+        minus_one(),
+        text(""),
+        text(""),
+        minus_one(),
+    ];
     assert_eq!(rows, [expected]);
 }
 
@@ -82,7 +92,9 @@ fn another_type_is_named_and_only_fields_of_a_hash_are_returned() {
 fn returns_no_more_bytes_than_asked_for() {
     let mut bench = bench();
     bench.put("a", b"\xff\x00\r\nlonger");
-    for (asked, head) in [("0", &b""[..]), ("1", b"\xff"), ("4", b"\xff\x00\r\n"), ("99", b"\xff\x00\r\nlonger")] {
+    for (asked, head) in
+        [("0", &b""[..]), ("1", b"\xff"), ("4", b"\xff\x00\r\n"), ("99", b"\xff\x00\r\nlonger")]
+    {
         let (_, rows) = parts(bench.reply(&["a"], &[asked, "0"]));
         assert_eq!((number(&rows[0][6]), &rows[0][8]), (10, &text(head)), "{asked}");
     }
@@ -191,7 +203,9 @@ fn a_value_that_is_longer_than_its_head_has_a_checksum_where_asked_for() {
     bench.put("a", "value");
     let StepReply::Text(dump) = bench.ask(&["DUMP", "a"]) else { panic!("no dump") };
     let sum = &dump[dump.len() - 8..];
-    for (asked, told) in [(["2", "1"], sum), (["2", "0"], b""), (["5", "1"], b""), (["-1", "1"], b"")] {
+    for (asked, told) in
+        [(["2", "1"], sum), (["2", "0"], b""), (["5", "1"], b""), (["-1", "1"], b"")]
+    {
         let (_, rows) = parts(bench.reply(&["a"], &asked));
         assert_eq!(rows[0][7], text(told), "{asked:?}");
     }
@@ -237,7 +251,8 @@ fn the_fields_of_a_hash_come_within_a_budget_short_ones_first() {
 fn what_is_no_string_has_a_checksum_where_all_of_it_or_checksums_are_asked_for() {
     let mut bench = bench();
     bench.ask(&["HSET", "a", "status", "done"]);
-    let sum = |bench: &mut Bench, args: [&str; 2]| parts(bench.reply(&["a"], &args)).1[0][7].clone();
+    let sum =
+        |bench: &mut Bench, args: [&str; 2]| parts(bench.reply(&["a"], &args)).1[0][7].clone();
     let whole = sum(&mut bench, ["-1", "0"]);
     assert!(matches!(&whole, StepReply::Text(sum) if sum.len() == 8), "{whole:?}");
     assert_eq!(sum(&mut bench, ["64", "1"]), whole);
@@ -252,8 +267,16 @@ fn what_is_no_string_has_a_checksum_where_all_of_it_or_checksums_are_asked_for()
 fn a_value_of_too_many_elements_has_no_checksum() {
     let mut bench = bench();
     for (members, bytes) in [(10_000, 8), (10_001, 0)] {
-        bench.ask(&["EVAL", &format!("for i = 1, {members} do redis.call('SADD', 'a', i) end"), "0"]);
+        bench.ask(&[
+            "EVAL",
+            &format!("for i = 1, {members} do redis.call('SADD', 'a', i) end"),
+            "0",
+        ]);
         let (_, rows) = parts(bench.reply(&["a"], &["-1", "1"]));
-        assert!(matches!(&rows[0][7], StepReply::Text(sum) if sum.len() == bytes), "{members}: {:?}", rows[0]);
+        assert!(
+            matches!(&rows[0][7], StepReply::Text(sum) if sum.len() == bytes),
+            "{members}: {:?}",
+            rows[0]
+        );
     }
 }

@@ -28,7 +28,9 @@ pub const TTLS: &[(&str, i64)] = &[
 
 /// A lock as `begin` writes it.
 pub fn lock(owner: &str) -> String {
-    format!(r#"{{"state":"in-progress","owner":"{owner}","fingerprint":"{PRINT}","created_at":1735689600123}}"#)
+    format!(
+        r#"{{"state":"in-progress","owner":"{owner}","fingerprint":"{PRINT}","created_at":1735689600123}}"#
+    )
 }
 
 /// A result as `complete` writes it.
@@ -51,7 +53,9 @@ fn no_records() -> Vec<Vec<u8>> {
         texts.push(format!(" {record}").into_bytes());
         texts.push(record.replace("\"state\":", "\"state\": ").into_bytes());
         texts.push(record.replace(OWNER, "").into_bytes());
-        texts.push(record.replace("\"created_at\":1735689600123", "\"created_at\":\"now\"").into_bytes());
+        texts.push(
+            record.replace("\"created_at\":1735689600123", "\"created_at\":\"now\"").into_bytes(),
+        );
     }
     texts.extend([" ", "\n", "\0", "}", "x"].map(|more| format!("{lock}{more}").into_bytes()));
     let states = ["weird", "in-progress", "Completed", "", "completed\0"];

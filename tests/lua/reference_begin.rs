@@ -4,8 +4,8 @@ use idemctl::domain::step::reply::StepReply;
 
 use crate::bench::Bench;
 use crate::reference::{
-    KEY, OTHER, OWNER, PRINT, TTLS, assert_ms, leaves_what_is_no_record, lock, record, refuses_bad_ttls, result,
-    results, server_ms, time_in,
+    KEY, OTHER, OWNER, PRINT, TTLS, assert_ms, leaves_what_is_no_record, lock, record,
+    refuses_bad_ttls, result, results, server_ms, time_in,
 };
 
 const ARGS: [&str; 4] = [OWNER, PRINT, "30", "retry"];
@@ -43,7 +43,9 @@ fn a_held_lock_stays_whoever_asks_and_tells_how_long() {
         bench.put_expiring(KEY, lock(OWNER));
         let reply = bench.reply(&[KEY], &[asks, PRINT, "900", "retry"]);
         let StepReply::Array(items) = reply else { panic!("{reply:?}") };
-        let [StepReply::Text(word), StepReply::Integer(left)] = &items[..] else { panic!("{items:?}") };
+        let [StepReply::Text(word), StepReply::Integer(left)] = &items[..] else {
+            panic!("{items:?}")
+        };
         assert_eq!(word, b"IN_PROGRESS");
         assert!((58_000..=60_000).contains(left), "{left}");
         assert_eq!(record(&mut bench), lock(OWNER));
@@ -64,8 +66,12 @@ fn a_lock_without_ttl_gets_one() {
 fn brings_back_the_response_of_a_completed_operation() {
     let mut bench = bench();
     for on_failed in ["retry", "replay"] {
-        for response in [r#"{"status":201,"big":12345678901234567890,"empty":[]}"#, "null", "}", "\"}],\"response\":{"]
-        {
+        for response in [
+            r#"{"status":201,"big":12345678901234567890,"empty":[]}"#,
+            "null",
+            "}",
+            "\"}],\"response\":{",
+        ] {
             bench.put_expiring(KEY, result("completed", OWNER, response));
             let expected = format!("[REPLAY {response}]");
             bench.assert_leaves(&[KEY], &[OTHER, PRINT, "30", on_failed], &expected);
@@ -118,7 +124,8 @@ fn owner_and_fingerprint_are_what_needs_no_escaping_in_json() {
     }
     bench.ask(&["DEL", KEY]);
     let too_long = format!("{longest}x");
-    let odd: [&[u8]; 10] = [b"a b", b"a\"b", b"a\\", b"a\n", b"\0", b"a\0b", b"\xff", b"a]", b"a,b", b"<"];
+    let odd: [&[u8]; 10] =
+        [b"a b", b"a\"b", b"a\\", b"a\n", b"\0", b"a\0b", b"\xff", b"a]", b"a,b", b"<"];
     for odd in odd.into_iter().chain([b"caf\xc3\xa9", too_long.as_bytes()]) {
         bench.assert_leaves(&[KEY], &[odd, b"", b"30", b"retry"], "error INVALID");
         bench.assert_leaves(&[KEY], &[b"a", odd, b"30", b"retry"], "error INVALID");
@@ -129,7 +136,9 @@ fn owner_and_fingerprint_are_what_needs_no_escaping_in_json() {
 #[test]
 fn a_malformed_or_missing_argument_is_an_error() {
     let mut bench = bench();
-    refuses_bad_ttls(&mut bench, |ttl| vec![OTHER.into(), PRINT.into(), ttl.into(), "retry".into()]);
+    refuses_bad_ttls(&mut bench, |ttl| {
+        vec![OTHER.into(), PRINT.into(), ttl.into(), "retry".into()]
+    });
     for on_failed in ["", "Retry", "RETRY", "retry ", "conflict"] {
         bench.assert_leaves(&[KEY], &[OTHER, PRINT, "30", on_failed], "error INVALID");
     }

@@ -2,7 +2,8 @@
 
 use crate::bench::Bench;
 use crate::reference::{
-    KEY, OWNER, TTLS, assert_ms, lock, record, refuses_bad_ttls, result, results, server_ms, time_in,
+    KEY, OWNER, TTLS, assert_ms, lock, record, refuses_bad_ttls, result, results, server_ms,
+    time_in,
 };
 
 const RESPONSE: &str = r#"{"status":201,"big":12345678901234567890,"empty":[]}"#;
@@ -22,7 +23,10 @@ fn replaces_this_owners_lock_by_the_result_with_its_ttl_and_the_servers_time() {
         let stored = record(&mut bench);
         let time = time_in(&stored, "completed_at");
         assert!((before..=server_ms(&mut bench)).contains(&time), "{stored}");
-        assert_eq!(stored, result(outcome, OWNER, RESPONSE).replace("1735689600456", &time.to_string()));
+        assert_eq!(
+            stored,
+            result(outcome, OWNER, RESPONSE).replace("1735689600456", &time.to_string())
+        );
         bench.assert_ttl(KEY, 86_400);
     }
 }

@@ -26,8 +26,8 @@ struct Reference {
 impl Reference {
     fn start() -> Self {
         let server = Server::start();
-        let scripts =
-            ["begin", "renew", "complete", "release"].map(|name| (name, wire::script(&format!("reference/{name}"))));
+        let scripts = ["begin", "renew", "complete", "release"]
+            .map(|name| (name, wire::script(&format!("reference/{name}"))));
         Self { connection: RefCell::new(server.connect()), _server: server, scripts }
     }
 
@@ -46,17 +46,25 @@ fn the_schema_writes_what_the_scripts_write() {
     let reference = Reference::start();
     let schema = wire::schema("reference");
     let response = Response { status: Some(201), body: b"{}".to_vec(), ..Response::default() };
-    let request = Request { fingerprint: "print", ..Request::new(&schema, b"order-1", "a", &response) };
+    let request =
+        Request { fingerprint: "print", ..Request::new(&schema, b"order-1", "a", &response) };
     for error in [None, Some("card declined")] {
         let request = Request { error, ..request.clone() };
         reference.forget();
         let connection = &mut reference.connection.borrow_mut();
         let mut stored = |step| {
             wire::play(connection, step, &request);
-            String::from_utf8(wire::ask(connection, &["GET", KEY]).stored().unwrap().to_vec()).unwrap()
+            String::from_utf8(wire::ask(connection, &["GET", KEY]).stored().unwrap().to_vec())
+                .unwrap()
         };
-        assert_eq!(without_times(&stored(schema.begin.as_ref().unwrap())).into_bytes(), request.lock_value());
-        assert_eq!(without_times(&stored(schema.complete.as_ref().unwrap())).into_bytes(), request.result_value());
+        assert_eq!(
+            without_times(&stored(schema.begin.as_ref().unwrap())).into_bytes(),
+            request.lock_value()
+        );
+        assert_eq!(
+            without_times(&stored(schema.complete.as_ref().unwrap())).into_bytes(),
+            request.result_value()
+        );
     }
 }
 
@@ -64,7 +72,9 @@ fn the_schema_writes_what_the_scripts_write() {
 fn without_times(record: &str) -> String {
     let mut parts = record.split("_at\":");
     let first = parts.next().unwrap_or_default().to_owned();
-    parts.fold(first, |text, part| text + "_at\":0" + part.trim_start_matches(|c: char| c.is_ascii_digit()))
+    parts.fold(first, |text, part| {
+        text + "_at\":0" + part.trim_start_matches(|c: char| c.is_ascii_digit())
+    })
 }
 
 fn runner(cases: u32) -> TestRunner {
@@ -73,7 +83,8 @@ fn runner(cases: u32) -> TestRunner {
 
 /// Bytes without restriction, and among them what a record is made of.
 fn response() -> impl Strategy<Value = Vec<u8>> {
-    let pieces = r#"} { " \ ,"response": {"state":"in-progress" %"#.split_whitespace().chain(["\n", "\0"]);
+    let pieces =
+        r#"} { " \ ,"response": {"state":"in-progress" %"#.split_whitespace().chain(["\n", "\0"]);
     let piece = prop_oneof![
         prop::collection::vec(any::<u8>(), 1..40),
         prop::sample::select(pieces.collect::<Vec<_>>()).prop_map(|text| text.as_bytes().to_vec()),
@@ -89,11 +100,17 @@ fn any_response_comes_back_byte_for_byte() {
             reference.forget();
             reference.run("begin", &[b"a", b"", b"30", b"retry"]);
             let outcome: &[u8] = if failed { b"failed" } else { b"completed" };
-            prop_assert_eq!(wire::line(&reference.run("complete", &[b"a", outcome, &response, b"30"])), "STORED");
+            prop_assert_eq!(
+                wire::line(&reference.run("complete", &[b"a", outcome, &response, b"30"])),
+                "STORED"
+            );
             let replay = reference.run("begin", &[b"b", b"", b"30", b"replay"]);
             prop_assert_eq!(
                 replay,
-                StepReply::Array(vec![StepReply::Text(b"REPLAY".to_vec()), StepReply::Text(response)])
+                StepReply::Array(vec![
+                    StepReply::Text(b"REPLAY".to_vec()),
+                    StepReply::Text(response)
+                ])
             );
             Ok(())
         })
@@ -112,13 +129,13 @@ enum Move {
 impl Move {
     fn play(self, reference: &Reference) -> String {
         let reply = match self {
-            Self::Begin { owner, print, on_failed } => {
-                reference.run("begin", &[owner.as_bytes(), print.as_bytes(), b"3600", on_failed.as_bytes()])
-            }
+            Self::Begin { owner, print, on_failed } => reference
+                .run("begin", &[owner.as_bytes(), print.as_bytes(), b"3600", on_failed.as_bytes()]),
             Self::Renew { owner } => reference.run("renew", &[owner.as_bytes(), b"3600"]),
-            Self::Complete { owner, outcome, response } => {
-                reference.run("complete", &[owner.as_bytes(), outcome.as_bytes(), response.as_bytes(), b"3600"])
-            }
+            Self::Complete { owner, outcome, response } => reference.run(
+                "complete",
+                &[owner.as_bytes(), outcome.as_bytes(), response.as_bytes(), b"3600"],
+            ),
             Self::Release { owner } => reference.run("release", &[owner.as_bytes()]),
         };
         let line = wire::line(&reply);
@@ -129,10 +146,16 @@ impl Move {
 
 fn moves() -> impl Strategy<Value = Vec<Move>> {
     let owner = || prop::sample::select(vec!["a", "b"]);
-    let begin =
-        (owner(), prop::sample::select(vec!["p", "p", "p", "q"]), prop::sample::select(vec!["retry", "replay"]));
-    let complete =
-        (owner(), prop::sample::select(vec!["completed", "failed"]), prop::sample::select(vec!["1", "{\"a\":{}}"]));
+    let begin = (
+        owner(),
+        prop::sample::select(vec!["p", "p", "p", "q"]),
+        prop::sample::select(vec!["retry", "replay"]),
+    );
+    let complete = (
+        owner(),
+        prop::sample::select(vec!["completed", "failed"]),
+        prop::sample::select(vec!["1", "{\"a\":{}}"]),
+    );
     let one = prop_oneof![
         3 => begin.prop_map(|(owner, print, on_failed)| Move::Begin { owner, print, on_failed }),
         1 => owner().prop_map(|owner| Move::Renew { owner }),
@@ -146,8 +169,16 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Model {
     Nothing,
-    Lock { owner: &'static str, print: &'static str },
-    Result { owner: &'static str, print: &'static str, outcome: &'static str, response: &'static str },
+    Lock {
+        owner: &'static str,
+        print: &'static str,
+    },
+    Result {
+        owner: &'static str,
+        print: &'static str,
+        outcome: &'static str,
+        response: &'static str,
+    },
 }
 
 impl Model {
@@ -185,7 +216,12 @@ impl Model {
         }
     }
 
-    fn complete(self, owner: &str, outcome: &'static str, response: &'static str) -> (String, Self) {
+    fn complete(
+        self,
+        owner: &str,
+        outcome: &'static str,
+        response: &'static str,
+    ) -> (String, Self) {
         match self {
             Self::Lock { owner: holder, print } if holder == owner => {
                 ("STORED".to_owned(), Self::Result { owner: holder, print, outcome, response })
@@ -205,11 +241,24 @@ fn any_order_of_steps_does_what_the_model_says() {
             let mut model = Model::Nothing;
             for (index, step) in moves.iter().enumerate() {
                 let (expected, next) = model.step(*step);
-                prop_assert_eq!(step.play(&reference), expected, "{:?} on {:?}, step {}", step, model, index);
+                prop_assert_eq!(
+                    step.play(&reference),
+                    expected,
+                    "{:?} on {:?}, step {}",
+                    step,
+                    model,
+                    index
+                );
                 model = next;
-                let ttl = wire::line(&wire::ask(&mut reference.connection.borrow_mut(), &["TTL", KEY]));
+                let ttl =
+                    wire::line(&wire::ask(&mut reference.connection.borrow_mut(), &["TTL", KEY]));
                 let expires = ttl.parse::<i64>().is_ok_and(|left| left > 3_500);
-                prop_assert!(expires || (model == Model::Nothing && ttl == "-2"), "{:?}: TTL {}", model, ttl);
+                prop_assert!(
+                    expires || (model == Model::Nothing && ttl == "-2"),
+                    "{:?}: TTL {}",
+                    model,
+                    ttl
+                );
             }
             Ok(())
         })

@@ -4,8 +4,11 @@ use crate::bench::Bench;
 use crate::reference::{KEY, OTHER, OWNER, leaves_what_is_no_record, lock, results};
 
 /// The steps of an owner, and what each is sent behind the owner.
-const STEPS: [(&str, &[&str]); 3] =
-    [("reference/renew", &["30"]), ("reference/complete", &["completed", "1", "86400"]), ("reference/release", &[])];
+const STEPS: [(&str, &[&str]); 3] = [
+    ("reference/renew", &["30"]),
+    ("reference/complete", &["completed", "1", "86400"]),
+    ("reference/release", &[]),
+];
 
 /// Tries each of them on a server of its own, with the arguments of a call by this owner.
 fn each(check: impl Fn(&str, &mut Bench, &dyn Fn(&'static str) -> Vec<&'static str>)) {

@@ -17,7 +17,9 @@ fn dump(bench: &mut Bench, key: &str) -> Vec<u8> {
 /// The letters of the reply.
 fn letters(bench: &mut Bench, keys: &[&str], args: &[&[u8]]) -> String {
     let StepReply::Array(reply) = bench.reply(keys, args) else { panic!("no array") };
-    let [StepReply::Text(letters), StepReply::Integer(now)] = &reply[..] else { panic!("{reply:?}") };
+    let [StepReply::Text(letters), StepReply::Integer(now)] = &reply[..] else {
+        panic!("{reply:?}")
+    };
     assert!(*now > 1_000_000_000_000, "{now}");
     String::from_utf8(letters.clone()).unwrap()
 }
@@ -113,7 +115,9 @@ fn damaged_bytes_and_a_wrong_expiry_are_an_error() {
     let (mut bench, payload) = with_backup();
     let mut damaged = payload.clone();
     damaged[1] ^= 1;
-    for (payload, at) in [(&damaged[..], "0"), (b"text", "0"), (&payload, "-1"), (&payload, "1.5"), (&payload, "")] {
+    for (payload, at) in
+        [(&damaged[..], "0"), (b"text", "0"), (&payload, "-1"), (&payload, "1.5"), (&payload, "")]
+    {
         assert_eq!(bench.run(&["a"], &[payload, at.as_bytes()]), "error ERR");
         assert_eq!(bench.pttl("a"), -2);
     }

@@ -24,7 +24,8 @@ fn script_calls(check: impl Fn(&Schema, &Script, &Call, &[Vec<u8>], &[Vec<u8>]))
         for call in calls(&schema) {
             if let Action::Script { name, keys, args } = &call.action {
                 let script = Script::read(&format!("{}/{name}", schema.name));
-                let fill = |words: &[_]| words.iter().map(|word| request.word(word)).collect::<Vec<_>>();
+                let fill =
+                    |words: &[_]| words.iter().map(|word| request.word(word)).collect::<Vec<_>>();
                 check(&schema, &script, call, &fill(keys), &fill(args));
             }
         }
@@ -52,7 +53,11 @@ fn schemas_send_the_keys_and_arguments_of_the_header() {
         assert_eq!(args.len(), script.count("ARGV"), "{}: ARGV", script.path);
         for (position, word) in script.positions.iter().zip(keys.iter().chain(args)) {
             let word = std::str::from_utf8(word).unwrap();
-            assert!(is_meant(schema, position, word), "{}: {position:?} is sent {word}", script.path);
+            assert!(
+                is_meant(schema, position, word),
+                "{}: {position:?} is sent {word}",
+                script.path
+            );
         }
     });
 }
@@ -84,13 +89,25 @@ fn schemas_know_every_reply_of_the_header_and_no_other() {
     script_calls(|schema, script, call, _, _| {
         let mut met = BTreeSet::new();
         for reply in &script.replies {
-            let known = ReplyMatcher { schema, fingerprint: "", now_ms: 0 }.match_reply(call, &example(reply));
-            let known = known.unwrap_or_else(|| panic!("{}: schema.toml does not know `{reply}`", script.path));
+            let known = ReplyMatcher { schema, fingerprint: "", now_ms: 0 }
+                .match_reply(call, &example(reply));
+            let known = known
+                .unwrap_or_else(|| panic!("{}: schema.toml does not know `{reply}`", script.path));
             let known = known.entry;
-            assert!(is_exact(&known.pattern, reply), "{}: `{reply}` is taken for {:?}", script.path, known.pattern);
+            assert!(
+                is_exact(&known.pattern, reply),
+                "{}: `{reply}` is taken for {:?}",
+                script.path,
+                known.pattern
+            );
             met.insert(call.replies.iter().position(|other| std::ptr::eq(other, known)));
         }
-        assert_eq!(met.len(), call.replies.len(), "{}: schema.toml knows more replies", script.path);
+        assert_eq!(
+            met.len(),
+            call.replies.len(),
+            "{}: schema.toml knows more replies",
+            script.path
+        );
     });
 }
 

@@ -89,7 +89,12 @@ fn send_expiry(library: &Library, redis_keys: &[Vec<u8>]) {
 fn send_restore_if_absent(library: &Library, redis_keys: &[Vec<u8>]) {
     let key = |redis_key: &Vec<u8>| HeldKey {
         role: None,
-        saved: Saved { redis_key: redis_key.clone(), dump: b"x".to_vec(), ttl_ms: None, expires_at_ms: None },
+        saved: Saved {
+            redis_key: redis_key.clone(),
+            dump: b"x".to_vec(),
+            ttl_ms: None,
+            expires_at_ms: None,
+        },
     };
     let keys: Vec<_> = redis_keys.iter().map(key).collect();
     let wanted = Return { keys: keys.iter().collect(), bars: Vec::new() };
@@ -102,7 +107,8 @@ fn send_restore_if_absent(library: &Library, redis_keys: &[Vec<u8>]) {
 fn change(library: &Library, redis_keys: &[Vec<u8>], action: store::KeyAction) {
     let seen: Observation = library.observe(&[redis_keys.to_vec()]).remove(0);
     let about = About { schema: "any".to_owned(), key: b"any".to_vec(), state: "in-progress" };
-    let (outcomes, ended) = library.wait(library.writer().apply(&[Change::new(vec![0], seen, about)], action, None));
+    let (outcomes, ended) =
+        library.wait(library.writer().apply(&[Change::new(vec![0], seen, about)], action, None));
     ended.unwrap();
     assert!(matches!(outcomes[..], [Outcome::Done | Outcome::Expires(_)]), "{outcomes:?}");
 }
@@ -117,12 +123,15 @@ fn idemctl_sends_the_keys_and_arguments_of_the_header() {
             server.set("a", "value", 60_000);
             let mut monitor = Monitor::on(&server);
             send(&library, &redis_keys);
-            let words =
-                std::iter::from_fn(|| Some(monitor.next_script())).find(|w| w[1] == wire::script(path)).unwrap();
+            let words = std::iter::from_fn(|| Some(monitor.next_script()))
+                .find(|w| w[1] == wire::script(path))
+                .unwrap();
             let keys: usize = words[2].parse().unwrap();
-            let expected = if script.takes_many_keys() { redis_keys.len() } else { script.count("KEYS") };
+            let expected =
+                if script.takes_many_keys() { redis_keys.len() } else { script.count("KEYS") };
             assert_eq!(keys, expected, "{path}: KEYS");
-            let is_list = |position: &&Position| position.list == "ARGV" && position.index.contains("..");
+            let is_list =
+                |position: &&Position| position.list == "ARGV" && position.index.contains("..");
             let lists = script.positions.iter().filter(is_list).count();
             let args = script.count("ARGV") + lists * (keys - 1);
             assert_eq!(words.len() - 3 - keys, args, "{path}: ARGV");
@@ -134,8 +143,10 @@ fn idemctl_sends_the_keys_and_arguments_of_the_header() {
 fn every_own_script_that_is_sent_is_among_the_callers() {
     let source = std::fs::read_to_string(wire::lua().join("../src/store/scripts.rs")).unwrap();
     let included = source.split("lua/admin/").skip(1).filter_map(|rest| rest.split_once(".lua\")"));
-    let sent: BTreeSet<_> =
-        included.filter(|(name, _)| !name.contains('/')).map(|(name, _)| format!("admin/{name}")).collect();
+    let sent: BTreeSet<_> = included
+        .filter(|(name, _)| !name.contains('/'))
+        .map(|(name, _)| format!("admin/{name}"))
+        .collect();
     assert_eq!(sent, CALLERS.iter().map(|(path, _)| (*path).to_owned()).collect());
 }
 
@@ -144,7 +155,9 @@ fn the_script_that_reads_runs_where_writing_is_refused() {
     let server = Server::start();
     let mut connection = server.connect();
     // Redis 6.2 has no EVAL_RO: there the server itself says so.
-    if wire::ask(&mut connection, &["COMMAND", "INFO", "EVAL_RO"]) == StepReply::Array(vec![StepReply::Nil]) {
+    if wire::ask(&mut connection, &["COMMAND", "INFO", "EVAL_RO"])
+        == StepReply::Array(vec![StepReply::Nil])
+    {
         return;
     }
     server.set("a", "value", 60_000);
@@ -153,6 +166,10 @@ fn the_script_that_reads_runs_where_writing_is_refused() {
     assert!(matches!(&seen, StepReply::Array(items) if items.len() == 3), "{seen:?}");
     wire::ask(&mut connection, &["PERSIST", "a"]);
     let change = wire::script("admin/change_many_if_same");
-    let refused = wire::ask(&mut connection, &["EVAL_RO", &change, "1", "a", "value", "-1", "UNLINK"]);
-    assert!(matches!(&refused, StepReply::Error { message, .. } if message.contains("read-only")), "{refused:?}");
+    let refused =
+        wire::ask(&mut connection, &["EVAL_RO", &change, "1", "a", "value", "-1", "UNLINK"]);
+    assert!(
+        matches!(&refused, StepReply::Error { message, .. } if message.contains("read-only")),
+        "{refused:?}"
+    );
 }

@@ -41,7 +41,8 @@ fn stores_nothing_where_no_lock_is() {
 
 #[test]
 fn another_type_is_an_error() {
-    bench().each_type(KEY, |bench| bench.assert_leaves(&[KEY], &[DONE, "86400"], "error WRONGTYPE"));
+    bench()
+        .each_type(KEY, |bench| bench.assert_leaves(&[KEY], &[DONE, "86400"], "error WRONGTYPE"));
 }
 
 #[test]

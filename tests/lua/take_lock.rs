@@ -95,7 +95,9 @@ fn what_is_no_record_is_told_and_left_alone() {
             let is_json = serde_json::from_slice::<serde_json::Value>(stray).is_ok();
             bench.assert_leaves(&[begin.key], &["300"], begin.strays[usize::from(!is_json)]);
         }
-        bench.each_type(begin.key, |bench| bench.assert_leaves(&[begin.key], &["300"], "error WRONGTYPE"));
+        bench.each_type(begin.key, |bench| {
+            bench.assert_leaves(&[begin.key], &["300"], "error WRONGTYPE")
+        });
     });
 }
 

@@ -107,7 +107,8 @@ impl Play<'_> {
             Step::Run { script, args, reply } => {
                 let text = wire::script(&format!("reference/{script}"));
                 let got = wire::eval(&mut self.connection, &text, &[self.key], args);
-                (!reply.fits(&got)).then(|| format!("{script} {args:?} answered {}", wire::line(&got)))
+                (!reply.fits(&got))
+                    .then(|| format!("{script} {args:?} answered {}", wire::line(&got)))
             }
         }
     }
@@ -126,8 +127,10 @@ impl Play<'_> {
         match after {
             None => (ttl != -2).then(|| "something is left".to_owned()),
             Some(After::List { list }) => {
-                let items = list.iter().map(|item| StepReply::Text(item.clone().into_bytes())).collect();
-                (self.ask(&["LRANGE", key, "0", "-1"]) != StepReply::Array(items)).then(|| "another list".to_owned())
+                let items =
+                    list.iter().map(|item| StepReply::Text(item.clone().into_bytes())).collect();
+                (self.ask(&["LRANGE", key, "0", "-1"]) != StepReply::Array(items))
+                    .then(|| "another list".to_owned())
             }
             Some(After::Text { value, ttl_ms }) => {
                 let stored = wire::line(&self.ask(&["GET", key]));
@@ -143,7 +146,9 @@ impl Expected {
     fn fits(&self, got: &StepReply) -> bool {
         match (self, got) {
             (Self::Text(text), StepReply::Text(got)) => text.as_bytes() == got,
-            (Self::Between { between: [least, most] }, StepReply::Integer(got)) => (least..=most).contains(&got),
+            (Self::Between { between: [least, most] }, StepReply::Integer(got)) => {
+                (least..=most).contains(&got)
+            }
             (Self::Error { error }, got) => wire::line(got) == format!("error {error}"),
             (Self::Array(items), StepReply::Array(got)) => {
                 items.len() == got.len() && items.iter().zip(got).all(|(item, got)| item.fits(got))
@@ -166,7 +171,9 @@ impl Expected {
 /// True when a value is the wanted one, with a server's time of the run for each `{time}`.
 fn holds(stored: &str, wanted: &str, times: &RangeInclusive<i64>) -> bool {
     let mut parts = wanted.split("{time}");
-    let Some(mut rest) = parts.next().and_then(|first| stored.strip_prefix(first)) else { return false };
+    let Some(mut rest) = parts.next().and_then(|first| stored.strip_prefix(first)) else {
+        return false;
+    };
     for part in parts {
         let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
         let (time, behind) = rest.split_at(digits);
@@ -228,7 +235,9 @@ fn no_two_vectors_have_one_name() {
 fn a_time_of_another_run_and_other_text_are_noticed() {
     let times = 1_000..=2_000;
     assert!(holds(r#"{"a":1500,"b":2000}"#, r#"{"a":{time},"b":{time}}"#, &times));
-    for stored in [r#"{"a":999,"b":2000}"#, r#"{"a":,"b":2000}"#, r#"{"a":1500,"b":2000} "#, r#"{"a":1500}"#] {
+    for stored in
+        [r#"{"a":999,"b":2000}"#, r#"{"a":,"b":2000}"#, r#"{"a":1500,"b":2000} "#, r#"{"a":1500}"#]
+    {
         assert!(!holds(stored, r#"{"a":{time},"b":{time}}"#, &times), "{stored}");
     }
 }

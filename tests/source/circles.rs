@@ -51,9 +51,13 @@ impl Crate {
 
     /// The module that defines a name.
     fn defines(&self, name: &Name) -> Name {
-        let length = (0..=name.len()).rev().find(|length| self.modules.contains(&name[..*length])).unwrap_or(0);
+        let length = (0..=name.len())
+            .rev()
+            .find(|length| self.modules.contains(&name[..*length]))
+            .unwrap_or(0);
         let (module, rest) = name.split_at(length);
-        let passed_on = rest.first().and_then(|first| self.passed_on.get(&(module.to_vec(), first.clone())));
+        let passed_on =
+            rest.first().and_then(|first| self.passed_on.get(&(module.to_vec(), first.clone())));
         match passed_on {
             Some(target) => self.defines(&[target.as_slice(), &rest[1..]].concat()),
             None => module.to_vec(),
@@ -94,10 +98,15 @@ fn descend(
 
 #[test]
 fn no_circle_of_files() {
-    let sources: Vec<_> = Source::of_crate().into_iter().filter(|source| source.file != "src/main.rs").collect();
+    let sources: Vec<_> =
+        Source::of_crate().into_iter().filter(|source| source.file != "src/main.rs").collect();
     let circle = Crate::of(&sources).circle();
-    let shown = circle.map(|files| files.iter().map(|file| file.join("/")).collect::<Vec<_>>().join(" -> "));
-    assert_eq!(shown, None, "files that use each other are one file, or what they share is a third one");
+    let shown = circle
+        .map(|files| files.iter().map(|file| file.join("/")).collect::<Vec<_>>().join(" -> "));
+    assert_eq!(
+        shown, None,
+        "files that use each other are one file, or what they share is a third one"
+    );
 }
 
 /// Rule: a circle is found, also one that goes through what a `mod.rs` passes on.
@@ -107,11 +116,19 @@ fn a_circle_is_seen_through_what_is_passed_on() {
         let source = |(path, text): &(&str, &str)| Source::new(&format!("src/{path}.rs"), text);
         Crate::of(&files.iter().map(source).collect::<Vec<_>>())
     };
-    let room = [("room/mod", "mod a;\nmod b;\npub use a::A;"), ("room/a", "use super::b::B;\npub struct A;")];
+    let room = [
+        ("room/mod", "mod a;\nmod b;\npub use a::A;"),
+        ("room/a", "use super::b::B;\npub struct A;"),
+    ];
     let through = [&room[..], &[("room/b", "use crate::room::A;\npub struct B;")]].concat();
     assert_eq!(read(&through).circle().map(|files| files.len()), Some(2));
-    let in_code = [&room[..], &[("room/b", "pub struct B;\nfn f() -> crate::room::A { A }")]].concat();
+    let in_code =
+        [&room[..], &[("room/b", "pub struct B;\nfn f() -> crate::room::A { A }")]].concat();
     assert!(read(&in_code).circle().is_some());
-    let none = [&room[..], &[("room/b", "pub struct B;\n#[cfg(test)]\nmod tests { use crate::room::A; }")]].concat();
+    let none = [
+        &room[..],
+        &[("room/b", "pub struct B;\n#[cfg(test)]\nmod tests { use crate::room::A; }")],
+    ]
+    .concat();
     assert_eq!(read(&none).circle(), None);
 }

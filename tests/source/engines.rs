@@ -8,8 +8,10 @@ use std::process::Command;
 use crate::support::{self, Run, Runs};
 
 /// What the script needs of a machine, and nothing that could get a server program.
-const TOOLS: [&str; 12] =
-    ["bash", "basename", "cat", "cmp", "dirname", "grep", "id", "ln", "mkdir", "mktemp", "sed", "uname"];
+const TOOLS: [&str; 12] = [
+    "bash", "basename", "cat", "cmp", "dirname", "grep", "id", "ln", "mkdir", "mktemp", "sed",
+    "uname",
+];
 
 /// Runs a copy of the scripts in a folder of its own.
 fn engines(environment: &[(&str, &str)]) -> Run {
@@ -48,7 +50,9 @@ fn what_a_machine_cannot_have_is_left_out_and_said() {
 
 #[test]
 fn with_ci_an_engine_that_cannot_be_had_fails_the_run() {
-    engines(&[("CI", "true")]).exits(1).says("redis-6.2 cannot be had on this machine, and CI=true asks for every");
+    engines(&[("CI", "true")])
+        .exits(1)
+        .says("redis-6.2 cannot be had on this machine, and CI=true asks for every");
     engines(&[("CI", "false")]).exits(0);
 }
 

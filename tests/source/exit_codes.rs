@@ -29,8 +29,11 @@ fn no_two_meanings_share_a_code() {
 
 #[test]
 fn the_manual_has_every_variable_of_idemctls_own() {
-    let settings =
-        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/src/settings/environment.rs")).unwrap();
+    let settings = std::fs::read_to_string(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/src/settings/environment.rs"
+    ))
+    .unwrap();
     let manual = manual();
     let mut found = 0;
     for word in settings.split(|c: char| !(c.is_ascii_uppercase() || c == '_')) {
@@ -45,7 +48,9 @@ fn the_manual_has_every_variable_of_idemctls_own() {
 
 #[test]
 fn asking_for_help_is_no_error_and_not_knowing_how_is_one() {
-    for (words, code) in [(&["--help"][..], 0), (&["--version"], 0), (&[], 2), (&["no-such-command"], 2)] {
+    for (words, code) in
+        [(&["--help"][..], 0), (&["--version"], 0), (&[], 2), (&["no-such-command"], 2)]
+    {
         alone(words).exits(code);
     }
 }

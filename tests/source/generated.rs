@@ -28,7 +28,9 @@ fn files_in(folder: &Path) -> Files {
     let Ok(entries) = fs::read_dir(folder) else { return Files::new() };
     entries
         .map(|entry| entry.unwrap().path())
-        .map(|path| (path.file_name().unwrap().to_str().unwrap().to_owned(), fs::read(&path).unwrap()))
+        .map(|path| {
+            (path.file_name().unwrap().to_str().unwrap().to_owned(), fs::read(&path).unwrap())
+        })
         .collect()
 }
 
@@ -39,7 +41,12 @@ fn hold(folder: &str, wanted: &Files) {
         bless(&folder, wanted);
     }
     let stale = stale(&files_in(&folder), wanted);
-    assert!(stale.is_empty(), "{}: {}; `make generate` writes them anew", folder.display(), stale.join(", "));
+    assert!(
+        stale.is_empty(),
+        "{}: {}; `make generate` writes them anew",
+        folder.display(),
+        stale.join(", ")
+    );
 }
 
 fn bless(folder: &Path, wanted: &Files) {
@@ -54,7 +61,10 @@ fn bless(folder: &Path, wanted: &Files) {
 
 /// What differs, by file.
 fn stale(there: &Files, wanted: &Files) -> Vec<String> {
-    let missing = wanted.keys().filter(|name| !there.contains_key(*name)).map(|name| format!("{name} is missing"));
+    let missing = wanted
+        .keys()
+        .filter(|name| !there.contains_key(*name))
+        .map(|name| format!("{name} is missing"));
     let differing = there.iter().filter_map(|(name, text)| match wanted.get(name) {
         None => Some(format!("{name} should not be there")),
         Some(wanted) if wanted != text => Some(format!("{name} is stale")),
@@ -77,7 +87,8 @@ fn manual_pages_are_fresh() {
     hold("man", &sections.into_iter().flatten().collect());
 }
 
-const TABLES_BEGIN: &str = "<!-- What follows is written by `make generate` from the headers of the scripts. -->\n";
+const TABLES_BEGIN: &str =
+    "<!-- What follows is written by `make generate` from the headers of the scripts. -->\n";
 const TABLES_END: &str = "<!-- Here it ends. -->";
 
 /// A script's positions and replies as tables.
@@ -103,13 +114,18 @@ fn the_tables_of_the_reference_scripts_are_fresh() {
     let text = fs::read_to_string(&file).unwrap();
     let (before, rest) = text.split_once(TABLES_BEGIN).unwrap();
     let (_, after) = rest.split_once(TABLES_END).unwrap();
-    let scripts = ["begin", "renew", "complete", "release"].map(|name| Script::read(&format!("reference/{name}")));
+    let scripts = ["begin", "renew", "complete", "release"]
+        .map(|name| Script::read(&format!("reference/{name}")));
     let tables: String = scripts.iter().map(tables).collect();
     let wanted = format!("{before}{TABLES_BEGIN}{tables}\n{TABLES_END}{after}");
     if std::env::var_os("IDEMCTL_BLESS").is_some() {
         fs::write(&file, &wanted).unwrap();
     }
-    assert!(fs::read_to_string(&file).unwrap() == wanted, "{}: `make generate` writes it anew", file.display());
+    assert!(
+        fs::read_to_string(&file).unwrap() == wanted,
+        "{}: `make generate` writes it anew",
+        file.display()
+    );
 }
 
 #[test]

@@ -16,7 +16,10 @@ const STRUCTS: [(&[(&str, &str)], &str); 16] = [
     (&[("render/record_json.rs", "FindingJson")], "record.json#/$defs/finding"),
     (&[("domain/moments/print.rs", "KeyPrint")], "record.json#/$defs/identity"),
     (&[("domain/moments/list_scope.rs", "ListScope")], "list.json#/$defs/scope"),
-    (&[("domain/history/operation.rs", "Operation"), ("render/history.rs", "Shown")], "log.json#/$defs/line"),
+    (
+        &[("domain/history/operation.rs", "Operation"), ("render/history.rs", "Shown")],
+        "log.json#/$defs/line",
+    ),
     (&[("domain/history/entry.rs", "Entry")], "changes.json#/$defs/line"),
     (&[("domain/record/key_identity.rs", "Written")], "changes.json#/$defs/identity"),
     (&[("domain/change/provenance.rs", "Provenance")], "changes.json#/$defs/place"),
@@ -35,17 +38,33 @@ const ENUMS: [(&str, &str, &str); 37] = [
     ("domain/schema/value_format.rs", "State", "purge.json#/$defs/group/properties/state"),
     ("domain/schema/value_format.rs", "State", "schemas.json#/$defs/value/properties/state"),
     ("domain/schema/decoder.rs", "Encoding", "schemas.json#/$defs/value/properties/encoding"),
-    ("domain/schema/value_format.rs", "BodyEncoding", "schemas.json#/$defs/value/properties/body_encoding"),
-    ("domain/schema/value_format.rs", "Timestamp", "schemas.json#/$defs/value/properties/timestamp"),
+    (
+        "domain/schema/value_format.rs",
+        "BodyEncoding",
+        "schemas.json#/$defs/value/properties/body_encoding",
+    ),
+    (
+        "domain/schema/value_format.rs",
+        "Timestamp",
+        "schemas.json#/$defs/value/properties/timestamp",
+    ),
     ("domain/schema/value_format.rs", "Clock", "record.json#/$defs/own_expiry/properties/clock"),
-    ("domain/schema/value_format.rs", "PastExpiry", "record.json#/$defs/own_expiry/properties/past"),
+    (
+        "domain/schema/value_format.rs",
+        "PastExpiry",
+        "record.json#/$defs/own_expiry/properties/past",
+    ),
     (
         "domain/schema/key_template.rs",
         "Exclusion",
         "inspect.json#/$defs/unclaimed/properties/left_out_by/items/properties/word",
     ),
     ("domain/schema/redis_keys.rs", "Role", "schemas.json#/$defs/value/properties/slot"),
-    ("domain/schema/redis_keys.rs", "PrefixPlace", "schemas.json#/$defs/line/properties/prefix/properties/place"),
+    (
+        "domain/schema/redis_keys.rs",
+        "PrefixPlace",
+        "schemas.json#/$defs/line/properties/prefix/properties/place",
+    ),
     ("domain/schema/steps.rs", "Meaning", "schemas.json#/$defs/reply/properties/means"),
     (
         "domain/schema/write_format.rs",
@@ -82,10 +101,22 @@ const ENUMS: [(&str, &str, &str); 37] = [
     ("domain/race/event.rs", "RaceAnswer", "race.json#/$defs/event/properties/reply"),
     ("domain/race/run.rs", "RaceVerdict", "race.json#/$defs/line/properties/verdict"),
     ("domain/race/strategy.rs", "Strategy", "race.json#/$defs/line/properties/strategy"),
-    ("domain/race/verdict.rs", "RaceRule", "race.json#/$defs/line/properties/first_offence/anyOf/0/properties/rule"),
-    ("domain/simulation/verdict.rs", "ScenarioVerdict", "simulate.json#/$defs/line/properties/verdict"),
+    (
+        "domain/race/verdict.rs",
+        "RaceRule",
+        "race.json#/$defs/line/properties/first_offence/anyOf/0/properties/rule",
+    ),
+    (
+        "domain/simulation/verdict.rs",
+        "ScenarioVerdict",
+        "simulate.json#/$defs/line/properties/verdict",
+    ),
     ("domain/exploration/fault.rs", "Fault", "explore.json#/$defs/trace_line/properties/fault"),
-    ("domain/exploration/fault.rs", "Assumption", "explore.json#/$defs/line/properties/assume/items"),
+    (
+        "domain/exploration/fault.rs",
+        "Assumption",
+        "explore.json#/$defs/line/properties/assume/items",
+    ),
     ("render/style.rs", "NameColor", "contexts.json#/$defs/line/properties/color"),
 ];
 
@@ -127,7 +158,8 @@ fn fields_of(text: &str, name: &str) -> BTreeMap<String, May> {
         let says = said(&field.attrs, "serde");
         let own = field.ident.as_ref().unwrap().to_string();
         let be_left_out = says.contains_key("skip_serializing_if");
-        let is_option = matches!(&field.ty, syn::Type::Path(path) if path.path.segments[0].ident == "Option");
+        let is_option =
+            matches!(&field.ty, syn::Type::Path(path) if path.path.segments[0].ident == "Option");
         let may = May { be_null: is_option && !be_left_out, be_left_out };
         let is_a_field = !says.contains_key("flatten") && !says.contains_key("skip");
         is_a_field.then(|| (says.get("rename").cloned().unwrap_or(own), may))
@@ -161,7 +193,8 @@ fn kebab(word: &str) -> String {
 fn part(place: &str) -> Value {
     let (file, pointer) = place.split_once('#').unwrap();
     let schema: Value =
-        serde_json::from_str(&fs::read_to_string(root().join("docs/schema").join(file)).unwrap()).unwrap();
+        serde_json::from_str(&fs::read_to_string(root().join("docs/schema").join(file)).unwrap())
+            .unwrap();
     schema.pointer(pointer).unwrap_or_else(|| panic!("{place} is not there")).clone()
 }
 
@@ -186,8 +219,11 @@ fn described(schema: &Value) -> BTreeMap<String, May> {
 /// True where null is as the schema says.
 fn takes_null(says: &Value) -> bool {
     let is_null = |word: &Value| word == "null" || word.is_null();
-    let lists = ["type", "enum"].map(|list| says[list].as_array().is_some_and(|words| words.iter().any(is_null)));
-    let any = says["anyOf"].as_array().is_some_and(|schemas| schemas.iter().any(|schema| schema["type"] == "null"));
+    let lists = ["type", "enum"]
+        .map(|list| says[list].as_array().is_some_and(|words| words.iter().any(is_null)));
+    let any = says["anyOf"]
+        .as_array()
+        .is_some_and(|schemas| schemas.iter().any(|schema| schema["type"] == "null"));
     let is_open = says.as_object().is_some_and(|says| says.keys().eq(["description"]));
     lists.contains(&true) || any || is_open
 }
@@ -195,7 +231,8 @@ fn takes_null(says: &Value) -> bool {
 #[test]
 fn the_schemas_have_the_fields_of_the_types() {
     for (types, place) in STRUCTS {
-        let fields: BTreeMap<_, _> = types.iter().flat_map(|(file, name)| fields_of(&source(file), name)).collect();
+        let fields: BTreeMap<_, _> =
+            types.iter().flat_map(|(file, name)| fields_of(&source(file), name)).collect();
         assert_eq!(described(&part(place)), fields, "{place} beside {types:?}");
     }
 }
@@ -204,7 +241,8 @@ fn the_schemas_have_the_fields_of_the_types() {
 fn the_schemas_have_the_words_of_the_types() {
     for (file, name, place) in ENUMS {
         let words = part(place)["enum"].as_array().expect(place).clone();
-        let words: BTreeSet<_> = words.iter().filter_map(Value::as_str).map(str::to_owned).collect();
+        let words: BTreeSet<_> =
+            words.iter().filter_map(Value::as_str).map(str::to_owned).collect();
         assert_eq!(words, words_of(&source(file), name), "{place} beside {name} of {file}");
     }
 }
@@ -215,8 +253,12 @@ fn fields_and_words_are_found() {
                 #[serde(default, skip_serializing_if = \"Option::is_none\")] c: Option<u8> }\n\
                 enum E { OneTwo, #[strum(serialize = \"n/a\")] #[serde(rename = \"x\")] Other(u8), Rfc3339 }";
     let may = |be_null, be_left_out| May { be_null, be_left_out };
-    let fields =
-        [("a", may(false, false)), ("b", may(true, false)), ("c", may(false, true)), ("type", may(false, false))];
+    let fields = [
+        ("a", may(false, false)),
+        ("b", may(true, false)),
+        ("c", may(false, true)),
+        ("type", may(false, false)),
+    ];
     assert_eq!(fields_of(text, "A"), fields.map(|(name, may)| (name.to_owned(), may)).into());
     assert_eq!(words_of(text, "E"), ["one-two", "n/a", "rfc3339"].map(str::to_owned).into());
 }

@@ -10,7 +10,8 @@ use crate::rust_source::{Name, Source};
 type Broken = Vec<String>;
 
 /// Commands that only read: nothing in them can change a record.
-const READING: &str = "inspect list stats log backup diff detect schema sandbox context config completions man";
+const READING: &str =
+    "inspect list stats log backup diff detect schema sandbox context config completions man";
 
 /// Holds every file to a rule, then shows the rule files that break it.
 #[track_caller]
@@ -50,23 +51,58 @@ fn named(source: &Source, wanted: &[&str]) -> Broken {
 
 /// Where a file calls one of these.
 fn called(source: &Source, wanted: &[&str]) -> Broken {
-    let is = |call: &String| wanted.iter().any(|wanted| call == wanted || call.ends_with(&format!("::{wanted}")));
-    source.calls.iter().filter(|call| is(call)).map(|call| at(source, "calls", std::slice::from_ref(call))).collect()
+    let is = |call: &String| {
+        wanted.iter().any(|wanted| call == wanted || call.ends_with(&format!("::{wanted}")))
+    };
+    source
+        .calls
+        .iter()
+        .filter(|call| is(call))
+        .map(|call| at(source, "calls", std::slice::from_ref(call)))
+        .collect()
 }
 
 fn imports(source: &Source) -> Broken {
     let (room, imports) = (source.room(), source.imports());
     let Some(allowed) = may_import(&room) else { return Vec::new() };
-    let is_stray =
-        |path: &&Name| path.first().is_some_and(|first| *first != room && !allowed.contains(&first.as_str()));
+    let is_stray = |path: &&Name| {
+        path.first().is_some_and(|first| *first != room && !allowed.contains(&first.as_str()))
+    };
     imports.iter().filter(is_stray).map(|path| at(source, "imports", path)).collect()
 }
 
 fn foreign_words(source: &Source) -> Broken {
     let words: &[&str] = match source.room().as_str() {
-        "domain" => &["redis", "tokio", "clap", "comfy_table", "std::fs", "std::env", "std::net", "std::process"],
-        "explore" => &["redis", "tokio", "clap", "comfy_table", "std::fs", "std::env", "std::net", "std::process"],
-        "render" => &["redis", "tokio", "clap", "std::fs", "std::env", "std::net", "std::process", "terminal_size"],
+        "domain" => &[
+            "redis",
+            "tokio",
+            "clap",
+            "comfy_table",
+            "std::fs",
+            "std::env",
+            "std::net",
+            "std::process",
+        ],
+        "explore" => &[
+            "redis",
+            "tokio",
+            "clap",
+            "comfy_table",
+            "std::fs",
+            "std::env",
+            "std::net",
+            "std::process",
+        ],
+        "render" => &[
+            "redis",
+            "tokio",
+            "clap",
+            "std::fs",
+            "std::env",
+            "std::net",
+            "std::process",
+            "terminal_size",
+        ],
         "store" => &["clap", "comfy_table", "indicatif"],
         "sim" => &["clap", "comfy_table", "indicatif", "std::fs", "std::net"],
         "commands" => &["redis"],
@@ -76,7 +112,8 @@ fn foreign_words(source: &Source) -> Broken {
 }
 
 fn commands_apart(source: &Source) -> Broken {
-    if ["cli", "main"].contains(&source.room().as_str()) || source.file.ends_with("commands/mod.rs") {
+    if ["cli", "main"].contains(&source.room().as_str()) || source.file.ends_with("commands/mod.rs")
+    {
         return Vec::new();
     }
     let (module, imports) = (source.module(), source.imports());
@@ -97,7 +134,9 @@ fn printing(source: &Source) -> Broken {
 }
 
 fn clock_and_environment(source: &Source) -> Broken {
-    if ["src/settings/environment.rs", "src/context.rs", "src/main.rs"].contains(&source.file.as_str()) {
+    if ["src/settings/environment.rs", "src/context.rs", "src/main.rs"]
+        .contains(&source.file.as_str())
+    {
         return Vec::new();
     }
     let calls = ["env::var", "env::args", "env::temp_dir", "env::current_dir", "SystemTime::now"];
@@ -106,12 +145,16 @@ fn clock_and_environment(source: &Source) -> Broken {
 
 fn reading(source: &Source) -> Broken {
     let module = source.module();
-    if !module.get(1).is_some_and(|command| module[0] == "commands" && READING.split(' ').any(|reads| reads == command))
-    {
+    if !module.get(1).is_some_and(|command| {
+        module[0] == "commands" && READING.split(' ').any(|reads| reads == command)
+    }) {
         return Vec::new();
     }
-    let writes = |path: &&Name| path.iter().any(|word| ["Writer", "Writable", "Permit"].contains(&word.as_str()));
-    let mut broken: Broken = source.all_paths().filter(writes).map(|path| at(source, "uses", path)).collect();
+    let writes = |path: &&Name| {
+        path.iter().any(|word| ["Writer", "Writable", "Permit"].contains(&word.as_str()))
+    };
+    let mut broken: Broken =
+        source.all_paths().filter(writes).map(|path| at(source, "uses", path)).collect();
     broken.extend(called(source, &["writer", "arena"]));
     broken
 }
@@ -128,7 +171,8 @@ fn permits(source: &Source) -> Broken {
     let strays = made_at.iter().filter(|(_, file)| source.file != *file);
     let mut broken: Broken = strays.flat_map(|(call, _)| called(source, &[call])).collect();
     if source.file != "src/store/connection/permit.rs" {
-        let taken = source.taken.iter().filter(|taken| taken.last().is_some_and(|name| name == "Permit"));
+        let taken =
+            source.taken.iter().filter(|taken| taken.last().is_some_and(|name| name == "Permit"));
         broken.extend(taken.map(|taken| at(source, "takes", taken)));
     }
     if source.room() != "store" {
@@ -146,7 +190,8 @@ fn no_schema_by_name(source: &Source) -> Broken {
     let lua = Path::new(env!("CARGO_MANIFEST_DIR")).join("lua");
     let folders = fs::read_dir(lua).unwrap().map(|entry| entry.unwrap().path());
     let names = folders.filter(|folder| folder.join("schema.toml").is_file());
-    let names: Vec<_> = names.map(|folder| folder.file_name().unwrap().to_str().unwrap().to_owned()).collect();
+    let names: Vec<_> =
+        names.map(|folder| folder.file_name().unwrap().to_str().unwrap().to_owned()).collect();
     let strings = source.strings.iter().filter(|text| names.iter().any(|name| text.contains(name)));
     strings.map(|text| at(source, "names a schema:", std::slice::from_ref(text))).collect()
 }
@@ -167,7 +212,8 @@ fn imports_run_one_way() {
             ("src/domain/x.rs", "fn f() { select! { () = crate::store::look() => 1 } }"),
         ],
     );
-    let sound = Source::new("src/domain/x/y.rs", "use super::super::age;\nuse super::z; // crate::store\n");
+    let sound =
+        Source::new("src/domain/x/y.rs", "use super::super::age;\nuse super::z; // crate::store\n");
     assert_eq!(imports(&sound), [""; 0]);
 }
 
@@ -203,8 +249,14 @@ fn no_command_imports_another() {
             ("src/context.rs", "use crate::cli::Root;"),
         ],
     );
-    assert_eq!(commands_apart(&Source::new("src/commands/inspect.rs", "use self::watch;\nmod watch;")), [""; 0]);
-    assert_eq!(commands_apart(&Source::new("src/commands/inspect/watch.rs", "use super::Args;")), [""; 0]);
+    assert_eq!(
+        commands_apart(&Source::new("src/commands/inspect.rs", "use self::watch;\nmod watch;")),
+        [""; 0]
+    );
+    assert_eq!(
+        commands_apart(&Source::new("src/commands/inspect/watch.rs", "use super::Args;")),
+        [""; 0]
+    );
 }
 
 #[test]
@@ -217,7 +269,10 @@ fn only_ui_prints() {
             ("src/store/x.rs", "fn f() { let mut out = std::io::stdout(); }"),
         ],
     );
-    assert_eq!(printing(&Source::new("src/store/x.rs", "// println!\nconst A: &str = \"print!\";")), [""; 0]);
+    assert_eq!(
+        printing(&Source::new("src/store/x.rs", "// println!\nconst A: &str = \"print!\";")),
+        [""; 0]
+    );
 }
 
 #[test]
@@ -237,7 +292,10 @@ fn reading_commands_cannot_write() {
     keep(
         reading,
         "a command that only reads takes context.reader(), never a writer",
-        &[("src/commands/inspect/watch.rs", "async fn f() { let writer = context.writer().await; }")],
+        &[(
+            "src/commands/inspect/watch.rs",
+            "async fn f() { let writer = context.writer().await; }",
+        )],
     );
 }
 
@@ -280,6 +338,9 @@ fn no_code_knows_a_schema_by_name() {
             ("src/domain/x.rs", "fn f() { format!(\"go-chi {x}\"); }"),
         ],
     );
-    let tests = Source::new("src/domain/x.rs", "#[cfg(test)]\nmod tests {\n const N: &str = \"go-chi\";\n}\n");
+    let tests = Source::new(
+        "src/domain/x.rs",
+        "#[cfg(test)]\nmod tests {\n const N: &str = \"go-chi\";\n}\n",
+    );
     assert_eq!(no_schema_by_name(&tests), [""; 0]);
 }

@@ -35,13 +35,17 @@ fn anchor(heading: &str) -> String {
 }
 
 fn has_heading(document: &Path, wanted: &str) -> bool {
-    fs::read_to_string(document).unwrap().lines().any(|line| line.starts_with('#') && anchor(line) == wanted)
+    fs::read_to_string(document)
+        .unwrap()
+        .lines()
+        .any(|line| line.starts_with('#') && anchor(line) == wanted)
 }
 
 /// What is wrong with a link of a document, if anything.
 fn broken(document: &Path, target: &str) -> Option<String> {
     let (file, heading) = target.split_once('#').unwrap_or((target, ""));
-    let leads_to = if file.is_empty() { document.to_owned() } else { document.parent().unwrap().join(file) };
+    let leads_to =
+        if file.is_empty() { document.to_owned() } else { document.parent().unwrap().join(file) };
     let there = leads_to.exists() && (heading.is_empty() || has_heading(&leads_to, heading));
     (!there).then(|| format!("{}: {target}", document.display()))
 }
@@ -60,7 +64,8 @@ fn every_link_leads_somewhere() {
 
 #[test]
 fn every_document_is_named_in_the_readme() {
-    let readme = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).unwrap();
+    let readme =
+        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).unwrap();
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let unnamed: Vec<_> = documents()
         .into_iter()
@@ -72,7 +77,8 @@ fn every_document_is_named_in_the_readme() {
 
 #[test]
 fn the_readme_is_read_in_one_sitting() {
-    let readme = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).unwrap();
+    let readme =
+        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).unwrap();
     let lines = readme.lines().count();
     assert!(lines <= 250, "README has {lines} lines, more than 250: the rest belongs in docs/");
 }

@@ -1,5 +1,9 @@
 //! The project's own files: layers of the code, generated files, documents, scripts. No test here needs a server of its own.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on says so by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on says so by panicking"
+)]
 
 #[path = "../support/mod.rs"]
 mod support;

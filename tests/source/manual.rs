@@ -166,15 +166,20 @@ impl Writer {
     fn heading(&mut self, level: HeadingLevel) {
         let title = std::mem::take(&mut self.line);
         let top = *self.top.get_or_insert(level);
-        let (request, title) = if level <= top { ("SH", title.to_uppercase()) } else { ("SS", title) };
-        self.text.push_str(&format!(".{request} \"{}\"\n", title.replace("\\FB", "").replace("\\FR", "")));
+        let (request, title) =
+            if level <= top { ("SH", title.to_uppercase()) } else { ("SS", title) };
+        self.text.push_str(&format!(
+            ".{request} \"{}\"\n",
+            title.replace("\\FB", "").replace("\\FR", "")
+        ));
     }
 
     /// A row of a table: its first cell names, the others explain.
     fn row(&mut self) {
         let cells = std::mem::take(&mut self.cells);
         let (first, others) = cells.split_first().expect("a row has cells");
-        let others: Vec<_> = others.iter().filter(|cell| !cell.is_empty()).map(String::as_str).collect();
+        let others: Vec<_> =
+            others.iter().filter(|cell| !cell.is_empty()).map(String::as_str).collect();
         self.text.push_str(&format!(".TP\n{first}\n{}\n", safe(&others.join("; "))));
     }
 

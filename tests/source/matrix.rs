@@ -57,11 +57,15 @@ fn distinct<'a>(cells: &'a [Value], field: &str) -> Vec<&'a str> {
 
 fn table(cells: &[Value]) -> String {
     let (schemas, scenarios) = (distinct(cells, "schema"), distinct(cells, "scenario"));
-    let by_place: BTreeMap<_, _> =
-        cells.iter().map(|cell| ((text(cell, "scenario"), text(cell, "schema")), in_words(cell))).collect();
-    let mut table = format!("| scenario | {} |\n|---|{}\n", schemas.join(" | "), "---|".repeat(schemas.len()));
+    let by_place: BTreeMap<_, _> = cells
+        .iter()
+        .map(|cell| ((text(cell, "scenario"), text(cell, "schema")), in_words(cell)))
+        .collect();
+    let mut table =
+        format!("| scenario | {} |\n|---|{}\n", schemas.join(" | "), "---|".repeat(schemas.len()));
     for scenario in scenarios {
-        let row: Vec<_> = schemas.iter().map(|schema| by_place[&(scenario, *schema)].as_str()).collect();
+        let row: Vec<_> =
+            schemas.iter().map(|schema| by_place[&(scenario, *schema)].as_str()).collect();
         writeln!(table, "| `{scenario}` | {} |", row.join(" | ")).unwrap();
     }
     table
@@ -71,11 +75,16 @@ fn table(cells: &[Value]) -> String {
 fn paragraphs(cells: &[Value]) -> String {
     let mut paragraphs = String::new();
     for scenario in distinct(cells, "scenario") {
-        let bad: Vec<_> = cells.iter().filter(|cell| text(cell, "scenario") == scenario && is_bad(cell)).collect();
+        let bad: Vec<_> = cells
+            .iter()
+            .filter(|cell| text(cell, "scenario") == scenario && is_bad(cell))
+            .collect();
         let Some(first) = bad.first() else { continue };
-        writeln!(paragraphs, "\n#### `{scenario}`\n\nTo change: {}.", text(first, "remedy")).unwrap();
+        writeln!(paragraphs, "\n#### `{scenario}`\n\nTo change: {}.", text(first, "remedy"))
+            .unwrap();
         for cell in bad {
-            let (schema, verdict, why) = (text(cell, "schema"), text(cell, "verdict"), text(cell, "why"));
+            let (schema, verdict, why) =
+                (text(cell, "schema"), text(cell, "verdict"), text(cell, "why"));
             let take = match text(cell, "worst_take") {
                 take if why.starts_with(take) && !take.is_empty() => format!(" ({take})"),
                 _ => String::new(),
@@ -92,7 +101,12 @@ fn paragraphs(cells: &[Value]) -> String {
 fn story(cell: &Value) -> String {
     let mut parts: Vec<String> = Vec::new();
     let mut last = "";
-    for event in cell["timeline"].as_array().unwrap().iter().filter(|event| event["take"] == cell["worst_take"]) {
+    for event in cell["timeline"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|event| event["take"] == cell["worst_take"])
+    {
         let (actor, step) = (text(event, "actor"), text(event, "step"));
         let waits = actor == last && parts.last().is_some_and(|part| part.ends_with("conflict)"));
         // Whether a client that keeps asking falls between the two calls of its begin step just as the lock goes is
@@ -108,7 +122,9 @@ fn story(cell: &Value) -> String {
             None => step.to_owned(),
         };
         match parts.last_mut() {
-            Some(part) if actor == last && !is_worldly(actor) => part.push_str(&format!(", {done}")),
+            Some(part) if actor == last && !is_worldly(actor) => {
+                part.push_str(&format!(", {done}"))
+            }
             _ if is_worldly(actor) => parts.push(done),
             _ => parts.push(format!("{actor} {done}")),
         }
@@ -134,7 +150,8 @@ fn is_worldly(actor: &str) -> bool {
 fn the_matrix_in_the_document_is_what_is_played() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/simulations.md");
     let document = fs::read_to_string(&file).unwrap();
-    let (before, rest) = document.split_once(BEGIN).expect("the document has a place for the matrix");
+    let (before, rest) =
+        document.split_once(BEGIN).expect("the document has a place for the matrix");
     let (_, after) = rest.split_once(END).expect("the matrix has an end");
     let cells = cells();
     let bad = cells.iter().filter(|cell| is_bad(cell)).count();
@@ -146,7 +163,11 @@ fn the_matrix_in_the_document_is_what_is_played() {
     if std::env::var_os("IDEMCTL_BLESS").is_some() {
         fs::write(&file, &wanted).unwrap();
     }
-    let differing: Vec<_> = document.lines().zip(wanted.lines()).filter(|(is, played)| is != played).take(3).collect();
+    let differing: Vec<_> =
+        document.lines().zip(wanted.lines()).filter(|(is, played)| is != played).take(3).collect();
     let same = fs::read_to_string(&file).unwrap() == wanted;
-    assert!(same, "`make generate` writes it anew; what is there and what was played: {differing:#?}");
+    assert!(
+        same,
+        "`make generate` writes it anew; what is there and what was played: {differing:#?}"
+    );
 }

@@ -20,7 +20,10 @@ struct Nesting {
 impl<'a> Visit<'a> for Nesting {
     fn visit_expr(&mut self, expr: &'a Expr) {
         let is_beside = std::mem::take(&mut self.is_else);
-        let nests = matches!(expr, Expr::If(_) | Expr::Match(_) | Expr::ForLoop(_) | Expr::While(_) | Expr::Loop(_));
+        let nests = matches!(
+            expr,
+            Expr::If(_) | Expr::Match(_) | Expr::ForLoop(_) | Expr::While(_) | Expr::Loop(_)
+        );
         let adds = usize::from(nests && !is_beside);
         self.now += adds;
         self.deepest = self.deepest.max(self.now);
@@ -48,7 +51,10 @@ fn depth(text: &str) -> usize {
 /// Rule: no decision or loop stands in more than three others.
 #[test]
 fn nothing_is_nested_deeper_than_a_reader_follows() {
-    let files = ["src", "tests"].into_iter().flat_map(Source::below).map(|source| (depth(&source.text), source.file));
+    let files = ["src", "tests"]
+        .into_iter()
+        .flat_map(Source::below)
+        .map(|source| (depth(&source.text), source.file));
     let deep: Vec<_> = files.filter(|(depth, _)| *depth > DEEPEST).collect();
     assert!(deep.is_empty(), "give what stands so deep a function of its own: {deep:?}");
 }

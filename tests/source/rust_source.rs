@@ -48,7 +48,9 @@ impl Source {
         let parsed = syn::parse_file(text).unwrap_or_else(|error| panic!("{file}: {error}"));
         for item in &parsed.items {
             match item {
-                Item::Mod(module) if is_for_tests(item) => source.test_files.push(module.ident.to_string()),
+                Item::Mod(module) if is_for_tests(item) => {
+                    source.test_files.push(module.ident.to_string())
+                }
                 _ if is_for_tests(item) => {}
                 _ => source.visit_item(item),
             }
@@ -62,10 +64,14 @@ impl Source {
     pub fn of_crate() -> Vec<Self> {
         let mut sources = Self::below("src");
         assert!(sources.len() > 40, "src/ is read");
-        let below = |source: &Self, name: &String| [&source.module()[..], std::slice::from_ref(name)].concat();
+        let below = |source: &Self, name: &String| {
+            [&source.module()[..], std::slice::from_ref(name)].concat()
+        };
         let for_tests: Vec<_> = sources
             .iter()
-            .flat_map(|source| source.test_files.iter().map(|name| below(source, name)).collect::<Vec<_>>())
+            .flat_map(|source| {
+                source.test_files.iter().map(|name| below(source, name)).collect::<Vec<_>>()
+            })
             .collect();
         sources.retain(|source| !for_tests.contains(&source.module()));
         sources
@@ -137,7 +143,10 @@ impl Source {
                 return;
             }
             UseTree::Group(group) => {
-                return group.items.iter().for_each(|tree| self.take_use(tree, before, is_passed_on));
+                return group
+                    .items
+                    .iter()
+                    .for_each(|tree| self.take_use(tree, before, is_passed_on));
             }
             UseTree::Glob(_) => (None, None),
             UseTree::Name(name) => (Some(name.ident.to_string()), Some(name.ident.to_string())),
@@ -184,14 +193,16 @@ impl<'ast> Visit<'ast> for Source {
             return;
         }
         // Tokens of the macro's own: strings stand at every second place between the quotation marks.
-        for (index, part) in called.tokens.to_string().replace(" :: ", "::").split('"').enumerate() {
+        for (index, part) in called.tokens.to_string().replace(" :: ", "::").split('"').enumerate()
+        {
             if index % 2 == 1 {
                 self.strings.push(part.to_owned());
                 continue;
             }
             let paths = part.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == ':'));
-            let named =
-                paths.filter(|path| path.contains("::")).map(|path| path.split("::").map(str::to_owned).collect());
+            let named = paths
+                .filter(|path| path.contains("::"))
+                .map(|path| path.split("::").map(str::to_owned).collect());
             self.paths.extend(named);
         }
     }
@@ -228,6 +239,7 @@ fn is_for_tests(item: &Item) -> bool {
         _ => return false,
     };
     attributes.iter().any(|attribute| {
-        attribute.path().is_ident("cfg") && attribute.parse_args::<Path>().is_ok_and(|path| path.is_ident("test"))
+        attribute.path().is_ident("cfg")
+            && attribute.parse_args::<Path>().is_ok_and(|path| path.is_ident("test"))
     })
 }

@@ -12,7 +12,8 @@ const LONGEST_FUNCTION: usize = 100;
 
 fn too_long(source: &Source) -> Vec<String> {
     let lines: Vec<_> = source.text.lines().collect();
-    let file = (lines.len() > LONGEST_FILE).then(|| format!("{} has {} lines", source.file, lines.len()));
+    let file =
+        (lines.len() > LONGEST_FILE).then(|| format!("{} has {} lines", source.file, lines.len()));
     file.into_iter().chain(long_functions(source, &lines)).collect()
 }
 
@@ -30,8 +31,9 @@ fn long_functions(source: &Source, lines: &[&str]) -> Vec<String> {
 }
 
 fn is_function(line: &str) -> bool {
-    let words =
-        line.split_whitespace().take_while(|word| ["fn", "async", "const"].contains(word) || word.starts_with("pub"));
+    let words = line
+        .split_whitespace()
+        .take_while(|word| ["fn", "async", "const"].contains(word) || word.starts_with("pub"));
     words.last() == Some("fn") && !line.ends_with('}') && !line.ends_with(';')
 }
 
@@ -39,15 +41,20 @@ fn is_function(line: &str) -> bool {
 fn files_and_functions_stay_short() {
     let sources = ["src", "tests"].into_iter().flat_map(Source::below);
     let found: Vec<_> = sources.flat_map(|source| too_long(&source)).collect();
-    assert!(found.is_empty(), "split what holds or does more than one thing, by what that is:\n{}", found.join("\n"));
+    assert!(
+        found.is_empty(),
+        "split what holds or does more than one thing, by what that is:\n{}",
+        found.join("\n")
+    );
 }
 
 #[test]
 fn a_long_file_and_a_long_function_are_noticed() {
     let file = Source::new("src/x.rs", &"\n".repeat(LONGEST_FILE + 1));
     assert_eq!(too_long(&file), ["src/x.rs has 701 lines"]);
-    let function =
-        |lines: usize| format!("impl X {{\n    pub(crate) async fn f() {{\n{}    }}\n}}\n", "\n".repeat(lines));
+    let function = |lines: usize| {
+        format!("impl X {{\n    pub(crate) async fn f() {{\n{}    }}\n}}\n", "\n".repeat(lines))
+    };
     assert_eq!(too_long(&Source::new("tests/x.rs", &function(LONGEST_FUNCTION - 2))), [""; 0]);
     assert_eq!(too_long(&Source::new("tests/x.rs", &function(LONGEST_FUNCTION - 1))).len(), 1);
 }
@@ -68,5 +75,8 @@ fn a_file_is_known_by_its_name() {
     let found = too_common(Source::below("src").into_iter().map(|source| source.file));
     assert!(found.is_empty(), "a name that stands three times says too little: {found:?}");
     let thrice = ["a/run.rs", "b/run.rs", "c/run.rs", "a/mod.rs", "b/mod.rs", "c/mod.rs"];
-    assert_eq!(too_common(thrice.into_iter().map(str::to_owned)).into_keys().collect::<Vec<_>>(), ["run.rs"]);
+    assert_eq!(
+        too_common(thrice.into_iter().map(str::to_owned)).into_keys().collect::<Vec<_>>(),
+        ["run.rs"]
+    );
 }

@@ -30,12 +30,22 @@ pub fn compared(
             entry.value[..] == value[..] && same_end
         });
         if !same {
-            let said = format!("{} is {} until {ends_at:?}", key.escape_ascii(), value.escape_ascii());
-            verdict.wrong(Wrong::Unattributed, "nobody", format!("{said}, and not {:?}", space.last(key)));
+            let said =
+                format!("{} is {} until {ends_at:?}", key.escape_ascii(), value.escape_ascii());
+            verdict.wrong(
+                Wrong::Unattributed,
+                "nobody",
+                format!("{said}, and not {:?}", space.last(key)),
+            );
         }
     }
-    for (key, entry) in space.all(soon).filter(|(key, _)| !there.contains_key(*key) && is_sure(key)) {
-        verdict.wrong(Wrong::Unattributed, "nobody", format!("{} is gone: {entry:?}", key.escape_ascii()));
+    for (key, entry) in space.all(soon).filter(|(key, _)| !there.contains_key(*key) && is_sure(key))
+    {
+        verdict.wrong(
+            Wrong::Unattributed,
+            "nobody",
+            format!("{} is gone: {entry:?}", key.escape_ascii()),
+        );
     }
     verdict.count("oracle", "Redis keys compared at the end", there.len() as u64);
 }
@@ -46,7 +56,8 @@ pub fn audited(shared: &Shared, verdict: &mut Verdict) {
     let mut noted = HashMap::new();
     for line in fs::read_to_string(log).unwrap_or_default().lines() {
         let line: Value = serde_json::from_str(line).unwrap();
-        let what = line["outcome"].as_str().or(line["what"].as_str()).unwrap_or_default().to_owned();
+        let what =
+            line["outcome"].as_str().or(line["what"].as_str()).unwrap_or_default().to_owned();
         *noted.entry(what).or_insert(0_u64) += 1;
     }
     let commands = ["swept", "expired", "purged", "unlocked", "restored"];
@@ -63,7 +74,11 @@ pub fn audited(shared: &Shared, verdict: &mut Verdict) {
     let is_clear = unknown == 0 && verdict.counted("outcomes", "during a failover") == 0;
     let late = verdict.counted("restored", LATE);
     if is_clear && !(done - late..=done).contains(&noted) {
-        verdict.wrong(Wrong::Told, "the audit log", format!("the audit log has {noted} lines for {done} changes"));
+        verdict.wrong(
+            Wrong::Told,
+            "the audit log",
+            format!("the audit log has {noted} lines for {done} changes"),
+        );
     }
     verdict.count("outcomes", "lines of the audit log", noted);
 }

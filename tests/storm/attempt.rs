@@ -32,7 +32,12 @@ impl Oracle {
         // While a master is replaced a worker may say the one thing here and the other there.
         if self.failing {
             if got && !attempt.applied {
-                self.spaces[node].set(&attempt.key, attempt.value, attempt.expiry, (attempt.at, by));
+                self.spaces[node].set(
+                    &attempt.key,
+                    attempt.value,
+                    attempt.expiry,
+                    (attempt.at, by),
+                );
             }
             return;
         }
@@ -44,7 +49,10 @@ impl Oracle {
                 self.verdict.count("oracle", "ends seen a moment late", 1);
             } else {
                 let left = before.left(attempt.at);
-                let said = format!("{key} was taken by {by:?} while {:?}'s stood with {left:?} ms left", before.by);
+                let said = format!(
+                    "{key} was taken by {by:?} while {:?}'s stood with {left:?} ms left",
+                    before.by
+                );
                 self.verdict.wrong(Wrong::Unattributed, "nobody", said);
             }
         }
@@ -75,6 +83,8 @@ impl Oracle {
     }
 
     pub(crate) fn is_lock(&self, key: &[u8], entry: &Entry) -> bool {
-        self.deployments.find(key).is_some_and(|(deployment, role)| deployment.is_lock(role, &entry.value))
+        self.deployments
+            .find(key)
+            .is_some_and(|(deployment, role)| deployment.is_lock(role, &entry.value))
     }
 }

@@ -29,7 +29,15 @@ impl Dumps {
     /// The bytes of a string.
     pub fn value(&mut self, dump: &[u8]) -> Arc<[u8]> {
         let mut pipeline = redis::pipe();
-        pipeline.cmd("RESTORE").arg("copy").arg(0).arg(dump).arg("REPLACE").ignore().cmd("GET").arg("copy");
+        pipeline
+            .cmd("RESTORE")
+            .arg("copy")
+            .arg(0)
+            .arg(dump)
+            .arg("REPLACE")
+            .ignore()
+            .cmd("GET")
+            .arg("copy");
         let (value,): (Vec<u8>,) = pipeline.query(&mut self.connection).unwrap();
         value.into()
     }
@@ -46,14 +54,20 @@ impl Dumps {
                 records.push(line["keys"].clone());
             }
             for void in line["void"].as_array().into_iter().flatten() {
-                let is_of = |keys: &Value| keys.as_array().is_some_and(|keys| keys[0]["redis_key_base64"] == *void);
+                let is_of = |keys: &Value| {
+                    keys.as_array().is_some_and(|keys| keys[0]["redis_key_base64"] == *void)
+                };
                 let last = records.iter().rposition(is_of).expect("what is taken back was there");
                 for key in records[last].as_array().unwrap() {
-                    held.get_mut(&decode(&key["redis_key_base64"])).and_then(Vec::pop).expect("it was there");
+                    held.get_mut(&decode(&key["redis_key_base64"]))
+                        .and_then(Vec::pop)
+                        .expect("it was there");
                 }
             }
         }
-        let lines = held.into_iter().flat_map(|(key, lines)| lines.into_iter().map(move |line| (key.clone(), line)));
+        let lines = held
+            .into_iter()
+            .flat_map(|(key, lines)| lines.into_iter().map(move |line| (key.clone(), line)));
         lines
             .map(|(key, line)| Held {
                 key,

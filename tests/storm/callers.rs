@@ -79,7 +79,9 @@ impl Callers {
             list = self.list();
         }
         for client in list.unwrap_or_default().lines() {
-            let field = |name: &str| client.split(' ').find_map(|field| field.strip_prefix(name)).unwrap_or_default();
+            let field = |name: &str| {
+                client.split(' ').find_map(|field| field.strip_prefix(name)).unwrap_or_default()
+            };
             let number = |user: &str| field("user=").strip_prefix(user)?.parse().ok();
             let who = match (number(WORKER), number(OPERATOR)) {
                 (Some(worker), _) => Who::Worker(worker),
@@ -90,7 +92,9 @@ impl Callers {
             };
             // What MONITOR tells may lie seconds behind, and the address may be another client's by now: that one came later. And
             // whose an address was stays so until a line says that somebody logs in there.
-            let came = field("age=").parse::<u64>().map_or(0, |age| event::now().saturating_sub(age * 1_000_000));
+            let came = field("age=")
+                .parse::<u64>()
+                .map_or(0, |age| event::now().saturating_sub(age * 1_000_000));
             if came > at + AGE_IS_LATE {
                 continue;
             }

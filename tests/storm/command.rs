@@ -109,7 +109,8 @@ impl<'a> Line<'a> {
         if self.is_script() {
             return Some(Command::Script);
         }
-        let known = ["SET", "DEL", "UNLINK", "RESTORE", "GET", "GETRANGE", "DUMP", "ECHO", "PERSIST"];
+        let known =
+            ["SET", "DEL", "UNLINK", "RESTORE", "GET", "GETRANGE", "DUMP", "ECHO", "PERSIST"];
         if !known.contains(&name.as_str()) && !name.contains("EXPIRE") || name.ends_with("TIME") {
             return None;
         }
@@ -186,7 +187,8 @@ fn escaped(bytes: &mut impl Iterator<Item = u8>) -> u8 {
         Some(b'a') => 7,
         Some(b'b') => 8,
         Some(b'x') => {
-            let mut digit = || bytes.next().and_then(|byte| char::from(byte).to_digit(16)).unwrap_or(0);
+            let mut digit =
+                || bytes.next().and_then(|byte| char::from(byte).to_digit(16)).unwrap_or(0);
             u8::try_from(digit() * 16 + digit()).unwrap_or(0)
         }
         other => other.unwrap_or(b'\\'),
@@ -205,9 +207,13 @@ mod tests {
     fn a_line_is_taken_apart_and_its_bytes_are_what_was_sent() {
         let line = br#"+1795307310.934126 [0 127.0.0.1:34724] "set" "k" "\x00\xff\"\\\n v" "EX" "10" "nx""#;
         let line = Line::parse(line).unwrap();
-        assert_eq!((line.at, line.sender), (1_795_307_310_934_126, Sender::Client("127.0.0.1:34724")));
+        assert_eq!(
+            (line.at, line.sender),
+            (1_795_307_310_934_126, Sender::Client("127.0.0.1:34724"))
+        );
         let value = b"\x00\xff\"\\\n v".to_vec();
-        let set = Command::Set { key: b"k".to_vec(), value, if_absent: true, expiry: Expiry::In(10_000) };
+        let set =
+            Command::Set { key: b"k".to_vec(), value, if_absent: true, expiry: Expiry::In(10_000) };
         assert_eq!(line.command(), Some(set));
         assert!(Line::parse(b"+OK").is_none());
     }

@@ -56,7 +56,12 @@ impl Deployment {
 
     /// The Redis key of the result beside a lock's.
     pub fn result_beside(&self, lock: &[u8]) -> Option<Vec<u8>> {
-        let of = |role| self.beginnings.iter().find(move |(_, of)| *of == role).map(|(beginning, _)| &beginning[..]);
+        let of = |role| {
+            self.beginnings
+                .iter()
+                .find(move |(_, of)| *of == role)
+                .map(|(beginning, _)| &beginning[..])
+        };
         Some([of(Role::Result)?, lock.strip_prefix(of(Role::Lock)?)?].concat())
     }
 
@@ -76,8 +81,10 @@ impl Deployment {
         let tagged = on_cluster && roles.len() > 1;
         let response = Response::default();
         let lock = Request::new(&schema, b"k", ANYBODY, &response).lock_value();
-        let until = lock.iter().position(|byte| *byte == ANYBODY.as_bytes()[0]).unwrap_or(lock.len());
-        let mut deployment = Self { schema, beginnings: Vec::new(), lock_beginning: lock[..until].to_vec(), tagged };
+        let until =
+            lock.iter().position(|byte| *byte == ANYBODY.as_bytes()[0]).unwrap_or(lock.len());
+        let mut deployment =
+            Self { schema, beginnings: Vec::new(), lock_beginning: lock[..until].to_vec(), tagged };
         let stem = deployment.key("").trim_end_matches('}').to_owned();
         let redis_keys = deployment.schema.redis_keys(stem.as_bytes());
         deployment.beginnings = redis_keys.into_iter().zip(roles.iter().copied()).collect();
@@ -104,7 +111,8 @@ impl Deployments {
             result_ttl: Some(Duration::from_secs(results[at(name)])),
             ..schemas::Deployment::default()
         });
-        let deployed = deployed.unwrap().schemas.into_iter().map(|schema| Deployment::of(schema, on_cluster));
+        let deployed =
+            deployed.unwrap().schemas.into_iter().map(|schema| Deployment::of(schema, on_cluster));
         Self(deployed.collect())
     }
 
@@ -116,7 +124,10 @@ impl Deployments {
     /// Whose a Redis key is, and its role; nothing for a stranger's.
     pub fn find(&self, redis_key: &[u8]) -> Option<(&Deployment, Role)> {
         self.0.iter().find_map(|deployment| {
-            let role = deployment.beginnings.iter().find(|(beginning, _)| redis_key.starts_with(beginning));
+            let role = deployment
+                .beginnings
+                .iter()
+                .find(|(beginning, _)| redis_key.starts_with(beginning));
             role.map(|(_, role)| (deployment, *role))
         })
     }

@@ -16,14 +16,16 @@ impl Oracle {
     /// A replica that follows another master holds what that holds; what the two differ in was lost.
     pub(crate) fn resync(&mut self, master: usize, replica: usize, at: u64) {
         let is_lost = |(key, entry): &(&Vec<u8>, &Entry)| {
-            self.spaces[master].get(key, at).is_none_or(|there| !there.is_like(entry)) && entry.by != Who::Master
+            self.spaces[master].get(key, at).is_none_or(|there| !there.is_like(entry))
+                && entry.by != Who::Master
         };
         let lost = self.spaces[replica].all(at).filter(is_lost).count();
         self.verdict.count("disappeared", "lost or older after a failover", lost as u64);
         let expired = self.spaces[replica].expired;
         self.spaces[replica] = self.spaces[master].clone();
         self.spaces[replica].expired = expired;
-        let unsure: Vec<_> = self.unsure.iter().filter(|(node, _)| *node == master).cloned().collect();
+        let unsure: Vec<_> =
+            self.unsure.iter().filter(|(node, _)| *node == master).cloned().collect();
         self.unsure.retain(|(node, _)| *node != replica);
         self.unsure.extend(unsure.into_iter().map(|(_, key)| (replica, key)));
     }
@@ -43,8 +45,9 @@ impl Oracle {
 
     /// Only one operator restores: what comes back comes of that one, whose client may be gone before it can be asked.
     pub(crate) fn whose(&self, command: &Command) -> Who {
-        let restores =
-            |(operator, run): (&usize, &Run)| (run.rule == Rule::Restore).then_some(Who::Operator(*operator));
+        let restores = |(operator, run): (&usize, &Run)| {
+            (run.rule == Rule::Restore).then_some(Who::Operator(*operator))
+        };
         let restoring = self.runs.iter().find_map(restores);
         restoring.filter(|_| matches!(command, Command::Restore { .. })).unwrap_or(Who::Gone)
     }

@@ -134,10 +134,14 @@ pub fn wrongs(rule: Rule, facts: &Facts<'_>) -> Vec<Wrong> {
             rule_out(Wrong::Result, !facts.is_lock);
             rule_out(Wrong::LiveLock, facts.is_lock && facts.is_alive);
             // Both looks came after the last change, and the grace lies between them.
-            let is_fresh = u128::from(facts.at.saturating_sub(facts.entry.written)) < grace.as_micros();
+            let is_fresh =
+                u128::from(facts.at.saturating_sub(facts.entry.written)) < grace.as_micros();
             rule_out(Wrong::NotWhatWasSeen, is_fresh && !facts.is_like_any_other());
             let owner_is_dead = by == Reason::DeadOwner && facts.names_owner && !facts.is_alive;
-            rule_out(Wrong::EndsByItself, by != Reason::Orphaned && facts.ends_by_itself() && !owner_is_dead);
+            rule_out(
+                Wrong::EndsByItself,
+                by != Reason::Orphaned && facts.ends_by_itself() && !owner_is_dead,
+            );
         }
         Rule::OldResults(least) => {
             let least = least.as_millis();
@@ -163,7 +167,9 @@ pub fn wrongs(rule: Rule, facts: &Facts<'_>) -> Vec<Wrong> {
             let is_seen = facts.asked.is_some_and(|asked| facts.entry.written <= asked);
             rule_out(Wrong::NotWhatWasSeen, !is_seen && !facts.is_like_any_other());
         }
-        Rule::Restore | Rule::Expire { .. } => rule_out(if facts.is_lock { Wrong::Lock } else { Wrong::Result }, true),
+        Rule::Restore | Rule::Expire { .. } => {
+            rule_out(if facts.is_lock { Wrong::Lock } else { Wrong::Result }, true)
+        }
     }
     wrongs
 }
@@ -177,7 +183,14 @@ mod tests {
 
     fn entry(ends_at: Option<u64>, written_ms_ago: u64) -> Entry {
         let written = NOW - written_ms_ago * 1_000;
-        Entry { value: b"1"[..].into(), ends_at, written, set: written, by: Who::Worker(0), spoilt: false }
+        Entry {
+            value: b"1"[..].into(),
+            ends_at,
+            written,
+            set: written,
+            by: Who::Worker(0),
+            spoilt: false,
+        }
     }
 
     /// A dead worker's lock without expiry, with whatever differs.
@@ -208,7 +221,11 @@ mod tests {
         let rule = sweep(Reason::Orphaned);
         assert_eq!(judged(rule, &old, |_| {}), []);
         assert_eq!(judged(rule, &fresh, |_| {}), [Wrong::NotWhatWasSeen]);
-        assert_eq!(judged(rule, &fresh, |facts| facts.names_owner = false), [], "it is like the one before");
+        assert_eq!(
+            judged(rule, &fresh, |facts| facts.names_owner = false),
+            [],
+            "it is like the one before"
+        );
         assert_eq!(judged(rule, &old, |facts| facts.is_alive = true), [Wrong::LiveLock]);
         assert_eq!(judged(rule, &old, |facts| facts.is_lock = false), [Wrong::Result]);
     }
@@ -218,7 +235,10 @@ mod tests {
         let ends = entry(Some(NOW / 1_000 + 50_000), 2_000);
         assert_eq!(judged(sweep(Reason::Age), &ends, |_| {}), [Wrong::EndsByItself]);
         assert_eq!(judged(sweep(Reason::DeadOwner), &ends, |_| {}), []);
-        assert_eq!(judged(sweep(Reason::DeadOwner), &ends, |facts| facts.names_owner = false), [Wrong::EndsByItself]);
+        assert_eq!(
+            judged(sweep(Reason::DeadOwner), &ends, |facts| facts.names_owner = false),
+            [Wrong::EndsByItself]
+        );
         let never = entry(None, 2_000);
         assert_eq!(judged(sweep(Reason::Age), &never, |_| {}), []);
         let too_late = entry(Some(NOW / 1_000 + 90_000), 2_000);
@@ -227,7 +247,8 @@ mod tests {
 
     #[test]
     fn a_purge_takes_what_it_chose() {
-        let (old, fresh) = (entry(Some(NOW / 1_000 + 40_000), 9_000), entry(Some(NOW / 1_000 + 59_000), 1_000));
+        let (old, fresh) =
+            (entry(Some(NOW / 1_000 + 40_000), 9_000), entry(Some(NOW / 1_000 + 59_000), 1_000));
         let rule = Rule::OldResults(Duration::from_secs(10));
         assert_eq!(judged(rule, &old, |facts| facts.is_lock = false), []);
         assert_eq!(judged(rule, &fresh, |facts| facts.is_lock = false), [Wrong::Result]);
@@ -241,9 +262,14 @@ mod tests {
     fn an_unlock_takes_what_stood_there_when_it_asked() {
         let lock = entry(None, 1_000);
         assert_eq!(judged(Rule::Unlock, &lock, |facts| facts.asked = Some(NOW - 500_000)), []);
-        assert_eq!(judged(Rule::Unlock, &lock, |facts| facts.asked = Some(NOW - 1_500_000)), [Wrong::NotWhatWasSeen]);
+        assert_eq!(
+            judged(Rule::Unlock, &lock, |facts| facts.asked = Some(NOW - 1_500_000)),
+            [Wrong::NotWhatWasSeen]
+        );
         assert_eq!(judged(Rule::Unlock, &lock, |_| {}), [Wrong::NotWhatWasSeen]);
-        let like_any_other = |facts: &mut Facts<'_>| (facts.names_owner, facts.asked) = (false, Some(NOW - 1_500_000));
+        let like_any_other = |facts: &mut Facts<'_>| {
+            (facts.names_owner, facts.asked) = (false, Some(NOW - 1_500_000))
+        };
         assert_eq!(judged(Rule::Unlock, &lock, like_any_other), [], "it is like the one before");
     }
 }

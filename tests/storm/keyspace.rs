@@ -71,11 +71,20 @@ impl Keyspace {
     }
 
     /// Writes bytes; gives what was there before.
-    pub fn set(&mut self, key: &[u8], value: Arc<[u8]>, expiry: Expiry, (at, by): (u64, Who)) -> Option<Entry> {
+    pub fn set(
+        &mut self,
+        key: &[u8],
+        value: Arc<[u8]>,
+        expiry: Expiry,
+        (at, by): (u64, Who),
+    ) -> Option<Entry> {
         let before = self.remove(key, at);
         let kept = before.as_ref().and_then(|before| before.ends_at);
         let ends_at = end(expiry, at, kept);
-        self.entries.insert(key.to_vec(), Entry { value, ends_at, written: at, set: at, by, spoilt: false });
+        self.entries.insert(
+            key.to_vec(),
+            Entry { value, ends_at, written: at, set: at, by, spoilt: false },
+        );
         before
     }
 

@@ -25,7 +25,13 @@ pub struct Looks {
 
 impl Looks {
     /// Takes a removal of what was written at a time, and was read at these.
-    pub fn add(&mut self, group: Group, written: u64, reads: &[u64], said: impl FnOnce() -> String) {
+    pub fn add(
+        &mut self,
+        group: Group,
+        written: u64,
+        reads: &[u64],
+        said: impl FnOnce() -> String,
+    ) {
         let since = reads.iter().filter(|read| **read > written).count();
         if since < reads.len() {
             self.changed.push((group, since, said()));
@@ -74,7 +80,8 @@ mod tests {
 
     #[test]
     fn what_a_walk_comes_by_twice_may_be_chosen_the_second_time() {
-        let (mut looks, of_two) = (Looks::default(), ("purge", "event-consumer".to_owned(), Role::Lock));
+        let (mut looks, of_two) =
+            (Looks::default(), ("purge", "event-consumer".to_owned(), Role::Lock));
         for _ in 0..ENOUGH {
             looks.add(of_two.clone(), 5, &[10, 20, 30, 40], String::new);
         }

@@ -1,6 +1,10 @@
 //! A storm: seven services at work, and idemctl's sweeps, purges, force-unlocks and restores at once. An oracle that reads
 //! the servers' own command streams judges every change of idemctl's by what truly stood there.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on says so by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on says so by panicking"
+)]
 
 #[path = "../support/mod.rs"]
 mod support;

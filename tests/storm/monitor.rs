@@ -34,7 +34,9 @@ pub struct Monitors {
 impl Monitors {
     /// Follows every node.
     pub fn start(stage: &Arc<Stage>, events: &To<Event>) -> Self {
-        let followers = (0..stage.nodes()).flat_map(|node| follow(stage.node(node), node, events.clone())).collect();
+        let followers = (0..stage.nodes())
+            .flat_map(|node| follow(stage.node(node), node, events.clone()))
+            .collect();
         let over = Arc::new(AtomicBool::new(false));
         let ticker = thread::spawn({
             let (stage, over) = (Arc::clone(stage), Arc::clone(&over));
@@ -74,7 +76,8 @@ fn follow(server: &Server, node: usize, events: To<Event>) -> [JoinHandle<()>; 2
     let socket = server.socket();
     let mut lines = attach(&socket).unwrap();
     let (heard, hearing) = channel();
-    let mut ear = Ear { callers: Callers::of(server), script_of: Who::UnclaimedKey, last: 0, heard };
+    let mut ear =
+        Ear { callers: Callers::of(server), script_of: Who::UnclaimedKey, last: 0, heard };
     let ear = thread::spawn(move || {
         // Sentinel ends the connections of whom it gives another role. Nobody writes there in that moment.
         while ear.hear(lines) {
@@ -154,7 +157,9 @@ fn make_out(node: usize, hearing: &Receiver<Heard>, events: &To<Event>) {
         let what = match heard {
             Heard::Line { at, who, line } => {
                 last = at;
-                let Some(command) = Line::parse(&line).and_then(|line| line.command()) else { continue };
+                let Some(command) = Line::parse(&line).and_then(|line| line.command()) else {
+                    continue;
+                };
                 What::Command { node, who, command }
             }
             Heard::BrokenOff => {

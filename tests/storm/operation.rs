@@ -41,7 +41,9 @@ pub struct Operation {
 
 /// How long an operation works and how it ends, by chance.
 pub fn plan(rng: &mut fastrand::Rng, lock_ttl: Duration) -> (Duration, Option<Duration>, Ending) {
-    let millis = |rng: &mut fastrand::Rng, range: std::ops::Range<u64>| Duration::from_millis(rng.u64(range));
+    let millis = |rng: &mut fastrand::Rng, range: std::ops::Range<u64>| {
+        Duration::from_millis(rng.u64(range))
+    };
     match rng.u8(0..100) {
         0..40 => (millis(rng, 5..300), None, Ending::Complete),
         40..52 => (millis(rng, 5..200), None, Ending::CompleteTwice),

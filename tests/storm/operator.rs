@@ -60,8 +60,21 @@ pub struct Operator {
 
 impl Operator {
     /// Comes on duty.
-    pub fn new(number: usize, duty: Duty, (shared, herald): (Arc<Shared>, Herald), seed: u64) -> Self {
-        Self { number, duty, shared, herald, rng: fastrand::Rng::with_seed(seed), dumps: Dumps::new(), runs: 0 }
+    pub fn new(
+        number: usize,
+        duty: Duty,
+        (shared, herald): (Arc<Shared>, Herald),
+        seed: u64,
+    ) -> Self {
+        Self {
+            number,
+            duty,
+            shared,
+            herald,
+            rng: fastrand::Rng::with_seed(seed),
+            dumps: Dumps::new(),
+            runs: 0,
+        }
     }
 
     /// Is on duty until the storm is over.
@@ -89,16 +102,30 @@ impl Operator {
                 Rule::Expire { grace: Duration::from_millis(200) },
                 &["sweep", "--orphaned", "--grace", "200ms", "--action", "expire"],
             ),
-            (Duty::SweepOrphaned, _) => (sweep(200, Reason::Orphaned), &["sweep", "--orphaned", "--grace", "200ms"]),
-            (Duty::SweepOld, _) => (sweep(2_000, Reason::Age), &["sweep", "--older-than", "5s", "--grace", "2s"]),
+            (Duty::SweepOrphaned, _) => {
+                (sweep(200, Reason::Orphaned), &["sweep", "--orphaned", "--grace", "200ms"])
+            }
+            (Duty::SweepOld, _) => {
+                (sweep(2_000, Reason::Age), &["sweep", "--older-than", "5s", "--grace", "2s"])
+            }
             (Duty::SweepDeadOwners, _) => (
                 sweep(500, Reason::DeadOwner),
                 &["sweep", "--older-than", "2s", "--grace", "500ms", "--owner-alive", &lookup],
             ),
-            (Duty::PurgeResults, 0) => (Rule::OldResults(OLD), &["purge", "--older-than", "3s", "--rate", "40/s"]),
-            (Duty::PurgeResults, _) => (Rule::HotResults, &["purge", "--match", "*.hot.*", "--rate", "30/s"]),
-            (_, 0) => (Rule::HotLocks, &["purge", "--state", "in-progress", "--match", "*.hot.*", "--rate", "10/s"]),
-            _ => (Rule::LocksForEver, &["purge", "--state", "in-progress", "--finding", "no-expiry", "--rate", "10/s"]),
+            (Duty::PurgeResults, 0) => {
+                (Rule::OldResults(OLD), &["purge", "--older-than", "3s", "--rate", "40/s"])
+            }
+            (Duty::PurgeResults, _) => {
+                (Rule::HotResults, &["purge", "--match", "*.hot.*", "--rate", "30/s"])
+            }
+            (_, 0) => (
+                Rule::HotLocks,
+                &["purge", "--state", "in-progress", "--match", "*.hot.*", "--rate", "10/s"],
+            ),
+            _ => (
+                Rule::LocksForEver,
+                &["purge", "--state", "in-progress", "--finding", "no-expiry", "--rate", "10/s"],
+            ),
         };
         let words = words.iter().map(|word| (*word).to_owned());
         (rule, words.chain(["--yes", "-o", "json"].map(str::to_owned)).collect())
@@ -139,7 +166,10 @@ impl Operator {
         let Some((schema, key)) = self.shared.any_taken(&mut self.rng) else { return };
         let backup = self.backup();
         let mut command = self.command();
-        command.args(["force-unlock", &key, "--schema", &schema, "--backup"]).arg(&backup).env("TERM", "xterm");
+        command
+            .args(["force-unlock", &key, "--schema", &schema, "--backup"])
+            .arg(&backup)
+            .env("TERM", "xterm");
         self.herald.say(What::Begins { operator: self.number, rule: Rule::Unlock });
         let mut session = spawn_command(command, Some(LIMIT)).unwrap();
         let (code, said) = self.answer(&mut session);
@@ -170,8 +200,17 @@ impl Operator {
 
     fn command(&self) -> Command {
         let mut command = idemctl(&self.shared.folder);
-        command.arg("--config").arg(self.shared.folder.join("config.toml")).args(["--context", "storm"]);
-        command.args(["--no-auth-warning", "--user", &format!("{OPERATOR}{}", self.number), "--pass", PASSWORD]);
+        command
+            .arg("--config")
+            .arg(self.shared.folder.join("config.toml"))
+            .args(["--context", "storm"]);
+        command.args([
+            "--no-auth-warning",
+            "--user",
+            &format!("{OPERATOR}{}", self.number),
+            "--pass",
+            PASSWORD,
+        ]);
         command
     }
 }

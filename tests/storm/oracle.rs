@@ -100,8 +100,14 @@ impl Oracle {
 
     fn close(mut self) -> Self {
         let (too_few, changed) = self.looks.too_few();
-        too_few.into_iter().for_each(|(by, said)| self.verdict.wrong(Wrong::NotWhatWasSeen, by, said));
-        self.verdict.count("looks", "removals of what changed since the first look", changed as u64);
+        too_few
+            .into_iter()
+            .for_each(|(by, said)| self.verdict.wrong(Wrong::NotWhatWasSeen, by, said));
+        self.verdict.count(
+            "looks",
+            "removals of what changed since the first look",
+            changed as u64,
+        );
         let expired = self.spaces.iter().map(|space| space.expired).sum();
         self.verdict.count("disappeared", "expired", expired);
         self
@@ -156,10 +162,16 @@ impl Oracle {
             }
             Command::Remove(keys) => keys.iter().for_each(|key| self.remove((node, who, at), key)),
             Command::Expire(key, expiry) => {
-                let Some(before) = self.spaces[node].expire(&key, expiry, (at, who)) else { return };
+                let Some(before) = self.spaces[node].expire(&key, expiry, (at, who)) else {
+                    return;
+                };
                 match who {
-                    Who::Operator(operator) => self.gave_expiry(operator, &key, &before, (node, at)),
-                    _ => self.is_allowed_to_write(who, || format!("{} got another expiry", key.escape_ascii())),
+                    Who::Operator(operator) => {
+                        self.gave_expiry(operator, &key, &before, (node, at))
+                    }
+                    _ => self.is_allowed_to_write(who, || {
+                        format!("{} got another expiry", key.escape_ascii())
+                    }),
                 }
             }
             Command::Restore { key, dump, expiry, replaces } => {
@@ -196,7 +208,13 @@ impl Oracle {
     }
 
     /// A replica writes what its master wrote, which knows whose it is.
-    fn replicate(&mut self, node: usize, key: &[u8], (value, expiry): (Arc<[u8]>, Expiry), at: u64) {
+    fn replicate(
+        &mut self,
+        node: usize,
+        key: &[u8],
+        (value, expiry): (Arc<[u8]>, Expiry),
+        at: u64,
+    ) {
         self.spaces[node].set(key, value, expiry, (at, Who::Master));
         let here = self.spaces[node].last(key);
         let there = self.spaces[self.peers[node]].last(key);
@@ -208,9 +226,15 @@ impl Oracle {
         }
     }
 
-    fn restore(&mut self, (node, who, at): (usize, Who, u64), key: &[u8], what: (&[u8], Expiry, bool)) {
+    fn restore(
+        &mut self,
+        (node, who, at): (usize, Who, u64),
+        key: &[u8],
+        what: (&[u8], Expiry, bool),
+    ) {
         let (dump, expiry, replaces) = what;
-        let is_there = self.spaces[node].get(key, at).is_some_and(|entry| !entry.is_about_to_end(at));
+        let is_there =
+            self.spaces[node].get(key, at).is_some_and(|entry| !entry.is_about_to_end(at));
         if is_there && !replaces {
             return;
         }
@@ -219,7 +243,11 @@ impl Oracle {
             return self.replicate(node, key, (value, expiry), at);
         }
         if is_there {
-            self.verdict.wrong(Wrong::Touched, "restore", format!("{} was restored over", key.escape_ascii()));
+            self.verdict.wrong(
+                Wrong::Touched,
+                "restore",
+                format!("{} was restored over", key.escape_ascii()),
+            );
         }
         self.spaces[node].set(key, value, expiry, (at, who));
         let back = self.spaces[node].last(key);

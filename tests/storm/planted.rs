@@ -44,13 +44,15 @@ impl Villain<'_> {
         }
         sent.exec(&mut self.operator).unwrap();
         let report = Some(serde_json::json!({ "done": done }));
-        self.herald.say(What::Ends { operator: 0, ended: Ended { report, held, ..Ended::default() } });
+        self.herald
+            .say(What::Ends { operator: 0, ended: Ended { report, held, ..Ended::default() } });
     }
 }
 
 fn get_it_wrong(shared: &Arc<Shared>, herald: &Herald) {
     let stage = &shared.stage;
-    let worker = stage.connect(0, &format!("{WORKER}{}", extra_worker(&shared.deployments))).unwrap();
+    let worker =
+        stage.connect(0, &format!("{WORKER}{}", extra_worker(&shared.deployments))).unwrap();
     let operator = stage.connect(0, &format!("{OPERATOR}0")).unwrap();
     let mut villain = Villain { worker, operator, herald, planted: 0 };
     let by = Reason::Orphaned;
@@ -64,7 +66,11 @@ fn get_it_wrong(shared: &Arc<Shared>, herald: &Herald) {
     let ends_at = Some(now() / 1_000 + 45_000);
     redis::cmd("PEXPIRE").arg(&result).arg(45_000).exec(&mut villain.worker).unwrap();
     let held = Held { key: result.clone().into_bytes(), value: DONE.into(), ends_at };
-    villain.run(Rule::OldResults(Duration::from_secs(3_600)), &["UNLINK", &result], (1, vec![held]));
+    villain.run(
+        Rule::OldResults(Duration::from_secs(3_600)),
+        &["UNLINK", &result],
+        (1, vec![held]),
+    );
     // An expiry that nobody asked for.
     let lock = villain.plant(PENDING);
     villain.run(sweep, &["PEXPIRE", &lock, "5"], (0, Vec::new()));

@@ -50,9 +50,11 @@ impl Oracle {
             Who::Worker(_) => self.verdict.count("disappeared", "removed by a service", 1),
             Who::Master => {}
             Who::Gone => self.is_unsure_of_all(),
-            Who::UnclaimedKey => {
-                self.verdict.wrong(Wrong::UnclaimedKey, "a stranger", format!("{} was removed", key.escape_ascii()))
-            }
+            Who::UnclaimedKey => self.verdict.wrong(
+                Wrong::UnclaimedKey,
+                "a stranger",
+                format!("{} was removed", key.escape_ascii()),
+            ),
             Who::Operator(operator) => {
                 self.removed(operator, key, &entry, (node, at));
                 self.graves.insert(key.to_vec(), entry);
@@ -87,11 +89,21 @@ impl Oracle {
         if !facts.is_like_any_other() && !wrongs.contains(&Wrong::NotWhatWasSeen) {
             self.looks.add(group, entry.written, reads, || said);
         }
-        run.removed.push(Held { key: key.to_vec(), value: entry.value.clone(), ends_at: entry.ends_at });
+        run.removed.push(Held {
+            key: key.to_vec(),
+            value: entry.value.clone(),
+            ends_at: entry.ends_at,
+        });
     }
 
     /// A run of idemctl gave what was this entry another expiry.
-    pub(crate) fn gave_expiry(&mut self, operator: usize, key: &[u8], before: &Entry, (node, at): (usize, u64)) {
+    pub(crate) fn gave_expiry(
+        &mut self,
+        operator: usize,
+        key: &[u8],
+        before: &Entry,
+        (node, at): (usize, u64),
+    ) {
         if self.unsure.remove(&(node, key.to_vec())) {
             // A broken stream may have hidden that the lock lost its expiry.
             self.verdict.count("oracle", "expiries of keys that a stream broke off on", 1);
@@ -141,13 +153,17 @@ impl Oracle {
     fn is_alive(&self, key: &[u8], entry: &Entry) -> bool {
         let Who::Worker(worker) = entry.by else { return false };
         let its = (worker, key.to_vec());
-        !entry.spoilt && !self.dead.contains(&its) && self.done.get(&its).is_none_or(|done| *done < entry.set)
+        !entry.spoilt
+            && !self.dead.contains(&its)
+            && self.done.get(&its).is_none_or(|done| *done < entry.set)
     }
 
     /// True when a result stands beside the lock of this Redis key.
     fn has_result(&self, node: usize, key: &[u8], at: u64) -> bool {
         let Some((deployment, Role::Lock)) = self.deployments.find(key) else { return false };
-        deployment.result_beside(key).is_some_and(|result| self.spaces[node].get(&result, at).is_some())
+        deployment
+            .result_beside(key)
+            .is_some_and(|result| self.spaces[node].get(&result, at).is_some())
     }
 
     pub(crate) fn end(&mut self, operator: usize, ended: &Ended) {
@@ -163,20 +179,35 @@ impl Oracle {
             self.verdict.count("restored", word, run.restored);
             self.verdict.count("restored", LATE, run.restored_late);
         }
-        let left =
-            ["changed", "renewed", "skipped_alive", "owner_unknown", "left_to_expire", "gone", "present", "expired"];
+        let left = [
+            "changed",
+            "renewed",
+            "skipped_alive",
+            "owner_unknown",
+            "left_to_expire",
+            "gone",
+            "present",
+            "expired",
+        ];
         for field in left {
             self.verdict.count("left alone", field, ended.number(field));
         }
         if run.rule == Rule::Unlock && matches!(ended.code, 1 | 2 | 8) {
-            self.verdict.count("left alone", format!("force-unlock, exit status {}", ended.code), 1);
+            self.verdict.count(
+                "left alone",
+                format!("force-unlock, exit status {}", ended.code),
+                1,
+            );
         }
     }
 }
 
 fn said(key: &[u8], facts: &Facts<'_>) -> String {
     let alive = if facts.is_alive { "alive" } else { "dead" };
-    let left = facts.entry.left(facts.at).map_or_else(|| "no expiry".to_owned(), |left| format!("{left} ms left"));
+    let left = facts
+        .entry
+        .left(facts.at)
+        .map_or_else(|| "no expiry".to_owned(), |left| format!("{left} ms left"));
     format!(
         "{}: {left}, of {:?} ({alive}), written {} ms before: {}",
         key.escape_ascii(),

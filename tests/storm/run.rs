@@ -95,18 +95,36 @@ impl Run {
             _ if ended.said.contains("Skipped ") => &[0, 3],
             _ => &[0],
         };
-        if !expected.contains(&ended.code) && (!self.is_unsure && ended.code != 7 || ended.code == 70) {
+        if !expected.contains(&ended.code)
+            && (!self.is_unsure && ended.code != 7 || ended.code == 70)
+        {
             wrong.push(format!("exit status {}: {}", ended.code, ended.said));
         }
-        for removed in self.removed.iter().filter(|removed| !ended.held.iter().any(|held| held.is_like(removed))) {
-            let of_key = ended.held.iter().filter(|held| held.key == removed.key).map(shown).collect::<Vec<_>>();
+        for removed in self
+            .removed
+            .iter()
+            .filter(|removed| !ended.held.iter().any(|held| held.is_like(removed)))
+        {
+            let of_key = ended
+                .held
+                .iter()
+                .filter(|held| held.key == removed.key)
+                .map(shown)
+                .collect::<Vec<_>>();
             wrong.push(format!("the backup lacks {}, and has {of_key:?}", shown(removed)));
         }
         // Where a master was replaced, what was done there may be lost, and is done once more on the next.
-        if self.is_unsure || ended.is_unknown() || ended.report.is_none() && self.rule != Rule::Unlock {
+        if self.is_unsure
+            || ended.is_unknown()
+            || ended.report.is_none() && self.rule != Rule::Unlock
+        {
             return wrong;
         }
-        for held in ended.held.iter().filter(|held| !self.removed.iter().any(|removed| removed.is_like(held))) {
+        for held in ended
+            .held
+            .iter()
+            .filter(|held| !self.removed.iter().any(|removed| removed.is_like(held)))
+        {
             wrong.push(format!("the backup names {}, which was not removed", shown(held)));
         }
         let (least, most) = self.counts(deployments);
@@ -128,7 +146,9 @@ impl Run {
             Rule::Restore => (self.restored, self.restored + self.restored_late),
             Rule::Expire { .. } => (self.expired, self.expired),
             Rule::OldResults(_) | Rule::HotResults => {
-                let whole = |held: &&Held| deployments.find(&held.key).is_some_and(|(_, role)| role != Role::Lock);
+                let whole = |held: &&Held| {
+                    deployments.find(&held.key).is_some_and(|(_, role)| role != Role::Lock)
+                };
                 (self.removed.iter().filter(whole).count() as u64, self.removed.len() as u64)
             }
             _ => (self.removed.len() as u64, self.removed.len() as u64),

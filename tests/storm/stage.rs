@@ -30,7 +30,9 @@ impl Mode {
             "cluster" => Self::Cluster,
             "cluster-replicas" => Self::ClusterWithReplicas,
             "sentinel" => Self::Sentinel,
-            other => panic!("no mode is called {other}: server, cluster, cluster-replicas, sentinel"),
+            other => {
+                panic!("no mode is called {other}: server, cluster, cluster-replicas, sentinel")
+            }
         }
     }
 }
@@ -73,7 +75,12 @@ impl Stage {
         for node in 0..stage.nodes() {
             for user in users {
                 let rules = ["on", &format!(">{PASSWORD}"), "~*", "&*", "+@all"];
-                redis::cmd("ACL").arg("SETUSER").arg(user).arg(&rules).exec(&mut stage.node(node).connect()).unwrap();
+                redis::cmd("ACL")
+                    .arg("SETUSER")
+                    .arg(user)
+                    .arg(&rules)
+                    .exec(&mut stage.node(node).connect())
+                    .unwrap();
             }
         }
         stage
@@ -135,9 +142,11 @@ impl Stage {
             Servers::One(..) => 0,
             Servers::Watched(watched) => usize::from(watched.master_port() == watched.port(1)),
             Servers::Cluster(_) if self.mode == Mode::Cluster => part,
-            Servers::Cluster(cluster) => {
-                cluster.masters_now().into_iter().find(|node| node % MASTERS == part).unwrap_or(part)
-            }
+            Servers::Cluster(cluster) => cluster
+                .masters_now()
+                .into_iter()
+                .find(|node| node % MASTERS == part)
+                .unwrap_or(part),
         };
         self.masters[part].store(master, Ordering::Relaxed);
     }
@@ -187,9 +196,12 @@ impl Stage {
                 let port = self.port(new);
                 let _ = redis::cmd("REPLICAOF").arg("127.0.0.1").arg(port).exec(&mut node);
             }
-            let info = by_socket(&self.node(old).socket())
-                .and_then(|mut node| redis::cmd("INFO").arg("replication").query::<String>(&mut node));
-            info.is_ok_and(|info| info.contains("role:slave") && info.contains("master_link_status:up"))
+            let info = by_socket(&self.node(old).socket()).and_then(|mut node| {
+                redis::cmd("INFO").arg("replication").query::<String>(&mut node)
+            });
+            info.is_ok_and(|info| {
+                info.contains("role:slave") && info.contains("master_link_status:up")
+            })
         });
         (new, old)
     }

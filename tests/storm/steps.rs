@@ -12,11 +12,19 @@ use crate::worker::{self, Lost, Worker};
 
 impl Worker {
     /// Does what is due; gives when to go on, nothing when it is over.
-    pub(crate) fn step(&mut self, operation: &mut Operation, now: Instant) -> Result<Option<Instant>, Lost> {
+    pub(crate) fn step(
+        &mut self,
+        operation: &mut Operation,
+        now: Instant,
+    ) -> Result<Option<Instant>, Lost> {
         match operation.phase {
-            Phase::Begins { .. } if operation.is_stillborn => self.is_born_dead(operation).map(|()| None),
+            Phase::Begins { .. } if operation.is_stillborn => {
+                self.is_born_dead(operation).map(|()| None)
+            }
             Phase::Begins { until } => self.begin(operation, until, now),
-            Phase::Works { until, renews: Some(renews) } if now < until => self.renew(operation, now + renews),
+            Phase::Works { until, renews: Some(renews) } if now < until => {
+                self.renew(operation, now + renews)
+            }
             Phase::Works { .. } => self.finish(operation, now),
             Phase::StoresAgain => {
                 self.play(operation, |schema| schema.complete.as_ref().unwrap(), None)?;
@@ -25,7 +33,12 @@ impl Worker {
         }
     }
 
-    fn begin(&mut self, operation: &mut Operation, until: Instant, now: Instant) -> Result<Option<Instant>, Lost> {
+    fn begin(
+        &mut self,
+        operation: &mut Operation,
+        until: Instant,
+        now: Instant,
+    ) -> Result<Option<Instant>, Lost> {
         match self.play(operation, |schema| schema.begin.as_ref().unwrap(), None)? {
             Meaning::Acquired => {
                 self.got(operation)?;
@@ -96,7 +109,8 @@ impl Worker {
     fn finish(&mut self, operation: &mut Operation, now: Instant) -> Result<Option<Instant>, Lost> {
         match operation.ending {
             Ending::Complete | Ending::CompleteTwice => {
-                let meaning = self.play(operation, |schema| schema.complete.as_ref().unwrap(), None)?;
+                let meaning =
+                    self.play(operation, |schema| schema.complete.as_ref().unwrap(), None)?;
                 let is_stored = meaning == Meaning::Stored;
                 self.shared.count(if is_stored { "completed" } else { "completions refused" });
                 if is_stored && operation.ending == Ending::CompleteTwice {
@@ -149,7 +163,11 @@ impl Worker {
         let now_ms = crate::event::now() / 1_000;
         let Operation { key, owner, .. } = operation;
         let response = Response::default();
-        Request { now_ms, ..Request::new(&self.deployment().schema, key.as_bytes(), owner, &response) }.lock_value()
+        Request {
+            now_ms,
+            ..Request::new(&self.deployment().schema, key.as_bytes(), owner, &response)
+        }
+        .lock_value()
     }
 
     /// Its lock's value, up to its owner where it names one: a time may follow.

@@ -46,7 +46,8 @@ pub fn rage(plan: &Plan<'_>, besides: impl FnOnce(&Arc<Shared>, &Herald)) -> Ove
     let deployments = Arc::new(Deployments::deal(&mut rng, on_cluster));
     let workers = extra_worker(&deployments);
     let users = (0..=workers).map(|number| format!("{WORKER}{number}"));
-    let users: Vec<_> = users.chain((0..=plan.on_duty.len()).map(|number| format!("{OPERATOR}{number}"))).collect();
+    let users: Vec<_> =
+        users.chain((0..=plan.on_duty.len()).map(|number| format!("{OPERATOR}{number}"))).collect();
     let stage = Arc::new(Stage::start(plan.mode, &users));
     let shared = Arc::new(Shared::new(Arc::clone(&stage), Arc::clone(&deployments)));
     fs::write(shared.folder.join("config.toml"), deployments.config(&stage.url())).unwrap();

@@ -25,7 +25,8 @@ const AT_A_TIME: usize = 14;
 const HOT: u64 = 3;
 
 /// What a node says that is not the master of a key, or not ready to be.
-const ELSEWHERE: [&str; 7] = ["MOVED", "ASK", "READONLY", "CLUSTERDOWN", "LOADING", "MASTERDOWN", "TRYAGAIN"];
+const ELSEWHERE: [&str; 7] =
+    ["MOVED", "ASK", "READONLY", "CLUSTERDOWN", "LOADING", "MASTERDOWN", "TRYAGAIN"];
 
 /// The reply was lost, or the node is not the one to ask.
 pub(crate) struct Lost;
@@ -47,7 +48,12 @@ pub(crate) struct Worker {
 
 impl Worker {
     /// A worker of the service with this place among all.
-    pub(crate) fn new(number: usize, service: usize, (shared, herald): (Arc<Shared>, Herald), seed: u64) -> Self {
+    pub(crate) fn new(
+        number: usize,
+        service: usize,
+        (shared, herald): (Arc<Shared>, Herald),
+        seed: u64,
+    ) -> Self {
         Self {
             number,
             shared,
@@ -74,7 +80,9 @@ impl Worker {
             let due = self.agenda.peek().map(|Reverse((due, _))| *due);
             match due.filter(|due| *due <= now) {
                 Some(_) => self.go_on(now),
-                None => std::thread::sleep(due.map_or(next, |due| due.min(next)).saturating_duration_since(now)),
+                None => std::thread::sleep(
+                    due.map_or(next, |due| due.min(next)).saturating_duration_since(now),
+                ),
             }
         }
     }
@@ -98,7 +106,8 @@ impl Worker {
         let owner = format!("w{}-{number}{slow}", self.number);
         // Longer than what a page reads of a value, and the same length for all.
         let body = format!("\"{}{number:020}\"", "x".repeat(90));
-        let response = Response { status: Some(201), body: body.into_bytes(), ..Response::default() };
+        let response =
+            Response { status: Some(201), body: body.into_bytes(), ..Response::default() };
         let until = now + Duration::from_millis(self.rng.u64(0..4_000));
         let is_stillborn = self.rng.u8(0..40) == 0;
         let phase = Phase::Begins { until };
@@ -162,7 +171,11 @@ impl Worker {
     }
 
     /// Sends a command to the master of a Redis key.
-    pub(crate) fn ask<W: AsRef<[u8]>>(&mut self, redis_key: &str, words: &[W]) -> Result<StepReply, Lost> {
+    pub(crate) fn ask<W: AsRef<[u8]>>(
+        &mut self,
+        redis_key: &str,
+        words: &[W],
+    ) -> Result<StepReply, Lost> {
         let node = self.shared.stage.master(redis_key);
         if !self.connections.contains_key(&node) {
             let user = format!("{WORKER}{}", self.number);
@@ -191,7 +204,9 @@ impl Worker {
         for call in &step(schema).calls {
             let reply = self.ask(&redis_key, &wire::words(call, &request))?;
             let known = request.matcher().match_reply(call, &reply);
-            let known = known.unwrap_or_else(|| panic!("{}: {} answers {reply:?}", schema.name, call_name(call)));
+            let known = known.unwrap_or_else(|| {
+                panic!("{}: {} answers {reply:?}", schema.name, call_name(call))
+            });
             if known.meaning() != Meaning::Next {
                 return Ok(known.meaning());
             }

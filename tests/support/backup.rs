@@ -107,7 +107,8 @@ pub fn held(file: &Path) -> BTreeSet<Vec<u8>> {
 /// The only backup in the default folder.
 pub fn only(server: &Server) -> PathBuf {
     let folder = server.folder().join(".local/state/idemctl/backups");
-    let mut files: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut files: Vec<_> =
+        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     assert_eq!(files.len(), 1);
     files.remove(0)
 }

@@ -3,7 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, KeyUsagePurpose, date_time_ymd};
+use rcgen::{
+    BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, KeyUsagePurpose, date_time_ymd,
+};
 
 /// An issuer, and a folder in which its certificate is `ca.crt`.
 pub struct Authority {
@@ -55,7 +57,8 @@ impl Authority {
             let path = self.folder.join(file).with_extension(extension);
             fs::write(&path, pem).unwrap();
             // A key that others can read draws a warning.
-            fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+            fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600))
+                .unwrap();
             path.display().to_string()
         };
         Pair { cert: write("crt", cert.pem()), key: write("key", key.serialize_pem()) }

@@ -24,8 +24,17 @@ impl Cluster {
             let mut connection = cluster.connect(index);
             let slots: Vec<_> = (index * SLOTS / masters..(index + 1) * SLOTS / masters).collect();
             redis::cmd("CLUSTER").arg("ADDSLOTS").arg(&slots).exec(&mut connection).unwrap();
-            redis::cmd("CLUSTER").arg("SET-CONFIG-EPOCH").arg(index + 1).exec(&mut connection).unwrap();
-            redis::cmd("CLUSTER").arg("MEET").arg("127.0.0.1").arg(cluster.port(0)).exec(&mut connection).unwrap();
+            redis::cmd("CLUSTER")
+                .arg("SET-CONFIG-EPOCH")
+                .arg(index + 1)
+                .exec(&mut connection)
+                .unwrap();
+            redis::cmd("CLUSTER")
+                .arg("MEET")
+                .arg("127.0.0.1")
+                .arg(cluster.port(0))
+                .exec(&mut connection)
+                .unwrap();
         }
         cluster.settles();
         cluster
@@ -38,15 +47,26 @@ impl Cluster {
         for index in 0..masters {
             cluster.nodes.push(node());
             let mut connection = cluster.connect(masters + index);
-            redis::cmd("CLUSTER").arg("MEET").arg("127.0.0.1").arg(cluster.port(0)).exec(&mut connection).unwrap();
+            redis::cmd("CLUSTER")
+                .arg("MEET")
+                .arg("127.0.0.1")
+                .arg(cluster.port(0))
+                .exec(&mut connection)
+                .unwrap();
         }
         cluster.settles();
         for index in 0..masters {
             let mut replica = cluster.connect(masters + index);
-            redis::cmd("CLUSTER").arg("REPLICATE").arg(cluster.id(index)).exec(&mut replica).unwrap();
+            redis::cmd("CLUSTER")
+                .arg("REPLICATE")
+                .arg(cluster.id(index))
+                .exec(&mut replica)
+                .unwrap();
         }
         for index in 0..masters {
-            until("a replica is in step", || cluster.info(masters + index).contains("master_link_status:up"));
+            until("a replica is in step", || {
+                cluster.info(masters + index).contains("master_link_status:up")
+            });
             until("the nodes know the replica", || {
                 let replicas = |node| cluster.ask(node, "NODES").matches("slave ").count();
                 replicas(index) == masters && replicas(masters + index) == masters
@@ -80,9 +100,9 @@ impl Cluster {
     pub fn until_known(&self, index: usize) {
         let port = format!(":{}@", self.port(index));
         until("the first node hears of the new master", || {
-            self.ask(0, "NODES")
-                .lines()
-                .any(|line| line.contains(&port) && line.contains("master") && line.split(' ').count() > 8)
+            self.ask(0, "NODES").lines().any(|line| {
+                line.contains(&port) && line.contains("master") && line.split(' ').count() > 8
+            })
         });
     }
 
@@ -138,8 +158,15 @@ impl Cluster {
 
     /// Lets a node's clients come by another port: a way to it. Waits until the first node names that.
     pub fn announce(&self, index: usize, port: u16) {
-        redis::cmd("CONFIG").arg("SET").arg("cluster-announce-port").arg(port).exec(&mut self.connect(index)).unwrap();
-        until("the first node hears of the port", || self.ask(0, "NODES").contains(&format!(":{port}@")));
+        redis::cmd("CONFIG")
+            .arg("SET")
+            .arg("cluster-announce-port")
+            .arg(port)
+            .exec(&mut self.connect(index))
+            .unwrap();
+        until("the first node hears of the port", || {
+            self.ask(0, "NODES").contains(&format!(":{port}@"))
+        });
     }
 
     /// A connection to one node.
@@ -164,12 +191,18 @@ impl Cluster {
     }
 
     /// Sets many Redis keys, each where it belongs; `FOREVER` is no TTL.
-    pub fn fill<K: AsRef<str>, V: AsRef<[u8]>>(&self, entries: impl IntoIterator<Item = (K, V)>, ttl_ms: u64) {
+    pub fn fill<K: AsRef<str>, V: AsRef<[u8]>>(
+        &self,
+        entries: impl IntoIterator<Item = (K, V)>,
+        ttl_ms: u64,
+    ) {
         let mut of_node: Vec<_> = (0..self.masters).map(|_| Vec::new()).collect();
         for (redis_key, value) in entries {
             of_node[self.owner(redis_key.as_ref())].push((redis_key.as_ref().to_owned(), value));
         }
-        for (index, entries) in of_node.into_iter().enumerate().filter(|(_, entries)| !entries.is_empty()) {
+        for (index, entries) in
+            of_node.into_iter().enumerate().filter(|(_, entries)| !entries.is_empty())
+        {
             self.node(index).fill(entries, ttl_ms);
         }
     }
@@ -181,7 +214,9 @@ impl Cluster {
 
     /// How many Redis keys there are on all nodes.
     pub fn size(&self) -> usize {
-        (0..self.masters).map(|index| redis::cmd("DBSIZE").query::<usize>(&mut self.connect(index)).unwrap()).sum()
+        (0..self.masters)
+            .map(|index| redis::cmd("DBSIZE").query::<usize>(&mut self.connect(index)).unwrap())
+            .sum()
     }
 
     /// Moves a slot with all that is in it to another node, as `redis-cli --cluster reshard` does: while both serve it.
@@ -189,16 +224,30 @@ impl Cluster {
         self.begin_to_move(slot, from, to);
         let mut source = self.connect(from);
         loop {
-            let keys: Vec<Vec<u8>> =
-                redis::cmd("CLUSTER").arg("GETKEYSINSLOT").arg(slot).arg(10).query(&mut source).unwrap();
+            let keys: Vec<Vec<u8>> = redis::cmd("CLUSTER")
+                .arg("GETKEYSINSLOT")
+                .arg(slot)
+                .arg(10)
+                .query(&mut source)
+                .unwrap();
             if keys.is_empty() {
                 break;
             }
             let mut migrate = redis::cmd("MIGRATE");
-            migrate.arg("127.0.0.1").arg(self.port(to)).arg("").arg(0).arg(5_000).arg("KEYS").arg(keys);
+            migrate
+                .arg("127.0.0.1")
+                .arg(self.port(to))
+                .arg("")
+                .arg(0)
+                .arg(5_000)
+                .arg("KEYS")
+                .arg(keys);
             migrate.exec(&mut source).unwrap();
         }
-        for node in [to, from].into_iter().chain((0..self.nodes.len()).filter(|node| ![to, from].contains(node))) {
+        for node in [to, from]
+            .into_iter()
+            .chain((0..self.nodes.len()).filter(|node| ![to, from].contains(node)))
+        {
             self.set_slot(slot, node, "NODE", to);
         }
     }
@@ -211,7 +260,14 @@ impl Cluster {
     /// Moves Redis keys of a slot that is being moved, and leaves the others where they are.
     pub fn migrate(&self, redis_keys: &[&str], from: usize, to: usize) {
         let mut migrate = redis::cmd("MIGRATE");
-        migrate.arg("127.0.0.1").arg(self.port(to)).arg("").arg(0).arg(5_000).arg("KEYS").arg(redis_keys);
+        migrate
+            .arg("127.0.0.1")
+            .arg(self.port(to))
+            .arg("")
+            .arg(0)
+            .arg(5_000)
+            .arg("KEYS")
+            .arg(redis_keys);
         migrate.exec(&mut self.connect(from)).unwrap();
     }
 
@@ -222,7 +278,9 @@ impl Cluster {
         for other in (0..self.masters).filter(|other| *other != index) {
             redis::cmd("CLUSTER").arg("FORGET").arg(&id).exec(&mut self.connect(other)).unwrap();
         }
-        until("nobody serves its slots", || !self.ask(0, "INFO").contains("cluster_slots_assigned:16384"));
+        until("nobody serves its slots", || {
+            !self.ask(0, "INFO").contains("cluster_slots_assigned:16384")
+        });
     }
 
     /// Opens a slot for moving, and moves nothing yet.
@@ -234,7 +292,12 @@ impl Cluster {
     /// Tells a node what another one is to a slot.
     fn set_slot(&self, slot: u16, told: usize, state: &str, other: usize) {
         let mut set = redis::cmd("CLUSTER");
-        set.arg("SETSLOT").arg(slot).arg(state).arg(self.id(other)).exec(&mut self.connect(told)).unwrap();
+        set.arg("SETSLOT")
+            .arg(slot)
+            .arg(state)
+            .arg(self.id(other))
+            .exec(&mut self.connect(told))
+            .unwrap();
     }
 
     /// The slot of a Redis key.

@@ -65,7 +65,9 @@ where
     for<'a> &'a S: Read + Write,
 {
     client.set_nodelay(true).unwrap();
-    let end = |is_cut: bool, stream: &dyn End| stream.end(if is_cut { Shutdown::Both } else { Shutdown::Write });
+    let end = |is_cut: bool, stream: &dyn End| {
+        stream.end(if is_cut { Shutdown::Both } else { Shutdown::Write })
+    };
     thread::scope(|scope| {
         scope.spawn(|| {
             let is_cut = pass(&mut &*client, &mut &*server, fault, 0, &passed[0]);
@@ -100,7 +102,13 @@ impl End for UnixStream {
 }
 
 /// Passes on what comes, until the end, or the fault that cuts it: true.
-fn pass(from: &mut dyn Read, to: &mut dyn Write, fault: &Fault, direction: usize, passed: &AtomicUsize) -> bool {
+fn pass(
+    from: &mut dyn Read,
+    to: &mut dyn Write,
+    fault: &Fault,
+    direction: usize,
+    passed: &AtomicUsize,
+) -> bool {
     let mut part = [0; 65_536];
     while let Ok(count @ 1..) = from.read(&mut part) {
         let before = passed.fetch_add(count, Ordering::SeqCst);
@@ -111,10 +119,13 @@ fn pass(from: &mut dyn Read, to: &mut dyn Write, fault: &Fault, direction: usize
         match fault {
             Fault::Delay(delay) => thread::sleep(*delay),
             Fault::Changed(change) if direction == 1 => change(&mut part[..count]),
-            Fault::Translated(requests, replies) => [requests, replies][direction](&mut part[..count]),
+            Fault::Translated(requests, replies) => {
+                [requests, replies][direction](&mut part[..count])
+            }
             _ => {}
         }
-        let has = |word: &str| part[..count].windows(word.len()).any(|part| part == word.as_bytes());
+        let has =
+            |word: &str| part[..count].windows(word.len()).any(|part| part == word.as_bytes());
         let (is_cut, sent) = match fault {
             Fault::CutAt(word) if direction == 0 && has(word) => (true, 0),
             _ if before <= most && most < before + count => (true, most - before),
@@ -138,7 +149,8 @@ pub fn from_another_host(port: u16) -> u16 {
             socket.connect(([127, 0, 0, 1], port).into()).await.unwrap().into_std().unwrap()
         });
         server.set_nonblocking(false).unwrap();
-        let (mut requests, mut to_server) = (client.try_clone().unwrap(), server.try_clone().unwrap());
+        let (mut requests, mut to_server) =
+            (client.try_clone().unwrap(), server.try_clone().unwrap());
         let there = thread::spawn(move || std::io::copy(&mut requests, &mut to_server));
         let _ = std::io::copy(&mut &server, client);
         let _ = client.shutdown(Shutdown::Both);
@@ -200,9 +212,11 @@ fn skew(bytes: &mut [u8], (near_ms, by_ms): (i64, i64)) {
             _ => 0,
         };
         if unit > 0 {
-            let time: i64 = std::str::from_utf8(&bytes[start..start + digits]).unwrap().parse().unwrap();
+            let time: i64 =
+                std::str::from_utf8(&bytes[start..start + digits]).unwrap().parse().unwrap();
             if (time * unit - near_ms).abs() < 100_000 {
-                bytes[start..start + digits].copy_from_slice((time + by_ms / unit).to_string().as_bytes());
+                bytes[start..start + digits]
+                    .copy_from_slice((time + by_ms / unit).to_string().as_bytes());
             }
         }
         start += digits.max(1);
@@ -212,7 +226,11 @@ fn skew(bytes: &mut [u8], (near_ms, by_ms): (i64, i64)) {
 /// The same of the times in a request that are no part of a value: in JSON a colon stands in front.
 fn skew_requests(request: &mut [u8], by: (i64, i64)) {
     for (index, part) in request.split_mut(|byte| *byte == b':').enumerate() {
-        let in_value = if index == 0 { 0 } else { part.iter().take_while(|byte| byte.is_ascii_digit()).count() };
+        let in_value = if index == 0 {
+            0
+        } else {
+            part.iter().take_while(|byte| byte.is_ascii_digit()).count()
+        };
         skew(&mut part[in_value..], by);
     }
 }

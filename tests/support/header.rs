@@ -34,7 +34,11 @@ impl Position {
     pub fn expression(&self) -> String {
         match self.index.as_str() {
             "1..n" | "n+1..2n" => self.list.clone(),
-            index => format!("{}[{}]", self.list, index.replace("2n+", "2 * #KEYS + ").replace("n+", "#KEYS + ")),
+            index => format!(
+                "{}[{}]",
+                self.list,
+                index.replace("2n+", "2 * #KEYS + ").replace("n+", "#KEYS + ")
+            ),
         }
     }
 
@@ -48,14 +52,23 @@ impl Script {
     /// Reads and parses `lua/<path>.lua`; panics where the header breaks its grammar.
     pub fn read(path: &str) -> Self {
         let text = wire::source(path);
-        let (header, body) = text.split_once("\n\n").unwrap_or_else(|| panic!("{path}: no empty line ends the header"));
+        let (header, body) = text
+            .split_once("\n\n")
+            .unwrap_or_else(|| panic!("{path}: no empty line ends the header"));
         let header: Vec<_> = header.lines().map(|line| header_line(path, line)).collect();
         let mut parts = header.split(|line| line.is_empty());
         let [title, positions, replies, rest] = [(); 4].map(|()| parts.next().unwrap_or_default());
-        assert!(rest.is_empty() && parts.next().is_none(), "{path}: the header has more than three parts");
+        assert!(
+            rest.is_empty() && parts.next().is_none(),
+            "{path}: the header has more than three parts"
+        );
         let [title] = title else { panic!("{path}: the first line is not one summary") };
-        let (name, summary) = title.split_once(": ").unwrap_or_else(|| panic!("{path}: no `name: summary`"));
-        assert!(summary.ends_with('.') && !summary.trim_end_matches('.').contains(". "), "{path}: not one sentence");
+        let (name, summary) =
+            title.split_once(": ").unwrap_or_else(|| panic!("{path}: no `name: summary`"));
+        assert!(
+            summary.ends_with('.') && !summary.trim_end_matches('.').contains(". "),
+            "{path}: not one sentence"
+        );
         assert_eq!(replies.first(), Some(&"Replies"), "{path}");
         let (replies, meanings) = replies[1..].iter().map(|line| reply(path, line)).unzip();
         Self {
@@ -65,7 +78,11 @@ impl Script {
             positions: positions.iter().map(|line| position(path, line)).collect(),
             replies,
             meanings,
-            body: body.lines().map(without_comment).filter(|line| !line.trim().is_empty()).collect(),
+            body: body
+                .lines()
+                .map(without_comment)
+                .filter(|line| !line.trim().is_empty())
+                .collect(),
         }
     }
 
@@ -97,14 +114,24 @@ fn columns(line: &str) -> Vec<&str> {
 }
 
 fn position(path: &str, line: &str) -> Position {
-    let [place, name, meaning] = columns(line)[..] else { panic!("{path}: `{line}` has not three columns") };
-    let (list, index) = place.strip_suffix(']').and_then(|place| place.split_once('[')).expect(line);
+    let [place, name, meaning] = columns(line)[..] else {
+        panic!("{path}: `{line}` has not three columns")
+    };
+    let (list, index) =
+        place.strip_suffix(']').and_then(|place| place.split_once('[')).expect(line);
     assert!(["KEYS", "ARGV"].contains(&list), "{path}: {line}");
-    Position { list: list.to_owned(), index: index.to_owned(), name: name.to_owned(), meaning: meaning.to_owned() }
+    Position {
+        list: list.to_owned(),
+        index: index.to_owned(),
+        name: name.to_owned(),
+        meaning: meaning.to_owned(),
+    }
 }
 
 fn reply(path: &str, line: &str) -> (String, String) {
-    let [reply, meaning] = columns(line)[..] else { panic!("{path}: `{line}` has not two columns") };
+    let [reply, meaning] = columns(line)[..] else {
+        panic!("{path}: `{line}` has not two columns")
+    };
     assert!(line.starts_with("  "), "{path}: `{line}` is not indented");
     (reply.to_owned(), meaning.to_owned())
 }

@@ -52,9 +52,18 @@ impl Home {
     }
 
     /// A setting's value, and where the value comes from; nothing of a setting that is not shown.
-    pub fn setting(&self, variables: &[(&str, &str)], words: &[&str], name: &str) -> (Option<String>, String) {
-        let document = self.run_with(variables, &[words, &["config", "show", "-o", "json"]].concat()).exits(0).json();
-        let found = document["settings"].as_array().unwrap().iter().find(|setting| setting["name"] == name);
+    pub fn setting(
+        &self,
+        variables: &[(&str, &str)],
+        words: &[&str],
+        name: &str,
+    ) -> (Option<String>, String) {
+        let document = self
+            .run_with(variables, &[words, &["config", "show", "-o", "json"]].concat())
+            .exits(0)
+            .json();
+        let found =
+            document["settings"].as_array().unwrap().iter().find(|setting| setting["name"] == name);
         let text = |field: &str| found.and_then(|found| found[field].as_str()).map(str::to_owned);
         (text("value"), text("origin").unwrap_or_default())
     }

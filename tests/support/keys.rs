@@ -18,7 +18,10 @@ impl Server {
     }
 
     /// The same with many Redis keys that have one TTL.
-    pub fn filled<K: AsRef<[u8]>, V: AsRef<[u8]>>(entries: impl IntoIterator<Item = (K, V)>, ttl_ms: u64) -> Self {
+    pub fn filled<K: AsRef<[u8]>, V: AsRef<[u8]>>(
+        entries: impl IntoIterator<Item = (K, V)>,
+        ttl_ms: u64,
+    ) -> Self {
         let server = Self::start();
         server.fill(entries, ttl_ms);
         server
@@ -26,7 +29,13 @@ impl Server {
 
     /// `SET key value PX ttl`.
     pub fn set(&self, key: &str, value: impl AsRef<[u8]>, ttl_ms: u64) {
-        self.send::<()>(&[b"SET", key.as_bytes(), value.as_ref(), b"PX", ttl_ms.to_string().as_bytes()]);
+        self.send::<()>(&[
+            b"SET",
+            key.as_bytes(),
+            value.as_ref(),
+            b"PX",
+            ttl_ms.to_string().as_bytes(),
+        ]);
     }
 
     /// `SET key value`, without expiry.
@@ -35,7 +44,11 @@ impl Server {
     }
 
     /// Sets many Redis keys at once; `FOREVER` is no TTL.
-    pub fn fill<K: AsRef<[u8]>, V: AsRef<[u8]>>(&self, entries: impl IntoIterator<Item = (K, V)>, ttl_ms: u64) {
+    pub fn fill<K: AsRef<[u8]>, V: AsRef<[u8]>>(
+        &self,
+        entries: impl IntoIterator<Item = (K, V)>,
+        ttl_ms: u64,
+    ) {
         fill(&mut self.connect(), entries, ttl_ms);
     }
 
@@ -47,7 +60,8 @@ impl Server {
     /// How often the server has executed this command, e.g. `eval`.
     pub fn calls(&self, command: &str) -> usize {
         let stats: String = self.send(&[b"INFO", b"commandstats"]);
-        let found = stats.lines().find_map(|line| line.strip_prefix(&format!("cmdstat_{command}:calls=")));
+        let found =
+            stats.lines().find_map(|line| line.strip_prefix(&format!("cmdstat_{command}:calls=")));
         found.and_then(|rest| rest.split(',').next()).map_or(0, |count| count.parse().unwrap())
     }
 

@@ -5,7 +5,8 @@ use std::process::Command;
 use super::run::Run;
 
 /// Options that say which server, each with a value that has no secrets.
-const SERVER: [&str; 8] = ["--context", "--config", "-h", "-p", "-s", "--sentinel", "--master-name", "-n"];
+const SERVER: [&str; 8] =
+    ["--context", "--config", "-h", "-p", "-s", "--sentinel", "--master-name", "-n"];
 
 /// Subcommands that need no server, whatever was named.
 const ALONE: [&str; 10] = [
@@ -26,7 +27,8 @@ pub fn command_lines(run: &Run) -> Vec<String> {
     let mut lines = Vec::new();
     let mut texts = vec![run.stderr.clone()];
     // In JSON a command line is a part of a text, which escapes quotes of its own.
-    let documents = serde_json::Deserializer::from_slice(&run.stdout).into_iter::<serde_json::Value>();
+    let documents =
+        serde_json::Deserializer::from_slice(&run.stdout).into_iter::<serde_json::Value>();
     match documents.collect::<Result<Vec<_>, _>>() {
         Ok(documents) => documents.iter().for_each(|document| add_texts(document, &mut texts)),
         Err(_) => texts.push(run.text()),
@@ -45,14 +47,17 @@ fn add_texts(value: &serde_json::Value, texts: &mut Vec<String>) {
     match value {
         serde_json::Value::String(text) => texts.push(text.clone()),
         serde_json::Value::Array(values) => values.iter().for_each(|value| add_texts(value, texts)),
-        serde_json::Value::Object(fields) => fields.values().for_each(|value| add_texts(value, texts)),
+        serde_json::Value::Object(fields) => {
+            fields.values().for_each(|value| add_texts(value, texts))
+        }
         _ => {}
     }
 }
 
 /// Asserts that every command line that a run printed names the server that the run was told to work on.
 pub fn lead_back(command: &Command, run: &Run) {
-    let given: Vec<_> = command.get_args().map(|word| word.to_string_lossy().into_owned()).collect();
+    let given: Vec<_> =
+        command.get_args().map(|word| word.to_string_lossy().into_owned()).collect();
     let mut named = Vec::new();
     for pair in given.windows(2).take_while(|pair| pair[0] != "--") {
         if SERVER.contains(&pair[0].as_str()) {
@@ -70,7 +75,10 @@ pub fn lead_back(command: &Command, run: &Run) {
         // The operation of another server is undone there.
         let is_elsewhere = line.starts_with('-') && line.contains(" undo ");
         for named in named.iter().filter(|named| !is_elsewhere || named.starts_with("--config")) {
-            assert!(line.contains(named), "{given:?} printed `idemctl {line}`, which does not say {named}");
+            assert!(
+                line.contains(named),
+                "{given:?} printed `idemctl {line}`, which does not say {named}"
+            );
         }
     }
 }

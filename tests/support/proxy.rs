@@ -66,12 +66,16 @@ pub fn hooked_at(port: u16, hook: impl Fn(&[u8]) -> Hook + Send + Sync + 'static
 }
 
 /// A socket that leads to the server, hooked as a port is.
-pub fn hooked_socket(server: &Server, hook: impl Fn(&[u8]) -> Hook + Send + Sync + 'static) -> PathBuf {
+pub fn hooked_socket(
+    server: &Server,
+    hook: impl Fn(&[u8]) -> Hook + Send + Sync + 'static,
+) -> PathBuf {
     let (socket, to, hook) = (server.folder().join("proxy"), server.socket(), Arc::new(hook));
     let listener = UnixListener::bind(&socket).unwrap();
     thread::spawn(move || {
         for client in listener.incoming() {
-            let (mut client, server, hook) = (client.unwrap(), UnixStream::connect(&to).unwrap(), Arc::clone(&hook));
+            let (mut client, server, hook) =
+                (client.unwrap(), UnixStream::connect(&to).unwrap(), Arc::clone(&hook));
             client.set_read_timeout(Some(QUIET)).unwrap();
             server.set_read_timeout(Some(QUIET)).unwrap();
             thread::spawn(move || talk(&mut client, server, &*hook));
@@ -84,15 +88,21 @@ pub fn hooked_socket(server: &Server, hook: impl Fn(&[u8]) -> Hook + Send + Sync
 /// or before it hears of it.
 pub fn breaks_at(server: &Server, word: &'static str, delivers: bool) -> PathBuf {
     let came = AtomicBool::new(false);
-    hooked_socket(server, move |sent| match says(sent, word) && !came.swap(true, Ordering::SeqCst) {
-        true if delivers => Hook::Lose,
-        true => Hook::Cut,
-        false => Hook::Pass,
+    hooked_socket(server, move |sent| {
+        match says(sent, word) && !came.swap(true, Ordering::SeqCst) {
+            true if delivers => Hook::Lose,
+            true => Hook::Cut,
+            false => Hook::Pass,
+        }
     })
 }
 
 /// A socket on which `act` is done right before the server hears the first `word`.
-pub fn acts_at(server: &Server, word: &'static str, act: impl Fn() + Send + Sync + 'static) -> PathBuf {
+pub fn acts_at(
+    server: &Server,
+    word: &'static str,
+    act: impl Fn() + Send + Sync + 'static,
+) -> PathBuf {
     let came = AtomicBool::new(false);
     hooked_socket(server, move |sent| {
         if says(sent, word) && !came.swap(true, Ordering::SeqCst) {
@@ -104,14 +114,20 @@ pub fn acts_at(server: &Server, word: &'static str, act: impl Fn() + Send + Sync
 
 /// A socket on which somebody else sends this command right before the server hears the first `word`.
 pub fn sends_at(server: &Server, word: &'static str, command: &[&str]) -> PathBuf {
-    let (url, command) = (server.url(), command.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
+    let (url, command) =
+        (server.url(), command.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
     acts_at(server, word, move || {
-        let mut other = redis::Client::open(url.as_str()).and_then(|client| client.get_connection()).unwrap();
+        let mut other =
+            redis::Client::open(url.as_str()).and_then(|client| client.get_connection()).unwrap();
         redis::cmd(&command[0]).arg(&command[1..]).exec(&mut other).unwrap();
     })
 }
 
-fn talk(client: &mut (impl Read + Write), mut server: impl Read + Write, hook: &impl Fn(&[u8]) -> Hook) {
+fn talk(
+    client: &mut (impl Read + Write),
+    mut server: impl Read + Write,
+    hook: &impl Fn(&[u8]) -> Hook,
+) {
     while let Some(sent) = all_there_is(client) {
         if sent.is_empty() {
             // A reply that a busy server sent in two parts.

@@ -11,13 +11,19 @@ use super::server::Server;
 
 /// The binary under test: the one that was built with the tests, or the one that `IDEMCTL_TEST_BINARY` names, as a release has it.
 pub fn binary() -> PathBuf {
-    std::env::var_os("IDEMCTL_TEST_BINARY").map_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_idemctl")), PathBuf::from)
+    std::env::var_os("IDEMCTL_TEST_BINARY")
+        .map_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_idemctl")), PathBuf::from)
 }
 
 /// The binary with a cleared environment and a home of its own.
 pub fn idemctl(home: &Path) -> Command {
     let mut command = Command::new(binary());
-    command.env_clear().env("HOME", home).env("USER", "tester").env("PATH", "/usr/bin:/bin").current_dir(home);
+    command
+        .env_clear()
+        .env("HOME", home)
+        .env("USER", "tester")
+        .env("PATH", "/usr/bin:/bin")
+        .current_dir(home);
     command
 }
 
@@ -27,10 +33,14 @@ pub fn alone(words: &[&str]) -> Run {
 }
 
 /// Does this with each of them, all at the same time; gives what came of each.
-pub fn at_once<T: Send, R: Send>(items: impl IntoIterator<Item = T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
+pub fn at_once<T: Send, R: Send>(
+    items: impl IntoIterator<Item = T>,
+    work: impl Fn(T) -> R + Sync,
+) -> Vec<R> {
     let work = &work;
     std::thread::scope(|scope| {
-        let started: Vec<_> = items.into_iter().map(|item| scope.spawn(move || work(item))).collect();
+        let started: Vec<_> =
+            items.into_iter().map(|item| scope.spawn(move || work(item))).collect();
         started.into_iter().map(|done| done.join().unwrap()).collect()
     })
 }
@@ -39,7 +49,10 @@ pub fn at_once<T: Send, R: Send>(items: impl IntoIterator<Item = T>, work: impl 
 pub fn bounded(whole: &Command, bounds: &str) -> Run {
     let mut command = Command::new("/bin/sh");
     command.env_clear().envs(whole.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    command.args(["-c", &format!("{bounds}; exec \"$@\""), "sh"]).arg(whole.get_program()).args(whole.get_args());
+    command
+        .args(["-c", &format!("{bounds}; exec \"$@\""), "sh"])
+        .arg(whole.get_program())
+        .args(whole.get_args());
     command.current_dir(whole.get_current_dir().unwrap()).run()
 }
 
@@ -69,7 +82,11 @@ pub trait Runs {
 
 impl Runs for Command {
     fn start_with(&mut self, stdin: Stdio) -> Child {
-        self.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts")
+        self.stdin(stdin)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program starts")
     }
 
     fn run(&mut self) -> Run {
@@ -131,14 +148,17 @@ impl Run {
 
     /// stdout as one JSON document.
     pub fn json(&self) -> serde_json::Value {
-        serde_json::from_slice(&self.stdout).unwrap_or_else(|error| panic!("{error}: {}", self.all()))
+        serde_json::from_slice(&self.stdout)
+            .unwrap_or_else(|error| panic!("{error}: {}", self.all()))
     }
 
     /// stdout as JSON lines.
     pub fn json_lines(&self) -> Vec<serde_json::Value> {
         self.text()
             .lines()
-            .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}")))
+            .map(|line| {
+                serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))
+            })
             .collect()
     }
 
@@ -150,14 +170,24 @@ impl Run {
     /// Asserts that this text is on stderr, showing everything when it is not.
     #[track_caller]
     pub fn says(&self, text: impl AsRef<str>) -> &Self {
-        assert!(self.stderr.contains(text.as_ref()), "no {:?} on stderr: {}", text.as_ref(), self.all());
+        assert!(
+            self.stderr.contains(text.as_ref()),
+            "no {:?} on stderr: {}",
+            text.as_ref(),
+            self.all()
+        );
         self
     }
 
     /// Asserts that this text is on stdout, showing everything when it is not.
     #[track_caller]
     pub fn shows(&self, text: impl AsRef<str>) -> &Self {
-        assert!(self.text().contains(text.as_ref()), "no {:?} on stdout: {}", text.as_ref(), self.all());
+        assert!(
+            self.text().contains(text.as_ref()),
+            "no {:?} on stdout: {}",
+            text.as_ref(),
+            self.all()
+        );
         self
     }
 
@@ -187,7 +217,9 @@ impl Run {
         let lines = lines.map(|line| match line.split_once(" B, ") {
             Some((before, after)) if after.ends_with(" of memory") => format!("{before} B"),
             // A token ends with the moment at which the lock expires.
-            _ if line.starts_with("For scripts: ") => line.split('@').next().unwrap_or_default().to_owned(),
+            _ if line.starts_with("For scripts: ") => {
+                line.split('@').next().unwrap_or_default().to_owned()
+            }
             _ => line.to_owned(),
         });
         lines.collect::<Vec<_>>().join("\n")

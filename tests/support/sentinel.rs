@@ -70,7 +70,8 @@ impl Watched {
 
     /// The URL of the service.
     pub fn url(&self) -> String {
-        let hosts: Vec<_> = self.sentinels.iter().map(|(_, port, _)| format!("127.0.0.1:{port}")).collect();
+        let hosts: Vec<_> =
+            self.sentinels.iter().map(|(_, port, _)| format!("127.0.0.1:{port}")).collect();
         format!("redis-sentinel://{}/{SERVICE}", hosts.join(","))
     }
 
@@ -89,8 +90,11 @@ impl Watched {
 
     /// The port of the master, as the first Sentinel has it.
     pub fn master_port(&self) -> u16 {
-        let told: (String, u16) =
-            redis::cmd("SENTINEL").arg("GET-MASTER-ADDR-BY-NAME").arg(SERVICE).query(&mut self.sentinel(0)).unwrap();
+        let told: (String, u16) = redis::cmd("SENTINEL")
+            .arg("GET-MASTER-ADDR-BY-NAME")
+            .arg(SERVICE)
+            .query(&mut self.sentinel(0))
+            .unwrap();
         told.1
     }
 }
@@ -115,9 +119,14 @@ fn connect(folder: &Path) -> redis::RedisResult<Connection> {
 
 fn server(tls: &[String]) -> Option<(Server, u16)> {
     let port = free_port();
-    let mut config = vec![listens(port, tls), "bind 127.0.0.1".to_owned(), "repl-diskless-sync-delay 0".to_owned()];
+    let mut config = vec![
+        listens(port, tls),
+        "bind 127.0.0.1".to_owned(),
+        "repl-diskless-sync-delay 0".to_owned(),
+    ];
     config.extend_from_slice(tls);
-    Server::try_start_with(&config.iter().map(String::as_str).collect::<Vec<_>>()).map(|server| (server, port))
+    Server::try_start_with(&config.iter().map(String::as_str).collect::<Vec<_>>())
+        .map(|server| (server, port))
 }
 
 fn listens(port: u16, tls: &[String]) -> String {

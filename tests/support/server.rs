@@ -27,7 +27,8 @@ impl Server {
 
     /// The same, or nothing where the program ends at once: it does not know a line of the configuration.
     pub fn try_start_with(config: &[&str]) -> Option<Self> {
-        let folder = tempfile::Builder::new().prefix("idemctl-").tempdir_in("/tmp").expect("a folder");
+        let folder =
+            tempfile::Builder::new().prefix("idemctl-").tempdir_in("/tmp").expect("a folder");
         let socket = folder.path().join("s");
         let mut child = Command::new(program())
             .arg("-")
@@ -84,7 +85,9 @@ impl Server {
 
     /// A connection for plain commands.
     pub fn connect(&self) -> redis::Connection {
-        redis::Client::open(self.url()).and_then(|client| client.get_connection()).expect("a connection")
+        redis::Client::open(self.url())
+            .and_then(|client| client.get_connection())
+            .expect("a connection")
     }
 
     /// Does something with a connection that logged in with this password.
@@ -125,7 +128,9 @@ impl Server {
 
     /// Lets this deployment state TTLs, by schema: `[("express", "lock_ttl = \"30s\"")]`.
     pub fn states(&self, deployments: &[(&str, &str)]) {
-        let of = |(schema, what): &(&str, &str)| format!("[contexts.here.deployment.{schema}]\n{what}\n");
+        let of = |(schema, what): &(&str, &str)| {
+            format!("[contexts.here.deployment.{schema}]\n{what}\n")
+        };
         let deployments: Vec<_> = deployments.iter().map(of).collect();
         self.configure(&format!("default_context = \"here\"\n{}", deployments.concat()));
     }
@@ -176,7 +181,8 @@ impl Server {
     /// file of its own: at one address the strictest of a file's contexts holds.
     pub fn in_context(&self, name: &str, says: &str, words: &[&str]) -> Run {
         let file = self.folder().join(name).with_extension("toml").display().to_string();
-        std::fs::write(&file, format!("[contexts.{name}]\nurl = \"{}\"\n{says}\n", self.url())).unwrap();
+        std::fs::write(&file, format!("[contexts.{name}]\nurl = \"{}\"\n{says}\n", self.url()))
+            .unwrap();
         self.unnamed(&[&["--config", &file, "--context", name], words].concat())
     }
 

@@ -32,7 +32,9 @@ pub fn press(session: &mut PtySession, question: &str, keys: &str) {
 #[track_caller]
 pub fn ends(mut session: PtySession) -> Run {
     let shown = session.exp_eof().unwrap();
-    let WaitStatus::Exited(_, code) = session.process().wait().unwrap() else { panic!("killed: {shown}") };
+    let WaitStatus::Exited(_, code) = session.process().wait().unwrap() else {
+        panic!("killed: {shown}")
+    };
     Run { stdout: shown.into_bytes(), stderr: String::new(), code }
 }
 

@@ -52,15 +52,20 @@ pub fn lua() -> PathBuf {
 
 /// The file of a script, e.g. `admin/observe`.
 pub fn source(name: &str) -> String {
-    std::fs::read_to_string(lua().join(name).with_extension("lua")).unwrap_or_else(|error| panic!("{name}: {error}"))
+    std::fs::read_to_string(lua().join(name).with_extension("lua"))
+        .unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
 /// The text of a script as it is sent: behind the parts that it shares with others.
 pub fn script(name: &str) -> String {
     let source = source(name);
-    let parts = [(&["deadline_of(", "read_clock("][..], "admin/part/deadline"), (&["fields_of("], "admin/part/fields")];
+    let parts = [
+        (&["deadline_of(", "read_clock("][..], "admin/part/deadline"),
+        (&["fields_of("], "admin/part/fields"),
+    ];
     let calls_any = |calls: &[&str]| calls.iter().any(|call| source.contains(call));
-    let parts = parts.into_iter().filter(|(calls, _)| calls_any(calls)).map(|(_, part)| self::source(part));
+    let parts =
+        parts.into_iter().filter(|(calls, _)| calls_any(calls)).map(|(_, part)| self::source(part));
     let part: String = parts.collect();
     part + &source
 }
@@ -71,7 +76,10 @@ pub fn ask<W: AsRef<[u8]>>(connection: &mut Connection, words: &[W]) -> StepRepl
 }
 
 /// The same where the connection may be lost, which is the error.
-pub fn try_ask<W: AsRef<[u8]>>(connection: &mut Connection, words: &[W]) -> redis::RedisResult<StepReply> {
+pub fn try_ask<W: AsRef<[u8]>>(
+    connection: &mut Connection,
+    words: &[W],
+) -> redis::RedisResult<StepReply> {
     let mut command = redis::Cmd::new();
     for word in words {
         command.arg(word.as_ref());
@@ -79,9 +87,10 @@ pub fn try_ask<W: AsRef<[u8]>>(connection: &mut Connection, words: &[W]) -> redi
     match command.query(connection) {
         Ok(value) => Ok(step_reply(value)),
         Err(error) => match error.code() {
-            Some(code) => {
-                Ok(StepReply::Error { code: code.to_owned(), message: error.detail().unwrap_or_default().to_owned() })
-            }
+            Some(code) => Ok(StepReply::Error {
+                code: code.to_owned(),
+                message: error.detail().unwrap_or_default().to_owned(),
+            }),
             None => Err(error),
         },
     }
@@ -94,7 +103,8 @@ pub fn eval<K: AsRef<[u8]>, A: AsRef<[u8]>>(
     keys: &[K],
     args: &[A],
 ) -> StepReply {
-    let mut words = vec![b"EVAL".to_vec(), script.as_bytes().to_vec(), keys.len().to_string().into_bytes()];
+    let mut words =
+        vec![b"EVAL".to_vec(), script.as_bytes().to_vec(), keys.len().to_string().into_bytes()];
     words.extend(keys.iter().map(|key| key.as_ref().to_vec()));
     words.extend(args.iter().map(|arg| arg.as_ref().to_vec()));
     ask(connection, &words)
@@ -106,9 +116,13 @@ pub fn line(reply: &StepReply) -> String {
         StepReply::Nil => "nil".to_owned(),
         StepReply::Integer(number) => number.to_string(),
         StepReply::Text(text) => String::from_utf8_lossy(text).into_owned(),
-        StepReply::Array(items) => format!("[{}]", items.iter().map(line).collect::<Vec<_>>().join(" ")),
+        StepReply::Array(items) => {
+            format!("[{}]", items.iter().map(line).collect::<Vec<_>>().join(" "))
+        }
         // Redis 6.2 wraps what a script raises, and the code stands inside.
-        StepReply::Error { message, .. } if message.contains("WRONGTYPE") => "error WRONGTYPE".to_owned(),
+        StepReply::Error { message, .. } if message.contains("WRONGTYPE") => {
+            "error WRONGTYPE".to_owned()
+        }
         StepReply::Error { code, .. } => format!("error {code}"),
     }
 }

@@ -78,9 +78,12 @@ impl<R: BulkRule> Ahead<'_, R> {
         }
         // Whatever waits is known by all of its bytes; what does not, at least by its deadline.
         let waits = self.waits;
-        let approximate = records.iter_mut().filter(|record| waits || record.seen.has_unknown_deadline());
+        let approximate =
+            records.iter_mut().filter(|record| waits || record.seen.has_unknown_deadline());
         refresh(&mut self.reader, self.rule, approximate).await?;
-        let place = |record| if waits { SelectedRecord::of(record).small() } else { SelectedRecord::of(record) };
+        let place = |record| {
+            if waits { SelectedRecord::of(record).small() } else { SelectedRecord::of(record) }
+        };
         Ok(records.into_iter().map(place).collect())
     }
 }
@@ -148,6 +151,9 @@ mod tests {
         assert_eq!(waiting.next(0).await.unwrap().len(), 0);
         assert_eq!(waiting.next(2).await.unwrap().len(), 2);
         assert_eq!(waiting.next(2).await.unwrap().len(), 1, "what is left before the error");
-        assert_eq!(waiting.next(2).await.err().map(|error| error.to_string()), Some("the server is gone".to_owned()));
+        assert_eq!(
+            waiting.next(2).await.err().map(|error| error.to_string()),
+            Some("the server is gone".to_owned())
+        );
     }
 }

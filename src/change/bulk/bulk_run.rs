@@ -67,7 +67,17 @@ impl<'a, R: BulkRule> BulkRun<'a, R> {
         let reader = context.reader().await?.scanning(scan_options);
         let server = writer.as_ref().map_or_else(|| reader.name(), Writer::name);
         let (found, account) = (Preview::default(), Account::default());
-        Ok(Self { rule, reader, writer, server, key_file, interrupt, found, is_counted: false, account })
+        Ok(Self {
+            rule,
+            reader,
+            writer,
+            server,
+            key_file,
+            interrupt,
+            found,
+            is_counted: false,
+            account,
+        })
     }
 
     /// Counts what the rule chooses. Records that end by themselves are kept for the change only where `keeps_ending`. Nothing
@@ -75,9 +85,12 @@ impl<'a, R: BulkRule> BulkRun<'a, R> {
     pub async fn count(&mut self, context: &Context, keeps_ending: bool) -> Result<()> {
         let progress = context.ui.progress("keys scanned");
         let file = self.key_file.as_mut();
-        let source = RecordSource::open(self.rule, self.reader.clone(), file, &self.interrupt, progress).await?;
+        let source =
+            RecordSource::open(self.rule, self.reader.clone(), file, &self.interrupt, progress)
+                .await?;
         let reader = &mut self.reader.clone();
-        self.found = Preview::take(self.rule, source, reader, keeps_ending, &self.interrupt).await?;
+        self.found =
+            Preview::take(self.rule, source, reader, keeps_ending, &self.interrupt).await?;
         self.is_counted = true;
         Ok(())
     }
@@ -87,7 +100,8 @@ impl<'a, R: BulkRule> BulkRun<'a, R> {
         if self.writer.is_none() {
             context.ui.status("dry run: nothing was changed");
         }
-        let exit = exit_after(&self.found.coverage, &self.rule.scope().catalog, self.key_file.is_none());
+        let exit =
+            exit_after(&self.found.coverage, &self.rule.scope().catalog, self.key_file.is_none());
         Ok(self.found.missed.map_or(Ok(exit), Err)?)
     }
 
@@ -96,7 +110,12 @@ impl<'a, R: BulkRule> BulkRun<'a, R> {
     ///
     /// # Errors
     /// As every change; partial when nodes of a cluster were left out.
-    pub async fn change(&mut self, context: &mut Context, args: &ChangeArgs, how: BulkOptions) -> Result<()> {
+    pub async fn change(
+        &mut self,
+        context: &mut Context,
+        args: &ChangeArgs,
+        how: BulkOptions,
+    ) -> Result<()> {
         let Some(writer) = self.writer.take() else { return Ok(()) };
         self.interrupt.heed_terminate()?;
         let missed = self.found.missed.take();
@@ -105,7 +124,14 @@ impl<'a, R: BulkRule> BulkRun<'a, R> {
             None => {
                 // The progress of the changes is shown, and not that of the scan.
                 let (file, hidden) = (self.key_file.as_mut(), ProgressLine::hidden());
-                let source = RecordSource::open(self.rule, self.reader.clone(), file, &self.interrupt, hidden).await?;
+                let source = RecordSource::open(
+                    self.rule,
+                    self.reader.clone(),
+                    file,
+                    &self.interrupt,
+                    hidden,
+                )
+                .await?;
                 Supply::Source(Box::new(source))
             }
         };

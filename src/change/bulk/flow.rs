@@ -48,7 +48,12 @@ impl<R: BulkRule> Flow<'_, R> {
     ///
     /// # Errors
     /// As every change; what was done before is in the account.
-    pub async fn run(&mut self, context: &Context, mut supply: Supply<'_>, account: &mut Account) -> Result<Ended> {
+    pub async fn run(
+        &mut self,
+        context: &Context,
+        mut supply: Supply<'_>,
+        account: &mut Account,
+    ) -> Result<Ended> {
         let (places, waiting) = mpsc::channel(self.most_waiting());
         // Nobody counted what is chosen, so the keys of the server are the total.
         let mut keys_held = None;
@@ -106,8 +111,11 @@ impl<R: BulkRule> Flow<'_, R> {
         let interrupt = self.interrupt;
         let mut silence = None;
         loop {
-            let room = usize::try_from(self.limit.saturating_sub(account.done)).unwrap_or(usize::MAX);
-            let Some(batch) = interrupt.unless_raised(waiting.next(self.rate_limiter.batch().min(room))).await else {
+            let room =
+                usize::try_from(self.limit.saturating_sub(account.done)).unwrap_or(usize::MAX);
+            let Some(batch) =
+                interrupt.unless_raised(waiting.next(self.rate_limiter.batch().min(room))).await
+            else {
                 return Ok((Ended::Interrupted, None));
             };
             let batch = batch?;
@@ -145,7 +153,11 @@ impl<R: BulkRule> Flow<'_, R> {
         if let Some(owners) = &mut self.owners {
             spare_the_living(owners, &mut looked).await?;
             // The owners' answers took their time.
-            let places = looked.there.drain(..).map(|(record, _)| SelectedRecord::of(record).small()).collect();
+            let places = looked
+                .there
+                .drain(..)
+                .map(|(record, _)| SelectedRecord::of(record).small())
+                .collect();
             let silence = looked.silence.take();
             looked = recheck(&mut self.reader, self.rule, places, &looked.account).await?;
             looked.silence = StoreError::worse(silence, looked.silence);
@@ -155,8 +167,12 @@ impl<R: BulkRule> Flow<'_, R> {
             // Also a lock that the check before took for another one: nobody was asked about its owner.
             let is_left = planned.ends_by_itself && self.owners.is_none();
             match planned.action {
-                PlannedAction::Change(action) if !is_left => removals.push(Removal::new(record, &planned, action)),
-                PlannedAction::Change(_) | PlannedAction::LeaveToExpire => looked.account.left_to_expire += 1,
+                PlannedAction::Change(action) if !is_left => {
+                    removals.push(Removal::new(record, &planned, action))
+                }
+                PlannedAction::Change(_) | PlannedAction::LeaveToExpire => {
+                    looked.account.left_to_expire += 1
+                }
             }
         }
         // Only now: whoever is interrupted before has not counted these.

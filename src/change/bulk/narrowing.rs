@@ -23,10 +23,13 @@ impl Narrowing<'_> {
         let scanned = catalog.scanned();
         if let Some(schema) = scanned.iter().find(|schema| !schema.has_prefix() && !names_keys) {
             let name = &schema.name;
-            return Err(CommandError::usage(format!("{name} has no literal prefix: any Redis key may be {name}'s"))
-                .hint("say which: --prefix, or --match with a literal part; a purge also takes keys"));
+            return Err(CommandError::usage(format!(
+                "{name} has no literal prefix: any Redis key may be {name}'s"
+            ))
+            .hint("say which: --prefix, or --match with a literal part; a purge also takes keys"));
         }
-        let (is_named, prefix) = (!self.schemas.schema.is_empty(), self.schemas.prefix.as_deref().unwrap_or_default());
+        let (is_named, prefix) =
+            (!self.schemas.schema.is_empty(), self.schemas.prefix.as_deref().unwrap_or_default());
         if takes_unreadable && !(is_named && (names_keys || !prefix.is_empty())) {
             return Err(CommandError::usage("a value that cannot be read may be any program's")
                 .hint("say whose: --schema, with --prefix or --match with a literal part; a purge also takes keys"));

@@ -33,9 +33,11 @@ impl SelectedRecord {
 
     /// True when the look is the one that a change may be compared with, right now.
     pub fn is_fresh(&self) -> bool {
-        let is_told =
-            |record: &Record| record.claim != Claim::SoFar && record.seen.keys.iter().all(SeenKey::is_comparable);
-        matches!(&self.kept, KeptState::Record(record) if is_told(record)) && self.at.elapsed() < FRESH
+        let is_told = |record: &Record| {
+            record.claim != Claim::SoFar && record.seen.keys.iter().all(SeenKey::is_comparable)
+        };
+        matches!(&self.kept, KeptState::Record(record) if is_told(record))
+            && self.at.elapsed() < FRESH
     }
 }
 

@@ -5,7 +5,9 @@ use anyhow::Result;
 use super::place::{KeptState, SelectedRecord};
 use super::rule::{BulkRule, Planned};
 use crate::domain::change::outcome::Account;
-use crate::domain::record::{Candidate, Claim, Comparison, Identity, Observation, Record, SeenKey, locate};
+use crate::domain::record::{
+    Candidate, Claim, Comparison, Identity, Observation, Record, SeenKey, locate,
+};
 use crate::store::{MOST_FURTHER, RecordReader, Seen, StoreError};
 
 /// Bytes of values that are read whole at a time: memory stays flat.
@@ -30,7 +32,8 @@ pub(super) async fn recheck<R: BulkRule>(
     places: Vec<SelectedRecord>,
     account: &Account,
 ) -> Result<Looked<R::Group>> {
-    let mut looked = Looked { there: Vec::with_capacity(places.len()), account: account.clone(), silence: None };
+    let mut looked =
+        Looked { there: Vec::with_capacity(places.len()), account: account.clone(), silence: None };
     let (fresh, stale): (Vec<_>, Vec<_>) = places.into_iter().partition(SelectedRecord::is_fresh);
     for place in fresh {
         if let KeptState::Record(record) = place.kept {
@@ -56,7 +59,12 @@ impl<G> Looked<G> {
     ///
     /// # Errors
     /// When the server could not be asked.
-    fn enter(&mut self, reader: &RecordReader, identity: &Identity, now: Seen) -> Result<Option<Observation>> {
+    fn enter(
+        &mut self,
+        reader: &RecordReader,
+        identity: &Identity,
+        now: Seen,
+    ) -> Result<Option<Observation>> {
         match now.map(|now| (identity.compare(&now), now)) {
             Ok((Comparison::Same, now)) => return Ok(Some(now)),
             Ok((Comparison::Renewed, _)) => self.account.renewed += 1,
@@ -66,7 +74,9 @@ impl<G> Looked<G> {
                 self.silence = StoreError::worse(self.silence.take(), Some(error.of_a_part()));
             }
             // What the user may not read did not change for that.
-            Err(error) if error.is_permission() => self.silence = StoreError::worse(self.silence.take(), Some(error)),
+            Err(error) if error.is_permission() => {
+                self.silence = StoreError::worse(self.silence.take(), Some(error))
+            }
             Err(error) => return Err(error.into()),
         }
         Ok(None)
@@ -92,10 +102,13 @@ impl<G> Looked<G> {
             }) {
                 some.push(next);
             }
-            let wanted: Vec<_> = some.iter().map(|record| Candidate::from(record.clone()).redis_keys).collect();
+            let wanted: Vec<_> =
+                some.iter().map(|record| Candidate::from(record.clone()).redis_keys).collect();
             let whole = reader.look_further(&wanted).await?;
             for (mut record, whole) in some.into_iter().zip(whole) {
-                let Some(whole) = self.enter(reader, &Identity::of(&record.seen), whole)? else { continue };
+                let Some(whole) = self.enter(reader, &Identity::of(&record.seen), whole)? else {
+                    continue;
+                };
                 let whole = read(rule, Candidate::from(record.clone()), whole);
                 record.claim = whole.map_or(Claim::SoFar, |whole| whole.claim);
                 self.judge(rule, Some(record));
@@ -109,11 +122,15 @@ impl<G> Looked<G> {
             self.account.too_large += 1;
             return;
         }
-        if record.as_ref().is_some_and(|record| record.claim.is_foreign() || record.claim == Claim::SoFar) {
+        if record
+            .as_ref()
+            .is_some_and(|record| record.claim.is_foreign() || record.claim == Claim::SoFar)
+        {
             self.account.foreign += 1;
             return;
         }
-        match record.and_then(|record| rule.select(&record).yes().map(|planned| (record, planned))) {
+        match record.and_then(|record| rule.select(&record).yes().map(|planned| (record, planned)))
+        {
             Some(there) => self.there.push(there),
             None => self.account.changed += 1,
         }
@@ -122,7 +139,8 @@ impl<G> Looked<G> {
 
 /// True for a record that nobody can tell from another program's: the rest of a value would tell, which is never read.
 pub(super) fn is_too_large(record: &Record) -> bool {
-    let is_large = |key: &SeenKey| key.content.size().is_some_and(|size| size > MOST_FURTHER as u64);
+    let is_large =
+        |key: &SeenKey| key.content.size().is_some_and(|size| size > MOST_FURTHER as u64);
     record.claim == Claim::SoFar && record.seen.keys.iter().any(is_large)
 }
 
@@ -136,10 +154,13 @@ pub(super) async fn refresh<'a>(
     rule: &impl BulkRule,
     records: impl Iterator<Item = &'a mut Record>,
 ) -> Result<()> {
-    let is_approximate = |record: &&mut Record| !record.seen.keys.iter().all(SeenKey::is_comparable);
+    let is_approximate =
+        |record: &&mut Record| !record.seen.keys.iter().all(SeenKey::is_comparable);
     let mut approximate: Vec<_> = records.filter(is_approximate).collect();
-    let places: Vec<_> =
-        approximate.iter().map(|record| (Candidate::from((**record).clone()), Identity::of(&record.seen))).collect();
+    let places: Vec<_> = approximate
+        .iter()
+        .map(|record| (Candidate::from((**record).clone()), Identity::of(&record.seen)))
+        .collect();
     let now = look(reader, &places).await?;
     for ((record, (candidate, identity)), now) in approximate.iter_mut().zip(places).zip(now) {
         let same = now.ok().filter(|now| !identity.differs(now));
@@ -156,7 +177,9 @@ async fn look(reader: &mut RecordReader, places: &[(Candidate, Identity)]) -> Re
     let wanted: Vec<_> = (0..places.len()).map(|index| keys(&index)).collect();
     let least = places.iter().map(|(_, identity)| identity.read_bytes()).max().unwrap_or(0);
     let mut seen = reader.look(&wanted, least).await?;
-    let is_open = |index: &usize| seen[*index].as_ref().is_ok_and(|seen| locate::is_undecided(&places[*index].0, seen));
+    let is_open = |index: &usize| {
+        seen[*index].as_ref().is_ok_and(|seen| locate::is_undecided(&places[*index].0, seen))
+    };
     let open: Vec<_> = (0..places.len()).filter(is_open).collect();
     for index in open {
         let longer = reader.look_further(&[keys(&index)]).await?;

@@ -24,7 +24,11 @@ pub(super) struct Removal {
 impl Removal {
     /// The change that makes up `action` on a record.
     pub(super) fn new<G>(record: Record, planned: &Planned<G>, action: KeyAction) -> Self {
-        let about = About { schema: record.schema.name.clone(), key: record.key, state: record.state.as_str() };
+        let about = About {
+            schema: record.schema.name.clone(),
+            key: record.key,
+            state: record.state.as_str(),
+        };
         let is_there = |role: &usize| record.seen.keys[*role].content != Content::Absent;
         let roles = planned.roles.iter().copied().filter(is_there).collect();
         Self { action, roles, seen: record.seen, about }
@@ -88,11 +92,20 @@ async fn change_alike(
             }
             let roles = calls.remove(0);
             change.roles.clone_from(&roles);
-            let next = Change { roles, saves: Vec::new(), seen: change.seen.clone(), about: change.about.clone() };
-            let (outcomes, next_ended) =
-                journal.apply(writer, std::slice::from_ref(&next), action, what, context.now()).await;
+            let next = Change {
+                roles,
+                saves: Vec::new(),
+                seen: change.seen.clone(),
+                about: change.about.clone(),
+            };
+            let (outcomes, next_ended) = journal
+                .apply(writer, std::slice::from_ref(&next), action, what, context.now())
+                .await;
             ended = next_ended;
-            if !outcomes.first().is_some_and(|outcome| outcome.is_done() || *outcome == Outcome::Absent) {
+            if !outcomes
+                .first()
+                .is_some_and(|outcome| outcome.is_done() || *outcome == Outcome::Absent)
+            {
                 outcome = Outcome::Partly;
                 // The records that follow are counted even if the log cannot be written.
                 if let Err(error) = journal.note_left(writer, &next, context.now()).await {
@@ -116,7 +129,9 @@ fn count(account: &mut Account, about: &About, outcome: Outcome) {
             account.done += 1;
             account.read_back += 1;
         }
-        Outcome::Partly => account.partly.push(format!("{}/{}", about.schema, escape::text(&about.key))),
+        Outcome::Partly => {
+            account.partly.push(format!("{}/{}", about.schema, escape::text(&about.key)))
+        }
         Outcome::Kept => account.left_to_expire += 1,
         Outcome::Changed => account.changed += 1,
         Outcome::Absent => account.gone += 1,

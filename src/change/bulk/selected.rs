@@ -126,7 +126,10 @@ impl<'a> RecordSource<'a> {
     ///
     /// # Errors
     /// When the server could not be asked; Ctrl-C.
-    pub async fn next<R: BulkRule>(&mut self, rule: &R) -> Result<Option<ScanPage<Planned<R::Group>>>> {
+    pub async fn next<R: BulkRule>(
+        &mut self,
+        rule: &R,
+    ) -> Result<Option<ScanPage<Planned<R::Group>>>> {
         match &mut self.from {
             SourceKind::Scan(scan) => {
                 let page = scan.next_page(&ByRule(rule)).await;
@@ -143,7 +146,10 @@ impl<'a> RecordSource<'a> {
     }
 
     /// The next page of a run that changes what is selected. If many records are, later pages bring whole values.
-    pub async fn next_whole<R: BulkRule>(&mut self, rule: &R) -> Result<Option<ScanPage<Planned<R::Group>>>> {
+    pub async fn next_whole<R: BulkRule>(
+        &mut self,
+        rule: &R,
+    ) -> Result<Option<ScanPage<Planned<R::Group>>>> {
         let page = self.next(rule).await?;
         if let SourceKind::Scan(scan) = &mut self.from
             && let Some(page) = &page
@@ -163,11 +169,21 @@ impl<'a> RecordSource<'a> {
                     ScanEnd::Incomplete(error) => Some(error),
                     ScanEnd::Complete | ScanEnd::Interrupted | ScanEnd::Failed(_) => None,
                 };
-                SourceReport { keys: report.keys, coverage: report.coverage, forbidden: report.forbidden, missed }
+                SourceReport {
+                    keys: report.keys,
+                    coverage: report.coverage,
+                    forbidden: report.forbidden,
+                    missed,
+                }
             }
             SourceKind::Keys(named) => {
                 named.progress.finish_and_clear();
-                SourceReport { keys: named.keys, coverage: named.coverage, forbidden: None, missed: named.missed }
+                SourceReport {
+                    keys: named.keys,
+                    coverage: named.coverage,
+                    forbidden: None,
+                    missed: named.missed,
+                }
             }
         }
     }
@@ -217,7 +233,11 @@ impl<'a> NamedRecords<'a> {
             return Ok(None);
         }
         self.keys += keys.len() as u64;
-        let lookup = Lookup { head: ReadLimit::Bytes(MOST_WHOLE), thresholds: scope.thresholds.clone(), both: false };
+        let lookup = Lookup {
+            head: ReadLimit::Bytes(MOST_WHOLE),
+            thresholds: scope.thresholds.clone(),
+            both: false,
+        };
         let found = lookup.find(&mut self.reader, &scope.catalog, keys).await?;
         if self.missed.is_none() {
             self.missed = found.iter().find_map(|found| found.silent().cloned());
@@ -341,7 +361,8 @@ impl<G: Ord + Clone> Preview<G> {
         loop {
             let page = source.next(rule).await;
             if interrupt.is_raised() {
-                let message = format!("interrupted: {} keys so far; nothing was changed", source.keys());
+                let message =
+                    format!("interrupted: {} keys so far; nothing was changed", source.keys());
                 return Err(CommandError::interrupted(message).into());
             }
             let Some(page) = page? else { break };
@@ -375,8 +396,15 @@ impl<G: Ord + Clone> Preview<G> {
         self.keys = keys;
     }
 
-    async fn keep(&mut self, reader: &mut RecordReader, rule: &impl BulkRule, mut records: Vec<Record>) -> Result<()> {
-        let Some(places) = self.places.as_mut().filter(|places| places.len() + records.len() <= CHUNK) else {
+    async fn keep(
+        &mut self,
+        reader: &mut RecordReader,
+        rule: &impl BulkRule,
+        mut records: Vec<Record>,
+    ) -> Result<()> {
+        let Some(places) =
+            self.places.as_mut().filter(|places| places.len() + records.len() <= CHUNK)
+        else {
             self.places = None;
             return Ok(());
         };

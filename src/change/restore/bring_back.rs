@@ -41,7 +41,13 @@ impl Mode<'_> {
     }
 
     /// What became of a batch, and how bringing it back ended.
-    async fn take(&mut self, context: &Context, batch: &[Held], of: &KeysToRestore<'_>, file: &str) -> Result<Taken> {
+    async fn take(
+        &mut self,
+        context: &Context,
+        batch: &[Held],
+        of: &KeysToRestore<'_>,
+        file: &str,
+    ) -> Result<Taken> {
         let mut returns = Vec::with_capacity(batch.len());
         let mut counts = Vec::with_capacity(batch.len());
         for held in batch {
@@ -50,7 +56,9 @@ impl Mode<'_> {
             returns.extend(of_record);
         }
         let (writer, trail) = match self {
-            Self::Looks(client) => return Ok((per_record(client.would_restore(&returns).await?, &counts), Ok(()))),
+            Self::Looks(client) => {
+                return Ok((per_record(client.would_restore(&returns).await?, &counts), Ok(())));
+            }
             Self::Restores(writer, trail) => (writer, trail),
         };
         let (restored, ended) = writer.restore(&returns).await;
@@ -62,14 +70,18 @@ impl Mode<'_> {
             for (key, became) in held.keys.iter().zip(became) {
                 match became {
                     Ok(outcome) if outcome.is_back() => back.push(noted_of(held, key, true)),
-                    Err(StoreError::OutcomeUnknown { .. }) => unknown.push(noted_of(held, key, false)),
+                    Err(StoreError::OutcomeUnknown { .. }) => {
+                        unknown.push(noted_of(held, key, false))
+                    }
                     Ok(_) | Err(_) => {}
                 }
             }
         }
         for (what, noted) in [("restored", back), (OUTCOME_UNKNOWN, unknown)] {
             // A Redis key that is back is shown even if the change could not be noted.
-            let told = trail.note(noted.into_iter(), what, &writer.name(), Some(file), context.now()).await;
+            let told = trail
+                .note(noted.into_iter(), what, &writer.name(), Some(file), context.now())
+                .await;
             ended = ended.and(told.map_err(anyhow::Error::from));
         }
         Ok((restored, ended))
@@ -126,7 +138,10 @@ pub async fn bring_back(
     }
 }
 
-fn next_batch(source: &mut CheckedBackup, of: &KeysToRestore<'_>) -> Result<Vec<Held>, CommandError> {
+fn next_batch(
+    source: &mut CheckedBackup,
+    of: &KeysToRestore<'_>,
+) -> Result<Vec<Held>, CommandError> {
     let mut batch = Vec::new();
     let mut bytes = 0;
     while batch.len() < BATCH && bytes < BATCH_BYTES {
@@ -167,10 +182,14 @@ pub fn finish(
         rows.warn_of_endless(context);
     }
     match ended {
-        Ok(true) if dry_run => context.ui.status(&format!("{so_far}. Dry run: nothing was changed.")),
+        Ok(true) if dry_run => {
+            context.ui.status(&format!("{so_far}. Dry run: nothing was changed."))
+        }
         Ok(true) => context.ui.status(&format!("{so_far}.")),
         Ok(false) => {
-            return Err(CommandError::interrupted(format!("interrupted: {so_far}")).hint(rows.goes_on()).into());
+            return Err(CommandError::interrupted(format!("interrupted: {so_far}"))
+                .hint(rows.goes_on())
+                .into());
         }
         Err(error) if rows.seen() == 0 => return Err(error),
         Err(error) => {

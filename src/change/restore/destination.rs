@@ -20,7 +20,9 @@ pub fn may_go_to(
     let there = escape::text(from.to_string().as_bytes());
     let likeness = from.likeness(here);
     if likeness == Likeness::OtherProcess && from.was_taken_while_up(here, context.now()) {
-        let why = format!("{what} was taken from {there}, and here is {here}: it was up already at that time");
+        let why = format!(
+            "{what} was taken from {there}, and here is {here}: it was up already at that time"
+        );
         if elsewhere {
             context.ui.warning(&why);
             return Ok(());

@@ -40,12 +40,18 @@ pub enum Ending {
 /// The endings of Redis keys that did not come back, with the reasons.
 const LEFT: [(Ending, &str); 7] = [
     (Ending::Present, "there already, left as they are"),
-    (Ending::Locked, "kept away by a lock: a retry is at work (--replace-locked restores the result all the same)"),
+    (
+        Ending::Locked,
+        "kept away by a lock: a retry is at work (--replace-locked restores the result all the same)",
+    ),
     (Ending::Completed, "kept away by a result: completed since"),
     (Ending::Expired, "expired since"),
     (Ending::Moving, "not brought back, because their slot of the cluster is being moved"),
     (Ending::Changed, "no longer as the operation left them, left as they are"),
-    (Ending::Untold, "left as they are: no backup holds them, or nobody knows what the operation left"),
+    (
+        Ending::Untold,
+        "left as they are: no backup holds them, or nobody knows what the operation left",
+    ),
 ];
 
 /// How many of them a restore knows: the others are of an undo.
@@ -141,7 +147,11 @@ impl RestoredRows {
     /// What a look counted, as the end of a run that had nothing to change.
     #[must_use]
     pub fn changed_nothing(&self) -> Self {
-        let rows = Self { counts: self.counts, undoes: self.undoes.clone(), ..Self::new(self.output, false) };
+        let rows = Self {
+            counts: self.counts,
+            undoes: self.undoes.clone(),
+            ..Self::new(self.output, false)
+        };
         rows.showing(0)
     }
 
@@ -187,7 +197,12 @@ impl RestoredRows {
 
     /// Takes a batch; gives the worst error in the batch: an unknown outcome, else the first refusal. A Redis key whose slot
     /// is being moved is told of in its row: the others may do well.
-    pub fn add(&mut self, context: &mut Context, batch: &[Held], outcomes: Vec<RestoreResult>) -> Option<StoreError> {
+    pub fn add(
+        &mut self,
+        context: &mut Context,
+        batch: &[Held],
+        outcomes: Vec<RestoreResult>,
+    ) -> Option<StoreError> {
         let mut refusal = None;
         let mut text = String::new();
         for (held, outcomes) in batch.iter().zip(outcomes) {
@@ -197,12 +212,17 @@ impl RestoredRows {
                         let ending = Ending::of(key, outcome);
                         let row = row_of(held, key, Some(outcome));
                         text.push_str(&self.row(row, ending, context.ui.view().width));
-                        self.read_back += u64::from(matches!(outcome, RestoreOutcome::FoundBack(_)));
+                        self.read_back +=
+                            u64::from(matches!(outcome, RestoreOutcome::FoundBack(_)));
                     }
                     Err(error @ StoreError::OutcomeUnknown { .. }) => refusal = Some(error),
                     Err(error) if error.is_of_the_slot() => {
                         self.say_moving(context, &key.saved.redis_key, &error);
-                        text.push_str(&self.row(row_of(held, key, None), Ending::Moving, context.ui.view().width));
+                        text.push_str(&self.row(
+                            row_of(held, key, None),
+                            Ending::Moving,
+                            context.ui.view().width,
+                        ));
                     }
                     Err(error) => refusal = refusal.or(Some(error)),
                 }
@@ -228,14 +248,20 @@ impl RestoredRows {
     fn row(&mut self, row: RestoredKey<'_>, ending: Ending, width: Option<usize>) -> String {
         let seen = self.seen();
         let comes_back = row.becomes.unwrap_or(row.state);
-        if ending == Ending::Restored && row.left == Some(Expiry::Never) && comes_back == State::InProgress.as_str() {
+        if ending == Ending::Restored
+            && row.left == Some(Expiry::Never)
+            && comes_back == State::InProgress.as_str()
+        {
             self.endless += 1;
         }
         self.counts[ending as usize] += 1;
         if seen >= self.most {
             return String::new();
         }
-        let row = RestoredKey { outcome: if self.dry_run { ending.predicted() } else { ending.as_str() }, ..row };
+        let row = RestoredKey {
+            outcome: if self.dry_run { ending.predicted() } else { ending.as_str() },
+            ..row
+        };
         match self.output {
             Output::Table if seen == 0 => restored::heading() + &restored::line(&row, width),
             Output::Table => restored::line(&row, width),
@@ -261,9 +287,13 @@ impl RestoredRows {
 
     fn of_all(&self, whole: bool, left_out: u64) -> Map<String, Value> {
         let field = |ending: Ending, predicted: &str| {
-            (if self.dry_run { predicted } else { ending.as_str() }.to_owned(), Value::from(self.count(ending)))
+            (
+                if self.dry_run { predicted } else { ending.as_str() }.to_owned(),
+                Value::from(self.count(ending)),
+            )
         };
-        let mut of_all: Map<_, _> = [field(Ending::Restored, "would_restore")].into_iter().collect();
+        let mut of_all: Map<_, _> =
+            [field(Ending::Restored, "would_restore")].into_iter().collect();
         if self.undoes.is_some() {
             of_all.extend([field(Ending::Removed, "would_remove")]);
         }
@@ -308,7 +338,11 @@ impl RestoredRows {
     }
 }
 
-fn row_of<'a>(held: &'a Held, key: &'a HeldKey, outcome: Option<RestoreOutcome>) -> RestoredKey<'a> {
+fn row_of<'a>(
+    held: &'a Held,
+    key: &'a HeldKey,
+    outcome: Option<RestoreOutcome>,
+) -> RestoredKey<'a> {
     let left = match outcome {
         Some(RestoreOutcome::Restored(left) | RestoreOutcome::FoundBack(left)) => {
             Some(left.map_or(Expiry::Never, Expiry::In))

@@ -35,7 +35,8 @@ pub struct KeysToRestore<'a> {
 impl KeysToRestore<'_> {
     pub fn holds(&self, held: &Held) -> bool {
         let is_left = held.keys.iter().any(|key| self.but.contains(&key.saved.redis_key));
-        let is_meant = |key: &HeldKey| self.only.holds(&held.schema, &held.key, &key.saved.redis_key);
+        let is_meant =
+            |key: &HeldKey| self.only.holds(&held.schema, &held.key, &key.saved.redis_key);
         !is_left && held.keys.iter().any(is_meant)
     }
 
@@ -54,7 +55,10 @@ impl KeysToRestore<'_> {
         }
         let keys: Vec<_> = held.keys.iter().collect();
         if self.args.replace_locked && keys.len() > 1 {
-            return keys.into_iter().map(|key| Return { keys: vec![key], bars: Vec::new() }).collect();
+            return keys
+                .into_iter()
+                .map(|key| Return { keys: vec![key], bars: Vec::new() })
+                .collect();
         }
         vec![Return { keys, bars }]
     }
@@ -88,7 +92,8 @@ pub fn say_ambiguous(context: &mut Context, only: &Only) -> Result<bool, Command
         context.ui.warning(&name::ambiguous(text, names));
     }
     if only.is_all_ambiguous() {
-        return Err(CommandError::usage("--only names more than one record; nothing was changed").hint(name::HINT));
+        return Err(CommandError::usage("--only names more than one record; nothing was changed")
+            .hint(name::HINT));
     }
     Ok(is_any)
 }
@@ -159,13 +164,15 @@ impl CheckedBackup {
             is_of_operation(file, &reader, op)?;
         }
         // The log names the file, and is read from other folders.
-        let file = std::path::absolute(file).unwrap_or_else(|_| file.to_owned()).display().to_string();
+        let file =
+            std::path::absolute(file).unwrap_or_else(|_| file.to_owned()).display().to_string();
         let mut left_out = left_out(context, of.args, &file, reader.damage())?;
         let is_held = |redis_key: &Vec<u8>| held_keys.contains(&hasher.hash_one(redis_key));
         let compared = compare_with_log(context, of, &reader, (&file, op), is_held)?;
         let missing = compared.missing;
         if reader.is_blank() && missing == 0 {
-            let message = format!("{file} holds no line of a backup: it is empty, or lost what it held");
+            let message =
+                format!("{file} holds no line of a backup: it is empty, or lost what it held");
             return Err(CommandError::usage(message)
                 .hint("nothing was restored; `idemctl log` names the backup of each operation"));
         }
@@ -181,14 +188,16 @@ impl CheckedBackup {
         match reader.closing() {
             Closing::Whole => {}
             Closing::Missing => {
-                context
-                    .ui
-                    .warning(&format!("{file} has no closing line: the run was killed, or the file lost its end"));
+                context.ui.warning(&format!(
+                    "{file} has no closing line: the run was killed, or the file lost its end"
+                ));
                 // The log of another machine may name more.
                 left_out += u64::from(!compared.has_log && missing == 0 && left_out == 0);
             }
             Closing::Differs => {
-                context.ui.warning(&format!("{file} is not whole: its closing line counts other lines than there are"));
+                context.ui.warning(&format!(
+                    "{file} is not whole: its closing line counts other lines than there are"
+                ));
                 left_out = left_out.max(1);
             }
         }
@@ -199,14 +208,21 @@ impl CheckedBackup {
     ///
     /// # Errors
     /// Refused for safety: it was taken somewhere else.
-    pub fn may_go_to(&self, context: &mut Context, here: &Provenance, elsewhere: bool) -> Result<(), CommandError> {
+    pub fn may_go_to(
+        &self,
+        context: &mut Context,
+        here: &Provenance,
+        elsewhere: bool,
+    ) -> Result<(), CommandError> {
         if self.from_nowhere > 0 {
             let (some, all, file) = (self.from_nowhere, self.wanted, &self.file);
             context.ui.warning(&format!(
                 "{some} of {all} Redis keys do not say where they come from: the first line of {file} is gone"
             ));
         }
-        self.places.iter().try_for_each(|from| destination::may_go_to(context, &self.file, from, here, elsewhere))
+        self.places
+            .iter()
+            .try_for_each(|from| destination::may_go_to(context, &self.file, from, here, elsewhere))
     }
 
     /// Begins once more with the first line.
@@ -247,16 +263,19 @@ fn compare_with_log(
 ) -> Result<Compared, CommandError> {
     let mut compared = Compared::default();
     let Ok(path) = context.settings.audit_log() else { return Ok(compared) };
-    let unreadable =
-        |error: io::Error| CommandError::usage(format!("cannot read the audit log {}: {error}", path.display()));
+    let unreadable = |error: io::Error| {
+        CommandError::usage(format!("cannot read the audit log {}: {error}", path.display()))
+    };
     // The first line of the backup may be gone, and the file may have another name by now.
-    let by_name = if op.is_some() { None } else { operation_of_backup(&path, file).map_err(unreadable)? };
+    let by_name =
+        if op.is_some() { None } else { operation_of_backup(&path, file).map_err(unreadable)? };
     let by_first_line = reader.by().map(|by| by.op.clone());
     let Some(op) = op.map(str::to_owned).or(by_name).or(by_first_line) else { return Ok(compared) };
     compared.has_log = has_operation(&path, &op).map_err(unreadable)?;
     let Some(mut log) = Log::open(&path).map_err(unreadable)? else { return Ok(compared) };
     while let Some(entry) = log.next_entry_of(&op).map_err(unreadable)? {
-        let is_removed = entry.after.as_ref().is_some_and(KeyIdentity::is_absent) && entry.backup.is_some();
+        let is_removed =
+            entry.after.as_ref().is_some_and(KeyIdentity::is_absent) && entry.backup.is_some();
         let redis_key = entry.redis_key_bytes();
         if !is_removed || !of.means(&entry) || is_held(&redis_key) {
             continue;
@@ -270,20 +289,30 @@ fn compare_with_log(
 }
 
 /// Says which lines are left out. Gives how many, where one of them may hold a Redis key that was changed, else 0.
-fn left_out(context: &mut Context, args: &ReturnArgs, file: &str, damage: &Damage) -> Result<u64, CommandError> {
+fn left_out(
+    context: &mut Context,
+    args: &ReturnArgs,
+    file: &str,
+    damage: &Damage,
+) -> Result<u64, CommandError> {
     if let Some(gap) = damage.middle.as_ref().filter(|_| !args.skip_damaged) {
         let more = if gap.lines > 1 {
             format!("; {} are damaged, and whole lines follow", gap.words())
         } else {
             String::new()
         };
-        return Err(CommandError::usage(format!("{file}:{}: {}{more}", gap.first, gap.why))
-            .hint("nothing was restored; --skip-damaged leaves out what is damaged and restores the rest"));
+        return Err(CommandError::usage(format!("{file}:{}: {}{more}", gap.first, gap.why)).hint(
+            "nothing was restored; --skip-damaged leaves out what is damaged and restores the rest",
+        ));
     }
     for gap in damage.middle.iter().chain(&damage.tail) {
         let verb = if gap.lines == 1 { "is" } else { "are" };
         let as_by = if gap.may_have_held { "" } else { ", as after a crash while it was written" };
-        context.ui.warning(&format!("{} of {file} {verb} left out: {}{as_by}", gap.words(), gap.why));
+        context.ui.warning(&format!(
+            "{} of {file} {verb} left out: {}{as_by}",
+            gap.words(),
+            gap.why
+        ));
     }
     Ok(if damage.may_have_held() { damage.lines() } else { 0 })
 }
@@ -297,7 +326,8 @@ pub fn is_of_operation(file: &Path, reader: &BackupReader, op: &str) -> Result<(
     let Some(by) = reader.by().filter(|by| by.op != op) else { return Ok(()) };
     let (file, other) = (file.display(), escape::text(by.op.as_bytes()));
     let command = escape::text(by.command.as_bytes());
-    let message = format!("{file} is the backup of operation {other} ({command}), not of operation {op}");
+    let message =
+        format!("{file} is the backup of operation {other} ({command}), not of operation {op}");
     Err(CommandError::usage(message).hint(format!(
         "nothing was changed; find the file whose first line names {op}, and restore it with `idemctl restore FILE`"
     )))

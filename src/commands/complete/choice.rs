@@ -30,12 +30,22 @@ impl ChosenCompletion {
     ///
     /// # Errors
     /// Why this record is not to be completed in this way.
-    pub(super) fn of(context: &mut Context, asked: CompleteRequest<'_>, record: &Record, step: &Step) -> Result<Self> {
-        let completion = manual::of_record(record, asked.overrides).map_err(|why| refused(record, &why))?;
+    pub(super) fn of(
+        context: &mut Context,
+        asked: CompleteRequest<'_>,
+        record: &Record,
+        step: &Step,
+    ) -> Result<Self> {
+        let completion =
+            manual::of_record(record, asked.overrides).map_err(|why| refused(record, &why))?;
         let fingerprint = fingerprint(record, completion, asked.fingerprint)?;
         let owner = match completion {
-            Completion::OfLock => change::owner_of_lock(context, record, step, asked.owner, asked.dry_run)?,
-            Completion::Creating | Completion::Replacing => change::owner_of_new(record, asked.owner, true)?,
+            Completion::OfLock => {
+                change::owner_of_lock(context, record, step, asked.owner, asked.dry_run)?
+            }
+            Completion::Creating | Completion::Replacing => {
+                change::owner_of_new(record, asked.owner, true)?
+            }
         };
         Ok(Self { completion, owner, fingerprint })
     }
@@ -52,7 +62,8 @@ impl ChosenCompletion {
     ) -> Result<Request<'a>, CommandError> {
         let schema = &record.schema;
         let sends_time = schema.complete.as_ref().is_some_and(|step| schema.sends_time(step));
-        let needs_time = sends_time || (schema.write.keeps_time() && self.completion != Completion::OfLock);
+        let needs_time =
+            sends_time || (schema.write.keeps_time() && self.completion != Completion::OfLock);
         let now_ms = change::time_for(record, needs_time)?;
         let before = &record.seen.keys[schema.result_role()].content;
         let before = Some(before).filter(|before| **before != Content::Absent);
@@ -65,7 +76,11 @@ impl ChosenCompletion {
     }
 
     /// The value of the lock to take for the step, where there is no lock and the step wants one.
-    pub(super) fn hold(&self, record: &Record, request: &Request<'_>) -> Result<Option<Content>, CommandError> {
+    pub(super) fn hold(
+        &self,
+        record: &Record,
+        request: &Request<'_>,
+    ) -> Result<Option<Content>, CommandError> {
         match self.completion {
             Completion::OfLock => Ok(None),
             _ => manual::hold(record, request)
@@ -93,9 +108,13 @@ fn is_read_back(record: &Record, request: &Request<'_>) -> Result<(), CommandErr
 /// That retries may fail for what the result would not have.
 fn loses(record: &Record, lost: &[String]) -> CommandError {
     let (key, name) = (escape::text(&record.key), &record.schema.name);
-    let fields = lost.iter().map(|path| escape::text(path.as_bytes())).collect::<Vec<_>>().join(", ");
-    let keep =
-        lost.iter().map(|path| format!("{{kept:{}}}", escape::text(path.as_bytes()))).collect::<Vec<_>>().join(" ");
+    let fields =
+        lost.iter().map(|path| escape::text(path.as_bytes())).collect::<Vec<_>>().join(", ");
+    let keep = lost
+        .iter()
+        .map(|path| format!("{{kept:{}}}", escape::text(path.as_bytes())))
+        .collect::<Vec<_>>()
+        .join(" ");
     CommandError::usage(format!(
         "{key}: the result would lose {fields} of what is stored, which {name} does not write; nothing was done"
     ))
@@ -120,7 +139,11 @@ fn refused(record: &Record, why: &Refusal) -> CommandError {
 }
 
 /// The hash of the payload that goes with the result: without the hash every retry would be told that its payload differs.
-fn fingerprint(record: &Record, completion: Completion, given: Option<&str>) -> Result<String, CommandError> {
+fn fingerprint(
+    record: &Record,
+    completion: Completion,
+    given: Option<&str>,
+) -> Result<String, CommandError> {
     let (stored, name) = (record.fingerprint(), &record.schema.name);
     let keeps = record.schema.write.keeps_fingerprint();
     // The locks of some services keep no hash: there the hash comes with the result.

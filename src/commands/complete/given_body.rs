@@ -11,15 +11,18 @@ const LARGEST: u64 = 512 * 1024 * 1024;
 
 /// Reads `@FILE`, `-` (stdin) or the text itself; `@@TEXT` is a text that begins with one `@`.
 pub(super) fn read(given: &OsStr) -> Result<Vec<u8>, CommandError> {
-    let wrong =
-        |what: String, error: std::io::Error| CommandError::usage(format!("--body: cannot read {what}: {error}"));
+    let wrong = |what: String, error: std::io::Error| {
+        CommandError::usage(format!("--body: cannot read {what}: {error}"))
+    };
     match given.as_bytes() {
-        b"-" => files::up_to(std::io::stdin().lock(), LARGEST).map_err(|error| wrong("stdin".to_owned(), error)),
+        b"-" => files::up_to(std::io::stdin().lock(), LARGEST)
+            .map_err(|error| wrong("stdin".to_owned(), error)),
         [b'@', text @ ..] if text.starts_with(b"@") => Ok(text.to_vec()),
         [b'@', file @ ..] => {
             let file = Path::new(OsStr::from_bytes(file));
             files::read_or_receive(file, LARGEST).map_err(|error| {
-                wrong(file.display().to_string(), error).hint("a text that begins with @ is written @@TEXT")
+                wrong(file.display().to_string(), error)
+                    .hint("a text that begins with @ is written @@TEXT")
             })
         }
         text => Ok(text.to_vec()),

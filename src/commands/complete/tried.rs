@@ -49,21 +49,29 @@ impl Tried {
         match self {
             Self::NotNeeded => context.ui.status(&format!("Then {then}.")),
             Self::Came(_) if self.vouches_for(completed) => {
-                context
-                    .ui
-                    .status(&format!("Then {then}. Tested with the service's scripts on a temporary local Redis."));
+                context.ui.status(&format!(
+                    "Then {then}. Tested with the service's scripts on a temporary local Redis."
+                ));
             }
             Self::Came(other) => {
                 let what = match &other.then {
-                    Rehearsed::Answers(means) => format!("the service's begin answers {}", means.as_str()),
+                    Rehearsed::Answers(means) => {
+                        format!("the service's begin answers {}", means.as_str())
+                    }
                     Rehearsed::NotStored => "the service's complete step stores nothing".to_owned(),
-                    Rehearsed::Unknown => "the service's begin answers what its schema does not know".to_owned(),
+                    Rehearsed::Unknown => {
+                        "the service's begin answers what its schema does not know".to_owned()
+                    }
                 };
-                let message = format!("tried on a private server, {what}, although the schema foretells that {then}");
+                let message = format!(
+                    "tried on a private server, {what}, although the schema foretells that {then}"
+                );
                 context.ui.warning(&message);
             }
             Self::Nobody(why) => {
-                context.ui.status(&format!("Nobody tried what comes then ({why}); the schema foretells that {then}."));
+                context.ui.status(&format!(
+                    "Nobody tried what comes then ({why}); the schema foretells that {then}."
+                ));
             }
         }
     }

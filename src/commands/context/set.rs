@@ -96,14 +96,22 @@ impl From<NameColorArg> for NameColor {
 }
 
 fn parse_ttl_of(text: &str) -> Result<(String, Duration), String> {
-    let (schema, ttl) = text.split_once('=').ok_or("write SCHEMA=DURATION, with a name and a TTL such as 90s")?;
+    let (schema, ttl) =
+        text.split_once('=').ok_or("write SCHEMA=DURATION, with a name and a TTL such as 90s")?;
     Ok((schema.to_owned(), parse_ttl_or_none(ttl)?))
 }
 
-pub(super) fn set(context: &mut Context, args: SetArgs, connection: &ConnectionArgs) -> Result<Exit> {
+pub(super) fn set(
+    context: &mut Context,
+    args: SetArgs,
+    connection: &ConnectionArgs,
+) -> Result<Exit> {
     let name = args.name;
     if name.trim().is_empty() || name.contains(char::is_control) {
-        return Err(CommandError::usage("a context's name has letters in it, and no control characters").into());
+        return Err(CommandError::usage(
+            "a context's name has letters in it, and no control characters",
+        )
+        .into());
     }
     let mut ttls = Vec::new();
     for (schema, ttl) in args.lock_ttl {
@@ -137,9 +145,13 @@ pub(super) fn set(context: &mut Context, args: SetArgs, connection: &ConnectionA
         context.ui.status(&format!("The former file is kept as {}.", former.display()));
     }
     if let Some(field) = written.login_kept {
-        context.ui.warning(&format!("{field} stays as it was, and is sent to the new server from now on"));
+        context.ui.warning(&format!(
+            "{field} stays as it was, and is sent to the new server from now on"
+        ));
     }
-    if let Some(pass_file) = connection.pass_file.as_deref().filter(|pass_file| !pass_file.is_file()) {
+    if let Some(pass_file) =
+        connection.pass_file.as_deref().filter(|pass_file| !pass_file.is_file())
+    {
         context.ui.warning(&format!("{} does not exist yet", pass_file.display()));
     }
     let default = if written.is_new && is_without_default {
@@ -147,14 +159,21 @@ pub(super) fn set(context: &mut Context, args: SetArgs, connection: &ConnectionA
     } else {
         String::new()
     };
-    context.ui.hint(&format!("`idemctl context test {name}` connects and says what works there{default}"));
+    context.ui.hint(&format!(
+        "`idemctl context test {name}` connects and says what works there{default}"
+    ));
     Ok(Exit::Done)
 }
 
 /// # Errors
 /// Usage: a schema that does not exist. Every command in the context would stop there.
-fn check_schemas(context: &Context, name: &str, fields: &ContextFields) -> Result<(), CommandError> {
-    let own = context.settings.file().contexts().get(name).and_then(|config| config.schema_dir.clone());
+fn check_schemas(
+    context: &Context,
+    name: &str,
+    fields: &ContextFields,
+) -> Result<(), CommandError> {
+    let own =
+        context.settings.file().contexts().get(name).and_then(|config| config.schema_dir.clone());
     let schema_dir = fields.schema_dir.clone().or(own);
     let schemas = context.all_schemas(&SchemaFolderArgs { schema_dir })?;
     let named = fields.schemas.iter().chain(fields.ttls.iter().map(|(schema, ..)| schema));

@@ -35,18 +35,30 @@ const CHANGES: [(&str, &str, &[&[&str]]); 3] = [
         "force-unlock, extend, sweep and purge",
         &[&["EVAL", "return 1", "1", "KEY"], &["UNLINK", "KEY"], &["PEXPIREAT", "KEY", "1"]],
     ),
-    ("restore", "restore and undo", &[&["EVAL", "return 1", "1", "KEY"], &["RESTORE", "KEY", "0", ""]]),
+    (
+        "restore",
+        "restore and undo",
+        &[&["EVAL", "return 1", "1", "KEY"], &["RESTORE", "KEY", "0", ""]],
+    ),
     (
         "step",
         "begin, complete and release",
-        &[&["EVAL", "return 1", "1", "KEY"], &["SET", "KEY", ""], &["DEL", "KEY"], &["PEXPIRE", "KEY", "1"]],
+        &[
+            &["EVAL", "return 1", "1", "KEY"],
+            &["SET", "KEY", ""],
+            &["DEL", "KEY"],
+            &["PEXPIRE", "KEY", "1"],
+        ],
     ),
 ];
 
 impl Args {
     /// The connection to test: that of the context that is named.
     pub(super) fn connection(&self, given: &ConnectionArgs) -> ConnectionArgs {
-        ConnectionArgs { context: self.name.clone().or_else(|| given.context.clone()), ..given.clone() }
+        ConnectionArgs {
+            context: self.name.clone().or_else(|| given.context.clone()),
+            ..given.clone()
+        }
     }
 }
 
@@ -55,10 +67,18 @@ pub(super) async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let mut test = ContextTest { checks: Vec::new(), exit: Exit::Done };
     test.server(context, &client).await?;
     let user = context.settings.target().user.clone().unwrap_or_else(|| "default".to_owned());
-    let with = if context.settings.target().password.is_some() { "with a password" } else { "without a password" };
+    let with = if context.settings.target().password.is_some() {
+        "with a password"
+    } else {
+        "without a password"
+    };
     test.says("user", Some(true), format!("{user}, {with}"));
     match client.may_scan().await {
-        Ok(()) => test.says("scan", Some(true), "list, stats, check and other commands may scan the keyspace"),
+        Ok(()) => test.says(
+            "scan",
+            Some(true),
+            "list, stats, check and other commands may scan the keyspace",
+        ),
         Err(error) => test.refused("scan", "list, stats and check", &error)?,
     }
     if let Some(redis_key) = test.read(context, &client).await? {
@@ -85,7 +105,12 @@ impl ContextTest {
     ///
     /// # Errors
     /// The server gives no answer.
-    fn refused(&mut self, check: &'static str, needed_by: &str, error: &StoreError) -> Result<(), StoreError> {
+    fn refused(
+        &mut self,
+        check: &'static str,
+        needed_by: &str,
+        error: &StoreError,
+    ) -> Result<(), StoreError> {
         if error.lost_the_reply() {
             return Err(error.clone());
         }
@@ -103,14 +128,20 @@ impl ContextTest {
             None => client.name(),
         };
         let Some(greeting) = client.greeting().await? else {
-            self.says("server", Some(true), format!("{place} answers; the user may not ask for its version (+hello)"));
+            self.says(
+                "server",
+                Some(true),
+                format!("{place} answers; the user may not ask for its version (+hello)"),
+            );
             return Ok(());
         };
         let name = if greeting.server == "valkey" { "Valkey" } else { "Redis" };
         self.says("server", Some(true), format!("{place} answers: {name} {}", greeting.version));
         let masters = client.masters().await?;
         let role = match masters.len() {
-            _ if client.is_cluster() => format!("{} of a cluster with {} masters", greeting.role, masters.len()),
+            _ if client.is_cluster() => {
+                format!("{} of a cluster with {} masters", greeting.role, masters.len())
+            }
             _ => format!("{} ({})", greeting.role, greeting.mode),
         };
         self.says("role", Some(true), role);
@@ -123,7 +154,10 @@ impl ContextTest {
         let (mut may, mut may_not, mut first, mut refusal) = (Vec::new(), Vec::new(), None, None);
         for schema in catalog.chosen() {
             let redis_keys = schema.redis_keys(KEY);
-            let seen = client.reader().observe(std::slice::from_ref(&redis_keys), ReadLimit::Bytes(0)).await;
+            let seen = client
+                .reader()
+                .observe(std::slice::from_ref(&redis_keys), ReadLimit::Bytes(0))
+                .await;
             let error = seen.map_or_else(Some, |seen| seen.into_iter().find_map(Result::err));
             if let Some(error) = error {
                 may_not.push(schema.name.as_str());
@@ -141,7 +175,11 @@ impl ContextTest {
             if may.is_empty() || catalog.is_named() {
                 self.refused("read", &format!("the records of {}", may_not.join(", ")), &error)?;
             } else {
-                self.says("read", None, format!("not the records of {}: {error}", may_not.join(", ")));
+                self.says(
+                    "read",
+                    None,
+                    format!("not the records of {}: {error}", may_not.join(", ")),
+                );
             }
         }
         Ok(first)
@@ -149,7 +187,11 @@ impl ContextTest {
 
     async fn change(&mut self, context: &Context, client: &Client, redis_key: &[u8]) -> Result<()> {
         if !context.settings.may_change() {
-            self.says("change", None, format!("{}: nothing may be changed through it", context.settings.read_only()));
+            self.says(
+                "change",
+                None,
+                format!("{}: nothing may be changed through it", context.settings.read_only()),
+            );
             return Ok(());
         }
         if let Err(error) = client.may_change().await {
@@ -164,12 +206,17 @@ impl ContextTest {
         for (check, needed_by, commands) in CHANGES {
             let mut words: Vec<Vec<&[u8]>> = Vec::new();
             for command in commands {
-                let word = |word: &&'static str| if *word == "KEY" { redis_key } else { word.as_bytes() };
+                let word =
+                    |word: &&'static str| if *word == "KEY" { redis_key } else { word.as_bytes() };
                 words.push(command.iter().map(word).collect());
             }
             match client.refusals(redis_key, &words).await?.first() {
                 Some(error) => self.refused(check, needed_by, error)?,
-                None => self.says(check, Some(true), format!("{needed_by} have the rights that they need")),
+                None => self.says(
+                    check,
+                    Some(true),
+                    format!("{needed_by} have the rights that they need"),
+                ),
             }
         }
         Ok(())

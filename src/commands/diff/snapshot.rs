@@ -7,7 +7,9 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
 use anyhow::Result;
-use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{
+    DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor,
+};
 
 use crate::domain::snapshot::{ListScope, ListedRecord};
 use crate::exit::CommandError;
@@ -46,7 +48,10 @@ impl Snapshot {
 ///
 /// # Errors
 /// Usage: the file cannot be read, is no list, or is cut short; else that of `take`.
-pub(super) fn records(path: &Path, mut take: impl FnMut(ListedRecord) -> Result<()>) -> Result<Snapshot> {
+pub(super) fn records(
+    path: &Path,
+    mut take: impl FnMut(ListedRecord) -> Result<()>,
+) -> Result<Snapshot> {
     let mut from = open(path)?;
     let mut line = Vec::new();
     let read_line = |from: &mut Input, line: &mut Vec<u8>| {
@@ -92,13 +97,21 @@ fn opens_document(line: &[u8]) -> bool {
 }
 
 /// Hands out the records of a document.
-fn document(path: &Path, from: impl Read, mut take: impl FnMut(ListedRecord) -> Result<()>) -> Result<Snapshot> {
+fn document(
+    path: &Path,
+    from: impl Read,
+    mut take: impl FnMut(ListedRecord) -> Result<()>,
+) -> Result<Snapshot> {
     let mut stopped = None;
     let mut read = serde_json::Deserializer::from_reader(from);
     let records = Records {
-        take: &mut |listed_record: ListedRecord| take(listed_record).map_err(|error| stopped = Some(error)).is_ok(),
+        take: &mut |listed_record: ListedRecord| {
+            take(listed_record).map_err(|error| stopped = Some(error)).is_ok()
+        },
     };
-    let snapshot = ListDocument { records }.deserialize(&mut read).and_then(|snapshot| read.end().map(|()| snapshot));
+    let snapshot = ListDocument { records }
+        .deserialize(&mut read)
+        .and_then(|snapshot| read.end().map(|()| snapshot));
     match (snapshot, stopped) {
         (_, Some(error)) => Err(error),
         (Ok(snapshot), None) => Ok(snapshot),
@@ -181,7 +194,11 @@ impl<'de> Visitor<'de> for &mut Records<'_> {
 }
 
 fn no_list(path: &Path, line: usize, error: &serde_json::Error) -> CommandError {
-    let why = if error.is_eof() { "it is cut short, so the list is not whole" } else { "this is no line of a list" };
+    let why = if error.is_eof() {
+        "it is cut short, so the list is not whole"
+    } else {
+        "this is no line of a list"
+    };
     CommandError::usage(format!("{}:{line}: {why}", path.display()))
         .hint("write it with `idemctl list -o json` of this version, to its end")
 }
@@ -193,8 +210,11 @@ fn no_list(path: &Path, line: usize, error: &serde_json::Error) -> CommandError 
 pub(super) fn count(path: &Path) -> Result<usize, CommandError> {
     let wrong = |error: io::Error| unreadable(path, &error);
     let Opened::File(file) = files::open_or_receive(path).map_err(wrong)? else {
-        return Err(CommandError::usage(format!("{} is read twice, and is no regular file", path.display()))
-            .hint("write the first moment into a file; the second may come from stdin, as -"));
+        return Err(CommandError::usage(format!(
+            "{} is read twice, and is no regular file",
+            path.display()
+        ))
+        .hint("write the first moment into a file; the second may come from stdin, as -"));
     };
     let mut from = BufReader::with_capacity(1 << 16, file);
     let mut lines = 0;

@@ -44,14 +44,21 @@ pub(super) fn assumptions() -> impl TypedValueParser<Value = Assumption> {
     })
 }
 
-pub(super) fn choose(context: &mut Context, args: &ChosenArgs, schemas: &SchemaArgs) -> Result<ExploredPrograms> {
+pub(super) fn choose(
+    context: &mut Context,
+    args: &ChosenArgs,
+    schemas: &SchemaArgs,
+) -> Result<ExploredPrograms> {
     if !args.replay.is_empty() {
         let programs = args.replay.iter().map(|token| of_token(context, schemas, &token.workers));
         return Ok(ExploredPrograms { programs: programs.collect::<Result<_>>()? });
     }
     if let Some(mix) = &args.mix {
         let Some((old, new)) = mix.split_once(',') else {
-            return Err(CommandError::usage(format!("--mix {mix}: two schemas are mixed, as in --mix OLD,NEW")).into());
+            return Err(CommandError::usage(format!(
+                "--mix {mix}: two schemas are mixed, as in --mix OLD,NEW"
+            ))
+            .into());
         };
         return Ok(ExploredPrograms { programs: vec![mixed(context, schemas, old, new)?] });
     }
@@ -62,16 +69,25 @@ pub(super) fn choose(context: &mut Context, args: &ChosenArgs, schemas: &SchemaA
 }
 
 /// The schemas of a token's workers.
-fn of_token(context: &mut Context, args: &SchemaArgs, workers: &[String]) -> Result<Vec<Arc<Schema>>> {
+fn of_token(
+    context: &mut Context,
+    args: &SchemaArgs,
+    workers: &[String],
+) -> Result<Vec<Arc<Schema>>> {
     if workers.len() > MOST_WORKERS {
-        return Err(CommandError::usage(format!("--replay: there are at most {MOST_WORKERS} workers")).into());
+        return Err(CommandError::usage(format!(
+            "--replay: there are at most {MOST_WORKERS} workers"
+        ))
+        .into());
     }
     let first = &workers[0];
     let program = match workers.iter().find(|name| *name != first) {
         Some(second) => mixed(context, args, first, second)?,
         None => vec![one(&every(context, args)?, first)?],
     };
-    if let Some(third) = workers.iter().find(|name| program.iter().all(|schema| schema.name != **name)) {
+    if let Some(third) =
+        workers.iter().find(|name| program.iter().all(|schema| schema.name != **name))
+    {
         return Err(CommandError::usage(format!(
             "--replay: workers of two schemas are played, and `{third}` is a third"
         ))
@@ -80,15 +96,26 @@ fn of_token(context: &mut Context, args: &SchemaArgs, workers: &[String]) -> Res
     Ok(program)
 }
 
-fn mixed(context: &mut Context, args: &SchemaArgs, old: &str, new: &str) -> Result<Vec<Arc<Schema>>> {
+fn mixed(
+    context: &mut Context,
+    args: &SchemaArgs,
+    old: &str,
+    new: &str,
+) -> Result<Vec<Arc<Schema>>> {
     let catalog = every(context, args)?;
     let (old, new) = (one(&catalog, old)?, one(&catalog, new)?);
     if old.name == new.name {
-        return Err(CommandError::usage(format!("{} is mixed with itself: name two schemas", old.name)).into());
+        return Err(CommandError::usage(format!(
+            "{} is mixed with itself: name two schemas",
+            old.name
+        ))
+        .into());
     }
     if !old.has_templates_of(&new) {
-        let message =
-            format!("{} and {} keep their records at different Redis keys: they never meet", old.name, new.name);
+        let message = format!(
+            "{} and {} keep their records at different Redis keys: they never meet",
+            old.name, new.name
+        );
         return Err(CommandError::usage(message).into());
     }
     Ok(vec![old, new])
@@ -107,10 +134,12 @@ fn one(catalog: &Catalog, name: &str) -> Result<Arc<Schema>> {
 }
 
 fn named(catalog: &Catalog, name: &str) -> Result<Arc<Schema>> {
-    let known = || catalog.all().iter().map(|schema| schema.name.clone()).collect::<Vec<_>>().join(", ");
+    let known =
+        || catalog.all().iter().map(|schema| schema.name.clone()).collect::<Vec<_>>().join(", ");
     let found = catalog.all().iter().find(|schema| schema.name == name).cloned();
     Ok(found.ok_or_else(|| {
-        CommandError::usage(format!("there is no schema `{name}`")).hint(format!("schemas: {}", known()))
+        CommandError::usage(format!("there is no schema `{name}`"))
+            .hint(format!("schemas: {}", known()))
     })?)
 }
 
@@ -120,8 +149,13 @@ pub(super) fn permits(args: &ChosenArgs, faults: FaultBudget, is_private: bool) 
     let mut faults = faults.faults().map(|(fault, _)| fault).chain(of_token);
     match faults.find(|fault| matches!(fault, Fault::Evict | Fault::Failover)) {
         Some(fault) if !is_private => {
-            let message = format!("{} is for a throw-away server, and not for one that somebody uses", fault.as_str());
-            Err(CommandError::usage(message).hint("--sandbox explores on a private throw-away server").into())
+            let message = format!(
+                "{} is for a throw-away server, and not for one that somebody uses",
+                fault.as_str()
+            );
+            Err(CommandError::usage(message)
+                .hint("--sandbox explores on a private throw-away server")
+                .into())
         }
         _ => Ok(()),
     }

@@ -12,7 +12,10 @@ use crate::sim::exploration::{NotExplained, explain};
 use crate::sim::simulate::LocalServers;
 
 /// What can have led to each record; `None` for a record of which nothing stands.
-pub(super) async fn pasts(context: &Context, records: &[&Record]) -> Result<Vec<Option<RecordPast>>> {
+pub(super) async fn pasts(
+    context: &Context,
+    records: &[&Record],
+) -> Result<Vec<Option<RecordPast>>> {
     let environment = context.settings.environment();
     let like = context.settings.target().clone();
     let servers = LocalServers { path: environment.path(), temp_dir: environment.temp_dir(), like };
@@ -39,7 +42,10 @@ fn not_explained(record: &Record, error: NotExplained) -> anyhow::Error {
         NotExplained::NoServer(why) => {
             let stop = CommandError::new(Exit::Unreachable, message);
             why.hint()
-                .map_or_else(|| CommandError::new(Exit::Unreachable, why.to_string()), |hint| stop.hint(hint))
+                .map_or_else(
+                    || CommandError::new(Exit::Unreachable, why.to_string()),
+                    |hint| stop.hint(hint),
+                )
                 .into()
         }
         NotExplained::Schema(_) => CommandError::usage(message).into(),

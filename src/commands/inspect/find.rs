@@ -58,9 +58,11 @@ pub(super) async fn find(
     }
     let interrupt = Interrupt::listen()?;
     let thresholds = args.thresholds.thresholds();
-    let plan = ScanPlan { catalog, thresholds, head: ReadLimit::Bytes(0), lengths: Lengths::Selected };
+    let plan =
+        ScanPlan { catalog, thresholds, head: ReadLimit::Bytes(0), lengths: Lengths::Selected };
     let reader = reader.clone().scanning(args.scan.scan_options());
-    let mut scan = Scan::start(reader.clone(), plan, &interrupt, context.ui.progress("keys scanned")).await?;
+    let mut scan =
+        Scan::start(reader.clone(), plan, &interrupt, context.ui.progress("keys scanned")).await?;
     // The name alone counts: a value that no schema writes is found as well.
     scan = scan.with_unrecognised();
     let mut found: Vec<Record> = Vec::new();
@@ -83,7 +85,12 @@ pub(super) async fn find(
             names => format!(" of {}", words::list(names, "and")),
         };
         let unread: Vec<_> = report.unread.keys().cloned().collect();
-        let so_far = format!("no key{of} among {} of {} holds {}", report.keys, reader.name(), escape::text(text));
+        let so_far = format!(
+            "no key{of} among {} of {} holds {}",
+            report.keys,
+            reader.name(),
+            escape::text(text)
+        );
         if matches!(report.end, ScanEnd::Complete) {
             scan::explain_nothing(context, catalog, &reader).await;
         }
@@ -92,7 +99,10 @@ pub(super) async fn find(
         if unread.is_empty() {
             return Err(stop.into());
         }
-        let hint = format!("the keys of {} were not searched: leave out --schema", words::list(&unread, "and"));
+        let hint = format!(
+            "the keys of {} were not searched: leave out --schema",
+            words::list(&unread, "and")
+        );
         return Err(stop.hint(hint).into());
     }
     let can_read = !matches!(report.end, ScanEnd::Failed(_));

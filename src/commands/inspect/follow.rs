@@ -34,7 +34,11 @@ pub(super) async fn follow(
     lookup: &Lookup,
     (watch, args): (&Watch, &Args),
 ) -> Result<Exit> {
-    let follow = |key: &Given| Followed { key: key.text.clone(), before: None, waiting: AwaitedState::default() };
+    let follow = |key: &Given| Followed {
+        key: key.text.clone(),
+        before: None,
+        waiting: AwaitedState::default(),
+    };
     let mut followed: Vec<_> = keys.iter().map(follow).collect();
     let look = async |context: &mut Context| {
         let mut all = Awaited::Came;
@@ -42,11 +46,14 @@ pub(super) async fn follow(
         for (followed, found) in followed.iter_mut().zip(found) {
             let mut now = known(found)?;
             context.advise(&mut now);
-            if watch.paints() || followed.before.as_ref().is_none_or(|before| differs(before, &now)) {
+            if watch.paints() || followed.before.as_ref().is_none_or(|before| differs(before, &now))
+            {
                 show(context, followed, &now, (watch, args))?;
             }
             let states: Vec<_> = now.iter().map(|record| record.state).collect();
-            let awaited = watch.until().map_or(Awaited::NotYet, |until| followed.waiting.judge(until, &states));
+            let awaited = watch
+                .until()
+                .map_or(Awaited::NotYet, |until| followed.waiting.judge(until, &states));
             all = all.and(awaited);
             followed.before = Some(now);
         }
@@ -62,7 +69,9 @@ pub(super) async fn follow(
 /// The record may be absent, or not.
 fn known(found: LookupResult) -> Result<Vec<Record>> {
     match found {
-        LookupResult { unread: Some(error), records, .. } if records.is_empty() => Err(error.into()),
+        LookupResult { unread: Some(error), records, .. } if records.is_empty() => {
+            Err(error.into())
+        }
         LookupResult { records, .. } => Ok(records),
     }
 }
@@ -75,14 +84,22 @@ fn differs(before: &[Record], now: &[Record]) -> bool {
     before.len() != now.len() || before.iter().zip(now).any(|(before, now)| is_another(before, now))
 }
 
-fn show(context: &mut Context, followed: &Followed, now: &[Record], (watch, args): (&Watch, &Args)) -> Result<()> {
+fn show(
+    context: &mut Context,
+    followed: &Followed,
+    now: &[Record],
+    (watch, args): (&Watch, &Args),
+) -> Result<()> {
     if args.output != Output::Table {
         return lines_of_json(context, &followed.key, now, args.reveal);
     }
     let view = context.ui.view();
     let stamp = match watch.paints() {
         true => String::new(),
-        false => format!("{}  ", view.palette.dim(&humantime::format_rfc3339_seconds(context.now()).to_string())),
+        false => format!(
+            "{}  ",
+            view.palette.dim(&humantime::format_rfc3339_seconds(context.now()).to_string())
+        ),
     };
     if now.is_empty() {
         let (key, state) = (escape::text(&followed.key), view.palette.state(State::Absent));
@@ -100,16 +117,21 @@ fn show(context: &mut Context, followed: &Followed, now: &[Record], (watch, args
 
 fn lines_of_json(context: &mut Context, key: &[u8], now: &[Record], reveal: bool) -> Result<()> {
     if now.is_empty() {
-        let absent = serde_json::json!({ "key": escape::text(key), "state": State::Absent.as_str() });
+        let absent =
+            serde_json::json!({ "key": escape::text(key), "state": State::Absent.as_str() });
         context.ui.data(document::line(&absent))?;
     }
-    Ok(now.iter().try_for_each(|shown| context.ui.data(document::line(&RecordJson::of(shown, reveal))))?)
+    Ok(now
+        .iter()
+        .try_for_each(|shown| context.ui.data(document::line(&RecordJson::of(shown, reveal))))?)
 }
 
 /// A change in one line: key, state, TTL, owner, and what the next request gets.
 fn line(shown: &Record, palette: Palette) -> String {
-    let owner = shown.owner().map(|owner| format!(", owner {}", escape::text(owner))).unwrap_or_default();
-    let ttl = shown.expiry().map(|expiry| format!(", TTL {}", words::expiry(expiry))).unwrap_or_default();
+    let owner =
+        shown.owner().map(|owner| format!(", owner {}", escape::text(owner))).unwrap_or_default();
+    let ttl =
+        shown.expiry().map(|expiry| format!(", TTL {}", words::expiry(expiry))).unwrap_or_default();
     let (word, rest) = words::next_request(shown);
     let (key, name) = (escape::text(&shown.key), &shown.schema.name);
     format!("{key}  {}  {name}{owner}{ttl}; next request: {word}{rest}", palette.state(shown.state))

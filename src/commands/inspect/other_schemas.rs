@@ -42,7 +42,8 @@ pub(super) async fn hint(
             if record.claim.is_foreign() || chosen.contains(schema) {
                 continue;
             }
-            let line = format!("idemctl inspect {} --schema {schema}", word(&escape::text(&other.key)));
+            let line =
+                format!("idemctl inspect {} --schema {schema}", word(&escape::text(&other.key)));
             context.ui.hint(&format!(
                 "only {} {was} checked{by}; {schema} has a record: `{line}`",
                 words::list(&chosen, "and")

@@ -19,15 +19,19 @@ pub(super) fn keys(catalog: &Catalog, file: &Path) -> Result<Vec<Vec<u8>>, Comma
     } else {
         files::read_or_receive(file, LARGEST)
     };
-    let body =
-        body.map_err(|error| CommandError::usage(format!("--request-body: cannot read {}: {error}", file.display())))?;
+    let body = body.map_err(|error| {
+        CommandError::usage(format!("--request-body: cannot read {}: {error}", file.display()))
+    })?;
     let mut keys: Vec<Vec<u8>> = Vec::new();
     for schema in catalog.chosen() {
         let Some(hash) = schema.key_hash.map(|hash| hash.of(&body)) else { continue };
         if let Some(groups) = schema.keys[0].template.groups() {
-            let message =
-                format!("--request-body: a key of {} is {groups}, and the body tells {{key}} alone", schema.name);
-            return Err(CommandError::usage(message).hint(format!("it is {hash}: name the rest, or --find {hash}")));
+            let message = format!(
+                "--request-body: a key of {} is {groups}, and the body tells {{key}} alone",
+                schema.name
+            );
+            return Err(CommandError::usage(message)
+                .hint(format!("it is {hash}: name the rest, or --find {hash}")));
         }
         if !keys.contains(&hash.as_bytes().to_vec()) {
             keys.push(hash.into_bytes());
@@ -35,7 +39,8 @@ pub(super) fn keys(catalog: &Catalog, file: &Path) -> Result<Vec<Vec<u8>>, Comma
     }
     if keys.is_empty() {
         let message = "--request-body: no chosen schema says that its keys are hashes of bodies";
-        return Err(CommandError::usage(message).hint("in [keys] of its schema.toml: hash = \"sha256(body)\""));
+        return Err(CommandError::usage(message)
+            .hint("in [keys] of its schema.toml: hash = \"sha256(body)\""));
     }
     Ok(keys)
 }

@@ -16,13 +16,20 @@ use crate::store::read::records::LookupResult;
 ///
 /// # Errors
 /// No record holds a response, or several do; the file is there already, or cannot be written.
-pub(super) fn write(context: &mut Context, found: &[LookupResult], file: &Path, force: bool) -> Result<()> {
+pub(super) fn write(
+    context: &mut Context,
+    found: &[LookupResult],
+    file: &Path,
+    force: bool,
+) -> Result<()> {
     let with_body = found.iter().flat_map(|found| &found.records).filter_map(Record::response);
     let bodies: Vec<_> = with_body.map(|response| response.body).collect();
     let body = match bodies.as_slice() {
         [body] => body,
         [] if found.iter().all(|found| found.records.is_empty()) => return Ok(()),
-        [] => return Err(CommandError::new(Exit::No, "--body: the record holds no response").into()),
+        [] => {
+            return Err(CommandError::new(Exit::No, "--body: the record holds no response").into());
+        }
         _ => {
             return Err(CommandError::usage("--body: several records hold a response")
                 .hint("name one KEY and one --schema")
@@ -53,7 +60,9 @@ pub(super) fn write(context: &mut Context, found: &[LookupResult], file: &Path, 
 
 /// A body for a terminal: its lines as they are, and whatever else moves a cursor or sets a colour escaped.
 fn for_terminal(body: &[u8]) -> String {
-    let lines = body.split(|byte| *byte == b'\n').map(|line| escape::text(line.strip_suffix(b"\r").unwrap_or(line)));
+    let lines = body
+        .split(|byte| *byte == b'\n')
+        .map(|line| escape::text(line.strip_suffix(b"\r").unwrap_or(line)));
     let mut text = lines.collect::<Vec<_>>().join("\n");
     if !text.ends_with('\n') {
         text.push('\n');

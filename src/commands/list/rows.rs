@@ -82,7 +82,9 @@ impl ListRows {
             Format::Table if show.columns.is_empty() => Listing::new(view, &second),
             _ => Listing::of(view, &columns),
         };
-        let waits = context.ui.out_is_terminal() && matches!(output, Format::Table | Format::Wide) && top.is_none();
+        let waits = context.ui.out_is_terminal()
+            && matches!(output, Format::Table | Format::Wide)
+            && top.is_none();
         Self {
             held: waits.then(Vec::new),
             is_sorted: top.is_some(),
@@ -133,7 +135,11 @@ impl ListRows {
     }
 
     /// Takes a page of records.
-    pub(super) fn add(&mut self, context: &mut Context, mut records: Vec<Record>) -> io::Result<()> {
+    pub(super) fn add(
+        &mut self,
+        context: &mut Context,
+        mut records: Vec<Record>,
+    ) -> io::Result<()> {
         if let Some(top) = &mut self.top {
             records.into_iter().for_each(|record| top.add(record));
             return Ok(());
@@ -164,7 +170,8 @@ impl ListRows {
         mut covered: Map<String, Value>,
     ) -> io::Result<()> {
         if let Some(mut held) = self.held.take() {
-            let worst = |record: &Record| record.findings.iter().map(|finding| finding.severity).max();
+            let worst =
+                |record: &Record| record.findings.iter().map(|finding| finding.severity).max();
             held.sort_by_key(|record| std::cmp::Reverse(worst(record)));
             self.show(context, &held)?;
         }
@@ -200,11 +207,13 @@ impl ListRows {
             Format::Name => records.iter().try_for_each(|record| self.name(context, record))?,
             Format::Json => {
                 context.ui.data(self.document.before_value())?;
-                self.page = record_json::lines(records, ",\n", self.reveal, std::mem::take(&mut self.page));
+                self.page =
+                    record_json::lines(records, ",\n", self.reveal, std::mem::take(&mut self.page));
                 context.ui.data(&self.page)?;
             }
             Format::Jsonl => {
-                self.page = record_json::lines(records, "\n", self.reveal, std::mem::take(&mut self.page));
+                self.page =
+                    record_json::lines(records, "\n", self.reveal, std::mem::take(&mut self.page));
                 context.ui.data(&self.page)?;
                 context.ui.data("\n")?;
             }
@@ -225,12 +234,21 @@ impl ListRows {
     }
 
     /// Rows of fields for programs, below the names of the fields.
-    fn separated(&self, context: &mut Context, records: &[Record], separated: Separated) -> io::Result<()> {
+    fn separated(
+        &self,
+        context: &mut Context,
+        records: &[Record],
+        separated: Separated,
+    ) -> io::Result<()> {
         if self.shown == 0 && self.has_header {
-            context.ui.data(separated.row(self.columns.iter().map(|column| column.as_str().to_owned())))?;
+            context.ui.data(
+                separated.row(self.columns.iter().map(|column| column.as_str().to_owned())),
+            )?;
         }
         for record in records {
-            context.ui.data(separated.row(self.columns.iter().map(|column| column.plain(record))))?;
+            context
+                .ui
+                .data(separated.row(self.columns.iter().map(|column| column.plain(record))))?;
         }
         Ok(())
     }

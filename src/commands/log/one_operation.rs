@@ -55,7 +55,11 @@ pub(super) fn run(context: &mut Context, args: &ShowOperation) -> Result<Exit> {
         [one] => history::ShownOperation::of(one, is_there(one)),
         several => {
             let names: Vec<_> = several.iter().map(|operation| operation.op.as_str()).collect();
-            return Err(CommandError::usage(format!("{op} names several operations: {}", names.join(", "))).into());
+            return Err(CommandError::usage(format!(
+                "{op} names several operations: {}",
+                names.join(", ")
+            ))
+            .into());
         }
     };
     let all = operation.redis_keys();
@@ -65,7 +69,9 @@ pub(super) fn run(context: &mut Context, args: &ShowOperation) -> Result<Exit> {
             let document = json!({ "format": 1, "operation": operation, "changes": records });
             context.ui.data(document::pretty(&document))?;
         }
-        Output::Jsonl => records.iter().try_for_each(|record| context.ui.data(document::line(record)))?,
+        Output::Jsonl => {
+            records.iter().try_for_each(|record| context.ui.data(document::line(record)))?
+        }
     }
     context.ui.flush()?;
     warn_of_unshown(context, &path, damaged, older);

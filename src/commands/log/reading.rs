@@ -64,8 +64,9 @@ pub(super) fn each(
     path: &Path,
     take: impl FnMut(AuditEntry<'static>, &Operation),
 ) -> Result<Option<(Operations, Damaged)>, CommandError> {
-    log::each(path, take)
-        .map_err(|error| CommandError::usage(format!("cannot read the audit log {}: {error}", path.display())))
+    log::each(path, take).map_err(|error| {
+        CommandError::usage(format!("cannot read the audit log {}: {error}", path.display()))
+    })
 }
 
 /// Warns of what the log holds and idemctl does not show: damaged lines, and so many operations of an older version.
@@ -73,7 +74,9 @@ pub(super) fn warn_of_unshown(context: &mut Context, path: &Path, damaged: Damag
     let path = escape::text(path.as_os_str().as_bytes());
     if let Some(first) = damaged.first {
         let count = damaged.lines;
-        context.ui.warning(&format!("damaged lines of {path} that are not shown: {count}, the first is line {first}"));
+        context.ui.warning(&format!(
+            "damaged lines of {path} that are not shown: {count}, the first is line {first}"
+        ));
     }
     if older > 0 {
         let operations = if older == 1 { "operation" } else { "operations" };

@@ -32,7 +32,10 @@ pub(super) struct ChoiceArgs {
 
 impl ChoiceArgs {
     /// The keys that are named, where any are.
-    pub(super) fn open_key_file(&self, context: &mut Context) -> Result<Option<KeyFile>, CommandError> {
+    pub(super) fn open_key_file(
+        &self,
+        context: &mut Context,
+    ) -> Result<Option<KeyFile>, CommandError> {
         KeyFile::of(&self.keys, context)
     }
 
@@ -48,7 +51,8 @@ impl ChoiceArgs {
 
     /// Passes where an option says which records are meant.
     fn check(&self, schemas: &SchemaArgs) -> Result<(), CommandError> {
-        if self.select.narrows() || !schemas.schema.is_empty() || self.keys.are_given() || self.all {
+        if self.select.narrows() || !schemas.schema.is_empty() || self.keys.are_given() || self.all
+        {
             return Ok(());
         }
         Err(CommandError::usage("nothing says which records to purge")
@@ -67,14 +71,18 @@ impl ChoiceArgs {
             .hint("`idemctl sweep --orphaned` removes them after two looks; --state in-progress purges them"));
         }
         if self.select.finding.contains(&FindingCode::WrongType) {
-            return Err(CommandError::usage("--finding wrong-type: such a Redis key is another program's")
-                .hint("find that program first"));
+            return Err(CommandError::usage(
+                "--finding wrong-type: such a Redis key is another program's",
+            )
+            .hint("find that program first"));
         }
         if !self.select.state.is_empty() {
             return Ok(self.select.state.iter().map(|state| State::from(*state)).collect());
         }
         let mut states = vec![State::Completed];
-        states.extend(self.select.finding.contains(&FindingCode::Unreadable).then_some(State::Unreadable));
+        states.extend(
+            self.select.finding.contains(&FindingCode::Unreadable).then_some(State::Unreadable),
+        );
         Ok(states)
     }
 }
@@ -99,9 +107,15 @@ impl PurgeRule {
         args.check(schemas)?;
         let catalog = context.catalog(schemas)?;
         if catalog.scanned().is_empty() {
-            return Err(CommandError::usage("no schema to purge").hint("name one with --schema").into());
+            return Err(CommandError::usage("no schema to purge")
+                .hint("name one with --schema")
+                .into());
         }
-        let selection = Selection { states: args.states()?, evidence: Evidence::Stated, ..args.select.selection()? };
+        let selection = Selection {
+            states: args.states()?,
+            evidence: Evidence::Stated,
+            ..args.select.selection()?
+        };
         let thresholds = thresholds.thresholds();
         let least = match selection.states.contains(&State::Unreadable) {
             _ if selection.reads_bodies() => LONGEST_VALUE,
@@ -114,7 +128,11 @@ impl PurgeRule {
     }
 
     /// Passes where the choice is narrow enough to be changed.
-    pub(super) fn check_narrow(&self, args: &ChoiceArgs, schemas: &SchemaArgs) -> Result<(), CommandError> {
+    pub(super) fn check_narrow(
+        &self,
+        args: &ChoiceArgs,
+        schemas: &SchemaArgs,
+    ) -> Result<(), CommandError> {
         let glob = self.selection.key_glob.as_deref();
         let narrowing = Narrowing { glob, has_key_file: args.keys.are_given(), schemas };
         narrowing.check(&self.scope.catalog, self.selection.states.contains(&State::Unreadable))

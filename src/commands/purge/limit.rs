@@ -32,8 +32,10 @@ impl LimitArgs {
             return Ok(0);
         }
         let refuse = |allowed: u64, by: String| {
-            CommandError::usage(format!("{total} records are chosen, but {by} allows {allowed}; nothing was changed"))
-                .hint("choose more narrowly, or allow more")
+            CommandError::usage(format!(
+                "{total} records are chosen, but {by} allows {allowed}; nothing was changed"
+            ))
+            .hint("choose more narrowly, or allow more")
         };
         if let Some(max) = self.max.filter(|max| total > *max) {
             return Err(refuse(max, "--max".to_owned()));
@@ -45,7 +47,8 @@ impl LimitArgs {
             reason = "a percentage of a count, rounded down"
         )]
         let part = self.max_percent.map(|percent| (records as f64 * percent / 100.0) as u64);
-        if let Some((part, percent)) = part.zip(self.max_percent).filter(|(part, _)| total > *part) {
+        if let Some((part, percent)) = part.zip(self.max_percent).filter(|(part, _)| total > *part)
+        {
             return Err(refuse(part, format!("--max-percent {percent} of {records}")));
         }
         Ok(self.max.into_iter().chain(part).min().unwrap_or(total))
@@ -58,6 +61,11 @@ fn parse_count(text: &str) -> Result<u64, String> {
 
 /// Parses `5`, `0.5` or `5%`.
 fn parse_percent(text: &str) -> Result<f64, String> {
-    let number = text.strip_suffix('%').unwrap_or(text).parse().ok().filter(|percent| (0.0..=100.0).contains(percent));
+    let number = text
+        .strip_suffix('%')
+        .unwrap_or(text)
+        .parse()
+        .ok()
+        .filter(|percent| (0.0..=100.0).contains(percent));
     number.ok_or_else(|| "a percentage is a number from 0 to 100".to_owned())
 }

@@ -15,10 +15,16 @@ const MARK: &str = "(idemctl sandbox) ";
 ///
 /// # Errors
 /// The files cannot be written.
-pub(super) fn command(shell: &str, folder: &Path, url: &str) -> io::Result<(OsString, Vec<OsString>)> {
+pub(super) fn command(
+    shell: &str,
+    folder: &Path,
+    url: &str,
+) -> io::Result<(OsString, Vec<OsString>)> {
     let name = Path::new(shell).file_name().unwrap_or_default().to_string_lossy();
     // The URL of a socket has no character that a shell takes for anything else.
-    let set = format!("export IDEMCTL_URL='{url}' REDIS_URL='{url}'; unset IDEMCTL_CONTEXT REDISCLI_AUTH");
+    let set = format!(
+        "export IDEMCTL_URL='{url}' REDIS_URL='{url}'; unset IDEMCTL_CONTEXT REDISCLI_AUTH"
+    );
     let arguments: Vec<OsString> = match name.as_ref() {
         "bash" => {
             let file = folder.join("bashrc");
@@ -27,9 +33,15 @@ pub(super) fn command(shell: &str, folder: &Path, url: &str) -> io::Result<(OsSt
             vec!["--rcfile".into(), file.into(), "-i".into()]
         }
         "zsh" => {
-            let text = format!("ZDOTDIR=$HOME\n[[ ! -f ~/.zshrc ]] || . ~/.zshrc\n{set}\nPROMPT=\"{MARK}$PROMPT\"\n");
+            let text = format!(
+                "ZDOTDIR=$HOME\n[[ ! -f ~/.zshrc ]] || . ~/.zshrc\n{set}\nPROMPT=\"{MARK}$PROMPT\"\n"
+            );
             std::fs::write(folder.join(".zshrc"), text)?;
-            let zsh = [OsString::from(format!("ZDOTDIR={}", folder.display())), shell.into(), "-i".into()];
+            let zsh = [
+                OsString::from(format!("ZDOTDIR={}", folder.display())),
+                shell.into(),
+                "-i".into(),
+            ];
             return Ok(("env".into(), zsh.into()));
         }
         "fish" => {
@@ -44,7 +56,10 @@ pub(super) fn command(shell: &str, folder: &Path, url: &str) -> io::Result<(OsSt
         _ => {
             let file = folder.join("shrc");
             std::fs::write(&file, format!("{set}\nPS1='{MARK}$ '\n"))?;
-            return Ok(("env".into(), vec![format!("ENV={}", file.display()).into(), shell.into(), "-i".into()]));
+            return Ok((
+                "env".into(),
+                vec![format!("ENV={}", file.display()).into(), shell.into(), "-i".into()],
+            ));
         }
     };
     Ok((shell.into(), arguments))

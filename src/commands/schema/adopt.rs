@@ -41,14 +41,20 @@ pub(super) async fn adopt(context: &mut Context, args: Args) -> Result<Exit> {
     let Args { name, prefix, yes, folder } = args;
     let args = SchemaArgs { folder, ..SchemaArgs::default() };
     let schemas = context.all_schemas(&args.folder)?;
-    let known = || schemas.all().iter().map(|schema| schema.name.as_str()).collect::<Vec<_>>().join(", ");
-    let deployed =
-        schemas.deployed(&name, prefix.as_deref()).map_err(|error| context.settings.not_loaded(&error, &args))?;
+    let known =
+        || schemas.all().iter().map(|schema| schema.name.as_str()).collect::<Vec<_>>().join(", ");
+    let deployed = schemas
+        .deployed(&name, prefix.as_deref())
+        .map_err(|error| context.settings.not_loaded(&error, &args))?;
     let Some(schema) = deployed else {
         let stop = CommandError::usage(format!("there is no schema `{name}`"));
-        return Err(stop.hint(format!("schemas: {}; `idemctl schema new NAME` makes one", known())).into());
+        return Err(stop
+            .hint(format!("schemas: {}; `idemctl schema new NAME` makes one", known()))
+            .into());
     };
-    let Some(used) = context.settings.context_name().map(str::to_owned) else { return Err(no_context(context)) };
+    let Some(used) = context.settings.context_name().map(str::to_owned) else {
+        return Err(no_context(context));
+    };
     let catalog = context.catalog(&args)?;
     let there = catalog.all().iter().find(|there| there.name == name).cloned();
     let is_read_unasked = there.is_some();
@@ -71,7 +77,9 @@ pub(super) async fn adopt(context: &mut Context, args: Args) -> Result<Exit> {
     let adopted = settings::adopt(&file, &used, &adoption)?;
     let path = file.path().map(|path| path.display().to_string()).unwrap_or_default();
     if adopted.lines.is_empty() {
-        context.ui.status(&format!("Nothing to write: context {used} in {path} reads {name} as it is."));
+        context
+            .ui
+            .status(&format!("Nothing to write: context {used} in {path} reads {name} as it is."));
         return Ok(Exit::Done);
     }
     let server = context.settings.target().to_string();
@@ -79,14 +87,18 @@ pub(super) async fn adopt(context: &mut Context, args: Args) -> Result<Exit> {
     for line in &adopted.lines {
         context.ui.status(&format!("  {}", escape::text(line.as_bytes())));
     }
-    if let Some(there) = there.filter(|there| there.has_prefix() && !there.has_templates_of(&schema)) {
+    if let Some(there) =
+        there.filter(|there| there.has_prefix() && !there.has_templates_of(&schema))
+    {
         say_unrecognised(context, &there).await?;
     }
     if !yes && !context.ui.confirm("Write this?")? {
         return Err(CommandError::usage("not confirmed, nothing was written").into());
     }
     let former = adopted.save()?;
-    let former = former.map(|former| format!("; the former file is {}", former.display())).unwrap_or_default();
+    let former = former
+        .map(|former| format!("; the former file is {}", former.display()))
+        .unwrap_or_default();
     context.ui.status(&format!("Written{former}."));
     if is_bare {
         context.ui.status(&format!(
@@ -102,7 +114,8 @@ pub(super) async fn adopt(context: &mut Context, args: Args) -> Result<Exit> {
 /// # Errors
 /// Interrupted.
 async fn say_unrecognised(context: &mut Context, there: &Schema) -> Result<()> {
-    let prefixes: Vec<_> = there.keys.iter().map(|key| escape::text(key.template.prefix())).collect();
+    let prefixes: Vec<_> =
+        there.keys.iter().map(|key| escape::text(key.template.prefix())).collect();
     let (prefixes, name) = (prefixes.join(" and "), &there.name);
     match count(context, there).await {
         Ok(0) => {}
@@ -135,7 +148,8 @@ async fn count(context: &mut Context, schema: &Schema) -> Result<u64> {
         head: ReadLimit::Bytes(0),
         lengths: Lengths::None,
     };
-    let mut scan = Scan::start(reader, plan, &interrupt, context.ui.progress("keys scanned")).await?;
+    let mut scan =
+        Scan::start(reader, plan, &interrupt, context.ui.progress("keys scanned")).await?;
     let mut count = 0;
     while let Some(page) = scan.next_records(|_| true).await {
         count += page.len() as u64;

@@ -37,13 +37,15 @@ pub(super) struct Args {
 pub(super) async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let folder = folder(context, &args)?;
     let shown = folder.display().to_string();
-    let reports =
-        check::check(&folder).map_err(|error| CommandError::usage(format!("cannot read {shown}: {error}")))?;
+    let reports = check::check(&folder)
+        .map_err(|error| CommandError::usage(format!("cannot read {shown}: {error}")))?;
     let Some(mut reports) = reports else {
         let hint = "a schema is a folder with a schema.toml and its scripts";
-        return Err(CommandError::usage(format!("there is no schema.toml in {shown}, nor in the folders below it"))
-            .hint(hint)
-            .into());
+        return Err(CommandError::usage(format!(
+            "there is no schema.toml in {shown}, nor in the folders below it"
+        ))
+        .hint(hint)
+        .into());
     };
     try_all(context, &mut reports).await?;
     let mut ended = Ok(());
@@ -96,8 +98,9 @@ fn folder(context: &Context, args: &Args) -> Result<PathBuf, CommandError> {
 
 /// Runs the steps of every schema that is sound so far on a private server.
 async fn try_all(context: &mut Context, reports: &mut [SchemaReport]) -> Result<()> {
-    let has_steps =
-        |report: &SchemaReport| report.schema.as_ref().is_some_and(|schema| schema.steps().next().is_some());
+    let has_steps = |report: &SchemaReport| {
+        report.schema.as_ref().is_some_and(|schema| schema.steps().next().is_some())
+    };
     if !reports.iter().any(has_steps) {
         return Ok(());
     }
@@ -110,7 +113,8 @@ async fn try_all(context: &mut Context, reports: &mut [SchemaReport]) -> Result<
         }
         Err(why) => return Err(why.into()),
     };
-    let mut connection = Connection::connect(&sandbox.first_database(context.settings.target())).await?;
+    let mut connection =
+        Connection::connect(&sandbox.first_database(context.settings.target())).await?;
     for report in reports {
         let Some(schema) = report.schema.take() else { continue };
         if !report.is_wrong() {
@@ -124,8 +128,13 @@ async fn try_all(context: &mut Context, reports: &mut [SchemaReport]) -> Result<
 }
 
 /// What the schema finds on the server that the command line names; `None` where none is named.
-async fn count(context: &mut Context, report: &SchemaReport, args: &ScanArgs) -> Result<Option<Counted>> {
-    let Some(schema) = report.schema.clone().filter(|_| context.settings.asks_for_its_server()) else {
+async fn count(
+    context: &mut Context,
+    report: &SchemaReport,
+    args: &ScanArgs,
+) -> Result<Option<Counted>> {
+    let Some(schema) = report.schema.clone().filter(|_| context.settings.asks_for_its_server())
+    else {
         return Ok(None);
     };
     let name = schema.name.clone();
@@ -139,7 +148,8 @@ async fn count(context: &mut Context, report: &SchemaReport, args: &ScanArgs) ->
         head: ReadLimit::Bytes(0),
         lengths: Lengths::None,
     };
-    let mut scan = Scan::start(reader, plan, &interrupt, context.ui.progress("keys scanned")).await?;
+    let mut scan =
+        Scan::start(reader, plan, &interrupt, context.ui.progress("keys scanned")).await?;
     let mut times = Times::default();
     let mut counts = StateCounts::default();
     let now_ms = context.now_ms();
@@ -151,7 +161,8 @@ async fn count(context: &mut Context, report: &SchemaReport, args: &ScanArgs) ->
     }
     let report = scan.finish();
     report.show_coverage(context, &catalog);
-    let text = counts.text(report.coverage.foreign.values().sum(), matches!(report.end, ScanEnd::Complete));
+    let text = counts
+        .text(report.coverage.foreign.values().sum(), matches!(report.end, ScanEnd::Complete));
     let so_far = format!("{} keys of {server}", report.keys);
     Ok(Some(Counted { text, times, ended: report.require_complete("the count is", &so_far) }))
 }
@@ -189,8 +200,9 @@ impl StateCounts {
         let Self { completed, in_progress, unreadable, past } = self;
         let all = completed + in_progress + unreadable + past + unrecognised;
         let so_far = if is_complete { "" } else { " so far" };
-        let mut text =
-            format!("{all} keys{so_far}: {completed} completed, {in_progress} in progress, {unreadable} unreadable");
+        let mut text = format!(
+            "{all} keys{so_far}: {completed} completed, {in_progress} in progress, {unreadable} unreadable"
+        );
         if *past > 0 {
             text.push_str(&format!(", {past} past their own expiry"));
         }
@@ -216,7 +228,8 @@ impl Times {
             *self.records.entry(decoded.case).or_default() += 1;
         }
         for time in implausible_times(record, now_ms) {
-            let (count, _) = self.implausible.entry((time.value, time.field, time.era)).or_insert((0, time));
+            let (count, _) =
+                self.implausible.entry((time.value, time.field, time.era)).or_insert((0, time));
             *count += 1;
         }
     }

@@ -52,8 +52,9 @@ pub(super) struct Args {
 pub(super) async fn new(context: &mut Context, args: Args) -> Result<Exit> {
     let own = context.settings.schema_dir(args.folder.schema_dir.as_deref());
     let place = own.clone().or_else(|| context.settings.usual_schema_dir());
-    let place =
-        place.ok_or_else(|| CommandError::usage("no folder for schemas: neither XDG_CONFIG_HOME nor HOME is set"))?;
+    let place = place.ok_or_else(|| {
+        CommandError::usage("no folder for schemas: neither XDG_CONFIG_HOME nor HOME is set")
+    })?;
     let folder = place.join(&args.name);
     schemas::refuse_name(&args.name).map_err(CommandError::usage)?;
     if folder.symlink_metadata().is_ok() {
@@ -61,9 +62,8 @@ pub(super) async fn new(context: &mut Context, args: Args) -> Result<Exit> {
         return Err(CommandError::usage(message).hint("another name makes another folder").into());
     }
     let copied = match &args.from[..] {
-        [one] => {
-            schemas::files_of(own.as_deref(), one).map_err(|error| CommandError::usage(format!("schema {error}")))?
-        }
+        [one] => schemas::files_of(own.as_deref(), one)
+            .map_err(|error| CommandError::usage(format!("schema {error}")))?,
         _ => None,
     };
     let files = match (copied, &args.glob) {
@@ -113,7 +113,10 @@ async fn matching(context: &mut Context, glob: &str) -> Result<Vec<SeenKey>> {
     if candidates.is_empty() {
         let message = match count {
             0 => format!("no Redis key of {} matches `{shown}`", reader.name()),
-            _ => format!("`{shown}` matches {count} Redis keys of {}, neither strings nor hashes", reader.name()),
+            _ => format!(
+                "`{shown}` matches {count} Redis keys of {}, neither strings nor hashes",
+                reader.name()
+            ),
         };
         return Err(CommandError::new(Exit::No, message)
             .hint("`idemctl detect` groups the keys by their names")
@@ -124,16 +127,24 @@ async fn matching(context: &mut Context, glob: &str) -> Result<Vec<SeenKey>> {
     let mut samples = Vec::with_capacity(chosen.len());
     for keys in chosen.chunks(AT_A_TIME) {
         let records: Vec<_> = keys.iter().map(|key| vec![key.redis_key.clone()]).collect();
-        for seen in interruptible(async { Ok(reader.peek(&records, ReadLimit::Bytes(MOST)).await?) }).await? {
+        for seen in
+            interruptible(async { Ok(reader.peek(&records, ReadLimit::Bytes(MOST)).await?) })
+                .await?
+        {
             // A key may expire meanwhile.
             samples.extend(seen?.keys.into_iter().filter(|key| key.content != Content::Absent));
         }
     }
     let more = if matching == MOST_MATCHING { "at least " } else { "" };
-    context.ui.status(&format!("Drafted from {} of {more}{matching} Redis keys that match {shown}.", samples.len()));
+    context.ui.status(&format!(
+        "Drafted from {} of {more}{matching} Redis keys that match {shown}.",
+        samples.len()
+    ));
     let others = count - matching;
     if others > 0 {
-        context.ui.status(&format!("{others} other keys that match are neither strings nor hashes."));
+        context
+            .ui
+            .status(&format!("{others} other keys that match are neither strings nor hashes."));
     }
     sampler.forbidden().iter().for_each(|forbidden| context.ui.warning(forbidden));
     sampler.missed().iter().for_each(|missed| context.ui.warning(&missed.to_string()));
@@ -144,18 +155,24 @@ async fn matching(context: &mut Context, glob: &str) -> Result<Vec<SeenKey>> {
 async fn samples(context: &mut Context, keys: &[String]) -> Result<Vec<SeenKey>> {
     let reader = context.reader().await?;
     let records: Vec<_> = keys.iter().map(|key| vec![key.clone().into_bytes()]).collect();
-    let seen = interruptible(async { Ok(reader.peek(&records, ReadLimit::Bytes(MOST)).await?) }).await?;
+    let seen =
+        interruptible(async { Ok(reader.peek(&records, ReadLimit::Bytes(MOST)).await?) }).await?;
     let mut samples = Vec::with_capacity(keys.len());
     for (key, seen) in keys.iter().zip(seen) {
         let seen = seen?.keys.into_iter().next().filter(|seen| seen.content != Content::Absent);
         let shown = escape::text(key.as_bytes());
         let Some(seen) = seen else {
-            let message = format!("`{shown}` is no schema's name, and no Redis key of {}", reader.name());
-            return Err(CommandError::new(Exit::No, message).hint("`idemctl schema list` names the schemas").into());
+            let message =
+                format!("`{shown}` is no schema's name, and no Redis key of {}", reader.name());
+            return Err(CommandError::new(Exit::No, message)
+                .hint("`idemctl schema list` names the schemas")
+                .into());
         };
         if matches!(seen.content, Content::Other(_)) {
-            let message = format!("`{shown}` is no string and no hash, and a draft is made from these");
-            let hint = "write [[value]] with `type`, whose members are not looked at: idemctl-schema(5)";
+            let message =
+                format!("`{shown}` is no string and no hash, and a draft is made from these");
+            let hint =
+                "write [[value]] with `type`, whose members are not looked at: idemctl-schema(5)";
             return Err(CommandError::usage(message).hint(hint).into());
         }
         samples.push(seen);
@@ -176,7 +193,12 @@ fn say(context: &mut Context, folder: &Path, files: &Files) {
         let (lines, say) = if open == 1 { ("1 line", "says") } else { ("the lines", "say") };
         context.ui.status(&format!("Decide {lines} that {say} {DECIDE} ({open})."));
     }
-    context.ui.status("It is a draft: no command reads its records unless --schema or a context names it.");
+    context.ui.status(
+        "It is a draft: no command reads its records unless --schema or a context names it.",
+    );
     let shown: PathBuf = folder.to_owned();
-    context.ui.hint(&format!("`idemctl schema check {}` tells what is left to do", word(&shown.display().to_string())));
+    context.ui.hint(&format!(
+        "`idemctl schema check {}` tells what is left to do",
+        word(&shown.display().to_string())
+    ));
 }

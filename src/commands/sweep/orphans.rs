@@ -77,14 +77,18 @@ impl Orphans {
     ) -> Result<Self> {
         let catalog = context.catalog(schemas)?;
         if catalog.scanned().is_empty() {
-            return Err(CommandError::usage("no schema to sweep").hint("name one with --schema").into());
+            return Err(CommandError::usage("no schema to sweep")
+                .hint("name one with --schema")
+                .into());
         }
         let mut sought: Vec<_> = args.orphaned.then_some(ORPHANED).into_iter().collect();
         sought.extend(INCLUDABLE.into_iter().filter(|code| args.include.contains(code)));
         sought.extend(args.older_than.map(|_| FindingCode::Overdue));
         needs_a_stated_ttl(&catalog.scanned(), &sought, action)?;
-        let thresholds = Thresholds { overdue_ms: args.older_than.map(age::millis), ..Thresholds::default() };
-        let least = if sought.contains(&FindingCode::Unreadable) { LONG_HEAD_BYTES } else { HEAD_BYTES };
+        let thresholds =
+            Thresholds { overdue_ms: args.older_than.map(age::millis), ..Thresholds::default() };
+        let least =
+            if sought.contains(&FindingCode::Unreadable) { LONG_HEAD_BYTES } else { HEAD_BYTES };
         let scope = Scope { catalog, thresholds, least, lengths: false };
         let selection = Selection { evidence: Evidence::Stated, ..args.filter.selection()? };
         Ok(Self { scope, sought, action, selection })
@@ -102,15 +106,20 @@ impl Orphans {
 
     /// Passes where the choice is narrow enough to be changed.
     pub(super) fn check_narrow(&self, schemas: &SchemaArgs) -> Result<(), CommandError> {
-        let narrowing = Narrowing { glob: self.selection.key_glob.as_deref(), has_key_file: false, schemas };
+        let narrowing =
+            Narrowing { glob: self.selection.key_glob.as_deref(), has_key_file: false, schemas };
         narrowing.check(&self.scope.catalog, self.takes_unreadable())
     }
 
     fn planned(&self, record: &Record, orphan: Orphan) -> Planned<&'static str> {
         let action = match self.action {
             ActionArg::Unlock => PlannedAction::Change(KeyAction::Remove),
-            ActionArg::Expire if orphan::expires_anyway(record, orphan.role) => PlannedAction::LeaveToExpire,
-            ActionArg::Expire => PlannedAction::Change(KeyAction::Shorten(age::millis(record.schema.lock_ttl))),
+            ActionArg::Expire if orphan::expires_anyway(record, orphan.role) => {
+                PlannedAction::LeaveToExpire
+            }
+            ActionArg::Expire => {
+                PlannedAction::Change(KeyAction::Shorten(age::millis(record.schema.lock_ttl)))
+            }
         };
         let ends_by_itself = orphan::may_be_held(record, orphan);
         Planned {
@@ -137,7 +146,9 @@ impl BulkRule for Orphans {
 
     fn select(&self, record: &Record) -> Selected<Planned<Self::Group>> {
         match orphan::chosen(record, &self.sought, &self.selection) {
-            Selected::Yes(_) if self.action == ActionArg::Expire && !record.schema.states_ttl(TtlOf::Lock) => {
+            Selected::Yes(_)
+                if self.action == ActionArg::Expire && !record.schema.states_ttl(TtlOf::Lock) =>
+            {
                 Selected::Unproven(Missing::Ttl(TtlOf::Lock))
             }
             Selected::Yes(orphan) => Selected::Yes(self.planned(record, orphan)),
@@ -151,7 +162,11 @@ impl BulkRule for Orphans {
 ///
 /// # Errors
 /// Usage: none of the schemas has a lock TTL that the deployment states.
-fn needs_a_stated_ttl(schemas: &[Arc<Schema>], sought: &[FindingCode], action: ActionArg) -> Result<(), CommandError> {
+fn needs_a_stated_ttl(
+    schemas: &[Arc<Schema>],
+    sought: &[FindingCode],
+    action: ActionArg,
+) -> Result<(), CommandError> {
     let what = match action {
         ActionArg::Expire => "--action expire gives locks this deployment's lock TTL",
         ActionArg::Unlock if sought.contains(&FindingCode::ExcessTtl) => {

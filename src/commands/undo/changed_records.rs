@@ -29,7 +29,8 @@ pub(super) struct KeyChange {
 impl ChangedRecord {
     /// True when the operation left nothing of what it changed, and backed all of it up: what the backup holds can come back.
     pub(super) fn is_removal(&self) -> bool {
-        let is_removed = |change: &KeyChange| change.after.as_ref().is_some_and(KeyIdentity::is_absent);
+        let is_removed =
+            |change: &KeyChange| change.after.as_ref().is_some_and(KeyIdentity::is_absent);
         self.changes.iter().all(|change| is_removed(change) && change.backup.is_some())
     }
 
@@ -46,7 +47,8 @@ impl ChangedRecord {
     }
 
     fn takes(&self, other: &Self) -> bool {
-        let is_known = |change: &KeyChange| other.changes.iter().any(|new| new.redis_key == change.redis_key);
+        let is_known =
+            |change: &KeyChange| other.changes.iter().any(|new| new.redis_key == change.redis_key);
         self.schema == other.schema && self.key == other.key && !self.changes.iter().any(is_known)
     }
 }

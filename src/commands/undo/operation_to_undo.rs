@@ -31,7 +31,11 @@ impl<'a> UndoCandidates<'a> {
     ///
     /// # Errors
     /// No: there is none. Usage: several have such a name, or it cannot be taken back.
-    pub(super) fn choose(&self, context: &mut Context, op: Option<&str>) -> Result<&'a Operation, CommandError> {
+    pub(super) fn choose(
+        &self,
+        context: &mut Context,
+        op: Option<&str>,
+    ) -> Result<&'a Operation, CommandError> {
         let operation = match op {
             Some(op) => self.named(op)?,
             None => self.last(context)?,
@@ -54,15 +58,22 @@ impl<'a> UndoCandidates<'a> {
                 .hint("`idemctl log` names the operations")),
             several => {
                 let names: Vec<_> = several.iter().map(|operation| operation.op.as_str()).collect();
-                Err(CommandError::usage(format!("several operations have such a name: {}", names.join(", "))))
+                Err(CommandError::usage(format!(
+                    "several operations have such a name: {}",
+                    names.join(", ")
+                )))
             }
         }
     }
 
     /// The last operation on this server, or the one that an undo was to take back and did not take back as a whole.
     fn last(&self, context: &mut Context) -> Result<&'a Operation, CommandError> {
-        let is_here = |operation: &&Operation| self.args.elsewhere || operation.was_on(self.here, self.server);
-        let Some(mut chosen) = self.operations.all().rev().find(is_here) else { return Err(self.none_here(context)) };
+        let is_here = |operation: &&Operation| {
+            self.args.elsewhere || operation.was_on(self.here, self.server)
+        };
+        let Some(mut chosen) = self.operations.all().rev().find(is_here) else {
+            return Err(self.none_here(context));
+        };
         while let Some(undone) = self.undone_by(chosen) {
             if chosen.state != OperationState::Ended {
                 self.has_ended(chosen)?;
@@ -77,7 +88,10 @@ impl<'a> UndoCandidates<'a> {
             chosen = undone;
         }
         if self.operations.is_followed_by_older(chosen) {
-            let message = format!("after {} idemctl 0.2 made changes that this version cannot undo", chosen.name());
+            let message = format!(
+                "after {} idemctl 0.2 made changes that this version cannot undo",
+                chosen.name()
+            );
             let hint = format!(
                 "nothing was changed; undo those with idemctl 0.2, or name the operation: `idemctl undo {}`",
                 escape::again(&chosen.op)
@@ -89,19 +103,30 @@ impl<'a> UndoCandidates<'a> {
 
     fn none_here(&self, context: &Context) -> CommandError {
         if !self.operations.older().is_empty() {
-            return CommandError::usage("the audit log has no operation on this server but those of idemctl 0.2")
-                .hint("nothing was changed; undo them with idemctl 0.2");
+            return CommandError::usage(
+                "the audit log has no operation on this server but those of idemctl 0.2",
+            )
+            .hint("nothing was changed; undo them with idemctl 0.2");
         }
         let Some(last) = self.operations.last() else {
-            return CommandError::new(Exit::No, "nothing was changed yet: the audit log has no operation");
+            return CommandError::new(
+                Exit::No,
+                "nothing was changed yet: the audit log has no operation",
+            );
         };
         let server = escape::again(&last.server);
-        let message =
-            format!("the audit log has no operation on this server; the last one, {}, was on {server}", last.name());
+        let message = format!(
+            "the audit log has no operation on this server; the last one, {}, was on {server}",
+            last.name()
+        );
         let there = last.places.iter().find_map(|place| command_there(context, place, &last.op));
         let hint = match there {
-            Some(line) => format!("`idemctl log` names the operations, `{line}` takes that one back"),
-            None => "`idemctl log` names the operations, `idemctl undo OP` takes one back".to_owned(),
+            Some(line) => {
+                format!("`idemctl log` names the operations, `{line}` takes that one back")
+            }
+            None => {
+                "`idemctl log` names the operations, `idemctl undo OP` takes one back".to_owned()
+            }
         };
         CommandError::new(Exit::No, message).hint(hint)
     }
@@ -116,7 +141,12 @@ impl<'a> UndoCandidates<'a> {
     ///
     /// # Errors
     /// Usage: that undo was to take back a part, and nobody says which.
-    fn goes_on(&self, context: &mut Context, undo: &Operation, undone: &Operation) -> Result<(), CommandError> {
+    fn goes_on(
+        &self,
+        context: &mut Context,
+        undo: &Operation,
+        undone: &Operation,
+    ) -> Result<(), CommandError> {
         let (all, back) = (escape::again(&undone.op), escape::again(&undo.op));
         if undo.is_part && self.args.keys.is_empty() {
             let message = format!(
@@ -150,12 +180,16 @@ impl<'a> UndoCandidates<'a> {
     /// # Errors
     /// Usage: the operation is still at work.
     fn has_ended(&self, operation: &Operation) -> Result<(), CommandError> {
-        let is_at_work = operation.begun_backup.as_ref().is_some_and(|file| is_being_written(Path::new(file)));
+        let is_at_work =
+            operation.begun_backup.as_ref().is_some_and(|file| is_being_written(Path::new(file)));
         if !is_at_work {
             return Ok(());
         }
-        Err(CommandError::usage(format!("{} has not ended yet: its backup is still being written", operation.name()))
-            .hint("nothing was changed; wait until it ends, or end it with Ctrl-C"))
+        Err(CommandError::usage(format!(
+            "{} has not ended yet: its backup is still being written",
+            operation.name()
+        ))
+        .hint("nothing was changed; wait until it ends, or end it with Ctrl-C"))
     }
 
     /// # Errors
@@ -169,11 +203,16 @@ impl<'a> UndoCandidates<'a> {
             .hint("`idemctl log show` names their backups, and `idemctl restore FILE` brings one of them back"));
         }
         self.has_ended(operation)?;
-        if operation.says_what_was_left || !operation.is_told && backup_of_unended(operation).is_some() {
+        if operation.says_what_was_left
+            || !operation.is_told && backup_of_unended(operation).is_some()
+        {
             return Ok(());
         }
         if !operation.is_told {
-            let message = format!("{} did not end, and the audit log does not say what it changed", operation.name());
+            let message = format!(
+                "{} did not end, and the audit log does not say what it changed",
+                operation.name()
+            );
             let hint = match self.before(operation) {
                 Some(before) => format!(
                     "it still runs, or was killed: look at its records; `idemctl undo {}` takes back {}, the operation before it",
@@ -185,10 +224,13 @@ impl<'a> UndoCandidates<'a> {
             return Err(CommandError::usage(message).hint(hint));
         }
         let hint = match &operation.backup {
-            Some(file) => format!("`idemctl restore {}` brings back what is in its backup", word(file)),
+            Some(file) => {
+                format!("`idemctl restore {}` brings back what is in its backup", word(file))
+            }
             None => "it has no backup either".to_owned(),
         };
-        let message = format!("nobody knows what {} left: the audit log does not say", operation.name());
+        let message =
+            format!("nobody knows what {} left: the audit log does not say", operation.name());
         Err(CommandError::usage(message).hint(hint))
     }
 

@@ -52,11 +52,16 @@ pub(super) async fn plan(
         schemas.push(schema);
         redis_keys.push(keys);
     }
-    let afters = records.iter().flat_map(|record| &record.changes).filter_map(|change| change.after.as_ref());
+    let afters = records
+        .iter()
+        .flat_map(|record| &record.changes)
+        .filter_map(|change| change.after.as_ref());
     let needs_checksums = afters.into_iter().any(KeyIdentity::needs_checksum);
     let mut observations = Vec::with_capacity(records.len());
     let mut moving = Vec::with_capacity(records.len());
-    for (seen, keys) in client.look_whole(&redis_keys, needs_checksums).await?.into_iter().zip(&redis_keys) {
+    for (seen, keys) in
+        client.look_whole(&redis_keys, needs_checksums).await?.into_iter().zip(&redis_keys)
+    {
         let error = seen.as_ref().err().filter(|error| error.is_of_the_slot()).cloned();
         // The error belongs to this record: nothing of it is known, and the others go on.
         observations.push(if error.is_some() { unread(keys) } else { seen? });
@@ -64,7 +69,9 @@ pub(super) async fn plan(
     }
     let saved = SavedValues::read(op, records, &observations)?;
     let mut planned = Vec::with_capacity(records.len());
-    for (((changed, schema), seen), error) in records.iter().zip(&schemas).zip(observations).zip(moving) {
+    for (((changed, schema), seen), error) in
+        records.iter().zip(&schemas).zip(observations).zip(moving)
+    {
         let mut record = PlannedRecord::new(changed, schema.as_ref(), seen, &saved);
         if let Some(error) = error {
             record.plan = UndoPlan::Leave(Ending::Moving);
@@ -77,7 +84,9 @@ pub(super) async fn plan(
 
 /// Redis keys of which nothing could be read.
 fn unread(redis_keys: &[Vec<u8>]) -> Observation {
-    let key = |redis_key: &Vec<u8>| SeenKey::new(redis_key, Content::Absent, Expiry::Never, Deadline::Unknown);
+    let key = |redis_key: &Vec<u8>| {
+        SeenKey::new(redis_key, Content::Absent, Expiry::Never, Deadline::Unknown)
+    };
     Observation { server_ms: None, atomic: false, keys: redis_keys.iter().map(key).collect() }
 }
 
@@ -97,10 +106,18 @@ fn keys_to_read(record: &ChangedRecord, catalog: &Catalog) -> (Option<Arc<Schema
 }
 
 impl PlannedRecord {
-    fn new(changed: &ChangedRecord, schema: Option<&Arc<Schema>>, record: Observation, saved: &SavedValues) -> Self {
+    fn new(
+        changed: &ChangedRecord,
+        schema: Option<&Arc<Schema>>,
+        record: Observation,
+        saved: &SavedValues,
+    ) -> Self {
         let mut now = record.clone();
-        now.keys.retain(|key| changed.changes.iter().any(|change| change.redis_key == key.redis_key));
-        let state = schema.map_or("", |schema| locate::read_as(schema, &changed.key, record.clone()).state.as_str());
+        now.keys
+            .retain(|key| changed.changes.iter().any(|change| change.redis_key == key.redis_key));
+        let state = schema.map_or("", |schema| {
+            locate::read_as(schema, &changed.key, record.clone()).state.as_str()
+        });
         let about = About { schema: changed.schema.clone(), key: changed.key.clone(), state };
         let plan = plan_record(changed, &now, saved);
         Self { about, record, changed: now, plan, error: None }
@@ -138,17 +155,22 @@ fn plan_record(changed: &ChangedRecord, now: &Observation, saved: &SavedValues) 
     let mut prior = Vec::with_capacity(now.keys.len());
     let mut becomes = None;
     for key in &now.keys {
-        let Some(change) = changed.changes.iter().find(|change| change.redis_key == key.redis_key) else { continue };
+        let Some(change) = changed.changes.iter().find(|change| change.redis_key == key.redis_key)
+        else {
+            continue;
+        };
         let Some(after) = &change.after else { return UndoPlan::Leave(Ending::Untold) };
         if !after.is_still(key) {
             return UndoPlan::Leave(Ending::Changed);
         }
         let value = match prior_source(change, after, now.server_ms) {
             PriorSource::Known(value) => Some(value),
-            PriorSource::Backup(file) => saved.get(file, &change.redis_key).map(|(saved, state)| {
-                becomes = Some(state.clone());
-                PriorValue::Dump(saved.dump.clone(), saved.expires_at_ms)
-            }),
+            PriorSource::Backup(file) => {
+                saved.get(file, &change.redis_key).map(|(saved, state)| {
+                    becomes = Some(state.clone());
+                    PriorValue::Dump(saved.dump.clone(), saved.expires_at_ms)
+                })
+            }
             PriorSource::Unknown => None,
         };
         let Some(value) = value else { return UndoPlan::Leave(Ending::Untold) };
@@ -166,7 +188,11 @@ enum PriorSource<'a> {
 }
 
 /// Where the value comes from that a Redis key had before. What has expired since is nothing by now.
-fn prior_source<'a>(change: &'a KeyChange, after: &KeyIdentity, now_ms: Option<u64>) -> PriorSource<'a> {
+fn prior_source<'a>(
+    change: &'a KeyChange,
+    after: &KeyIdentity,
+    now_ms: Option<u64>,
+) -> PriorSource<'a> {
     let Some(before) = &change.before else { return PriorSource::Unknown };
     let has_expired = match (before.expires_at_ms(), now_ms) {
         (Some(at), Some(now)) => at <= now,
@@ -190,7 +216,11 @@ impl SavedValues {
     ///
     /// # Errors
     /// Usage: a backup cannot be read, or is that of another operation.
-    fn read(op: &str, records: &[ChangedRecord], observations: &[Observation]) -> Result<Self, CommandError> {
+    fn read(
+        op: &str,
+        records: &[ChangedRecord],
+        observations: &[Observation],
+    ) -> Result<Self, CommandError> {
         let mut wanted: BTreeMap<&str, HashSet<&[u8]>> = BTreeMap::new();
         for (record, now) in records.iter().zip(observations) {
             for change in &record.changes {
@@ -205,7 +235,8 @@ impl SavedValues {
         }
         let mut saved = HashMap::new();
         for (file, redis_keys) in wanted {
-            let mut reader = BackupReader::open(Path::new(file), |_| {}).map_err(unreadable_backup)?;
+            let mut reader =
+                BackupReader::open(Path::new(file), |_| {}).map_err(unreadable_backup)?;
             is_of_operation(Path::new(file), &reader, op)?;
             while let Some(held) = reader.next_held().map_err(unreadable_backup)? {
                 for key in held.keys {

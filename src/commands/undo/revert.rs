@@ -12,7 +12,9 @@ use crate::context::Context;
 use crate::domain::history::OUTCOME_UNKNOWN;
 use crate::domain::schema::Catalog;
 use crate::interrupt::Interrupt;
-use crate::store::{Change, Client, KeyAction, Outcome, PriorValue, StepOutcome, StoreError, Writer};
+use crate::store::{
+    Change, Client, KeyAction, Outcome, PriorValue, StepOutcome, StoreError, Writer,
+};
 
 /// Records that are looked at, and changed, at a time.
 const BATCH: usize = 100;
@@ -44,7 +46,8 @@ impl Reverter<'_> {
             return Ok(true);
         }
         let wrong = |error| unreadable(&self.undone.log, &error);
-        let mut records = ChangedRecords::open(&self.undone.log, &self.undone.operation.op).map_err(wrong)?;
+        let mut records =
+            ChangedRecords::open(&self.undone.log, &self.undone.operation.op).map_err(wrong)?;
         let progress = context.ui.progress("Redis keys");
         loop {
             let batch = self.next_batch(&mut records).map_err(wrong)?;
@@ -54,7 +57,8 @@ impl Reverter<'_> {
             if self.interrupt.is_raised() {
                 return Ok(false);
             }
-            let planned = plan(self.client, self.catalog, &self.undone.operation.op, &batch).await?;
+            let planned =
+                plan(self.client, self.catalog, &self.undone.operation.op, &batch).await?;
             let ended = match mode {
                 RevertMode::Predict => {
                     for record in &planned {
@@ -62,7 +66,9 @@ impl Reverter<'_> {
                     }
                     Ok(())
                 }
-                RevertMode::Revert(writer, journal) => revert_batch(context, writer, journal, rows, planned).await,
+                RevertMode::Revert(writer, journal) => {
+                    revert_batch(context, writer, journal, rows, planned).await
+                }
             };
             progress.set_position(rows.seen());
             ended?;
@@ -74,7 +80,9 @@ impl Reverter<'_> {
         while batch.len() < BATCH {
             match records.next()? {
                 None => break,
-                Some(record) if !record.is_removal() && record.is_of(&self.undone.only) => batch.push(record),
+                Some(record) if !record.is_removal() && record.is_of(&self.undone.only) => {
+                    batch.push(record)
+                }
                 Some(_) => {}
             }
         }
@@ -113,7 +121,8 @@ async fn revert_batch(
             None => others.push(record),
         }
     }
-    let (outcomes, ended) = journal.apply(writer, &removals, KeyAction::Remove, "removed", context.now()).await;
+    let (outcomes, ended) =
+        journal.apply(writer, &removals, KeyAction::Remove, "removed", context.now()).await;
     for (mut record, outcome) in removed.into_iter().zip(outcomes) {
         if matches!(outcome, Outcome::Changed | Outcome::Absent) {
             record.plan = UndoPlan::Leave(Ending::Changed);
@@ -150,7 +159,8 @@ fn removal(planned: &PlannedRecord) -> Option<Change> {
         _ => return None,
     }
     let removed = planned.changed.keys.first()?;
-    let key_index = planned.record.keys.iter().position(|key| key.redis_key == removed.redis_key)?;
+    let key_index =
+        planned.record.keys.iter().position(|key| key.redis_key == removed.redis_key)?;
     Some(Change::new(vec![key_index], planned.record.clone(), planned.about.clone()))
 }
 

@@ -15,7 +15,14 @@ pub(super) fn command_there(context: &Context, place: &Provenance, op: &str) -> 
         return None;
     }
     if place.address.starts_with('/') {
-        return Some(format!("idemctl {config}-s {} -n {} undo {op}", word(&place.address), place.db));
+        return Some(format!(
+            "idemctl {config}-s {} -n {} undo {op}",
+            word(&place.address),
+            place.db
+        ));
     }
-    Some(format!("idemctl {config}-u {} undo {op}", word(&format!("redis://{}/{}", place.address, place.db))))
+    Some(format!(
+        "idemctl {config}-u {} undo {op}",
+        word(&format!("redis://{}/{}", place.address, place.db))
+    ))
 }

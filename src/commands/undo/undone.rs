@@ -51,20 +51,30 @@ impl UndoneOperation {
         let path = context.settings.audit_log()?;
         let read = log::each(&path, |_, _| {}).map_err(|error| unreadable(&path, &error))?;
         let Some((operations, _)) = read else {
-            return Err(CommandError::new(Exit::No, "nothing was changed yet: there is no audit log").into());
+            return Err(CommandError::new(
+                Exit::No,
+                "nothing was changed yet: there is no audit log",
+            )
+            .into());
         };
         let choice = UndoCandidates { log: &path, operations: &operations, args, here, server };
         let operation = choice.choose(context, op)?.clone();
         if operation.state == OperationState::Unended {
             let name = operation.name();
-            context.ui.warning(&format!("{name} did not end: it was killed. What its backup holds comes back, too"));
+            context.ui.warning(&format!(
+                "{name} did not end: it was killed. What its backup holds comes back, too"
+            ));
         }
         let only = Only::of(args.keys.iter().map(|key| key.as_bytes()));
         let (backups, but, places) = (Vec::new(), HashSet::new(), Vec::new());
         let mut found = Self { operation, backups, but, records: 0, only, places, log: path };
         found.survey().map_err(|error| unreadable(&found.log, &error))?;
         if found.only.is_all_unknown() {
-            return Err(CommandError::new(Exit::No, format!("{} changed none of these keys", found.name())).into());
+            return Err(CommandError::new(
+                Exit::No,
+                format!("{} changed none of these keys", found.name()),
+            )
+            .into());
         }
         Ok(found)
     }
@@ -103,7 +113,8 @@ impl UndoneOperation {
             }
         });
         // Where the log names what was changed, a backup without a line has nothing to add.
-        let is_needed = !self.operation.is_told || !matches!(&read, Ok(reader) if reader.is_blank());
+        let is_needed =
+            !self.operation.is_told || !matches!(&read, Ok(reader) if reader.is_blank());
         if is_needed {
             self.backups.push(file.to_owned());
         }
@@ -135,8 +146,11 @@ impl UndoneOperation {
             return Ok(());
         }
         if self.places.is_empty() && !elsewhere {
-            return Err(CommandError::usage(format!("the audit log does not say where {} was done", self.name()))
-                .hint("nothing was changed; --elsewhere takes it back on this server"));
+            return Err(CommandError::usage(format!(
+                "the audit log does not say where {} was done",
+                self.name()
+            ))
+            .hint("nothing was changed; --elsewhere takes it back on this server"));
         }
         for from in &self.places {
             let from = Provenance { taken_at: Some(self.operation.at.clone()), ..from.clone() };
@@ -148,11 +162,17 @@ impl UndoneOperation {
     /// The error with a hint that leads to the server of the operation, if that is known: An undo on another server is hardly ever
     /// intended.
     pub(super) fn lead_there(&self, context: &Context, stop: CommandError) -> CommandError {
-        let line = self.operation.places.iter().find_map(|place| command_there(context, place, &self.operation.op));
+        let line = self
+            .operation
+            .places
+            .iter()
+            .find_map(|place| command_there(context, place, &self.operation.op));
         match line {
             Some(line) => {
                 let elsewhere = "--elsewhere takes it back on this server all the same";
-                stop.hint(format!("nothing was changed; `{line}` takes it back where it was done ({elsewhere})"))
+                stop.hint(format!(
+                    "nothing was changed; `{line}` takes it back where it was done ({elsewhere})"
+                ))
             }
             None => stop,
         }

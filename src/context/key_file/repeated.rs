@@ -16,9 +16,11 @@ pub(super) struct Once<K> {
 impl<K: Hash + Eq + Clone> Once<K> {
     pub(super) fn of<E>(keys: impl Iterator<Item = Result<K, E>>) -> Result<Self, E> {
         let hasher = RandomState::new();
-        let mut hashes = keys.map(|key| key.map(|key| hasher.hash_one(key))).collect::<Result<Vec<_>, _>>()?;
+        let mut hashes =
+            keys.map(|key| key.map(|key| hasher.hash_one(key))).collect::<Result<Vec<_>, _>>()?;
         hashes.sort_unstable();
-        let repeated = hashes.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]).collect();
+        let repeated =
+            hashes.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]).collect();
         Ok(Self { hasher, repeated, taken: HashSet::new() })
     }
 
@@ -40,7 +42,8 @@ mod tests {
     /// Rule: a key that is named twice is one, and memory holds only such keys.
     #[test]
     fn each_key_is_taken_once_each_time_the_list_is_read() {
-        let list: Vec<_> = (0..1_000u32).chain([7, 7, 900]).map(|number| number.to_be_bytes().to_vec()).collect();
+        let list: Vec<_> =
+            (0..1_000u32).chain([7, 7, 900]).map(|number| number.to_be_bytes().to_vec()).collect();
         let mut once = Once::of(list.iter().cloned().map(Ok::<_, ()>)).unwrap();
         for _ in 0..2 {
             assert_eq!(list.iter().filter(|key| once.takes(key)).count(), 1_000);

@@ -30,7 +30,9 @@ impl Expectation {
     /// # Errors
     /// When the hash is not 64 hex digits, or the expiry is missing or neither a number nor `none`.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
-        let Some(token) = text.strip_prefix("sha256:") else { return Ok(Self::Owner(text.as_bytes().to_vec())) };
+        let Some(token) = text.strip_prefix("sha256:") else {
+            return Ok(Self::Owner(text.as_bytes().to_vec()));
+        };
         let (hex, expiry) = match token.split_once('@') {
             Some((hex, expiry)) => (hex, Some(expiry)),
             None => (token, None),
@@ -42,8 +44,9 @@ impl Expectation {
         let expires_at_ms = match expiry {
             Some(NO_EXPIRY) => None,
             Some(at) => {
-                let at =
-                    at.parse().map_err(|_| "@ is followed by the milliseconds of the expiry, or none".to_owned())?;
+                let at = at.parse().map_err(|_| {
+                    "@ is followed by the milliseconds of the expiry, or none".to_owned()
+                })?;
                 Some(at)
             }
             // The bytes alone do not tell this lock from one that was taken again with the same value.
@@ -115,7 +118,10 @@ mod tests {
 
     #[test]
     fn a_hash_is_64_hex_digits_in_either_case() {
-        assert_eq!(Expectation::parse(&format!("sha256:{}@none", OF_1.to_uppercase())), Ok(of_1("none")));
+        assert_eq!(
+            Expectation::parse(&format!("sha256:{}@none", OF_1.to_uppercase())),
+            Ok(of_1("none"))
+        );
         for wrong in ["", "6b86", &format!("{OF_1}0"), &format!("g{}", &OF_1[1..])] {
             assert!(Expectation::parse(&format!("sha256:{wrong}@none")).is_err(), "{wrong}");
         }
@@ -144,7 +150,9 @@ mod tests {
     #[test]
     fn the_expiry_is_that_of_the_lock_that_was_printed() {
         // Read at 1,000,000 ms.
-        let lock = |expiry| record("event-consumer", &[(text("1"), expiry), (Content::Absent, Expiry::Never)]);
+        let lock = |expiry| {
+            record("event-consumer", &[(text("1"), expiry), (Content::Absent, Expiry::Never)])
+        };
         let (held, stuck) = (lock(Expiry::In(5_000)), lock(Expiry::Never));
         assert_eq!(token(&held), Some(format!("sha256:{OF_1}@1005000")));
         assert_eq!(token(&stuck), Some(format!("sha256:{OF_1}@none")));
@@ -174,6 +182,9 @@ mod tests {
         let expected = Expectation::Owner(b"worker-1".to_vec());
         assert!(expected.holds(&driven("worker-1")));
         assert!(!expected.holds(&driven("worker-12")));
-        assert!(!expected.holds(&consumer(text("worker-1"), Content::Absent)), "its locks name no owner");
+        assert!(
+            !expected.holds(&consumer(text("worker-1"), Content::Absent)),
+            "its locks name no owner"
+        );
     }
 }

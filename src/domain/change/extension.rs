@@ -24,7 +24,9 @@ pub(crate) fn extendable(record: &Record) -> Result<usize, String> {
         State::InProgress => Ok(record.schema.lock_role()),
         State::Completed => Err("it is completed: no lock is held".to_owned()),
         State::Absent => Err("there is no record".to_owned()),
-        State::Unreadable => Err("its value cannot be read, so nobody knows that it is a lock".to_owned()),
+        State::Unreadable => {
+            Err("its value cannot be read, so nobody knows that it is a lock".to_owned())
+        }
     }
 }
 

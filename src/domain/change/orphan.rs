@@ -27,7 +27,9 @@ pub(crate) struct Orphan {
 /// only a schema's default makes one.
 pub(crate) fn of(record: &Record, sought: &[FindingCode]) -> Selected<Orphan> {
     let has_lock = record.schema.has_locks();
-    let unlockable = unlock::removable(record).ok().filter(|role| has_lock && *role == record.schema.lock_role());
+    let unlockable = unlock::removable(record)
+        .ok()
+        .filter(|role| has_lock && *role == record.schema.lock_role());
     let Some(role) = unlockable.filter(|_| !record.is_undecided()) else { return Selected::No };
     let found = || record.findings.iter().filter(|finding| sought.contains(&finding.code));
     if let Some(proven) = found().find(|finding| finding.evidence > Evidence::Estimated) {
@@ -44,12 +46,18 @@ pub(crate) fn of(record: &Record, sought: &[FindingCode]) -> Selected<Orphan> {
 }
 
 /// The same, of the records that a selection lets through.
-pub(crate) fn chosen(record: &Record, sought: &[FindingCode], selection: &Selection) -> Selected<Orphan> {
+pub(crate) fn chosen(
+    record: &Record,
+    sought: &[FindingCode],
+    selection: &Selection,
+) -> Selected<Orphan> {
     let orphan = of(record, sought);
     match selection.selects(record) {
         Selected::Yes(()) => orphan,
         Selected::No => Selected::No,
-        Selected::Unproven(missing) if matches!(orphan, Selected::Yes(_)) => Selected::Unproven(missing),
+        Selected::Unproven(missing) if matches!(orphan, Selected::Yes(_)) => {
+            Selected::Unproven(missing)
+        }
         // A sweep names what it lacks to know that the lock is an orphan before what a filter lacks.
         Selected::Unproven(_) => orphan,
     }
@@ -63,11 +71,17 @@ pub(crate) fn may_be(
     sought: &[FindingCode],
     thresholds: &Thresholds,
 ) -> bool {
-    let may = |schema: &Schema| sought.iter().any(|code| may_have(schema, expiries, *code, thresholds));
+    let may =
+        |schema: &Schema| sought.iter().any(|code| may_have(schema, expiries, *code, thresholds));
     schemas.iter().any(|schema| schema.has_locks() && may(schema))
 }
 
-fn may_have(schema: &Schema, expiries: &[Option<Expiry>], code: FindingCode, thresholds: &Thresholds) -> bool {
+fn may_have(
+    schema: &Schema,
+    expiries: &[Option<Expiry>],
+    code: FindingCode,
+    thresholds: &Thresholds,
+) -> bool {
     let Some(lock) = expiries.get(schema.lock_role()).copied().flatten() else {
         return false;
     };
@@ -76,7 +90,9 @@ fn may_have(schema: &Schema, expiries: &[Option<Expiry>], code: FindingCode, thr
     match code {
         FindingCode::NoExpiry => lock == Expiry::Never && lock_ttl.is_some(),
         FindingCode::ExcessTtl => match (lock, lock_ttl) {
-            (Expiry::In(left), Some(ttl)) => is_stated && left > ttl.saturating_add(age::TTL_TOLERANCE_MS),
+            (Expiry::In(left), Some(ttl)) => {
+                is_stated && left > ttl.saturating_add(age::TTL_TOLERANCE_MS)
+            }
             _ => false,
         },
         FindingCode::Overdue => match (lock, lock_ttl, thresholds.overdue_ms) {
@@ -182,24 +198,40 @@ mod tests {
         );
         assert_eq!(told(lock(Expiry::In(1_000)), &[ORPHANED, FindingCode::ExcessTtl]), Ok(None));
         assert_eq!(told(lock(Expiry::In(1_000)), &[FindingCode::Overdue]), by_ttl);
-        assert_eq!(told(lock(Expiry::In(59_000)), &[FindingCode::Overdue]), by_ttl, "nor is it known to be young");
-        assert_eq!(told(stating(lock(Expiry::In(1_000))), &[FindingCode::Overdue]), Ok(Some(FindingCode::Overdue)));
+        assert_eq!(
+            told(lock(Expiry::In(59_000)), &[FindingCode::Overdue]),
+            by_ttl,
+            "nor is it known to be young"
+        );
+        assert_eq!(
+            told(stating(lock(Expiry::In(1_000))), &[FindingCode::Overdue]),
+            Ok(Some(FindingCode::Overdue))
+        );
         assert_eq!(told(stating(lock(Expiry::In(59_000))), &[FindingCode::Overdue]), Ok(None));
         assert_eq!(told(lock(Expiry::Never), &[FindingCode::Overdue]), Err(Missing::Age));
-        assert_eq!(told(chi("?", Expiry::In(1_000)), &[FindingCode::Unreadable]), Ok(Some(FindingCode::Unreadable)));
+        assert_eq!(
+            told(chi("?", Expiry::In(1_000)), &[FindingCode::Unreadable]),
+            Ok(Some(FindingCode::Unreadable))
+        );
     }
 
     #[test]
     fn a_result_is_none_whatever_is_sought() {
         assert_eq!(told(chi(CHI_RESULT, Expiry::Never), FindingCode::ALL), Ok(None));
-        let broken_result = record("event-driven", &[(Content::Absent, Expiry::In(0)), (text("{"), Expiry::Never)]);
+        let broken_result =
+            record("event-driven", &[(Content::Absent, Expiry::In(0)), (text("{"), Expiry::Never)]);
         assert_eq!(told(broken_result, FindingCode::ALL), Ok(None));
-        let left = |lock| record("event-consumer", &[(text("1"), lock), (text("1"), Expiry::In(9))]);
+        let left =
+            |lock| record("event-consumer", &[(text("1"), lock), (text("1"), Expiry::In(9))]);
         assert_eq!(
             told(left(Expiry::In(9)), &[ORPHANED, FindingCode::LeftoverLock]),
             Ok(Some(FindingCode::LeftoverLock))
         );
-        assert_eq!(told(left(Expiry::Never), &[ORPHANED]), Ok(Some(ORPHANED)), "beside a result, too");
+        assert_eq!(
+            told(left(Expiry::Never), &[ORPHANED]),
+            Ok(Some(ORPHANED)),
+            "beside a result, too"
+        );
         let age = age(&left(Expiry::In(20_000))).map(|age| age.millis);
         assert_eq!(age, Some(40_000), "the lock's age, not the result's");
     }
@@ -207,18 +239,35 @@ mod tests {
     /// Rule: a lock that ends by itself is no orphan on age, nor beside a result that a live worker may have overlooked.
     #[test]
     fn a_lock_that_ends_by_itself_may_be_held() {
-        let beside = |schema: &str, expiry: Expiry| record(schema, &[(text("1"), expiry), (text("1"), Expiry::In(9))]);
+        let beside = |schema: &str, expiry: Expiry| {
+            record(schema, &[(text("1"), expiry), (text("1"), Expiry::In(9))])
+        };
         let may = |record: &Record, code| may_be_held(record, Orphan { code, role: 0 });
         let consumer = |expiry| beside("event-consumer", expiry);
         let (left, overdue) = (FindingCode::LeftoverLock, FindingCode::Overdue);
         for (record, code, expected, why) in [
             (consumer(Expiry::In(9)), left, true, "within the schema's lock TTL"),
             (consumer(Expiry::In(9)), overdue, true, "within the schema's lock TTL"),
-            (consumer(Expiry::In(60_001)), left, true, "the deployment's lock TTL may be a longer one"),
+            (
+                consumer(Expiry::In(60_001)),
+                left,
+                true,
+                "the deployment's lock TTL may be a longer one",
+            ),
             (stating(consumer(Expiry::In(60_001))), left, true, "whatever TTL"),
-            (consumer(Expiry::In(60_001)), overdue, true, "the same of a lock that has a time in it"),
+            (
+                consumer(Expiry::In(60_001)),
+                overdue,
+                true,
+                "the same of a lock that has a time in it",
+            ),
             (stating(consumer(Expiry::In(60_001))), overdue, false, "longer than the stated TTL"),
-            (beside("event-driven", Expiry::In(9)), left, false, "its scripts take no lock beside a result"),
+            (
+                beside("event-driven", Expiry::In(9)),
+                left,
+                false,
+                "its scripts take no lock beside a result",
+            ),
             (beside("event-driven", Expiry::In(9)), overdue, true, "whatever its scripts do"),
             (consumer(Expiry::Never), left, false, "it never ends"),
             (consumer(Expiry::Never), overdue, false, "it never ends"),
@@ -233,7 +282,8 @@ mod tests {
     fn deadlines_tell_which_values_have_to_be_read() {
         use FindingCode::{ExcessTtl, LeftoverLock, NoExpiry, Overdue, Unreadable};
         let (plain, stated) = (chi(CHI_LOCK, Expiry::In(1)), stating(chi(CHI_LOCK, Expiry::In(1))));
-        let two = record("event-consumer", &[(text("1"), Expiry::In(9)), (text("1"), Expiry::In(9))]);
+        let two =
+            record("event-consumer", &[(text("1"), Expiry::In(9)), (text("1"), Expiry::In(9))]);
         let thresholds = Thresholds { overdue_ms: Some(10_000), ..Thresholds::default() };
         let left = |millis| Some(Expiry::In(millis));
         for (record, expiries, code, expected) in [
@@ -253,7 +303,11 @@ mod tests {
             (&two, &[left(9), None], LeftoverLock, false),
         ] {
             let schemas = [Arc::clone(&record.schema)];
-            assert_eq!(may_be(&schemas, expiries, &[code], &thresholds), expected, "{code:?} {expiries:?}");
+            assert_eq!(
+                may_be(&schemas, expiries, &[code], &thresholds),
+                expected,
+                "{code:?} {expiries:?}"
+            );
         }
     }
 

@@ -64,15 +64,22 @@ impl Provenance {
     /// A restart gives a server another run id, a failover gives a service or a cluster another master: neither makes
     /// another place. Many services are called `mymaster`, so a name counts together with a Sentinel alone.
     pub(crate) fn likeness(&self, now: &Self) -> Likeness {
-        let same_process = both(self.run_id.as_ref(), now.run_id.as_ref()).map(|(then, now)| then == now);
+        let same_process =
+            both(self.run_id.as_ref(), now.run_id.as_ref()).map(|(then, now)| then == now);
         if self.db != now.db {
             return Likeness::Elsewhere;
         }
         if !self.cluster.is_empty() && !now.cluster.is_empty() {
-            return if meet(&self.cluster, &now.cluster) { Likeness::Same } else { Likeness::Elsewhere };
+            return if meet(&self.cluster, &now.cluster) {
+                Likeness::Same
+            } else {
+                Likeness::Elsewhere
+            };
         }
-        let same_service = both(self.service.as_ref(), now.service.as_ref())
-            .is_some_and(|(then, now)| then.name == now.name && meet(&then.sentinels, &now.sentinels));
+        let same_service =
+            both(self.service.as_ref(), now.service.as_ref()).is_some_and(|(then, now)| {
+                then.name == now.name && meet(&then.sentinels, &now.sentinels)
+            });
         match same_process {
             Some(true) => Likeness::Same,
             _ if same_service => Likeness::Same,
@@ -88,7 +95,10 @@ impl Provenance {
         let taken_at = self.taken_at.as_ref().and_then(|at| humantime::parse_rfc3339(at).ok());
         let (Some(taken_at), Some(uptime)) = (taken_at, now.uptime) else { return false };
         let mut clocks = [Some(time), uptime.server_time].into_iter().flatten();
-        clocks.all(|time| time.duration_since(taken_at).is_ok_and(|age| uptime.up_for > age.saturating_add(MARGIN)))
+        clocks.all(|time| {
+            time.duration_since(taken_at)
+                .is_ok_and(|age| uptime.up_for > age.saturating_add(MARGIN))
+        })
     }
 }
 
@@ -115,7 +125,9 @@ impl fmt::Display for Provenance {
         }
         write!(f, "{}/{}", self.address, self.db)?;
         match (self.cluster.first(), &self.run_id) {
-            (Some(id), _) => write!(f, " (a cluster of {} nodes, {id} among them)", self.cluster.len()),
+            (Some(id), _) => {
+                write!(f, " (a cluster of {} nodes, {id} among them)", self.cluster.len())
+            }
             (None, Some(id)) => write!(f, " (run id {id})"),
             (None, None) => write!(f, " (run id unknown)"),
         }
@@ -132,7 +144,8 @@ pub(crate) struct Process {
 impl Process {
     /// What the section `server` of INFO tells.
     pub(crate) fn of(info: &str) -> Self {
-        let told = |name: &str| info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        let told =
+            |name: &str| info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
         let number = |name: &str| told(name)?.trim().parse::<u64>().ok();
         // Since Redis 7.
         let server_time = number("server_time_usec")
@@ -165,10 +178,15 @@ mod tests {
     #[test]
     fn a_server_that_was_up_before_is_no_restart() {
         let time = |seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
-        let then = Provenance { taken_at: Some("1970-01-01T00:16:40Z".to_owned()), ..server("a:1", "x") };
+        let then =
+            Provenance { taken_at: Some("1970-01-01T00:16:40Z".to_owned()), ..server("a:1", "x") };
         let was_up = |up_for, server_time: Option<u64>| {
-            let uptime = Uptime { up_for: Duration::from_secs(up_for), server_time: server_time.map(time) };
-            then.was_taken_while_up(&Provenance { uptime: Some(uptime), ..server("a:1", "y") }, time(1_100))
+            let uptime =
+                Uptime { up_for: Duration::from_secs(up_for), server_time: server_time.map(time) };
+            then.was_taken_while_up(
+                &Provenance { uptime: Some(uptime), ..server("a:1", "y") },
+                time(1_100),
+            )
         };
         assert!(was_up(106, None) && was_up(106, Some(1_100)) && was_up(9_000, Some(1_090)));
         assert!(!was_up(105, None) && !was_up(99, Some(1_100)), "a restart since");
@@ -190,7 +208,11 @@ mod tests {
 
     #[track_caller]
     fn are(then: &Provenance, now: &Provenance, expected: Likeness) {
-        assert_eq!((then.likeness(now), now.likeness(then)), (expected, expected), "{then} and {now}");
+        assert_eq!(
+            (then.likeness(now), now.likeness(then)),
+            (expected, expected),
+            "{then} and {now}"
+        );
     }
 
     #[test]
@@ -238,11 +260,16 @@ mod tests {
     #[test]
     fn run_id_and_uptime_stand_on_lines_of_their_own() {
         let id = "0123456789abcdef0123456789abcdef01234567";
-        let info = format!("# Server\r\nrun_id:{id}\r\nserver_time_usec:2000000\r\nuptime_in_seconds:7\r\n");
+        let info = format!(
+            "# Server\r\nrun_id:{id}\r\nserver_time_usec:2000000\r\nuptime_in_seconds:7\r\n"
+        );
         let server_time = Some(SystemTime::UNIX_EPOCH + Duration::from_secs(2));
         let uptime = Some(Uptime { up_for: Duration::from_secs(7), server_time });
         assert_eq!(Process::of(&info), Process { run_id: Some(id.to_owned()), uptime });
-        assert_eq!(Process::of("# Server\r\nrun_id:0\r\nuptime_in_seconds:x\r\n"), Process::default());
+        assert_eq!(
+            Process::of("# Server\r\nrun_id:0\r\nuptime_in_seconds:x\r\n"),
+            Process::default()
+        );
         assert_eq!(Process::of(""), Process::default());
     }
 }

@@ -6,9 +6,13 @@ use crate::domain::schema::State;
 /// The role of the Redis key to remove: the lock, also one left beside a result, or a value that cannot be read.
 pub(crate) fn removable(record: &Record) -> Result<usize, String> {
     let lock = record.schema.lock_role();
-    if let Some(role) = record.readings.iter().position(|reading| matches!(reading, Reading::WrongType(_))) {
+    if let Some(role) =
+        record.readings.iter().position(|reading| matches!(reading, Reading::WrongType(_)))
+    {
         let wanted = record.schema.type_at(role);
-        return Err(format!("another program uses this Redis key, which holds no {wanted}: find that program first"));
+        return Err(format!(
+            "another program uses this Redis key, which holds no {wanted}: find that program first"
+        ));
     }
     if let Claim::ResultOf(other) = &record.claim {
         return Err(format!(
@@ -20,12 +24,15 @@ pub(crate) fn removable(record: &Record) -> Result<usize, String> {
     }
     match record.state {
         State::Absent if record.seen.is_absent() => Err("there is no record".to_owned()),
-        State::Absent => Err("it is past its own expiry: to the next request nothing is there".to_owned()),
+        State::Absent => {
+            Err("it is past its own expiry: to the next request nothing is there".to_owned())
+        }
         State::InProgress => Ok(lock),
         State::Completed if record.lock().is_some() => Ok(lock),
-        State::Completed => {
-            Err("it is completed: there is no lock, and a stored result is never removed by unlocking".to_owned())
-        }
+        State::Completed => Err(
+            "it is completed: there is no lock, and a stored result is never removed by unlocking"
+                .to_owned(),
+        ),
         State::Unreadable => {
             let unread = record.readings.iter().position(|reading| reading.unread().is_some());
             unread

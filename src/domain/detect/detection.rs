@@ -38,7 +38,9 @@ const SOME: f64 = 0.2;
 /// The groups of these Redis keys, the largest first.
 pub fn detect(samples: &[SeenKey], schema_set: &dyn SchemaSet) -> Vec<KeyGroup> {
     let mut by_type: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
-    for (sample, seen) in samples.iter().enumerate().filter(|(_, seen)| seen.content != Content::Absent) {
+    for (sample, seen) in
+        samples.iter().enumerate().filter(|(_, seen)| seen.content != Content::Absent)
+    {
         by_type.entry(kind(&seen.content)).or_default().push(sample);
     }
     let mut patterned = Vec::new();
@@ -83,7 +85,8 @@ fn fields(samples: &[SeenKey], among: &[usize]) -> BTreeSet<Vec<u8>> {
 fn tenants_together(mut groups: Vec<KeyGroup>) -> Vec<KeyGroup> {
     let mut at = 0;
     while at < groups.len() {
-        let same = (at + 1..groups.len()).find_map(|other| Some((other, common_pattern(&groups[at], &groups[other])?)));
+        let same = (at + 1..groups.len())
+            .find_map(|other| Some((other, common_pattern(&groups[at], &groups[other])?)));
         match same {
             Some((other, pattern)) => {
                 let other = groups.remove(other);
@@ -99,11 +102,16 @@ fn tenants_together(mut groups: Vec<KeyGroup>) -> Vec<KeyGroup> {
 /// The pattern that two unclaimed groups have in common.
 fn common_pattern(one: &KeyGroup, other: &KeyGroup) -> Option<String> {
     let is_unclaimed = one.guess.is_none() && other.guess.is_none();
-    if !is_unclaimed || one.kind != other.kind || one.fields.is_empty() || one.fields != other.fields {
+    if !is_unclaimed
+        || one.kind != other.kind
+        || one.fields.is_empty()
+        || one.fields != other.fields
+    {
         return None;
     }
-    let parts =
-        |group: &KeyGroup| -> Vec<String> { group.pattern.split_inclusive(is_separator).map(str::to_owned).collect() };
+    let parts = |group: &KeyGroup| -> Vec<String> {
+        group.pattern.split_inclusive(is_separator).map(str::to_owned).collect()
+    };
     let (mut common, other) = (parts(one), parts(other));
     if common.len() != other.len() {
         return None;
@@ -166,22 +174,31 @@ impl PatternJudge<'_> {
         let (mut claims, mut rest) = claims(&bids, among);
         let left = |rest: &[usize]| share(rest.len(), among.len());
         let open = |rest: &[usize]| {
-            rest.iter().filter(|sample| bids.iter().any(|schema_match| schema_match.open.contains(sample))).count()
+            rest.iter()
+                .filter(|sample| bids.iter().any(|schema_match| schema_match.open.contains(sample)))
+                .count()
         };
-        let read = if claims.iter().all(|claim| self.is_named(&bids[claim.schema_match])) { MOST } else { NEARLY_ALL };
-        let is_covered = !claims.is_empty() && left(&rest) - share(open(&rest), among.len()) <= 1.0 - read;
+        let read = if claims.iter().all(|claim| self.is_named(&bids[claim.schema_match])) {
+            MOST
+        } else {
+            NEARLY_ALL
+        };
+        let is_covered =
+            !claims.is_empty() && left(&rest) - share(open(&rest), among.len()) <= 1.0 - read;
         let mut parts = Vec::new();
         if is_covered {
             claims[0].taken.append(&mut rest);
         } else {
-            let weak = claims.extract_if(.., |claim| bids[claim.schema_match].points(&claim.taken) < STRONG);
+            let weak = claims
+                .extract_if(.., |claim| bids[claim.schema_match].points(&claim.taken) < STRONG);
             for claim in weak.collect::<Vec<_>>() {
                 parts.extend(in_part(&bids[claim.schema_match], &claim.taken, among));
                 rest.extend(claim.taken);
             }
         }
         rest.sort_unstable();
-        let mut groups: Vec<_> = claims.into_iter().map(|claim| self.claimed(&bids, claim)).collect();
+        let mut groups: Vec<_> =
+            claims.into_iter().map(|claim| self.claimed(&bids, claim)).collect();
         if !rest.is_empty() {
             groups.push(self.unclaimed(&rest, parts));
         }
@@ -203,25 +220,37 @@ impl PatternJudge<'_> {
         let own = schema_match.own_among(&claim.taken);
         let points = |schema_match: &&SchemaMatch| schema_match.points(&own);
         let is_other = |other: &&SchemaMatch| {
-            other.schema().name != schema_match.schema().name && points(other) >= points(&schema_match) * HALF
+            other.schema().name != schema_match.schema().name
+                && points(other) >= points(&schema_match) * HALF
         };
-        let others = bids.iter().filter(is_other).filter(|other| points(other) >= LEAST).map(|other| Other {
-            schema: other.schema().name.clone(),
-            why: parting(schema_match.schema(), other.schema()),
-        });
+        let others =
+            bids.iter().filter(is_other).filter(|other| points(other) >= LEAST).map(|other| {
+                Other {
+                    schema: other.schema().name.clone(),
+                    why: parting(schema_match.schema(), other.schema()),
+                }
+            });
         let others: Vec<_> = others.collect();
-        let cases =
-            schema_match.own.iter().filter(|(sample, _)| own.binary_search(sample).is_ok()).map(|(_, case)| *case);
+        let cases = schema_match
+            .own
+            .iter()
+            .filter(|(sample, _)| own.binary_search(sample).is_ok())
+            .map(|(_, case)| *case);
         let guess = Guess {
             schema: Arc::clone(schema_match.schema()),
             role: schema_match.role,
             is_default: schema_match.placed.is_default,
             cases: cases.collect(),
         };
-        let is_sure = schema_match.points_of_keys() > 0.0 || points(&schema_match) >= LEAST_OF_VALUES;
+        let is_sure =
+            schema_match.points_of_keys() > 0.0 || points(&schema_match) >= LEAST_OF_VALUES;
         let (states, stuck) = self.states(&guess, &claim.taken);
         KeyGroup {
-            confidence: if others.is_empty() && is_sure { Confidence::Is } else { Confidence::Perhaps },
+            confidence: if others.is_empty() && is_sure {
+                Confidence::Is
+            } else {
+                Confidence::Perhaps
+            },
             others,
             evidence: evidence(&guess),
             states,
@@ -250,19 +279,28 @@ impl PatternJudge<'_> {
             evidence: Vec::new(),
             states: BTreeMap::new(),
             stuck: None,
-            example: among.first().map(|sample| self.samples[*sample].redis_key.clone()).unwrap_or_default(),
+            example: among
+                .first()
+                .map(|sample| self.samples[*sample].redis_key.clone())
+                .unwrap_or_default(),
             fields: BTreeSet::new(),
         }
     }
 
     /// How many of the samples are in which state, and how many of them are locks without expiry.
-    fn states(&self, guess: &Guess, among: &[usize]) -> (BTreeMap<&'static str, usize>, Option<usize>) {
+    fn states(
+        &self,
+        guess: &Guess,
+        among: &[usize],
+    ) -> (BTreeMap<&'static str, usize>, Option<usize>) {
         let (mut states, mut stuck) = (BTreeMap::new(), 0);
         for sample in among {
             let record = record(guess, &self.samples[*sample]);
             let word = if record.claim.is_foreign() { "foreign" } else { record.state.as_str() };
             *states.entry(word).or_default() += 1;
-            stuck += usize::from(record.findings.iter().any(|finding| finding.code == FindingCode::NoExpiry));
+            stuck += usize::from(
+                record.findings.iter().any(|finding| finding.code == FindingCode::NoExpiry),
+            );
         }
         (states, tells_stuck(&guess.schema).then_some(stuck))
     }
@@ -277,8 +315,9 @@ fn tells_stuck(schema: &Schema) -> bool {
 fn claims(bids: &[SchemaMatch], among: &[usize]) -> (Vec<SampleClaim>, Vec<usize>) {
     let (mut claims, mut rest) = (Vec::new(), among.to_vec());
     while !rest.is_empty() {
-        let best =
-            (0..bids.len()).max_by(|a, b| bids[*a].points(&rest).total_cmp(&bids[*b].points(&rest)).then(b.cmp(a)));
+        let best = (0..bids.len()).max_by(|a, b| {
+            bids[*a].points(&rest).total_cmp(&bids[*b].points(&rest)).then(b.cmp(a))
+        });
         let Some(schema_match) = best else { break };
         let taken = bids[schema_match].own_among(&rest);
         if taken.is_empty() || bids[schema_match].points(&taken) < LEAST {
@@ -301,11 +340,15 @@ fn in_part(schema_match: &SchemaMatch, taken: &[usize], among: &[usize]) -> Opti
 
 /// The record of a Redis key, as far as this one Redis key tells.
 fn record(guess: &Guess, seen: &SeenKey) -> Record {
-    let key = guess.schema.keys[guess.role].template.idempotency_key(&seen.redis_key).unwrap_or(&seen.redis_key);
-    let keys = guess.schema.redis_keys(key).into_iter().enumerate().map(|(role, redis_key)| match role {
-        role if role == guess.role => seen.clone(),
-        _ => SeenKey::new(&redis_key, Content::Absent, Expiry::In(0), Deadline::Unknown),
-    });
+    let key = guess.schema.keys[guess.role]
+        .template
+        .idempotency_key(&seen.redis_key)
+        .unwrap_or(&seen.redis_key);
+    let keys =
+        guess.schema.redis_keys(key).into_iter().enumerate().map(|(role, redis_key)| match role {
+            role if role == guess.role => seen.clone(),
+            _ => SeenKey::new(&redis_key, Content::Absent, Expiry::In(0), Deadline::Unknown),
+        });
     let seen = Observation { server_ms: None, keys: keys.collect(), atomic: true };
     let mut record = locate::read_as(&guess.schema, key, seen);
     record.findings = findings(&record, &Thresholds::default(), None);
@@ -328,7 +371,10 @@ fn together(groups: Vec<KeyGroup>) -> Vec<KeyGroup> {
 fn is_one(a: &KeyGroup, b: &KeyGroup) -> bool {
     let (Some(one), Some(other)) = (&a.guess, &b.guess) else { return false };
     let is_role = one.schema.name == other.schema.name && one.role == other.role;
-    is_role && one.schema.prefix.text == other.schema.prefix.text && a.kind == b.kind && a.confidence == b.confidence
+    is_role
+        && one.schema.prefix.text == other.schema.prefix.text
+        && a.kind == b.kind
+        && a.confidence == b.confidence
 }
 
 impl KeyGroup {

@@ -14,7 +14,8 @@ use crate::domain::schema::{Schema, ValueFormat};
 pub(super) const ASKED: usize = 50;
 
 /// Parts of a Redis key that say that a lock is meant.
-const LOCK_WORDS: [&str; 8] = ["lock", "locks", "mutex", "started", "idem", "idempotency", "idempotent", "dedup"];
+const LOCK_WORDS: [&str; 8] =
+    ["lock", "locks", "mutex", "started", "idem", "idempotency", "idempotent", "dedup"];
 
 /// Longer than any owner's token.
 const LONGEST_TOKEN: usize = 64;
@@ -29,13 +30,19 @@ pub(super) fn of(guess: &Guess) -> Vec<String> {
 
 /// Each field that tells the forms apart with its values, then the words that are whole values.
 fn words(cases: &[&ValueFormat]) -> Vec<String> {
-    let paths: BTreeSet<_> = cases.iter().flat_map(|case| &case.tests.fields).map(|(path, _)| path.as_str()).collect();
+    let paths: BTreeSet<_> =
+        cases.iter().flat_map(|case| &case.tests.fields).map(|(path, _)| path.as_str()).collect();
     let values = |path: &str| {
-        let of = cases.iter().flat_map(|case| &case.tests.fields).filter(|(found, _)| found == path);
-        of.map(|(_, value)| value.to_string()).collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>()
+        let of =
+            cases.iter().flat_map(|case| &case.tests.fields).filter(|(found, _)| found == path);
+        of.map(|(_, value)| value.to_string())
+            .collect::<BTreeSet<_>>()
+            .into_iter()
+            .collect::<Vec<_>>()
     };
     let whole = cases.iter().filter_map(|case| case.tests.equals.as_ref());
-    let whole: BTreeSet<_> = whole.map(|word| format!("\"{}\"", String::from_utf8_lossy(word))).collect();
+    let whole: BTreeSet<_> =
+        whole.map(|word| format!("\"{}\"", String::from_utf8_lossy(word))).collect();
     let whole = whole.into_iter().collect::<Vec<_>>().join(" or ");
     let fields = paths.into_iter().map(|path| format!("{path} is {}", values(path).join(" or ")));
     fields.chain((!whole.is_empty()).then(|| format!("the value is {whole}"))).collect()
@@ -43,7 +50,8 @@ fn words(cases: &[&ValueFormat]) -> Vec<String> {
 
 /// The fields that the forms have to have, besides those that tell the forms apart.
 fn fields(cases: &[&ValueFormat]) -> Option<String> {
-    let tested: Vec<_> = cases.iter().flat_map(|case| &case.tests.fields).map(|(path, _)| path).collect();
+    let tested: Vec<_> =
+        cases.iter().flat_map(|case| &case.tests.fields).map(|(path, _)| path).collect();
     let mut paths: Vec<String> = cases.iter().flat_map(|case| required(case)).collect();
     paths.retain(|path| !tested.contains(&path));
     paths.sort_unstable();
@@ -71,7 +79,11 @@ pub(super) fn parting(first: &Schema, second: &Schema) -> String {
     };
     let word = |of: &Schema, not_of: &Schema| {
         let others: Vec<_> = not_of.values.iter().flat_map(|case| &case.tests.fields).collect();
-        let own = of.values.iter().flat_map(|case| &case.tests.fields).find(|test| !others.contains(test));
+        let own = of
+            .values
+            .iter()
+            .flat_map(|case| &case.tests.fields)
+            .find(|test| !others.contains(test));
         own.map(|(path, value): &(String, Value)| format!("{path} = {value}"))
     };
     let parts = [(first, second), (second, first)].map(|(of, not_of)| {
@@ -101,9 +113,18 @@ pub(super) fn nearest(schema_set: &dyn SchemaSet, sample_set: SampleSet<'_>) -> 
                 let why = decoded.form.strangeness().filter(|_| is_tested)?;
                 Some(why.to_owned())
             })?;
-            let placed = place(schema_set, schema, role, KeyspacePart { leader, redis_keys: &redis_keys, named })?;
-            let has_words = placed.schema.keys[role].template.specificity() > placed.schema.prefix.text.len();
-            has_words.then(|| Other { schema: schema.name.clone(), why: format!("comes nearest, but {why}") })
+            let placed = place(
+                schema_set,
+                schema,
+                role,
+                KeyspacePart { leader, redis_keys: &redis_keys, named },
+            )?;
+            let has_words =
+                placed.schema.keys[role].template.specificity() > placed.schema.prefix.text.len();
+            has_words.then(|| Other {
+                schema: schema.name.clone(),
+                why: format!("comes nearest, but {why}"),
+            })
         })
     })
 }
@@ -115,9 +136,12 @@ pub(super) fn look(pattern: &str, sample_set: SampleSet<'_>) -> Option<String> {
         .any(|word| LOCK_WORDS.contains(&word.to_ascii_lowercase().as_str()));
     let is_token = |sample: &usize| match &sample_set.samples[*sample].content {
         Content::Text { head, length } => {
-            *length == Some(head.len() as u64) && head.len() <= LONGEST_TOKEN && head.first() != Some(&b'{')
+            *length == Some(head.len() as u64)
+                && head.len() <= LONGEST_TOKEN
+                && head.first() != Some(&b'{')
         }
         _ => false,
     };
-    (names_locks && sample_set.among.iter().all(is_token)).then(|| "looks like locks, library unknown".to_owned())
+    (names_locks && sample_set.among.iter().all(is_token))
+        .then(|| "looks like locks, library unknown".to_owned())
 }

@@ -40,7 +40,11 @@ pub(super) fn is_separator(letter: char) -> bool {
 
 /// The places of a leader where a word may begin or end.
 pub(crate) fn boundaries(leader: &[u8]) -> Vec<usize> {
-    let ends = leader.iter().enumerate().filter(|(_, byte)| SEPARATORS.contains(byte)).map(|(at, _)| at + 1);
+    let ends = leader
+        .iter()
+        .enumerate()
+        .filter(|(_, byte)| SEPARATORS.contains(byte))
+        .map(|(at, _)| at + 1);
     let mut all: Vec<_> = [0].into_iter().chain(ends).chain([leader.len()]).collect();
     all.dedup();
     all
@@ -107,12 +111,22 @@ struct Branch {
     members: Vec<usize>,
 }
 
-fn grow(keys: &[Vec<Part<'_>>], members: Vec<usize>, depth: usize, trunk: Trunk, found: &mut Vec<Pattern>) {
+fn grow(
+    keys: &[Vec<Part<'_>>],
+    members: Vec<usize>,
+    depth: usize,
+    trunk: Trunk,
+    found: &mut Vec<Pattern>,
+) {
     for branch in branches(keys, members, depth) {
         let next = trunk.and(&branch);
         match branch.separator {
             Some(_) => grow(keys, branch.members, depth + 1, next, found),
-            None => found.push(Pattern { text: next.text, leader: next.leader, members: branch.members }),
+            None => found.push(Pattern {
+                text: next.text,
+                leader: next.leader,
+                members: branch.members,
+            }),
         }
     }
 }
@@ -127,9 +141,15 @@ fn branches(keys: &[Vec<Part<'_>>], members: Vec<usize>, depth: usize) -> Vec<Br
     let branches = apart.into_iter().map(|((separator, folded), members)| {
         let raw = keys[members[0]][depth].raw.to_vec();
         // A number that all keys have is a word of theirs: a version, a database, a tenant.
-        let is_word = members.len() > 2 && members.iter().all(|member| keys[*member][depth].raw == raw);
+        let is_word =
+            members.len() > 2 && members.iter().all(|member| keys[*member][depth].raw == raw);
         let word = || Folded { shape: String::from_utf8_lossy(&raw).into_owned(), varies: false };
-        Branch { folded: if is_word && folded.varies { word() } else { folded }, raw, separator, members }
+        Branch {
+            folded: if is_word && folded.varies { word() } else { folded },
+            raw,
+            separator,
+            members,
+        }
     });
     joined(branches.collect(), all)
 }
@@ -146,7 +166,11 @@ fn joined(branches: Vec<Branch>, all: usize) -> Vec<Branch> {
             None => is_few || LOOSE.contains(&branch.folded.shape.as_str()),
             Some(_) => is_few && inner > MOST_WORDS,
         };
-        if is_rare && !is_class { rare.entry(branch.separator).or_default().push(branch) } else { kept.push(branch) }
+        if is_rare && !is_class {
+            rare.entry(branch.separator).or_default().push(branch)
+        } else {
+            kept.push(branch)
+        }
     }
     for (separator, mut few) in rare {
         if few.len() == 1 {
@@ -188,7 +212,11 @@ mod tests {
     fn texts(keys: &[&str]) -> Vec<(String, String, usize)> {
         let keys: Vec<_> = keys.iter().map(|key| key.as_bytes()).collect();
         let shown = |pattern: Pattern| {
-            (pattern.text, String::from_utf8_lossy(&pattern.leader).into_owned(), pattern.members.len())
+            (
+                pattern.text,
+                String::from_utf8_lossy(&pattern.leader).into_owned(),
+                pattern.members.len(),
+            )
         };
         patterns(&keys).into_iter().map(shown).collect()
     }
@@ -210,13 +238,20 @@ mod tests {
 
     #[test]
     fn a_number_that_all_keys_have_is_a_word() {
-        assert_eq!(texts(&["v2:idem:a", "v2:idem:b", "v2:idem:c"]), [is("v2:idem:*", "v2:idem:", 3)]);
+        assert_eq!(
+            texts(&["v2:idem:a", "v2:idem:b", "v2:idem:c"]),
+            [is("v2:idem:*", "v2:idem:", 3)]
+        );
         assert_eq!(texts(&["u1:a", "u2:a", "u3:a"]), [is("u{n}:a", "", 3)], "these differ");
     }
 
     #[test]
     fn base64_is_one_text_whatever_separators_are_in_it() {
-        let keys = ["pay#0tXET60XEBZ+v9jUIdm9A==", "pay#Fk/aoM3qMy2bB1o6sRuKqPA==", "pay#c7qkXDggW6_dpZY0h7tXDjw=="];
+        let keys = [
+            "pay#0tXET60XEBZ+v9jUIdm9A==",
+            "pay#Fk/aoM3qMy2bB1o6sRuKqPA==",
+            "pay#c7qkXDggW6_dpZY0h7tXDjw==",
+        ];
         let found = texts(&keys);
         assert!(found.iter().all(|(_, leader, _)| leader.starts_with("pay#")), "{found:?}");
     }

@@ -55,10 +55,15 @@ pub(super) fn place(
     if is_default && (!schema.prefix.text.is_empty() || named.contains(&own)) {
         return Some(default());
     }
-    let others = || prefixes(leader).into_iter().filter_map(|prefix| schema_set.with_prefix(&schema.name, &prefix));
+    let others = || {
+        prefixes(leader)
+            .into_iter()
+            .filter_map(|prefix| schema_set.with_prefix(&schema.name, &prefix))
+    };
     let other = |schema| Some(Placed { schema, is_default: false });
     // A prefix that takes all of the words in front leaves none of them to the idempotency key.
-    let is_whole = |schema: &Arc<Schema>| schema.keys[role].template.prefix() == leader && has_all(schema);
+    let is_whole =
+        |schema: &Arc<Schema>| schema.keys[role].template.prefix() == leader && has_all(schema);
     let own_is_whole = is_default && schema.keys[role].template.prefix() == leader;
     match others().find(is_whole).filter(|_| !own_is_whole) {
         Some(schema) => other(schema),
@@ -66,7 +71,8 @@ pub(super) fn place(
         None => {
             // A prefix ends as the schema's own does, where both are told.
             let end = |prefix: &str| prefix.chars().next_back();
-            let is_alike = |other: &Arc<Schema>| end(&other.prefix.text) == end(&schema.prefix.text);
+            let is_alike =
+                |other: &Arc<Schema>| end(&other.prefix.text) == end(&schema.prefix.text);
             let fitting = || others().filter(|schema| has_all(schema));
             fitting().find(is_alike).or_else(|| fitting().next()).and_then(other)
         }
@@ -85,8 +91,12 @@ fn prefixes(leader: &[u8]) -> Vec<String> {
         let bare = leader[from..to].trim_end_matches(is_separator);
         [&leader[from..to], bare]
     };
-    let mut words: Vec<_> =
-        all.into_iter().flat_map(words).filter(|words| !words.is_empty()).map(str::to_owned).collect();
+    let mut words: Vec<_> = all
+        .into_iter()
+        .flat_map(words)
+        .filter(|words| !words.is_empty())
+        .map(str::to_owned)
+        .collect();
     words.dedup();
     words
 }
@@ -100,7 +110,11 @@ mod tests {
         let schema_set = samples::schema_set();
         let schema = schema_set.all().iter().find(|schema| schema.name == name).cloned().unwrap();
         let keys: Vec<_> = keys.iter().map(|key| key.as_bytes()).collect();
-        let at = KeyspacePart { leader: leader.as_bytes(), redis_keys: &keys, named: &NamedSchemas::new() };
+        let at = KeyspacePart {
+            leader: leader.as_bytes(),
+            redis_keys: &keys,
+            named: &NamedSchemas::new(),
+        };
         let placed = place(&schema_set, &schema, role, at)?;
         Some((placed.schema.prefix.text.clone(), placed.is_default))
     }
@@ -113,7 +127,11 @@ mod tests {
     fn a_schemas_own_keys_need_no_prefix() {
         let own = Some((String::new(), true));
         assert_eq!(placed("express", 0, "idem:", &["idem:a"]), own);
-        assert_eq!(placed("express", 0, "idem:order:", &["idem:order:a"]), own, "the words are the key's");
+        assert_eq!(
+            placed("express", 0, "idem:order:", &["idem:order:a"]),
+            own,
+            "the words are the key's"
+        );
         assert_eq!(placed("go-chi", 0, "", &["a", "b"]), own);
         assert_eq!(placed("event-driven", 0, "idem:started:", &["idem:started:a"]), own);
     }
@@ -122,7 +140,10 @@ mod tests {
     fn a_prefix_is_found_where_the_schema_lets_one_stand() {
         assert_eq!(placed("express", 0, "shop:idem:", &["shop:idem:a"]), with("shop:"));
         assert_eq!(placed("go-chi", 0, "pay:v2:", &["pay:v2:a"]), with("pay:v2:"));
-        assert_eq!(placed("event-driven", 1, "idem:result:shop:", &["idem:result:shop:a"]), with("shop:"));
+        assert_eq!(
+            placed("event-driven", 1, "idem:result:shop:", &["idem:result:shop:a"]),
+            with("shop:")
+        );
         assert_eq!(placed("event-consumer", 0, "a:idem:lock:", &["a:idem:lock:x"]), with("a:"));
     }
 

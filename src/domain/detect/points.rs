@@ -20,9 +20,18 @@ const TELLING: usize = 4;
 
 /// Points of a value of this case.
 pub(super) fn of_value(case: &ValueFormat) -> f64 {
-    let word = case.tests.equals.as_ref().map_or(0.0, |word| if word.len() < TELLING { FIELD } else { WORD });
-    let values = case.tests.fields.iter().map(|(_, value)| if value.is_string() { WORD } else { OTHER_VALUE });
-    let required = case.closed.as_ref().map_or(0, |closed| closed.paths(|member| member.is_required).len());
+    let word = case
+        .tests
+        .equals
+        .as_ref()
+        .map_or(0.0, |word| if word.len() < TELLING { FIELD } else { WORD });
+    let values = case
+        .tests
+        .fields
+        .iter()
+        .map(|(_, value)| if value.is_string() { WORD } else { OTHER_VALUE });
+    let required =
+        case.closed.as_ref().map_or(0, |closed| closed.paths(|member| member.is_required).len());
     let fields = required.max(case.tests.has.len());
     word + values.sum::<f64>() + FIELD * count(fields)
 }
@@ -61,7 +70,10 @@ mod tests {
             "its word, and the field that has the word"
         );
         assert!(value("express", "completed") > value("express", "in-progress"));
-        assert!((value("go-chi", "in-progress") - 3.0).abs() < f64::EPSILON, "a number says less than a word");
+        assert!(
+            (value("go-chi", "in-progress") - 3.0).abs() < f64::EPSILON,
+            "a number says less than a word"
+        );
         assert!((value("event-consumer", "held") - 1.0).abs() < f64::EPSILON, "`1` is anybody's");
         assert!(value("event-consumer", "stored").abs() < f64::EPSILON, "any text");
     }

@@ -28,7 +28,8 @@ impl SchemaMatch {
     /// Points for a value among these samples, on average; what the schema does not read counts as nothing.
     pub(super) fn points(&self, among: &[usize]) -> f64 {
         let own = self.own.iter().filter(|(sample, _)| among.binary_search(sample).is_ok());
-        let values: Vec<_> = own.map(|(_, case)| points::of_value(&self.schema().values[*case])).collect();
+        let values: Vec<_> =
+            own.map(|(_, case)| points::of_value(&self.schema().values[*case])).collect();
         share(values.len(), among.len()) * (mean(&values) + self.points_of_keys())
     }
 
@@ -58,7 +59,10 @@ pub(super) struct SampleSet<'a> {
 
 /// The bids of all schemas for these samples.
 pub(super) fn bids(schema_set: &dyn SchemaSet, sample_set: SampleSet<'_>) -> Vec<SchemaMatch> {
-    let roles = schema_set.all().iter().flat_map(|schema| (0..schema.keys.len()).map(move |role| (schema, role)));
+    let roles = schema_set
+        .all()
+        .iter()
+        .flat_map(|schema| (0..schema.keys.len()).map(move |role| (schema, role)));
     roles.filter_map(|(schema, role)| schema_match(schema_set, schema, role, sample_set)).collect()
 }
 
@@ -80,23 +84,35 @@ fn schema_match(
     for sample in among {
         match reads(sample) {
             Reading::Undecided => open.push(*sample),
-            reading if reading.is_own() => own.extend(reading.decoded().map(|value| (*sample, value.case))),
+            reading if reading.is_own() => {
+                own.extend(reading.decoded().map(|value| (*sample, value.case)))
+            }
             _ => {}
         }
     }
-    let redis_keys: Vec<_> = own.iter().map(|(sample, _)| &samples[*sample].redis_key[..]).collect();
+    let redis_keys: Vec<_> =
+        own.iter().map(|(sample, _)| &samples[*sample].redis_key[..]).collect();
     if redis_keys.is_empty() {
         return None;
     }
-    let placed = place(schema_set, schema, role, KeyspacePart { leader, redis_keys: &redis_keys, named })?;
+    let placed =
+        place(schema_set, schema, role, KeyspacePart { leader, redis_keys: &redis_keys, named })?;
     Some(SchemaMatch { placed, role, own, open })
 }
 
 /// The schema as its values are read: text of any kind is nobody's where the Redis key has no words.
-fn reader(schema_set: &dyn SchemaSet, schema: &Arc<Schema>, role: usize, leader: &[u8]) -> Arc<Schema> {
-    let is_bare = !schema.keys[role].template.has_prefix() && schema.prefix.place == PrefixPlace::Written;
+fn reader(
+    schema_set: &dyn SchemaSet,
+    schema: &Arc<Schema>,
+    role: usize,
+    leader: &[u8],
+) -> Arc<Schema> {
+    let is_bare =
+        !schema.keys[role].template.has_prefix() && schema.prefix.place == PrefixPlace::Written;
     let prefix = std::str::from_utf8(leader).ok().filter(|leader| is_bare && !leader.is_empty());
-    prefix.and_then(|prefix| schema_set.with_prefix(&schema.name, prefix)).unwrap_or_else(|| Arc::clone(schema))
+    prefix
+        .and_then(|prefix| schema_set.with_prefix(&schema.name, prefix))
+        .unwrap_or_else(|| Arc::clone(schema))
 }
 
 pub(super) fn mean(values: &[f64]) -> f64 {

@@ -41,7 +41,8 @@ fn whole(text: &str) -> Option<&'static str> {
         return Some("{hex}");
     }
     if text.len() < LEAST_RANDOM || !has(u8::is_ascii_digit) {
-        return (text.len() >= LEAST_RANDOM && text.ends_with('=') && all(is_base64)).then_some("{base64}");
+        return (text.len() >= LEAST_RANDOM && text.ends_with('=') && all(is_base64))
+            .then_some("{base64}");
     }
     let is_mixed = has(u8::is_ascii_uppercase) && has(u8::is_ascii_lowercase);
     if all(is_base64) && (is_mixed || text.ends_with('=')) {
@@ -53,7 +54,8 @@ fn whole(text: &str) -> Option<&'static str> {
 
 /// The shape of a part that is made of words and classes, with `-` between them.
 fn of_parts(text: &str) -> String {
-    let uuid = text.len().checked_sub(36).filter(|at| text.is_char_boundary(*at) && is_uuid(&text[*at..]));
+    let uuid =
+        text.len().checked_sub(36).filter(|at| text.is_char_boundary(*at) && is_uuid(&text[*at..]));
     if let Some(at) = uuid {
         return format!("{}{{uuid}}", of_parts(&text[..at]));
     }

@@ -37,7 +37,11 @@ impl DiagnosisInput<'_> {
     /// How long what stands there stays, as the end of a sentence.
     pub(super) fn how_long(&self) -> &'static str {
         let mut there = self.record.seen.keys.iter().filter(|key| key.content != Content::Absent);
-        if there.any(|key| key.expiry == Expiry::Never) { "for ever: it has no expiry" } else { "until it expires" }
+        if there.any(|key| key.expiry == Expiry::Never) {
+            "for ever: it has no expiry"
+        } else {
+            "until it expires"
+        }
     }
 }
 
@@ -45,7 +49,8 @@ impl DiagnosisInput<'_> {
 impl<'a> DiagnosisInput<'a> {
     /// A record with which no other schema has to do, and the limits that hold unless somebody sets others.
     pub(super) fn of(record: &'a Record) -> Self {
-        static LIMITS: std::sync::LazyLock<Thresholds> = std::sync::LazyLock::new(Thresholds::default);
+        static LIMITS: std::sync::LazyLock<Thresholds> =
+            std::sync::LazyLock::new(Thresholds::default);
         Self { record, thresholds: &LIMITS, foreign: None }
     }
 }

@@ -6,8 +6,7 @@ use crate::domain::duration;
 use crate::domain::record::{Evidence, Expiry, age};
 use crate::domain::schema::{State, TtlOf};
 
-const STATE_THE_TTL: &str =
-    "if this deployment's lock TTL is longer, say so with --lock-ttl; else `idemctl force-unlock KEY`";
+const STATE_THE_TTL: &str = "if this deployment's lock TTL is longer, say so with --lock-ttl; else `idemctl force-unlock KEY`";
 
 const UNLOCK: &str = "make sure that no worker is still at it, then `idemctl force-unlock KEY`";
 
@@ -21,7 +20,9 @@ pub(super) fn check(case: &DiagnosisInput<'_>) -> Option<Finding> {
     let result_ttl = age::millis(case.record.schema.result_ttl);
     // A TTL in milliseconds given to EX is a thousand times too long; the lock may have lived half of it.
     let thousandfold = allowed.saturating_mul(500)..=allowed.saturating_mul(1_000);
-    let cause = if thousandfold.contains(&left) || left > result_ttl.saturating_add(age::TTL_TOLERANCE_MS) {
+    let cause = if thousandfold.contains(&left)
+        || left > result_ttl.saturating_add(age::TTL_TOLERANCE_MS)
+    {
         "milliseconds taken for seconds, perhaps"
     } else if left > result_ttl / 2 {
         "the result's TTL on a lock, perhaps"
@@ -31,7 +32,9 @@ pub(super) fn check(case: &DiagnosisInput<'_>) -> Option<Finding> {
     let evidence = case.record.schema.ttl_evidence(TtlOf::Lock);
     let (severity, whose, advice) = match evidence {
         Evidence::Estimated => (Severity::Warning, "the schema's locks live", STATE_THE_TTL),
-        Evidence::Stated | Evidence::Known => (Severity::Error, "this deployment's locks live", UNLOCK),
+        Evidence::Stated | Evidence::Known => {
+            (Severity::Error, "this deployment's locks live", UNLOCK)
+        }
     };
     (left > allowed.saturating_add(age::TTL_TOLERANCE_MS)).then(|| Finding {
         code: FindingCode::ExcessTtl,

@@ -16,7 +16,19 @@ pub struct Finding {
 }
 
 /// The stable codes of findings, in the order in which findings are shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, IntoStaticStr, EnumString, VariantArray)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    IntoStaticStr,
+    EnumString,
+    VariantArray,
+)]
 #[strum(serialize_all = "kebab-case")]
 pub enum FindingCode {
     NoExpiry,
@@ -51,7 +63,9 @@ impl FindingCode {
                 "a lock beside a result, from a crash between the two steps, or of a worker that came late"
             }
             Self::Unreadable => "a value that does not decode",
-            Self::ForeignSchema => "a value of another schema that shares the key, e.g. the older release's",
+            Self::ForeignSchema => {
+                "a value of another schema that shares the key, e.g. the older release's"
+            }
             Self::WrongType => "the Redis key is not a string",
             Self::ResultNoExpiry => "a result that is never forgotten",
             Self::ShortResultTtl => "a result that goes sooner than retries may come",

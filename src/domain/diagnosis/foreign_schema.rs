@@ -19,7 +19,10 @@ pub(super) fn check(case: &DiagnosisInput<'_>) -> Option<Finding> {
                 code: FindingCode::ForeignSchema,
                 severity: Severity::Error,
                 evidence: Evidence::Known,
-                message: format!("the value was written by {writer}: a service on {own} {retries} {}", case.how_long()),
+                message: format!(
+                    "the value was written by {writer}: a service on {own} {retries} {}",
+                    case.how_long()
+                ),
                 advice: format!(
                     "see it as what it is with --schema {writer}, and find out why both run on the same keys"
                 ),
@@ -61,11 +64,17 @@ mod tests {
                 Severity::Error,
                 "written by older: a service on go-middleware fails on it",
             ),
-            ("go-middleware-v1", Foreign::OlderReleaseOf("newer".to_owned()), Severity::Warning, "(newer) fails on it"),
+            (
+                "go-middleware-v1",
+                Foreign::OlderReleaseOf("newer".to_owned()),
+                Severity::Warning,
+                "(newer) fails on it",
+            ),
         ] {
             let record = record(schema, &[(text("in-progress"), Expiry::Never)]);
             let found =
-                check(&DiagnosisInput { foreign: Some(&foreign), ..DiagnosisInput::of(&record) }).expect("a finding");
+                check(&DiagnosisInput { foreign: Some(&foreign), ..DiagnosisInput::of(&record) })
+                    .expect("a finding");
             assert!(found.severity == severity && found.message.contains(says), "{found:?}");
         }
     }

@@ -12,8 +12,12 @@ use crate::domain::select::Tally;
 use crate::domain::select::contradiction::Contradictions;
 
 /// The findings beside `no-expiry` that `check` can look for: each keeps clients waiting.
-pub(crate) const INCLUDABLE: [FindingCode; 4] =
-    [FindingCode::ExcessTtl, FindingCode::Overdue, FindingCode::LeftoverLock, FindingCode::Unreadable];
+pub(crate) const INCLUDABLE: [FindingCode; 4] = [
+    FindingCode::ExcessTtl,
+    FindingCode::Overdue,
+    FindingCode::LeftoverLock,
+    FindingCode::Unreadable,
+];
 
 #[derive(Debug, Clone, Default)]
 pub struct Health {
@@ -159,7 +163,8 @@ impl Health {
     /// The status. What is known to be critical is critical, whatever was not looked at; else a gap weighs more than a warning,
     /// for behind the gap may be worse.
     pub(crate) fn status(&self, limits: &Limits) -> Status {
-        let statuses: Vec<_> = limits.sought().into_iter().map(|code| limits.status(code, self.count(code))).collect();
+        let statuses: Vec<_> =
+            limits.sought().into_iter().map(|code| limits.status(code, self.count(code))).collect();
         if statuses.contains(&Status::Critical) {
             Status::Critical
         } else if self.gap.is_some() {
@@ -178,7 +183,12 @@ mod tests {
     use crate::domain::record::Expiry;
     use crate::domain::samples::{CHI_LOCK, chi};
 
-    fn status(orphans: usize, warning: Option<u64>, critical: u64, change: impl FnOnce(&mut Health)) -> Status {
+    fn status(
+        orphans: usize,
+        warning: Option<u64>,
+        critical: u64,
+        change: impl FnOnce(&mut Health),
+    ) -> Status {
         let mut health = Health::default();
         (0..orphans).for_each(|_| health.add(FindingCode::NoExpiry, &chi(CHI_LOCK, Expiry::Never)));
         change(&mut health);
@@ -206,19 +216,31 @@ mod tests {
     /// Rule: more foreign records than a schema's own under its prefix are never OK.
     #[test]
     fn more_foreign_than_claimed_records_are_a_warning() {
-        assert_eq!(status(0, None, 1, |health| health.outnumbered.push(("express".to_owned(), 1, 9))), Status::Warning);
+        assert_eq!(
+            status(0, None, 1, |health| health.outnumbered.push(("express".to_owned(), 1, 9))),
+            Status::Warning
+        );
     }
 
     #[test]
     fn one_lock_with_an_included_finding_gives_its_status() {
         let mut health = Health::default();
         health.add(FindingCode::ExcessTtl, &chi(CHI_LOCK, Expiry::In(600_000)));
-        for (status, expected) in [(Status::Warning, Status::Warning), (Status::Critical, Status::Critical)] {
-            let alarms = BTreeMap::from([(FindingCode::ExcessTtl, status), (FindingCode::Overdue, Status::Critical)]);
+        for (status, expected) in
+            [(Status::Warning, Status::Warning), (Status::Critical, Status::Critical)]
+        {
+            let alarms = BTreeMap::from([
+                (FindingCode::ExcessTtl, status),
+                (FindingCode::Overdue, Status::Critical),
+            ]);
             let limits = Limits { warning: None, critical: 1, alarms };
             assert_eq!(health.status(&limits), expected);
         }
-        assert_eq!(health.status(&Limits { critical: 1, ..Limits::default() }), Status::Ok, "it is not sought");
+        assert_eq!(
+            health.status(&Limits { critical: 1, ..Limits::default() }),
+            Status::Ok,
+            "it is not sought"
+        );
     }
 
     #[test]
@@ -227,7 +249,9 @@ mod tests {
             let alarm: Alarm = text.parse().unwrap();
             assert_eq!(format!("{}={}", alarm.code.as_str(), alarm.status.as_str()), text);
         }
-        for text in ["excess-ttl", "excess-ttl=OK", "no-expiry=WARNING", "oversized=WARNING", "=", ""] {
+        for text in
+            ["excess-ttl", "excess-ttl=OK", "no-expiry=WARNING", "oversized=WARNING", "=", ""]
+        {
             assert!(text.parse::<Alarm>().is_err(), "{text}");
         }
     }

@@ -12,19 +12,25 @@ pub(super) fn check(case: &DiagnosisInput<'_>) -> Option<Finding> {
     let lock = record.lock().filter(|_| record.state == State::Completed)?;
     let then = match (record.result()?.expiry, lock.expiry) {
         (Expiry::In(_), Expiry::Never) => "once the result expires they are turned away for ever",
-        (Expiry::In(result), Expiry::In(lock)) if result < lock => "once the result expires they are turned away",
+        (Expiry::In(result), Expiry::In(lock)) if result < lock => {
+            "once the result expires they are turned away"
+        }
         (Expiry::Never, Expiry::Never) => "neither ever expires",
         _ => "the lock expires first",
     };
     let whose = match fencing::keeps_locks_from_results(&record.schema) {
         true => "left by a crash between storing and unlocking",
-        false => "left by a crash between storing and unlocking, or of a worker that came late and may be at work",
+        false => {
+            "left by a crash between storing and unlocking, or of a worker that came late and may be at work"
+        }
     };
     Some(Finding {
         code: FindingCode::LeftoverLock,
         severity: Severity::Warning,
         evidence: Evidence::Known,
-        message: format!("a lock stands beside the result, {whose}: retries get the result, and {then}"),
+        message: format!(
+            "a lock stands beside the result, {whose}: retries get the result, and {then}"
+        ),
         advice: "`idemctl force-unlock KEY` removes the lock and leaves the result".to_owned(),
     })
 }

@@ -20,7 +20,8 @@ pub(super) fn check(case: &DiagnosisInput<'_>) -> Option<Finding> {
         severity: Severity::Error,
         evidence: Evidence::Known,
         message: format!("the lock has no expiry: {then}"),
-        advice: "make sure that no worker is still at it, then `idemctl force-unlock KEY`".to_owned(),
+        advice: "make sure that no worker is still at it, then `idemctl force-unlock KEY`"
+            .to_owned(),
     })
 }
 
@@ -31,7 +32,8 @@ mod tests {
 
     #[test]
     fn fires_on_a_lock_without_ttl_also_beside_a_result() {
-        let beside = |lock, result| record("event-consumer", &[(text("1"), lock), (text("1"), result)]);
+        let beside =
+            |lock, result| record("event-consumer", &[(text("1"), lock), (text("1"), result)]);
         for (record, fires) in [
             (chi(CHI_LOCK, Expiry::Never), true),
             (beside(Expiry::Never, Expiry::In(9)), true),

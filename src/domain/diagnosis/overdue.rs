@@ -17,7 +17,9 @@ pub(super) fn check(case: &DiagnosisInput<'_>) -> Option<Finding> {
             duration::short(age.millis),
             duration::short(threshold)
         ),
-        advice: "look for the worker; if it is gone, `idemctl force-unlock KEY`, or wait for the TTL".to_owned(),
+        advice:
+            "look for the worker; if it is gone, `idemctl force-unlock KEY`, or wait for the TTL"
+                .to_owned(),
     })
 }
 
@@ -38,7 +40,10 @@ mod tests {
             (CHI_RESULT, Expiry::In(1), Some(1), false),
         ] {
             let thresholds = Thresholds { overdue_ms, ..Thresholds::default() };
-            let found = check(&DiagnosisInput { thresholds: &thresholds, ..DiagnosisInput::of(&chi(value, expiry)) });
+            let found = check(&DiagnosisInput {
+                thresholds: &thresholds,
+                ..DiagnosisInput::of(&chi(value, expiry))
+            });
             assert_eq!(found.is_some(), fires, "{value} {expiry:?} {overdue_ms:?}");
         }
     }

@@ -29,8 +29,10 @@ mod tests {
         let size = CHI_LOCK.len() as u64;
         for (oversized_bytes, fires) in [(size - 1, true), (size, false)] {
             let thresholds = Thresholds { overdue_ms: None, oversized_bytes };
-            let found =
-                check(&DiagnosisInput { thresholds: &thresholds, ..DiagnosisInput::of(&chi(CHI_LOCK, Expiry::Never)) });
+            let found = check(&DiagnosisInput {
+                thresholds: &thresholds,
+                ..DiagnosisInput::of(&chi(CHI_LOCK, Expiry::Never))
+            });
             assert_eq!(found.is_some(), fires, "{oversized_bytes}");
         }
     }

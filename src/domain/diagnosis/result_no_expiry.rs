@@ -12,8 +12,11 @@ pub(super) fn check(case: &DiagnosisInput<'_>) -> Option<Finding> {
         code: FindingCode::ResultNoExpiry,
         severity: Severity::Warning,
         evidence: Evidence::Known,
-        message: "the result has no expiry: it is replayed for ever and its memory is never freed".to_owned(),
-        advice: "give it the schema's result TTL, and find the code that stores results without one".to_owned(),
+        message: "the result has no expiry: it is replayed for ever and its memory is never freed"
+            .to_owned(),
+        advice:
+            "give it the schema's result TTL, and find the code that stores results without one"
+                .to_owned(),
     })
 }
 
@@ -24,10 +27,16 @@ mod tests {
 
     #[test]
     fn fires_on_a_result_without_ttl_alone() {
-        for (value, expiry, fires) in
-            [(CHI_RESULT, Expiry::Never, true), (CHI_RESULT, Expiry::In(1), false), (CHI_LOCK, Expiry::Never, false)]
-        {
-            assert_eq!(check(&DiagnosisInput::of(&chi(value, expiry))).is_some(), fires, "{value} {expiry:?}");
+        for (value, expiry, fires) in [
+            (CHI_RESULT, Expiry::Never, true),
+            (CHI_RESULT, Expiry::In(1), false),
+            (CHI_LOCK, Expiry::Never, false),
+        ] {
+            assert_eq!(
+                check(&DiagnosisInput::of(&chi(value, expiry))).is_some(),
+                fires,
+                "{value} {expiry:?}"
+            );
         }
     }
 }

@@ -3,8 +3,8 @@
 use super::case::{DiagnosisInput, Foreign, Thresholds};
 use super::finding::{Finding, FindingCode};
 use super::{
-    excess_ttl, foreign_schema, leftover_lock, no_expiry, overdue, oversized, result_no_expiry, short_result_ttl,
-    unreadable, wrong_type,
+    excess_ttl, foreign_schema, leftover_lock, no_expiry, overdue, oversized, result_no_expiry,
+    short_result_ttl, unreadable, wrong_type,
 };
 use crate::domain::record::Record;
 
@@ -23,7 +23,11 @@ const RULES: [DiagnosisRule; 10] = [
     oversized::check,
 ];
 
-pub(crate) fn findings(record: &Record, thresholds: &Thresholds, foreign: Option<&Foreign>) -> Vec<Finding> {
+pub(crate) fn findings(
+    record: &Record,
+    thresholds: &Thresholds,
+    foreign: Option<&Foreign>,
+) -> Vec<Finding> {
     let case = DiagnosisInput { record, thresholds, foreign };
     RULES.iter().filter_map(|rule| rule(&case)).collect()
 }
@@ -48,7 +52,9 @@ mod tests {
             let found = findings(&chi(CHI_LOCK, expiry), &thresholds, None);
             found.iter().map(|finding| finding.code.as_str()).collect::<Vec<_>>()
         };
-        assert!(findings(&chi(CHI_LOCK, Expiry::In(59_000)), &Thresholds::default(), None).is_empty());
+        assert!(
+            findings(&chi(CHI_LOCK, Expiry::In(59_000)), &Thresholds::default(), None).is_empty()
+        );
         assert_eq!(codes(Expiry::Never), ["no-expiry", "oversized"]);
         assert_eq!(codes(Expiry::In(1)), ["overdue", "oversized"]);
         assert_eq!(codes(Expiry::In(90_000)), ["excess-ttl", "oversized"]);

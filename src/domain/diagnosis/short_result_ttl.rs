@@ -6,12 +6,14 @@ use crate::domain::duration;
 use crate::domain::record::{AgeSource, Expiry, age};
 use crate::domain::schema::{State, TtlOf};
 
-const ADVICE: &str =
-    "compare with what the service sets: a result should outlive the last retry or redelivery, 24h to 72h";
+const ADVICE: &str = "compare with what the service sets: a result should outlive the last retry or redelivery, 24h to 72h";
 
 pub(super) fn check(case: &DiagnosisInput<'_>) -> Option<Finding> {
     let record = case.record;
-    let Expiry::In(left) = record.result().filter(|_| record.state == State::Completed)?.expiry else { return None };
+    let Expiry::In(left) = record.result().filter(|_| record.state == State::Completed)?.expiry
+    else {
+        return None;
+    };
     let result_ttl = age::millis(record.schema.ttl(TtlOf::Result)?);
     let written = record.age.filter(|age| age.source == AgeSource::Record);
     if let Some(life) = written.map(|age| age.millis.saturating_add(left)) {

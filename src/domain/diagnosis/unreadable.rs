@@ -45,17 +45,26 @@ mod tests {
     use crate::domain::record::{Content, Expiry};
     use crate::domain::samples::{CHI_LOCK, chi, record, text};
 
-    fn message(record: &crate::domain::record::Record, foreign: Option<&Foreign>) -> Option<String> {
+    fn message(
+        record: &crate::domain::record::Record,
+        foreign: Option<&Foreign>,
+    ) -> Option<String> {
         check(&DiagnosisInput { foreign, ..DiagnosisInput::of(record) }).map(|found| found.message)
     }
 
     #[test]
     fn fires_on_what_does_not_decode_and_says_what_retries_get() {
         let turned_away = chi("not json", Expiry::Never);
-        assert!(message(&turned_away, None).expect("a finding").contains("every retry is turned away"));
+        assert!(
+            message(&turned_away, None).expect("a finding").contains("every retry is turned away")
+        );
         let fails = record("go-middleware", &[(text("{}"), Expiry::Never)]);
         let message = message(&fails, None).expect("a finding");
-        assert!(message.contains("every retry fails on it") && message.contains("JSON of another shape"), "{message}");
+        assert!(
+            message.contains("every retry fails on it")
+                && message.contains("JSON of another shape"),
+            "{message}"
+        );
     }
 
     #[test]
@@ -63,6 +72,9 @@ mod tests {
         assert_eq!(message(&chi(CHI_LOCK, Expiry::Never), None), None);
         let foreign = Foreign::WrittenBy("express".to_owned());
         assert_eq!(message(&chi("not json", Expiry::Never), Some(&foreign)), None);
-        assert_eq!(message(&record("go-chi", &[(Content::Other("hash".into()), Expiry::Never)]), None), None);
+        assert_eq!(
+            message(&record("go-chi", &[(Content::Other("hash".into()), Expiry::Never)]), None),
+            None
+        );
     }
 }

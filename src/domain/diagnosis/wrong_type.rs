@@ -6,10 +6,11 @@ use crate::domain::record::{Evidence, Reading};
 use crate::domain::step::Answer;
 
 pub(super) fn check(case: &DiagnosisInput<'_>) -> Option<Finding> {
-    let (role, kind) = case.record.readings.iter().enumerate().find_map(|(role, reading)| match reading {
-        Reading::WrongType(kind) => Some((role, kind)),
-        _ => None,
-    })?;
+    let (role, kind) =
+        case.record.readings.iter().enumerate().find_map(|(role, reading)| match reading {
+            Reading::WrongType(kind) => Some((role, kind)),
+            _ => None,
+        })?;
     let wanted = case.record.schema.type_at(role);
     let retries = match case.record.next_request.answer {
         Answer::Fail => "every step of the service fails on it",
@@ -23,7 +24,8 @@ pub(super) fn check(case: &DiagnosisInput<'_>) -> Option<Finding> {
         severity: Severity::Error,
         evidence: Evidence::Known,
         message: format!("the Redis key holds a {kind}, not a {wanted}: {retries}"),
-        advice: "another program uses this Redis key: find it before anything is removed".to_owned(),
+        advice: "another program uses this Redis key: find it before anything is removed"
+            .to_owned(),
     })
 }
 

@@ -39,10 +39,12 @@ pub(super) enum FormatTest {
 
 /// The forms of these values, those of documents first: any text may be of the others.
 pub(super) fn cases(samples: Vec<SampleValue>) -> Vec<DraftFormat> {
-    let (documents, texts): (Vec<_>, Vec<_>) = samples.into_iter().partition(|sample| sample.document.is_some());
+    let (documents, texts): (Vec<_>, Vec<_>) =
+        samples.into_iter().partition(|sample| sample.document.is_some());
     let of_documents = match state_field(&documents) {
         Some(field) => by(documents, |sample| {
-            let value = sample.fields().and_then(|fields| fields.get(&field)).cloned().unwrap_or_default();
+            let value =
+                sample.fields().and_then(|fields| fields.get(&field)).cloned().unwrap_or_default();
             FormatTest::Field(field.clone(), value)
         }),
         None => by(documents, |sample| match sample.document.as_ref().and_then(Value::as_array) {
@@ -52,10 +54,13 @@ pub(super) fn cases(samples: Vec<SampleValue>) -> Vec<DraftFormat> {
     };
     let words: BTreeSet<_> = texts.iter().map(|sample| sample.text.as_str()).collect();
     let are_words = words.iter().all(|word| states::of_word(word).is_some());
-    let is_marker = texts.len() > 1 && words.len() == 1 && words.iter().all(|word| word.len() <= LONGEST_MARKER);
+    let is_marker = texts.len() > 1
+        && words.len() == 1
+        && words.iter().all(|word| word.len() <= LONGEST_MARKER);
     let are_words = are_words || is_marker;
-    let of_texts =
-        by(texts, |sample| if are_words { FormatTest::Word(sample.text.clone()) } else { FormatTest::AnyText });
+    let of_texts = by(texts, |sample| {
+        if are_words { FormatTest::Word(sample.text.clone()) } else { FormatTest::AnyText }
+    });
     of_documents.into_iter().chain(of_texts).collect()
 }
 
@@ -69,7 +74,9 @@ fn by(samples: Vec<SampleValue>, test: impl Fn(&SampleValue) -> FormatTest) -> V
             FormatTest::Fields | FormatTest::Items(_) | FormatTest::AnyText => None,
         };
         let case = apart.entry(format!("{test:?} {decoding:?}"));
-        case.or_insert_with(|| DraftFormat { test, decoding, state, samples: Vec::new() }).samples.push(sample);
+        case.or_insert_with(|| DraftFormat { test, decoding, state, samples: Vec::new() })
+            .samples
+            .push(sample);
     }
     apart.into_values().collect()
 }
@@ -80,7 +87,8 @@ fn parts_fields(objects: &[&Map<String, Value>], name: &str) -> bool {
     for object in objects {
         let Some(value) = object.get(name) else { return false };
         let fields: BTreeSet<_> = object.keys().collect();
-        let (count, known) = by_value.entry(value.to_string()).or_insert_with(|| (0, fields.clone()));
+        let (count, known) =
+            by_value.entry(value.to_string()).or_insert_with(|| (0, fields.clone()));
         if *known != fields {
             return false;
         }
@@ -95,12 +103,19 @@ fn parts_fields(objects: &[&Map<String, Value>], name: &str) -> bool {
 fn state_field(samples: &[SampleValue]) -> Option<String> {
     let objects: Vec<_> = samples.iter().filter_map(SampleValue::fields).collect();
     let first = objects.first()?;
-    let is_word = |value: &Value| value.is_string() || value.is_boolean() || value.as_u64().is_some_and(|n| n < 10);
+    let is_word = |value: &Value| {
+        value.is_string() || value.is_boolean() || value.as_u64().is_some_and(|n| n < 10)
+    };
     let tells = |name: &&String| {
         let values: Vec<_> = objects.iter().filter_map(|object| object.get(*name)).collect();
         let distinct: BTreeSet<_> = values.iter().map(ToString::to_string).collect();
-        let knows = || values.iter().all(|value| value.as_str().is_some_and(|word| states::of_word(word).is_some()));
-        let is_named = states::rank(name) < usize::MAX && (states::rank(name) < states::rank("") || knows());
+        let knows = || {
+            values
+                .iter()
+                .all(|value| value.as_str().is_some_and(|word| states::of_word(word).is_some()))
+        };
+        let is_named =
+            states::rank(name) < usize::MAX && (states::rank(name) < states::rank("") || knows());
         values.len() == objects.len()
             && values.iter().all(|value| is_word(value))
             && distinct.len() <= MOST_WORDS

@@ -5,7 +5,10 @@ use serde_json::Value;
 /// The names that a field goes by, and what stands there.
 const NAMES: [(&str, &[&str]); 8] = [
     ("owner", &["owner", "worker", "workerid", "token", "lockid", "holder", "lockedby", "by"]),
-    ("fingerprint", &["fingerprint", "hash", "checksum", "payloadhash", "requesthash", "validation"]),
+    (
+        "fingerprint",
+        &["fingerprint", "hash", "checksum", "payloadhash", "requesthash", "validation"],
+    ),
     ("created_at", &["createdat", "startedat", "lockedat", "created", "started", "at"]),
     ("completed_at", &["completedat", "finishedat", "completed", "finished"]),
     ("status", &["statuscode", "code", "httpstatus", "status"]),
@@ -32,9 +35,9 @@ pub(super) fn of(value: &Value, state_field: Option<&str>) -> Vec<FoundField> {
         if let Value::Object(response) = inner
             && RESPONSES.contains(&plain(name).as_str())
         {
-            response
-                .iter()
-                .for_each(|(inner, value)| add(&mut found, format!("/{}/{}", step(name), step(inner)), inner, value));
+            response.iter().for_each(|(inner, value)| {
+                add(&mut found, format!("/{}/{}", step(name), step(inner)), inner, value)
+            });
         }
     }
     for (name, value) in fields.iter().filter(|(name, _)| state_field != Some(name.as_str())) {
@@ -48,15 +51,20 @@ fn of_items(items: &[Value]) -> Vec<FoundField> {
     let place = |is: fn(&Value) -> bool| items.iter().position(is).map(|index| format!("/{index}"));
     let status = place(|item| fits("status", item)).map(|pointer| ("status", pointer));
     let headers = place(|item| item.is_object()).map(|pointer| ("headers", pointer));
-    let parts = || place(|item| item.get(0).is_some_and(Value::is_string)).map(|pointer| format!("{pointer}/0"));
+    let parts = || {
+        place(|item| item.get(0).is_some_and(Value::is_string))
+            .map(|pointer| format!("{pointer}/0"))
+    };
     let body = place(Value::is_string).or_else(parts).map(|pointer| ("body", pointer));
     [status, headers, body].into_iter().flatten().collect()
 }
 
 fn add(found: &mut Vec<FoundField>, pointer: String, name: &str, value: &Value) {
     let name = plain(name);
-    let meant = NAMES.iter().find(|(what, names)| names.contains(&name.as_str()) && fits(what, value));
-    if let Some((what, _)) = meant.filter(|(what, _)| !found.iter().any(|(known, _)| known == what)) {
+    let meant =
+        NAMES.iter().find(|(what, names)| names.contains(&name.as_str()) && fits(what, value));
+    if let Some((what, _)) = meant.filter(|(what, _)| !found.iter().any(|(known, _)| known == what))
+    {
         found.push((what, pointer));
     }
 }

@@ -52,13 +52,19 @@ mod tests {
     use crate::domain::record::Deadline;
 
     fn sample(key: &str, text: &str, expiry: Expiry) -> SeenKey {
-        SeenKey::new(key.as_bytes(), Content::text(text.as_bytes().to_vec()), expiry, Deadline::Unknown)
+        SeenKey::new(
+            key.as_bytes(),
+            Content::text(text.as_bytes().to_vec()),
+            expiry,
+            Deadline::Unknown,
+        )
     }
 
     #[test]
     fn each_format_is_represented_however_rare() {
         let expires = Expiry::In(1_000);
-        let mut samples: Vec<_> = (0..100).map(|n| sample(&format!("done-{n}"), "{\"s\":\"done\"}", expires)).collect();
+        let mut samples: Vec<_> =
+            (0..100).map(|n| sample(&format!("done-{n}"), "{\"s\":\"done\"}", expires)).collect();
         samples.push(sample("held", "{\"s\":\"held\"}", expires));
         samples.push(sample("stuck", "{\"s\":\"held\"}", Expiry::Never));
         let chosen = representatives(samples.clone(), 10);

@@ -25,9 +25,13 @@ impl SampleValue {
             }
             Content::Text { head, .. } => match open(head) {
                 Some((decoder, document)) => (String::new(), Some(document), plain(decoder)),
-                None => (String::from_utf8_lossy(head).into_owned(), None, plain(Encoding::Text.into())),
+                None => {
+                    (String::from_utf8_lossy(head).into_owned(), None, plain(Encoding::Text.into()))
+                }
             },
-            Content::Absent | Content::Other(_) => (String::new(), None, plain(Encoding::Text.into())),
+            Content::Absent | Content::Other(_) => {
+                (String::new(), None, plain(Encoding::Text.into()))
+            }
         };
         Self { text, document, decoding, expiry: key.expiry }
     }

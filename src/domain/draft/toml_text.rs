@@ -17,8 +17,7 @@ pub(crate) const DECIDE: &str = "DECIDE";
 
 /// The line that keeps a new schema from being read until it is named. Without it, a copy would claim the Redis keys of the schema
 /// that it was copied from, on every server.
-pub(crate) const DRAFT: &str =
-    "draft = true    # read only if --schema or a context names it; delete the line when it is ready";
+pub(crate) const DRAFT: &str = "draft = true    # read only if --schema or a context names it; delete the line when it is ready";
 
 /// The format of drafts.
 const FORMAT: u32 = 2;
@@ -55,7 +54,11 @@ pub(crate) fn draft(name: &str, seen: &[SeenKey]) -> String {
 fn ttls(text: &mut String, cases: &[DraftFormat]) {
     for (name, state) in [("lock", State::InProgress), ("result", State::Completed)] {
         let is_open = cases.iter().any(|case| case.state.is_none());
-        let of: Vec<_> = cases.iter().filter(|case| case.state == Some(state)).flat_map(|case| &case.samples).collect();
+        let of: Vec<_> = cases
+            .iter()
+            .filter(|case| case.state == Some(state))
+            .flat_map(|case| &case.samples)
+            .collect();
         if of.is_empty() && is_open {
             let _ = writeln!(
                 text,
@@ -66,9 +69,13 @@ fn ttls(text: &mut String, cases: &[DraftFormat]) {
         match left.iter().max() {
             Some(most) => {
                 let ttl = states::usual_ttl(*most);
-                let (shown, keys) = (duration::short(*most), if of.len() == 1 { "key" } else { "keys" });
-                let _ =
-                    writeln!(text, "# At most {shown} was left ({} {keys} of this state).\n{name} = {ttl:?}", of.len());
+                let (shown, keys) =
+                    (duration::short(*most), if of.len() == 1 { "key" } else { "keys" });
+                let _ = writeln!(
+                    text,
+                    "# At most {shown} was left ({} {keys} of this state).\n{name} = {ttl:?}",
+                    of.len()
+                );
             }
             None if of.iter().any(|sample| sample.expiry == Expiry::Never) => {
                 let _ = writeln!(
@@ -83,17 +90,22 @@ fn ttls(text: &mut String, cases: &[DraftFormat]) {
 
 fn form(text: &mut String, case: &DraftFormat, all: usize, names: &mut BTreeSet<String>) {
     let name = form_name(case, names);
-    let _ = writeln!(text, "\n# {} of {all} values.\n[[value]]\nname = {name:?}", case.samples.len());
+    let _ =
+        writeln!(text, "\n# {} of {all} values.\n[[value]]\nname = {name:?}", case.samples.len());
     opened(text, &case.decoding);
     match &case.test {
         FormatTest::Field(field, value) => {
-            let _ =
-                writeln!(text, "where = {{ {} = {} }}", quoted(&format!("/{}", fields::step(field))), literal(value));
+            let _ = writeln!(
+                text,
+                "where = {{ {} = {} }}",
+                quoted(&format!("/{}", fields::step(field))),
+                literal(value)
+            );
         }
         FormatTest::Word(word) => _ = writeln!(text, "equals = {}", quoted(word)),
-        FormatTest::AnyText => {
-            text.push_str("# Any text is of this form: the Redis key alone tells whose it is.\nopaque = true\n")
-        }
+        FormatTest::AnyText => text.push_str(
+            "# Any text is of this form: the Redis key alone tells whose it is.\nopaque = true\n",
+        ),
         FormatTest::Items(count) => {
             let items: Vec<_> = (0..*count).map(|index| format!("\"/{index}\"")).collect();
             let _ = writeln!(text, "has = [{}]", items.join(", "));
@@ -122,7 +134,10 @@ fn opened(text: &mut String, decoding: &Decoding) {
         other => writeln!(text, "encoding = {:?}", other.as_str()),
     };
     if !decoding.inside.is_empty() {
-        let inside = decoding.inside.iter().map(|(path, decoder)| format!("{} = {}", quoted(path), list(decoder)));
+        let inside = decoding
+            .inside
+            .iter()
+            .map(|(path, decoder)| format!("{} = {}", quoted(path), list(decoder)));
         let _ = writeln!(text, "decode_at = {{ {} }}", inside.collect::<Vec<_>>().join(", "));
     }
 }
@@ -134,7 +149,8 @@ fn form_name(case: &DraftFormat, names: &mut BTreeSet<String>) -> String {
         FormatTest::Fields | FormatTest::Items(_) => "record".to_owned(),
         FormatTest::AnyText => "held".to_owned(),
     };
-    let plain = word.to_ascii_lowercase().replace(|letter: char| !letter.is_ascii_alphanumeric(), "-");
+    let plain =
+        word.to_ascii_lowercase().replace(|letter: char| !letter.is_ascii_alphanumeric(), "-");
     let plain = if plain.is_empty() { "empty".to_owned() } else { plain };
     let name = if names.contains(&plain) { format!("{plain}-{}", names.len()) } else { plain };
     names.insert(name.clone());
@@ -152,7 +168,10 @@ fn members(text: &mut String, case: &DraftFormat) {
     }
     let list = |passes: &dyn Fn(&(usize, bool)) -> bool| {
         let passing = counts.iter().filter(|(_, counted)| passes(counted));
-        passing.map(|(name, _)| quoted(&format!("/{}", fields::step(name)))).collect::<Vec<_>>().join(", ")
+        passing
+            .map(|(name, _)| quoted(&format!("/{}", fields::step(name))))
+            .collect::<Vec<_>>()
+            .join(", ")
     };
     for (word, names) in [
         ("required", list(&|(count, _)| *count == objects.len())),
@@ -180,13 +199,18 @@ fn meanings(text: &mut String, case: &DraftFormat) {
     if found.is_empty() {
         return;
     }
-    let shown: Vec<_> = found.iter().map(|(what, pointer)| format!("{what} = {}", quoted(pointer))).collect();
-    let _ = writeln!(text, "# Told by their names: look whether they hold that.\nfields = {{ {} }}", shown.join(", "));
+    let shown: Vec<_> =
+        found.iter().map(|(what, pointer)| format!("{what} = {}", quoted(pointer))).collect();
+    let _ = writeln!(
+        text,
+        "# Told by their names: look whether they hold that.\nfields = {{ {} }}",
+        shown.join(", ")
+    );
     let at = |what: &str| {
         let pointer = found.get(what)?;
-        case.samples
-            .iter()
-            .find_map(|sample| sample.document.as_ref()?.pointer(pointer).filter(|value| !value.is_null()))
+        case.samples.iter().find_map(|sample| {
+            sample.document.as_ref()?.pointer(pointer).filter(|value| !value.is_null())
+        })
     };
     if at("body").is_some_and(|body| !body.is_string()) {
         text.push_str("body_encoding = \"json\"\n");

@@ -38,8 +38,12 @@ fn around(bytes: &[u8]) -> Option<Vec<Codec>> {
     match bytes {
         [0x1f, 0x8b, ..] => Some(vec![Codec::Gzip]),
         // The first byte of zlib with its usual window, and a checksum of the two.
-        [0x78, flags, ..] if (0x7800 + u16::from(*flags)) % 31 == 0 => compressed_with_suffix(bytes),
-        _ if are_letters(u8::is_ascii_hexdigit) && bytes.len().is_multiple_of(2) => Some(vec![Codec::Hex]),
+        [0x78, flags, ..] if (0x7800 + u16::from(*flags)) % 31 == 0 => {
+            compressed_with_suffix(bytes)
+        }
+        _ if are_letters(u8::is_ascii_hexdigit) && bytes.len().is_multiple_of(2) => {
+            Some(vec![Codec::Hex])
+        }
         _ if are_letters(|letter| letter.is_ascii_alphanumeric() || b"+/-_=".contains(letter)) => {
             Some(vec![Codec::Base64])
         }
@@ -49,7 +53,8 @@ fn around(bytes: &[u8]) -> Option<Vec<Codec>> {
 
 /// Zlib tells its end: what can be left out behind it is none of it.
 fn compressed_with_suffix(bytes: &[u8]) -> Option<Vec<Codec>> {
-    let is_whole = |length: &usize| undo(&[Codec::Zlib], &bytes[..bytes.len() - length], true).is_ok();
+    let is_whole =
+        |length: &usize| undo(&[Codec::Zlib], &bytes[..bytes.len() - length], true).is_ok();
     let suffix = (0..=LONGEST_SUFFIX.min(bytes.len())).rev().find(is_whole)?;
     let text = std::str::from_utf8(&bytes[bytes.len() - suffix..]).ok()?;
     let suffix = (!text.is_empty()).then(|| Codec::Suffix(text.to_owned()));
@@ -58,7 +63,8 @@ fn compressed_with_suffix(bytes: &[u8]) -> Option<Vec<Codec>> {
 
 fn document(bytes: &[u8]) -> Option<(Encoding, Value)> {
     let is_document = |value: &Value| value.is_object() || value.is_array();
-    let json = serde_json::from_slice(bytes).ok().filter(is_document).map(|value| (Encoding::Json, value));
+    let json =
+        serde_json::from_slice(bytes).ok().filter(is_document).map(|value| (Encoding::Json, value));
     let has_type = json.as_ref().is_some_and(|(_, value)| packed::has_type(value));
     let packed = |encoding, read: fn(&[u8], bool) -> Result<Json<'_>, String>| {
         let value = read(bytes, true).ok()?.to_value();
@@ -67,7 +73,8 @@ fn document(bytes: &[u8]) -> Option<(Encoding, Value)> {
     if has_type {
         return packed(Encoding::Newtonsoft, packed::newtonsoft);
     }
-    json.or_else(|| packed(Encoding::Php, packed::php)).or_else(|| packed(Encoding::Msgpack, packed::msgpack))
+    json.or_else(|| packed(Encoding::Php, packed::php))
+        .or_else(|| packed(Encoding::Msgpack, packed::msgpack))
 }
 
 #[cfg(test)]
@@ -95,7 +102,10 @@ mod tests {
         ] {
             let stored = wrap(codecs, text.clone()).unwrap();
             let (decoder, value) = open(&stored).unwrap();
-            assert_eq!((&decoder.codecs[..], decoder.encoding, &value), (codecs, Encoding::Json, &document));
+            assert_eq!(
+                (&decoder.codecs[..], decoder.encoding, &value),
+                (codecs, Encoding::Json, &document)
+            );
         }
         assert_eq!(words(b"a:1:{s:1:\"a\";i:1;}").unwrap(), ["php"]);
         assert_eq!(words(br#"{"$type":"Pay, app","Id":1}"#).unwrap(), ["newtonsoft"]);

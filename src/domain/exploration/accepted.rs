@@ -48,9 +48,13 @@ struct DocumentedViolation {
 impl AcceptedFrontiers {
     /// Reads what `--output json` wrote.
     pub(crate) fn parse(json: &[u8]) -> Result<Self, String> {
-        let document: FrontierDocument = serde_json::from_slice(json).map_err(|why| why.to_string())?;
+        let document: FrontierDocument =
+            serde_json::from_slice(json).map_err(|why| why.to_string())?;
         if document.format != 1 {
-            return Err(format!("format {} is not known: this idemctl reads format 1", document.format));
+            return Err(format!(
+                "format {} is not known: this idemctl reads format 1",
+                document.format
+            ));
         }
         let mut accepted = Self { violations: BTreeSet::new() };
         for explored in document.schemas {
@@ -59,7 +63,8 @@ impl AcceptedFrontiers {
                 None => explored.schema,
             };
             for found in explored.harms {
-                let faults = found.minimal_faults.iter().map(|(fault, count)| format!("{fault}={count}"));
+                let faults =
+                    found.minimal_faults.iter().map(|(fault, count)| format!("{fault}={count}"));
                 let faults = in_words(faults);
                 accepted.violations.insert((name.clone(), found.invariant, faults));
             }
@@ -99,8 +104,13 @@ impl FrontierDifference {
 fn violations_of(exploration: &Exploration) -> Vec<KnownViolation> {
     let mut violations = Vec::new();
     for violation in &exploration.violations {
-        let faults = violation.faults.faults().map(|(fault, count)| format!("{}={count}", fault.as_str()));
-        violations.push((exploration.name(), violation.invariant.name.to_owned(), in_words(faults)));
+        let faults =
+            violation.faults.faults().map(|(fault, count)| format!("{}={count}", fault.as_str()));
+        violations.push((
+            exploration.name(),
+            violation.invariant.name.to_owned(),
+            in_words(faults),
+        ));
     }
     violations
 }

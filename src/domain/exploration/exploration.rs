@@ -148,8 +148,9 @@ pub(crate) fn leading_to<'a>(
     }
     let mut minimal: Vec<&ReachedState> = Vec::new();
     for state in &same {
-        let is_known =
-            minimal.iter().any(|known| known.holder_lives == state.holder_lives && known.faults == state.faults);
+        let is_known = minimal
+            .iter()
+            .any(|known| known.holder_lives == state.holder_lives && known.faults == state.faults);
         if !is_known && !same.iter().any(|other| is_better(other, state)) {
             minimal.push(state);
         }

@@ -90,7 +90,10 @@ impl FaultBudget {
 
     /// The faults that happen, each with how often.
     pub fn faults(self) -> impl Iterator<Item = (Fault, u8)> {
-        Fault::VARIANTS.iter().map(move |fault| (*fault, self.of(*fault))).filter(|(_, count)| *count > 0)
+        Fault::VARIANTS
+            .iter()
+            .map(move |fault| (*fault, self.of(*fault)))
+            .filter(|(_, count)| *count > 0)
     }
 
     /// How many budgets are within this one.
@@ -100,7 +103,10 @@ impl FaultBudget {
 
     /// The number of `used` among those budgets, from 0.
     pub fn place(self, used: Self) -> usize {
-        self.0.iter().zip(used.0).fold(0, |place, (most, used)| place * (usize::from(*most) + 1) + usize::from(used))
+        self.0
+            .iter()
+            .zip(used.0)
+            .fold(0, |place, (most, used)| place * (usize::from(*most) + 1) + usize::from(used))
     }
 
     /// The budget with such a number.
@@ -122,12 +128,18 @@ impl FromStr for FaultBudget {
     fn from_str(text: &str) -> Result<Self, String> {
         let mut budget = if text == "none" { Self::default() } else { Self::USUAL };
         for part in text.split(',').filter(|part| !part.is_empty() && text != "none") {
-            let (name, count) =
-                part.split_once('=').ok_or_else(|| format!("`{part}` names no number: write expiry=2"))?;
+            let (name, count) = part
+                .split_once('=')
+                .ok_or_else(|| format!("`{part}` names no number: write expiry=2"))?;
             let fault = Fault::from_str(name).map_err(|_| unknown_fault(name))?;
             budget.0[fault as usize] = match count.parse() {
                 Ok(count) if count <= Self::MOST => count,
-                _ => return Err(format!("`{part}`: a number from 0 to {} says how often", Self::MOST)),
+                _ => {
+                    return Err(format!(
+                        "`{part}`: a number from 0 to {} says how often",
+                        Self::MOST
+                    ));
+                }
             };
         }
         Ok(budget)
@@ -142,7 +154,8 @@ fn unknown_fault(name: &str) -> String {
 /// `1 expiry + 1 failing handler`, or `no fault`.
 impl fmt::Display for FaultBudget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let parts: Vec<_> = self.faults().map(|(fault, count)| format!("{count} {}", fault.noun(count))).collect();
+        let parts: Vec<_> =
+            self.faults().map(|(fault, count)| format!("{count} {}", fault.noun(count))).collect();
         if parts.is_empty() { f.write_str("no fault") } else { f.write_str(&parts.join(" + ")) }
     }
 }
@@ -228,6 +241,9 @@ mod tests {
     #[test]
     fn reads_as_words() {
         assert_eq!(FaultBudget::default().to_string(), "no fault");
-        assert_eq!(FaultBudget::USUAL.to_string(), "2 expiries + 1 crash + 1 lost reply + 1 failing handler");
+        assert_eq!(
+            FaultBudget::USUAL.to_string(),
+            "2 expiries + 1 crash + 1 lost reply + 1 failing handler"
+        );
     }
 }

@@ -75,13 +75,17 @@ const TRUE_REPLAY: Invariant = Invariant {
 fn true_replay_remedy(culprit: &Culprit<'_>) -> String {
     let own = "let only the worker whose lock is there store a response";
     if culprit.stores_failures() {
-        return format!("{own}, and let no failure be the last word: another worker may have had the effect");
+        return format!(
+            "{own}, and let no failure be the last word: another worker may have had the effect"
+        );
     }
     own.to_owned()
 }
 
 fn true_replay_is_violated(transition: &Transition) -> bool {
-    let Some(AttributedReply { meaning: Some(Meaning::Replay), author }) = transition.reply else { return false };
+    let Some(AttributedReply { meaning: Some(Meaning::Replay), author }) = transition.reply else {
+        return false;
+    };
     match author {
         Author::Nobody => true,
         Author::Effect(worker) => transition.effects_before & 1 << worker == 0,
@@ -100,7 +104,9 @@ const NO_FALSE_DONE: Invariant = Invariant {
 };
 
 fn no_false_done_is_violated(transition: &Transition) -> bool {
-    let Some(AttributedReply { meaning: Some(Meaning::Replay), author }) = transition.reply else { return false };
+    let Some(AttributedReply { meaning: Some(Meaning::Replay), author }) = transition.reply else {
+        return false;
+    };
     // The response of a failure says that the operation was not done.
     transition.effects_before == 0 && !matches!(author, Author::Failure(_))
 }
@@ -126,7 +132,9 @@ fn result_kept_remedy(culprit: &Culprit<'_>) -> String {
 }
 
 fn result_kept_is_violated(transition: &Transition) -> bool {
-    transition.caller.is_some() && transition.before.result.is_some() && transition.after.result.is_none()
+    transition.caller.is_some()
+        && transition.before.result.is_some()
+        && transition.after.result.is_none()
 }
 
 const RESULT_NOT_REPLACED: Invariant = Invariant {
@@ -181,14 +189,22 @@ fn owner_only_remedy(culprit: &Culprit<'_>) -> String {
     match culprit.kind {
         Some(StepKind::Begin) => "let begin leave a lock alone that it finds there".to_owned(),
         _ if culprit.stores_owners() => {
-            format!("let {} compare the lock's owner token in a script before it changes the lock", culprit.step())
+            format!(
+                "let {} compare the lock's owner token in a script before it changes the lock",
+                culprit.step()
+            )
         }
-        _ => format!("store an owner token as the lock, and let {} compare it in a script", culprit.ending_steps()),
+        _ => format!(
+            "store an owner token as the lock, and let {} compare it in a script",
+            culprit.ending_steps()
+        ),
     }
 }
 
 fn owner_only_is_violated(transition: &Transition) -> bool {
-    let is_anothers = transition.holder.is_some_and(|holder| transition.caller.is_some_and(|caller| caller != holder));
+    let is_anothers = transition
+        .holder
+        .is_some_and(|holder| transition.caller.is_some_and(|caller| caller != holder));
     is_anothers && transition.lock_gone
 }
 
@@ -204,7 +220,9 @@ const REPLAYS_AFTER_SUCCESS: Invariant = Invariant {
 };
 
 fn replays_after_success_is_violated(transition: &Transition) -> bool {
-    transition.quiet && transition.succeeded && transition.after.fails.or(transition.after.stuck).is_some()
+    transition.quiet
+        && transition.succeeded
+        && transition.after.fails.or(transition.after.stuck).is_some()
 }
 
 const PAYLOADS_APART: Invariant = Invariant {
@@ -229,7 +247,8 @@ mod tests {
 
     /// A transition in which nothing happens.
     fn transition() -> Transition {
-        let facts = StateFacts { lock: false, result: None, fails: None, stuck: None, mistaken: None };
+        let facts =
+            StateFacts { lock: false, result: None, fails: None, stuck: None, mistaken: None };
         Transition {
             caller: None,
             reply: None,
@@ -247,8 +266,13 @@ mod tests {
 
     #[test]
     fn a_violation_of_one_effect_is_found() {
-        for (effects_before, effects, broken) in [(0b01, 0b11, true), (0b00, 0b01, false), (0b11, 0b111, false)] {
-            assert_eq!(one_effect_is_violated(&Transition { effects_before, effects, ..transition() }), broken);
+        for (effects_before, effects, broken) in
+            [(0b01, 0b11, true), (0b00, 0b01, false), (0b11, 0b111, false)]
+        {
+            assert_eq!(
+                one_effect_is_violated(&Transition { effects_before, effects, ..transition() }),
+                broken
+            );
         }
     }
 
@@ -297,27 +321,45 @@ mod tests {
     #[test]
     fn a_violation_of_result_not_replaced_is_found() {
         let stands = StateFacts { result: Some(Author::Untold), ..transition().before };
-        let replaced =
-            Transition { caller: Some(0), before: stands, after: stands, result_rewritten: true, ..transition() };
+        let replaced = Transition {
+            caller: Some(0),
+            before: stands,
+            after: stands,
+            result_rewritten: true,
+            ..transition()
+        };
         assert!(result_not_replaced_is_violated(&replaced));
-        assert!(!result_not_replaced_is_violated(&Transition { result_rewritten: false, ..replaced }));
+        assert!(!result_not_replaced_is_violated(&Transition {
+            result_rewritten: false,
+            ..replaced
+        }));
         assert!(
-            !result_not_replaced_is_violated(&Transition { before: transition().before, ..replaced }),
+            !result_not_replaced_is_violated(&Transition {
+                before: transition().before,
+                ..replaced
+            }),
             "it is the first"
         );
     }
 
     #[test]
     fn a_violation_of_lock_ends_is_found() {
-        let stuck =
-            Transition { quiet: true, after: StateFacts { stuck: Some(0), ..transition().after }, ..transition() };
+        let stuck = Transition {
+            quiet: true,
+            after: StateFacts { stuck: Some(0), ..transition().after },
+            ..transition()
+        };
         assert!(lock_ends_is_violated(&stuck));
-        assert!(!lock_ends_is_violated(&Transition { quiet: false, ..stuck }), "somebody may still end it");
+        assert!(
+            !lock_ends_is_violated(&Transition { quiet: false, ..stuck }),
+            "somebody may still end it"
+        );
     }
 
     #[test]
     fn a_violation_of_owner_only_is_found() {
-        let taken = Transition { caller: Some(0), holder: Some(1), lock_gone: true, ..transition() };
+        let taken =
+            Transition { caller: Some(0), holder: Some(1), lock_gone: true, ..transition() };
         assert!(owner_only_is_violated(&taken));
         assert!(!owner_only_is_violated(&Transition { holder: Some(0), ..taken }), "it is its own");
         assert!(!owner_only_is_violated(&Transition { caller: None, ..taken }), "its TTL ended");
@@ -330,7 +372,10 @@ mod tests {
         let failing = Transition { quiet: true, succeeded: true, after: fails, ..transition() };
         assert!(replays_after_success_is_violated(&failing));
         assert!(!replays_after_success_is_violated(&Transition { succeeded: false, ..failing }));
-        assert!(!replays_after_success_is_violated(&Transition { after: transition().after, ..failing }));
+        assert!(!replays_after_success_is_violated(&Transition {
+            after: transition().after,
+            ..failing
+        }));
     }
 
     #[test]

@@ -167,8 +167,12 @@ impl fmt::Display for AbstractState {
             }
             match key {
                 None => f.write_str("nothing")?,
-                Some(AbstractKey { holds, has_ttl: true }) => write!(f, "{} with a TTL", holds.as_str())?,
-                Some(AbstractKey { holds, has_ttl: false }) => write!(f, "{} for ever", holds.as_str())?,
+                Some(AbstractKey { holds, has_ttl: true }) => {
+                    write!(f, "{} with a TTL", holds.as_str())?
+                }
+                Some(AbstractKey { holds, has_ttl: false }) => {
+                    write!(f, "{} for ever", holds.as_str())?
+                }
             }
         }
         Ok(())
@@ -193,7 +197,8 @@ mod tests {
 
     #[test]
     fn time_ends_shorter_ttls_and_shortens_the_others() {
-        let keys = KeysState { stored: vec![stored(30_000), stored(86_400_000), stored(-1)], clock_ms: 0 };
+        let keys =
+            KeysState { stored: vec![stored(30_000), stored(86_400_000), stored(-1)], clock_ms: 0 };
         let later = keys.after(30_000, true);
         assert_eq!(later.stored[0], None);
         assert_eq!((later.ttl_ms(1), later.ttl_ms(2)), (Some(86_370_000), None));

@@ -117,13 +117,16 @@ impl WorkerProgram {
             fails_to: None,
             has_worked: false,
         };
-        let mut program = Self { services, positions: vec![ended], calls: Vec::new(), starts: Vec::new() };
+        let mut program =
+            Self { services, positions: vec![ended], calls: Vec::new(), starts: Vec::new() };
         for service in 0..program.services.len() {
             let start = program.add_service(service);
             program.starts.push(start);
         }
         if program.positions.len() > MOST_POSITIONS {
-            return Err(format!("its steps make more than {MOST_POSITIONS} calls, which are too many to explore"));
+            return Err(format!(
+                "its steps make more than {MOST_POSITIONS} calls, which are too many to explore"
+            ));
         }
         Ok(program)
     }
@@ -132,9 +135,13 @@ impl WorkerProgram {
     /// it leads to.
     fn add_service(&mut self, service: usize) -> u8 {
         let schema = Arc::clone(&self.services[service]);
-        let complete_part =
-            StepPart { in_critical_section: true, has_worked: true, ..StepPart::new(service, StepKind::Complete) };
-        let complete = self.add_calls(schema.complete_calls(), Meaning::Stored, ENDED, complete_part);
+        let complete_part = StepPart {
+            in_critical_section: true,
+            has_worked: true,
+            ..StepPart::new(service, StepKind::Complete)
+        };
+        let complete =
+            self.add_calls(schema.complete_calls(), Meaning::Stored, ENDED, complete_part);
         let fails_to = Some(match (schema.on_failure(), &schema.release) {
             (OnFailure::Store, _) => {
                 let part = StepPart::new(service, StepKind::StoreFailure);
@@ -212,7 +219,14 @@ struct StepPart {
 
 impl StepPart {
     fn new(service: usize, step: StepKind) -> Self {
-        Self { service, step, is_waiting: false, in_critical_section: false, fails_to: None, has_worked: false }
+        Self {
+            service,
+            step,
+            is_waiting: false,
+            in_critical_section: false,
+            fails_to: None,
+            has_worked: false,
+        }
     }
 }
 

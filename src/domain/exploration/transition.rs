@@ -57,7 +57,9 @@ fn is_same_response(schema: &Schema, known: &[u8], carried: &[u8]) -> bool {
     let carried = decode::read(schema, schema.result_role(), &Content::text(carried.to_vec()));
     match (known, carried) {
         (Reading::Value(known), Reading::Value(carried)) => {
-            known.response.is_some() && known.response == carried.response && known.error == carried.error
+            known.response.is_some()
+                && known.response == carried.response
+                && known.error == carried.error
         }
         _ => false,
     }

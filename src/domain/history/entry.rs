@@ -65,7 +65,9 @@ pub struct AuditEntry<'a> {
 
 /// The bytes that a text and, where the text does not hold them, its Base64 tell.
 fn bytes(base64: Option<&str>, text: &str) -> Vec<u8> {
-    base64.and_then(|base64| STANDARD.decode(base64).ok()).unwrap_or_else(|| text.as_bytes().to_vec())
+    base64
+        .and_then(|base64| STANDARD.decode(base64).ok())
+        .unwrap_or_else(|| text.as_bytes().to_vec())
 }
 
 impl AuditEntry<'_> {

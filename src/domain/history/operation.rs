@@ -140,7 +140,10 @@ impl Operations {
     /// Notes of the operation that this one takes back, if it is an undo that changed something, how far it is taken back.
     fn note_undone(&mut self, place: usize) {
         let undo = &self.all[place];
-        let Some(undone) = undo.undoes.as_ref().and_then(|undoes| self.places.get(undoes).copied()) else { return };
+        let Some(undone) = undo.undoes.as_ref().and_then(|undoes| self.places.get(undoes).copied())
+        else {
+            return;
+        };
         if !undo.is_told {
             return;
         }
@@ -297,9 +300,15 @@ mod tests {
         let mut all = Operations::default();
         all.add(&entry(A, "1", "purge"));
         all.add(&AuditEntry { undoes: Some(A.into()), ..entry(B, "2", "undo") });
-        assert_eq!((&all.named(A)[0].undone_by, all.named(A)[0].partly_undone_by.as_deref()), (&None, Some(B)));
+        assert_eq!(
+            (&all.named(A)[0].undone_by, all.named(A)[0].partly_undone_by.as_deref()),
+            (&None, Some(B))
+        );
         all.add_mark(&end(B));
-        assert_eq!((all.named(A)[0].undone_by.as_deref(), &all.named(A)[0].partly_undone_by), (Some(B), &None));
+        assert_eq!(
+            (all.named(A)[0].undone_by.as_deref(), &all.named(A)[0].partly_undone_by),
+            (Some(B), &None)
+        );
         assert_eq!(all.last().map(|last| last.op.as_str()), Some(B));
     }
 
@@ -314,7 +323,9 @@ mod tests {
         assert!(!all.is_followed_by_older(all.named(A)[0]));
         all.add_older(&older);
         all.add(&entry(B, "3", "purge"));
-        assert!(all.is_followed_by_older(all.named(A)[0]) && !all.is_followed_by_older(all.named(B)[0]));
+        assert!(
+            all.is_followed_by_older(all.named(A)[0]) && !all.is_followed_by_older(all.named(B)[0])
+        );
         assert_eq!((all.older().len(), all.into_all().len()), (1, 2));
     }
 }

@@ -57,7 +57,9 @@ pub(crate) fn of_record(record: &Record, overrides: Overrides) -> Result<Complet
         State::Absent => Err(Refusal::Absent),
         State::Completed | State::Unreadable if overrides.replace => Ok(Completion::Replacing),
         State::Completed => Err(Refusal::Completed),
-        State::Unreadable => Err(Refusal::Unreadable(record.unreadable_because().unwrap_or_default().to_owned())),
+        State::Unreadable => {
+            Err(Refusal::Unreadable(record.unreadable_because().unwrap_or_default().to_owned()))
+        }
     }
 }
 
@@ -69,7 +71,8 @@ pub(crate) fn of_record(record: &Record, overrides: Overrides) -> Result<Complet
 pub(crate) fn hold(record: &Record, request: &Request<'_>) -> Result<Option<Content>, String> {
     let schema = &record.schema;
     let stores = |readings: &[Reading]| {
-        let predicted = schema.complete.as_ref().and_then(|step| predict_reply(step, readings, false));
+        let predicted =
+            schema.complete.as_ref().and_then(|step| predict_reply(step, readings, false));
         predicted.is_some_and(|(reply, _)| reply.means == Meaning::Stored)
     };
     let checks_owner = schema.complete.as_ref().is_some_and(|step| step.checks_owner);
@@ -87,7 +90,8 @@ pub(crate) fn hold(record: &Record, request: &Request<'_>) -> Result<Option<Cont
     };
     let keeps_owner = schema.values[held.case].fields.owner.is_some();
     if keeps_owner && held.owner.as_deref() != Some(request.owner) {
-        return Err("the owner cannot stand in a lock as it is: leave out quotes and backslashes".to_owned());
+        return Err("the owner cannot stand in a lock as it is: leave out quotes and backslashes"
+            .to_owned());
     }
     if stores(&readings) {
         Ok(Some(lock))
@@ -114,7 +118,8 @@ mod tests {
     fn held(record: &Record, owner: &str) -> Result<Option<String>, String> {
         let response = Response { status: Some(201), ..Response::default() };
         let request = Request::new(&record.schema, b"k", owner, &response);
-        hold(record, &request).map(|lock| lock.map(|_| String::from_utf8(request.lock_value()).unwrap()))
+        hold(record, &request)
+            .map(|lock| lock.map(|_| String::from_utf8(request.lock_value()).unwrap()))
     }
 
     #[test]
@@ -125,7 +130,10 @@ mod tests {
         assert_eq!(of_record(&absent("go-chi"), ALL), Ok(Completion::Creating));
         assert_eq!(of_record(&chi(CHI_RESULT, SOON), NO), Err(Refusal::Completed));
         assert_eq!(of_record(&chi(CHI_RESULT, SOON), ALL), Ok(Completion::Replacing));
-        assert!(matches!(of_record(&chi("?", SOON), Overrides { create: true, ..NO }), Err(Refusal::Unreadable(_))));
+        assert!(matches!(
+            of_record(&chi("?", SOON), Overrides { create: true, ..NO }),
+            Err(Refusal::Unreadable(_))
+        ));
         assert_eq!(of_record(&chi("?", SOON), ALL), Ok(Completion::Replacing));
     }
 
@@ -148,8 +156,14 @@ mod tests {
         assert_eq!(held(&absent("go-chi"), ""), Ok(None));
         assert_eq!(held(&absent("event-consumer"), ""), Ok(None));
         assert_eq!(held(&absent("go-middleware-v1"), ""), Ok(None));
-        assert_eq!(held(&absent("go-middleware"), ""), Ok(Some(r#"{"status":"PENDING"}"#.to_owned())));
-        assert_eq!(held(&absent("express"), ""), Ok(Some(r#"{"status":"IN_PROGRESS"}"#.to_owned())));
+        assert_eq!(
+            held(&absent("go-middleware"), ""),
+            Ok(Some(r#"{"status":"PENDING"}"#.to_owned()))
+        );
+        assert_eq!(
+            held(&absent("express"), ""),
+            Ok(Some(r#"{"status":"IN_PROGRESS"}"#.to_owned()))
+        );
         assert_eq!(held(&absent("event-driven"), "w-1"), Ok(Some("w-1".to_owned())));
         assert!(held(&absent("reference"), "w-1").unwrap().unwrap().contains(r#""owner":"w-1""#));
         let stored = record("express", &[(text(r#"{"status":"COMPLETED"}"#), SOON)]);
@@ -161,6 +175,9 @@ mod tests {
         for owner in ["a\"b", "a\\b"] {
             assert!(held(&absent("reference"), owner).is_err(), "{owner:?}");
         }
-        assert!(held(&absent("event-driven"), "a\"b").is_ok(), "there the owner is the whole value");
+        assert!(
+            held(&absent("event-driven"), "a\"b").is_ok(),
+            "there the owner is the whole value"
+        );
     }
 }

@@ -22,7 +22,8 @@ pub(crate) fn lost_fields(record: &Record, request: &Request<'_>) -> Vec<String>
     let told = unknown_fields(schema, before);
     let path = |name: &str| format!("/{}", name.replace('~', "~0").replace('/', "~1"));
     let is_lost = |path: &String| {
-        old.pointer(path).map(|value| value.to_value()) != after.pointer(path).map(|value| value.to_value())
+        old.pointer(path).map(|value| value.to_value())
+            != after.pointer(path).map(|value| value.to_value())
     };
     let mut lost: Vec<_> = told.iter().map(|(name, _)| path(name)).filter(is_lost).collect();
     lost.extend(lost_fingerprint(record, &result).filter(|path| !lost.contains(path)));

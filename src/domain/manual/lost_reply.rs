@@ -7,7 +7,8 @@ use crate::domain::step::Request;
 
 /// Begin: a lock is there that names this owner, and no such lock was there before.
 pub(crate) fn was_acquired(before: &Record, now: &Record, owner: &[u8]) -> Option<Meaning> {
-    let holds = |record: &Record| record.state == State::InProgress && record.owner() == Some(owner);
+    let holds =
+        |record: &Record| record.state == State::InProgress && record.owner() == Some(owner);
     (holds(now) && !holds(before)).then_some(Meaning::Acquired)
 }
 
@@ -16,11 +17,12 @@ pub(crate) fn was_stored(before: &Record, now: &Record, request: &Request<'_>) -
     let role = now.schema.result_role();
     let (was, is) = (&before.seen.keys[role], &now.seen.keys[role]);
     let sent = request.result_over(&was.content);
-    let same = is.content == sent || {
-        // A script may put the time in.
-        let sent = decode::read(&now.schema, role, &sent);
-        matches!((sent.decoded(), now.readings[role].decoded()), (Some(sent), Some(is)) if says_the_same(sent, is))
-    };
+    let same = is.content == sent
+        || {
+            // A script may put the time in.
+            let sent = decode::read(&now.schema, role, &sent);
+            matches!((sent.decoded(), now.readings[role].decoded()), (Some(sent), Some(is)) if says_the_same(sent, is))
+        };
     let longer = match (was.expiry, is.expiry) {
         (Expiry::In(was), Expiry::In(is)) => is > was,
         (was, is) => was != is,
@@ -37,7 +39,14 @@ pub(crate) fn was_released(now: &Record) -> Option<Meaning> {
 
 fn says_the_same(sent: &Decoded, is: &Decoded) -> bool {
     let all = |of: &Decoded| {
-        (of.case, of.response.clone(), of.error.clone(), of.owner.clone(), of.fingerprint.clone(), of.blob.clone())
+        (
+            of.case,
+            of.response.clone(),
+            of.error.clone(),
+            of.owner.clone(),
+            of.fingerprint.clone(),
+            of.blob.clone(),
+        )
     };
     all(sent) == all(is)
 }
@@ -56,7 +65,12 @@ mod tests {
     }
 
     fn lock(owner: &str) -> Record {
-        reference(&format!(r#"{{"state":"in-progress","owner":"{owner}","fingerprint":"","created_at":1}}"#), SOON)
+        reference(
+            &format!(
+                r#"{{"state":"in-progress","owner":"{owner}","fingerprint":"","created_at":1}}"#
+            ),
+            SOON,
+        )
     }
 
     fn result(at: u64, status: u64, expiry: Expiry) -> Record {
@@ -86,7 +100,11 @@ mod tests {
         assert_eq!(stored(&lock("w"), &result(77, 201, LATER)), Some(Meaning::Stored));
         assert_eq!(stored(&lock("w"), &result(77, 200, LATER)), None);
         assert_eq!(stored(&lock("w"), &lock("w")), None);
-        assert_eq!(stored(&result(77, 201, LATER), &result(77, 201, LATER)), None, "it was there before");
+        assert_eq!(
+            stored(&result(77, 201, LATER), &result(77, 201, LATER)),
+            None,
+            "it was there before"
+        );
         assert_eq!(stored(&result(77, 201, SOON), &result(77, 201, LATER)), Some(Meaning::Stored));
     }
 
@@ -99,7 +117,10 @@ mod tests {
         let response = Response { body: b"{}".to_vec(), ..Response::default() };
         let before = two(text("1"), "");
         let request = Request::new(&before.schema, b"k", "", &response);
-        assert_eq!(was_stored(&before, &two(Content::Absent, "{}"), &request), Some(Meaning::Stored));
+        assert_eq!(
+            was_stored(&before, &two(Content::Absent, "{}"), &request),
+            Some(Meaning::Stored)
+        );
         assert_eq!(was_stored(&before, &two(text("1"), "{}"), &request), None);
         assert_eq!(was_released(&two(Content::Absent, "")), Some(Meaning::Released));
         assert_eq!(was_released(&before), None);

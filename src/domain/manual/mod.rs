@@ -10,6 +10,8 @@ mod response_input;
 pub(crate) use self::complete::{Completion, Overrides, Refusal, hold, of_record};
 pub(crate) use self::loss::{lost_fields, unread_result, unwritten_result};
 pub(crate) use self::lost_reply::{was_acquired, was_released, was_stored};
-pub(crate) use self::predict::{completed, is_overwritten_later, predict_begin, predict_complete, predict_release};
+pub(crate) use self::predict::{
+    completed, is_overwritten_later, predict_begin, predict_complete, predict_release,
+};
 pub(crate) use self::release::releasable;
 pub(crate) use self::response_input::{ResponseInput, header};

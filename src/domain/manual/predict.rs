@@ -1,6 +1,8 @@
 //! What a step will answer, and what record the step will leave, told without running the step.
 
-use crate::domain::record::{Content, Deadline, Expiry, Observation, Reading, Record, SeenKey, age, decode};
+use crate::domain::record::{
+    Content, Deadline, Expiry, Observation, Reading, Record, SeenKey, age, decode,
+};
 use crate::domain::schema::{Meaning, Step, TtlOf};
 use crate::domain::step::Request;
 use crate::domain::step::next_request::predict_reply;
@@ -33,8 +35,14 @@ pub(crate) fn predict_release(record: &Record, step: &Step, owner: &[u8]) -> Mea
     by_owner(Some(step), &record.readings, owner, Meaning::Refused)
 }
 
-fn by_owner(step: Option<&Step>, readings: &[Reading], owner: &[u8], otherwise: Meaning) -> Meaning {
-    let holder = readings.iter().filter_map(Reading::decoded).find_map(|value| value.owner.as_deref());
+fn by_owner(
+    step: Option<&Step>,
+    readings: &[Reading],
+    owner: &[u8],
+    otherwise: Meaning,
+) -> Meaning {
+    let holder =
+        readings.iter().filter_map(Reading::decoded).find_map(|value| value.owner.as_deref());
     if step.is_some_and(|step| step.checks_owner) && holder.is_some_and(|holder| holder != owner) {
         return otherwise;
     }
@@ -42,7 +50,8 @@ fn by_owner(step: Option<&Step>, readings: &[Reading], owner: &[u8], otherwise: 
 }
 
 fn answer(step: Option<&Step>, readings: &[Reading]) -> Meaning {
-    step.and_then(|step| predict_reply(step, readings, false)).map_or(Meaning::Fail, |(reply, _)| reply.means)
+    step.and_then(|step| predict_reply(step, readings, false))
+        .map_or(Meaning::Fail, |(reply, _)| reply.means)
 }
 
 /// The record as the complete step leaves it when it stores.
@@ -79,7 +88,13 @@ mod tests {
     const SOON: Expiry = Expiry::In(9_000);
 
     fn reference_lock() -> Record {
-        record("reference", &[(text(r#"{"state":"in-progress","owner":"w","fingerprint":"f","created_at":1}"#), SOON)])
+        record(
+            "reference",
+            &[(
+                text(r#"{"state":"in-progress","owner":"w","fingerprint":"f","created_at":1}"#),
+                SOON,
+            )],
+        )
     }
 
     #[test]
@@ -97,8 +112,14 @@ mod tests {
         let step = reference_lock().schema.release.clone().unwrap();
         assert_eq!(predict_release(&reference_lock(), &step, b"w"), Meaning::Released);
         assert_eq!(predict_release(&reference_lock(), &step, b"v"), Meaning::Refused);
-        let nothing = record("event-driven", &[(Content::Absent, Expiry::In(0)), (Content::Absent, Expiry::In(0))]);
-        assert_eq!(predict_complete(&nothing, b"w", Some(&Content::text(b"w".to_vec()))), Meaning::Stored);
+        let nothing = record(
+            "event-driven",
+            &[(Content::Absent, Expiry::In(0)), (Content::Absent, Expiry::In(0))],
+        );
+        assert_eq!(
+            predict_complete(&nothing, b"w", Some(&Content::text(b"w".to_vec()))),
+            Meaning::Stored
+        );
         assert_eq!(predict_complete(&nothing, b"w", None), Meaning::Refused);
     }
 
@@ -107,11 +128,13 @@ mod tests {
         for schema in schemas() {
             let nothing = vec![(Content::Absent, Expiry::In(0)); schema.keys.len()];
             let record = record(&schema.name, &nothing);
-            let response = Response { status: Some(201), body: b"{}".to_vec(), ..Response::default() };
+            let response =
+                Response { status: Some(201), body: b"{}".to_vec(), ..Response::default() };
             let request = Request::new(&schema, b"k", "w", &response);
             let completed = completed(&record, &request, None);
             assert_eq!(completed.next_request.answer, Answer::Replay, "{}", schema.name);
-            let blind = ["go-chi", "go-middleware-v1", "express", "event-consumer"].contains(&schema.name.as_str());
+            let blind = ["go-chi", "go-middleware-v1", "express", "event-consumer"]
+                .contains(&schema.name.as_str());
             assert_eq!(is_overwritten_later(&completed), blind, "{}", schema.name);
         }
     }

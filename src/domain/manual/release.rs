@@ -21,7 +21,9 @@ pub(crate) fn releasable(record: &Record) -> Result<&Step, Refusal> {
         State::Completed if record.lock().is_some() => Ok(step),
         State::Completed => Err(Refusal::Completed),
         State::Absent => Err(Refusal::Absent),
-        State::Unreadable => Err(Refusal::Unreadable(record.unreadable_because().unwrap_or_default().to_owned())),
+        State::Unreadable => {
+            Err(Refusal::Unreadable(record.unreadable_because().unwrap_or_default().to_owned()))
+        }
     }
 }
 

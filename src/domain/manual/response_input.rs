@@ -31,7 +31,10 @@ impl ResponseInput {
         self.is_ever_stored(schema)?;
         let body = self.body.clone().unwrap_or_default();
         if keeps.text_only && std::str::from_utf8(&body).is_err() {
-            return misfit(format!("{} keeps bodies as text, and this one is not UTF-8", schema.name), None);
+            return misfit(
+                format!("{} keeps bodies as text, and this one is not UTF-8", schema.name),
+                None,
+            );
         }
         Ok(Response { status: self.status, headers: self.headers.clone(), body, whole: true })
     }
@@ -58,20 +61,33 @@ impl ResponseInput {
     fn nothing_is_missing(&self, schema: &Schema, keeps: Keeps) -> Result<(), Misfit> {
         let needs_body = keeps.body && schema.write.no_body.is_none();
         let (flag, hint) = match () {
-            () if keeps.status && self.status.is_none() => ("--status", "--status 201, what the client should get"),
-            () if needs_body && self.body.is_none() => ("--body", "--body @FILE, --body TEXT, or --body '' for none"),
+            () if keeps.status && self.status.is_none() => {
+                ("--status", "--status 201, what the client should get")
+            }
+            () if needs_body && self.body.is_none() => {
+                ("--body", "--body @FILE, --body TEXT, or --body '' for none")
+            }
             () => return Ok(()),
         };
-        misfit(format!("{flag} is missing: a result of {} keeps {}", schema.name, kept(keeps)), Some(hint))
+        misfit(
+            format!("{flag} is missing: a result of {} keeps {}", schema.name, kept(keeps)),
+            Some(hint),
+        )
     }
 
     fn is_ever_stored(&self, schema: &Schema) -> Result<(), Misfit> {
-        let (Some(status), Some(stores)) = (self.status, &schema.service.stores) else { return Ok(()) };
+        let (Some(status), Some(stores)) = (self.status, &schema.service.stores) else {
+            return Ok(());
+        };
         if stores.contains(&status) {
             return Ok(());
         }
         let (first, last) = (stores.start(), stores.end());
-        let free = if schema.release.is_some() { "`idemctl release KEY`" } else { "`idemctl force-unlock KEY`" };
+        let free = if schema.release.is_some() {
+            "`idemctl release KEY`"
+        } else {
+            "`idemctl force-unlock KEY`"
+        };
         misfit(
             format!(
                 "{} stores the statuses {first} to {last} alone: no retry ever gets a stored {status}",
@@ -93,7 +109,8 @@ impl ResponseInput {
 
     /// True when a body begins as JSON does, is none, and no content type says what the body is.
     pub(crate) fn looks_like_broken_json(&self) -> bool {
-        let is_typed = self.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-type"));
+        let is_typed =
+            self.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-type"));
         let json = ("content-type".to_owned(), "application/json".to_owned());
         let body = self.body.as_deref().unwrap_or_default();
         !is_typed
@@ -126,10 +143,13 @@ fn kept(keeps: Keeps) -> String {
 
 /// Parses `Name: value` as HTTP has it.
 pub(crate) fn header(text: &str) -> Result<(String, String), String> {
-    let (name, value) = text.split_once(':').ok_or("write it as 'Content-Type: application/json'")?;
+    let (name, value) =
+        text.split_once(':').ok_or("write it as 'Content-Type: application/json'")?;
     let in_name = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     if name.is_empty() || !name.bytes().all(in_name) {
-        return Err(format!("{name:?} is no header name: write it as 'Content-Type: application/json'"));
+        return Err(format!(
+            "{name:?} is no header name: write it as 'Content-Type: application/json'"
+        ));
     }
     let value = value.trim_matches([' ', '\t']);
     if value.chars().any(|character| character.is_control() && character != '\t') {
@@ -144,7 +164,8 @@ mod tests {
     use crate::domain::samples::schema;
 
     fn given(status: Option<i64>, headers: &[(&str, &str)], body: Option<&[u8]>) -> ResponseInput {
-        let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let headers =
+            headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         ResponseInput { status, headers, body: body.map(<[u8]>::to_vec), error: None }
     }
 
@@ -157,9 +178,14 @@ mod tests {
     #[test]
     fn what_would_be_lost_is_refused_by_name() {
         let all = given(Some(201), JSON, Some(b"{}"));
-        let failed = ResponseInput { error: Some("declined".into()), ..given(Some(201), &[], Some(b"")) };
+        let failed =
+            ResponseInput { error: Some("declined".into()), ..given(Some(201), &[], Some(b"")) };
         for (name, given, says) in [
-            ("go-middleware-v1", &all, "--status would be lost: a result of go-middleware-v1 keeps nothing"),
+            (
+                "go-middleware-v1",
+                &all,
+                "--status would be lost: a result of go-middleware-v1 keeps nothing",
+            ),
             ("event-driven", &all, "--header would be lost"),
             ("event-driven", &all, "status, body and error"),
             ("event-consumer", &given(None, JSON, None), "keeps the body alone"),
@@ -175,14 +201,19 @@ mod tests {
         assert!(wrong("go-chi", &given(None, &[], Some(b""))).contains("--status is missing"));
         assert!(wrong("go-chi", &given(Some(200), &[], None)).contains("--body is missing"));
         assert!(given(None, &[], None).response(&schema("go-middleware-v1")).is_ok());
-        assert!(given(None, &[], None).response(&schema("event-consumer")).is_ok(), "it has a marker for no body");
+        assert!(
+            given(None, &[], None).response(&schema("event-consumer")).is_ok(),
+            "it has a marker for no body"
+        );
         assert!(given(Some(204), &[], Some(b"")).response(&schema("go-chi")).is_ok());
     }
 
     #[test]
     fn a_status_that_the_service_never_stores_is_refused() {
         let failed = |name, status| given(Some(status), &[], Some(b"")).response(&schema(name));
-        for (name, stored, refused) in [("express", 299, 302), ("go-middleware", 399, 400), ("go-chi", 422, 500)] {
+        for (name, stored, refused) in
+            [("express", 299, 302), ("go-middleware", 399, 400), ("go-chi", 422, 500)]
+        {
             assert!(failed(name, stored).is_ok() && failed(name, refused).is_err(), "{name}");
         }
         assert!(failed("express", 422).unwrap_err().hint.unwrap().contains("release"));
@@ -193,7 +224,12 @@ mod tests {
     #[test]
     fn text_is_utf8_and_bytes_are_anything() {
         let binary = |name| given(Some(201), &[], Some(b"\xff")).response(&schema(name)).is_ok();
-        assert!(binary("go-chi") && binary("reference") && !binary("express") && !binary("event-driven"));
+        assert!(
+            binary("go-chi")
+                && binary("reference")
+                && !binary("express")
+                && !binary("event-driven")
+        );
     }
 
     #[test]
@@ -202,7 +238,16 @@ mod tests {
         assert_eq!(header("Content-Type:  a/b; c=\"d\" "), is("Content-Type", "a/b; c=\"d\""));
         assert_eq!(header("X-Empty:"), is("X-Empty", ""));
         assert_eq!(header("Location: https://a:1/b"), is("Location", "https://a:1/b"));
-        for bad in ["", "no colon", ": value", "two words: x", "a\n: x", "a: x\r\nb: y", "a: \u{1b}[31m", "é: x"] {
+        for bad in [
+            "",
+            "no colon",
+            ": value",
+            "two words: x",
+            "a\n: x",
+            "a: x\r\nb: y",
+            "a: \u{1b}[31m",
+            "é: x",
+        ] {
             assert!(header(bad).is_err(), "{bad:?}");
         }
     }
@@ -210,7 +255,10 @@ mod tests {
     #[test]
     fn a_body_that_breaks_its_content_types_word_is_noticed() {
         assert!(given(None, JSON, Some(b"{id:7}")).is_broken_json());
-        assert!(!given(None, JSON, Some(b"{}")).is_broken_json() && !given(None, JSON, Some(b"")).is_broken_json());
+        assert!(
+            !given(None, JSON, Some(b"{}")).is_broken_json()
+                && !given(None, JSON, Some(b"")).is_broken_json()
+        );
         assert!(!given(None, &[], Some(b"{id:7}")).is_broken_json());
         assert!(given(None, &[], Some(b" {id:7}")).looks_like_broken_json());
         assert!(!given(None, &[], Some(b"id:7")).looks_like_broken_json());

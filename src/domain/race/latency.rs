@@ -50,13 +50,18 @@ impl Latencies {
         let width = (high - low).div_ceil(rows as u64).max(1);
         let mut counts = vec![0; rows];
         for value in self.0.iter_recorded() {
-            let row = (value.value_iterated_to().saturating_sub(low + 1) / width).min(rows as u64 - 1);
+            let row =
+                (value.value_iterated_to().saturating_sub(low + 1) / width).min(rows as u64 - 1);
             counts[usize::try_from(row).unwrap_or(rows - 1)] += value.count_since_last_iteration();
         }
         let mut table = Vec::with_capacity(rows);
         for (row, count) in counts.into_iter().enumerate() {
             let is_last = row + 1 == rows;
-            let limit = if is_last { self.max() } else { Duration::from_nanos(low + width * (row as u64 + 1)) };
+            let limit = if is_last {
+                self.max()
+            } else {
+                Duration::from_nanos(low + width * (row as u64 + 1))
+            };
             table.push((limit, count));
         }
         table

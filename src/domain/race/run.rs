@@ -130,11 +130,13 @@ impl RaceRun {
         // The rules compare the events in the order of their starts, and the timeline shows them so.
         round.events.sort_by_key(|event| event.start);
         let ruling = judge(&round.events, self.ttls);
-        self.winners_min = if self.judged() == 1 { ruling.winners } else { self.winners_min.min(ruling.winners) };
+        self.winners_min =
+            if self.judged() == 1 { ruling.winners } else { self.winners_min.min(ruling.winners) };
         self.winners_max = self.winners_max.max(ruling.winners);
         self.rounds_with_many_winners += usize::from(ruling.winners > 1);
         self.wrong_replies +=
-            ruling.offences.iter().filter(|offence| offence.rule != RaceRule::ManyWinners).count() as u64;
+            ruling.offences.iter().filter(|offence| offence.rule != RaceRule::ManyWinners).count()
+                as u64;
         for event in &round.events {
             self.count(event);
         }
@@ -142,7 +144,12 @@ impl RaceRun {
         self.released += round.released;
         if let (None, Some(offence)) = (&self.offending, ruling.offences.first()) {
             let winners = ruling.winners;
-            self.offending = Some(Offending { round: self.rounds, events: round.events, offence: *offence, winners });
+            self.offending = Some(Offending {
+                round: self.rounds,
+                events: round.events,
+                offence: *offence,
+                winners,
+            });
         }
     }
 
@@ -190,13 +197,24 @@ mod tests {
 
     /// Two workers get the lock of one key: what no atomic service lets happen.
     fn two_winners() -> Round {
-        let acquired =
-            |worker| RaceEvent { worker, act: RaceAct::Begin, answer: RaceAnswer::Acquired, start: 0, end: 10 };
+        let acquired = |worker| RaceEvent {
+            worker,
+            act: RaceAct::Begin,
+            answer: RaceAnswer::Acquired,
+            start: 0,
+            end: 10,
+        };
         Round { events: vec![acquired(1), acquired(2)], has_witness: true, ..Round::default() }
     }
 
     fn run(rounds: impl IntoIterator<Item = Round>) -> RaceRun {
-        let plan = RacePlan { concurrency: 2, rounds: 9, think_time: Duration::ZERO, overlap: false, fail_every: 0 };
+        let plan = RacePlan {
+            concurrency: 2,
+            rounds: 9,
+            think_time: Duration::ZERO,
+            overlap: false,
+            fail_every: 0,
+        };
         let mut run = RaceRun::new("own", Strategy::Schema, plan, TTLS);
         rounds.into_iter().for_each(|round| run.add(round));
         run
@@ -218,7 +236,13 @@ mod tests {
 
     #[test]
     fn void_rounds_are_counted_and_nothing_in_them_is() {
-        let begun = RaceEvent { worker: 1, act: RaceAct::Begin, answer: RaceAnswer::Acquired, start: 0, end: 10 };
+        let begun = RaceEvent {
+            worker: 1,
+            act: RaceAct::Begin,
+            answer: RaceAnswer::Acquired,
+            start: 0,
+            end: 10,
+        };
         let clean = Round { events: vec![begun], has_witness: true, ..Round::default() };
         let run = run([Round { has_witness: false, ..two_winners() }, clean.clone(), clean]);
         assert_eq!((run.rounds, run.void_rounds, run.judged()), (3, 1, 2));

@@ -98,13 +98,16 @@ fn set_lock(schema: &Schema, only_if_absent: bool) -> Call {
     if only_if_absent {
         words.push(Template::from_word("NX"));
     }
-    let replies = vec![entry(ReplyPattern::Text, Meaning::Acquired), entry(ReplyPattern::Nil, Meaning::Next)];
+    let replies =
+        vec![entry(ReplyPattern::Text, Meaning::Acquired), entry(ReplyPattern::Nil, Meaning::Next)];
     command(words, replies)
 }
 
 fn delete_lock(schema: &Schema) -> Call {
-    let replies =
-        vec![entry(ReplyPattern::Integer(0), Meaning::Refused), entry(ReplyPattern::Integer(1), Meaning::Released)];
+    let replies = vec![
+        entry(ReplyPattern::Integer(0), Meaning::Refused),
+        entry(ReplyPattern::Integer(1), Meaning::Released),
+    ];
     command([Template::from_word("DEL"), redis_key(schema, schema.lock_role())], replies)
 }
 
@@ -142,8 +145,14 @@ mod tests {
     #[test]
     fn a_naive_begin_reads_the_result_before_the_lock() {
         let read_first = commands("event-consumer", Strategy::CheckThenAct);
-        assert!(read_first[0].starts_with("GET ") && read_first[1].starts_with("GET "), "{read_first:?}");
-        assert!(read_first[2].starts_with("SET ") && !read_first[2].ends_with(" NX"), "{read_first:?}");
+        assert!(
+            read_first[0].starts_with("GET ") && read_first[1].starts_with("GET "),
+            "{read_first:?}"
+        );
+        assert!(
+            read_first[2].starts_with("SET ") && !read_first[2].ends_with(" NX"),
+            "{read_first:?}"
+        );
         let taken_first = commands("event-consumer", Strategy::SetNx);
         let verbs: Vec<_> = taken_first.iter().map(|words| &words[..3]).collect();
         assert_eq!(verbs, ["GET", "SET", "GET", "GET"]);
@@ -157,8 +166,9 @@ mod tests {
         let response = Response { status: Some(201), body: b"{}".to_vec(), ..Response::default() };
         let request = Request::new(&schema, b"1", "me", &response);
         let steps = RaceSteps::new(&schema, Strategy::CheckThenAct);
-        let meaning =
-            |reply: StepReply| request.matcher().match_reply(&steps.begin[0], &reply).map(|matched| matched.meaning());
+        let meaning = |reply: StepReply| {
+            request.matcher().match_reply(&steps.begin[0], &reply).map(|matched| matched.meaning())
+        };
         assert_eq!(meaning(StepReply::Nil), Some(Meaning::Next));
         assert_eq!(meaning(StepReply::Text(request.lock_value())), Some(Meaning::Conflict));
         assert_eq!(meaning(StepReply::Text(request.result_value())), Some(Meaning::Replay));

@@ -63,11 +63,17 @@ impl RaceRule {
                     "{winners} workers acquired the lock of one key, so the operation ran {winners} times."
                 );
             }
-            Self::ManyWinners => "Two workers acquired the lock of one key, so the operation ran twice.",
+            Self::ManyWinners => {
+                "Two workers acquired the lock of one key, so the operation ran twice."
+            }
             Self::EarlyReplay => "A response was replayed before anybody had begun to store one.",
             Self::ForeignReplay => "The response that was replayed is not the one that was stored.",
-            Self::BaselessConflict => "A request got a conflict although nobody can have held the lock.",
-            Self::WrongReply => "A request failed that should get the lock, a conflict or the response.",
+            Self::BaselessConflict => {
+                "A request got a conflict although nobody can have held the lock."
+            }
+            Self::WrongReply => {
+                "A request failed that should get the lock, a conflict or the response."
+            }
         };
         sentence.to_owned()
     }
@@ -104,10 +110,19 @@ fn holds(events: &[RaceEvent]) -> Vec<LockHold> {
     for index in order {
         let event = &events[index];
         match (&event.act, &event.answer) {
-            (RaceAct::Begin | RaceAct::Retry, answer @ (RaceAnswer::Acquired | RaceAnswer::Lost(_))) => {
+            (
+                RaceAct::Begin | RaceAct::Retry,
+                answer @ (RaceAnswer::Acquired | RaceAnswer::Lost(_)),
+            ) => {
                 let certain = *answer == RaceAnswer::Acquired;
                 open.insert(event.worker, holds.len());
-                holds.push(LockHold { event: index, start: event.start, end: event.end, certain, finish: None });
+                holds.push(LockHold {
+                    event: index,
+                    start: event.start,
+                    end: event.end,
+                    certain,
+                    finish: None,
+                });
             }
             (RaceAct::Complete(_) | RaceAct::Release, _) => {
                 if let Some(hold) = open.remove(&event.worker) {
@@ -121,7 +136,12 @@ fn holds(events: &[RaceEvent]) -> Vec<LockHold> {
 }
 
 /// The most winners in an epoch, and whether there was an epoch with several.
-fn many_winners(events: &[RaceEvent], holds: &[LockHold], ttls: Ttls, offences: &mut Vec<Offence>) -> (usize, bool) {
+fn many_winners(
+    events: &[RaceEvent],
+    holds: &[LockHold],
+    ttls: Ttls,
+    offences: &mut Vec<Offence>,
+) -> (usize, bool) {
     let mut certain: Vec<&LockHold> = holds.iter().filter(|hold| hold.certain).collect();
     certain.sort_by_key(|hold| hold.end);
     let mut most = usize::from(!certain.is_empty());
@@ -133,7 +153,11 @@ fn many_winners(events: &[RaceEvent], holds: &[LockHold], ttls: Ttls, offences: 
             winners = 1;
         } else {
             winners += 1;
-            offences.push(Offence { rule: RaceRule::ManyWinners, event: second.event, against: Some(first.event) });
+            offences.push(Offence {
+                rule: RaceRule::ManyWinners,
+                event: second.event,
+                against: Some(first.event),
+            });
         }
         most = most.max(winners);
     }
@@ -144,7 +168,9 @@ fn many_winners(events: &[RaceEvent], holds: &[LockHold], ttls: Ttls, offences: 
 fn free_from(events: &[RaceEvent], hold: &LockHold, ttls: Ttls) -> u64 {
     let expires = hold.start.saturating_add(nanos(ttls.lock));
     match hold.finish.map(|finish| &events[finish]) {
-        Some(RaceEvent { answer: RaceAnswer::Refused | RaceAnswer::Wrong(_), .. }) | None => expires,
+        Some(RaceEvent { answer: RaceAnswer::Refused | RaceAnswer::Wrong(_), .. }) | None => {
+            expires
+        }
         Some(finish) if finish.start >= expires => expires,
         Some(RaceEvent { act: RaceAct::Release, start, .. }) => *start,
         Some(finish) => finish.start.saturating_add(nanos(ttls.result)),
@@ -216,7 +242,8 @@ impl<'e> Completions<'e> {
             if event.answer == RaceAnswer::Refused {
                 continue;
             }
-            let is_earlier = |known: Option<usize>| known.is_none_or(|known| events[known].start > event.start);
+            let is_earlier =
+                |known: Option<usize>| known.is_none_or(|known| events[known].start > event.start);
             if is_earlier(completions.by_bytes.get(stored.as_slice()).copied()) {
                 completions.by_bytes.insert(stored, index);
             }
@@ -234,7 +261,12 @@ fn has_begun_before(events: &[RaceEvent], completion: Option<usize>, event: &Rac
 }
 
 /// Requests that fail, replies that the schema does not list, and a lone holder whose step is refused.
-fn wrong_replies(events: &[RaceEvent], holds: &[LockHold], crowded: bool, offences: &mut Vec<Offence>) {
+fn wrong_replies(
+    events: &[RaceEvent],
+    holds: &[LockHold],
+    crowded: bool,
+    offences: &mut Vec<Offence>,
+) {
     for (index, event) in events.iter().enumerate() {
         let is_wrong = match event.answer {
             RaceAnswer::Wrong(_) => true,
@@ -254,7 +286,9 @@ fn cause_of(events: &[RaceEvent], holds: &[LockHold], wrong: usize) -> Option<us
     let is_before = |other: usize| other != wrong && events[other].start <= events[wrong].end;
     let mut latest: Option<usize> = None;
     for finish in holds.iter().filter_map(|hold| hold.finish) {
-        if is_before(finish) && latest.is_none_or(|latest| events[finish].start >= events[latest].start) {
+        if is_before(finish)
+            && latest.is_none_or(|latest| events[finish].start >= events[latest].start)
+        {
             latest = Some(finish);
         }
     }

@@ -36,7 +36,12 @@ as_str!(AgeSource);
 
 /// The age of a record, or `None` where nothing tells: a key without expiry, or one with more time left than its
 /// schema gives.
-pub(crate) fn of(schema: &Schema, state: State, readings: &[Reading], seen: &Observation) -> Option<Age> {
+pub(crate) fn of(
+    schema: &Schema,
+    state: State,
+    readings: &[Reading],
+    seen: &Observation,
+) -> Option<Age> {
     let (role, ttl, source) = match state {
         State::InProgress => (schema.lock_role(), TtlOf::Lock, AgeSource::LockTtl),
         State::Completed => (schema.result_role(), TtlOf::Result, AgeSource::ResultTtl),
@@ -47,7 +52,11 @@ pub(crate) fn of(schema: &Schema, state: State, readings: &[Reading], seen: &Obs
         _ => value.created_ms,
     });
     if let (Some(written), Some(now)) = (written, seen.server_ms) {
-        return Some(Age { millis: now.saturating_sub(written), source: AgeSource::Record, evidence: Evidence::Known });
+        return Some(Age {
+            millis: now.saturating_sub(written),
+            source: AgeSource::Record,
+            evidence: Evidence::Known,
+        });
     }
     let Expiry::In(left) = seen.keys[role].expiry else { return None };
     let millis = millis(schema.ttl(ttl)?).checked_sub(left)?;
@@ -75,18 +84,27 @@ mod tests {
     #[test]
     fn a_time_in_the_record_counts_by_the_servers_clock() {
         // Read at 1,000,000 ms.
-        let by_record = |millis| Some(Age { millis, source: AgeSource::Record, evidence: Evidence::Known });
+        let by_record =
+            |millis| Some(Age { millis, source: AgeSource::Record, evidence: Evidence::Known });
         assert_eq!(timed(r#"{"done":false,"at":999000}"#), by_record(1_000));
         assert_eq!(timed(r#"{"done":true,"at":1,"until":990000}"#), by_record(10_000));
         assert_eq!(timed(r#"{"done":true,"at":990000}"#), by_record(10_000));
-        assert_eq!(timed(r#"{"done":false,"at":2000000}"#), by_record(0), "a clock ahead of the server's");
+        assert_eq!(
+            timed(r#"{"done":false,"at":2000000}"#),
+            by_record(0),
+            "a clock ahead of the server's"
+        );
     }
 
     #[test]
     fn without_a_time_the_ttl_tells() {
-        let by_ttl = Age { millis: 30_000, source: AgeSource::LockTtl, evidence: Evidence::Estimated };
+        let by_ttl =
+            Age { millis: 30_000, source: AgeSource::LockTtl, evidence: Evidence::Estimated };
         assert_eq!(timed(r#"{"done":false}"#), Some(by_ttl));
-        assert_eq!(timed(r#"{"done":false,"at":"soon"}"#).map(|age| age.source), Some(AgeSource::LockTtl));
+        assert_eq!(
+            timed(r#"{"done":false,"at":"soon"}"#).map(|age| age.source),
+            Some(AgeSource::LockTtl)
+        );
     }
 
     #[test]

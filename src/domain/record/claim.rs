@@ -23,12 +23,14 @@ impl Claim {
         if let Some(why) = readings.iter().find_map(Reading::foreign_because) {
             return Self::Foreign(why.to_owned());
         }
-        if let Some(unclaimed_key) = readings.iter().find(|reading| !reading.is_own()).filter(|_| !schema.has_prefix())
+        if let Some(unclaimed_key) =
+            readings.iter().find(|reading| !reading.is_own()).filter(|_| !schema.has_prefix())
         {
             let what = unclaimed_key.unread().unwrap_or("no string");
             return Self::Foreign(format!("{what}, and its Redis key has no literal prefix"));
         }
-        let is_open = |reading: &Reading| reading.decoded().is_some_and(|value| value.form == Form::SoFar);
+        let is_open =
+            |reading: &Reading| reading.decoded().is_some_and(|value| value.form == Form::SoFar);
         if readings.iter().any(is_open) { Self::SoFar } else { Self::Own }
     }
 

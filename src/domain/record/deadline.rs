@@ -39,7 +39,8 @@ impl Deadline {
         match (self.bounds(), other.bounds()) {
             (Some((earliest, latest)), Some((other_earliest, other_latest))) => {
                 let slack = if self.is_exact() && other.is_exact() { 0 } else { SLACK_MS };
-                earliest <= other_latest.saturating_add(slack) && other_earliest <= latest.saturating_add(slack)
+                earliest <= other_latest.saturating_add(slack)
+                    && other_earliest <= latest.saturating_add(slack)
             }
             _ => self == Self::Never && other == Self::Never,
         }
@@ -124,7 +125,10 @@ mod tests {
         assert_eq!(Deadline::from_pttl(10, None, Some(2)), Unknown);
         assert_eq!(Deadline::from_pexpiretime(i64::MAX), At(1 << 53));
         assert_eq!(Deadline::from_pttl(i64::MAX, Some(1), Some(2)), Between(1 << 53, 1 << 53));
-        assert_eq!([Never.millis(), At(5).millis(), Between(4, 6).millis()], [None, Some(5), Some(5)]);
+        assert_eq!(
+            [Never.millis(), At(5).millis(), Between(4, 6).millis()],
+            [None, Some(5), Some(5)]
+        );
     }
 
     proptest! {

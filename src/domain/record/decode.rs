@@ -56,7 +56,8 @@ pub fn read(schema: &Schema, role: usize, content: &Content) -> Reading {
         };
         if let Some(form) = told.hear(schema, case, index, source) {
             // What was not read may hold the moment at which the value ends.
-            let may_lapse = case.expires_at.is_some() && !source.whole && source.expires_ms(case).is_none();
+            let may_lapse =
+                case.expires_at.is_some() && !source.whole && source.expires_ms(case).is_none();
             return if may_lapse {
                 Reading::Undecided
             } else {
@@ -80,15 +81,25 @@ struct Told {
 
 impl Told {
     /// Takes in what one more case says; gives the form of the value when the case claims the value.
-    fn hear(&mut self, schema: &Schema, case: &ValueFormat, index: usize, source: FieldSource<'_>) -> Option<Form> {
+    fn hear(
+        &mut self,
+        schema: &Schema,
+        case: &ValueFormat,
+        index: usize,
+        source: FieldSource<'_>,
+    ) -> Option<Form> {
         let fit = fits(case, source);
         if fit == Fit::No {
             return None;
         }
         match Form::of(schema, case, source.document, source.whole) {
-            Form::Foreign(why) if fit == Fit::Yes => _ = self.other.get_or_insert((index, Form::Foreign(why))),
+            Form::Foreign(why) if fit == Fit::Yes => {
+                _ = self.other.get_or_insert((index, Form::Foreign(why)))
+            }
             Form::Foreign(why) => _ = self.part.get_or_insert(why),
-            form if fit == Fit::Yes && self.open.iter().all(|state| *state == case.state) => return Some(form),
+            form if fit == Fit::Yes && self.open.iter().all(|state| *state == case.state) => {
+                return Some(form);
+            }
             _ => self.open.push(case.state),
         }
         None
@@ -112,9 +123,16 @@ impl Told {
         let is_document = views.is_document();
         match views.unreadable_because() {
             Some(why) => Reading::Unreadable(why),
-            None if is_hash => Reading::Foreign { why: "a hash of other fields".to_owned(), is_part: false },
-            None if is_document => Reading::Foreign { why: "JSON of another shape".to_owned(), is_part: false },
-            None => Reading::Foreign { why: "not one of the words the schema knows".to_owned(), is_part: false },
+            None if is_hash => {
+                Reading::Foreign { why: "a hash of other fields".to_owned(), is_part: false }
+            }
+            None if is_document => {
+                Reading::Foreign { why: "JSON of another shape".to_owned(), is_part: false }
+            }
+            None => Reading::Foreign {
+                why: "not one of the words the schema knows".to_owned(),
+                is_part: false,
+            },
         }
     }
 }
@@ -134,12 +152,19 @@ pub(crate) fn document(schema: &Schema, role: usize, content: &Content) -> Optio
 
 /// Reads every value as it is at the moment of the look: one whose own moment is past is there no more, or reclaimable.
 pub fn read_all(schema: &Schema, seen: &Observation) -> Vec<Reading> {
-    let read = |(role, seen_key): (usize, &SeenKey)| read_at(schema, role, &seen_key.content, seen.server_ms);
+    let read = |(role, seen_key): (usize, &SeenKey)| {
+        read_at(schema, role, &seen_key.content, seen.server_ms)
+    };
     seen.keys.iter().enumerate().map(read).collect()
 }
 
 /// Reads a value at a time in milliseconds since the epoch; `None` where nobody knows the time.
-pub(crate) fn read_at(schema: &Schema, role: usize, content: &Content, now_ms: Option<u64>) -> Reading {
+pub(crate) fn read_at(
+    schema: &Schema,
+    role: usize,
+    content: &Content,
+    now_ms: Option<u64>,
+) -> Reading {
     let mut reading = read(schema, role, content);
     if let Reading::Value(value) = &mut reading
         && let (Some(expires_ms), Some(now_ms)) = (value.expires_ms, now_ms)
@@ -151,7 +176,12 @@ pub(crate) fn read_at(schema: &Schema, role: usize, content: &Content, now_ms: O
 }
 
 /// True when a closed form of the schema reads the content of one of its Redis keys as a value of this state.
-pub(crate) fn is_closed_value(schema: &Schema, role: usize, content: &Content, state: State) -> bool {
+pub(crate) fn is_closed_value(
+    schema: &Schema,
+    role: usize,
+    content: &Content,
+    state: State,
+) -> bool {
     let head = if let Content::Text { head, .. } = content { &head[..] } else { &[] };
     let is_object = head.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
     let may_be = |case: &ValueFormat| match &case.tests.equals {

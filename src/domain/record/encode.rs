@@ -14,7 +14,11 @@ use crate::domain::schema::{Decoder, Decoding, Encoding};
 ///
 /// # Errors
 /// Why the text cannot be stored in this form, for people.
-pub(crate) fn encode(decoding: &Decoding, text: Vec<u8>, bytes_at: &[String]) -> Result<Vec<u8>, String> {
+pub(crate) fn encode(
+    decoding: &Decoding,
+    text: Vec<u8>,
+    bytes_at: &[String],
+) -> Result<Vec<u8>, String> {
     let value = &decoding.value;
     let stands_as_it_is = matches!(value.encoding, Encoding::Text | Encoding::Json);
     if stands_as_it_is && decoding.inside.is_empty() && bytes_at.is_empty() {
@@ -27,9 +31,14 @@ pub(crate) fn encode(decoding: &Decoding, text: Vec<u8>, bytes_at: &[String]) ->
 ///
 /// # Errors
 /// Why the text is no such hash, for people.
-pub(crate) fn encode_fields(decoding: &Decoding, text: &[u8], bytes_at: &[String]) -> Result<Vec<Vec<u8>>, String> {
+pub(crate) fn encode_fields(
+    decoding: &Decoding,
+    text: &[u8],
+    bytes_at: &[String],
+) -> Result<Vec<Vec<u8>>, String> {
     let Json::Object(members) = packed_inside(decoding, text, bytes_at)? else {
-        return Err("what is written is no JSON object, whose members are the fields of the hash".to_owned());
+        return Err("what is written is no JSON object, whose members are the fields of the hash"
+            .to_owned());
     };
     let field = |(name, value): (Cow<'_, str>, Json<'_>)| {
         let value = match value {
@@ -43,9 +52,13 @@ pub(crate) fn encode_fields(decoding: &Decoding, text: &[u8], bytes_at: &[String
 }
 
 /// The document, in which what is packed within it is packed.
-fn packed_inside(decoding: &Decoding, text: &[u8], bytes_at: &[String]) -> Result<Json<'static>, String> {
-    let tree: serde_json::Value =
-        serde_json::from_slice(text).map_err(|why| format!("what is written is not JSON: {why}"))?;
+fn packed_inside(
+    decoding: &Decoding,
+    text: &[u8],
+    bytes_at: &[String],
+) -> Result<Json<'static>, String> {
+    let tree: serde_json::Value = serde_json::from_slice(text)
+        .map_err(|why| format!("what is written is not JSON: {why}"))?;
     let mut document = Json::from(tree);
     for path in bytes_at {
         put_bytes(&mut document, path)?;
@@ -62,7 +75,9 @@ fn packed_inside(decoding: &Decoding, text: &[u8], bytes_at: &[String]) -> Resul
 /// Puts bytes in the place of the base64 that stands for them.
 fn put_bytes(document: &mut Json<'static>, path: &str) -> Result<(), String> {
     let bytes = match document.pointer(path) {
-        Some(Json::String(text)) => STANDARD.decode(&*text).map_err(|why| format!("`{path}` is no base64: {why}"))?,
+        Some(Json::String(text)) => {
+            STANDARD.decode(&*text).map_err(|why| format!("`{path}` is no base64: {why}"))?
+        }
         // A lock has no body.
         None => return Ok(()),
         Some(_) => return Err(format!("`{path}` is no text that stands for bytes")),

@@ -40,8 +40,9 @@ impl Identity {
         if self.0.len() != now.keys.len() || !pairs().all(|(seen, now)| seen.value.is_of(now)) {
             return Comparison::Changed;
         }
-        let same_deadline =
-            |(seen, now): (&KeyIdentity, &SeenKey)| seen.value == Print::Absent || seen.deadline.is_same(now.deadline);
+        let same_deadline = |(seen, now): (&KeyIdentity, &SeenKey)| {
+            seen.value == Print::Absent || seen.deadline.is_same(now.deadline)
+        };
         if pairs().all(same_deadline) { Comparison::Same } else { Comparison::Renewed }
     }
 
@@ -50,7 +51,8 @@ impl Identity {
     pub(crate) fn differs(&self, now: &Observation) -> bool {
         let pairs = || self.0.iter().zip(&now.keys);
         let is_unknown = |(seen, now): (&KeyIdentity, &SeenKey)| {
-            seen.value != Print::Absent && [seen.deadline, now.deadline].contains(&Deadline::Unknown)
+            seen.value != Print::Absent
+                && [seen.deadline, now.deadline].contains(&Deadline::Unknown)
         };
         match self.compare(now) {
             Comparison::Same => false,
@@ -64,10 +66,13 @@ impl Observation {
     /// True when a later look shows the record that was seen, all of which was read; of what is no string both looks have to
     /// tell the checksum.
     pub fn is_still(&self, later: &Self) -> bool {
-        let is_told =
-            |key: &SeenKey| key.content.is_whole() && (key.content.other_type().is_none() || key.is_comparable());
+        let is_told = |key: &SeenKey| {
+            key.content.is_whole() && (key.content.other_type().is_none() || key.is_comparable())
+        };
         let is_told = |keys: &[SeenKey]| keys.iter().all(is_told);
-        is_told(&self.keys) && is_told(&later.keys) && Identity::of(self).compare(later) == Comparison::Same
+        is_told(&self.keys)
+            && is_told(&later.keys)
+            && Identity::of(self).compare(later) == Comparison::Same
     }
 }
 
@@ -80,7 +85,8 @@ mod tests {
     use crate::domain::samples::{schema, seen, text};
 
     fn observation(keys: &[(Content, Deadline)]) -> Observation {
-        let keys: Vec<_> = keys.iter().map(|(content, _)| (content.clone(), Expiry::Never)).collect();
+        let keys: Vec<_> =
+            keys.iter().map(|(content, _)| (content.clone(), Expiry::Never)).collect();
         seen(&schema("event-consumer"), &keys)
     }
 
@@ -151,7 +157,9 @@ mod tests {
     #[test]
     fn a_deadline_that_nobody_told_is_no_difference_to_show_and_enough_to_stop_a_change() {
         let observation = |deadline| one_key(text("1"), deadline);
-        for (first, now) in [(Deadline::Unknown, Deadline::At(9)), (Deadline::At(9), Deadline::Unknown)] {
+        for (first, now) in
+            [(Deadline::Unknown, Deadline::At(9)), (Deadline::At(9), Deadline::Unknown)]
+        {
             let (first, now) = (Identity::of(&observation(first)), observation(now));
             assert!(!first.differs(&now) && first.compare(&now) == Comparison::Renewed);
         }
@@ -195,7 +203,8 @@ mod tests {
     #[test]
     fn a_checksum_tells_what_the_beginning_does_not() {
         let long = |checksum| {
-            let mut long = one_key(Content::Text { head: b"a".to_vec(), length: Some(9) }, Deadline::Never);
+            let mut long =
+                one_key(Content::Text { head: b"a".to_vec(), length: Some(9) }, Deadline::Never);
             long.keys[0].checksum = checksum;
             long
         };
@@ -216,7 +225,9 @@ mod tests {
         let compare = |first, now| Identity::of(&hash(first)).compare(&hash(now));
         assert_eq!(compare(Some([1; 8]), Some([1; 8])), Comparison::Same);
         assert_eq!(compare(Some([1; 8]), Some([2; 8])), Comparison::Changed);
-        assert!(hash(Some([1; 8])).is_still(&hash(Some([1; 8]))) && !hash(None).is_still(&hash(None)));
+        assert!(
+            hash(Some([1; 8])).is_still(&hash(Some([1; 8]))) && !hash(None).is_still(&hash(None))
+        );
     }
 
     proptest! {

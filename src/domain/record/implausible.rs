@@ -82,7 +82,10 @@ mod tests {
     fn the_other_unit_is_named_only_if_it_fits() {
         let seconds = NOW_MS / 1_000;
         assert_eq!(other_unit(seconds, Timestamp::Milliseconds, NOW_MS), Some(Timestamp::Seconds));
-        assert_eq!(other_unit(NOW_MS * 1_000, Timestamp::Seconds, NOW_MS), Some(Timestamp::Milliseconds));
+        assert_eq!(
+            other_unit(NOW_MS * 1_000, Timestamp::Seconds, NOW_MS),
+            Some(Timestamp::Milliseconds)
+        );
         assert_eq!(other_unit(5, Timestamp::Milliseconds, NOW_MS), None);
         assert_eq!(other_unit(NOW_MS * 2, Timestamp::Milliseconds, NOW_MS), None);
         assert_eq!(other_unit(5, Timestamp::Rfc3339, NOW_MS), None);

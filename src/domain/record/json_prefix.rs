@@ -28,7 +28,10 @@ pub fn parse(bytes: &[u8], whole: bool) -> Result<Json<'_>, String> {
 }
 
 /// Reads what [`plain`] gives up on.
-pub(in crate::domain) fn parse_with_care(bytes: &[u8], whole: bool) -> Result<Json<'static>, String> {
+pub(in crate::domain) fn parse_with_care(
+    bytes: &[u8],
+    whole: bool,
+) -> Result<Json<'static>, String> {
     let end = bytes.iter().position(|byte| *byte == 0);
     if end.is_some_and(|end| end < 2) && bytes.len() > 1 {
         return Err("it begins as UTF-16 or UTF-32 does".to_owned());
@@ -41,9 +44,10 @@ pub(in crate::domain) fn parse_with_care(bytes: &[u8], whole: bool) -> Result<Js
     }
     match serde_json::from_str::<serde::de::IgnoredAny>(&sound) {
         Err(error) => Err(error.to_string()),
-        Ok(_) if sound.trim_start().starts_with(['{', '[']) => {
-            Err("an escape sequence in it stands for no character, or it is nested deeper than 1000".to_owned())
-        }
+        Ok(_) if sound.trim_start().starts_with(['{', '[']) => Err(
+            "an escape sequence in it stands for no character, or it is nested deeper than 1000"
+                .to_owned(),
+        ),
         Ok(_) => serde_json::from_str(&sound).map(scalar).map_err(|error| error.to_string()),
     }
 }
@@ -93,7 +97,9 @@ fn string(json: &[u8], sound: &mut String) -> usize {
     });
     for character in characters {
         match character {
-            '\u{1}'..='\u{1f}' if !is_escaped => _ = write!(sound, "\\u{:04x}", u32::from(character)),
+            '\u{1}'..='\u{1f}' if !is_escaped => {
+                _ = write!(sound, "\\u{:04x}", u32::from(character))
+            }
             _ => sound.push(character),
         }
         is_escaped = !is_escaped && character == '\\';
@@ -140,16 +146,30 @@ mod tests {
 
     #[test]
     fn any_bytes_in_strings_leave_the_rest_readable() {
-        assert_eq!(parse_with_care(b"{\"status\":1,\"body\":\"caf\xe9\"}", true).unwrap()["body"], "caf\u{fffd}");
-        assert_eq!(parse_with_care(b"{\"status\":1,\"body\":\"caf\xe9 cr", false).unwrap()["body"], "caf\u{fffd} cr");
-        assert_eq!(parse_with_care(b"{\"a\":\"two\nlines\\\\\"}", true).unwrap()["a"], "two\nlines\\");
+        assert_eq!(
+            parse_with_care(b"{\"status\":1,\"body\":\"caf\xe9\"}", true).unwrap()["body"],
+            "caf\u{fffd}"
+        );
+        assert_eq!(
+            parse_with_care(b"{\"status\":1,\"body\":\"caf\xe9 cr", false).unwrap()["body"],
+            "caf\u{fffd} cr"
+        );
+        assert_eq!(
+            parse_with_care(b"{\"a\":\"two\nlines\\\\\"}", true).unwrap()["a"],
+            "two\nlines\\"
+        );
     }
 
     #[test]
     fn other_damage_stays_unreadable() {
-        for damaged in
-            [&b"{\"a\":1\xe9}"[..], b"{\"a\":\"\\\n\"}", b"{\"a\":\"\0\"}", b"{\"a\":\"\\ud83d\"}", b"caf\xe9", b"\x01"]
-        {
+        for damaged in [
+            &b"{\"a\":1\xe9}"[..],
+            b"{\"a\":\"\\\n\"}",
+            b"{\"a\":\"\0\"}",
+            b"{\"a\":\"\\ud83d\"}",
+            b"caf\xe9",
+            b"\x01",
+        ] {
             assert!(parse_with_care(damaged, true).is_err(), "{}", damaged.escape_ascii());
         }
     }

@@ -50,7 +50,9 @@ impl KeyIdentity {
         let checksum = dump.last_chunk().copied();
         let value = match type_of_dump(dump) {
             Some(kind) => Print::Other { kind: kind.to_owned(), checksum },
-            None => Print::Text { read: 0, length: None, checksum, digest: Sha256::digest(b"").into() },
+            None => {
+                Print::Text { read: 0, length: None, checksum, digest: Sha256::digest(b"").into() }
+            }
         };
         Self { value, deadline: expires_at_ms.map_or(Deadline::Never, Deadline::At) }
     }
@@ -92,7 +94,9 @@ impl KeyIdentity {
             (Print::Other { checksum, .. }, _) => checksum.is_some() && now.checksum.is_some(),
             _ => true,
         };
-        is_told && self.value.is_of(now) && (self.is_absent() || self.deadline.is_same(now.deadline))
+        is_told
+            && self.value.is_of(now)
+            && (self.is_absent() || self.deadline.is_same(now.deadline))
     }
 
     /// As the audit log writes it; `None` where the look told too little to compare with.
@@ -120,14 +124,19 @@ impl Print {
     pub(super) fn is_of(&self, now: &SeenKey) -> bool {
         let Self::Text { read, length, checksum, digest } = self else {
             return match (self, Self::of(now, usize::MAX)) {
-                (Self::Other { kind, checksum }, Self::Other { kind: kind_now, checksum: checksum_now }) => {
-                    (kind.is_empty() || *kind == kind_now) && agree(*checksum, checksum_now)
-                }
+                (
+                    Self::Other { kind, checksum },
+                    Self::Other { kind: kind_now, checksum: checksum_now },
+                ) => (kind.is_empty() || *kind == kind_now) && agree(*checksum, checksum_now),
                 (_, now) => *self == now,
             };
         };
-        let Self::Text { read: read_now, length: length_now, checksum: checksum_now, digest: digest_now } =
-            Self::of(now, *read)
+        let Self::Text {
+            read: read_now,
+            length: length_now,
+            checksum: checksum_now,
+            digest: digest_now,
+        } = Self::of(now, *read)
         else {
             return false;
         };
@@ -179,7 +188,9 @@ impl From<KeyIdentity> for WrittenIdentity {
         };
         match of.value {
             Print::Absent => Self { expires_at_ms: None, about: false, ..nothing },
-            Print::Other { kind, checksum } => Self { kind, dump_checksum: checksum.map(|sum| hex(&sum)), ..nothing },
+            Print::Other { kind, checksum } => {
+                Self { kind, dump_checksum: checksum.map(|sum| hex(&sum)), ..nothing }
+            }
             Print::Text { read, length, checksum, digest } => Self {
                 kind: "string".to_owned(),
                 sha256: (read > 0 || length.is_some()).then(|| hex(&digest)),
@@ -196,7 +207,8 @@ impl TryFrom<WrittenIdentity> for KeyIdentity {
     type Error = String;
 
     fn try_from(written: WrittenIdentity) -> Result<Self, String> {
-        let WrittenIdentity { kind, sha256, read, bytes, dump_checksum, expires_at_ms, about } = written;
+        let WrittenIdentity { kind, sha256, read, bytes, dump_checksum, expires_at_ms, about } =
+            written;
         let deadline = match expires_at_ms {
             None => Deadline::Never,
             Some(at) if about => Deadline::Between(at, at),
@@ -207,7 +219,8 @@ impl TryFrom<WrittenIdentity> for KeyIdentity {
             "string" => {
                 let whole = bytes.and_then(|bytes| usize::try_from(bytes).ok());
                 let checksum = dump_checksum.map(|sum| unhex(&sum)).transpose()?;
-                let digest = sha256.map_or_else(|| Ok(Sha256::digest(b"").into()), |text| unhex(&text))?;
+                let digest =
+                    sha256.map_or_else(|| Ok(Sha256::digest(b"").into()), |text| unhex(&text))?;
                 Print::Text { read: read.or(whole).unwrap_or(0), length: bytes, checksum, digest }
             }
             _ => Print::Other { kind, checksum: dump_checksum.map(|sum| unhex(&sum)).transpose()? },
@@ -238,7 +251,10 @@ mod tests {
         let fields: Vec<_> = written.as_object().unwrap().keys().map(String::as_str).collect();
         assert_eq!(fields, ["type", "sha256", "bytes", "expires_at_ms"]);
         assert_eq!(serde_json::to_string(&KeyIdentity::ABSENT).unwrap(), r#"{"type":"none"}"#);
-        for wrong in [r#"{"type":"string","sha256":"6b"}"#, r#"{"type":"string","dump_checksum":"zz00000000000000"}"#] {
+        for wrong in [
+            r#"{"type":"string","sha256":"6b"}"#,
+            r#"{"type":"string","dump_checksum":"zz00000000000000"}"#,
+        ] {
             assert!(serde_json::from_str::<KeyIdentity>(wrong).is_err(), "{wrong}");
         }
     }
@@ -246,7 +262,10 @@ mod tests {
     /// Rule: what comes back is compared by type, bytes and the moment of expiry, and what nobody knows is no sameness.
     #[test]
     fn only_what_the_change_left_is_still_there() {
-        let was = through_the_log(&KeyIdentity::of(&seen(Content::text(b"a".to_vec()), Deadline::At(500))));
+        let was = through_the_log(&KeyIdentity::of(&seen(
+            Content::text(b"a".to_vec()),
+            Deadline::At(500),
+        )));
         let part = || Content::Text { head: b"a".to_vec(), length: None };
         assert!(was.is_still(&seen(Content::text(b"a".to_vec()), Deadline::At(500))));
         for now in [
@@ -274,18 +293,33 @@ mod tests {
             assert_eq!(was.is_still(&now), same);
         }
         let hash = through_the_log(&KeyIdentity::of_dump(b"\x10payload-checksum", Some(500)));
-        let of = |kind: &str, checksum| SeenKey { checksum, ..seen(Content::Other(kind.into()), Deadline::At(500)) };
-        assert!(hash.is_still(&of("hash", Some(*b"checksum"))) && !hash.is_still(&of("set", Some(*b"checksum"))));
+        let of = |kind: &str, checksum| SeenKey {
+            checksum,
+            ..seen(Content::Other(kind.into()), Deadline::At(500))
+        };
+        assert!(
+            hash.is_still(&of("hash", Some(*b"checksum")))
+                && !hash.is_still(&of("set", Some(*b"checksum")))
+        );
     }
 
     #[test]
     fn an_ordered_moment_is_met_within_the_slack_of_a_reading() {
         let lock = seen(Content::text(b"a".to_vec()), Deadline::At(500));
         let was = through_the_log(&KeyIdentity::of(&lock).expiring_about(9_000));
-        for (at, same) in [(8_997, false), (8_998, true), (9_000, true), (9_002, true), (9_003, false)] {
-            assert_eq!(was.is_still(&seen(Content::text(b"a".to_vec()), Deadline::At(at))), same, "{at}");
+        for (at, same) in
+            [(8_997, false), (8_998, true), (9_000, true), (9_002, true), (9_003, false)]
+        {
+            assert_eq!(
+                was.is_still(&seen(Content::text(b"a".to_vec()), Deadline::At(at))),
+                same,
+                "{at}"
+            );
         }
-        assert_eq!(KeyIdentity::of(&seen(Content::text(b"a".to_vec()), Deadline::Unknown)).written(), None);
+        assert_eq!(
+            KeyIdentity::of(&seen(Content::text(b"a".to_vec()), Deadline::Unknown)).written(),
+            None
+        );
     }
 
     proptest! {

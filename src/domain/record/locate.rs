@@ -63,16 +63,22 @@ pub fn for_key(catalog: &Catalog, text: &[u8]) -> Vec<Candidate> {
 
 /// The place of the record that a name means, whatever other schema's Redis keys those are: the name says whose they are.
 pub(crate) fn for_name(catalog: &Catalog, name: &Name) -> Option<Candidate> {
-    let schema = catalog.places().iter().find(|schema| name.is_under(schema) && schema.takes_key(&name.key))?;
+    let schema = catalog
+        .places()
+        .iter()
+        .find(|schema| name.is_under(schema) && schema.takes_key(&name.key))?;
     let (redis_keys, schemas) = (schema.redis_keys(&name.key), Arc::from([Arc::clone(schema)]));
     Some(Candidate { key: name.key.clone(), redis_keys, schemas, is_owned: true })
 }
 
 /// Every place where what an operator gave may name a record, the one that it names as a name first.
 pub(crate) fn for_readings(catalog: &Catalog, readings: &Readings) -> Vec<Candidate> {
-    let mut candidates: Vec<_> = readings.name.iter().filter_map(|name| for_name(catalog, name)).collect();
+    let mut candidates: Vec<_> =
+        readings.name.iter().filter_map(|name| for_name(catalog, name)).collect();
     for candidate in readings.keys.iter().flat_map(|key| for_key(catalog, key)) {
-        let is_known = |known: &Candidate| known.redis_keys == candidate.redis_keys && known.key == candidate.key;
+        let is_known = |known: &Candidate| {
+            known.redis_keys == candidate.redis_keys && known.key == candidate.key
+        };
         if !candidates.iter().any(is_known) {
             candidates.push(candidate);
         }
@@ -107,13 +113,20 @@ pub(crate) fn redis_key_itself(redis_key: &[u8]) -> Candidate {
 
 /// The places where a lock of another schema may be at one of these Redis keys, with its role there: the schema's template is
 /// less specific than that of the Redis key's owner, and its locks are told by their bytes. No place of them is owned.
-fn locks_beneath<'a>(catalog: &Catalog, redis_keys: impl Iterator<Item = &'a [u8]>) -> Vec<(Candidate, usize)> {
+fn locks_beneath<'a>(
+    catalog: &Catalog,
+    redis_keys: impl Iterator<Item = &'a [u8]>,
+) -> Vec<(Candidate, usize)> {
     let mut places = Vec::new();
     for redis_key in redis_keys {
         for (schema, role) in catalog.locks_beneath(redis_key) {
             if let Some(key) = schema.keys[role].template.key_in(redis_key) {
-                let (redis_keys, schemas) = (schema.redis_keys(key), Arc::from([Arc::clone(schema)]));
-                places.push((Candidate { key: key.to_vec(), redis_keys, schemas, is_owned: false }, role));
+                let (redis_keys, schemas) =
+                    (schema.redis_keys(key), Arc::from([Arc::clone(schema)]));
+                places.push((
+                    Candidate { key: key.to_vec(), redis_keys, schemas, is_owned: false },
+                    role,
+                ));
             }
         }
     }
@@ -141,12 +154,20 @@ pub(crate) fn place_of_lock(catalog: &Catalog, record: &Record) -> Option<Candid
     let Claim::LockOf(other) = &record.claim else { return None };
     let present = record.seen.keys.iter().filter(|seen| seen.content != Content::Absent);
     let beneath = locks_beneath(catalog, present.map(|seen| seen.redis_key.as_slice()));
-    beneath.into_iter().map(|(place, _)| place).find(|place| place.schemas.iter().any(|of| of.name == *other))
+    beneath
+        .into_iter()
+        .map(|(place, _)| place)
+        .find(|place| place.schemas.iter().any(|of| of.name == *other))
 }
 
 /// True if `wanted` lets the idempotency key of a candidate through, or that of a lock which may be at the same Redis key.
-pub(crate) fn is_wanted(catalog: &Catalog, candidate: &Candidate, wanted: impl Fn(&[u8]) -> bool) -> bool {
-    wanted(&candidate.key) || places_beneath(catalog, candidate).iter().any(|place| wanted(&place.key))
+pub(crate) fn is_wanted(
+    catalog: &Catalog,
+    candidate: &Candidate,
+    wanted: impl Fn(&[u8]) -> bool,
+) -> bool {
+    wanted(&candidate.key)
+        || places_beneath(catalog, candidate).iter().any(|place| wanted(&place.key))
 }
 
 /// The place a Redis key found by a scan belongs to, with the Redis key's role there; `None` for a stranger's key. The key of
@@ -158,9 +179,11 @@ pub fn for_redis_key(catalog: &Catalog, redis_key: &[u8]) -> Option<(Candidate, 
     };
     let key = first.schema.keys[first.role].template.key_in(redis_key)?.to_vec();
     let redis_keys = first.schema.redis_keys(&key);
-    let is_alike = |schema: &Arc<Schema>| first.alike.iter().any(|alike| Arc::ptr_eq(alike, schema));
+    let is_alike =
+        |schema: &Arc<Schema>| first.alike.iter().any(|alike| Arc::ptr_eq(alike, schema));
     // Templates that differ may still come to the same Redis keys.
-    let others = owners.filter(|owner| !is_alike(&owner.schema) && owner.schema.redis_keys(&key) == redis_keys);
+    let others = owners
+        .filter(|owner| !is_alike(&owner.schema) && owner.schema.redis_keys(&key) == redis_keys);
     let mut others = others.map(|owner| Arc::clone(&owner.schema)).peekable();
     let schemas = match others.peek() {
         None => Arc::clone(&first.alike),
@@ -172,7 +195,12 @@ pub fn for_redis_key(catalog: &Catalog, redis_key: &[u8]) -> Option<(Candidate, 
 /// The records at a candidate's Redis keys: one for each of its schemas that claims the value; when none does, one for
 /// each that reads it; when none does, the one whose literal prefix it bears (the newest release), or that the operator
 /// named; none when nothing is there or it is a stranger's.
-pub fn records(catalog: &Catalog, candidate: &Candidate, seen: &Observation, thresholds: &Thresholds) -> Vec<Record> {
+pub fn records(
+    catalog: &Catalog,
+    candidate: &Candidate,
+    seen: &Observation,
+    thresholds: &Thresholds,
+) -> Vec<Record> {
     records_in(catalog, candidate, seen.clone(), thresholds)
 }
 
@@ -186,7 +214,8 @@ pub(crate) fn records_in(
     if seen.is_absent() {
         return Vec::new();
     }
-    let mut read: Vec<_> = candidate.schemas.iter().map(|schema| (schema, readings(schema, &seen))).collect();
+    let mut read: Vec<_> =
+        candidate.schemas.iter().map(|schema| (schema, readings(schema, &seen))).collect();
     if read.iter().any(|(_, readings)| is_own(readings)) {
         read.retain(|(_, readings)| is_own(readings));
     } else if read.iter().any(|(_, readings)| is_readable(readings)) {
@@ -195,11 +224,18 @@ pub(crate) fn records_in(
         // Without a literal prefix a Redis key is anybody's, unless the operator says whose.
         let is_theirs = |schema: &Schema| catalog.takes_bare() || schema.has_prefix();
         let prefixed = || read.iter().enumerate().filter(|(_, (schema, _))| is_theirs(schema));
-        let newest =
-            prefixed().find(|(_, (schema, _))| schema.older_release_of.is_none()).or_else(|| prefixed().next());
-        read = newest.map(|(index, _)| index).map(|index| read.swap_remove(index)).into_iter().collect();
+        let newest = prefixed()
+            .find(|(_, (schema, _))| schema.older_release_of.is_none())
+            .or_else(|| prefixed().next());
+        read = newest
+            .map(|(index, _)| index)
+            .map(|index| read.swap_remove(index))
+            .into_iter()
+            .collect();
     }
-    let record = |schema, readings, seen| record(catalog, schema, readings, candidate.key.clone(), seen, thresholds);
+    let record = |schema, readings, seen| {
+        record(catalog, schema, readings, candidate.key.clone(), seen, thresholds)
+    };
     let last = read.pop();
     let mut records: Vec<_> =
         read.into_iter().map(|(schema, readings)| record(schema, readings, seen.clone())).collect();
@@ -233,8 +269,9 @@ pub(crate) fn first_record(
 ) -> Option<Record> {
     // One that may yet turn out to be a schema's own is no other's.
     let may_read = |read: &[Reading]| is_own(read) || read.contains(&Reading::Undecided);
-    let reads =
-        |schema: &Arc<Schema>| Some((Arc::clone(schema), readings(schema, &seen))).filter(|(_, read)| may_read(read));
+    let reads = |schema: &Arc<Schema>| {
+        Some((Arc::clone(schema), readings(schema, &seen))).filter(|(_, read)| may_read(read))
+    };
     match candidate.schemas.iter().find_map(reads) {
         Some((schema, readings)) if !seen.is_absent() => {
             Some(record(catalog, &schema, readings, candidate.key, seen, thresholds))
@@ -246,7 +283,9 @@ pub(crate) fn first_record(
 /// True when what was not read of a value decides what the record is, to any of the candidate's schemas, or what a script
 /// takes it for.
 pub(crate) fn is_undecided(candidate: &Candidate, seen: &Observation) -> bool {
-    let is_open = |reading: &Reading| matches!(reading, Reading::Undecided | Reading::Foreign { is_part: true, .. });
+    let is_open = |reading: &Reading| {
+        matches!(reading, Reading::Undecided | Reading::Foreign { is_part: true, .. })
+    };
     candidate.schemas.iter().any(|schema| readings(schema, seen).iter().any(is_open))
 }
 
@@ -269,18 +308,30 @@ fn record(
 /// A lock that an operator gave more time is not in excess.
 fn forgive_extended(record: &mut Record, extended: &Extended) {
     let is_excess = |finding: &Finding| finding.code == FindingCode::ExcessTtl;
-    if record.findings.iter().any(is_excess) && record.lock().is_some_and(|lock| extended.has(lock)) {
+    if record.findings.iter().any(is_excess) && record.lock().is_some_and(|lock| extended.has(lock))
+    {
         record.is_extended = true;
         record.findings.retain(|finding| !is_excess(finding));
     }
 }
 
 fn owns_all(catalog: &Catalog, schema: &Schema, redis_keys: &[Vec<u8>]) -> bool {
-    redis_keys.iter().all(|redis_key| catalog.owners(redis_key).any(|(owner, _)| owner.name == schema.name))
+    redis_keys
+        .iter()
+        .all(|redis_key| catalog.owners(redis_key).any(|(owner, _)| owner.name == schema.name))
 }
 
-fn add(candidates: &mut Vec<Candidate>, schema: &Arc<Schema>, key: &[u8], redis_keys: Vec<Vec<u8>>, is_owned: bool) {
-    match candidates.iter_mut().find(|candidate| candidate.redis_keys == redis_keys && candidate.key == key) {
+fn add(
+    candidates: &mut Vec<Candidate>,
+    schema: &Arc<Schema>,
+    key: &[u8],
+    redis_keys: Vec<Vec<u8>>,
+    is_owned: bool,
+) {
+    match candidates
+        .iter_mut()
+        .find(|candidate| candidate.redis_keys == redis_keys && candidate.key == key)
+    {
         Some(same) if same.schemas.iter().any(|known| Arc::ptr_eq(known, schema)) => {}
         Some(same) => same.schemas = same.schemas.iter().chain([schema]).cloned().collect(),
         None => {
@@ -302,7 +353,8 @@ fn claim(catalog: &Catalog, record: &Record, foreign: Option<&Foreign>) -> Optio
     };
     let role = record.schema.lock_role();
     if let Some(lock) = record.lock().filter(|_| is_lock(&record.readings[role]))
-        && let Some(other) = catalog.result_of_another(&record.schema, &lock.redis_key, &lock.content)
+        && let Some(other) =
+            catalog.result_of_another(&record.schema, &lock.redis_key, &lock.content)
     {
         return Some(Claim::ResultOf(other.name.clone()));
     }
@@ -313,7 +365,8 @@ fn claim(catalog: &Catalog, record: &Record, foreign: Option<&Foreign>) -> Optio
         return Some(Claim::LockOf(other.name.clone()));
     }
     // What another schema wrote at Redis keys that both bear is no stranger's: a finding names that schema.
-    let is_neighbours = record.claim.is_foreign() && record.schema.has_prefix() && foreign.is_some();
+    let is_neighbours =
+        record.claim.is_foreign() && record.schema.has_prefix() && foreign.is_some();
     is_neighbours.then_some(Claim::Own)
 }
 
@@ -324,7 +377,10 @@ fn lock_of_another<'a>(catalog: &'a Catalog, record: &Record) -> Option<&'a Arc<
             let case = &record.schema.values[value.case];
             case.state == State::Completed && !case.is_closed()
         });
-        if is_open_result && let Some(other) = catalog.lock_of_another(&record.schema, &seen.redis_key, &seen.content) {
+        if is_open_result
+            && let Some(other) =
+                catalog.lock_of_another(&record.schema, &seen.redis_key, &seen.content)
+        {
             return Some(other);
         }
     }
@@ -365,13 +421,17 @@ fn is_readable(readings: &[Reading]) -> bool {
 
 /// The other schema whose value this is: one that reads what this schema cannot, or the newer release that cannot
 /// read what this one wrote (unless the operator named the older one, and so knows).
-fn foreign(catalog: &Catalog, schema: &Schema, readings: &[Reading], seen: &Observation) -> Option<Foreign> {
+fn foreign(
+    catalog: &Catalog,
+    schema: &Schema,
+    readings: &[Reading],
+    seen: &Observation,
+) -> Option<Foreign> {
     if let Some(role) = readings.iter().position(|reading| reading.unread().is_some()) {
         let seen = &seen.keys[role];
-        let writer = catalog
-            .all()
-            .iter()
-            .find(|other| other.name != schema.name && reads_there(other, &seen.redis_key, &seen.content))?;
+        let writer = catalog.all().iter().find(|other| {
+            other.name != schema.name && reads_there(other, &seen.redis_key, &seen.content)
+        })?;
         return Some(Foreign::WrittenBy(writer.name.clone()));
     }
     let newer = schema.older_release_of.as_deref().filter(|_| !catalog.is_named())?;

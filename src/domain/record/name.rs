@@ -42,7 +42,11 @@ impl Name {
 
     /// The name in one line that is safe to show.
     pub fn text(&self) -> String {
-        if is_plain(&self.key) { self.before_key() + &String::from_utf8_lossy(&self.key) } else { self.quoted() }
+        if is_plain(&self.key) {
+            self.before_key() + &String::from_utf8_lossy(&self.key)
+        } else {
+            self.quoted()
+        }
     }
 
     /// The name with its key in quotes, which no command reads as anything else.
@@ -67,10 +71,17 @@ impl Name {
     fn before_key(&self) -> String {
         let db = self.db.map(|db| format!("{db}/")).unwrap_or_default();
         let is_bare = !self.schema.is_empty()
-            && self.schema.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
+            && self
+                .schema
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
             && !is_number(self.schema.as_bytes());
         let schema = if is_bare { self.schema.clone() } else { quote(self.schema.as_bytes()) };
-        let prefix = self.prefix.as_ref().map(|prefix| format!("@{}", quote(prefix.as_bytes()))).unwrap_or_default();
+        let prefix = self
+            .prefix
+            .as_ref()
+            .map(|prefix| format!("@{}", quote(prefix.as_bytes())))
+            .unwrap_or_default();
         format!("{db}{schema}{prefix}/")
     }
 
@@ -119,7 +130,8 @@ pub(crate) fn of_each<'a>(records: impl Iterator<Item = &'a Record>) -> Vec<Name
     let mut seen: Vec<Vec<&[u8]>> = Vec::new();
     let mut names = Vec::new();
     for record in records {
-        let redis_keys: Vec<_> = record.seen.keys.iter().map(|key| key.redis_key.as_slice()).collect();
+        let redis_keys: Vec<_> =
+            record.seen.keys.iter().map(|key| key.redis_key.as_slice()).collect();
         // Several schemas may read the same record.
         if !seen.contains(&redis_keys) {
             seen.push(redis_keys);
@@ -145,7 +157,8 @@ impl Given {
     /// How the text may be read in a database: as a name, and as an idempotency key or a Redis key.
     pub(crate) fn readings(&self, catalog: &Catalog, db: i64) -> Readings {
         let knows = |name: &Name| catalog.all().iter().any(|schema| schema.name == name.schema);
-        let is_chosen = |name: &Name| catalog.places().iter().any(|schema| schema.name == name.schema);
+        let is_chosen =
+            |name: &Name| catalog.places().iter().any(|schema| schema.name == name.schema);
         let Some(parsed) = Name::parse(&self.text).filter(|parsed| knows(&parsed.name)) else {
             return Readings { name: None, keys: self.keys() };
         };
@@ -204,7 +217,9 @@ fn quote(bytes: &[u8]) -> String {
                 '\r' => quoted.push_str("\\r"),
                 '\t' => quoted.push_str("\\t"),
                 '"' | '\\' => quoted.extend(['\\', character]),
-                _ if character == '\'' || character.escape_debug().count() == 1 => quoted.push(character),
+                _ if character == '\'' || character.escape_debug().count() == 1 => {
+                    quoted.push(character)
+                }
                 _ => push_hex(&mut quoted, character.encode_utf8(&mut [0; 4]).as_bytes()),
             }
         }

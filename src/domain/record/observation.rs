@@ -22,7 +22,9 @@ impl Observation {
 
     /// True when the look did not tell when one of the Redis keys expires.
     pub(crate) fn has_unknown_deadline(&self) -> bool {
-        self.keys.iter().any(|key| key.content != Content::Absent && key.deadline == Deadline::Unknown)
+        self.keys
+            .iter()
+            .any(|key| key.content != Content::Absent && key.deadline == Deadline::Unknown)
     }
 }
 
@@ -43,13 +45,27 @@ pub struct SeenKey {
 }
 
 impl SeenKey {
-    pub(crate) fn new(redis_key: &[u8], content: Content, expiry: Expiry, deadline: Deadline) -> Self {
-        Self { redis_key: redis_key.to_vec(), content, expiry, deadline, checksum: None, idle: None, memory: None }
+    pub(crate) fn new(
+        redis_key: &[u8],
+        content: Content,
+        expiry: Expiry,
+        deadline: Deadline,
+    ) -> Self {
+        Self {
+            redis_key: redis_key.to_vec(),
+            content,
+            expiry,
+            deadline,
+            checksum: None,
+            idle: None,
+            memory: None,
+        }
     }
 
     /// True when the Redis key is the same one at another look, as far as both looks tell.
     pub(crate) fn is_as(&self, later: &Self) -> bool {
-        self.content == later.content && (self.content == Content::Absent || self.deadline.is_same(later.deadline))
+        self.content == later.content
+            && (self.content == Content::Absent || self.deadline.is_same(later.deadline))
     }
 
     /// True when a change can be compared with what was read: nothing, a string's bytes, or its beginning, its length and its
@@ -57,9 +73,12 @@ impl SeenKey {
     pub(crate) fn is_comparable(&self) -> bool {
         match &self.content {
             Content::Absent => true,
-            Content::Hash(_) | Content::Other(_) => self.checksum.is_some() && self.deadline.is_comparable(),
+            Content::Hash(_) | Content::Other(_) => {
+                self.checksum.is_some() && self.deadline.is_comparable()
+            }
             Content::Text { length, .. } => {
-                let is_told = self.content.is_whole() || (length.is_some() && self.checksum.is_some());
+                let is_told =
+                    self.content.is_whole() || (length.is_some() && self.checksum.is_some());
                 is_told && self.deadline.is_comparable()
             }
         }
@@ -166,7 +185,8 @@ impl Content {
     /// A hash that was read as a whole: names and values by turns, as HGETALL gives them.
     pub fn hash(words: impl IntoIterator<Item = Vec<u8>>) -> Self {
         let mut words = words.into_iter();
-        let fields: Vec<_> = std::iter::from_fn(|| Some(Field::whole(words.next()?, words.next()?))).collect();
+        let fields: Vec<_> =
+            std::iter::from_fn(|| Some(Field::whole(words.next()?, words.next()?))).collect();
         let count = fields.len() as u64;
         Self::Hash(Box::new(Hash::new(fields, count)))
     }
@@ -237,7 +257,10 @@ mod tests {
         let sum = Some([0; 8]);
         assert!(part(Some(1), None, Deadline::At(1)) && part(Some(2), sum, Deadline::Never));
         assert!(!part(Some(2), None, Deadline::At(1)) && !part(None, sum, Deadline::At(1)));
-        assert!(!part(Some(1), None, Deadline::Unknown) && !part(Some(1), None, Deadline::Between(1, 60)));
+        assert!(
+            !part(Some(1), None, Deadline::Unknown)
+                && !part(Some(1), None, Deadline::Between(1, 60))
+        );
         assert!(one_key(Content::Absent, Deadline::Unknown).keys[0].is_comparable());
         let mut hash = one_key(Content::Other("hash".into()), Deadline::Never);
         assert!(!hash.keys[0].is_comparable());

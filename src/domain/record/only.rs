@@ -18,7 +18,11 @@ struct Word {
 
 impl Only {
     pub(crate) fn of<'a>(words: impl Iterator<Item = &'a [u8]>) -> Self {
-        let word = |text: &[u8]| Word { text: text.to_vec(), parsed: Name::parse(text), names: Vec::new() };
+        let word = |text: &[u8]| Word {
+            text: text.to_vec(),
+            parsed: Name::parse(text),
+            names: Vec::new(),
+        };
         Self { words: words.map(word).collect() }
     }
 
@@ -70,7 +74,8 @@ impl Word {
     fn means(&self, schema: &str, key: &[u8], redis_key: &[u8]) -> bool {
         let is_name = |parsed: &Parsed| parsed.name.schema == schema && parsed.name.key == key;
         let may_be_key = self.parsed.as_ref().is_none_or(|parsed| !parsed.is_quoted);
-        self.parsed.as_ref().is_some_and(is_name) || may_be_key && (self.text == key || self.text == redis_key)
+        self.parsed.as_ref().is_some_and(is_name)
+            || may_be_key && (self.text == key || self.text == redis_key)
     }
 }
 
@@ -81,13 +86,26 @@ mod tests {
     /// Rule: a word that names more than one record brings none of them back, and its names do.
     #[test]
     fn an_ambiguous_word_holds_nothing_and_a_name_holds_its_record() {
-        let records = [("express", "victim"), ("express", "idem:victim"), ("go", "victim"), ("go", "express/victim")];
+        let records = [
+            ("express", "victim"),
+            ("express", "idem:victim"),
+            ("go", "victim"),
+            ("go", "express/victim"),
+        ];
         let held = |words: &[&str]| {
             let mut only = Only::of(words.iter().map(|word| word.as_bytes()));
             let redis_key = |key: &str| format!("idem:{key}");
-            records.iter().for_each(|(schema, key)| only.note(schema, key.as_bytes(), redis_key(key).as_bytes()));
-            let holds = |(schema, key): &&(&str, &str)| only.holds(schema, key.as_bytes(), redis_key(key).as_bytes());
-            let held: Vec<_> = records.iter().filter(holds).map(|(schema, key)| format!("{schema} {key}")).collect();
+            records.iter().for_each(|(schema, key)| {
+                only.note(schema, key.as_bytes(), redis_key(key).as_bytes())
+            });
+            let holds = |(schema, key): &&(&str, &str)| {
+                only.holds(schema, key.as_bytes(), redis_key(key).as_bytes())
+            };
+            let held: Vec<_> = records
+                .iter()
+                .filter(holds)
+                .map(|(schema, key)| format!("{schema} {key}"))
+                .collect();
             (held, only.ambiguous().count(), only.is_all_ambiguous())
         };
         assert_eq!(held(&["victim"]), (vec![], 1, true));

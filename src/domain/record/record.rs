@@ -34,7 +34,12 @@ pub struct Record {
 
 impl Record {
     /// Puts together what the readings say; the findings are still to be added.
-    pub fn new(schema: Arc<Schema>, key: Vec<u8>, seen: Observation, readings: Vec<Reading>) -> Self {
+    pub fn new(
+        schema: Arc<Schema>,
+        key: Vec<u8>,
+        seen: Observation,
+        readings: Vec<Reading>,
+    ) -> Self {
         let state = state(&schema, &readings);
         let age = age::of(&schema, state, &readings, &seen);
         let next_request = next_request::of(&schema, &readings, &seen);
@@ -68,7 +73,8 @@ impl Record {
         let role = self.schema.result_role();
         let one_key = self.schema.keys.len() == 1;
         let is_one = one_key && self.schema.has_locks();
-        let stored = self.seen.keys[role].content != Content::Absent && (!is_one || self.state == State::Completed);
+        let stored = self.seen.keys[role].content != Content::Absent
+            && (!is_one || self.state == State::Completed);
         stored.then(|| &self.seen.keys[role])
     }
 
@@ -78,7 +84,11 @@ impl Record {
     }
 
     fn deciding(&self) -> Option<&SeenKey> {
-        if self.state == State::Completed { self.result() } else { self.lock().or_else(|| self.result()) }
+        if self.state == State::Completed {
+            self.result()
+        } else {
+            self.lock().or_else(|| self.result())
+        }
     }
 
     /// When the record ends by itself, in milliseconds since the epoch by the server's clock; `None` where it never does, or
@@ -112,7 +122,11 @@ impl Record {
         let lock = &self.seen.keys[self.schema.lock_role()];
         let is_whole = match &lock.content {
             Content::Hash(hash) => {
-                hash.has_all() && hash.fields.iter().any(|field| field.is_whole() && self.owner() == Some(&field.head))
+                hash.has_all()
+                    && hash
+                        .fields
+                        .iter()
+                        .any(|field| field.is_whole() && self.owner() == Some(&field.head))
             }
             content => content.is_whole(),
         };
@@ -133,7 +147,9 @@ impl Record {
 
     /// True when the lock ends by what it holds, whatever TTL its Redis key has.
     pub(crate) fn has_lapsing_lock(&self) -> bool {
-        self.readings[self.schema.lock_role()].decoded().is_some_and(|value| value.expires_ms.is_some())
+        self.readings[self.schema.lock_role()]
+            .decoded()
+            .is_some_and(|value| value.expires_ms.is_some())
     }
 
     pub fn response(&self) -> Option<Response> {
@@ -203,8 +219,12 @@ impl Record {
 
 fn state(schema: &Schema, readings: &[Reading]) -> State {
     let there = || readings.iter().filter(|reading| !reading.is_absent());
-    let of = |state| there().filter_map(Reading::decoded).any(|value| schema.values[value.case].state == state);
-    let unread = readings.iter().any(|reading| reading.unread().is_some() || matches!(reading, Reading::WrongType(_)));
+    let of = |state| {
+        there().filter_map(Reading::decoded).any(|value| schema.values[value.case].state == state)
+    };
+    let unread = readings
+        .iter()
+        .any(|reading| reading.unread().is_some() || matches!(reading, Reading::WrongType(_)));
     if of(State::Completed) {
         State::Completed
     } else if unread {

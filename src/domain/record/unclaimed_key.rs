@@ -30,7 +30,8 @@ impl UnclaimedKey {
 /// for it and leave out.
 pub(crate) fn places(catalog: &Catalog, key: &[u8]) -> Vec<Vec<u8>> {
     let is_left_out = |redis_key: &Vec<u8>| leaving_out(catalog, redis_key).next().is_some();
-    let theirs = catalog.places().iter().flat_map(|schema| schema.redis_keys(key)).filter(is_left_out);
+    let theirs =
+        catalog.places().iter().flat_map(|schema| schema.redis_keys(key)).filter(is_left_out);
     let mut places: Vec<_> = [key.to_vec()].into_iter().chain(theirs).collect();
     places.sort_unstable();
     places.dedup();
@@ -40,15 +41,25 @@ pub(crate) fn places(catalog: &Catalog, key: &[u8]) -> Vec<Vec<u8>> {
 /// The chosen schemas that leave a Redis key out. One without a literal prefix is asked only where it is named, for any Redis key
 /// may be its.
 fn leaving_out(catalog: &Catalog, redis_key: &[u8]) -> impl Iterator<Item = (String, Exclusion)> {
-    let asked = catalog.places().iter().filter(|schema| catalog.takes_bare() || schema.has_prefix());
+    let asked =
+        catalog.places().iter().filter(|schema| catalog.takes_bare() || schema.has_prefix());
     asked.filter_map(|schema| Some((schema.name.clone(), schema.leaves_out(redis_key)?)))
 }
 
 /// The Redis keys of a place that exist, where no schema took them for a record.
 pub(crate) fn strangers(candidate: &Candidate, seen: &Observation) -> Vec<UnclaimedKey> {
-    let nearest = candidate.schemas.iter().find_map(|schema| Some((schema.name.clone(), parts(schema, seen)?)));
+    let nearest = candidate
+        .schemas
+        .iter()
+        .find_map(|schema| Some((schema.name.clone(), parts(schema, seen)?)));
     let there = seen.keys.iter().filter(|key| key.content != Content::Absent);
-    there.map(|key| UnclaimedKey { seen: outline(key), nearest: nearest.clone(), left_out_by: Vec::new() }).collect()
+    there
+        .map(|key| UnclaimedKey {
+            seen: outline(key),
+            nearest: nearest.clone(),
+            left_out_by: Vec::new(),
+        })
+        .collect()
 }
 
 /// A Redis key without its value's bytes, which may be many.
@@ -81,7 +92,12 @@ mod tests {
         let schema = Arc::new(samples::schema("go-chi"));
         let seen = samples::seen(&schema, &[(text(r#"{"status":0,"name":"Ann"}"#), Expiry::Never)]);
         let redis_keys = schema.redis_keys(b"user:42");
-        let place = Candidate { key: b"user:42".to_vec(), redis_keys, schemas: Arc::from([schema]), is_owned: true };
+        let place = Candidate {
+            key: b"user:42".to_vec(),
+            redis_keys,
+            schemas: Arc::from([schema]),
+            is_owned: true,
+        };
         let found = strangers(&place, &seen);
         let (name, why) = found[0].nearest.clone().expect("a nearest schema");
         assert_eq!((name.as_str(), found.len()), ("go-chi", 1));

@@ -17,9 +17,15 @@ impl Schema {
     /// Why workers cannot play the service; `None` if they can.
     pub(crate) fn unplayable_because(&self) -> Option<String> {
         let [lock_value, result_value] = self.unwritten_values();
-        let parts =
-            [("[begin]", self.begin.is_none()), ("[complete]", self.complete.is_none()), lock_value, result_value];
-        self.no_written_strings_because().or_else(|| missing(&parts)).or_else(|| self.some_step_untimed_because())
+        let parts = [
+            ("[begin]", self.begin.is_none()),
+            ("[complete]", self.complete.is_none()),
+            lock_value,
+            result_value,
+        ];
+        self.no_written_strings_because()
+            .or_else(|| missing(&parts))
+            .or_else(|| self.some_step_untimed_because())
     }
 
     /// Why the steps cannot be explored; `None` if they can. An exploration changes Redis by the steps alone, so that values
@@ -55,7 +61,11 @@ impl Schema {
         let mut sent = words.clone();
         for (name, value) in self.write.values() {
             // A failed result is sent in the place of a result.
-            let placeholder = if name == "lock_value" { Placeholder::LockValue } else { Placeholder::ResultValue };
+            let placeholder = if name == "lock_value" {
+                Placeholder::LockValue
+            } else {
+                Placeholder::ResultValue
+            };
             if words.iter().any(|word| word.has(&[placeholder])) {
                 sent.push(value);
             }
@@ -72,18 +82,23 @@ impl Schema {
         if let Some(why) = self.read_only_because() {
             return Some(why);
         }
-        self.keeps_collections()
-            .then(|| "it keeps hashes: its steps are made by hand and explored, and nothing else".to_owned())
+        self.keeps_collections().then(|| {
+            "it keeps hashes: its steps are made by hand and explored, and nothing else".to_owned()
+        })
     }
 
     fn unwritten_values(&self) -> [(&'static str, bool); 2] {
         let write = &self.write;
-        [("`lock_value`", write.lock_value.is_none()), ("`result_value`", write.result_value.is_none())]
+        [
+            ("`lock_value`", write.lock_value.is_none()),
+            ("`result_value`", write.result_value.is_none()),
+        ]
     }
 
     /// Says which TTL one of the words needs although this deployment states that there is none.
     fn needs_missing_ttl<'a>(&self, words: impl Iterator<Item = &'a Template>) -> Option<String> {
-        let without: Vec<_> = [TtlOf::Lock, TtlOf::Result].into_iter().filter(|of| self.ttl(*of).is_none()).collect();
+        let without: Vec<_> =
+            [TtlOf::Lock, TtlOf::Result].into_iter().filter(|of| self.ttl(*of).is_none()).collect();
         for word in words {
             for of in &without {
                 if word.has(&placeholders_of(*of)) {
@@ -110,7 +125,8 @@ fn placeholders_of(of: TtlOf) -> Vec<Placeholder> {
 
 /// Names the parts that schema.toml lacks; `None` if it lacks none.
 fn missing(parts: &[(&str, bool)]) -> Option<String> {
-    let missing: Vec<_> = parts.iter().filter(|(_, is_missing)| *is_missing).map(|(name, _)| *name).collect();
+    let missing: Vec<_> =
+        parts.iter().filter(|(_, is_missing)| *is_missing).map(|(name, _)| *name).collect();
     if missing.is_empty() {
         return None;
     }

@@ -73,7 +73,8 @@ impl Catalog {
     fn of(all: Vec<Arc<Schema>>, names: &[String]) -> Result<Self, String> {
         let mut chosen = Vec::new();
         for name in names {
-            let found = all.iter().find(|schema| &schema.name == name).ok_or_else(|| name.clone())?;
+            let found =
+                all.iter().find(|schema| &schema.name == name).ok_or_else(|| name.clone())?;
             if !chosen.iter().any(|schema| Arc::ptr_eq(schema, found)) {
                 chosen.push(Arc::clone(found));
             }
@@ -82,11 +83,17 @@ impl Catalog {
         let takes_bare = named;
         let chosen = if named { chosen } else { all.clone() };
         let everywhere = everywhere(&all);
-        let is_chosen = |schema: &&Arc<Schema>| chosen.iter().any(|chosen| chosen.name == schema.name);
+        let is_chosen =
+            |schema: &&Arc<Schema>| chosen.iter().any(|chosen| chosen.name == schema.name);
         let places: Vec<_> = everywhere.iter().filter(is_chosen).cloned().collect();
-        let results = || all.iter().flat_map(|schema| &schema.values).filter(|format| format.state == State::Completed);
+        let results = || {
+            all.iter()
+                .flat_map(|schema| &schema.values)
+                .filter(|format| format.state == State::Completed)
+        };
         let result_words = results().filter_map(|format| format.tests.equals.clone()).collect();
-        let has_wrapped_results = results().any(|format| format.closed.is_some() && !format.reads_json_as_it_stands());
+        let has_wrapped_results =
+            results().any(|format| format.closed.is_some() && !format.reads_json_as_it_stands());
         let (keys, extended) = (owned_keys(&everywhere, &places, takes_bare), Extended::default());
         Ok(Self {
             keys,
@@ -191,7 +198,8 @@ impl Catalog {
     /// keyspace serves them all: their longest common literal beginning and a star.
     pub(crate) fn scan_pattern(&self) -> Vec<u8> {
         let scanned = self.scanned();
-        let mut prefixes = scanned.iter().flat_map(|schema| &schema.keys).map(|key| key.template.prefix());
+        let mut prefixes =
+            scanned.iter().flat_map(|schema| &schema.keys).map(|key| key.template.prefix());
         let first = prefixes.next().unwrap_or_default();
         let common = prefixes.fold(first, |common, prefix| {
             let shared = common.iter().zip(prefix).take_while(|(a, b)| a == b).count();
@@ -245,7 +253,12 @@ impl Catalog {
 
     /// The first schema besides this one of which a closed form reads the content of a Redis key as a lock. A schema without a
     /// literal prefix counts only if a scan looks for its records: any Redis key may be its, and a result may look like its lock.
-    pub(crate) fn lock_of_another(&self, schema: &Schema, redis_key: &[u8], content: &Content) -> Option<&Arc<Schema>> {
+    pub(crate) fn lock_of_another(
+        &self,
+        schema: &Schema,
+        redis_key: &[u8],
+        content: &Content,
+    ) -> Option<&Arc<Schema>> {
         let reads = |owner: &&OwnedKey| {
             owner.schema.name != schema.name
                 && (owner.scanned || owner.schema.has_prefix())
@@ -257,11 +270,15 @@ impl Catalog {
 
     /// The schemas that a scan looks for and whose locks may be at a Redis key that another schema owns, each with its role
     /// there. Only a lock that is told by its bytes is theirs.
-    pub(crate) fn locks_beneath(&self, redis_key: &[u8]) -> impl Iterator<Item = (&Arc<Schema>, usize)> {
+    pub(crate) fn locks_beneath(
+        &self,
+        redis_key: &[u8],
+    ) -> impl Iterator<Item = (&Arc<Schema>, usize)> {
         let owner = self.owning_keys(redis_key).find(|owner| !owner.locks_beneath.is_empty());
         let beneath = owner.map_or(&[][..], |owner| &owner.locks_beneath);
         let keys = beneath.iter().map(|place| &self.keys[*place]);
-        keys.filter(|key| key.template().idempotency_key(redis_key).is_some()).map(|key| (&key.schema, key.role))
+        keys.filter(|key| key.template().idempotency_key(redis_key).is_some())
+            .map(|key| (&key.schema, key.role))
     }
 
     fn may_be_result(&self, content: &Content) -> bool {
@@ -295,11 +312,15 @@ fn everywhere(all: &[Arc<Schema>]) -> Vec<Arc<Schema>> {
 }
 
 fn owned_keys(all: &[Arc<Schema>], chosen: &[Arc<Schema>], takes_bare: bool) -> Vec<OwnedKey> {
-    let is_scanned =
-        |schema: &Arc<Schema>| is_scanned(schema, takes_bare) && chosen.iter().any(|chosen| chosen.name == schema.name);
+    let is_scanned = |schema: &Arc<Schema>| {
+        is_scanned(schema, takes_bare) && chosen.iter().any(|chosen| chosen.name == schema.name)
+    };
     let of = |schema: &Arc<Schema>| {
-        let alike: Arc<[_]> =
-            all.iter().filter(|other| is_scanned(other) && other.has_templates_of(schema)).cloned().collect();
+        let alike: Arc<[_]> = all
+            .iter()
+            .filter(|other| is_scanned(other) && other.has_templates_of(schema))
+            .cloned()
+            .collect();
         let scanned = is_scanned(schema);
         let owned = |role| OwnedKey {
             schema: Arc::clone(schema),
@@ -322,18 +343,24 @@ fn owned_keys(all: &[Arc<Schema>], chosen: &[Arc<Schema>], takes_bare: bool) -> 
 
 /// The keys whose locks may be at a Redis key of this one, as [`OwnedKey::locks_beneath`] keeps them.
 fn locks_beneath(owner: &OwnedKey, keys: &[OwnedKey]) -> Arc<[usize]> {
-    let is_open_result =
-        |case: &ValueFormat| case.role == owner.role && case.state == State::Completed && !case.is_closed();
+    let is_open_result = |case: &ValueFormat| {
+        case.role == owner.role && case.state == State::Completed && !case.is_closed()
+    };
     if !owner.schema.values.iter().any(is_open_result) {
         return Arc::from([]);
     }
     let mut beneath = Vec::new();
     for (place, key) in keys.iter().enumerate() {
-        let is_closed_lock =
-            |case: &ValueFormat| case.role == key.role && case.state == State::InProgress && case.is_closed();
+        let is_closed_lock = |case: &ValueFormat| {
+            case.role == key.role && case.state == State::InProgress && case.is_closed()
+        };
         let is_less_specific = key.template().specificity() < owner.template().specificity();
         let is_other = key.schema.name != owner.schema.name;
-        if key.scanned && is_less_specific && is_other && key.schema.values.iter().any(is_closed_lock) {
+        if key.scanned
+            && is_less_specific
+            && is_other
+            && key.schema.values.iter().any(is_closed_lock)
+        {
             beneath.push(place);
         }
     }
@@ -354,13 +381,18 @@ mod tests {
         let of = |names: &[&str]| {
             let mut all = schemas();
             all.push(samples::schema("timed"));
-            Catalog::new(all, &names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>()).unwrap()
+            Catalog::new(all, &names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>())
+                .unwrap()
         };
-        let claimed = |catalog: &Catalog, redis_key: &[u8]| catalog.scanned_owners(redis_key).count();
+        let claimed =
+            |catalog: &Catalog, redis_key: &[u8]| catalog.scanned_owners(redis_key).count();
         let unnamed = of(&[]);
         assert_eq!(unnamed.scan_pattern(), b"*");
         assert_eq!((claimed(&unnamed, b"user:42"), claimed(&unnamed, b"timed:k")), (0, 1));
-        assert_eq!(unnamed.left_out().map(|schema| schema.name.as_str()).collect::<Vec<_>>(), ["go-chi"]);
+        assert_eq!(
+            unnamed.left_out().map(|schema| schema.name.as_str()).collect::<Vec<_>>(),
+            ["go-chi"]
+        );
         let named = of(&["go-chi", "timed"]);
         assert_eq!((claimed(&named, b"user:42"), claimed(&named, b"timed:k")), (1, 1));
         assert_eq!(named.left_out().count(), 0);
@@ -375,7 +407,9 @@ mod tests {
 
     #[test]
     fn a_schema_without_prefix_is_scanned_only_when_named() {
-        let names = |catalog: &Catalog| catalog.scanned().iter().map(|schema| schema.name.clone()).collect::<Vec<_>>();
+        let names = |catalog: &Catalog| {
+            catalog.scanned().iter().map(|schema| schema.name.clone()).collect::<Vec<_>>()
+        };
         assert!(!names(&catalog(&[], None)).contains(&"go-chi".to_owned()));
         assert!(names(&catalog(&[], Some("pay:"))).contains(&"go-chi".to_owned()));
         assert_eq!(names(&catalog(&["go-chi"], None)), ["go-chi"]);
@@ -383,7 +417,8 @@ mod tests {
 
     #[test]
     fn the_scan_pattern_is_as_narrow_as_the_schemas_allow() {
-        let pattern = |names: &[&str]| String::from_utf8(catalog(names, None).scan_pattern()).unwrap();
+        let pattern =
+            |names: &[&str]| String::from_utf8(catalog(names, None).scan_pattern()).unwrap();
         assert_eq!(pattern(&[]), "idem*");
         assert_eq!(pattern(&["express"]), "idem:*");
         assert_eq!(pattern(&["event-driven"]), "idem:*");
@@ -396,12 +431,18 @@ mod tests {
     #[test]
     fn overlapping_templates_go_to_the_most_specific_one() {
         let catalog = catalog(&[], None);
-        let owners = |key: &str| catalog.owners(key.as_bytes()).map(|(s, i)| (s.name.clone(), i)).collect::<Vec<_>>();
+        let owners = |key: &str| {
+            catalog.owners(key.as_bytes()).map(|(s, i)| (s.name.clone(), i)).collect::<Vec<_>>()
+        };
         let is = |name: &str, role| (name.to_owned(), role);
         assert_eq!(owners("idem:k"), [is("express", 0)]);
         assert_eq!(owners("idem:started:k"), [is("event-driven", 0)]);
         assert_eq!(owners("idem:done:k"), [is("event-consumer", 1)]);
-        assert_eq!(owners("idem:done:"), [is("express", 0)], "there is no key in it for the consumer");
+        assert_eq!(
+            owners("idem:done:"),
+            [is("express", 0)],
+            "there is no key in it for the consumer"
+        );
         assert_eq!(owners("idempotency:k"), [is("go-middleware", 0), is("go-middleware-v1", 0)]);
         assert_eq!(owners("anything"), [is("go-chi", 0)]);
         assert_eq!(owners(""), []);

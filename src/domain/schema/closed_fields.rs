@@ -34,7 +34,11 @@ pub(crate) struct Member {
 
 impl ClosedFields {
     /// The fields at these pointers. An object with a required field is required itself, unless it is named as optional.
-    pub(super) fn new<'a>(required: impl IntoIterator<Item = &'a str>, optional: &[&str], is_strict: bool) -> Self {
+    pub(super) fn new<'a>(
+        required: impl IntoIterator<Item = &'a str>,
+        optional: &[&str],
+        is_strict: bool,
+    ) -> Self {
         let mut closed = Self { levels: Vec::new(), is_strict };
         closed.level("");
         for path in required {
@@ -89,7 +93,12 @@ impl ClosedFields {
         let index = match members.iter().position(|member| member.name == name) {
             Some(index) => index,
             None => {
-                members.push(Member { name: name.into_owned(), is_required: false, may_be_null: false, level: None });
+                members.push(Member {
+                    name: name.into_owned(),
+                    is_required: false,
+                    may_be_null: false,
+                    level: None,
+                });
                 members.len() - 1
             }
         };
@@ -112,7 +121,11 @@ impl ClosedFields {
 /// The pointer of the object that a pointer leads into, and the name of the field there.
 fn split(path: &str) -> (&str, Cow<'_, str>) {
     let (parent, step) = path.rsplit_once('/').unwrap_or(("", path));
-    let name = if step.contains('~') { step.replace("~1", "/").replace("~0", "~").into() } else { step.into() };
+    let name = if step.contains('~') {
+        step.replace("~1", "/").replace("~0", "~").into()
+    } else {
+        step.into()
+    };
     (parent, name)
 }
 
@@ -126,10 +139,15 @@ mod tests {
 
     #[test]
     fn a_level_is_every_object_of_which_a_field_is_named() {
-        let closed = ClosedFields::new(["/status", "/response/code"], &["/response/~1a", "/note"], false);
-        let levels: Vec<_> = closed.levels().iter().map(|level| (level.at.as_str(), level.members.len())).collect();
+        let closed =
+            ClosedFields::new(["/status", "/response/code"], &["/response/~1a", "/note"], false);
+        let levels: Vec<_> =
+            closed.levels().iter().map(|level| (level.at.as_str(), level.members.len())).collect();
         assert_eq!(levels, [("", 3), ("/response", 2)]);
-        assert_eq!(closed.paths(|member| member.is_required), ["/status", "/response", "/response/code"]);
+        assert_eq!(
+            closed.paths(|member| member.is_required),
+            ["/status", "/response", "/response/code"]
+        );
         assert_eq!(closed.paths(|member| !member.is_required), ["/note", "/response/~1a"]);
         assert_eq!(closed.levels()[0].members[1].level, Some(1));
         let perhaps = ClosedFields::new(["/a/b"], &["/a"], false);

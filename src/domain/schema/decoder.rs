@@ -45,7 +45,10 @@ impl Encoding {
 
     /// True when idemctl writes such a value of the JSON that the value stands for.
     fn is_written(self) -> bool {
-        matches!(self, Self::Text | Self::Json | Self::Msgpack | Self::Php | Self::Newtonsoft | Self::Hash)
+        matches!(
+            self,
+            Self::Text | Self::Json | Self::Msgpack | Self::Php | Self::Newtonsoft | Self::Hash
+        )
     }
 
     /// Redis's name of the type of a value that is no string.
@@ -105,7 +108,9 @@ impl Codec {
         match word.split_once(TEXT_FOLLOWS) {
             Some(("prefix", text)) if !text.is_empty() => Some(Self::Prefix(text.to_owned())),
             Some(("suffix", text)) if !text.is_empty() => Some(Self::Suffix(text.to_owned())),
-            _ => [Self::Gzip, Self::Zlib, Self::Hex, Self::Base64].into_iter().find(|codec| codec.word() == word),
+            _ => [Self::Gzip, Self::Zlib, Self::Hex, Self::Base64]
+                .into_iter()
+                .find(|codec| codec.word() == word),
         }
     }
 
@@ -146,12 +151,15 @@ impl Decoder {
     /// # Errors
     /// The index of the word that is wrong, and why.
     pub(super) fn parse(words: &[String]) -> Result<Self, (usize, String)> {
-        let Some((last, before)) = words.split_last() else { return Err((0, "`decode` names no step".to_owned())) };
+        let Some((last, before)) = words.split_last() else {
+            return Err((0, "`decode` names no step".to_owned()));
+        };
         let mut codecs = Vec::with_capacity(words.len());
         for (index, word) in before.iter().enumerate() {
             codecs.push(Codec::from_word(word).ok_or_else(|| (index, unknown(word)))?);
         }
-        let encoding = last.parse().ok().filter(|encoding: &Encoding| encoding.other_type().is_none());
+        let encoding =
+            last.parse().ok().filter(|encoding: &Encoding| encoding.other_type().is_none());
         if let Some(encoding) = encoding {
             return Ok(Self { codecs, encoding });
         }
@@ -202,7 +210,8 @@ impl Decoding {
 
     /// True if idemctl can write such values from the text that `[write]` has.
     pub(crate) fn is_written(&self) -> bool {
-        self.value.encoding.is_written() && self.inside.iter().all(|(_, decoder)| decoder.encoding.is_written())
+        self.value.encoding.is_written()
+            && self.inside.iter().all(|(_, decoder)| decoder.encoding.is_written())
     }
 
     /// True if the first bytes of a value may tell nothing of what is in it.
@@ -242,7 +251,8 @@ mod tests {
 
     #[test]
     fn what_older_versions_read_is_named() {
-        for (words, at) in [(["brotli", "json"], 0), (["gzip", "cbor"], 1), (["gzip", "brotli"], 1)] {
+        for (words, at) in [(["brotli", "json"], 0), (["gzip", "cbor"], 1), (["gzip", "brotli"], 1)]
+        {
             let (index, why) = parse(&words).unwrap_err();
             assert!(index == at && why.contains("was removed in idemctl 0.3.0"), "{why}");
         }

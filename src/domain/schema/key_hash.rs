@@ -45,10 +45,13 @@ impl KeyHash {
     /// # Errors
     /// What can be written.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
-        let inside =
-            |name: &str, text: &'_ str| Some(text.strip_prefix(name)?.strip_prefix('(')?.strip_suffix(')')?.to_owned());
-        let outer = [("hex", Letters::Hex), ("base64url", Letters::Base64Url), ("base64", Letters::Base64)];
-        let outer = outer.into_iter().find_map(|(name, letters)| Some((letters, inside(name, text)?)));
+        let inside = |name: &str, text: &'_ str| {
+            Some(text.strip_prefix(name)?.strip_prefix('(')?.strip_suffix(')')?.to_owned())
+        };
+        let outer =
+            [("hex", Letters::Hex), ("base64url", Letters::Base64Url), ("base64", Letters::Base64)];
+        let outer =
+            outer.into_iter().find_map(|(name, letters)| Some((letters, inside(name, text)?)));
         let (letters, of) = outer.unwrap_or_else(|| (Letters::Hex, text.to_owned()));
         let digest = match of.as_str() {
             "sha256(body)" => Digest::Sha256,
@@ -83,9 +86,18 @@ mod tests {
     fn a_body_gives_the_key_that_other_programs_make() {
         let of = |text: &str| KeyHash::parse(text).map(|hash| hash.of(b"abc"));
         let sum = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
-        assert_eq!((of("sha256(body)").unwrap(), of("hex(sha256(body))").unwrap()), (sum.to_owned(), sum.to_owned()));
-        assert_eq!(of("base64(sha256(body))").unwrap(), "ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0=");
-        assert_eq!(of("base64url(sha256(body))").unwrap(), "ungWv48Bz-pBQUDeXa4iI7ADYaOWF3qctBD_YfIAFa0");
+        assert_eq!(
+            (of("sha256(body)").unwrap(), of("hex(sha256(body))").unwrap()),
+            (sum.to_owned(), sum.to_owned())
+        );
+        assert_eq!(
+            of("base64(sha256(body))").unwrap(),
+            "ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0="
+        );
+        assert_eq!(
+            of("base64url(sha256(body))").unwrap(),
+            "ungWv48Bz-pBQUDeXa4iI7ADYaOWF3qctBD_YfIAFa0"
+        );
         assert!(of("sha512(body)").unwrap().starts_with("ddaf35a193617aba"));
         for wrong in ["md5(body)", "sha256", "sha256(url)", "base64(body)", ""] {
             assert!(of(wrong).is_err(), "{wrong}");

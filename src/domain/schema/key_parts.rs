@@ -95,7 +95,8 @@ impl Parts {
 
     /// Reads on after an opening brace: a placeholder, or anything else, for which the brace is literal.
     fn brace<'a>(&mut self, after: &'a str, prefix: &str) -> Result<&'a str, String> {
-        let Some((name, rest)) = after.split_once('}').filter(|(name, _)| !name.contains('{')) else {
+        let Some((name, rest)) = after.split_once('}').filter(|(name, _)| !name.contains('{'))
+        else {
             self.literal.push(b'{');
             return Ok(after);
         };
@@ -106,7 +107,9 @@ impl Parts {
         let part = if name == "key" { KeyPart::Key } else { KeyPart::Group(group(name)?) };
         self.end_literal();
         if self.parts.last().is_some_and(|last| !matches!(last, KeyPart::Literal(_))) {
-            return Err(format!("`{{{name}}}` needs text in front that parts it from the place before"));
+            return Err(format!(
+                "`{{{name}}}` needs text in front that parts it from the place before"
+            ));
         }
         if self.parts.contains(&part) && part != KeyPart::Key {
             return Err(format!("`{{{name}}}` occurs twice"));
@@ -152,7 +155,10 @@ impl Shape {
     /// Why the pattern is none.
     pub(super) fn new(parts: &[KeyPart], key: Option<&str>) -> Result<Self, String> {
         let regex = match key {
-            Some(key) => Some(regex(parts, key).map_err(|error| format!("the pattern of `key` is none: {error}"))?),
+            Some(key) => Some(
+                regex(parts, key)
+                    .map_err(|error| format!("the pattern of `key` is none: {error}"))?,
+            ),
             None => None,
         };
         Ok(Self { parts: parts.to_vec(), key: key.map(str::to_owned), regex })
@@ -166,7 +172,8 @@ impl Shape {
     /// Redis key, and a pattern takes a hundred times as long.
     pub(super) fn fits(&self, text: &[u8]) -> bool {
         let Ok(text) = std::str::from_utf8(text) else { return false };
-        self.has_parts(text.as_bytes()) && self.regex.as_ref().is_none_or(|regex| regex.is_match(text))
+        self.has_parts(text.as_bytes())
+            && self.regex.as_ref().is_none_or(|regex| regex.is_match(text))
     }
 
     /// True where each literal is found behind the one before, with something in each place between them. Where a literal
@@ -176,7 +183,9 @@ impl Shape {
         for part in &self.parts {
             let KeyPart::Literal(literal) = part else { continue };
             // Behind a place, which holds a byte at least.
-            let Some(at) = rest.get(1..).and_then(|behind| behind.find(literal)) else { return false };
+            let Some(at) = rest.get(1..).and_then(|behind| behind.find(literal)) else {
+                return false;
+            };
             rest = &rest[1 + at + literal.len()..];
         }
         !rest.is_empty()
@@ -189,9 +198,10 @@ impl Shape {
             let length = match (part, self.parts.get(index + 1)) {
                 (KeyPart::Literal(literal), _) => literal.len(),
                 // A place holds a byte at least.
-                (_, Some(KeyPart::Literal(next))) => {
-                    rest.get(1..).and_then(|behind| behind.find(next)).map_or(rest.len(), |at| at + 1)
-                }
+                (_, Some(KeyPart::Literal(next))) => rest
+                    .get(1..)
+                    .and_then(|behind| behind.find(next))
+                    .map_or(rest.len(), |at| at + 1),
                 _ => rest.len(),
             };
             let (here, behind) = rest.split_at(length.min(rest.len()));
@@ -213,7 +223,8 @@ impl Shape {
     }
 
     pub(super) fn literal_bytes(&self) -> usize {
-        let length = |part: &KeyPart| if let KeyPart::Literal(bytes) = part { bytes.len() } else { 0 };
+        let length =
+            |part: &KeyPart| if let KeyPart::Literal(bytes) = part { bytes.len() } else { 0 };
         self.parts.iter().map(length).sum()
     }
 }
@@ -225,7 +236,9 @@ fn regex(parts: &[KeyPart], key: &str) -> Result<Regex, regex_lite::Error> {
     let mut pattern = "(?s)^".to_owned();
     for part in parts {
         let _ = match part {
-            KeyPart::Literal(bytes) => write!(pattern, "{}", regex_lite::escape(&String::from_utf8_lossy(bytes))),
+            KeyPart::Literal(bytes) => {
+                write!(pattern, "{}", regex_lite::escape(&String::from_utf8_lossy(bytes)))
+            }
             KeyPart::Group(_) => write!(pattern, "(?:.+?)"),
             KeyPart::Key => write!(pattern, "(?:{key})"),
         };
@@ -241,7 +254,8 @@ mod tests {
 
     /// Bytes between places: braces, backslashes, and what would be a place without an escape.
     fn literal() -> impl Strategy<Value = KeyPart> {
-        r"([{}\\:aé*]|\{key\}|\{prefix\}|\{tenant\}){1,4}".prop_map(|text: String| KeyPart::Literal(text.into_bytes()))
+        r"([{}\\:aé*]|\{key\}|\{prefix\}|\{tenant\}){1,4}"
+            .prop_map(|text: String| KeyPart::Literal(text.into_bytes()))
     }
 
     proptest! {

@@ -60,17 +60,31 @@ impl KeyTemplate {
             Some((KeyPart::Literal(after), places)) => (places, after.clone()),
             _ => (rest, Vec::new()),
         };
-        let key = if places == [KeyPart::Key] { KeyShape::Any } else { KeyShape::Shaped(Shape::new(places, None)?) };
+        let key = if places == [KeyPart::Key] {
+            KeyShape::Any
+        } else {
+            KeyShape::Shaped(Shape::new(places, None)?)
+        };
         Ok(Self { before, after, key, ignored: Vec::new() })
     }
 
     fn fixed(redis_key: &[u8]) -> Self {
-        Self { before: redis_key.to_vec(), after: Vec::new(), key: KeyShape::Fixed, ignored: Vec::new() }
+        Self {
+            before: redis_key.to_vec(),
+            after: Vec::new(),
+            key: KeyShape::Fixed,
+            ignored: Vec::new(),
+        }
     }
 
     /// The template of keys between these literal bytes.
     pub(crate) fn around(before: &[u8], after: &[u8]) -> Self {
-        Self { before: before.to_vec(), after: after.to_vec(), key: KeyShape::Any, ignored: Vec::new() }
+        Self {
+            before: before.to_vec(),
+            after: after.to_vec(),
+            key: KeyShape::Any,
+            ignored: Vec::new(),
+        }
     }
 
     /// This template with more literal bytes in front.
@@ -88,7 +102,9 @@ impl KeyTemplate {
         let key = match self.key {
             KeyShape::Any => KeyShape::Shaped(Shape::new(&[KeyPart::Key], Some(pattern))?),
             KeyShape::Shaped(shape) => KeyShape::Shaped(Shape::new(shape.parts(), Some(pattern))?),
-            KeyShape::Fixed => return Err("a template without {key} has nothing that `key` could be of".to_owned()),
+            KeyShape::Fixed => {
+                return Err("a template without {key} has nothing that `key` could be of".to_owned());
+            }
         };
         Ok(Self { key, ..self })
     }
@@ -199,7 +215,8 @@ impl KeyTemplate {
 
     /// How many literal bytes a matching key shares with the template: the most specific template has most.
     pub(crate) fn specificity(&self) -> usize {
-        let within = if let KeyShape::Shaped(shape) = &self.key { shape.literal_bytes() } else { 0 };
+        let within =
+            if let KeyShape::Shaped(shape) = &self.key { shape.literal_bytes() } else { 0 };
         self.before.len() + within + self.after.len()
     }
 

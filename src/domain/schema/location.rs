@@ -99,7 +99,11 @@ impl Wrong {
 /// of one reply: of its replies each has fields of its own.
 pub(super) fn in_field(message: &str, keys: &[&str]) -> String {
     let keys = keys.strip_prefix(&[REPLIES]).unwrap_or(keys);
-    if keys.is_empty() { message.to_owned() } else { format!("{message} (in `{}`)", keys.join(".")) }
+    if keys.is_empty() {
+        message.to_owned()
+    } else {
+        format!("{message} (in `{}`)", keys.join("."))
+    }
 }
 
 /// The line of a key on the outermost level, from 1.

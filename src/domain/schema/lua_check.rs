@@ -151,7 +151,8 @@ fn code_of(text: &str) -> String {
 /// How many bytes at the start of the text are a comment or a string.
 fn hidden_length(text: &str) -> usize {
     if let Some(comment) = text.strip_prefix("--") {
-        return 2 + long_bracket(comment).unwrap_or_else(|| comment.find('\n').unwrap_or(comment.len()));
+        return 2 + long_bracket(comment)
+            .unwrap_or_else(|| comment.find('\n').unwrap_or(comment.len()));
     }
     if let Some(quote) = text.chars().next().filter(|first| matches!(first, '"' | '\'')) {
         let mut escaped = false;
@@ -182,8 +183,7 @@ fn long_bracket(text: &str) -> Option<usize> {
 mod tests {
     use super::*;
 
-    const SOUND: &str =
-        "-- x: does.\n--\n-- KEYS[1]  a  b\n-- ARGV[1]  c  d\n\nlocal a = KEYS[1]\nreturn ARGV[1] .. a\n";
+    const SOUND: &str = "-- x: does.\n--\n-- KEYS[1]  a  b\n-- ARGV[1]  c  d\n\nlocal a = KEYS[1]\nreturn ARGV[1] .. a\n";
 
     fn messages(text: &str, keys: usize, args: usize) -> Vec<String> {
         check(text, &[ArgumentCounts { keys, args }])
@@ -201,12 +201,19 @@ mod tests {
     #[test]
     fn a_position_that_is_not_sent_breaks_the_script() {
         assert_eq!(messages(SOUND, 1, 0), ["7: uses ARGV[1], but the call sends none"]);
-        assert!(check("return KEYS[0]", &[ArgumentCounts { keys: 1, args: 0 }]).iter().any(|fault| fault.breaks));
+        assert!(
+            check("return KEYS[0]", &[ArgumentCounts { keys: 1, args: 0 }])
+                .iter()
+                .any(|fault| fault.breaks)
+        );
     }
 
     #[test]
     fn a_position_that_is_not_used_is_named() {
-        assert_eq!(messages(SOUND, 2, 1), ["1: the call sends KEYS[2], which the script never uses"]);
+        assert_eq!(
+            messages(SOUND, 2, 1),
+            ["1: the call sends KEYS[2], which the script never uses"]
+        );
     }
 
     #[test]

@@ -130,7 +130,11 @@ impl Schema {
     /// This schema with shorter TTLs, none longer than `most`: for the steps that are sent, and for the answers expected.
     #[must_use]
     pub(crate) fn living_at_most(&self, most: Duration) -> Self {
-        Self { lock_ttl: self.lock_ttl.min(most), result_ttl: self.result_ttl.min(most), ..self.clone() }
+        Self {
+            lock_ttl: self.lock_ttl.min(most),
+            result_ttl: self.result_ttl.min(most),
+            ..self.clone()
+        }
     }
 
     /// How long the service lets its locks or results live; `None` where it gives them no TTL.
@@ -183,7 +187,10 @@ impl Schema {
 
     /// True when its complete step sends the whole result.
     pub(crate) fn sends_result_value(&self) -> bool {
-        self.complete_calls().iter().flat_map(Call::words).any(|word| word.has(&[Placeholder::ResultValue]))
+        self.complete_calls()
+            .iter()
+            .flat_map(Call::words)
+            .any(|word| word.has(&[Placeholder::ResultValue]))
     }
 
     /// True when a call of the step sends the time, by itself or in a value that it stores.
@@ -213,7 +220,8 @@ impl Schema {
     pub(crate) fn compares_payloads(&self) -> bool {
         let mut words = self.begin_calls().iter().flat_map(Call::words);
         let mut replies = self.begin_calls().iter().flat_map(|call| &call.replies);
-        words.any(|word| word.has(&[Placeholder::Fingerprint])) || replies.any(Reply::is_for_other_payloads)
+        words.any(|word| word.has(&[Placeholder::Fingerprint]))
+            || replies.any(Reply::is_for_other_payloads)
     }
 
     /// The steps there are, in the order of a record's life.

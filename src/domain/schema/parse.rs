@@ -26,7 +26,8 @@ use super::value_template::Placeholder;
 use super::write_format::WriteFormat;
 
 /// What the replies of each step may mean. One reply must have the first of its meanings.
-const BEGIN: &[Meaning] = &[Meaning::Acquired, Meaning::Conflict, Meaning::Replay, Meaning::Mismatch, Meaning::Fail];
+const BEGIN: &[Meaning] =
+    &[Meaning::Acquired, Meaning::Conflict, Meaning::Replay, Meaning::Mismatch, Meaning::Fail];
 const RENEW: &[Meaning] = &[Meaning::Renewed, Meaning::Refused];
 const COMPLETE: &[Meaning] = &[Meaning::Stored, Meaning::Refused];
 const RELEASE: &[Meaning] = &[Meaning::Released, Meaning::Refused];
@@ -60,7 +61,9 @@ pub(crate) fn parse_all(source: SchemaSource<'_>) -> Result<Schema, Vec<SchemaEr
     let SchemaSource { file, toml, json, scripts, origin, prefixes } = source;
     let error = |line, message| SchemaError { file: file.to_owned(), line, message };
     let raw: RawSchema = match json {
-        Some(json) => serde_json::from_str(json).map_err(|wrong| vec![error(1, wrong.to_string())])?,
+        Some(json) => {
+            serde_json::from_str(json).map_err(|wrong| vec![error(1, wrong.to_string())])?
+        }
         None => toml::from_str(toml).map_err(|wrong| {
             let found = syntax_errors::all(toml, wrong);
             found.into_iter().map(|(line, message)| error(line, message)).collect::<Vec<_>>()
@@ -68,7 +71,8 @@ pub(crate) fn parse_all(source: SchemaSource<'_>) -> Result<Schema, Vec<SchemaEr
     };
     let scripts = scripts.into_iter().map(|script| (script.name.clone(), script)).collect();
     resolve(raw, scripts, prefixes, origin).map_err(|found| {
-        let mut all: Vec<_> = found.into_iter().map(|wrong| error(wrong.line(toml), wrong.told())).collect();
+        let mut all: Vec<_> =
+            found.into_iter().map(|wrong| error(wrong.line(toml), wrong.told())).collect();
         all.sort_by_key(|error| error.line);
         all
     })
@@ -128,7 +132,8 @@ fn resolve(
     let complete = step(&symbols, "complete", raw.complete.as_ref(), COMPLETE, &mut found);
     let release = step(&symbols, "release", raw.release.as_ref(), RELEASE, &mut found);
     if !from_format_1 {
-        let steps = [("begin", &begin), ("renew", &renew), ("complete", &complete), ("release", &release)];
+        let steps =
+            [("begin", &begin), ("renew", &renew), ("complete", &complete), ("release", &release)];
         found.extend(strict::faults(&raw, &symbols, &steps));
     }
     if !found.is_empty() {
@@ -165,12 +170,15 @@ fn in_format_2(raw: RawSchema) -> Checked<RawSchema> {
     match raw.format {
         1 => format_1::convert(raw),
         2 => Ok(raw),
-        other => wrong(format!("format {other} is not known: this idemctl reads formats 1 and 2")).at("format"),
+        other => wrong(format!("format {other} is not known: this idemctl reads formats 1 and 2"))
+            .at("format"),
     }
 }
 
 fn check_name(name: &str) -> Checked<()> {
-    if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte)) {
+    if name.is_empty()
+        || !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
+    {
         return wrong("a schema's name is made of letters, digits, `-`, `_` and `.`").at("name");
     }
     Ok(())
@@ -203,16 +211,24 @@ fn ttl(raw: &RawSchema, of: TtlOf) -> Checked<Duration> {
 fn check_written(write: &WriteFormat, lock_ttl: Duration, result_ttl: Duration) -> Checked<()> {
     for (name, text) in write.values() {
         if let Some(left) = text.leftover() {
-            return wrong(format!("`{left}` is no placeholder of a value, and would be written as it is")).at(name);
+            return wrong(format!(
+                "`{left}` is no placeholder of a value, and would be written as it is"
+            ))
+            .at(name);
         }
         for (of, ttl) in [(TtlOf::Lock, lock_ttl), (TtlOf::Result, result_ttl)] {
-            if ttl == NO_TTL && text.has(&Timestamp::ALL.map(|unit| Placeholder::Expires(of, unit))) {
-                let message = format!("it is to end with a {0} TTL, and [ttl] gives no {0} TTL", of.as_str());
+            if ttl == NO_TTL && text.has(&Timestamp::ALL.map(|unit| Placeholder::Expires(of, unit)))
+            {
+                let message =
+                    format!("it is to end with a {0} TTL, and [ttl] gives no {0} TTL", of.as_str());
                 return wrong(message).at(name);
             }
         }
         if name == "lock_value" && text.keeps() {
-            return wrong("a lock keeps nothing: `{kept}` goes with `result_value` and `failed_value`").at(name);
+            return wrong(
+                "a lock keeps nothing: `{kept}` goes with `result_value` and `failed_value`",
+            )
+            .at(name);
         }
     }
     Ok(())

@@ -46,8 +46,12 @@ impl RawSchema {
     /// Every call of every step, with the step's name and the call's index there.
     pub(super) fn calls(&self) -> impl Iterator<Item = (&'static str, usize, &RawCall)> {
         let mut calls = Vec::new();
-        let steps =
-            [("begin", &self.begin), ("renew", &self.renew), ("complete", &self.complete), ("release", &self.release)];
+        let steps = [
+            ("begin", &self.begin),
+            ("renew", &self.renew),
+            ("complete", &self.complete),
+            ("release", &self.release),
+        ];
         for (name, step) in steps {
             for (index, call) in step.iter().flat_map(|step| &step.call).enumerate() {
                 calls.push((name, index, call));
@@ -185,7 +189,11 @@ pub(super) struct RawCall {
 impl RawCall {
     /// What is sent, by the names of the lists: KEYS and ARGV of a script, or the words of a command.
     pub(super) fn lists(&self) -> [(&'static str, &[Template]); 3] {
-        [("keys", &self.keys), ("args", &self.args), ("command", self.command.as_deref().unwrap_or_default())]
+        [
+            ("keys", &self.keys),
+            ("args", &self.args),
+            ("command", self.command.as_deref().unwrap_or_default()),
+        ]
     }
 
     pub(super) fn words(&self) -> impl Iterator<Item = &Template> {
@@ -210,7 +218,9 @@ pub(super) struct RawReply {
 }
 
 /// Reads the alternatives of a reply: one table, or a list of tables.
-fn alternatives<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<BTreeMap<String, String>>, D::Error> {
+fn alternatives<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Vec<BTreeMap<String, String>>, D::Error> {
     deserializer.deserialize_any(Alternatives)
 }
 

@@ -61,10 +61,15 @@ pub(crate) enum WithoutRedis {
 as_str!(WithoutRedis);
 
 /// Reads `200-299`: the first and the last status code.
-fn status_codes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<RangeInclusive<i64>>, D::Error> {
+fn status_codes<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<RangeInclusive<i64>>, D::Error> {
     let text = String::deserialize(deserializer)?;
-    let codes = text.split_once('-').and_then(|(first, last)| Some(first.parse().ok()?..=last.parse().ok()?));
+    let codes = text
+        .split_once('-')
+        .and_then(|(first, last)| Some(first.parse().ok()?..=last.parse().ok()?));
     let codes = codes.filter(|codes: &RangeInclusive<i64>| !codes.is_empty());
-    let wrong = || D::Error::custom(format_args!("`{text}` is no range of status codes: write 200-299"));
+    let wrong =
+        || D::Error::custom(format_args!("`{text}` is no range of status codes: write 200-299"));
     codes.ok_or_else(wrong).map(Some)
 }

@@ -19,7 +19,9 @@ pub(crate) fn parse_ttl_or_none(text: &str) -> Result<Duration, String> {
         return Ok(NO_TTL);
     }
     match parse_duration(text).map_err(|why| format!("{why}, or {NONE} where there is no TTL"))? {
-        Duration::ZERO => Err(format!("a TTL is longer than zero; {NONE} says that there is no TTL")),
+        Duration::ZERO => {
+            Err(format!("a TTL is longer than zero; {NONE} says that there is no TTL"))
+        }
         ttl => Ok(ttl),
     }
 }

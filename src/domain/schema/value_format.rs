@@ -60,7 +60,8 @@ pub(crate) enum Timestamp {
 as_str!(Timestamp);
 
 impl Timestamp {
-    pub(crate) const ALL: [Self; 4] = [Self::Milliseconds, Self::Seconds, Self::Rfc3339, Self::Ticks];
+    pub(crate) const ALL: [Self; 4] =
+        [Self::Milliseconds, Self::Seconds, Self::Rfc3339, Self::Ticks];
 }
 
 /// An expiry in the value. The service's client goes by it, whatever TTL the Redis key has.
@@ -189,8 +190,18 @@ pub(crate) struct FieldPointers {
 impl FieldPointers {
     /// The pointers there are, each with the name of what stands there.
     pub(crate) fn pointers(&self) -> impl Iterator<Item = (&'static str, &str)> {
-        let Self { owner, fingerprint, created_at, completed_at, status, headers, content_type, body, error, blob } =
-            self;
+        let Self {
+            owner,
+            fingerprint,
+            created_at,
+            completed_at,
+            status,
+            headers,
+            content_type,
+            body,
+            error,
+            blob,
+        } = self;
         let all = [
             ("owner", owner),
             ("fingerprint", fingerprint),

@@ -160,16 +160,24 @@ impl<'de> Deserialize<'de> for Template {
 
 /// Reads the text of a value that the service stores.
 fn value<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Template, D::Error> {
-    deserializer.deserialize_str(AllowedPlaceholders(&[IN_RESPONSES, IN_VALUES, IN_VALUES_OF_FORMAT_2]))
+    deserializer.deserialize_str(AllowedPlaceholders(&[
+        IN_RESPONSES,
+        IN_VALUES,
+        IN_VALUES_OF_FORMAT_2,
+    ]))
 }
 
 /// Reads the text of a value that not every service stores.
-pub(super) fn optional_value<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Template>, D::Error> {
+pub(super) fn optional_value<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Template>, D::Error> {
     value(deserializer).map(Some)
 }
 
 /// Reads the text of a response that is a part of a value.
-pub(super) fn response<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Template>, D::Error> {
+pub(super) fn response<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Template>, D::Error> {
     deserializer.deserialize_str(AllowedPlaceholders(&[IN_RESPONSES])).map(Some)
 }
 
@@ -219,8 +227,12 @@ impl Template {
         for part in &self.0 {
             match part {
                 TemplatePart::Literal(literal) => bytes.extend_from_slice(literal),
-                TemplatePart::Placeholder(placeholder) => bytes.extend_from_slice(&value(*placeholder)),
-                TemplatePart::Kept(pointer) => bytes.extend(kept(pointer).unwrap_or_else(|| b"null".to_vec())),
+                TemplatePart::Placeholder(placeholder) => {
+                    bytes.extend_from_slice(&value(*placeholder))
+                }
+                TemplatePart::Kept(pointer) => {
+                    bytes.extend(kept(pointer).unwrap_or_else(|| b"null".to_vec()))
+                }
                 TemplatePart::KeptMember(pointer) => {
                     bytes.extend(kept(pointer).into_iter().flat_map(|value| member(pointer, value)))
                 }
@@ -236,27 +248,37 @@ impl Template {
             match part {
                 TemplatePart::Literal(literal) => text.push_str(&String::from_utf8_lossy(literal)),
                 TemplatePart::Kept(pointer) => text.push_str(&format!("{{{KEPT}{pointer}}}")),
-                TemplatePart::KeptMember(pointer) => text.push_str(&format!("{{{KEPT_MEMBER}{pointer}}}")),
-                TemplatePart::Placeholder(placeholder) => text.push_str(&format!("{{{}}}", word(*placeholder))),
+                TemplatePart::KeptMember(pointer) => {
+                    text.push_str(&format!("{{{KEPT_MEMBER}{pointer}}}"))
+                }
+                TemplatePart::Placeholder(placeholder) => {
+                    text.push_str(&format!("{{{}}}", word(*placeholder)))
+                }
             }
         }
         text
     }
 
     pub(in crate::domain) fn has(&self, any: &[Placeholder]) -> bool {
-        self.0.iter().any(|part| matches!(part, TemplatePart::Placeholder(place) if any.contains(place)))
+        self.0
+            .iter()
+            .any(|part| matches!(part, TemplatePart::Placeholder(place) if any.contains(place)))
     }
 
     /// True if it keeps something of the previous value.
     pub(in crate::domain) fn keeps(&self) -> bool {
-        let is_kept = |part: &TemplatePart| matches!(part, TemplatePart::Kept(_) | TemplatePart::KeptMember(_));
+        let is_kept = |part: &TemplatePart| {
+            matches!(part, TemplatePart::Kept(_) | TemplatePart::KeptMember(_))
+        };
         self.has(&[Placeholder::KeptFields]) || self.0.iter().any(is_kept)
     }
 
     /// A placeholder that format 1 does not know.
     pub(super) fn newer(&self) -> Option<String> {
         let is_newer = |part: &&TemplatePart| match part {
-            TemplatePart::Placeholder(place) => IN_VALUES_OF_FORMAT_2.iter().any(|(_, newer)| newer == place),
+            TemplatePart::Placeholder(place) => {
+                IN_VALUES_OF_FORMAT_2.iter().any(|(_, newer)| newer == place)
+            }
             TemplatePart::Kept(_) | TemplatePart::KeptMember(_) => true,
             TemplatePart::Literal(_) => false,
         };
@@ -313,14 +335,19 @@ impl Template {
 /// True for what stands between the braces of a placeholder, and never so in JSON.
 fn is_name(inside: &str) -> bool {
     let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.:/?".contains(&byte);
-    !inside.is_empty() && !inside.starts_with(|first: char| first.is_ascii_digit()) && inside.bytes().all(is_part)
+    !inside.is_empty()
+        && !inside.starts_with(|first: char| first.is_ascii_digit())
+        && inside.bytes().all(is_part)
 }
 
 /// The placeholder that follows an opening brace, and what is behind its closing brace; `None` if the brace is literal.
 ///
 /// # Errors
 /// A word in braces that is not a placeholder of such a text.
-fn placeholder(inside: &str, allowed: AllowedPlaceholders) -> Result<Option<(TemplatePart, &str)>, String> {
+fn placeholder(
+    inside: &str,
+    allowed: AllowedPlaceholders,
+) -> Result<Option<(TemplatePart, &str)>, String> {
     if allowed.0.contains(&IN_VALUES_OF_FORMAT_2)
         && let Some(kept) = kept(inside)
     {
@@ -347,7 +374,8 @@ fn kept(inside: &str) -> Option<(TemplatePart, &str)> {
     };
     let (pointer, after) = rest.split_once('}').filter(|(pointer, _)| pointer.starts_with('/'))?;
     let pointer = pointer.to_owned();
-    let part = if is_member { TemplatePart::KeptMember(pointer) } else { TemplatePart::Kept(pointer) };
+    let part =
+        if is_member { TemplatePart::KeptMember(pointer) } else { TemplatePart::Kept(pointer) };
     Some((part, after))
 }
 
@@ -370,8 +398,11 @@ mod tests {
 
     #[test]
     fn braces_of_json_are_literal() {
-        let template =
-            Template::parse(r#"{"status":{status},"b":{"c":1}}"#, AllowedPlaceholders(&[IN_RESPONSES])).unwrap();
+        let template = Template::parse(
+            r#"{"status":{status},"b":{"c":1}}"#,
+            AllowedPlaceholders(&[IN_RESPONSES]),
+        )
+        .unwrap();
         assert_eq!(template.fill(|_| b"201".to_vec()), br#"{"status":201,"b":{"c":1}}"#);
         assert_eq!(template.display(), r#"{"status":{status},"b":{"c":1}}"#);
     }
@@ -379,9 +410,11 @@ mod tests {
     #[test]
     fn what_is_kept_as_a_member_is_left_out_where_nothing_stands_there() {
         let text = r#"{"s":1{kept?:/a~1b/c},"d":{kept:/d}}"#;
-        let template = Template::parse(text, AllowedPlaceholders(&[IN_VALUES_OF_FORMAT_2])).unwrap();
+        let template =
+            Template::parse(text, AllowedPlaceholders(&[IN_VALUES_OF_FORMAT_2])).unwrap();
         assert_eq!(template.display(), text);
-        let filled = |kept: &dyn Fn(&str) -> Option<Vec<u8>>| template.fill_keeping(|_| Vec::new(), kept);
+        let filled =
+            |kept: &dyn Fn(&str) -> Option<Vec<u8>>| template.fill_keeping(|_| Vec::new(), kept);
         assert_eq!(filled(&|_| None), br#"{"s":1,"d":null}"#);
         let at = |pointer: &str| (pointer == "/a~1b/c").then(|| b"[2]".to_vec());
         assert_eq!(filled(&at), br#"{"s":1,"c":[2],"d":null}"#);
@@ -390,9 +423,15 @@ mod tests {
 
     #[test]
     fn an_unknown_placeholder_is_named() {
-        assert!(Template::parse("{ttl}", AllowedPlaceholders(&[IN_CALLS])).unwrap_err().contains("{ttl}"));
         assert!(
-            Template::parse("{response}", AllowedPlaceholders(&[IN_RESPONSES])).unwrap_err().contains("{response}")
+            Template::parse("{ttl}", AllowedPlaceholders(&[IN_CALLS]))
+                .unwrap_err()
+                .contains("{ttl}")
+        );
+        assert!(
+            Template::parse("{response}", AllowedPlaceholders(&[IN_RESPONSES]))
+                .unwrap_err()
+                .contains("{response}")
         );
     }
 }

@@ -83,7 +83,8 @@ pub struct Keeps {
 
 impl WriteFormat {
     pub fn keeps(&self) -> Keeps {
-        let bytes = self.results_have(&[Placeholder::Body, Placeholder::BodyBase64, Placeholder::BodyHex]);
+        let bytes =
+            self.results_have(&[Placeholder::Body, Placeholder::BodyBase64, Placeholder::BodyHex]);
         let text = self.results_have(&[Placeholder::BodyJson, Placeholder::BodyText]);
         Keeps {
             status: self.results_have(&[Placeholder::Status]),

@@ -66,6 +66,9 @@ mod tests {
 
     #[test]
     fn all_have_to_be_in_the_state() {
-        assert_eq!(judged(State::Completed, &[&[State::Completed, State::InProgress]]), Awaited::NotYet);
+        assert_eq!(
+            judged(State::Completed, &[&[State::Completed, State::InProgress]]),
+            Awaited::NotYet
+        );
     }
 }

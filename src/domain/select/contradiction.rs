@@ -25,18 +25,25 @@ pub(crate) struct Contradictions {
 impl Contradictions {
     pub(crate) fn note(&mut self, record: &Record) {
         self.note_lock(record);
-        self.note_key(record, TtlOf::Result, record.result().filter(|_| record.state == State::Completed));
+        self.note_key(
+            record,
+            TtlOf::Result,
+            record.result().filter(|_| record.state == State::Completed),
+        );
     }
 
     /// Notes the record's lock alone.
     pub(crate) fn note_lock(&mut self, record: &Record) {
-        let may_tell = record.state != State::Unreadable && !record.is_extended && !record.has_lapsing_lock();
+        let may_tell =
+            record.state != State::Unreadable && !record.is_extended && !record.has_lapsing_lock();
         let lock = record.lock().filter(|_| may_tell);
         self.note_key(record, TtlOf::Lock, lock);
     }
 
     fn note_key(&mut self, record: &Record, of: TtlOf, key: Option<&SeenKey>) {
-        let (Some(Expiry::In(left)), Some(default)) = (key.map(|key| key.expiry), record.schema.ttl(of)) else {
+        let (Some(Expiry::In(left)), Some(default)) =
+            (key.map(|key| key.expiry), record.schema.ttl(of))
+        else {
             return;
         };
         let default_ms = age::millis(default);
@@ -44,7 +51,10 @@ impl Contradictions {
             return;
         }
         // This runs for each of a million records: a name is copied the first time only.
-        let known = self.found.iter_mut().find(|(schema, ttl, _)| *schema == record.schema.name && *ttl == of);
+        let known = self
+            .found
+            .iter_mut()
+            .find(|(schema, ttl, _)| *schema == record.schema.name && *ttl == of);
         match known {
             Some((_, _, found)) => {
                 found.most_ms = found.most_ms.max(left);

@@ -76,7 +76,11 @@ pub(crate) fn check(pattern: &[u8]) -> Result<(), String> {
         }
         p += 1;
     }
-    if in_class { wrong("has a `[` that is never closed; `\\[` is the bracket itself") } else { Ok(()) }
+    if in_class {
+        wrong("has a `[` that is never closed; `\\[` is the bracket itself")
+    } else {
+        Ok(())
+    }
 }
 
 pub(crate) fn is_everything(pattern: &[u8]) -> bool {
@@ -156,7 +160,11 @@ mod tests {
             ("a*b*c", "axxbyy", false),
             ("[abc", "c", true),
         ] {
-            assert_eq!(matches(pattern.as_bytes(), text.as_bytes()), expected, "{pattern} on {text}");
+            assert_eq!(
+                matches(pattern.as_bytes(), text.as_bytes()),
+                expected,
+                "{pattern} on {text}"
+            );
         }
     }
 

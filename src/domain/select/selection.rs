@@ -75,7 +75,11 @@ impl Selection {
 
     /// Whether all filters accept the record.
     pub(crate) fn selects(&self, record: &Record) -> Selected {
-        if self.is_about(record) { self.selects_age(record).and(self.selects_findings(record)) } else { Selected::No }
+        if self.is_about(record) {
+            self.selects_age(record).and(self.selects_findings(record))
+        } else {
+            Selected::No
+        }
     }
 
     /// Whether the filters that need no TTL of the deployment accept the record. What a default TTL says of any other record
@@ -103,7 +107,11 @@ impl Selection {
     }
 
     fn selects_findings(&self, record: &Record) -> Selected {
-        let mut sought = record.findings.iter().filter(|finding| self.findings.contains(&finding.code)).peekable();
+        let mut sought = record
+            .findings
+            .iter()
+            .filter(|finding| self.findings.contains(&finding.code))
+            .peekable();
         let first = sought.peek().copied();
         if self.findings.is_empty() || sought.any(|finding| finding.evidence >= self.evidence) {
             return Selected::Yes(());
@@ -114,8 +122,10 @@ impl Selection {
     fn passes_response(&self, response: Option<&Stored>) -> bool {
         let status = response.and_then(|response| response.status);
         let has_status = |status| self.statuses.iter().any(|class| class.contains(status));
-        let has = |text: &Vec<u8>| response.is_some_and(|response| response.body().contains_str(text));
-        (self.statuses.is_empty() || status.is_some_and(has_status)) && self.body_contains.as_ref().is_none_or(has)
+        let has =
+            |text: &Vec<u8>| response.is_some_and(|response| response.body().contains_str(text));
+        (self.statuses.is_empty() || status.is_some_and(has_status))
+            && self.body_contains.as_ref().is_none_or(has)
     }
 
     fn passes_ttl(&self, expiry: Option<Expiry>) -> bool {
@@ -178,9 +188,13 @@ mod tests {
         assert!(!passes(&lock(), |s| s.newer_than = Some(9_999)));
         assert!(!passes(&lock(), |s| (s.older_than, s.newer_than) = (Some(5_000), Some(9_000))));
         let judge = |record: &Record, older_than, evidence| {
-            Selection { older_than: Some(older_than), evidence, ..Selection::default() }.selects(record)
+            Selection { older_than: Some(older_than), evidence, ..Selection::default() }
+                .selects(record)
         };
-        assert_eq!(judge(&chi(CHI_LOCK, Expiry::Never), 0, Evidence::Estimated), Selected::Unproven(Missing::Age));
+        assert_eq!(
+            judge(&chi(CHI_LOCK, Expiry::Never), 0, Evidence::Estimated),
+            Selected::Unproven(Missing::Age)
+        );
         let by_ttl = Selected::Unproven(Missing::Ttl(TtlOf::Lock));
         assert_eq!(judge(&lock(), 10_000, Evidence::Stated), by_ttl, "an estimate proves nothing");
         assert_eq!(
@@ -221,12 +235,17 @@ mod tests {
         assert!(passes(&lock(), |s| s.owner_glob = Some(b"w".to_vec())));
         assert!(passes(&lock(), |s| s.owner_glob = Some(b"w*".to_vec())));
         assert!(!passes(&lock(), |s| s.owner_glob = Some(b"v".to_vec())));
-        assert!(!passes(&chi(CHI_LOCK, Expiry::Never), |s| s.owner_glob = Some(b"*".to_vec())), "no owner is no match");
+        assert!(
+            !passes(&chi(CHI_LOCK, Expiry::Never), |s| s.owner_glob = Some(b"*".to_vec())),
+            "no owner is no match"
+        );
         assert!(passes(&lock(), |s| s.key_glob = Some(b"[j-l]".to_vec())));
         assert!(!passes(&lock(), |s| s.key_glob = Some(b"k?".to_vec())));
         let mut stuck = chi(CHI_LOCK, Expiry::Never);
         stuck.findings = diagnosis::findings(&stuck, &diagnosis::Thresholds::default(), None);
-        assert!(passes(&stuck, |s| s.findings = vec![FindingCode::ExcessTtl, FindingCode::NoExpiry]));
+        assert!(
+            passes(&stuck, |s| s.findings = vec![FindingCode::ExcessTtl, FindingCode::NoExpiry])
+        );
         assert!(!passes(&stuck, |s| s.findings = vec![FindingCode::ExcessTtl]));
     }
 
@@ -234,8 +253,12 @@ mod tests {
     fn the_response_has_a_status_and_a_body() {
         let of = |status: &str| vec![status.parse().unwrap()];
         let stored = text(r#"{"statusCode":201,"body":"paid 10"}"#);
-        let result = record("event-driven", &[(Content::Absent, Expiry::In(0)), (stored, Expiry::In(9))]);
-        assert!(passes(&result, |s| s.statuses = of("2xx")) && !passes(&result, |s| s.statuses = of("5xx")));
+        let result =
+            record("event-driven", &[(Content::Absent, Expiry::In(0)), (stored, Expiry::In(9))]);
+        assert!(
+            passes(&result, |s| s.statuses = of("2xx"))
+                && !passes(&result, |s| s.statuses = of("5xx"))
+        );
         assert!(!passes(&lock(), |s| s.statuses = of("201")), "a lock has no response");
         assert!(passes(&result, |s| s.body_contains = Some(b"id 1".to_vec())));
         assert!(!passes(&result, |s| s.body_contains = Some(b"paid 11".to_vec())));

@@ -19,7 +19,8 @@ impl FromStr for StatusClass {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let no_status = || format!("`{text}` is no HTTP status: write one such as 201, or a class such as 5xx");
+        let no_status =
+            || format!("`{text}` is no HTTP status: write one such as 201, or a class such as 5xx");
         let (digits, size) = match text.strip_suffix("xx").or_else(|| text.strip_suffix("XX")) {
             Some(class) => (class, 100),
             None => (text, 1),
@@ -43,7 +44,19 @@ mod tests {
         let has = |text: &str, status| text.parse::<StatusClass>().unwrap().contains(status);
         assert!(has("201", 201) && !has("201", 200) && !has("201", 202));
         assert!(has("5xx", 500) && has("5XX", 599) && !has("5xx", 499) && !has("5xx", 600));
-        for odd in ["", "x", "xx", "5x", "+5xx", "-200", "20", "0xx", "10xx", "2000", "99999999999999999999xx"] {
+        for odd in [
+            "",
+            "x",
+            "xx",
+            "5x",
+            "+5xx",
+            "-200",
+            "20",
+            "0xx",
+            "10xx",
+            "2000",
+            "99999999999999999999xx",
+        ] {
             assert!(odd.parse::<StatusClass>().is_err(), "{odd}");
         }
     }

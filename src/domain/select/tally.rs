@@ -40,7 +40,9 @@ impl<K: Ord> Tally<K> {
         group.count += 1;
         group.oldest = older(group.oldest, age);
         if group.sample.len() < SAMPLE {
-            group.sample.push(TallySample { schema: record.schema.name.clone(), key: record.key.clone() });
+            group
+                .sample
+                .push(TallySample { schema: record.schema.name.clone(), key: record.key.clone() });
         }
     }
 
@@ -78,7 +80,9 @@ mod tests {
         tally.add("no-expiry", &chi(CHI_LOCK, Expiry::Never), None);
         let groups: Vec<_> = tally
             .groups()
-            .map(|(name, group)| (*name, group.count, group.oldest.map(|age| age.millis), group.sample.len()))
+            .map(|(name, group)| {
+                (*name, group.count, group.oldest.map(|age| age.millis), group.sample.len())
+            })
             .collect();
         assert_eq!(groups, [("no-expiry", 1, None, 1), ("overdue", 4, Some(55_000), 3)]);
         assert_eq!(tally.total(), 5);

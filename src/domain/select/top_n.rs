@@ -33,7 +33,8 @@ impl Top {
     pub(crate) fn add(&mut self, record: Record) {
         let number = number(self.order, &record);
         let is_last = number.is_none() != self.is_reversed;
-        self.kept.insert((is_last, number.unwrap_or_default(), record.key.clone(), self.added), record);
+        self.kept
+            .insert((is_last, number.unwrap_or_default(), record.key.clone(), self.added), record);
         self.added += 1;
         if self.kept.len() > self.limit {
             if self.is_reversed {
@@ -80,7 +81,10 @@ mod tests {
     /// Rule: an unknown age is neither old nor young: such records come last from either end, and are left out first.
     #[test]
     fn unknown_ages_come_last_from_either_end() {
-        let aged = |key: &str, left: Expiry| Record { key: key.as_bytes().to_vec(), ..chi(CHI_LOCK, left) };
+        let aged = |key: &str, left: Expiry| Record {
+            key: key.as_bytes().to_vec(),
+            ..chi(CHI_LOCK, left)
+        };
         for (is_reversed, limit, wanted) in [
             (false, 9, &["old", "young", "unknown"][..]),
             (true, 9, &["young", "old", "unknown"]),
@@ -88,11 +92,18 @@ mod tests {
             (true, 2, &["young", "old"]),
         ] {
             let mut top = Top::new(Order::Age, is_reversed, limit);
-            for (key, left) in [("unknown", Expiry::Never), ("old", Expiry::In(1_000)), ("young", Expiry::In(50_000))] {
+            for (key, left) in [
+                ("unknown", Expiry::Never),
+                ("old", Expiry::In(1_000)),
+                ("young", Expiry::In(50_000)),
+            ] {
                 top.add(aged(key, left));
             }
-            let keys: Vec<_> =
-                top.into_sorted().into_iter().map(|record| String::from_utf8(record.key).unwrap()).collect();
+            let keys: Vec<_> = top
+                .into_sorted()
+                .into_iter()
+                .map(|record| String::from_utf8(record.key).unwrap())
+                .collect();
             assert_eq!(keys, wanted, "{is_reversed} {limit}");
         }
     }

@@ -71,7 +71,9 @@ impl Unproven {
 
     /// Those of each schema, by name.
     pub(crate) fn of_schemas(&self) -> impl Iterator<Item = (&str, Missing, LeftOut)> {
-        self.of_schemas.iter().map(|((schema, missing), left_out)| (schema.as_str(), *missing, *left_out))
+        self.of_schemas
+            .iter()
+            .map(|((schema, missing), left_out)| (schema.as_str(), *missing, *left_out))
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -45,13 +45,18 @@ struct MatrixCell {
 impl AcceptedMatrix {
     /// Reads what `--output json` wrote.
     pub(crate) fn parse(json: &[u8]) -> Result<Self, String> {
-        let document: MatrixDocument = serde_json::from_slice(json).map_err(|why| why.to_string())?;
+        let document: MatrixDocument =
+            serde_json::from_slice(json).map_err(|why| why.to_string())?;
         if document.format != 1 {
-            return Err(format!("format {} is not known: this idemctl reads format 1", document.format));
+            return Err(format!(
+                "format {} is not known: this idemctl reads format 1",
+                document.format
+            ));
         }
         let mut verdicts = BTreeMap::new();
         for cell in document.cells {
-            let verdict = cell.verdict.parse().map_err(|_| format!("`{}` is no verdict", cell.verdict))?;
+            let verdict =
+                cell.verdict.parse().map_err(|_| format!("`{}` is no verdict", cell.verdict))?;
             verdicts.insert((cell.schema, cell.scenario), verdict);
         }
         Ok(Self(verdicts))
@@ -70,8 +75,9 @@ impl AcceptedMatrix {
                 differences.push(MatrixDifference { schema, scenario, accepted, now });
             }
         }
-        differences
-            .sort_by_key(|difference| (difference.change() != CellChange::Worse, std::cmp::Reverse(difference.now)));
+        differences.sort_by_key(|difference| {
+            (difference.change() != CellChange::Worse, std::cmp::Reverse(difference.now))
+        });
         differences
     }
 }
@@ -106,12 +112,16 @@ mod tests {
                 |(scenario, verdict)| serde_json::json!({ "schema": "mine", "scenario": scenario, "verdict": verdict }),
             )
             .collect();
-        AcceptedMatrix::parse(serde_json::json!({ "format": 1, "cells": cells }).to_string().as_bytes()).unwrap()
+        AcceptedMatrix::parse(
+            serde_json::json!({ "format": 1, "cells": cells }).to_string().as_bytes(),
+        )
+        .unwrap()
     }
 
     #[test]
     fn every_change_counts_the_worse_first() {
-        let accepted = accepted(&[("a", "safe"), ("b", "duplicate"), ("c", "safe"), ("e", "stuck")]);
+        let accepted =
+            accepted(&[("a", "safe"), ("b", "duplicate"), ("c", "safe"), ("e", "stuck")]);
         let now = [
             cell("a", ScenarioVerdict::Safe),
             cell("b", ScenarioVerdict::Safe),
@@ -125,7 +135,8 @@ mod tests {
             .collect();
         assert_eq!(found[0], ("c".to_owned(), CellChange::Worse));
         assert!(
-            found.contains(&("b".to_owned(), CellChange::Better)) && found.contains(&("d".to_owned(), CellChange::New))
+            found.contains(&("b".to_owned(), CellChange::Better))
+                && found.contains(&("d".to_owned(), CellChange::New))
         );
         assert_eq!(found.len(), 3, "what was not played is no difference");
     }

@@ -29,20 +29,31 @@ impl Cell {
         // The first of several that are equally bad.
         let worst = (0..judged.len()).rev().max_by_key(|index| {
             let judgement = &judged[*index];
-            (judgement.verdict, judgement.blocked_ms.filter(|_| judgement.verdict == ScenarioVerdict::Blocked))
+            (
+                judgement.verdict,
+                judgement.blocked_ms.filter(|_| judgement.verdict == ScenarioVerdict::Blocked),
+            )
         });
         let Some(worst) = worst else {
             return Self::not_applicable(schema, scenario, "there is nothing to play".to_owned());
         };
         let mut judgement = judged[worst].clone();
-        if takes.len() > 1 && !takes[worst].take.is_empty() && judgement.verdict != ScenarioVerdict::Safe {
+        if takes.len() > 1
+            && !takes[worst].take.is_empty()
+            && judgement.verdict != ScenarioVerdict::Safe
+        {
             judgement.why = format!("{}: {}", takes[worst].take, judgement.why);
         }
         Self { schema: schema.to_owned(), scenario, judgement, takes, worst }
     }
 
     pub(crate) fn not_applicable(schema: &str, scenario: Story, why: String) -> Self {
-        let judgement = Judgement { verdict: ScenarioVerdict::NotApplicable, effects: 0, blocked_ms: None, why };
+        let judgement = Judgement {
+            verdict: ScenarioVerdict::NotApplicable,
+            effects: 0,
+            blocked_ms: None,
+            why,
+        };
         Self { schema: schema.to_owned(), scenario, judgement, takes: Vec::new(), worst: 0 }
     }
 
@@ -59,13 +70,19 @@ mod tests {
     const STORY: Story = Story { name: "x", summary: "", remedy: "" };
 
     fn take(title: &str, effects: usize) -> History {
-        let ran = Execution { worker: "w".into(), operation: "payment", effect: true, response: b"r".to_vec() };
+        let ran = Execution {
+            worker: "w".into(),
+            operation: "payment",
+            effect: true,
+            response: b"r".to_vec(),
+        };
         History { take: title.into(), executions: vec![ran; effects], ..History::default() }
     }
 
     #[test]
     fn the_worst_take_counts_and_is_named() {
-        let cell = Cell::from_takes("s", STORY, vec![take("one", 1), take("two", 2), take("three", 2)]);
+        let cell =
+            Cell::from_takes("s", STORY, vec![take("one", 1), take("two", 2), take("three", 2)]);
         assert_eq!((cell.judgement.verdict, cell.worst), (ScenarioVerdict::Duplicate, 1));
         assert!(cell.judgement.why.starts_with("two: "), "{}", cell.judgement.why);
         let mut refused = take("error", 0);
@@ -75,6 +92,9 @@ mod tests {
 
     #[test]
     fn without_a_take_nothing_is_said() {
-        assert_eq!(Cell::from_takes("s", STORY, Vec::new()).judgement.verdict, ScenarioVerdict::NotApplicable);
+        assert_eq!(
+            Cell::from_takes("s", STORY, Vec::new()).judgement.verdict,
+            ScenarioVerdict::NotApplicable
+        );
     }
 }

@@ -68,14 +68,18 @@ impl History {
 
     /// Notes that a client was turned away with nobody at work; the longest time counts.
     pub(crate) fn note_block(&mut self, block: Block) {
-        let longest = |held: &Block| held.ms.is_some_and(|held| block.ms.is_none_or(|ms| ms > held));
+        let longest =
+            |held: &Block| held.ms.is_some_and(|held| block.ms.is_none_or(|ms| ms > held));
         if self.block.as_ref().is_none_or(longest) {
             self.block = Some(block);
         }
     }
 
     pub(crate) fn effects_of(&self, operation: &str) -> usize {
-        self.executions.iter().filter(|execution| execution.operation == operation && execution.effect).count()
+        self.executions
+            .iter()
+            .filter(|execution| execution.operation == operation && execution.effect)
+            .count()
     }
 
     /// The operations of this take, each with how often its effect came about, the most often first.
@@ -98,8 +102,13 @@ mod tests {
     #[test]
     fn the_longest_time_turned_away_counts() {
         let mut history = History::default();
-        for (ms, longest) in [(Some(2), Some(2)), (Some(1), Some(2)), (Some(3), Some(3)), (None, None), (Some(9), None)]
-        {
+        for (ms, longest) in [
+            (Some(2), Some(2)),
+            (Some(1), Some(2)),
+            (Some(3), Some(3)),
+            (None, None),
+            (Some(9), None),
+        ] {
             history.note_block(Block { ms, by: Meaning::Conflict, reply: String::new() });
             assert_eq!(history.block.as_ref().map(|block| block.ms), Some(longest));
         }

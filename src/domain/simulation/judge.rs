@@ -62,10 +62,13 @@ fn wrong_response(history: &History, answered: &Answered, response: &[u8]) -> Op
     let operation = answered.operation;
     let before = &history.executions[..answered.after];
     let own = |execution: &&Execution| execution.operation == operation;
-    let Some(source) = before.iter().filter(own).find(|execution| execution.response == response) else {
+    let Some(source) = before.iter().filter(own).find(|execution| execution.response == response)
+    else {
         let other = before.iter().find(|execution| execution.response == response);
         return Some(match other {
-            Some(other) => format!("who asked for the {operation} got the response of the {}", other.operation),
+            Some(other) => {
+                format!("who asked for the {operation} got the response of the {}", other.operation)
+            }
             None => format!("who asked for the {operation} got a response that no handler gave"),
         });
     };
@@ -79,8 +82,15 @@ fn wrong_response(history: &History, answered: &Answered, response: &[u8]) -> Op
 }
 
 fn empty_promise(history: &History, answered: &Answered) -> Option<String> {
-    let done = history.executions[..answered.after].iter().any(|execution| execution.operation == answered.operation);
-    (!done).then(|| format!("who asked for the {} was told that it is done, which it never was", answered.operation))
+    let done = history.executions[..answered.after]
+        .iter()
+        .any(|execution| execution.operation == answered.operation);
+    (!done).then(|| {
+        format!(
+            "who asked for the {} was told that it is done, which it never was",
+            answered.operation
+        )
+    })
 }
 
 fn blocked(history: &History) -> Option<(ScenarioVerdict, String)> {
@@ -91,16 +101,23 @@ fn blocked(history: &History) -> Option<(ScenarioVerdict, String)> {
         _ => format!("gets an error ({reply})"),
     };
     Some(match ms {
-        Some(_) => (ScenarioVerdict::Blocked, format!("nobody is at work, and the client {what} until a TTL ends")),
-        None => (ScenarioVerdict::Stuck, format!("nobody is at work, and the client {what} for ever: no TTL ends it")),
+        Some(_) => (
+            ScenarioVerdict::Blocked,
+            format!("nobody is at work, and the client {what} until a TTL ends"),
+        ),
+        None => (
+            ScenarioVerdict::Stuck,
+            format!("nobody is at work, and the client {what} for ever: no TTL ends it"),
+        ),
     })
 }
 
 fn refused(history: &History) -> Option<(ScenarioVerdict, String)> {
     history.answers.iter().find_map(|answered| match &answered.answer {
-        ClientAnswer::Error(why) => {
-            Some((ScenarioVerdict::Refused, format!("a request gets an error, and nothing is left of it: {why}")))
-        }
+        ClientAnswer::Error(why) => Some((
+            ScenarioVerdict::Refused,
+            format!("a request gets an error, and nothing is left of it: {why}"),
+        )),
         ClientAnswer::Done(_) => None,
     })
 }
@@ -133,7 +150,8 @@ mod tests {
     }
 
     fn told(mut history: History, operation: &'static str, response: Option<&str>) -> Judgement {
-        history.answer(operation, ClientAnswer::Done(response.map(|text| text.as_bytes().to_vec())));
+        history
+            .answer(operation, ClientAnswer::Done(response.map(|text| text.as_bytes().to_vec())));
         judge(&history)
     }
 
@@ -148,7 +166,10 @@ mod tests {
     #[test]
     fn a_failed_handler_is_no_effect_and_its_error_is_its_own_response() {
         let failed = history(vec![ran("a", PAY, false)]);
-        assert_eq!(told(failed.clone(), PAY, Some("a payment of 10")).verdict, ScenarioVerdict::Safe);
+        assert_eq!(
+            told(failed.clone(), PAY, Some("a payment of 10")).verdict,
+            ScenarioVerdict::Safe
+        );
         let again = history(vec![ran("a", PAY, false), ran("b", PAY, true)]);
         assert_eq!(judge(&again).effects, 1);
         let wrong = told(again, PAY, Some("a payment of 10"));
@@ -161,15 +182,20 @@ mod tests {
         let twice = judge(&history(vec![ran("a", PAY, true), ran("b", PAY, true)]));
         assert_eq!((twice.verdict, twice.effects), (ScenarioVerdict::Duplicate, 2));
         assert!(twice.why.contains("by a and b"), "{}", twice.why);
-        assert_eq!(judge(&history(vec![ran("a", PAY, true), ran("b", OTHER, true)])).verdict, ScenarioVerdict::Safe);
+        assert_eq!(
+            judge(&history(vec![ran("a", PAY, true), ran("b", OTHER, true)])).verdict,
+            ScenarioVerdict::Safe
+        );
     }
 
     #[test]
     fn the_response_of_another_operation_is_wrong_and_so_is_one_of_nobody() {
         let once = history(vec![ran("a", PAY, true)]);
-        for (response, why) in
-            [(Some("a payment of 10"), "of the payment of 10"), (Some("x"), "no handler gave"), (None, "never was")]
-        {
+        for (response, why) in [
+            (Some("a payment of 10"), "of the payment of 10"),
+            (Some("x"), "no handler gave"),
+            (None, "never was"),
+        ] {
             let judged = told(once.clone(), OTHER, response);
             assert_eq!(judged.verdict, ScenarioVerdict::WrongAnswer);
             assert!(judged.why.contains(why), "{}", judged.why);
@@ -194,7 +220,10 @@ mod tests {
         let blocked = judge(&block(Some(30_000)));
         assert_eq!((blocked.verdict, blocked.blocked_ms), (ScenarioVerdict::Blocked, Some(30_000)));
         assert!(blocked.why.ends_with("; and more"), "{}", blocked.why);
-        assert_eq!((judge(&block(None)).verdict, judge(&block(None)).blocked_ms), (ScenarioVerdict::Stuck, None));
+        assert_eq!(
+            (judge(&block(None)).verdict, judge(&block(None)).blocked_ms),
+            (ScenarioVerdict::Stuck, None)
+        );
     }
 
     #[test]

@@ -5,7 +5,19 @@ use strum::{EnumString, IntoStaticStr, VariantArray};
 use crate::domain::as_str::as_str;
 
 /// The verdicts, the mildest first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, IntoStaticStr, EnumString, VariantArray)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    IntoStaticStr,
+    EnumString,
+    VariantArray,
+)]
 #[strum(serialize_all = "kebab-case")]
 pub(crate) enum ScenarioVerdict {
     #[strum(serialize = "n/a")]
@@ -24,8 +36,12 @@ impl ScenarioVerdict {
     pub(crate) fn meaning(self) -> &'static str {
         match self {
             Self::NotApplicable => "the scenario says nothing of this schema; the reason is given",
-            Self::Safe => "the operation ran once, or not at all where it failed, and nobody was told otherwise",
-            Self::Refused => "a request got an error; nothing was done, and another try is free to go",
+            Self::Safe => {
+                "the operation ran once, or not at all where it failed, and nobody was told otherwise"
+            }
+            Self::Refused => {
+                "a request got an error; nothing was done, and another try is free to go"
+            }
             Self::Blocked => "nobody is hurt, but the client waits at most that long",
             Self::Stuck => "the client is turned away for ever",
             Self::WrongAnswer => "a client got a response that is not its operation's",

@@ -27,10 +27,14 @@ impl ListScope {
             return Some(format!("one was read from {these}, the other from {those}"));
         }
         if self.all_dbs != other.all_dbs {
-            return Some("one holds the records of all databases, the other those of one".to_owned());
+            return Some(
+                "one holds the records of all databases, the other those of one".to_owned(),
+            );
         }
         if self.filters != other.filters {
-            let words = |filters: &Option<String>| filters.clone().unwrap_or_else(|| "no filter".to_owned());
+            let words = |filters: &Option<String>| {
+                filters.clone().unwrap_or_else(|| "no filter".to_owned())
+            };
             let (these, those) = (words(&self.filters), words(&other.filters));
             return Some(format!("one was listed with {these}, the other with {those}"));
         }

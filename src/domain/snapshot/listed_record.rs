@@ -113,7 +113,9 @@ impl ListedRecord {
         };
         let stays = is_there && left.is_none() && self.ends_at_ms().is_none();
         selection.ttl_below.is_none_or(|limit| left.is_some_and(|left| left < limit))
-            && selection.ttl_above.is_none_or(|limit| stays || left.is_some_and(|left| left > limit))
+            && selection
+                .ttl_above
+                .is_none_or(|limit| stays || left.is_some_and(|left| left > limit))
             && (!selection.no_expiry || stays)
     }
 
@@ -125,8 +127,10 @@ impl ListedRecord {
         };
         let key = self.key_base64.as_ref().and_then(|key| STANDARD.decode(key).ok());
         let is_in = |state: &State| state.as_str() == self.state;
-        let has_status = |class: &StatusClass| self.status().is_some_and(|status| class.contains(status));
-        let is_found = |code: &FindingCode| self.findings.iter().any(|finding| finding.code == code.as_str());
+        let has_status =
+            |class: &StatusClass| self.status().is_some_and(|status| class.contains(status));
+        let is_found =
+            |code: &FindingCode| self.findings.iter().any(|finding| finding.code == code.as_str());
         let ages = selection.older_than.unwrap_or(0)..=selection.newer_than.unwrap_or(u64::MAX);
         let asks_age = selection.older_than.is_some() || selection.newer_than.is_some();
         selection.passes_key(key.as_deref().unwrap_or(self.key.as_bytes()))

@@ -44,7 +44,13 @@ impl KeyPrint {
             Deadline::Between(earliest, latest) => latest.saturating_sub(earliest) / 2 + 1,
             _ => 0,
         };
-        Some(Self { crc64, read, whole: key.content.is_whole(), expires_at_ms: key.deadline.millis(), within_ms })
+        Some(Self {
+            crc64,
+            read,
+            whole: key.content.is_whole(),
+            expires_at_ms: key.deadline.millis(),
+            within_ms,
+        })
     }
 }
 

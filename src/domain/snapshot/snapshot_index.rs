@@ -63,9 +63,10 @@ impl SnapshotIndex {
         let now = self.kept(now, is_chosen);
         match self.all.binary_search_by_key(&now.place, |kept| kept.place) {
             Err(_) if !is_chosen => None,
-            Err(_) => {
-                self.came.insert(now.place).then_some(RecordMatch { what: Some(DifferenceKind::Came), before: None })
-            }
+            Err(_) => self
+                .came
+                .insert(now.place)
+                .then_some(RecordMatch { what: Some(DifferenceKind::Came), before: None }),
             Ok(index) => {
                 let (word, bit) = (index / 64, 1 << (index % 64));
                 let is_first = self.met[word] & bit == 0;
@@ -73,7 +74,8 @@ impl SnapshotIndex {
                 let before = self.all[index];
                 let what = before.compare(&now);
                 let is_chosen = is_chosen || before.content >> CHOSEN == 1;
-                (is_first && is_chosen).then_some(RecordMatch { what, before: Some(STATES[before.state()]) })
+                (is_first && is_chosen)
+                    .then_some(RecordMatch { what, before: Some(STATES[before.state()]) })
             }
         }
     }
@@ -81,7 +83,9 @@ impl SnapshotIndex {
     /// True for a record of this moment that the other moment does not have; each is told once.
     pub(crate) fn is_gone(&mut self, then: &ListedRecord) -> bool {
         let place = then.place(&self.hasher);
-        let Ok(index) = self.all.binary_search_by_key(&place, |kept| kept.place) else { return false };
+        let Ok(index) = self.all.binary_search_by_key(&place, |kept| kept.place) else {
+            return false;
+        };
         let (word, bit) = (index / 64, 1 << (index % 64));
         let is_gone = self.met[word] & bit == 0;
         self.met[word] |= bit;
@@ -89,7 +93,8 @@ impl SnapshotIndex {
     }
 
     fn kept(&self, of: &ListedRecord, is_chosen: bool) -> SnapshotEntry {
-        let state = STATES.iter().position(|state| *state == of.state).unwrap_or(STATES.len() - 1) as u64;
+        let state =
+            STATES.iter().position(|state| *state == of.state).unwrap_or(STATES.len() - 1) as u64;
         let prints = &of.identity;
         let print = |index: usize| prints.get(index).and_then(Option::as_ref);
         let (mut bytes, mut read) = (self.hasher.build_hasher(), self.hasher.build_hasher());
@@ -100,13 +105,19 @@ impl SnapshotIndex {
         }
         // An owner is told from the whole value, however much of it a list shows.
         of.owner.hash(&mut bytes);
-        let within = prints.iter().flatten().map(|print| print.within_ms).max().unwrap_or(0).min(255);
+        let within =
+            prints.iter().flatten().map(|print| print.within_ms).max().unwrap_or(0).min(255);
         let ends = ends(print(0)) << 2 | ends(print(1));
         let hashes = (read.finish() & 0x1ff) << READ | bytes.finish() & ((1 << READ) - 1);
-        let at = [0, 1].map(|index| print(index).and_then(|print| print.expires_at_ms).unwrap_or(0) as u32);
+        let at = [0, 1]
+            .map(|index| print(index).and_then(|print| print.expires_at_ms).unwrap_or(0) as u32);
         SnapshotEntry {
             place: of.place(&self.hasher),
-            content: u64::from(is_chosen) << CHOSEN | state << STATE | ends << ENDS | within << WITHIN | hashes,
+            content: u64::from(is_chosen) << CHOSEN
+                | state << STATE
+                | ends << ENDS
+                | within << WITHIN
+                | hashes,
             at,
         }
     }
@@ -157,7 +168,13 @@ mod tests {
 
     fn print(crc: u64, read: u64, at: Option<u64>) -> Option<KeyPrint> {
         // Longer ones are read in part.
-        Some(KeyPrint { crc64: Some(crc), read, whole: read < 256, expires_at_ms: at, within_ms: 0 })
+        Some(KeyPrint {
+            crc64: Some(crc),
+            read,
+            whole: read < 256,
+            expires_at_ms: at,
+            within_ms: 0,
+        })
     }
 
     fn record(key: &str, state: &str, identity: &[Option<KeyPrint>]) -> ListedRecord {
@@ -194,22 +211,39 @@ mod tests {
     #[test]
     fn what_happened_is_told_by_state_bytes_and_expiry() {
         let then = record("a", "in-progress", &[print(1, 9, Some(5_000)), None]);
-        let with = |state: &str, prints: [Option<KeyPrint>; 2]| compare(&then, &record("a", state, &prints));
+        let with = |state: &str, prints: [Option<KeyPrint>; 2]| {
+            compare(&then, &record("a", state, &prints))
+        };
         assert_eq!(with("in-progress", [print(1, 9, Some(5_000)), None]), None);
-        assert_eq!(with("completed", [print(1, 9, Some(5_000)), None]), Some(DifferenceKind::State));
-        assert_eq!(with("in-progress", [print(2, 9, Some(5_000)), None]), Some(DifferenceKind::Retaken));
-        assert_eq!(with("in-progress", [print(2, 8, Some(5_000)), None]), Some(DifferenceKind::Retaken));
+        assert_eq!(
+            with("completed", [print(1, 9, Some(5_000)), None]),
+            Some(DifferenceKind::State)
+        );
+        assert_eq!(
+            with("in-progress", [print(2, 9, Some(5_000)), None]),
+            Some(DifferenceKind::Retaken)
+        );
+        assert_eq!(
+            with("in-progress", [print(2, 8, Some(5_000)), None]),
+            Some(DifferenceKind::Retaken)
+        );
         for renewed in [print(1, 9, Some(5_001)), print(1, 9, Some(4_999)), print(1, 9, None)] {
             assert_eq!(with("in-progress", [renewed, None]), Some(DifferenceKind::Renewed));
         }
-        assert_eq!(with("in-progress", [print(1, 9, Some(5_000)), print(1, 1, None)]), Some(DifferenceKind::Retaken));
+        assert_eq!(
+            with("in-progress", [print(1, 9, Some(5_000)), print(1, 1, None)]),
+            Some(DifferenceKind::Retaken)
+        );
         assert_eq!(compare(&then, &record("b", "in-progress", &[])), Some(DifferenceKind::Came));
     }
 
     #[test]
     fn bytes_that_were_read_to_another_length_tell_nothing() {
         let then = record("a", "completed", &[print(1, 256, Some(5_000))]);
-        assert_eq!(compare(&then, &record("a", "completed", &[print(2, 9_000, Some(5_000))])), None);
+        assert_eq!(
+            compare(&then, &record("a", "completed", &[print(2, 9_000, Some(5_000))])),
+            None
+        );
         assert_eq!(
             compare(&then, &record("a", "completed", &[print(2, 9_000, Some(6_000))])),
             Some(DifferenceKind::Renewed)
@@ -219,7 +253,11 @@ mod tests {
     #[test]
     fn moments_that_are_not_told_exactly_are_near_enough() {
         let about = |at, within_ms| {
-            record("a", "in-progress", &[print(1, 9, Some(at)).map(|print| KeyPrint { within_ms, ..print })])
+            record(
+                "a",
+                "in-progress",
+                &[print(1, 9, Some(at)).map(|print| KeyPrint { within_ms, ..print })],
+            )
         };
         assert_eq!(compare(&about(5_000, 3), &about(5_004, 2)), None);
         assert_eq!(compare(&about(5_000, 3), &about(5_006, 2)), Some(DifferenceKind::Renewed));
@@ -249,7 +287,11 @@ mod tests {
             known.add(&then, before);
             known.close();
             let met = known.meet(&now, after);
-            assert_eq!(met.is_some_and(|met| met.what == Some(DifferenceKind::State)), counts, "{before} {after}");
+            assert_eq!(
+                met.is_some_and(|met| met.what == Some(DifferenceKind::State)),
+                counts,
+                "{before} {after}"
+            );
         }
         let mut known = SnapshotIndex::with_capacity(0);
         assert!(known.meet(&now, false).is_none() && known.meet(&now, true).is_some());

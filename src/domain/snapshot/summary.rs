@@ -28,7 +28,12 @@ impl Summary {
     pub(crate) fn add(&mut self, of: &ListedRecord, snapshot: usize) {
         self.count(SummaryDimension::State, &of.schema, &of.state, snapshot);
         if let Some(status) = of.status() {
-            self.count(SummaryDimension::Status, &of.schema, &format!("{}xx", status / 100), snapshot);
+            self.count(
+                SummaryDimension::Status,
+                &of.schema,
+                &format!("{}xx", status / 100),
+                snapshot,
+            );
         }
         for finding in &of.findings {
             self.count(SummaryDimension::Finding, &of.schema, &finding.code, snapshot);
@@ -41,6 +46,8 @@ impl Summary {
 
     /// Each kind: what it is counted by, its schema, its name, and the two counts.
     pub(crate) fn rows(&self) -> impl Iterator<Item = (SummaryDimension, &str, &str, [u64; 2])> {
-        self.0.iter().map(|((by, schema, name), counts)| (*by, schema.as_str(), name.as_str(), *counts))
+        self.0
+            .iter()
+            .map(|((by, schema, name), counts)| (*by, schema.as_str(), name.as_str(), *counts))
     }
 }

@@ -32,9 +32,15 @@ impl StatsDimension {
             Self::State => Some(record.state.as_str().as_bytes().to_vec()),
             Self::Owner => record.owner().map(<[u8]>::to_vec),
             Self::Prefix => prefix(record),
-            Self::Status => record.stored().and_then(|response| Some(response.status?.to_string().into_bytes())),
+            Self::Status => {
+                record.stored().and_then(|response| Some(response.status?.to_string().into_bytes()))
+            }
             Self::Finding if !record.findings.is_empty() => {
-                return record.findings.iter().map(|finding| Some(finding.code.as_str().as_bytes().to_vec())).collect();
+                return record
+                    .findings
+                    .iter()
+                    .map(|finding| Some(finding.code.as_str().as_bytes().to_vec()))
+                    .collect();
             }
             Self::Finding => None,
         };
@@ -44,7 +50,11 @@ impl StatsDimension {
 
 fn prefix(record: &Record) -> Option<Vec<u8>> {
     let seen = record.lock().or_else(|| record.result())?;
-    let end = seen.redis_key.rfind_byte(b':').map(|at| at + 1).or_else(|| seen.redis_key.rfind(&record.key));
+    let end = seen
+        .redis_key
+        .rfind_byte(b':')
+        .map(|at| at + 1)
+        .or_else(|| seen.redis_key.rfind(&record.key));
     end.map(|end| seen.redis_key[..end].to_vec())
 }
 
@@ -65,9 +75,13 @@ mod tests {
         let (lock, result) = (chi(CHI_LOCK, Expiry::In(9)), chi(CHI_RESULT, Expiry::In(9)));
         assert_eq!(only(StatsDimension::State, &lock).as_deref(), Some("in-progress"));
         assert_eq!(only(StatsDimension::Status, &lock), None);
-        assert_eq!(only(StatsDimension::Status, &result), Some(result.response().unwrap().status.unwrap().to_string()));
+        assert_eq!(
+            only(StatsDimension::Status, &result),
+            Some(result.response().unwrap().status.unwrap().to_string())
+        );
         assert_eq!(only(StatsDimension::Owner, &lock), None);
-        let owned = record("event-driven", &[(text("w"), Expiry::In(9)), (text(""), Expiry::In(0))]);
+        let owned =
+            record("event-driven", &[(text("w"), Expiry::In(9)), (text(""), Expiry::In(0))]);
         assert_eq!(only(StatsDimension::Owner, &owned).as_deref(), Some("w"));
         assert!(only(StatsDimension::Prefix, &owned).unwrap().ends_with(':'));
         assert_eq!(only(StatsDimension::Finding, &lock), None);

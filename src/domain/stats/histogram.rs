@@ -40,7 +40,9 @@ mod tests {
     #[test]
     fn a_bound_belongs_to_its_range() {
         let mut histogram = Histogram::default();
-        [0, 10_000, 10_001, 604_800_000, 604_800_001, u64::MAX].into_iter().for_each(|millis| histogram.add(millis));
+        [0, 10_000, 10_001, 604_800_000, 604_800_001, u64::MAX]
+            .into_iter()
+            .for_each(|millis| histogram.add(millis));
         assert_eq!(histogram.counts(), [2, 1, 0, 0, 0, 0, 1, 2]);
         let mut twice = histogram;
         twice.merge(&histogram);

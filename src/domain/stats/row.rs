@@ -65,7 +65,8 @@ impl StatsRow {
 
     fn beside(&self) -> Option<u64> {
         let Weighed { records, overhead } = self.weighed;
-        let beside = (u128::from(overhead) * u128::from(self.records)).checked_div(u128::from(records))?;
+        let beside =
+            (u128::from(overhead) * u128::from(self.records)).checked_div(u128::from(records))?;
         Some(u64::try_from(beside).unwrap_or(u64::MAX))
     }
 
@@ -123,7 +124,10 @@ mod tests {
         let mut both = StatsRow::default();
         both.merge(&many);
         both.merge(&few);
-        assert_eq!(both.memory_bytes(), Some(many.memory_bytes().unwrap() + few.memory_bytes().unwrap()));
+        assert_eq!(
+            both.memory_bytes(),
+            Some(many.memory_bytes().unwrap() + few.memory_bytes().unwrap())
+        );
         assert!(few.is_weighed_whole() && !both.is_weighed_whole());
     }
 

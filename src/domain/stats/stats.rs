@@ -89,7 +89,8 @@ impl Stats {
 
     fn places(&self, record: &Record) -> Vec<(String, StatsGroup)> {
         let place = |group: Option<Vec<u8>>| {
-            let place = (record.schema.name.clone(), group.map_or(StatsGroup::None, StatsGroup::Of));
+            let place =
+                (record.schema.name.clone(), group.map_or(StatsGroup::None, StatsGroup::Of));
             let fits = self.rows.len() < MOST_GROUPS || self.rows.contains_key(&place);
             if fits { place } else { (place.0, StatsGroup::Others) }
         };
@@ -105,7 +106,9 @@ impl Stats {
     }
 
     fn count_owner(&mut self, record: &Record) {
-        let Some(owner) = record.owner().filter(|_| record.state == State::InProgress) else { return };
+        let Some(owner) = record.owner().filter(|_| record.state == State::InProgress) else {
+            return;
+        };
         if let Some(locks) = self.owners.get_mut(owner) {
             *locks += 1;
         } else if self.owners.len() < MOST_GROUPS {
@@ -131,7 +134,8 @@ impl Stats {
     /// The owners with the most locks and how many each holds, the most first. Owners beyond those that are told apart are
     /// left out.
     pub(crate) fn top_owners(&self, most: usize) -> Vec<(&[u8], u64)> {
-        let mut owners: Vec<_> = self.owners.iter().map(|(owner, locks)| (owner.as_slice(), *locks)).collect();
+        let mut owners: Vec<_> =
+            self.owners.iter().map(|(owner, locks)| (owner.as_slice(), *locks)).collect();
         owners.sort_by(|one, other| other.1.cmp(&one.1).then(one.0.cmp(other.0)));
         owners.truncate(most);
         owners
@@ -150,17 +154,23 @@ mod tests {
     use crate::domain::samples::{CHI_LOCK, CHI_RESULT, chi, record, text};
 
     fn held_by(owner: &str) -> Record {
-        record("event-driven", &[(text(owner), Expiry::In(20_000)), (Content::Absent, Expiry::In(0))])
+        record(
+            "event-driven",
+            &[(text(owner), Expiry::In(20_000)), (Content::Absent, Expiry::In(0))],
+        )
     }
 
     #[test]
     fn records_are_counted_by_schema_and_state_and_some_are_weighed() {
         let mut stats = Stats::new(StatsDimension::State);
-        let page: Vec<_> =
-            (0..9).map(|_| chi(CHI_LOCK, Expiry::In(9))).chain([chi(CHI_RESULT, Expiry::In(9))]).collect();
+        let page: Vec<_> = (0..9)
+            .map(|_| chi(CHI_LOCK, Expiry::In(9)))
+            .chain([chi(CHI_RESULT, Expiry::In(9))])
+            .collect();
         assert_eq!(stats.add(&page), [0, 1, 2, 3, 9]);
         stats.weigh(&page[0], 64);
-        let rows: Vec<_> = stats.rows().map(|(schema, group, row)| (schema, group.clone(), row.records)).collect();
+        let rows: Vec<_> =
+            stats.rows().map(|(schema, group, row)| (schema, group.clone(), row.records)).collect();
         let of = |state: &str| StatsGroup::Of(state.as_bytes().to_vec());
         assert_eq!(rows, [("go-chi", of("completed"), 1), ("go-chi", of("in-progress"), 9)]);
         assert_eq!(stats.total().records, 10);
@@ -178,9 +188,13 @@ mod tests {
     #[test]
     fn owners_beyond_those_that_are_told_apart_count_together() {
         let mut stats = Stats::new(StatsDimension::Owner);
-        let page: Vec<_> = (0..MOST_GROUPS + 5).map(|number| held_by(&format!("w{number:06}"))).collect();
+        let page: Vec<_> =
+            (0..MOST_GROUPS + 5).map(|number| held_by(&format!("w{number:06}"))).collect();
         stats.add(&page);
-        let others = stats.rows().find(|(_, group, _)| **group == StatsGroup::Others).map(|(.., row)| row.records);
+        let others = stats
+            .rows()
+            .find(|(_, group, _)| **group == StatsGroup::Others)
+            .map(|(.., row)| row.records);
         assert_eq!(others, Some(5));
         assert!(stats.has_other_owners() && stats.owners.len() == MOST_GROUPS);
     }

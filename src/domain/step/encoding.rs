@@ -51,7 +51,11 @@ fn canonical(name: &str) -> String {
     let mut canonical = String::with_capacity(name.len());
     let mut starts_word = true;
     for letter in name.chars() {
-        canonical.push(if starts_word { letter.to_ascii_uppercase() } else { letter.to_ascii_lowercase() });
+        canonical.push(if starts_word {
+            letter.to_ascii_uppercase()
+        } else {
+            letter.to_ascii_lowercase()
+        });
         starts_word = letter == '-';
     }
     canonical
@@ -110,7 +114,8 @@ pub(super) fn timestamp(ms: u64, unit: Timestamp) -> Vec<u8> {
         Timestamp::Ticks => ticks::from_ms(ms).to_string().into_bytes(),
         Timestamp::Rfc3339 => {
             // RFC 3339 ends with the year 9999.
-            let time = std::time::UNIX_EPOCH + std::time::Duration::from_millis(ms.min(253_402_300_799_000));
+            let time = std::time::UNIX_EPOCH
+                + std::time::Duration::from_millis(ms.min(253_402_300_799_000));
             humantime::format_rfc3339_millis(time).to_string().into_bytes()
         }
     }
@@ -170,7 +175,9 @@ mod tests {
 
     #[test]
     fn json_loses_its_spaces_and_nothing_else() {
-        let compact = |text: &str| compact_json(text.as_bytes()).map(|bytes| String::from_utf8(bytes).unwrap());
+        let compact = |text: &str| {
+            compact_json(text.as_bytes()).map(|bytes| String::from_utf8(bytes).unwrap())
+        };
         assert_eq!(
             compact("{ \"a b\" : [1.0, 12345678901234567890 ] }\n").unwrap(),
             r#"{"a b":[1.0,12345678901234567890]}"#

@@ -28,7 +28,9 @@ impl StepCall<'_> {
     /// The record's Redis keys that the call names, by which a cluster's client finds the node for it.
     pub(crate) fn redis_keys(&self) -> Vec<Vec<u8>> {
         match &self.call.action {
-            Action::Script { keys, .. } => keys.iter().map(|template| self.request.word(template)).collect(),
+            Action::Script { keys, .. } => {
+                keys.iter().map(|template| self.request.word(template)).collect()
+            }
             Action::Command(command) => {
                 let record = self.request.schema.redis_keys(self.request.key);
                 let words = command.iter().map(|template| self.request.word(template));

@@ -27,7 +27,8 @@ pub fn of(schema: &Schema) -> Option<LateWorker> {
     let lock = schema.lock_role();
     let absent = vec![Reading::Absent; schema.keys.len()];
     let mut retaken = absent.clone();
-    let held = schema.values.iter().position(|case| case.role == lock && case.state == State::InProgress);
+    let held =
+        schema.values.iter().position(|case| case.role == lock && case.state == State::InProgress);
     if let Some(case) = held {
         retaken[lock] = Reading::Value(Box::new(lock_of_another(case)));
     }
@@ -60,7 +61,8 @@ fn stores_in(complete: &Step, readings: &[Reading]) -> bool {
     if complete.checks_owner {
         return false;
     }
-    predict_reply(complete, readings, false).is_some_and(|(reply, _)| reply.means == Meaning::Stored)
+    predict_reply(complete, readings, false)
+        .is_some_and(|(reply, _)| reply.means == Meaning::Stored)
 }
 
 /// True if no worker can hold a lock while there is a result.

@@ -46,7 +46,11 @@ pub(crate) fn unknown_fields(schema: &Schema, value: &Content) -> Vec<(String, V
     let mut unknown = Vec::new();
     for (name, value) in members {
         // A value that has none of the forms may be of any: a field that one of them names is known.
-        let mut forms = schema.values.iter().enumerate().filter(|(case, _)| form.is_none_or(|form| form == *case));
+        let mut forms = schema
+            .values
+            .iter()
+            .enumerate()
+            .filter(|(case, _)| form.is_none_or(|form| form == *case));
         if !forms.any(|(_, case)| names(case, &name)) {
             unknown.push((name.into_owned(), text(value)));
         }
@@ -60,11 +64,18 @@ fn names(case: &ValueFormat, name: &str) -> bool {
     let expiry = case.expires_at.iter().map(|expires_at| expires_at.field.as_str());
     let compared = case.tests.fields.iter().map(|(path, _)| path.as_str());
     let required = case.tests.has.iter().map(String::as_str);
-    if named_fields.chain(expiry).chain(compared).chain(required).any(|path| starts_with_field(path, name)) {
+    if named_fields
+        .chain(expiry)
+        .chain(compared)
+        .chain(required)
+        .any(|path| starts_with_field(path, name))
+    {
         return true;
     }
     match &case.closed {
-        Some(closed) => closed.paths(|_: &Member| true).into_iter().any(|path| starts_with_field(&path, name)),
+        Some(closed) => {
+            closed.paths(|_: &Member| true).into_iter().any(|path| starts_with_field(&path, name))
+        }
         None => false,
     }
 }

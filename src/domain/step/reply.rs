@@ -1,7 +1,9 @@
 //! Replies to a step's calls, and which of the replies that the schema lists each is.
 
 use crate::domain::record::{Content, Reading, decode};
-use crate::domain::schema::{Action, Call, Encoding, First, KeyIs, Meaning, Reply, ReplyPattern, Schema, Template};
+use crate::domain::schema::{
+    Action, Call, Encoding, First, KeyIs, Meaning, Reply, ReplyPattern, Schema, Template,
+};
 
 /// A reply of Redis to a step's call, as far as schemas can describe it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,12 +90,16 @@ impl ReplyMatcher<'_> {
     }
 
     /// The stored response that a matched reply carries; `None` if it carries none as a text.
-    pub fn response_in<'r>(&self, matched: ReplyMatch<'_>, reply: &'r StepReply) -> Option<&'r [u8]> {
+    pub fn response_in<'r>(
+        &self,
+        matched: ReplyMatch<'_>,
+        reply: &'r StepReply,
+    ) -> Option<&'r [u8]> {
         let entry = matched.entry;
         match (entry.value, &entry.pattern) {
-            (Some(format), _) => {
-                reply.texts().find(|text| self.has_format(entry, format, &Content::text(text.to_vec())))
-            }
+            (Some(format), _) => reply
+                .texts()
+                .find(|text| self.has_format(entry, format, &Content::text(text.to_vec()))),
             (None, ReplyPattern::Text | ReplyPattern::Array(_)) => reply.stored(),
             _ => None,
         }
@@ -116,7 +122,9 @@ impl ReplyMatcher<'_> {
     /// The values in which a value format is searched for: the texts of a reply, or the hash whose fields the call asks for.
     fn values_in(&self, call: &Call, reply: &StepReply) -> Vec<Content> {
         // Most calls list words and numbers only: the texts of their replies need not be copied. A race depends on it.
-        let Some(format) = call.replies.iter().find_map(|entry| entry.value) else { return Vec::new() };
+        let Some(format) = call.replies.iter().find_map(|entry| entry.value) else {
+            return Vec::new();
+        };
         if self.schema.values[format].encoding() == Encoding::Hash
             && let Some(hash) = hash_of(&call.action, reply)
         {
@@ -130,7 +138,9 @@ impl ReplyMatcher<'_> {
         let reading = self.read(format, value);
         match reading.lapsed() {
             None => reading.is(&KeyIs::Value(format)),
-            Some(_) => entry.is_for_lapsed() && reading.decoded().is_some_and(|value| value.case == format),
+            Some(_) => {
+                entry.is_for_lapsed() && reading.decoded().is_some_and(|value| value.case == format)
+            }
         }
     }
 
@@ -176,7 +186,9 @@ fn fits(pattern: &ReplyPattern, reply: &StepReply) -> bool {
         (ReplyPattern::Word(word), StepReply::Text(text)) => word.as_bytes() == text,
         (ReplyPattern::Integer(number), StepReply::Integer(got)) => number == got,
         (ReplyPattern::Nil, StepReply::Nil) | (ReplyPattern::Text, StepReply::Text(_)) => true,
-        (ReplyPattern::Nil, StepReply::Array(items)) => items.iter().all(|item| *item == StepReply::Nil),
+        (ReplyPattern::Nil, StepReply::Array(items)) => {
+            items.iter().all(|item| *item == StepReply::Nil)
+        }
         (ReplyPattern::Value, StepReply::Text(_) | StepReply::Array(_)) => true,
         (ReplyPattern::Array(first), StepReply::Array(items)) => match (first, items.first()) {
             (First::Integer(number), Some(StepReply::Integer(got))) => number == got,
@@ -230,7 +242,8 @@ replies = [
     /// What a reply means to a request whose payload has the hash `mine`.
     fn meaning(command: &str, items: &[Option<&str>]) -> Option<&'static str> {
         let schema = from_toml(&TOML.replace("COMMAND", command));
-        let item = |item: &Option<&str>| item.map_or(StepReply::Nil, |text| StepReply::Text(text.into()));
+        let item =
+            |item: &Option<&str>| item.map_or(StepReply::Nil, |text| StepReply::Text(text.into()));
         let reply = StepReply::Array(items.iter().map(item).collect());
         let matcher = ReplyMatcher { schema: &schema, fingerprint: "mine", now_ms: 0 };
         let call = &schema.begin.as_ref().unwrap().calls[0];

@@ -13,7 +13,9 @@ use crate::domain::hash_slot;
 use crate::domain::record::encode::{encode, encode_fields};
 use crate::domain::record::{Content, Field, Hash, Json, Response, age, json_prefix};
 use crate::domain::schema::value_template::Placeholder;
-use crate::domain::schema::{Action, Call, Encoding, Role, Schema, State, Template, Timestamp, TtlOf};
+use crate::domain::schema::{
+    Action, Call, Encoding, Role, Schema, State, Template, Timestamp, TtlOf,
+};
 
 /// One worker's request on one idempotency key: what the placeholders of a schema's calls stand for.
 #[derive(Debug, Clone)]
@@ -44,7 +46,17 @@ impl<'a> Request<'a> {
         response: &'a Response,
     ) -> Self {
         let owner = owner.as_ref();
-        Self { schema, key, owner, fingerprint: "", response, error: None, now_ms: 0, lock_ttl: None, before: None }
+        Self {
+            schema,
+            key,
+            owner,
+            fingerprint: "",
+            response,
+            error: None,
+            now_ms: 0,
+            lock_ttl: None,
+            before: None,
+        }
     }
 
     /// Matches the replies to this request.
@@ -58,13 +70,15 @@ impl<'a> Request<'a> {
             Placeholder::Key => self.key.to_vec(),
             Placeholder::Prefix => self.schema.prefix.text.as_bytes().to_vec(),
             Placeholder::RedisKey(role) => self.redis_key(role),
-            Placeholder::LockTtl => {
-                self.lock_ttl.map_or_else(|| whole_seconds(self.schema.lock_ttl), |ttl| ttl.as_bytes().to_vec())
-            }
+            Placeholder::LockTtl => self
+                .lock_ttl
+                .map_or_else(|| whole_seconds(self.schema.lock_ttl), |ttl| ttl.as_bytes().to_vec()),
             Placeholder::ResultTtl => whole_seconds(self.schema.result_ttl),
             Placeholder::LockValue => self.lock_value(),
             Placeholder::ResultValue => self.result_value(),
-            Placeholder::Outcome => if self.error.is_some() { "failed" } else { "completed" }.into(),
+            Placeholder::Outcome => {
+                if self.error.is_some() { "failed" } else { "completed" }.into()
+            }
             other => self.part(other),
         })
     }
@@ -116,7 +130,11 @@ impl<'a> Request<'a> {
 
     /// What stands at a lock's Redis key.
     pub(crate) fn lock(&self) -> Content {
-        self.stored(self.schema.write.lock_value.as_ref(), self.schema.lock_role(), State::InProgress)
+        self.stored(
+            self.schema.write.lock_value.as_ref(),
+            self.schema.lock_role(),
+            State::InProgress,
+        )
     }
 
     /// What stands at a result's Redis key.
@@ -163,11 +181,17 @@ impl<'a> Request<'a> {
     /// What a replay of this request's result brings back: the whole value, or the response in it where the schema
     /// says what that is.
     pub fn replayed(&self) -> Vec<u8> {
-        self.schema.write.response.as_ref().map_or_else(|| self.result_value(), |response| self.value(response))
+        self.schema
+            .write
+            .response
+            .as_ref()
+            .map_or_else(|| self.result_value(), |response| self.value(response))
     }
 
     fn redis_key(&self, role: Role) -> Vec<u8> {
-        self.schema.index_of(role).map_or_else(Vec::new, |index| self.schema.keys[index].template.redis_key(self.key))
+        self.schema
+            .index_of(role)
+            .map_or_else(Vec::new, |index| self.schema.keys[index].template.redis_key(self.key))
     }
 
     /// A value as it is stored. A text that cannot be packed stays as it is, and is read back as what it is: unreadable.
@@ -182,7 +206,8 @@ impl<'a> Request<'a> {
 
     /// The value packed as the first form of the state is opened, or why it cannot be; `None` where it is stored as it is.
     fn packed(&self, text: &[u8], role: usize, state: State) -> Option<Result<Content, String>> {
-        let form = self.schema.values.iter().find(|case| case.role == role && case.state == state)?;
+        let form =
+            self.schema.values.iter().find(|case| case.role == role && case.state == state)?;
         let bytes_at = &self.schema.write.bytes_at;
         (!form.decoding.is_as_stored()).then(|| match form.encoding() {
             Encoding::Hash => encode_fields(&form.decoding, text, bytes_at).map(Content::hash),
@@ -203,9 +228,20 @@ impl<'a> Request<'a> {
         self.fill_keeping(template, &document, &unnamed)
     }
 
-    fn fill_keeping(&self, template: &Template, document: &Json<'_>, kept_fields: &[u8]) -> Vec<u8> {
+    fn fill_keeping(
+        &self,
+        template: &Template,
+        document: &Json<'_>,
+        kept_fields: &[u8],
+    ) -> Vec<u8> {
         template.fill_keeping(
-            |place| if place == Placeholder::KeptFields { kept_fields.to_vec() } else { self.part(place) },
+            |place| {
+                if place == Placeholder::KeptFields {
+                    kept_fields.to_vec()
+                } else {
+                    self.part(place)
+                }
+            },
             |pointer| kept::at(document, pointer),
         )
     }
@@ -244,14 +280,24 @@ impl<'a> Request<'a> {
             Placeholder::NowRfc3339 => timestamp(self.now_ms, Timestamp::Rfc3339),
             Placeholder::NowTicks => timestamp(self.now_ms, Timestamp::Ticks),
             Placeholder::Expires(of, unit) => timestamp(self.expires_ms(of), unit),
-            Placeholder::ContentType => json(response.content_type().map_or(Value::Null, Value::from)),
-            Placeholder::BodyHex => response.body.iter().flat_map(|byte| format!("{byte:02x}").into_bytes()).collect(),
-            Placeholder::Response => write.response.as_ref().map_or_else(Vec::new, |response| self.value(response)),
-            Placeholder::ErrorText => self.error.map_or_else(|| b"null".to_vec(), |error| json(Value::from(error))),
+            Placeholder::ContentType => {
+                json(response.content_type().map_or(Value::Null, Value::from))
+            }
+            Placeholder::BodyHex => {
+                response.body.iter().flat_map(|byte| format!("{byte:02x}").into_bytes()).collect()
+            }
+            Placeholder::Response => {
+                write.response.as_ref().map_or_else(Vec::new, |response| self.value(response))
+            }
+            Placeholder::ErrorText => {
+                self.error.map_or_else(|| b"null".to_vec(), |error| json(Value::from(error)))
+            }
             Placeholder::Status => response.status.unwrap_or(200).to_string().into_bytes(),
             Placeholder::HeaderLists => json(header_lists(response, write.header_names)),
             Placeholder::Headers => json(headers(response, write.header_names)),
-            Placeholder::Body | Placeholder::BodyJson if response.body.is_empty() && write.no_body.is_some() => {
+            Placeholder::Body | Placeholder::BodyJson
+                if response.body.is_empty() && write.no_body.is_some() =>
+            {
                 write.no_body.clone().unwrap_or_default().into_bytes()
             }
             Placeholder::Body => response.body.clone(),
@@ -260,7 +306,8 @@ impl<'a> Request<'a> {
             Placeholder::BodyJson => {
                 let compact = if response.is_json() { compact_json(&response.body) } else { None };
                 // A body that is not JSON becomes a JSON string.
-                compact.unwrap_or_else(|| json(Value::from(String::from_utf8_lossy(&response.body))))
+                compact
+                    .unwrap_or_else(|| json(Value::from(String::from_utf8_lossy(&response.body))))
             }
             _ => Vec::new(),
         }

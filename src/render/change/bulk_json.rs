@@ -18,8 +18,11 @@ pub fn sweep(
     swept: &Account,
 ) -> Value {
     let nothing = TallyGroup::default();
-    let of = |code: &str| tally.groups().find(|(found, _)| **found == code).map_or(&nothing, |(_, group)| group);
-    let found: Map<_, _> = sought.iter().map(|code| ((*code).to_owned(), group(of(code)))).collect();
+    let of = |code: &str| {
+        tally.groups().find(|(found, _)| **found == code).map_or(&nothing, |(_, group)| group)
+    };
+    let found: Map<_, _> =
+        sought.iter().map(|code| ((*code).to_owned(), group(of(code)))).collect();
     let report = json!({
         "format": 1,
         "outcome": swept.outcome.as_str(),
@@ -42,10 +45,14 @@ pub fn sweep(
 }
 
 /// The report of a purge: what it found by schema and state, what it covered, and what it did.
-pub fn purge(tally: &Tally<(String, &'static str)>, covered: Map<String, Value>, purged: &Account) -> Value {
-    let found = tally
-        .groups()
-        .map(|((schema, state), of)| with(json!({ "schema": schema, "state": state }), fields(group(of))));
+pub fn purge(
+    tally: &Tally<(String, &'static str)>,
+    covered: Map<String, Value>,
+    purged: &Account,
+) -> Value {
+    let found = tally.groups().map(|((schema, state), of)| {
+        with(json!({ "schema": schema, "state": state }), fields(group(of)))
+    });
     let report = json!({
         "format": 1,
         "outcome": purged.outcome.as_str(),

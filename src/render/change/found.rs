@@ -13,7 +13,10 @@ const INDENT: &str = "  ";
 
 pub fn orphans(tally: &Tally<&'static str>, view: View) -> String {
     let rows = tally.groups().map(|(code, group)| {
-        let keys = group.sample.iter().map(|sample| format!("{} ({})", escape::text(&sample.key), sample.schema));
+        let keys = group
+            .sample
+            .iter()
+            .map(|sample| format!("{} ({})", escape::text(&sample.key), sample.schema));
         row(&[code], group, keys.collect())
     });
     with_samples(view, &["FINDING", "COUNT", "OLDEST"], rows.collect())
@@ -21,7 +24,11 @@ pub fn orphans(tally: &Tally<&'static str>, view: View) -> String {
 
 pub fn records(tally: &Tally<(String, &'static str)>, view: View) -> String {
     let rows = tally.groups().map(|((schema, state), group)| {
-        row(&[schema, state], group, group.sample.iter().map(|sample| escape::text(&sample.key)).collect())
+        row(
+            &[schema, state],
+            group,
+            group.sample.iter().map(|sample| escape::text(&sample.key)).collect(),
+        )
     });
     with_samples(view, &["SCHEMA", "STATE", "COUNT", "OLDEST"], rows.collect())
 }
@@ -31,17 +38,32 @@ fn with_samples(view: View, heading: &[&str], rows: Vec<(Vec<String>, String)>) 
     let plain = View { width: None, ..view };
     // Beside the oldest, which stands below, too.
     let last = heading.len() - 1;
-    let alone = table::grid(plain, 0, &heading[..last], rows.iter().map(|(cells, _)| cells[..last].to_vec()));
+    let alone = table::grid(
+        plain,
+        0,
+        &heading[..last],
+        rows.iter().map(|(cells, _)| cells[..last].to_vec()),
+    );
     let widest = alone.lines().map(columns_of).max().unwrap_or_default();
     match view.width.filter(|width| *width < widest + SAMPLE_COLUMNS) {
         None => {
             let heading = [heading, &["SAMPLE"]].concat();
-            table::grid(view, 0, &heading, rows.into_iter().map(|(cells, sample)| [cells, vec![sample]].concat()))
+            table::grid(
+                view,
+                0,
+                &heading,
+                rows.into_iter().map(|(cells, sample)| [cells, vec![sample]].concat()),
+            )
         }
         Some(width) => {
-            let sample = |(cells, sample): &(Vec<String>, String)| format!("oldest {}: {sample}", cells[last]);
-            let samples = rows.iter().map(|row| fold(&sample(row), Some(width.saturating_sub(INDENT.len()))));
-            let below = samples.map(|lines| lines.iter().map(|line| format!("{INDENT}{line}\n")).collect::<String>());
+            let sample = |(cells, sample): &(Vec<String>, String)| {
+                format!("oldest {}: {sample}", cells[last])
+            };
+            let samples =
+                rows.iter().map(|row| fold(&sample(row), Some(width.saturating_sub(INDENT.len()))));
+            let below = samples.map(|lines| {
+                lines.iter().map(|line| format!("{INDENT}{line}\n")).collect::<String>()
+            });
             let below = [String::new()].into_iter().chain(below);
             alone.lines().zip(below).map(|(line, below)| format!("{line}\n{below}")).collect()
         }

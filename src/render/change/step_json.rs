@@ -34,7 +34,8 @@ impl StepReport<'_> {
     /// One document, `{"format":1,"records":[…],…}`, or in one line the record with the same fields behind its own. There is
     /// no outcome after a dry run.
     pub fn json(&self, done: Option<&StepOutcome<'_>>, one_line: bool) -> String {
-        let outcome = done.map_or("dry-run", |done| done.means.map_or("unknown-reply", |means| means.as_str()));
+        let outcome = done
+            .map_or("dry-run", |done| done.means.map_or("unknown-reply", |means| means.as_str()));
         let step = json!({
             "name": self.name,
             "foretold": self.predicted.as_str(),
@@ -44,8 +45,13 @@ impl StepReport<'_> {
         });
         let now = done.map(|done| record_json::value(done.now));
         let backup = done.and_then(|done| done.backup);
-        let more = fields(json!({ "outcome": outcome, "step": step, "now": now, "backup": backup }));
+        let more =
+            fields(json!({ "outcome": outcome, "step": step, "now": now, "backup": backup }));
         let seen: Value = record_json::value(self.record);
-        if one_line { line(&with(seen, more)) } else { pretty(&with(json!({ "format": 1, "records": [seen] }), more)) }
+        if one_line {
+            line(&with(seen, more))
+        } else {
+            pretty(&with(json!({ "format": 1, "records": [seen] }), more))
+        }
     }
 }

@@ -31,7 +31,10 @@ pub(crate) fn exploration(exploration: &Exploration) -> Value {
 }
 
 fn every(budget: FaultBudget) -> Map<String, Value> {
-    Fault::VARIANTS.iter().map(|fault| (fault.as_str().to_owned(), budget.of(*fault).into())).collect()
+    Fault::VARIANTS
+        .iter()
+        .map(|fault| (fault.as_str().to_owned(), budget.of(*fault).into()))
+        .collect()
 }
 
 fn replay(replay: &ReplayedSchedule) -> Value {
@@ -44,8 +47,11 @@ fn replay(replay: &ReplayedSchedule) -> Value {
 }
 
 fn violation(violation: &Violation) -> Value {
-    let faults: Map<_, _> =
-        violation.faults.faults().map(|(fault, count)| (fault.as_str().to_owned(), count.into())).collect();
+    let faults: Map<_, _> = violation
+        .faults
+        .faults()
+        .map(|(fault, count)| (fault.as_str().to_owned(), count.into()))
+        .collect();
     json!({
         "invariant": violation.invariant.name,
         "sentence": violation.invariant.sentence,

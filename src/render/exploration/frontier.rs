@@ -5,7 +5,8 @@ use anstyle::AnsiColor;
 use super::remedies::lines;
 use super::{lanes, remedies};
 use crate::domain::exploration::{
-    Exploration, FaultBudget, FrontierDifference, Invariant, ReplayedSchedule, Violation, invariants,
+    Exploration, FaultBudget, FrontierDifference, Invariant, ReplayedSchedule, Violation,
+    invariants,
 };
 use crate::render::style::View;
 use crate::render::{escape, table};
@@ -35,7 +36,9 @@ pub(crate) fn text(shown: ShownExplorations<'_>, view: View) -> String {
     if !advice.is_empty() {
         parts.push(format!("{}\n{advice}", view.palette.bold("What to change")));
     }
-    if !shown.traces && shown.explorations.iter().any(|exploration| !exploration.violations.is_empty()) {
+    if !shown.traces
+        && shown.explorations.iter().any(|exploration| !exploration.violations.is_empty())
+    {
         parts.push("`--trace table` shows the shortest way to each harm.\n".to_owned());
     }
     parts.extend(shown.differences.map(|differences| self::differences(differences, view)));
@@ -47,7 +50,10 @@ fn shortest(exploration: &Exploration) -> impl Iterator<Item = &Violation> {
     invariants::ALL.iter().filter_map(|invariant| of(exploration, invariant).next())
 }
 
-fn of<'a>(exploration: &'a Exploration, invariant: &'a Invariant) -> impl Iterator<Item = &'a Violation> {
+fn of<'a>(
+    exploration: &'a Exploration,
+    invariant: &'a Invariant,
+) -> impl Iterator<Item = &'a Violation> {
     exploration.violations.iter().filter(|violation| violation.invariant.name == invariant.name)
 }
 
@@ -60,12 +66,14 @@ fn frontier(exploration: &Exploration, view: View) -> String {
         (true, false) => palette.paint(AnsiColor::Yellow.on_default(), "no harm as far as it went"),
         (false, _) => {
             let broken = shortest(exploration).count();
-            palette.paint(red, &format!("{} broken", count(broken, "invariant is", "invariants are")))
+            palette
+                .paint(red, &format!("{} broken", count(broken, "invariant is", "invariants are")))
         }
     };
     let mut text = format!("{}: {verdict}\n", palette.bold(&name));
     let rows = exploration.violations.iter().enumerate().map(|(at, violation)| {
-        let is_first = at == 0 || exploration.violations[at - 1].invariant.name != violation.invariant.name;
+        let is_first =
+            at == 0 || exploration.violations[at - 1].invariant.name != violation.invariant.name;
         let name = if is_first { violation.invariant.name } else { "" };
         vec![name.to_owned(), violation.faults.to_string(), violation.token.acts.len().to_string()]
     });
@@ -84,7 +92,11 @@ fn frontier(exploration: &Exploration, view: View) -> String {
     }
     if !exploration.not_asked.is_empty() {
         let names = exploration.not_asked.join(", ");
-        text.push_str(&lines(&format!("not asked, for the schema does not compare it: {names}"), 2, view.width));
+        text.push_str(&lines(
+            &format!("not asked, for the schema does not compare it: {names}"),
+            2,
+            view.width,
+        ));
     }
     text.push_str(&lines(&palette.dim(&coverage(exploration)), 2, view.width));
     text
@@ -94,8 +106,13 @@ fn frontier(exploration: &Exploration, view: View) -> String {
 fn coverage(exploration: &Exploration) -> String {
     let covered = exploration.covered;
     let workers = count(usize::from(exploration.workers), "worker", "workers");
-    let assumed: Vec<_> = exploration.assumptions.all().map(|assumption| assumption.as_str()).collect();
-    let assuming = if assumed.is_empty() { String::new() } else { format!(", assuming {}", assumed.join(" and ")) };
+    let assumed: Vec<_> =
+        exploration.assumptions.all().map(|assumption| assumption.as_str()).collect();
+    let assuming = if assumed.is_empty() {
+        String::new()
+    } else {
+        format!(", assuming {}", assumed.join(" and "))
+    };
     let within = if exploration.most == FaultBudget::default() {
         format!("{workers} without a fault{assuming}")
     } else {
@@ -108,7 +125,9 @@ fn coverage(exploration: &Exploration) -> String {
         exploration.wall_ms
     );
     match covered.schedules {
-        Some(schedules) => format!("all {} schedules of {within}: {effort}", approximately(schedules)),
+        Some(schedules) => {
+            format!("all {} schedules of {within}: {effort}", approximately(schedules))
+        }
         None => format!(
             "not all schedules of {within}: the bounds ended it; all beginnings of up to {}: {effort}",
             count(covered.depth, "step", "steps")
@@ -125,7 +144,11 @@ fn history(violation: &Violation, view: View) -> String {
     let palette = view.palette;
     let heading = format!("{}, {}", violation.invariant.name, violation.faults);
     let mut text = lines(&palette.bold(&heading), 2, view.width);
-    text.push_str(&lines(&format!("It should hold that {}.", violation.invariant.sentence), 2, view.width));
+    text.push_str(&lines(
+        &format!("It should hold that {}.", violation.invariant.sentence),
+        2,
+        view.width,
+    ));
     text.push_str(&lanes::text(&violation.lines, view));
     text.push_str(&otherwise(violation.deviates.as_deref(), view));
     // One word, so that it can be copied.
@@ -143,7 +166,8 @@ fn again(exploration: &Exploration, replay: &ReplayedSchedule, view: View) -> St
     text.push_str(&lanes::text(&replay.lines, view));
     text.push_str(&otherwise(replay.deviates.as_deref(), view));
     for violation in &exploration.violations {
-        let broken = format!("Broken: {} ({}).", violation.invariant.name, violation.invariant.sentence);
+        let broken =
+            format!("Broken: {} ({}).", violation.invariant.name, violation.invariant.sentence);
         text.push_str(&lines(&broken, 2, view.width));
     }
     if exploration.violations.is_empty() {
@@ -153,7 +177,9 @@ fn again(exploration: &Exploration, replay: &ReplayedSchedule, view: View) -> St
 }
 
 fn otherwise(deviates: Option<&str>, view: View) -> String {
-    let why = deviates.map(|why| format!("Played by workers it went another way: {}", escape::text(why.as_bytes())));
+    let why = deviates.map(|why| {
+        format!("Played by workers it went another way: {}", escape::text(why.as_bytes()))
+    });
     why.map(|why| lines(&why, 2, view.width)).unwrap_or_default()
 }
 
@@ -165,7 +191,11 @@ pub(crate) fn differences(differences: &[FrontierDifference], view: View) -> Str
     let line = |difference: &FrontierDifference| {
         let schema = escape::text(difference.schema.as_bytes());
         let change = if difference.is_new { "new" } else { "gone" };
-        format!("  {change:<5}{schema}: {} by {}\n", difference.invariant, escape::text(difference.faults.as_bytes()))
+        format!(
+            "  {change:<5}{schema}: {} by {}\n",
+            difference.invariant,
+            escape::text(difference.faults.as_bytes())
+        )
     };
     let lines: String = differences.iter().map(line).collect();
     format!("{}\n{lines}", view.palette.bold("Not as accepted"))

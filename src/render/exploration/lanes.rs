@@ -47,10 +47,20 @@ impl Lanes {
         let mark = if line.act.fault().is_some() { format!("{FAULT} ") } else { String::new() };
         let step = escape::text(line.step.as_bytes());
         if !is_acting(line.act) {
-            let changed = if line.holds == before { String::new() } else { format!(": {}", line.holds) };
-            return Cells { lane: None, does: String::new(), holds: format!("{mark}{step}{changed}") };
+            let changed =
+                if line.holds == before { String::new() } else { format!(": {}", line.holds) };
+            return Cells {
+                lane: None,
+                does: String::new(),
+                holds: format!("{mark}{step}{changed}"),
+            };
         }
-        let meaning = line.reply.as_deref().map(meaning).map(|meaning| format!(": {meaning}")).unwrap_or_default();
+        let meaning = line
+            .reply
+            .as_deref()
+            .map(meaning)
+            .map(|meaning| format!(": {meaning}"))
+            .unwrap_or_default();
         let lane = self.names.iter().position(|name| *name == line.actor);
         let holds = if line.holds == before { String::new() } else { line.holds.clone() };
         let does = format!("{mark}{step}{}", escape::text(meaning.as_bytes()));
@@ -72,7 +82,8 @@ fn meaning(reply: &str) -> &str {
 /// The lines as a table.
 pub(super) fn text(lines: &[TraceLine], view: View) -> String {
     let lanes = Lanes::of(lines);
-    let heading: Vec<_> = [""].into_iter().chain(lanes.names().iter().map(String::as_str)).collect();
+    let heading: Vec<_> =
+        [""].into_iter().chain(lanes.names().iter().map(String::as_str)).collect();
     let mut before = "nothing".to_owned();
     let rows = lines.iter().enumerate().map(|(number, line)| {
         let cells = lanes.cells(line, &before);
@@ -94,18 +105,31 @@ pub(super) mod tests {
     use crate::render::style::Palette;
 
     pub(in crate::render::exploration) fn lines() -> Vec<TraceLine> {
-        let line = |act: Act, actor: &str, step: &str, reply: Option<&str>, holds: &str| TraceLine {
-            act,
-            actor: actor.to_owned(),
-            step: step.to_owned(),
-            reply: reply.map(str::to_owned),
-            sees: None,
-            holds: holds.to_owned(),
-        };
+        let line =
+            |act: Act, actor: &str, step: &str, reply: Option<&str>, holds: &str| TraceLine {
+                act,
+                actor: actor.to_owned(),
+                step: step.to_owned(),
+                reply: reply.map(str::to_owned),
+                sees: None,
+                holds: holds.to_owned(),
+            };
         vec![
-            line(Act::Call(0), "worker 1", "begins (take)", Some("\"OK\" (acquired)"), "lock of worker 1, 30s"),
+            line(
+                Act::Call(0),
+                "worker 1",
+                "begins (take)",
+                Some("\"OK\" (acquired)"),
+                "lock of worker 1, 30s",
+            ),
             line(Act::Expiry(0), "time", "the lock's TTL ends", None, "nothing"),
-            line(Act::Call(1), "worker 2", "begins (take)", Some("\"OK\" (acquired)"), "lock of worker 2, 30s"),
+            line(
+                Act::Call(1),
+                "worker 2",
+                "begins (take)",
+                Some("\"OK\" (acquired)"),
+                "lock of worker 2, 30s",
+            ),
             line(Act::Effect(0), "worker 1", "makes <b> \u{1b}[31m", None, "lock of worker 2, 30s"),
         ]
     }

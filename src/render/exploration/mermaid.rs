@@ -22,20 +22,29 @@ pub(crate) fn mermaid(title: &str, lines: &[TraceLine]) -> String {
 
 fn steps(lanes: &Lanes, line: &TraceLine, before: &str, middle: usize) -> String {
     let cells = lanes.cells(line, before);
-    let Some(lane) = cells.lane else { return format!("    Note over p{middle}: {}\n", plain(&cells.holds)) };
+    let Some(lane) = cells.lane else {
+        return format!("    Note over p{middle}: {}\n", plain(&cells.holds));
+    };
     let does = plain(&cells.does);
     if line.reply.is_none() {
         return format!("    Note over p{lane}: {does}\n");
     }
     let arrow = if cells.does.starts_with(FAULT) { "-x" } else { "->>" };
     let sends = format!("    p{lane}{arrow}p{middle}: {does}\n");
-    if cells.holds.is_empty() { sends } else { sends + &format!("    Note over p{middle}: {}\n", plain(&cells.holds)) }
+    if cells.holds.is_empty() {
+        sends
+    } else {
+        sends + &format!("    Note over p{middle}: {}\n", plain(&cells.holds))
+    }
 }
 
 /// Text in which nothing means something to Mermaid.
 fn plain(text: &str) -> String {
     let text = escape::text(text.as_bytes());
-    text.replace(';', ",").replace('#', "no. ").replace(['<', '>', '`', '"', '\\'], "'").replace('\n', " ")
+    text.replace(';', ",")
+        .replace('#', "no. ")
+        .replace(['<', '>', '`', '"', '\\'], "'")
+        .replace('\n', " ")
 }
 
 #[cfg(test)]
@@ -48,9 +57,15 @@ mod tests {
         let text = mermaid("a;b#c", &lines());
         assert!(text.contains("title: a,bno. c"), "{text}");
         assert!(
-            text.contains("    p0->>p1: begins (take): acquired\n    Note over p1: lock of worker 1, 30s\n"),
+            text.contains(
+                "    p0->>p1: begins (take): acquired\n    Note over p1: lock of worker 1, 30s\n"
+            ),
             "{text}"
         );
-        assert!(text.contains("    Note over p1: ✗ the lock's TTL ends: nothing\n") && !text.contains('<'), "{text}");
+        assert!(
+            text.contains("    Note over p1: ✗ the lock's TTL ends: nothing\n")
+                && !text.contains('<'),
+            "{text}"
+        );
     }
 }

@@ -23,7 +23,11 @@ pub(crate) fn past(record: &Record, past: &RecordPast, view: View) -> String {
     }
     // The first takes the fewest faults.
     text.push_str(&lanes::text(&past.schedules[0].lines, view));
-    text.push_str(&lines(&view.palette.dim(&format!("of all schedules of {within}")), 2, view.width));
+    text.push_str(&lines(
+        &view.palette.dim(&format!("of all schedules of {within}")),
+        2,
+        view.width,
+    ));
     text
 }
 
@@ -43,8 +47,11 @@ fn sentence(record: &Record, schedule: &PastSchedule) -> String {
 
 pub(crate) fn past_json(record: &Record, past: &RecordPast) -> Value {
     let schedule = |schedule: &PastSchedule| {
-        let faults: Map<_, _> =
-            schedule.faults.faults().map(|(fault, count)| (fault.as_str().to_owned(), count.into())).collect();
+        let faults: Map<_, _> = schedule
+            .faults
+            .faults()
+            .map(|(fault, count)| (fault.as_str().to_owned(), count.into()))
+            .collect();
         json!({
             "minimal_faults": faults,
             "holder_at_work": record.lock().is_some().then_some(schedule.holder_lives),

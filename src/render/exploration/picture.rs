@@ -82,7 +82,10 @@ mod tests {
     #[test]
     fn nothing_of_a_name_is_taken_for_markup() {
         let picture = svg("a<b & c", &lines());
-        assert!(picture.contains("a&lt;b &amp; c") && picture.contains("makes &lt;b&gt;"), "{picture}");
+        assert!(
+            picture.contains("a&lt;b &amp; c") && picture.contains("makes &lt;b&gt;"),
+            "{picture}"
+        );
         assert_eq!(picture.matches("<line ").count(), 2, "between three lanes");
     }
 }

@@ -20,7 +20,11 @@ pub(super) fn text(explorations: &[Exploration], view: View) -> String {
         for violation in &exploration.violations {
             let known = advice.iter().position(|known| known.remedy == violation.remedy);
             let at = known.unwrap_or_else(|| {
-                advice.push(Advice { remedy: &violation.remedy, invariants: Vec::new(), schemas: Vec::new() });
+                advice.push(Advice {
+                    remedy: &violation.remedy,
+                    invariants: Vec::new(),
+                    schemas: Vec::new(),
+                });
                 advice.len() - 1
             });
             let of_remedy = &mut advice[at];
@@ -37,7 +41,11 @@ pub(super) fn text(explorations: &[Exploration], view: View) -> String {
     let mut text = String::new();
     for Advice { remedy, invariants, schemas } in advice {
         let names = escape::text(schemas.join(", ").as_bytes());
-        text.push_str(&lines(&format!("{}: {names}", palette.bold(&invariants.join(", "))), 0, width));
+        text.push_str(&lines(
+            &format!("{}: {names}", palette.bold(&invariants.join(", "))),
+            0,
+            width,
+        ));
         text.push_str(&lines(&format!("{} {remedy}", palette.bold("→")), 2, width));
     }
     text

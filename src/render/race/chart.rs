@@ -19,7 +19,11 @@ pub(super) fn text(run: &RaceRun, width: Option<usize>) -> String {
     let longest = width.map_or(LONGEST, |width| width.saturating_sub(22).clamp(8, LONGEST));
     let mut text = format!("Latency of {}, {}\n", run.schema, run.strategy.as_str());
     for (limit, count) in &rows {
-        text.push_str(&format!("  ≤ {:>6}  {} {count}\n", latency(*limit), bar(*count, most, longest)));
+        text.push_str(&format!(
+            "  ≤ {:>6}  {} {count}\n",
+            latency(*limit),
+            bar(*count, most, longest)
+        ));
     }
     if rows.is_empty() { String::new() } else { text }
 }
@@ -28,6 +32,8 @@ pub(super) fn text(run: &RaceRun, width: Option<usize>) -> String {
 pub(super) fn sparks(run: &RaceRun, length: usize) -> String {
     let rows = run.latencies.rows(length);
     let most = rows.iter().map(|(_, count)| *count).max().unwrap_or_default();
-    let spark = |count: u64| if count == 0 { ' ' } else { STANDING[eighths(count, most, 1).saturating_sub(1).min(7)] };
+    let spark = |count: u64| {
+        if count == 0 { ' ' } else { STANDING[eighths(count, most, 1).saturating_sub(1).min(7)] }
+    };
     rows.iter().map(|(_, count)| spark(*count)).collect()
 }

@@ -42,8 +42,10 @@ pub fn run(run: &RaceRun) -> Value {
 /// The pair that does not go together, the later event first, and the events around it.
 fn offence(offending: &Offending) -> Value {
     let pair = [Some(offending.offence.event), offending.offence.against];
-    let pair: Vec<_> = pair.into_iter().flatten().map(|index| event(&offending.events[index])).collect();
-    let timeline: Vec<_> = excerpt(offending).into_iter().map(|index| event(&offending.events[index])).collect();
+    let pair: Vec<_> =
+        pair.into_iter().flatten().map(|index| event(&offending.events[index])).collect();
+    let timeline: Vec<_> =
+        excerpt(offending).into_iter().map(|index| event(&offending.events[index])).collect();
     json!({
         "round": offending.round,
         "rule": offending.offence.rule.as_str(),

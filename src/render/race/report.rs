@@ -10,7 +10,10 @@ use crate::render::style::View;
 
 /// The verdict, what it rests on, and the round that breaks it; if `is_verbose`, latencies as well.
 pub fn text(runs: &[RaceRun], view: View, is_verbose: bool) -> String {
-    let mut parts = vec![sentences::text(runs, view.width), heading(runs) + &table::text(runs, view, is_verbose)];
+    let mut parts = vec![
+        sentences::text(runs, view.width),
+        heading(runs) + &table::text(runs, view, is_verbose),
+    ];
     if is_verbose && runs.iter().all(|run| run.schema == runs[0].schema) {
         parts.extend(runs.iter().map(|run| chart::text(run, view.width)));
     }
@@ -34,7 +37,8 @@ fn heading(runs: &[RaceRun]) -> String {
         for option in options {
             // A strategy can play by rules of its own.
             let shared = all.iter().all(|(_, options)| options.contains(option));
-            let line = if shared { format!("{option}\n") } else { format!("{strategy}: {option}\n") };
+            let line =
+                if shared { format!("{option}\n") } else { format!("{strategy}: {option}\n") };
             if said.insert(line.clone()) {
                 lines.push_str(&line);
             }
@@ -46,7 +50,10 @@ fn heading(runs: &[RaceRun]) -> String {
     }
     for run in runs.iter().filter(|run| run.void_rounds > 0) {
         let (void, name) = (count(run.void_rounds, "round"), run.strategy.as_str());
-        lines.push_str(&format!("{}, {name}: {void} void: a lock ended or vanished within the round\n", run.schema));
+        lines.push_str(&format!(
+            "{}, {name}: {void} void: a lock ended or vanished within the round\n",
+            run.schema
+        ));
     }
     lines
 }
@@ -60,7 +67,10 @@ fn options(plan: &RacePlan) -> Vec<String> {
         options.push(format!("the handler fails in 1 of {}", count(plan.fail_every, "round")));
     }
     if !plan.think_time.is_zero() {
-        options.push(format!("up to {} between the calls of a step", duration::short(millis(plan.think_time))));
+        options.push(format!(
+            "up to {} between the calls of a step",
+            duration::short(millis(plan.think_time))
+        ));
     }
     options
 }

@@ -6,7 +6,8 @@ use crate::render::words::count;
 
 /// What the schemas' own steps came to, and what the strategies came to that they are compared with.
 pub(super) fn text(runs: &[RaceRun], width: Option<usize>) -> String {
-    let (own, others): (Vec<&RaceRun>, Vec<&RaceRun>) = runs.iter().partition(|run| run.strategy == Strategy::Schema);
+    let (own, others): (Vec<&RaceRun>, Vec<&RaceRun>) =
+        runs.iter().partition(|run| run.strategy == Strategy::Schema);
     let (held, failed): (Vec<&RaceRun>, Vec<&RaceRun>) =
         own.into_iter().partition(|run| run.verdict() == RaceVerdict::NoneSeen);
     let mut sentences: Vec<String> = failed.iter().map(|run| not_held(run)).collect();
@@ -27,7 +28,11 @@ fn held_by(runs: &[&RaceRun]) -> Option<String> {
         [run] => run.schema.clone(),
         _ => format!("{} schemas", runs.len()),
     };
-    let one = if runs.iter().all(|run| run.winners_min == 1) { "Exactly one" } else { "Never more than one" };
+    let one = if runs.iter().all(|run| run.winners_min == 1) {
+        "Exactly one"
+    } else {
+        "Never more than one"
+    };
     let (workers, begins) = (requests(first.plan.concurrency), count(first.begins));
     Some(format!(
         "{one} of {workers} got through in each round of {who}. A flaw rarer than 1 in {begins} begins would stay unseen."
@@ -67,11 +72,15 @@ fn compared(runs: &[&RaceRun]) -> Vec<String> {
         let most = of.iter().map(|run| run.winners_max).max().unwrap_or(0);
         let wrong: u64 = of.iter().map(|run| run.wrong_replies).sum();
         if most > 1 {
-            sentences.push(format!("With {name} up to {most} got through at once: the operation runs {most} times."));
+            sentences.push(format!(
+                "With {name} up to {most} got through at once: the operation runs {most} times."
+            ));
         } else if wrong > 0 {
             sentences.push(format!("With {name} {} replies were wrong.", count(wrong)));
         } else {
-            sentences.push(format!("With {name} nothing wrong was seen this time; --think-time widens its window."));
+            sentences.push(format!(
+                "With {name} nothing wrong was seen this time; --think-time widens its window."
+            ));
         }
     }
     sentences

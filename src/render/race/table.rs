@@ -24,7 +24,8 @@ const LEFT: [&str; 3] = ["VERDICT", "SCHEMA", "LATENCIES"];
 pub(super) fn text(runs: &[RaceRun], view: View, with_speed: bool) -> String {
     let is_wide = !with_speed || view.width.is_none_or(|width| width >= WIDE);
     let (rows, palette) = (rows(runs, is_wide, view.palette), view.palette);
-    let judged = |row: &RaceRow| [vec![row.seen.clone(), Cell::new(&row.name)], cells(&row.counts)].concat();
+    let judged =
+        |row: &RaceRow| [vec![row.seen.clone(), Cell::new(&row.name)], cells(&row.counts)].concat();
     let judged_heads = [&["VERDICT", "SCHEMA"][..], &COUNTS].concat();
     if !with_speed {
         return lay_out(&judged_heads, rows.iter().map(judged), palette);
@@ -57,7 +58,12 @@ fn rows(runs: &[RaceRun], is_wide: bool, palette: Palette) -> Vec<RaceRow> {
         }
         headed = &run.schema;
         let name = if is_own { run.schema.clone() } else { format!("  {}", run.strategy.as_str()) };
-        rows.push(RaceRow { seen: seen(run, is_wide, palette), name, counts: counts(run), speed: speed(run) });
+        rows.push(RaceRow {
+            seen: seen(run, is_wide, palette),
+            name,
+            counts: counts(run),
+            speed: speed(run),
+        });
     }
     rows
 }
@@ -83,7 +89,13 @@ fn counts(run: &RaceRun) -> [String; COUNTS.len()] {
         (min, max) => format!("{min}–{max}"),
     };
     let many = format!("{}/{}", run.rounds_with_many_winners, run.judged());
-    [winners, many, run.conflicts.to_string(), run.replays.to_string(), run.wrong_replies.to_string()]
+    [
+        winners,
+        many,
+        run.conflicts.to_string(),
+        run.replays.to_string(),
+        run.wrong_replies.to_string(),
+    ]
 }
 
 fn speed(run: &RaceRun) -> [String; SPEED.len()] {

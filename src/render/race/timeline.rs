@@ -21,7 +21,11 @@ pub(super) fn text(run: &RaceRun, view: View) -> Option<String> {
         strategy => format!("{}, {}", run.schema, strategy.as_str()),
     };
     let title = format!("Round {} of {name} cannot have been atomic:", offending.round);
-    let mut text = format!("{}\n{}\n\n", view.palette.bold(&title), offending.offence.rule.sentence(offending.winners));
+    let mut text = format!(
+        "{}\n{}\n\n",
+        view.palette.bold(&title),
+        offending.offence.rule.sentence(offending.winners)
+    );
     text.push_str("   START µs    END µs  WORKER  STEP      REPLY\n");
     let mut next = 0;
     for index in excerpt(offending) {
@@ -32,7 +36,11 @@ pub(super) fn text(run: &RaceRun, view: View) -> Option<String> {
         let marked = pair.contains(&Some(index));
         let line = line(&offending.events[index], marked);
         let line = cut(&line, view.width.unwrap_or(usize::MAX));
-        text.push_str(&if marked { view.palette.paint(AnsiColor::Red.on_default(), &line) } else { line });
+        text.push_str(&if marked {
+            view.palette.paint(AnsiColor::Red.on_default(), &line)
+        } else {
+            line
+        });
         text.push('\n');
     }
     if next < offending.events.len() {
@@ -44,7 +52,8 @@ pub(super) fn text(run: &RaceRun, view: View) -> Option<String> {
 /// The indexes of the events to show, in order: the offending pair, what the pair's workers did besides, and what
 /// happened near the pair.
 pub(super) fn excerpt(offending: &Offending) -> BTreeSet<usize> {
-    let pair: Vec<usize> = [Some(offending.offence.event), offending.offence.against].into_iter().flatten().collect();
+    let pair: Vec<usize> =
+        [Some(offending.offence.event), offending.offence.against].into_iter().flatten().collect();
     let workers: Vec<usize> = pair.iter().map(|index| offending.events[*index].worker).collect();
     let distance = |index: usize| {
         let near = pair.iter().map(|marked| index.abs_diff(*marked)).min();
@@ -57,7 +66,8 @@ pub(super) fn excerpt(offending: &Offending) -> BTreeSet<usize> {
 }
 
 fn line(event: &RaceEvent, marked: bool) -> String {
-    let detail = event.answer.detail().map(|detail| format!(": {}", escape::text(detail.as_bytes())));
+    let detail =
+        event.answer.detail().map(|detail| format!(": {}", escape::text(detail.as_bytes())));
     format!(
         "{} {:>9}  {:>8}  {:>6}  {:<8}  {}{}",
         if marked { '▶' } else { ' ' },

@@ -80,13 +80,19 @@ impl SchemaPage<'_> {
             self.page.field("Draft", "read only if --schema or a context names it");
         }
         if let Some(newer) = &schema.older_release_of {
-            self.page.field("Older release", &format!("of {}, on the same Redis keys", words::safe(newer)));
+            self.page.field(
+                "Older release",
+                &format!("of {}, on the same Redis keys", words::safe(newer)),
+            );
         }
         self.page.field("Origin", &words::origin(&schema.origin));
     }
 
     fn values(&mut self) {
-        self.section("Values", "the first that fits counts; what fits none is another program's, or unreadable");
+        self.section(
+            "Values",
+            "the first that fits counts; what fits none is another program's, or unreadable",
+        );
         let schema = self.schema;
         let rows = schema.values.iter().map(|case| {
             let told = match words::holds(case) {
@@ -107,7 +113,10 @@ impl SchemaPage<'_> {
             ("failed", &write.failed_value),
             ("response", &write.response),
         ];
-        let mut written = written.into_iter().filter_map(|(name, value)| Some((name, value.as_ref()?))).peekable();
+        let mut written = written
+            .into_iter()
+            .filter_map(|(name, value)| Some((name, value.as_ref()?)))
+            .peekable();
         if written.peek().is_some() {
             self.section("Written", "");
         }
@@ -131,7 +140,8 @@ impl SchemaPage<'_> {
             self.page.wrapped(2, &words::safe(note));
         }
         for (index, call) in step.calls.iter().enumerate() {
-            let number = if step.calls.len() > 1 { format!("{}. ", index + 1) } else { String::new() };
+            let number =
+                if step.calls.len() > 1 { format!("{}. ", index + 1) } else { String::new() };
             self.page.wrapped(2, &format!("{number}{}", words::sent(&call.action)));
             self.replies(call);
         }
@@ -139,7 +149,8 @@ impl SchemaPage<'_> {
 
     fn replies(&mut self, call: &Call) {
         let rows = call.replies.iter().map(|reply| {
-            let client = reply.client.as_deref().map(|client| format!("client: {}", words::safe(client)));
+            let client =
+                reply.client.as_deref().map(|client| format!("client: {}", words::safe(client)));
             vec![
                 words::pattern(self.schema, reply),
                 reply.means.as_str().to_owned(),
@@ -177,7 +188,8 @@ impl SchemaPage<'_> {
 
     fn section(&mut self, title: &str, remark: &str) {
         let palette = self.page.view.palette;
-        let remark = if remark.is_empty() { String::new() } else { format!("  {}", palette.dim(remark)) };
+        let remark =
+            if remark.is_empty() { String::new() } else { format!("  {}", palette.dim(remark)) };
         self.page.line(&format!("\n{}{remark}", palette.bold(title)));
     }
 
@@ -188,5 +200,8 @@ impl SchemaPage<'_> {
 
 fn capital(label: &str) -> String {
     let mut characters = label.chars();
-    characters.next().map(|first| first.to_uppercase().chain(characters).collect()).unwrap_or_default()
+    characters
+        .next()
+        .map(|first| first.to_uppercase().chain(characters).collect())
+        .unwrap_or_default()
 }

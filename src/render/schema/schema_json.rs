@@ -6,8 +6,8 @@ use super::words;
 use crate::domain::record::age::millis;
 use crate::domain::schema::Template;
 use crate::domain::schema::{
-    Action, Call, Condition, First, KeyIs, Member, Reply, ReplyPattern, Schema, SchemaOrigin, ServiceBehavior, Step,
-    TtlOf, ValueFormat, WriteFormat,
+    Action, Call, Condition, First, KeyIs, Member, Reply, ReplyPattern, Schema, SchemaOrigin,
+    ServiceBehavior, Step, TtlOf, ValueFormat, WriteFormat,
 };
 use crate::domain::step::fencing;
 
@@ -79,8 +79,10 @@ fn prefix(schema: &Schema) -> Value {
 }
 
 fn value(schema: &Schema, case: &ValueFormat) -> Value {
-    let fields: Map<_, _> =
-        words::places(&case.fields).into_iter().map(|(name, path)| (name.to_owned(), json!(path))).collect();
+    let fields: Map<_, _> = words::places(&case.fields)
+        .into_iter()
+        .map(|(name, path)| (name.to_owned(), json!(path)))
+        .collect();
     json!({
         "name": case.name,
         "slot": schema.keys[case.role].role.as_str(),
@@ -140,7 +142,9 @@ fn conduct(conduct: &ServiceBehavior) -> Value {
 fn call(schema: &Schema, call: &Call) -> Value {
     let list = |templates: &[Template]| templates.iter().map(Template::display).collect::<Vec<_>>();
     let mut fields = match &call.action {
-        Action::Script { name, keys, args } => json!({ "script": name, "keys": list(keys), "args": list(args) }),
+        Action::Script { name, keys, args } => {
+            json!({ "script": name, "keys": list(keys), "args": list(args) })
+        }
         Action::Command(command) => json!({ "command": list(command) }),
     };
     fields["replies"] = call.replies.iter().map(|known| reply(schema, known)).collect();

@@ -5,9 +5,9 @@ use std::ops::RangeInclusive;
 use crate::domain::duration;
 use crate::domain::record::age::millis;
 use crate::domain::schema::{
-    Action, BodyEncoding, ClosedFields, Condition, Decoder, Encoding, ExpiresAt, FieldPointers, First, KeyIs, Member,
-    OnFailure, OnHangUp, PrefixPlace, Reply, ReplyPattern, Schema, SchemaOrigin, ServiceBehavior, TtlOf, ValueFormat,
-    WithoutRedis,
+    Action, BodyEncoding, ClosedFields, Condition, Decoder, Encoding, ExpiresAt, FieldPointers,
+    First, KeyIs, Member, OnFailure, OnHangUp, PrefixPlace, Reply, ReplyPattern, Schema,
+    SchemaOrigin, ServiceBehavior, TtlOf, ValueFormat, WithoutRedis,
 };
 use crate::render::escape;
 
@@ -43,15 +43,20 @@ fn copied(templates: &[String]) -> Vec<String> {
 /// The prefix in use, and where a deployment's stands.
 pub(super) fn prefix(schema: &Schema) -> String {
     let prefix = &schema.prefix;
-    let others: Vec<_> =
-        schema.other_places.iter().map(|(other, _)| format!("also under {}", safe(&other.text))).collect();
+    let others: Vec<_> = schema
+        .other_places
+        .iter()
+        .map(|(other, _)| format!("also under {}", safe(&other.text)))
+        .collect();
     let text = if prefix.text.is_empty() { "none".to_owned() } else { safe(&prefix.text) };
     let text = [vec![text], others].concat().join("; ");
     let place = match &prefix.place {
         PrefixPlace::Written => "where [keys] writes {prefix}",
         PrefixPlace::InFront => "in front of the Redis keys",
         PrefixPlace::InKey => "as a part of the key that scripts are sent",
-        PrefixPlace::Nowhere(why) => return format!("{text}, and a deployment sets none: {}", safe(why)),
+        PrefixPlace::Nowhere(why) => {
+            return format!("{text}, and a deployment sets none: {}", safe(why));
+        }
     };
     format!("{text}; a deployment sets one with --prefix, {place}")
 }
@@ -86,7 +91,8 @@ pub(super) fn no_step(schema: &Schema, name: &str) -> &'static str {
     }
     // Format 1 asks for every step that the service has; format 2 lets a file leave one out. But a service that keeps the
     // lock or stores the error when its handler fails has no use for a release.
-    let never_releases = matches!(schema.service.on_failure, Some(OnFailure::Keep | OnFailure::Store));
+    let never_releases =
+        matches!(schema.service.on_failure, Some(OnFailure::Keep | OnFailure::Store));
     if schema.from_format_1 || (name == "Release" && never_releases) {
         "never: the service has no such step"
     } else {
@@ -95,7 +101,8 @@ pub(super) fn no_step(schema: &Schema, name: &str) -> &'static str {
 }
 
 pub(super) fn told_by(case: &ValueFormat) -> String {
-    let mut tests: Vec<_> = case.tests.fields.iter().map(|(path, value)| format!("{} = {value}", safe(path))).collect();
+    let mut tests: Vec<_> =
+        case.tests.fields.iter().map(|(path, value)| format!("{} = {value}", safe(path))).collect();
     if !case.tests.has.is_empty() {
         let there: Vec<_> = case.tests.has.iter().map(|path| safe(path)).collect();
         tests.push(format!("{} present", there.join(", ")));
@@ -107,13 +114,17 @@ pub(super) fn told_by(case: &ValueFormat) -> String {
         (encoding, None) if encoding.other_type().is_some() && tests.is_empty() => {
             format!("any {} (its content is not looked at)", named(encoding))
         }
-        (encoding, None) if encoding.is_shown_only() => format!("any {} (told by its first bytes)", named(encoding)),
+        (encoding, None) if encoding.is_shown_only() => {
+            format!("any {} (told by its first bytes)", named(encoding))
+        }
         (encoding, None) if tests.is_empty() => format!("any {}", named(encoding)),
         (encoding, None) => format!("{} with {}", named(encoding), tests.join(", ")),
     };
     let within = |path: &str, decoder: &Decoder| format!("{} in {}", wrapped(decoder), safe(path));
-    let inside: Vec<_> = case.decoding.inside.iter().map(|(path, decoder)| within(path, decoder)).collect();
-    let around = case.decoding.value.codecs.iter().map(|codec| format!(" in {}", safe(&codec.word()))).rev();
+    let inside: Vec<_> =
+        case.decoding.inside.iter().map(|(path, decoder)| within(path, decoder)).collect();
+    let around =
+        case.decoding.value.codecs.iter().map(|codec| format!(" in {}", safe(&codec.word()))).rev();
     let inside = if inside.is_empty() { String::new() } else { format!("; {}", inside.join(", ")) };
     format!("{told}{}{inside}", around.collect::<String>())
 }
@@ -143,7 +154,9 @@ pub(crate) fn named(encoding: Encoding) -> &'static str {
 
 /// The fields of a closed form, beyond those that tell it.
 fn written(closed: &ClosedFields) -> String {
-    let list = |passes: fn(&Member) -> bool| closed.paths(passes).iter().map(|path| safe(path)).collect::<Vec<_>>();
+    let list = |passes: fn(&Member) -> bool| {
+        closed.paths(passes).iter().map(|path| safe(path)).collect::<Vec<_>>()
+    };
     let parts = [
         ("always", list(|member| member.is_required && member.level.is_none())),
         ("perhaps", list(|member| !member.is_required && member.level.is_none())),
@@ -210,7 +223,10 @@ pub(super) fn conduct(conduct: &ServiceBehavior) -> Vec<[String; 2]> {
         ("The handler fails", failure.map(str::to_owned)),
         ("The client hangs up", hang_up.map(str::to_owned)),
         ("Redis is not reachable", without.map(str::to_owned)),
-        ("Responses stored", conduct.stores.as_ref().map(|codes| format!("status {}", stores(codes)))),
+        (
+            "Responses stored",
+            conduct.stores.as_ref().map(|codes| format!("status {}", stores(codes))),
+        ),
     ];
     told.into_iter().filter_map(|(when, does)| Some([when.to_owned(), does?])).collect()
 }
@@ -231,7 +247,8 @@ pub(super) fn sent(action: &Action) -> String {
 }
 
 pub(super) fn pattern(schema: &Schema, reply: &Reply) -> String {
-    let form = |form: Option<usize>| form.map(|form| format!("<{}>", safe(&schema.values[form].name)));
+    let form =
+        |form: Option<usize>| form.map(|form| format!("<{}>", safe(&schema.values[form].name)));
     match &reply.pattern {
         ReplyPattern::Word(word) => safe(word),
         ReplyPattern::Integer(number) => number.to_string(),
@@ -252,7 +269,9 @@ pub(super) fn pattern(schema: &Schema, reply: &Reply) -> String {
 
 pub(super) fn when(schema: &Schema, reply: &Reply) -> String {
     let one = |condition: &Condition| {
-        let key = |(role, is): &(usize, KeyIs)| format!("{} {}", schema.keys[*role].role.as_str(), key_is(schema, is));
+        let key = |(role, is): &(usize, KeyIs)| {
+            format!("{} {}", schema.keys[*role].role.as_str(), key_is(schema, is))
+        };
         let payload = condition.other_payload.then(|| "for another payload".to_owned());
         condition.keys.iter().map(key).chain(payload).collect::<Vec<_>>().join(", ")
     };

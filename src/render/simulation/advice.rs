@@ -16,7 +16,8 @@ struct AdviceGroup<'a> {
 /// A paragraph for each scenario that did not end safely, with the reasons.
 pub(super) fn text(cells: &[Cell], view: View) -> String {
     let View { palette, width } = view;
-    let mut bad = groups(cells.iter().filter(|cell| cell.judgement.verdict > ScenarioVerdict::Safe));
+    let mut bad =
+        groups(cells.iter().filter(|cell| cell.judgement.verdict > ScenarioVerdict::Safe));
     let told = |cell: &Cell| cells.iter().position(|other| other.scenario == cell.scenario);
     bad.sort_by_key(|group| (Reverse(group.cells[0].judgement.verdict), told(group.cells[0])));
     let mut text = String::new();
@@ -33,7 +34,10 @@ pub(super) fn text(cells: &[Cell], view: View) -> String {
         let is_hurt = cell.judgement.verdict > ScenarioVerdict::Refused;
         if is_hurt && next != Some(cell.scenario.name) && !remedied.contains(&cell.scenario.name) {
             remedied.push(cell.scenario.name);
-            text.push_str(&indented(&format!("{} {}", palette.bold("→"), cell.scenario.remedy), width));
+            text.push_str(&indented(
+                &format!("{} {}", palette.bold("→"), cell.scenario.remedy),
+                width,
+            ));
         }
     }
     text
@@ -56,7 +60,8 @@ fn groups<'a>(cells: impl Iterator<Item = &'a Cell>) -> Vec<AdviceGroup<'a>> {
     let mut groups: Vec<AdviceGroup<'a>> = Vec::new();
     for cell in cells {
         let same = |group: &&mut AdviceGroup<'_>| {
-            let key = |of: &Cell| (of.scenario.name, of.judgement.verdict, of.judgement.why.clone());
+            let key =
+                |of: &Cell| (of.scenario.name, of.judgement.verdict, of.judgement.why.clone());
             key(group.cells[0]) == key(cell)
         };
         match groups.iter_mut().find(same) {
@@ -76,7 +81,10 @@ impl AdviceGroup<'_> {
 }
 
 fn indented(text: &str, width: Option<usize>) -> String {
-    fold(text, width.map(|width| width.saturating_sub(2))).iter().map(|line| format!("  {line}\n")).collect()
+    fold(text, width.map(|width| width.saturating_sub(2)))
+        .iter()
+        .map(|line| format!("  {line}\n"))
+        .collect()
 }
 
 /// The first line at the margin, the others below it indented.

@@ -36,7 +36,8 @@ pub(super) fn text(cells: &[Cell], view: View) -> String {
 
 /// What the words that occur in the matrix mean.
 pub(super) fn legend(cells: &[Cell], palette: Palette) -> String {
-    let occurs = |verdict: &ScenarioVerdict| cells.iter().any(|cell| cell.judgement.verdict == *verdict);
+    let occurs =
+        |verdict: &ScenarioVerdict| cells.iter().any(|cell| cell.judgement.verdict == *verdict);
     let line = |verdict: ScenarioVerdict| {
         let word = palette.paint(style(verdict), &format!("{:<13}", verdict.as_str()));
         format!("  {word}{}\n", verdict.meaning())
@@ -90,11 +91,12 @@ fn columns(cells: &[Cell]) -> Vec<MatrixColumn<'_>> {
     let mut columns: Vec<MatrixColumn<'_>> = Vec::new();
     for cell in cells {
         let schema = escape::text(cell.schema.as_bytes());
-        let index = columns.iter().position(|column| column.schema == schema).unwrap_or_else(|| {
-            let width = schema.width();
-            columns.push(MatrixColumn { schema, cells: Vec::new(), width });
-            columns.len() - 1
-        });
+        let index =
+            columns.iter().position(|column| column.schema == schema).unwrap_or_else(|| {
+                let width = schema.width();
+                columns.push(MatrixColumn { schema, cells: Vec::new(), width });
+                columns.len() - 1
+            });
         columns[index].width = columns[index].width.max(words(cell).width());
         columns[index].cells.push(cell);
     }
@@ -112,7 +114,12 @@ fn stories(cells: &[Cell]) -> Vec<Story> {
     stories
 }
 
-fn block(stories: &[Story], first: usize, columns: &[MatrixColumn<'_>], palette: Palette) -> String {
+fn block(
+    stories: &[Story],
+    first: usize,
+    columns: &[MatrixColumn<'_>],
+    palette: Palette,
+) -> String {
     let padded = |text: &str, width: usize| " ".repeat(GAP + width.saturating_sub(text.width()));
     let mut text = " ".repeat(first);
     for (index, column) in columns.iter().enumerate() {

@@ -34,7 +34,8 @@ fn short(reply: &str) -> String {
         return reply.to_owned();
     }
     let (text, meaning) = reply.rsplit_once(" (").unwrap_or((reply, ""));
-    let head: String = text.chars().take(LONGEST_REPLY.saturating_sub(meaning.chars().count() + 3)).collect();
+    let head: String =
+        text.chars().take(LONGEST_REPLY.saturating_sub(meaning.chars().count() + 3)).collect();
     if meaning.is_empty() { format!("{head}…") } else { format!("{head}… ({meaning}") }
 }
 
@@ -51,11 +52,19 @@ fn sequence(take: &History, view: View) -> String {
     });
     let heading = ["MS", "WHO", "DOES", "REDIS", "CLIENT SEES"];
     let mut text = table::grid(view, 2, &heading, rows);
-    let effects: Vec<_> =
-        take.effects().into_iter().map(|(operation, times)| format!("{operation}: {times}")).collect();
-    let errors = take.answers.iter().filter(|answered| matches!(answered.answer, ClientAnswer::Error(_))).count();
+    let effects: Vec<_> = take
+        .effects()
+        .into_iter()
+        .map(|(operation, times)| format!("{operation}: {times}"))
+        .collect();
+    let errors = take
+        .answers
+        .iter()
+        .filter(|answered| matches!(answered.answer, ClientAnswer::Error(_)))
+        .count();
     let made = if effects.is_empty() { "nothing".to_owned() } else { effects.join(", ") };
-    let failed = if errors == 0 { String::new() } else { format!("; requests that got an error: {errors}") };
+    let failed =
+        if errors == 0 { String::new() } else { format!("; requests that got an error: {errors}") };
     text.push_str(&format!("  {}\n", view.palette.dim(&format!("made: {made}{failed}"))));
     text
 }

@@ -38,7 +38,9 @@ const GAUGES: [Gauge; 5] = [
     Gauge {
         name: "idemctl_oldest_age_seconds",
         help: "Age of the oldest record, where anything tells an age.",
-        figure: |row| row.oldest.map(|age| format!("{}.{:03}", age.millis / 1_000, age.millis % 1_000)),
+        figure: |row| {
+            row.oldest.map(|age| format!("{}.{:03}", age.millis / 1_000, age.millis % 1_000))
+        },
     },
 ];
 
@@ -67,22 +69,33 @@ pub fn exposition(stats: &Stats, keys_walked: u64, foreign: u64, run: &Run<'_>) 
     for Gauge { name, help, figure } in &GAUGES {
         let samples: Vec<_> = stats
             .rows()
-            .filter_map(|(schema, group, row)| Some((labels(stats.by().as_str(), schema, group), figure(row)?)))
+            .filter_map(|(schema, group, row)| {
+                Some((labels(stats.by().as_str(), schema, group), figure(row)?))
+            })
             .collect();
         if !samples.is_empty() {
             head(&mut text, name, help);
-            samples.iter().for_each(|(labels, value)| text.push_str(&format!("{name}{{{of_run},{labels}}} {value}\n")));
+            samples.iter().for_each(|(labels, value)| {
+                text.push_str(&format!("{name}{{{of_run},{labels}}} {value}\n"))
+            });
         }
     }
     let help = "Records with this finding, without those that only a schema's default TTL tells.";
     head(&mut text, "idemctl_findings", help);
     for code in FindingCode::ALL {
         let count = stats.proven(*code);
-        text.push_str(&format!("idemctl_findings{{{of_run},code=\"{}\"}} {count}\n", code.as_str()));
+        text.push_str(&format!(
+            "idemctl_findings{{{of_run},code=\"{}\"}} {count}\n",
+            code.as_str()
+        ));
     }
     for (name, help, value) in [
         ("idemctl_keys_walked", "Redis keys that the walk looked at.", keys_walked),
-        ("idemctl_foreign_records", "Values under the schemas' prefixes that have another form.", foreign),
+        (
+            "idemctl_foreign_records",
+            "Values under the schemas' prefixes that have another form.",
+            foreign,
+        ),
     ] {
         head(&mut text, name, help);
         text.push_str(&format!("{name}{{{of_run}}} {value}\n"));
@@ -98,7 +111,11 @@ pub fn down(run: &Run<'_>) -> String {
 fn outcome(run: &Run<'_>, is_up: bool) -> String {
     let (of_run, at) = (run.labels(), run.at_ms);
     let mut text = String::new();
-    head(&mut text, "idemctl_up", "1 if the last run read everything, 0 if the server did not answer or refused.");
+    head(
+        &mut text,
+        "idemctl_up",
+        "1 if the last run read everything, 0 if the server did not answer or refused.",
+    );
     text.push_str(&format!("idemctl_up{{{of_run}}} {}\n", u8::from(is_up)));
     head(&mut text, "idemctl_last_run_timestamp_seconds", "When the last run ended, since 1970.");
     let seconds = format!("{}.{:03}", at / 1_000, at % 1_000);
@@ -150,8 +167,14 @@ mod tests {
             let line = format!("idemctl_{name}{{{of_run}{labels}}} {value}");
             assert!(text.lines().any(|other| other == line), "{line}\n{text}");
         }
-        assert!(down(&run).contains(&format!("idemctl_up{{{of_run}}} 0\n")) && !down(&run).contains("idemctl_records"));
-        assert!(!text.contains("idemctl_memory_bytes"), "a gauge without samples is left out: {text}");
+        assert!(
+            down(&run).contains(&format!("idemctl_up{{{of_run}}} 0\n"))
+                && !down(&run).contains("idemctl_records")
+        );
+        assert!(
+            !text.contains("idemctl_memory_bytes"),
+            "a gauge without samples is left out: {text}"
+        );
         assert_eq!(text.matches("# TYPE idemctl_records gauge").count(), 1);
     }
 

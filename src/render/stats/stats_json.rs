@@ -7,10 +7,13 @@ use crate::render::document::{base64_unless_text, text};
 
 /// The rows, and the fields that are said of all of them.
 pub fn rows(stats: &Stats, owners: usize) -> (Vec<Value>, Map<String, Value>) {
-    let rows = stats.rows().map(|(schema, group, figures)| row(stats, schema, group, figures)).collect();
+    let rows =
+        stats.rows().map(|(schema, group, figures)| row(stats, schema, group, figures)).collect();
     let top = stats.top_owners(owners);
-    let owners: Vec<_> =
-        top.iter().map(|(owner, locks)| with_bytes("owner", owner, json!({ "locks": locks }))).collect();
+    let owners: Vec<_> = top
+        .iter()
+        .map(|(owner, locks)| with_bytes("owner", owner, json!({ "locks": locks })))
+        .collect();
     let mut more = Map::new();
     more.insert("owners".to_owned(), owners.into());
     more.insert("owners_complete".to_owned(), (!stats.has_other_owners()).into());
@@ -42,7 +45,10 @@ fn row(stats: &Stats, schema: &str, group: &StatsGroup, row: &StatsRow) -> Value
 /// Counts by range: `up_to_ms` is null in the last, which has no end.
 fn ranges(histogram: &Histogram) -> Vec<Value> {
     let bounds = BOUNDS.iter().map(|(bound, _)| Some(*bound)).chain([None]);
-    bounds.zip(histogram.counts()).map(|(bound, count)| json!({ "up_to_ms": bound, "records": count })).collect()
+    bounds
+        .zip(histogram.counts())
+        .map(|(bound, count)| json!({ "up_to_ms": bound, "records": count }))
+        .collect()
 }
 
 fn with_bytes(name: &str, bytes: &[u8], more: Value) -> Value {

@@ -40,16 +40,20 @@ const FIGURES: [(&str, FigureText); 5] = [
     ("OLDEST", |row| row.oldest.map_or_else(|| "-".to_owned(), words::short_age)),
     ("MEMORY", |row| {
         let mark = if row.is_weighed_whole() { "" } else { "~" };
-        row.memory_bytes().map_or_else(|| "-".to_owned(), |bytes| format!("{mark}{}", words::bytes(bytes)))
+        row.memory_bytes()
+            .map_or_else(|| "-".to_owned(), |bytes| format!("{mark}{}", words::bytes(bytes)))
     }),
     ("NO EXPIRY", |row| row.no_expiry.to_string()),
 ];
 
 /// As many columns of figures as fit.
 fn rows(stats: &Stats, view: View) -> String {
-    let fits = |text: &String| view.width.is_none_or(|width| text.lines().all(|line| line.width() <= width));
+    let fits = |text: &String| {
+        view.width.is_none_or(|width| text.lines().all(|line| line.width() <= width))
+    };
     let plain = Palette::new(false);
-    let count = (1..=FIGURES.len()).rev().find(|count| fits(&table(stats, plain, *count))).unwrap_or(1);
+    let count =
+        (1..=FIGURES.len()).rev().find(|count| fits(&table(stats, plain, *count))).unwrap_or(1);
     table(stats, view.palette, count)
 }
 
@@ -89,7 +93,8 @@ fn chart(title: &str, histogram: &Histogram, more: &[(&str, u64)], view: View) -
     let most = rows.iter().map(|(_, count)| *count).max().unwrap_or_default();
     let Some(last) = rows.iter().rposition(|(_, count)| *count > 0) else { return String::new() };
     let first = rows.iter().position(|(_, count)| *count > 0).unwrap_or_default();
-    let longest = view.width.map_or(LONGEST, |width| width.saturating_sub(BESIDE).clamp(8, LONGEST));
+    let longest =
+        view.width.map_or(LONGEST, |width| width.saturating_sub(BESIDE).clamp(8, LONGEST));
     let lines = rows[first..=last].iter().map(|(range, count)| {
         let bar = bar(*count, most, longest);
         format!("  {range:<9}  {bar}{}{count}\n", if bar.is_empty() { "" } else { " " })

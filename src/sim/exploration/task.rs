@@ -7,15 +7,16 @@ use std::time::Instant;
 use super::test_server::TestServer;
 use super::workers::Workers;
 use crate::domain::exploration::{
-    AbstractState, Act, Assumptions, BEGIN_IN_ONE_SCRIPT, Culprit, Exploration, Fault, FaultBudget, Invariant,
-    NextAction, PastSchedule, RecordPast, ReplayedSchedule, ScheduleToken, SearchCoverage, Violation, WorkerProgram,
-    held_at, invariants, leading_to,
+    AbstractState, Act, Assumptions, BEGIN_IN_ONE_SCRIPT, Culprit, Exploration, Fault, FaultBudget,
+    Invariant, NextAction, PastSchedule, RecordPast, ReplayedSchedule, ScheduleToken,
+    SearchCoverage, Violation, WorkerProgram, held_at, invariants, leading_to,
 };
 use crate::domain::record::Record;
 use crate::domain::record::age::millis;
 use crate::domain::schema::{Meaning, Role, Schema};
 use crate::explore::{
-    ExploredProgram, FoundViolation, Rules, SearchLimits, TracedStep, UnknownReply, explore, retrace,
+    ExploredProgram, FoundViolation, Rules, SearchLimits, TracedStep, UnknownReply, explore,
+    retrace,
 };
 use crate::interrupt::Interrupt;
 use crate::sim::simulate::{Aborted, LocalServers, Replayed, ScheduleReplay};
@@ -75,7 +76,10 @@ impl ExplorationTask {
         })
     }
 
-    pub(crate) async fn connect<'a>(&self, place: ExplorationPlace<'a>) -> Result<TestServer<'a>, StoreError> {
+    pub(crate) async fn connect<'a>(
+        &self,
+        place: ExplorationPlace<'a>,
+    ) -> Result<TestServer<'a>, StoreError> {
         let workers = Workers::new(Rc::clone(&self.program), self.workers, place.key.to_vec());
         Ok(TestServer::new(workers, Connection::connect(place.target).await?, place.interrupt))
     }
@@ -132,7 +136,9 @@ impl ExplorationTask {
         let services = self.services(token);
         let mut service = services.first().copied().unwrap_or(0);
         let mut kind = None;
-        let violating = steps.iter().find(|step| step.violated.iter().any(|violated| violated.name == invariant.name));
+        let violating = steps
+            .iter()
+            .find(|step| step.violated.iter().any(|violated| violated.name == invariant.name));
         if let Some(step) = violating
             && let Some(worker) = step.act.worker()
         {
@@ -149,15 +155,19 @@ impl ExplorationTask {
     fn begin_was_interrupted(&self, steps: &[TracedStep]) -> bool {
         let mut holder = None;
         for step in steps {
-            if let Some(Fault::Expiry | Fault::Evict | Fault::Failover | Fault::Persist) = step.act.fault() {
+            if let Some(Fault::Expiry | Fault::Evict | Fault::Failover | Fault::Persist) =
+                step.act.fault()
+            {
                 return false;
             }
-            let is_acquired = step.reply.is_some_and(|reply| reply.meaning == Some(Meaning::Acquired));
+            let is_acquired =
+                step.reply.is_some_and(|reply| reply.meaning == Some(Meaning::Acquired));
             if is_acquired && let NextAction::Call { number, .. } = step.action {
                 let call = self.program.calls[usize::from(number)];
                 let schema = &self.program.services[call.service];
                 let mut roles = 0..schema.keys.len();
-                let has_result = roles.any(|role| held_at(schema, &step.before, role) == Some(Role::Result));
+                let has_result =
+                    roles.any(|role| held_at(schema, &step.before, role) == Some(Role::Result));
                 let is_anothers = holder.is_some() && holder != step.act.worker();
                 if call.index > 0 && (has_result || is_anothers) {
                     return true;
@@ -181,7 +191,9 @@ impl ExplorationTask {
     fn services(&self, token: &ScheduleToken) -> Vec<usize> {
         let mut services = Vec::new();
         for name in &token.workers {
-            services.push(self.program.services.iter().position(|schema| schema.name == *name).unwrap_or(0));
+            services.push(
+                self.program.services.iter().position(|schema| schema.name == *name).unwrap_or(0),
+            );
         }
         services
     }
@@ -195,10 +207,15 @@ impl ExplorationTask {
         token: &ScheduleToken,
         server: &mut TestServer<'_>,
     ) -> Result<Result<Vec<TracedStep>, String>, StoreError> {
-        let beginning: Vec<_> = self.services(token).into_iter().map(|service| self.program.starts[service]).collect();
+        let beginning: Vec<_> =
+            self.services(token).into_iter().map(|service| self.program.starts[service]).collect();
         // A schedule that is given may contain any fault, in any order of workers.
-        let rules =
-            Rules { most: FaultBudget::ANY, assumptions: Assumptions::default(), in_order: false, ..self.rules() };
+        let rules = Rules {
+            most: FaultBudget::ANY,
+            assumptions: Assumptions::default(),
+            in_order: false,
+            ..self.rules()
+        };
         let responses = server.workers.responses();
         let ticks = server.workers.ticks;
         retrace(&rules, responses, ticks, &beginning, &token.acts, server).await
@@ -294,7 +311,10 @@ impl ExplorationTask {
         let call = self.program.calls[usize::from(unsteady.call)];
         let schema = &self.program.services[call.service].name;
         let step = call.step.as_str();
-        format!("call {} of {step} of {schema} does not answer the same question alike", call.index + 1)
+        format!(
+            "call {} of {step} of {schema} does not answer the same question alike",
+            call.index + 1
+        )
     }
 }
 
@@ -330,10 +350,17 @@ pub(crate) async fn explain(
 ) -> Result<RecordPast, NotExplained> {
     let sandbox = Sandbox::start(&servers.path, &servers.temp_dir).await?;
     let target = sandbox.first_database(&servers.like);
-    let program = ExplorationTask::program(vec![Arc::clone(&record.schema)]).map_err(NotExplained::Schema)?;
+    let program =
+        ExplorationTask::program(vec![Arc::clone(&record.schema)]).map_err(NotExplained::Schema)?;
     let most = TRACING_FAULTS.parse().unwrap_or(FaultBudget::USUAL);
     let limits = SearchLimits { most_states: MOST_STATES, forgets: false };
-    let task = ExplorationTask { program, workers: WORKERS, most, assumptions: Assumptions::default(), limits };
+    let task = ExplorationTask {
+        program,
+        workers: WORKERS,
+        most,
+        assumptions: Assumptions::default(),
+        limits,
+    };
     let place = ExplorationPlace { target: &target, key: &record.key, is_private: true, interrupt };
     let mut server = task.connect(place).await?;
     let explored = task.explore(&mut server).await?;
@@ -346,7 +373,12 @@ pub(crate) async fn explain(
         let token = task.token(&reached.beginning, &reached.acts);
         let steps = task.retrace(&token, &mut server).await?.map_err(NotExplained::Schema)?;
         let lines = task.replay(&token, &steps, place).await?.lines;
-        schedules.push(PastSchedule { holder_lives: reached.holder_lives, faults: reached.faults, token, lines });
+        schedules.push(PastSchedule {
+            holder_lives: reached.holder_lives,
+            faults: reached.faults,
+            token,
+            lines,
+        });
     }
     Ok(RecordPast { most, workers: WORKERS, schedules })
 }

@@ -78,7 +78,12 @@ impl<'a> TestServer<'a> {
 impl StateServer for TestServer<'_> {
     type Error = StoreError;
 
-    async fn execute_in(&mut self, before: &KeysState, caller: u8, call: u8) -> Result<CallEffect, StoreError> {
+    async fn execute_in(
+        &mut self,
+        before: &KeysState,
+        caller: u8,
+        call: u8,
+    ) -> Result<CallEffect, StoreError> {
         let program = Rc::clone(&self.workers.program);
         let call = program.calls[usize::from(call)];
         let calls: &[Call] = match program.step(call) {
@@ -87,19 +92,23 @@ impl StateServer for TestServer<'_> {
         };
         let job = self.workers.job(caller, call);
         let key = self.workers.key.clone();
-        let request = job.request(&program.services[call.service], &key, Workers::now_ms(before.clock_ms));
+        let request =
+            job.request(&program.services[call.service], &key, Workers::now_ms(before.clock_ms));
         let mut tries = 0;
         // On a machine that is never quick the last try counts: an unsteady result is noticed when all calls are repeated.
         loop {
             let since = Instant::now();
             self.set(before).await?;
-            let mut performer = StoppedClock { connection: &mut self.connection, ticks: self.workers.ticks };
+            let mut performer =
+                StoppedClock { connection: &mut self.connection, ticks: self.workers.ticks };
             let executed = execute(&request, calls, &mut performer).await?;
             let keys = self.read(before.clock_ms).await?;
             tries += 1;
             if since.elapsed() < QUICK || tries == MOST_TRIES {
                 let response = match &executed {
-                    ExecutedStep::Decided { reply, matched, .. } => request.matcher().response_in(*matched, reply),
+                    ExecutedStep::Decided { reply, matched, .. } => {
+                        request.matcher().response_in(*matched, reply)
+                    }
                     _ => None,
                 };
                 let response = response.map(<[u8]>::to_vec);

@@ -81,7 +81,10 @@ impl Workers {
 /// True if a script of the schema asks for the time, or a call sends it: then the same call in the same state can get
 /// another reply later.
 fn sees_time(schema: &Schema) -> bool {
-    schema.steps().flat_map(|step| &step.calls).any(|call| call.sends_time() || runs_clock_script(schema, call))
+    schema
+        .steps()
+        .flat_map(|step| &step.calls)
+        .any(|call| call.sends_time() || runs_clock_script(schema, call))
 }
 
 fn runs_clock_script(schema: &Schema, call: &Call) -> bool {

@@ -37,10 +37,15 @@ impl Connections {
     ///
     /// # Errors
     /// The first connection that cannot be opened.
-    pub async fn open(client: &Client, server: &Writable, concurrency: usize) -> Result<Self, NotConnected> {
+    pub async fn open(
+        client: &Client,
+        server: &Writable,
+        concurrency: usize,
+    ) -> Result<Self, NotConnected> {
         let not_connected = |open, error| NotConnected { open, wanted: concurrency, error };
         let target = client.playground(server).await.map_err(|error| not_connected(0, error))?;
-        let cleanup = Connection::connect(&target).await.map_err(|error| not_connected(0, error))?;
+        let cleanup =
+            Connection::connect(&target).await.map_err(|error| not_connected(0, error))?;
         let connecting = (0..concurrency).map(|_| Connection::connect(&target));
         let mut connected = stream::iter(connecting).buffered(OPENED_AT_ONCE);
         let mut workers = Vec::with_capacity(concurrency);
@@ -117,7 +122,10 @@ impl WitnessLock {
     }
 
     /// Sets the lock again for the next round; false if the lock was gone.
-    pub(super) async fn renew(&mut self, connections: &mut Connections) -> Result<bool, StoreError> {
+    pub(super) async fn renew(
+        &mut self,
+        connections: &mut Connections,
+    ) -> Result<bool, StoreError> {
         if !self.is_of_use {
             return Ok(true);
         }

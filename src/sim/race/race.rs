@@ -50,7 +50,8 @@ pub async fn race(
     let ttls = Ttls { lock: schema.lock_ttl, result: schema.result_ttl };
     let mut run = RaceRun::new(&schema.name, strategy, plan, ttls);
     let mut keys = RaceKeys { schema, name: Uuid::new_v4(), made: Vec::new() };
-    let end = match run_rounds(connections, schema, &mut run, &mut keys, interrupt, on_round).await {
+    let end = match run_rounds(connections, schema, &mut run, &mut keys, interrupt, on_round).await
+    {
         Ok(end) => end,
         Err(error) => RaceEnd::Failed(error),
     };
@@ -134,7 +135,8 @@ async fn run_round(
     // The retries, and then the handlers of whoever got the lock with one, do not fail.
     let retry = Turn { fails: false, ..begin };
     let finish_retry = Turn { fails: false, ..finish };
-    run_phase(&mut workers, &mut round, retry, |worker| !worker.won && worker.is_connected()).await?;
+    run_phase(&mut workers, &mut round, retry, |worker| !worker.won && worker.is_connected())
+        .await?;
     run_phase(&mut workers, &mut round, finish_retry, |worker| worker.holds_lock).await?;
     round.events = workers.into_iter().flat_map(|worker| worker.events).collect();
     Ok(if interrupt.is_raised() { None } else { Some(round) })
@@ -147,7 +149,8 @@ fn workers_of_round<'r>(
     number: usize,
 ) -> Vec<RaceWorker<'r>> {
     let count = u32::try_from(connections.len()).unwrap_or(u32::MAX);
-    let mut workers: Vec<_> = connections.iter_mut().map(|connection| RaceWorker::new(connection, course)).collect();
+    let mut workers: Vec<_> =
+        connections.iter_mut().map(|connection| RaceWorker::new(connection, course)).collect();
     let first = number % workers.len().max(1);
     // The first one to send usually wins: without the rotation, one connection would win every round.
     workers.rotate_left(first);

@@ -123,7 +123,13 @@ impl<'r> RaceWorker<'r> {
     }
 
     /// Executes a step, and returns whether the worker holds the lock now.
-    async fn execute(&mut self, calls: &[Call], packed: &[Packed], now_ms: u64, act: RaceAct) -> bool {
+    async fn execute(
+        &mut self,
+        calls: &[Call],
+        packed: &[Packed],
+        now_ms: u64,
+        act: RaceAct,
+    ) -> bool {
         // Nothing but the exchange with the server is between the two times.
         let start = self.now();
         let replied = self.answer(calls, packed, now_ms).await;
@@ -147,7 +153,12 @@ impl<'r> RaceWorker<'r> {
         acquired
     }
 
-    async fn answer(&mut self, calls: &[Call], packed: &[Packed], now_ms: u64) -> Result<RaceAnswer, StoreError> {
+    async fn answer(
+        &mut self,
+        calls: &[Call],
+        packed: &[Packed],
+        now_ms: u64,
+    ) -> Result<RaceAnswer, StoreError> {
         let Some(connection) = &mut self.instance.connection else {
             return Ok(RaceAnswer::Lost("not connected".to_owned()));
         };
@@ -162,7 +173,12 @@ impl<'r> RaceWorker<'r> {
     }
 }
 
-fn request<'a>(course: Course<'a>, owner: &'a str, response: &'a Response, now_ms: u64) -> Request<'a> {
+fn request<'a>(
+    course: Course<'a>,
+    owner: &'a str,
+    response: &'a Response,
+    now_ms: u64,
+) -> Request<'a> {
     Request { now_ms, ..Request::new(course.service.schema, course.key, owner, response) }
 }
 

@@ -13,7 +13,11 @@ use crate::domain::step::Request;
 use crate::store::{EntryValue, SandboxKey};
 
 /// The Redis keys of `count` records of each schema. Times in the values are `now_ms`, in milliseconds since the epoch.
-pub fn entries(schemas: &[Arc<Schema>], count: u64, now_ms: u64) -> impl Iterator<Item = SandboxKey> {
+pub fn entries(
+    schemas: &[Arc<Schema>],
+    count: u64,
+    now_ms: u64,
+) -> impl Iterator<Item = SandboxKey> {
     let distribution = Distribution::new(schemas, count);
     let schemas = schemas.to_vec();
     (0..count).flat_map(move |number| {
@@ -62,11 +66,19 @@ impl<'a> SeededRecord<'a> {
             Situation::LockTtlOnResult => vec![self.result(Some(lock_ttl))],
             Situation::CutOff => {
                 let left = self.part(result_ttl, 30, 95);
-                vec![self.at(self.schema.result_role(), EntryValue::Text(cut_off(self.schema)), Some(left))]
+                vec![self.at(
+                    self.schema.result_role(),
+                    EntryValue::Text(cut_off(self.schema)),
+                    Some(left),
+                )]
             }
             Situation::Hash => {
                 let left = self.part(result_ttl, 30, 95);
-                vec![self.at(self.schema.result_role(), EntryValue::Hash(b"attempts".to_vec()), Some(left))]
+                vec![self.at(
+                    self.schema.result_role(),
+                    EntryValue::Hash(b"attempts".to_vec()),
+                    Some(left),
+                )]
             }
             Situation::Huge => {
                 let left = self.part(result_ttl, 30, 95);
@@ -79,8 +91,10 @@ impl<'a> SeededRecord<'a> {
     fn lock(&mut self, ttl_ms: Option<u64>) -> SandboxKey {
         let owner = uuid(&mut self.rng);
         let response = response(&mut self.rng, &self.key, self.number);
-        let request =
-            Request { now_ms: self.now_ms, ..Request::new(self.schema, self.key.as_bytes(), &owner, &response) };
+        let request = Request {
+            now_ms: self.now_ms,
+            ..Request::new(self.schema, self.key.as_bytes(), &owner, &response)
+        };
         self.at(self.schema.lock_role(), EntryValue::Text(request.lock_value()), ttl_ms)
     }
 
@@ -108,8 +122,10 @@ impl<'a> SeededRecord<'a> {
         {
             return marker.clone();
         }
-        let request =
-            Request { now_ms: self.now_ms, ..Request::new(self.schema, self.key.as_bytes(), &owner, &response) };
+        let request = Request {
+            now_ms: self.now_ms,
+            ..Request::new(self.schema, self.key.as_bytes(), &owner, &response)
+        };
         request.result_value()
     }
 
@@ -151,7 +167,12 @@ const TOPICS: [&str; 3] = ["orders.created", "payments.captured", "invoices.sent
 /// An idempotency key as clients make them; `number` makes it unique.
 fn idempotency_key(rng: &mut Rng, number: u64, is_message: bool) -> String {
     if is_message {
-        return format!("{}-{}-{}", TOPICS[rng.usize(..TOPICS.len())], rng.u8(..12), 48_000 + number);
+        return format!(
+            "{}-{}-{}",
+            TOPICS[rng.usize(..TOPICS.len())],
+            rng.u8(..12),
+            48_000 + number
+        );
     }
     match rng.u8(..3) {
         0 => format!("order-{}", 10_000 + number),
@@ -172,8 +193,14 @@ fn response(rng: &mut Rng, key: &str, number: u64) -> Response {
     let mut headers = vec![("Content-Type".to_owned(), "application/json".to_owned())];
     match number % 5 {
         0 => headers.push(("Location".to_owned(), format!("/v1/orders/{}", 10_000 + number))),
-        1 => headers.push(("Set-Cookie".to_owned(), format!("session={:016x}; HttpOnly; Secure", rng.u64(..)))),
-        2 => headers.push(("Authorization".to_owned(), format!("Bearer {:016x}{:016x}", rng.u64(..), rng.u64(..)))),
+        1 => headers.push((
+            "Set-Cookie".to_owned(),
+            format!("session={:016x}; HttpOnly; Secure", rng.u64(..)),
+        )),
+        2 => headers.push((
+            "Authorization".to_owned(),
+            format!("Bearer {:016x}{:016x}", rng.u64(..), rng.u64(..)),
+        )),
         3 => headers.push(("X-Request-Id".to_owned(), uuid(rng))),
         _ => {}
     }

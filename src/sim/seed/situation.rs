@@ -45,15 +45,22 @@ impl Situation {
     pub fn fits(self, schema: &Schema) -> bool {
         match self {
             Self::LeftoverLock => schema.keys.len() == 2,
-            Self::ResultTtlOnLock => millis(schema.result_ttl) > millis(schema.lock_ttl).saturating_add(60_000),
+            Self::ResultTtlOnLock => {
+                millis(schema.result_ttl) > millis(schema.lock_ttl).saturating_add(60_000)
+            }
             Self::StuckForEver | Self::SecondsForMillis => schema.ttl(TtlOf::Lock).is_some(),
             Self::KeptForEver => schema.ttl(TtlOf::Result).is_some(),
             Self::LockTtlOnResult => schema.lock_ttl < schema.result_ttl,
             Self::CutOff => {
                 let content = Content::text(cut_off(schema));
-                matches!(decode::read(schema, schema.result_role(), &content), Reading::Unreadable(_))
+                matches!(
+                    decode::read(schema, schema.result_role(), &content),
+                    Reading::Unreadable(_)
+                )
             }
-            Self::Huge => sample(schema, huge_body()).len() as u64 > Thresholds::default().oversized_bytes,
+            Self::Huge => {
+                sample(schema, huge_body()).len() as u64 > Thresholds::default().oversized_bytes
+            }
             _ => true,
         }
     }
@@ -109,7 +116,9 @@ impl Distribution {
                     if let Some(situation) = pick(&ailments[index], index) {
                         first.entry((index, number)).or_insert(situation);
                     }
-                } else if let Some(place) = open.iter().position(|situation| ailments[index].contains(situation)) {
+                } else if let Some(place) =
+                    open.iter().position(|situation| ailments[index].contains(situation))
+                {
                     first.extend(open.remove(place).map(|situation| ((index, number), situation)));
                 }
             }
@@ -134,7 +143,11 @@ impl Distribution {
         {
             return situation;
         }
-        if (number + index as u64).is_multiple_of(2) { Situation::Running } else { Situation::Finished }
+        if (number + index as u64).is_multiple_of(2) {
+            Situation::Running
+        } else {
+            Situation::Finished
+        }
     }
 }
 

@@ -38,7 +38,11 @@ impl<'s> ScenarioRun<'s> {
     }
 
     /// A client asks once; if it gets the lock the operation is executed.
-    pub(super) async fn request_once(self: &Rc<Self>, client: &str, client_request: ClientRequest) -> ScenarioResult {
+    pub(super) async fn request_once(
+        self: &Rc<Self>,
+        client: &str,
+        client_request: ClientRequest,
+    ) -> ScenarioResult {
         let mut worker = self.worker(client, client_request, LockLifetime::Long).await?;
         match worker.begin().await? {
             BeginOutcome::Acquired => {
@@ -68,7 +72,11 @@ impl<'s> ScenarioRun<'s> {
         Ok(())
     }
 
-    async fn serve(self: &Rc<Self>, client: &str, client_request: ClientRequest) -> ScenarioResult<Served> {
+    async fn serve(
+        self: &Rc<Self>,
+        client: &str,
+        client_request: ClientRequest,
+    ) -> ScenarioResult<Served> {
         let mut worker = self.worker(client, client_request, LockLifetime::Short).await?;
         // What the client gets first is what the verdict reports, whatever it gets while it waits.
         let (by, reply) = match worker.begin().await? {

@@ -40,11 +40,20 @@ impl LocalServers {
     }
 
     /// Starts one with a port, so that other servers reach it, and a password, so that nobody else does.
-    pub(super) async fn start_with_port(&self, config: &[&str], password: &str) -> ScenarioResult<LocalServer> {
+    pub(super) async fn start_with_port(
+        &self,
+        config: &[&str],
+        password: &str,
+    ) -> ScenarioResult<LocalServer> {
         let mut last_error = None;
         for _ in 0..MOST_STARTS {
-            let port = free_port().map_err(|why| Aborted::NotApplicable(format!("no port is free: {why}")))?;
-            let setup = Setup { port: Some(port), password: Some(password.to_owned()), config: owned(config) };
+            let port = free_port()
+                .map_err(|why| Aborted::NotApplicable(format!("no port is free: {why}")))?;
+            let setup = Setup {
+                port: Some(port),
+                password: Some(password.to_owned()),
+                config: owned(config),
+            };
             match self.start_with(setup).await {
                 Ok(server) => return Ok(server),
                 // Somebody may have taken the port since it was chosen: another one is tried.
@@ -52,13 +61,18 @@ impl LocalServers {
                 Err(error) => return Err(no_server(error)),
             }
         }
-        Err(last_error.map_or_else(|| Aborted::NotApplicable("no port is free".to_owned()), no_server))
+        Err(last_error
+            .map_or_else(|| Aborted::NotApplicable("no port is free".to_owned()), no_server))
     }
 
     async fn start_with(&self, setup: Setup) -> Result<LocalServer, SandboxError> {
         // The server ends with the sandbox, which therefore belongs to the value that scenarios hold.
         let sandbox = Sandbox::start_as(&self.path, &self.temp_dir, &setup).await?;
-        Ok(LocalServer { target: sandbox.first_database(&self.like), port: setup.port, _sandbox: sandbox })
+        Ok(LocalServer {
+            target: sandbox.first_database(&self.like),
+            port: setup.port,
+            _sandbox: sandbox,
+        })
     }
 }
 
@@ -100,10 +114,19 @@ struct KeyInSlot {
 impl Cluster {
     /// Starts the node, and waits until it serves.
     pub(super) async fn start(servers: &LocalServers) -> ScenarioResult<Self> {
-        let config = ["cluster-enabled yes", "cluster-require-full-coverage no", "cluster-node-timeout 2000"];
+        let config = [
+            "cluster-enabled yes",
+            "cluster-require-full-coverage no",
+            "cluster-node-timeout 2000",
+        ];
         let server = servers.start_with_port(&config, &password()).await?;
         let connection = Mutex::new(Connection::connect(&server.target).await?);
-        let cluster = Self { server, connection, owned_slots: RefCell::default(), last_keys: RefCell::default() };
+        let cluster = Self {
+            server,
+            connection,
+            owned_slots: RefCell::default(),
+            last_keys: RefCell::default(),
+        };
         cluster.own(&[0]).await?;
         let since = Instant::now();
         while since.elapsed() < CLUSTER_PATIENCE {
@@ -113,7 +136,9 @@ impl Cluster {
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        Err(Aborted::NotApplicable("a private node with cluster-enabled did not come up".to_owned()))
+        Err(Aborted::NotApplicable(
+            "a private node with cluster-enabled did not come up".to_owned(),
+        ))
     }
 
     pub(super) fn target(&self) -> &Writable {
@@ -163,9 +188,11 @@ impl Cluster {
 
     async fn own(&self, slots: &[i64]) -> ScenarioResult {
         let before = self.owned_slots.replace(slots.to_vec());
-        let mut added: Vec<_> = slots.iter().filter(|slot| !before.contains(slot)).map(i64::to_string).collect();
+        let mut added: Vec<_> =
+            slots.iter().filter(|slot| !before.contains(slot)).map(i64::to_string).collect();
         added.dedup();
-        let removed: Vec<_> = before.iter().filter(|slot| !slots.contains(slot)).map(i64::to_string).collect();
+        let removed: Vec<_> =
+            before.iter().filter(|slot| !slots.contains(slot)).map(i64::to_string).collect();
         // The new ones first: without any slot the node would be down for a moment.
         for (command, slots) in [("ADDSLOTS", added), ("DELSLOTS", removed)] {
             if !slots.is_empty() {

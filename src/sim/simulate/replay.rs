@@ -9,7 +9,8 @@ use super::story::{ClientRequest, LockLifetime, OTHER_PAYMENT, PAYMENT, Scenario
 use super::worker::ScenarioWorker;
 use super::worker_calls::CallOutcome;
 use crate::domain::exploration::{
-    AbstractState, Act, AttributedReply, Author, NextAction, StepKind, TraceLine, WorkerProgram, held_at, holds,
+    AbstractState, Act, AttributedReply, Author, NextAction, StepKind, TraceLine, WorkerProgram,
+    held_at, holds,
 };
 use crate::domain::schema::{Meaning, Role, Schema};
 use crate::domain::simulation::History;
@@ -75,7 +76,15 @@ impl<'s> ScheduleReplay<'s> {
         for schema in &program.services {
             let history = Rc::clone(&history);
             let lock_ttl = schema.lock_ttl;
-            let run = ScenarioRun::begin(schema, schema, key.to_vec(), target, is_private, lock_ttl, history);
+            let run = ScenarioRun::begin(
+                schema,
+                schema,
+                key.to_vec(),
+                target,
+                is_private,
+                lock_ttl,
+                history,
+            );
             runs.push(Rc::new(run.await?));
         }
         let schema = &*program.services[0];
@@ -124,7 +133,9 @@ impl<'s> Player<'s> {
                 return Ok(outcome);
             }
             Act::Next(service) => return self.request(service, "a later request", PAYMENT).await,
-            Act::Other(service) => return self.request(service, "another payload", OTHER_PAYMENT).await,
+            Act::Other(service) => {
+                return self.request(service, "another payload", OTHER_PAYMENT).await;
+            }
             Act::Effect(worker) => {
                 if let Some(worker) = &mut self.workers[usize::from(worker)] {
                     worker.work();
@@ -140,12 +151,18 @@ impl<'s> Player<'s> {
                     worker.crash();
                 }
             }
-            Act::Expiry(_) | Act::Evict(_) | Act::Failover | Act::Persist(_) => self.apply_fault(step).await?,
+            Act::Expiry(_) | Act::Evict(_) | Act::Failover | Act::Persist(_) => {
+                self.apply_fault(step).await?
+            }
         }
         Ok(None)
     }
 
-    async fn make_call(&mut self, worker: u8, action: NextAction) -> ScenarioResult<Option<CallOutcome>> {
+    async fn make_call(
+        &mut self,
+        worker: u8,
+        action: NextAction,
+    ) -> ScenarioResult<Option<CallOutcome>> {
         let NextAction::Call { number, .. } = action else { return Ok(None) };
         let call = self.program.calls[usize::from(number)];
         match &mut self.workers[usize::from(worker)] {
@@ -187,14 +204,17 @@ impl<'s> Player<'s> {
                 && let Some(dump) = &self.before_last_write[role]
             {
                 let ttl = ttl_ms.unwrap_or(0).to_string();
-                run.send(&pack([b"RESTORE", &redis_key[..], ttl.as_bytes(), dump, b"REPLACE"])).await?;
+                run.send(&pack([b"RESTORE", &redis_key[..], ttl.as_bytes(), dump, b"REPLACE"]))
+                    .await?;
                 continue;
             }
             let request = match (before, after, ttl_ms) {
                 (None, _, _) => continue,
                 (Some(_), None, _) => pack([b"DEL", &redis_key[..]]),
                 (Some(_), Some(_), None) => pack([b"PERSIST", &redis_key[..]]),
-                (Some(_), Some(_), Some(ms)) => pack([b"PEXPIRE", &redis_key[..], ms.to_string().as_bytes()]),
+                (Some(_), Some(_), Some(ms)) => {
+                    pack([b"PEXPIRE", &redis_key[..], ms.to_string().as_bytes()])
+                }
             };
             run.send(&request).await?;
         }
@@ -208,7 +228,9 @@ impl<'s> Player<'s> {
         match step.act {
             Act::Expiry(role) => ("time", format!("the {}'s TTL ends", self.name_at(step, role))),
             Act::Evict(role) => ("redis", format!("the {} is evicted", self.name_at(step, role))),
-            Act::Persist(role) => ("world", format!("somebody takes the {}'s TTL away", self.name_at(step, role))),
+            Act::Persist(role) => {
+                ("world", format!("somebody takes the {}'s TTL away", self.name_at(step, role)))
+            }
             _ => ("redis", "the master fails before its last write is on the replica".to_owned()),
         }
     }
@@ -234,9 +256,14 @@ impl<'s> Player<'s> {
                 sees: event.client,
                 holds,
             },
-            None => {
-                TraceLine { act: step.act, actor: String::new(), step: String::new(), reply: None, sees: None, holds }
-            }
+            None => TraceLine {
+                act: step.act,
+                actor: String::new(),
+                step: String::new(),
+                reply: None,
+                sees: None,
+                holds,
+            },
         }
     }
 
@@ -249,7 +276,11 @@ impl<'s> Player<'s> {
     }
 
     /// How the step went another way than in the exploration.
-    async fn deviation(&self, step: &TracedStep, outcome: Option<&CallOutcome>) -> ScenarioResult<Option<String>> {
+    async fn deviation(
+        &self,
+        step: &TracedStep,
+        outcome: Option<&CallOutcome>,
+    ) -> ScenarioResult<Option<String>> {
         if let Some(explored) = step.reply
             && let Some(why) = self.reply_deviation(explored, outcome)
         {
@@ -264,7 +295,11 @@ impl<'s> Player<'s> {
     }
 
     /// How a call's reply differs from the reply in the exploration; `None` if it does not.
-    fn reply_deviation(&self, explored: AttributedReply, outcome: Option<&CallOutcome>) -> Option<String> {
+    fn reply_deviation(
+        &self,
+        explored: AttributedReply,
+        outcome: Option<&CallOutcome>,
+    ) -> Option<String> {
         let meaning = match outcome {
             None => Some(Meaning::Next),
             Some(outcome) => outcome.meaning(),
@@ -276,13 +311,18 @@ impl<'s> Player<'s> {
                 meaning_word(explored.meaning)
             ));
         }
-        let (Author::Effect(worker), Some(CallOutcome::Replied(reply))) = (explored.author, outcome) else {
+        let (Author::Effect(worker), Some(CallOutcome::Replied(reply))) =
+            (explored.author, outcome)
+        else {
             return None;
         };
         let name = self.names.get(usize::from(worker))?;
         let history = self.history.borrow();
         // A response that came before its effect is the violation itself: a replay cannot tell whose it is.
-        let own = history.executions.iter().find(|execution| execution.worker == *name && execution.effect)?;
+        let own = history
+            .executions
+            .iter()
+            .find(|execution| execution.worker == *name && execution.effect)?;
         if reply.response.as_ref() == Some(&own.response) {
             return None;
         }

@@ -122,12 +122,18 @@ impl<'s> ScenarioRun<'s> {
         let mut keys = Vec::new();
         for redis_key in self.schema().redis_keys(&self.key) {
             self.prepare_node(std::slice::from_ref(&redis_key)).await?;
-            let StepReply::Integer(pttl) = self.send(&pack([b"PTTL", &redis_key[..]])).await? else {
+            let StepReply::Integer(pttl) = self.send(&pack([b"PTTL", &redis_key[..]])).await?
+            else {
                 continue;
             };
             // PTTL first: a key that expires in between is read as absent and not as one without a TTL.
             let content = read_content(&mut *self.control.lock().await, &redis_key).await?;
-            keys.push(SeenKey::new(&redis_key, content, Expiry::from_pttl(pttl), Deadline::Unknown));
+            keys.push(SeenKey::new(
+                &redis_key,
+                content,
+                Expiry::from_pttl(pttl),
+                Deadline::Unknown,
+            ));
         }
         Ok(Observation { server_ms: Some(self.time_ms()), atomic: false, keys })
     }
@@ -179,7 +185,9 @@ impl<'s> ScenarioRun<'s> {
     pub(super) async fn wait_for_lock_expiry(&self) -> ScenarioResult {
         let lock = self.lock_key();
         loop {
-            let StepReply::Integer(ttl) = self.send(&pack([b"PTTL", &lock[..]])).await? else { continue };
+            let StepReply::Integer(ttl) = self.send(&pack([b"PTTL", &lock[..]])).await? else {
+                continue;
+            };
             // The lock ends with its TTL, or by the expiry that its value holds, whichever comes first.
             let left = match self.lock_lapses_in().await? {
                 Some(0) => break,
@@ -191,11 +199,14 @@ impl<'s> ScenarioRun<'s> {
             }
             // Any other negative number is a lock without a TTL.
             let Ok(left) = u64::try_from(left) else {
-                return Err(Aborted::NotApplicable("its lock never runs out: it has no TTL".to_owned()));
+                return Err(Aborted::NotApplicable(
+                    "its lock never runs out: it has no TTL".to_owned(),
+                ));
             };
             if left > 2 * millis(self.lock_ttl) {
                 return Err(Aborted::NotApplicable(
-                    "its lock does not take the TTL that begin is sent: it outlives the simulation".to_owned(),
+                    "its lock does not take the TTL that begin is sent: it outlives the simulation"
+                        .to_owned(),
                 ));
             }
             tokio::time::sleep(Duration::from_millis(left + 1)).await;
@@ -227,9 +238,16 @@ impl<'s> ScenarioRun<'s> {
     }
 
     /// Adds a line to the history.
-    pub(super) fn note(&self, actor: &str, step: &str, reply: Option<String>, client: Option<String>) {
+    pub(super) fn note(
+        &self,
+        actor: &str,
+        step: &str,
+        reply: Option<String>,
+        client: Option<String>,
+    ) {
         let at_us = u64::try_from(self.clock.elapsed().as_micros()).unwrap_or(u64::MAX);
-        let event = HistoryEvent { at_us, actor: actor.to_owned(), step: step.to_owned(), reply, client };
+        let event =
+            HistoryEvent { at_us, actor: actor.to_owned(), step: step.to_owned(), reply, client };
         self.history.borrow_mut().events.push(event);
     }
 
@@ -243,7 +261,11 @@ impl<'s> ScenarioRun<'s> {
     }
 
     /// Sends what no worker sends, and adds it to the history.
-    pub(super) async fn apply_fault(&self, what: &str, request: &Packed) -> ScenarioResult<StepReply> {
+    pub(super) async fn apply_fault(
+        &self,
+        what: &str,
+        request: &Packed,
+    ) -> ScenarioResult<StepReply> {
         let reply = self.send(request).await?;
         self.note("world", what, Some(words(&reply)), None);
         Ok(reply)

@@ -25,8 +25,12 @@ use crate::store::{Client, Connection, StoreError, Writable};
 const AT_ONCE: usize = 40;
 
 /// How long locks live that expire in a story. If the machine is too slow for the first, the next is tried.
-const LOCK_TTLS: [Duration; 4] =
-    [Duration::from_secs(1), Duration::from_secs(2), Duration::from_secs(5), Duration::from_secs(10)];
+const LOCK_TTLS: [Duration; 4] = [
+    Duration::from_secs(1),
+    Duration::from_secs(2),
+    Duration::from_secs(5),
+    Duration::from_secs(10),
+];
 
 /// The idempotency key on a local server, where no other record exists.
 const PRIVATE_KEY: &[u8] = b"order-1";
@@ -90,7 +94,12 @@ pub async fn simulate(
     let target = match client.playground(server).await {
         Ok(target) => target,
         Err(error) => {
-            return Simulated { cells: Vec::new(), failed: Some(error), interrupted: false, left_behind: None };
+            return Simulated {
+                cells: Vec::new(),
+                failed: Some(error),
+                interrupted: false,
+                left_behind: None,
+            };
         }
     };
     let made_keys = MadeKeys::default();
@@ -100,9 +109,9 @@ pub async fn simulate(
     for (order, scenario) in plan.scenarios.iter().enumerate().rev() {
         for (index, schema) in plan.schemas.iter().enumerate() {
             let made_keys = Rc::clone(&made_keys);
-            runs.push(
-                async move { ((index, order), run_cell(plan, scenario, schema, venue, servers, &made_keys).await) },
-            );
+            runs.push(async move {
+                ((index, order), run_cell(plan, scenario, schema, venue, servers, &made_keys).await)
+            });
         }
     }
     let mut running = stream::iter(runs).buffer_unordered(AT_ONCE);
@@ -157,8 +166,16 @@ async fn run_cell(
             histories: RefCell::default(),
         };
         match (scenario.run)(&environment).await {
-            Ok(()) => return Ok(Cell::from_takes(&schema.name, scenario.story, environment.into_histories())),
-            Err(Aborted::NotApplicable(why)) => return Ok(Cell::not_applicable(&schema.name, scenario.story, why)),
+            Ok(()) => {
+                return Ok(Cell::from_takes(
+                    &schema.name,
+                    scenario.story,
+                    environment.into_histories(),
+                ));
+            }
+            Err(Aborted::NotApplicable(why)) => {
+                return Ok(Cell::not_applicable(&schema.name, scenario.story, why));
+            }
             Err(Aborted::Store(error)) => return Err(error),
             // The histories of this attempt are dropped with its environment.
             Err(Aborted::Late) => {}
@@ -214,7 +231,11 @@ impl<'s> ScenarioEnvironment<'s> {
     }
 
     /// Begins a run on a local server.
-    pub(super) async fn run_on(&self, title: &str, target: &Writable) -> ScenarioResult<Rc<ScenarioRun<'s>>> {
+    pub(super) async fn run_on(
+        &self,
+        title: &str,
+        target: &Writable,
+    ) -> ScenarioResult<Rc<ScenarioRun<'s>>> {
         self.begin(title, PRIVATE_KEY.to_vec(), target, true).await
     }
 
@@ -225,9 +246,19 @@ impl<'s> ScenarioEnvironment<'s> {
         target: &Writable,
         is_private: bool,
     ) -> ScenarioResult<Rc<ScenarioRun<'s>>> {
-        let history = Rc::new(RefCell::new(History { take: title.to_owned(), ..History::default() }));
+        let history =
+            Rc::new(RefCell::new(History { take: title.to_owned(), ..History::default() }));
         self.histories.borrow_mut().push(Rc::clone(&history));
-        let run = ScenarioRun::begin(self.schema, self.own, key, target, is_private, self.lock_ttl, history).await?;
+        let run = ScenarioRun::begin(
+            self.schema,
+            self.own,
+            key,
+            target,
+            is_private,
+            self.lock_ttl,
+            history,
+        )
+        .await?;
         Ok(Rc::new(run))
     }
 
@@ -245,7 +276,9 @@ impl<'s> ScenarioEnvironment<'s> {
                 return Ok(key);
             }
         }
-        Err(Aborted::NotApplicable("no key was found whose Redis keys one node of the cluster serves".to_owned()))
+        Err(Aborted::NotApplicable(
+            "no key was found whose Redis keys one node of the cluster serves".to_owned(),
+        ))
     }
 
     fn into_histories(self) -> Vec<History> {

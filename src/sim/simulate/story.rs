@@ -31,7 +31,8 @@ pub(crate) struct ClientRequest {
 }
 
 /// The request of most stories.
-pub(crate) const PAYMENT: ClientRequest = ClientRequest { operation: "payment of 10", fingerprint: "sha256-of-10" };
+pub(crate) const PAYMENT: ClientRequest =
+    ClientRequest { operation: "payment of 10", fingerprint: "sha256-of-10" };
 
 /// A request for another operation, by a client that uses the same key for it.
 pub(crate) const OTHER_PAYMENT: ClientRequest =

@@ -52,10 +52,16 @@ impl Job {
 
     fn respond(&mut self, status: i64, body: String) {
         let headers = vec![("Content-Type".to_owned(), "application/json".to_owned())];
-        self.response = Response { status: Some(status), headers, body: body.into_bytes(), whole: true };
+        self.response =
+            Response { status: Some(status), headers, body: body.into_bytes(), whole: true };
     }
 
-    pub(crate) fn request<'a>(&'a self, schema: &'a Schema, key: &'a [u8], now_ms: u64) -> Request<'a> {
+    pub(crate) fn request<'a>(
+        &'a self,
+        schema: &'a Schema,
+        key: &'a [u8],
+        now_ms: u64,
+    ) -> Request<'a> {
         Request {
             fingerprint: self.client_request.fingerprint,
             error: self.error.as_deref(),
@@ -135,14 +141,18 @@ impl<'s> ScenarioWorker<'s> {
     }
 
     /// Makes some calls of the begin step; `None` if the calls after them decide.
-    pub(super) async fn begin_with_calls(&mut self, calls: Range<usize>) -> ScenarioResult<Option<BeginOutcome>> {
+    pub(super) async fn begin_with_calls(
+        &mut self,
+        calls: Range<usize>,
+    ) -> ScenarioResult<Option<BeginOutcome>> {
         // A lock that expires by what it holds is compared with the worker's own time.
         if calls.start == 0 && self.schema().lapses() {
             self.now_ms = self.run().time_ms();
         }
         // Before the call: the lock's TTL begins when Redis executes it, which is later.
         let since = Instant::now();
-        let Some(outcome) = self.execute("begins", &self.schema().begin_calls()[calls]).await? else {
+        let Some(outcome) = self.execute("begins", &self.schema().begin_calls()[calls]).await?
+        else {
             return Ok(None);
         };
         let reply = match outcome {
@@ -158,7 +168,10 @@ impl<'s> ScenarioWorker<'s> {
             Meaning::Conflict => BeginOutcome::Conflict(reply.words),
             Meaning::Mismatch => BeginOutcome::Mismatch(reply.words),
             Meaning::Replay => {
-                self.run().note_client_answer(self.job.client_request, ClientAnswer::Done(reply.response));
+                self.run().note_client_answer(
+                    self.job.client_request,
+                    ClientAnswer::Done(reply.response),
+                );
                 BeginOutcome::Replayed
             }
             _ => BeginOutcome::Fails(reply.words),
@@ -177,7 +190,10 @@ impl<'s> ScenarioWorker<'s> {
     pub(super) fn work_without_effect(&mut self) {
         self.job.succeed_without_effect(&self.calls.name);
         self.count_execution(false);
-        let what = format!("asks for the {}, which does not come about", self.job.client_request.operation);
+        let what = format!(
+            "asks for the {}, which does not come about",
+            self.job.client_request.operation
+        );
         self.calls.note(&what, None, None);
     }
 
@@ -210,7 +226,9 @@ impl<'s> ScenarioWorker<'s> {
     pub(super) async fn complete_late(&mut self, over: &str) -> ScenarioResult {
         let outcome = self.execute("completes", self.schema().complete_calls()).await?;
         let what = match outcome {
-            Some(outcome) if outcome.meaning() == Some(Meaning::Stored) => format!("stored over {over}"),
+            Some(outcome) if outcome.meaning() == Some(Meaning::Stored) => {
+                format!("stored over {over}")
+            }
             Some(outcome) => format!("refused: {}", outcome.words()),
             None => "refused: no reply".to_owned(),
         };
@@ -259,7 +277,11 @@ impl<'s> ScenarioWorker<'s> {
     }
 
     /// Makes one call of one step; `None` if the next call decides.
-    pub(super) async fn make_call(&mut self, step: StepKind, index: usize) -> ScenarioResult<Option<CallOutcome>> {
+    pub(super) async fn make_call(
+        &mut self,
+        step: StepKind,
+        index: usize,
+    ) -> ScenarioResult<Option<CallOutcome>> {
         let schema = self.schema();
         let (what, step) = match step {
             StepKind::Begin => ("begins", &schema.begin),
@@ -278,7 +300,12 @@ impl<'s> ScenarioWorker<'s> {
     /// From here on the worker cannot reach Redis.
     pub(super) fn disconnect(&mut self) {
         self.calls.connection = None;
-        self.run().note("network", &format!("{} is cut off from Redis", self.calls.name), None, None);
+        self.run().note(
+            "network",
+            &format!("{} is cut off from Redis", self.calls.name),
+            None,
+            None,
+        );
     }
 
     /// Notes that a lock which expires in the story was asked for at `since`, and was got.
@@ -303,7 +330,8 @@ impl<'s> ScenarioWorker<'s> {
 impl ScenarioWorker<'_> {
     /// Takes the lock as SET NX does, and sets no TTL.
     pub(super) async fn set_lock_without_ttl(&self) -> ScenarioResult {
-        let reply = self.set(self.schema().lock_role(), &self.request().lock_value(), &[b"NX"]).await?;
+        let reply =
+            self.set(self.schema().lock_role(), &self.request().lock_value(), &[b"NX"]).await?;
         self.calls.note("takes the lock with SET NX", Some(reply), None);
         Ok(())
     }
@@ -312,7 +340,9 @@ impl ScenarioWorker<'_> {
     pub(super) async fn set_lock_of(&self, other: &Schema) -> ScenarioResult {
         let lock = Request { schema: other, ..self.request() }.lock_value();
         let since = Instant::now();
-        let reply = self.set(self.schema().lock_role(), &lock, &[b"EX", self.job.lock_ttl.as_bytes()]).await?;
+        let reply = self
+            .set(self.schema().lock_role(), &lock, &[b"EX", self.job.lock_ttl.as_bytes()])
+            .await?;
         self.note_held_lock(since);
         self.calls.note(&format!("takes the lock as {} does", other.name), Some(reply), None);
         Ok(())

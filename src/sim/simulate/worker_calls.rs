@@ -6,7 +6,9 @@ use super::run::ScenarioRun;
 use super::story::{Aborted, ScenarioResult};
 use crate::domain::record::Response;
 use crate::domain::schema::{Action, Call, Meaning, Template};
-use crate::domain::step::{CallPerformer, ExecutedStep, ReplyMatch, Request, StepCall, StepReply, execute};
+use crate::domain::step::{
+    CallPerformer, ExecutedStep, ReplyMatch, Request, StepCall, StepReply, execute,
+};
 use crate::sim::service::{is_no_script, words};
 use crate::store::{Connection, StoreError, nowhere, pack};
 
@@ -30,7 +32,11 @@ pub(super) struct KnownReply {
 }
 
 impl CallOutcome {
-    fn from_reply(request: &Request<'_>, reply: &StepReply, matched: Option<ReplyMatch<'_>>) -> Self {
+    fn from_reply(
+        request: &Request<'_>,
+        reply: &StepReply,
+        matched: Option<ReplyMatch<'_>>,
+    ) -> Self {
         let words = plain(&words(reply));
         let Some(matched) = matched else { return Self::Error(words) };
         Self::Replied(KnownReply {
@@ -43,8 +49,12 @@ impl CallOutcome {
 
     fn from_error(error: &StoreError) -> Self {
         match error {
-            StoreError::Refused { code, why, .. } => Self::Error(plain(&format!("error {code} {why}"))),
-            error if error.lost_the_reply() => Self::Unreachable("Redis cannot be reached".to_owned()),
+            StoreError::Refused { code, why, .. } => {
+                Self::Error(plain(&format!("error {code} {why}")))
+            }
+            error if error.lost_the_reply() => {
+                Self::Unreachable("Redis cannot be reached".to_owned())
+            }
             error => Self::Error(error.to_string()),
         }
     }
@@ -133,7 +143,9 @@ impl<'s> WorkerCalls<'s> {
             return Err(StepStopped::Failed(CallOutcome::from_error(&self.unreachable().await?)));
         };
         let mut reply = connection.ask(&self.run.service.pack(call)).await;
-        if matches!(&reply, Ok(reply) if is_no_script(reply)) && matches!(call.call.action, Action::Script { .. }) {
+        if matches!(&reply, Ok(reply) if is_no_script(reply))
+            && matches!(call.call.action, Action::Script { .. })
+        {
             let forgotten = Some("NOSCRIPT: sends it whole".to_owned());
             self.run.note(&self.name, "sends the script by its digest", forgotten, None);
             reply = connection.ask(&pack(call.words())).await;
@@ -142,7 +154,9 @@ impl<'s> WorkerCalls<'s> {
             Ok(reply) => Ok(reply),
             // What the operator's server, or its user, refuses is no verdict on the schema. A private server that
             // refuses is part of the story.
-            Err(error) if error.lost_the_reply() || error.is_permission() || !self.run.is_private => {
+            Err(error)
+                if error.lost_the_reply() || error.is_permission() || !self.run.is_private =>
+            {
                 Err(StepStopped::Aborted(error.into()))
             }
             Err(error) => Err(StepStopped::Failed(CallOutcome::from_error(&error))),
@@ -151,10 +165,13 @@ impl<'s> WorkerCalls<'s> {
 
     /// The error of a connection to a server that does not exist: what a worker gets that is cut off.
     async fn unreachable(&self) -> Result<StoreError, StepStopped> {
-        let target = nowhere(&self.run.target).map_err(|why| Aborted::NotApplicable(why.to_string()));
+        let target =
+            nowhere(&self.run.target).map_err(|why| Aborted::NotApplicable(why.to_string()));
         match Connection::connect(&target.map_err(StepStopped::Aborted)?).await {
             Err(error) => Ok(error),
-            Ok(_) => Err(StepStopped::Aborted(Aborted::NotApplicable("a closed port answers".to_owned()))),
+            Ok(_) => Err(StepStopped::Aborted(Aborted::NotApplicable(
+                "a closed port answers".to_owned(),
+            ))),
         }
     }
 }
@@ -181,7 +198,9 @@ impl NotedCalls<'_, '_> {
     fn note_outcome(&mut self, call: StepCall<'_>, outcome: &CallOutcome) {
         let what = format!("{} ({})", self.what, name(call.call));
         // Without the numbers that a reply carries, which differ each time.
-        let came_to = outcome.meaning().map_or_else(|| outcome.words(), |meaning| meaning.as_str().to_owned());
+        let came_to = outcome
+            .meaning()
+            .map_or_else(|| outcome.words(), |meaning| meaning.as_str().to_owned());
         let line = format!("{what}: {came_to}");
         if self.previous.get(call.index) != Some(&line) {
             let sees = outcome.client_sees(call.request.response);
@@ -214,7 +233,8 @@ impl CallPerformer for NotedCalls<'_, '_> {
 fn plain(text: &str) -> String {
     let text = text.split(" script: ").next().unwrap_or_default().trim_end_matches('.');
     // Redis 6.2: `ERR Error running script (call to f_…): @user_script:25: @user_script: 25: -CODE text`.
-    let after = text.rsplit_once("user_script:").filter(|(before, _)| before.starts_with("error ERR"));
+    let after =
+        text.rsplit_once("user_script:").filter(|(before, _)| before.starts_with("error ERR"));
     match after.and_then(|(_, rest)| rest.split_once(": ")) {
         Some((_, message)) => format!("error {}", message.trim_start_matches('-')),
         None => text.to_owned(),

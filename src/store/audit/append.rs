@@ -52,7 +52,9 @@ pub fn append(path: &Path, Lines(mut lines): Lines) -> Result<(), StoreError> {
 /// a second, for that other one may be stopped, and not at all where files have no locks.
 fn wait_for_turn(file: &File) {
     let since = Instant::now();
-    while matches!(file.try_lock(), Err(TryLockError::WouldBlock)) && since.elapsed() < Duration::from_secs(1) {
+    while matches!(file.try_lock(), Err(TryLockError::WouldBlock))
+        && since.elapsed() < Duration::from_secs(1)
+    {
         thread::sleep(Duration::from_millis(2));
     }
 }

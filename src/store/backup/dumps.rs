@@ -6,7 +6,10 @@ use crate::store::error::StoreError;
 
 impl Client {
     /// The DUMP of each Redis key, read in one round trip; `None` for one that is gone.
-    pub(in crate::store) async fn dumps(&self, redis_keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
+    pub(in crate::store) async fn dumps(
+        &self,
+        redis_keys: &[&[u8]],
+    ) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
         if redis_keys.is_empty() {
             return Ok(Vec::new());
         }

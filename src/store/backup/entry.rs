@@ -35,7 +35,9 @@ impl Saved {
     /// The same without a DUMP, where a string was read as a whole and is no long one.
     pub(in crate::store) fn of_whole(seen: &SeenKey) -> Option<Self> {
         match &seen.content {
-            Content::Text { head, .. } if seen.content.is_whole() => Some(Self::of(seen, payload::of_string(head)?)),
+            Content::Text { head, .. } if seen.content.is_whole() => {
+                Some(Self::of(seen, payload::of_string(head)?))
+            }
             _ => None,
         }
     }
@@ -47,7 +49,12 @@ impl Saved {
             return KeyIdentity::of_dump(&self.dump, self.expires_at_ms);
         };
         let deadline = self.expires_at_ms.map_or(Deadline::Never, Deadline::At);
-        KeyIdentity::of(&SeenKey::new(&self.redis_key, Content::text(text.to_vec()), Expiry::Never, deadline))
+        KeyIdentity::of(&SeenKey::new(
+            &self.redis_key,
+            Content::text(text.to_vec()),
+            Expiry::Never,
+            deadline,
+        ))
     }
 
     /// What a Redis key held, with the deadline that the look saw: the change compares with it.

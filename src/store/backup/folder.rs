@@ -65,7 +65,9 @@ impl Folder {
                 Err(why) => found.others.push((path, why)),
             }
         }
-        found.backups.sort_by(|one, other| (one.modified, &one.path).cmp(&(other.modified, &other.path)));
+        found
+            .backups
+            .sort_by(|one, other| (one.modified, &one.path).cmp(&(other.modified, &other.path)));
         found.others.sort();
         Ok(found)
     }
@@ -79,7 +81,9 @@ impl BackupFile {
     pub(crate) fn remove(&self) -> Result<(), String> {
         let told = |error: io::Error| error.to_string();
         let metadata = self.path.symlink_metadata().map_err(told)?;
-        let is_same = metadata.is_file() && metadata.len() == self.bytes && modified(&metadata) == self.modified;
+        let is_same = metadata.is_file()
+            && metadata.len() == self.bytes
+            && modified(&metadata) == self.modified;
         if !is_same {
             return Err("it changed since it was shown".to_owned());
         }
@@ -117,11 +121,21 @@ fn look(path: &Path) -> Result<BackupFile, String> {
         None => match reader.closing() {
             Closing::Whole => BackupState::Complete,
             Closing::Missing => BackupState::Unended,
-            Closing::Differs => BackupState::Damaged("its closing line counts other lines than there are".to_owned()),
+            Closing::Differs => BackupState::Damaged(
+                "its closing line counts other lines than there are".to_owned(),
+            ),
         },
     };
     let (by, modified) = (reader.by().cloned(), modified(&metadata));
-    Ok(BackupFile { path: path.to_owned(), bytes: metadata.len(), modified, by, from, redis_keys, state })
+    Ok(BackupFile {
+        path: path.to_owned(),
+        bytes: metadata.len(),
+        modified,
+        by,
+        from,
+        redis_keys,
+        state,
+    })
 }
 
 fn modified(metadata: &Metadata) -> SystemTime {

@@ -108,7 +108,9 @@ impl LineFault {
             Self::Blank => "the line is empty",
             Self::Cut => "the line is cut short",
             Self::Foreign => "this is no line of an idemctl backup",
-            Self::Behind => "the line is behind the closing line, so that it does not belong to this backup",
+            Self::Behind => {
+                "the line is behind the closing line, so that it does not belong to this backup"
+            }
         }
     }
 }
@@ -158,9 +160,13 @@ impl Damage {
         let may_have_held = match fault {
             LineFault::Blank => false,
             LineFault::Cut => is_ended,
-            LineFault::OtherVersion(_) | LineFault::Foreign | LineFault::Behind | LineFault::Damaged(_) => true,
+            LineFault::OtherVersion(_)
+            | LineFault::Foreign
+            | LineFault::Behind
+            | LineFault::Damaged(_) => true,
         };
-        let new = Gap { first: line, last: line, lines: 1, why: fault.why().to_owned(), may_have_held };
+        let new =
+            Gap { first: line, last: line, lines: 1, why: fault.why().to_owned(), may_have_held };
         self.tail = Some(Gap::join(self.tail.take(), new));
     }
 
@@ -175,7 +181,8 @@ impl Damage {
 impl Gap {
     fn join(before: Option<Self>, behind: Self) -> Self {
         let Some(before) = before else { return behind };
-        let why = if before.may_have_held || !behind.may_have_held { before.why } else { behind.why };
+        let why =
+            if before.may_have_held || !behind.may_have_held { before.why } else { behind.why };
         Self {
             first: before.first,
             last: behind.last,
@@ -218,7 +225,10 @@ mod tests {
         let line = &text[7..];
         let (fields, seal) = line.split_at(line.len() - SEAL);
         assert_eq!(fields, b"{\"a\":1");
-        assert_eq!(seal, format!(",\"crc64\":\"{:016x}\"}}", OF_LINE.checksum(b"{\"a\":1")).as_bytes());
+        assert_eq!(
+            seal,
+            format!(",\"crc64\":\"{:016x}\"}}", OF_LINE.checksum(b"{\"a\":1")).as_bytes()
+        );
         // The check value of CRC-64/XZ.
         assert_eq!(OF_LINE.checksum(b"123456789"), 0x995d_c9bb_df19_39fa);
         assert!(is_sealed(line) && !is_sealed(b"{\"a\":1}") && !is_sealed(b""));
@@ -260,6 +270,9 @@ mod tests {
         };
         assert!(!may_have_held(&LineFault::Cut, false) && !may_have_held(&LineFault::Blank, true));
         assert!(may_have_held(&LineFault::Cut, true), "a line that ends was written to its end");
-        assert!(may_have_held(&LineFault::Damaged(String::new()), false) && may_have_held(&LineFault::Foreign, false));
+        assert!(
+            may_have_held(&LineFault::Damaged(String::new()), false)
+                && may_have_held(&LineFault::Foreign, false)
+        );
     }
 }

@@ -131,7 +131,10 @@ pub(super) struct VoidLine {
 
 impl VoidLine {
     pub(super) fn new(redis_keys: &[&[u8]]) -> Self {
-        Self { format: FORMAT, void: redis_keys.iter().map(|redis_key| STANDARD.encode(redis_key)).collect() }
+        Self {
+            format: FORMAT,
+            void: redis_keys.iter().map(|redis_key| STANDARD.encode(redis_key)).collect(),
+        }
     }
 }
 

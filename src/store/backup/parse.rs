@@ -109,7 +109,9 @@ pub(super) fn parse(bytes: &[u8]) -> Result<BackupLine, LineFault> {
         return Err(fault);
     }
     if !integrity::is_sealed(bytes) {
-        return Err(LineFault::Damaged("the line is damaged: its checksum does not hold".to_owned()));
+        return Err(LineFault::Damaged(
+            "the line is damaged: its checksum does not hold".to_owned(),
+        ));
     }
     if let Some(from) = fields.from {
         return Ok(BackupLine::From(Box::new((from, fields.by))));
@@ -118,7 +120,11 @@ pub(super) fn parse(bytes: &[u8]) -> Result<BackupLine, LineFault> {
         return Ok(BackupLine::End(end));
     }
     match &fields.void {
-        Some(void) => void.iter().map(|text| decode("void", text)).collect::<Result<_, _>>().map(BackupLine::Void),
+        Some(void) => void
+            .iter()
+            .map(|text| decode("void", text))
+            .collect::<Result<_, _>>()
+            .map(BackupLine::Void),
         None => held(fields).map(|held| BackupLine::Held(Box::new(held))),
     }
 }
@@ -150,7 +156,9 @@ fn other_version(bytes: &[u8]) -> Option<LineFault> {
     Some(LineFault::OtherVersion(if format < FORMAT {
         "idemctl 0.2 or older wrote this backup: restore it with that version".to_owned()
     } else {
-        format!("this idemctl reads backups of format {FORMAT}, and a newer one wrote format {format}")
+        format!(
+            "this idemctl reads backups of format {FORMAT}, and a newer one wrote format {format}"
+        )
     }))
 }
 
@@ -195,13 +203,16 @@ fn held_key(fields: KeyFields) -> Result<HeldKey, LineFault> {
         return Err(missing("expires_at_ms"));
     }
     let redis_key = decode("redis_key_base64", &redis_key)?;
-    let saved = Saved { redis_key, dump, ttl_ms: fields.ttl_ms, expires_at_ms: fields.expires_at_ms };
+    let saved =
+        Saved { redis_key, dump, ttl_ms: fields.ttl_ms, expires_at_ms: fields.expires_at_ms };
     Ok(HeldKey { role: fields.role.as_deref().map(role).transpose()?, saved })
 }
 
 fn role(name: &str) -> Result<Role, LineFault> {
     let known = [Role::Lock, Role::Result].into_iter().find(|role| role.as_str() == name);
-    known.ok_or_else(|| LineFault::OtherVersion(format!("`{name}` is a role that this idemctl does not know")))
+    known.ok_or_else(|| {
+        LineFault::OtherVersion(format!("`{name}` is a role that this idemctl does not know"))
+    })
 }
 
 fn beside(fields: BesideFields) -> Result<Beside, LineFault> {
@@ -213,6 +224,7 @@ fn beside(fields: BesideFields) -> Result<Beside, LineFault> {
 }
 
 fn decode(name: &str, text: &str) -> Result<Vec<u8>, LineFault> {
-    let wrong = |error| LineFault::Damaged(format!("the line is damaged: `{name}` is not base64: {error}"));
+    let wrong =
+        |error| LineFault::Damaged(format!("the line is damaged: `{name}` is not base64: {error}"));
     STANDARD.decode(text).map_err(wrong)
 }

@@ -77,6 +77,9 @@ mod tests {
         }
         // A number, and a compressed string, as the format of RDB files writes them.
         assert_eq!(string_in(b"\0\xc1\x39\x30\x0a\0\0\0\0\0\0\0\0\0"), None);
-        assert_eq!(string_in(b"\0\xc3\x09\x40\x64\x01xx\xe0\x57\0\x01xx\x0a\0\0\0\0\0\0\0\0\0"), None);
+        assert_eq!(
+            string_in(b"\0\xc3\x09\x40\x64\x01xx\xe0\x57\0\x01xx\x0a\0\0\0\0\0\0\0\0\0"),
+            None
+        );
     }
 }

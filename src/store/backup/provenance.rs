@@ -14,10 +14,15 @@ impl Client {
     pub async fn provenance(&self) -> Result<Provenance, StoreError> {
         self.masters().await?;
         let target = self.target();
-        let cluster: Vec<_> = self.slot_map().iter().flat_map(|map| map.ids()).map(str::to_owned).collect();
+        let cluster: Vec<_> =
+            self.slot_map().iter().flat_map(|map| map.ids()).map(str::to_owned).collect();
         let service = target.sentinels.as_ref().map(|sentinels| Service {
             name: sentinels.service.clone(),
-            sentinels: sentinels.addresses.iter().map(|(host, port)| format!("{host}:{port}")).collect(),
+            sentinels: sentinels
+                .addresses
+                .iter()
+                .map(|(host, port)| format!("{host}:{port}"))
+                .collect(),
         });
         let process = if cluster.is_empty() { self.process().await? } else { Process::default() };
         let Process { run_id, uptime } = process;

@@ -49,7 +49,8 @@ impl BackupReader {
     /// When the file cannot be read, is no backup, or is in another format.
     pub fn open(path: &Path, mut look: impl FnMut(&Held)) -> Result<Self, BackupError> {
         let of_file = |error: io::Error| Stopped::from(error).at(path);
-        let mut first_pass = Pass::over(files::open_regular(path).map_err(of_file)?, Arc::default());
+        let mut first_pass =
+            Pass::over(files::open_regular(path).map_err(of_file)?, Arc::default());
         let mut taken_back = HashSet::new();
         // What may yet be taken back: as many entries as are written at a time. Their DUMPs are not needed here.
         let mut pending: VecDeque<(u64, Held)> = VecDeque::new();
@@ -276,5 +277,8 @@ fn skip_line(lines: &mut impl BufRead) -> io::Result<LineRead> {
             break end.is_some();
         }
     };
-    Ok(LineRead { bytes: Err(if is_blank { LineFault::Blank } else { LineFault::Foreign }), is_ended })
+    Ok(LineRead {
+        bytes: Err(if is_blank { LineFault::Blank } else { LineFault::Foreign }),
+        is_ended,
+    })
 }

@@ -49,11 +49,20 @@ impl Backup {
         private(&mut options);
         let file = options.open(path).map_err(wrong)?;
         // The file's name has to outlive a crash too.
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let folder =
+            path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         File::open(folder).and_then(|folder| folder.sync_all()).map_err(wrong)?;
         // Whoever tidies up leaves a backup alone that is being written. Where files have no locks, its age does that.
         let _ = file.try_lock();
-        Ok(Self { file, path: path.to_owned(), by: None, from: None, length: 0, changed: 0, count: Count::default() })
+        Ok(Self {
+            file,
+            path: path.to_owned(),
+            by: None,
+            from: None,
+            length: 0,
+            changed: 0,
+            count: Count::default(),
+        })
     }
 
     /// The same, which says whose it is.
@@ -142,7 +151,8 @@ impl Backup {
         if self.changed > 0 {
             let mut line = Vec::new();
             line::write(&mut line, &ClosingLine::new(self.count));
-            let written = write(&mut self.file, self.length, &line).and_then(|()| self.file.sync_data());
+            let written =
+                write(&mut self.file, self.length, &line).and_then(|()| self.file.sync_data());
             if written.is_err() {
                 self.cut();
             }

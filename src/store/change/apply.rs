@@ -37,15 +37,23 @@ impl Writer {
         let mut silence = None;
         for group in batch::groups(changes, self.most_keys()) {
             let (begun, before) = (outcomes.len(), self.client().slot_map());
-            let applied = self.apply_group(group, action, backup.as_deref_mut(), &mut outcomes).await;
+            let applied =
+                self.apply_group(group, action, backup.as_deref_mut(), &mut outcomes).await;
             let follows = self.follow(before.as_deref()).await;
             if let Ok(Some(failed_over)) = follows {
                 let begun = begun..outcomes.len();
-                let anew =
-                    self.apply_anew(&changes[begun.clone()], action, before.as_deref(), &mut outcomes[begun]).await;
+                let anew = self
+                    .apply_anew(
+                        &changes[begun.clone()],
+                        action,
+                        before.as_deref(),
+                        &mut outcomes[begun],
+                    )
+                    .await;
                 // The old master took changes for some time before anybody knew, and those are lost.
                 let ended = StoreError::worse(anew, Some(failed_over));
-                let unknown = applied.unwrap_or_else(Some).filter(|_| outcomes.contains(&Outcome::Unknown));
+                let unknown =
+                    applied.unwrap_or_else(Some).filter(|_| outcomes.contains(&Outcome::Unknown));
                 let ended = StoreError::worse(StoreError::worse(silence, unknown), ended);
                 return (outcomes, ended.map_or(Ok(()), Err));
             }
@@ -53,12 +61,18 @@ impl Writer {
             match applied {
                 Ok(silent) => silence = StoreError::worse(silence.take(), silent),
                 // All is done, as reading back told.
-                Err(error) if !error.is_without_effect() && is_all && all_known(&outcomes[begun..]) => {}
+                Err(error)
+                    if !error.is_without_effect() && is_all && all_known(&outcomes[begun..]) => {}
                 Err(error) => return (outcomes, Err(StoreError::worst_of(silence, error))),
             }
-            let done = changes[begun..].iter().zip(&outcomes[begun..]).filter(|(_, outcome)| outcome.is_done());
-            let done: Vec<_> =
-                done.flat_map(|(change, _)| change.targets()).map(|key| key.redis_key.as_slice()).collect();
+            let done = changes[begun..]
+                .iter()
+                .zip(&outcomes[begun..])
+                .filter(|(_, outcome)| outcome.is_done());
+            let done: Vec<_> = done
+                .flat_map(|(change, _)| change.targets())
+                .map(|key| key.redis_key.as_slice())
+                .collect();
             if let Err(error) = self.is_kept(follows.map(drop), &done).await {
                 return (outcomes, Err(StoreError::worst_of(silence, error)));
             }
@@ -67,7 +81,11 @@ impl Writer {
     }
 
     /// Passes where what was done stays done: the master is known, and the replicas have what they were to have.
-    async fn is_kept(&self, follows: Result<(), StoreError>, done: &[&[u8]]) -> Result<(), StoreError> {
+    async fn is_kept(
+        &self,
+        follows: Result<(), StoreError>,
+        done: &[&[u8]],
+    ) -> Result<(), StoreError> {
         match follows {
             // What was done may be lost, for nobody can say who the master is.
             Err(why) if !done.is_empty() => {
@@ -105,7 +123,8 @@ impl Writer {
             _ => true,
         };
         let may_be_done = |outcome: &Outcome| outcome.is_done() || *outcome == Outcome::Unknown;
-        let concerns = |index: &usize| may_be_done(&outcomes[*index]) && has_moved(&changes[*index]);
+        let concerns =
+            |index: &usize| may_be_done(&outcomes[*index]) && has_moved(&changes[*index]);
         let again: Vec<_> = (0..outcomes.len()).filter(concerns).collect();
         let changes: Vec<_> = again.iter().map(|index| changes[*index].clone()).collect();
         let mut here = Vec::with_capacity(changes.len());
@@ -121,7 +140,10 @@ impl Writer {
         }
         for (index, here) in again.into_iter().zip(here) {
             outcomes[index] = match (outcomes[index], here) {
-                (_, Outcome::Done | Outcome::Expires(_) | Outcome::FoundDone | Outcome::Unknown) => here,
+                (
+                    _,
+                    Outcome::Done | Outcome::Expires(_) | Outcome::FoundDone | Outcome::Unknown,
+                ) => here,
                 (Outcome::Unknown, Outcome::Absent) => Outcome::FoundDone,
                 // It was done there, whatever stands here now.
                 (there, _) => there,
@@ -135,7 +157,11 @@ impl Writer {
     ///
     /// # Errors
     /// When nobody can say which nodes there are.
-    pub async fn later_calls(&self, seen: &Observation, roles: &mut Vec<usize>) -> Result<Vec<Vec<usize>>, StoreError> {
+    pub async fn later_calls(
+        &self,
+        seen: &Observation,
+        roles: &mut Vec<usize>,
+    ) -> Result<Vec<Vec<usize>>, StoreError> {
         let mut later: Vec<Vec<usize>> = Vec::new();
         if roles.len() < 2 {
             return Ok(later);
@@ -199,7 +225,11 @@ impl Writer {
     }
 
     /// Gives why a master was left out, if one was.
-    async fn back_up(&self, group: &mut [Batch<'_>], backup: &mut Backup) -> Result<Option<StoreError>, StoreError> {
+    async fn back_up(
+        &self,
+        group: &mut [Batch<'_>],
+        backup: &mut Backup,
+    ) -> Result<Option<StoreError>, StoreError> {
         let mut silence = None;
         loop {
             let redis_keys: Vec<_> = group.iter_mut().flat_map(Batch::save).collect();
@@ -227,7 +257,9 @@ impl Writer {
     pub(super) fn fell_silent(&self, error: &StoreError) -> Result<(), StoreError> {
         let mut silent = self.silent.lock().unwrap_or_else(PoisonError::into_inner);
         match error.silent_server() {
-            Some(server) if self.client().is_cluster() && silent.insert(server.to_owned()) => Ok(()),
+            Some(server) if self.client().is_cluster() && silent.insert(server.to_owned()) => {
+                Ok(())
+            }
             _ => Err(error.clone()),
         }
     }
@@ -236,7 +268,8 @@ impl Writer {
         let silent = self.silent.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(map) = self.client().slot_map().filter(|_| !silent.is_empty()) else { return };
         let is_silent = |redis_key: &[u8]| {
-            map.master(hash_slot::of(redis_key)).is_some_and(|master| silent.contains(&master.to_string()))
+            map.master(hash_slot::of(redis_key))
+                .is_some_and(|master| silent.contains(&master.to_string()))
         };
         batch.refuse(is_silent);
     }

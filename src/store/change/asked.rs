@@ -23,7 +23,9 @@ impl DeadlineCommand {
     pub(super) fn deadline(self, moment: Value, pttl: i64) -> Option<Deadline> {
         match self {
             Self::Deadline => reply::integer(&moment).map(Deadline::from_pexpiretime),
-            Self::Time => reply::millis(moment).map(|now| Deadline::from_pttl(pttl, Some(now), Some(now))),
+            Self::Time => {
+                reply::millis(moment).map(|now| Deadline::from_pttl(pttl, Some(now), Some(now)))
+            }
         }
     }
 }

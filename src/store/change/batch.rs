@@ -25,11 +25,15 @@ pub(in crate::store) const MOST_APART: usize = 500;
 const MOST_BYTES: u64 = 4 << 20;
 
 /// Splits changes into what one call each makes: so many Redis keys and bytes, and no Redis key twice.
-pub(in crate::store) fn batches(changes: &[Change], most_keys: usize) -> impl Iterator<Item = &[Change]> {
+pub(in crate::store) fn batches(
+    changes: &[Change],
+    most_keys: usize,
+) -> impl Iterator<Item = &[Change]> {
     let mut rest = changes;
     std::iter::from_fn(move || {
         let mut load = Load::default();
-        let full = rest.iter().position(|change| !load.takes(std::slice::from_ref(change), most_keys));
+        let full =
+            rest.iter().position(|change| !load.takes(std::slice::from_ref(change), most_keys));
         let (batch, more) = rest.split_at(full.unwrap_or(rest.len()));
         rest = more;
         (!batch.is_empty()).then_some(batch)
@@ -107,7 +111,9 @@ impl<'a> Batch<'a> {
         let asked = changes.iter().enumerate().filter(|(_, change)| change.can_be_compared());
         Self {
             outcomes: vec![Outcome::Changed; changes.len()],
-            asked: asked.map(|(index, change)| Asked { index, change, saved: Vec::new() }).collect(),
+            asked: asked
+                .map(|(index, change)| Asked { index, change, saved: Vec::new() })
+                .collect(),
             left_out: Vec::new(),
         }
     }
@@ -175,8 +181,14 @@ impl<'a> Batch<'a> {
 
     /// What is sent where a cluster keeps Redis keys apart: a call for each change. It compares what is in the slot of the
     /// Redis key to change, and no more.
-    pub(in crate::store) fn commands_apart(&self, action: KeyAction, script: ScriptRef<'_>) -> Vec<Cmd> {
-        let one = |asked: &Asked<'a>| call(action, script, asked.sent().filter(|sent| sent.is_with(asked)));
+    pub(in crate::store) fn commands_apart(
+        &self,
+        action: KeyAction,
+        script: ScriptRef<'_>,
+    ) -> Vec<Cmd> {
+        let one = |asked: &Asked<'a>| {
+            call(action, script, asked.sent().filter(|sent| sent.is_with(asked)))
+        };
         self.asked.iter().map(one).collect()
     }
 
@@ -190,7 +202,11 @@ impl<'a> Batch<'a> {
 
     /// Leaves out changes, by their places among those that are asked for: the records of some are no longer as they were, and
     /// of others nobody can say.
-    pub(in crate::store) fn leave_out(&mut self, changed: &HashSet<usize>, unread: &HashSet<usize>) {
+    pub(in crate::store) fn leave_out(
+        &mut self,
+        changed: &HashSet<usize>,
+        unread: &HashSet<usize>,
+    ) {
         self.leave(|place, _| {
             if changed.contains(&place) {
                 Some(Outcome::Changed)
@@ -255,7 +271,9 @@ pub(in crate::store) fn outcomes(reply: &[u8], action: KeyAction) -> Option<Vec<
     };
     let done = match moment {
         None => Outcome::Done,
-        Some(moment) if action.ttl().is_some() => Outcome::Expires(std::str::from_utf8(moment).ok()?.parse().ok()?),
+        Some(moment) if action.ttl().is_some() => {
+            Outcome::Expires(std::str::from_utf8(moment).ok()?.parse().ok()?)
+        }
         Some(_) => return None,
     };
     let mut outcomes = Vec::with_capacity(letters.len());
@@ -309,7 +327,8 @@ impl<'a> Asked<'a> {
             part: if index == 0 { Part::First } else { Part::Changes },
         });
         let others = (0..change.seen.keys.len()).filter(|role| !change.roles.contains(role));
-        targets.chain(others.map(|role| Sent { seen: &change.seen.keys[role], part: Part::Compared }))
+        targets
+            .chain(others.map(|role| Sent { seen: &change.seen.keys[role], part: Part::Compared }))
     }
 }
 
@@ -342,7 +361,9 @@ impl Sent<'_> {
             Content::Text { head, .. } => {
                 [&head[..], self.checksum().as_ref().map_or(&[][..], |sum| &sum[..])].concat()
             }
-            Content::Hash(_) | Content::Other(_) => self.seen.checksum.map_or_else(Vec::new, |sum| sum.to_vec()),
+            Content::Hash(_) | Content::Other(_) => {
+                self.seen.checksum.map_or_else(Vec::new, |sum| sum.to_vec())
+            }
             Content::Absent => Vec::new(),
         }
     }
@@ -370,9 +391,10 @@ impl Sent<'_> {
         let (length, mark) = match &self.seen.content {
             Content::Absent => return "-,".to_owned(),
             Content::Hash(_) | Content::Other(_) => (0, "D"),
-            Content::Text { head, length } => {
-                (length.unwrap_or(head.len() as u64), if self.checksum().is_some() { "d" } else { "" })
-            }
+            Content::Text { head, length } => (
+                length.unwrap_or(head.len() as u64),
+                if self.checksum().is_some() { "d" } else { "" },
+            ),
         };
         let blur = if is_exact { "" } else { "~" };
         format!("{role}{length}{mark},{blur}{at}")

@@ -40,7 +40,9 @@ impl Change {
     /// True if the Redis keys were there, and enough was read of the record to compare with.
     pub(super) fn can_be_compared(&self) -> bool {
         let is_there = |key: &SeenKey| key.content != Content::Absent;
-        !self.roles.is_empty() && self.targets().all(is_there) && self.seen.keys.iter().all(SeenKey::is_comparable)
+        !self.roles.is_empty()
+            && self.targets().all(is_there)
+            && self.seen.keys.iter().all(SeenKey::is_comparable)
     }
 }
 

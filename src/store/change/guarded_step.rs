@@ -92,13 +92,18 @@ impl Writer {
         call: Words,
         hashes: &[usize],
     ) -> Result<StepOutcome, StoreError> {
-        let lock = hold.map(|hold| set_words(&seen.keys[hold.role].redis_key, &hold.value, Some(hold.ttl_ms)));
+        let lock = hold
+            .map(|hold| set_words(&seen.keys[hold.role].redis_key, &hold.value, Some(hold.ttl_ms)));
         let commands = lock.into_iter().flatten().chain([call]).collect();
         self.guard_and_follow(seen, Calls { commands, hashes: hashes.to_vec() }).await
     }
 
     /// Makes calls in one transaction if the record is still as it was seen, and says so where another master has taken over.
-    pub(super) async fn guard_and_follow(&self, seen: &Observation, calls: Calls) -> Result<StepOutcome, StoreError> {
+    pub(super) async fn guard_and_follow(
+        &self,
+        seen: &Observation,
+        calls: Calls,
+    ) -> Result<StepOutcome, StoreError> {
         self.client().masters().await?;
         let before = self.client().slot_map();
         let sent_to = self.name();
@@ -109,7 +114,9 @@ impl Writer {
         match self.follow(before.as_deref()).await {
             Ok(None) => Ok(guard),
             // What was done on the master of before may be lost.
-            Ok(Some(why)) | Err(why) => Ok(StepOutcome::Lost { now: self.recheck(seen).await, why, sent_to }),
+            Ok(Some(why)) | Err(why) => {
+                Ok(StepOutcome::Lost { now: self.recheck(seen).await, why, sent_to })
+            }
         }
     }
 
@@ -144,12 +151,18 @@ impl Writer {
     }
 
     /// On the node that serves the record; when it has moved, which means that nothing was done, on the one that does.
-    pub(super) async fn guarded(&self, seen: &Observation, calls: &Calls) -> Result<StepOutcome, StoreError> {
+    pub(super) async fn guarded(
+        &self,
+        seen: &Observation,
+        calls: &Calls,
+    ) -> Result<StepOutcome, StoreError> {
         let keys: Vec<_> = seen.keys.iter().map(|key| key.redis_key.as_slice()).collect();
         let mut route = Route { node: self.node_of(&keys).await?, asking: false };
         for _ in 1..MOST_TRIES {
             match self.guarded_at(&route, seen, calls).await {
-                Err(error) if error.is_redirect() => route = self.client().redirected(&error, keys[0]).await?,
+                Err(error) if error.is_redirect() => {
+                    route = self.client().redirected(&error, keys[0]).await?
+                }
                 other => return other,
             }
         }
@@ -157,7 +170,12 @@ impl Writer {
         last.map_err(|error| if error.is_redirect() { half_moved(&error, keys[0]) } else { error })
     }
 
-    async fn guarded_at(&self, route: &Route, seen: &Observation, calls: &Calls) -> Result<StepOutcome, StoreError> {
+    async fn guarded_at(
+        &self,
+        route: &Route,
+        seen: &Observation,
+        calls: &Calls,
+    ) -> Result<StepOutcome, StoreError> {
         let keys: Vec<_> = seen.keys.iter().map(|key| key.redis_key.as_slice()).collect();
         let mut connection = Connection::dial(&route.node).await?;
         // Tried before MULTI: an unknown command there would end the transaction.
@@ -184,7 +202,8 @@ impl Writer {
         match connection.tell(&pack(["EXEC"])).await {
             Ok(Value::Nil) => Ok(StepOutcome::Changed),
             Ok(value) => {
-                let replies = reply::array(value).filter(|replies| replies.len() == count + asks.len());
+                let replies =
+                    reply::array(value).filter(|replies| replies.len() == count + asks.len());
                 let Some(mut replies) = replies else {
                     return Ok(StepOutcome::Lost {
                         now: self.recheck(seen).await,
@@ -196,12 +215,19 @@ impl Writer {
                 let after = match self.observed(&asked, replies.split_off(count)) {
                     Ok(after) => after,
                     Err(why) => {
-                        return Ok(StepOutcome::Lost { now: self.recheck(seen).await, why, sent_to });
+                        return Ok(StepOutcome::Lost {
+                            now: self.recheck(seen).await,
+                            why,
+                            sent_to,
+                        });
                     }
                 };
                 let call = replies.pop().ok_or_else(|| self.client().unexpected("EXEC"))?;
                 // Without its lock the call came to nothing.
-                let lock = replies.into_iter().map(|reply| self.no_error(reply)).collect::<Result<Vec<_>, _>>();
+                let lock = replies
+                    .into_iter()
+                    .map(|reply| self.no_error(reply))
+                    .collect::<Result<Vec<_>, _>>();
                 let reply = lock.and_then(|_| connection.step_reply(call));
                 Ok(StepOutcome::Made { reply, before, after })
             }
@@ -228,12 +254,19 @@ impl Writer {
     }
 
     /// How the node tells of a Redis key.
-    async fn reads_there(&self, connection: &mut Connection) -> Result<DeadlineCommand, StoreError> {
+    async fn reads_there(
+        &self,
+        connection: &mut Connection,
+    ) -> Result<DeadlineCommand, StoreError> {
         let tried = match connection.exchange(&pack(["PEXPIRETIME", TRIED])).await? {
             Value::ServerError(error) => Err(self.client().error(&error.into())),
             value => Ok(value),
         };
-        Ok(if knows_pexpiretime(tried.as_ref()) { DeadlineCommand::Deadline } else { DeadlineCommand::Time })
+        Ok(if knows_pexpiretime(tried.as_ref()) {
+            DeadlineCommand::Deadline
+        } else {
+            DeadlineCommand::Time
+        })
     }
 
     /// The record before the call. Where TIME and PTTL tell its deadline a script asks both at one moment, for their
@@ -247,11 +280,14 @@ impl Writer {
         let keys: Vec<_> = asked.seen.keys.iter().map(|key| key.redis_key.clone()).collect();
         if asked.reads == DeadlineCommand::Time {
             let count = keys.len().to_string().into_bytes();
-            let call = [b"EVAL".to_vec(), scripts::OBSERVE.into(), count].into_iter().chain(keys.iter().cloned());
+            let call = [b"EVAL".to_vec(), scripts::OBSERVE.into(), count]
+                .into_iter()
+                .chain(keys.iter().cloned());
             ask_first(connection, route).await?;
             let reply = connection.tell(&pack(call.chain([b"-1".to_vec(), b"0".to_vec()]))).await?;
             // Nobody asked for CLIENT NO-TOUCH on this connection.
-            return observation(reply, &keys, false).ok_or_else(|| self.client().unexpected("EVAL"));
+            return observation(reply, &keys, false)
+                .ok_or_else(|| self.client().unexpected("EVAL"));
         }
         let mut replies = Vec::new();
         for words in asked.words() {
@@ -262,7 +298,11 @@ impl Writer {
     }
 
     /// Takes the replies to [`IdentityCommands::words`] for what they say.
-    fn observed(&self, asked: &IdentityCommands<'_>, replies: Vec<Value>) -> Result<Observation, StoreError> {
+    fn observed(
+        &self,
+        asked: &IdentityCommands<'_>,
+        replies: Vec<Value>,
+    ) -> Result<Observation, StoreError> {
         let mut replies = replies.into_iter();
         let mut next = || replies.next().ok_or_else(|| self.client().unexpected("GET"));
         let observed = |(place, seen): (usize, &SeenKey)| {
@@ -284,12 +324,15 @@ impl Writer {
                 }
                 value => reply::bytes(self.no_error(value)?).map_or(Content::Absent, Content::text),
             };
-            let deadline =
-                asked.reads.deadline(moment, pttl).ok_or_else(|| self.client().unexpected(asked.reads.command()))?;
+            let deadline = asked
+                .reads
+                .deadline(moment, pttl)
+                .ok_or_else(|| self.client().unexpected(asked.reads.command()))?;
             let told = SeenKey::new(&seen.redis_key, content, Expiry::from_pttl(pttl), deadline);
             Ok(SeenKey { checksum, ..told })
         };
-        let keys = asked.seen.keys.iter().enumerate().map(observed).collect::<Result<_, StoreError>>()?;
+        let keys =
+            asked.seen.keys.iter().enumerate().map(observed).collect::<Result<_, StoreError>>()?;
         Ok(Observation { server_ms: asked.seen.server_ms, keys, atomic: true })
     }
 

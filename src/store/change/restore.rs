@@ -20,7 +20,10 @@ impl Writer {
     /// Gives what became of each Redis key, with an own error for each that is refused, and [`StoreError::OutcomeUnknown`] for
     /// each whose reply was lost and of which reading back could not tell; and the error that came in between. If the server
     /// could not be asked at all nothing became of any.
-    pub async fn restore(&self, records: &[Return<'_>]) -> (Vec<RestoreResult>, Result<(), StoreError>) {
+    pub async fn restore(
+        &self,
+        records: &[Return<'_>],
+    ) -> (Vec<RestoreResult>, Result<(), StoreError>) {
         // Which nodes there are is known before anything is sent.
         if let Err(error) = self.client().masters().await {
             return (Vec::new(), Err(error));
@@ -42,7 +45,10 @@ impl Writer {
             Err(error) => (there, Err(error)),
             // What came back on the old master may be lost.
             Ok(Some(_)) => match self.restore_here(records).await {
-                Ok(here) => (there.into_iter().zip(here).map(|(there, here)| either(there, here)).collect(), Ok(())),
+                Ok(here) => (
+                    there.into_iter().zip(here).map(|(there, here)| either(there, here)).collect(),
+                    Ok(()),
+                ),
                 Err(error) => (there, Err(error)),
             },
         }
@@ -65,7 +71,8 @@ impl Writer {
         let some: Vec<_> = parted.iter().map(|index| records[*index].clone()).collect();
         let mut later = Vec::new();
         for (index, predicted) in parted.into_iter().zip(client.would_restore(&some).await?) {
-            let comes = |outcome: &KeyResult| outcome.as_ref().is_ok_and(|outcome| outcome.is_back());
+            let comes =
+                |outcome: &KeyResult| outcome.as_ref().is_ok_and(|outcome| outcome.is_back());
             if !predicted.iter().any(comes) {
                 outcomes[index] = predicted.into_iter().map(Some).collect();
                 continue;
@@ -73,8 +80,11 @@ impl Writer {
             // Each of its Redis keys has a call of its own, the result first: a lock that came back alone would block for
             // nothing.
             let mut of_record = records[index].keys.iter().copied().enumerate().rev();
-            let call =
-                |(first, key)| RestoreCall { index, first, record: Return { keys: vec![key], bars: Vec::new() } };
+            let call = |(first, key)| RestoreCall {
+                index,
+                first,
+                record: Return { keys: vec![key], bars: Vec::new() },
+            };
             calls.extend(of_record.next().map(call));
             later.extend(of_record.map(call));
         }
@@ -82,7 +92,9 @@ impl Writer {
         for call in later {
             // What the result ran into, the lock is not sent after.
             let behind = match &outcomes[call.index][call.first + 1] {
-                Some(Ok(RestoreOutcome::Present | RestoreOutcome::Barred)) => Some(Ok(RestoreOutcome::Barred)),
+                Some(Ok(RestoreOutcome::Present | RestoreOutcome::Barred)) => {
+                    Some(Ok(RestoreOutcome::Barred))
+                }
                 Some(Err(error)) => Some(Err(error.clone())),
                 _ => None,
             };
@@ -94,7 +106,9 @@ impl Writer {
         let missing = || Err(client.unexpected("EVAL"));
         let mut all = Vec::with_capacity(outcomes.len());
         for of_record in outcomes {
-            all.push(of_record.into_iter().map(|outcome| outcome.unwrap_or_else(missing)).collect());
+            all.push(
+                of_record.into_iter().map(|outcome| outcome.unwrap_or_else(missing)).collect(),
+            );
         }
         Ok(all)
     }
@@ -139,7 +153,9 @@ impl Writer {
         if let Ok(client) = self.client().anew().await {
             for indexes in client.by_master(&redis_keys) {
                 let some: Vec<_> = indexes.iter().map(|index| redis_keys[*index]).collect();
-                for (index, found) in indexes.iter().zip(found(&client, &some).await.unwrap_or_default()) {
+                for (index, found) in
+                    indexes.iter().zip(found(&client, &some).await.unwrap_or_default())
+                {
                     now[*index] = found;
                 }
             }
@@ -165,10 +181,16 @@ impl Writer {
         }
         let unknown = told.iter().filter(|of_record| of_record.iter().any(Option::is_none)).count();
         let what = format!("the return of {unknown} of {} records", lost.len());
-        let unknown = StoreError::OutcomeUnknown { target: self.client().name(), what, why: why.to_string() };
+        let unknown =
+            StoreError::OutcomeUnknown { target: self.client().name(), what, why: why.to_string() };
         let mut results = Vec::with_capacity(told.len());
         for of_record in told {
-            results.push(of_record.into_iter().map(|outcome| outcome.ok_or_else(|| unknown.clone())).collect());
+            results.push(
+                of_record
+                    .into_iter()
+                    .map(|outcome| outcome.ok_or_else(|| unknown.clone()))
+                    .collect(),
+            );
         }
         results
     }
@@ -246,7 +268,9 @@ async fn found(client: &Client, redis_keys: &[&[u8]]) -> Result<Vec<CurrentKey>,
 /// True when RESTORE refuses the bytes, which is all that the script writes.
 fn is_of_restore(error: &StoreError) -> bool {
     let StoreError::Refused { why, .. } = error else { return false };
-    ["DUMP payload version or checksum are wrong", "Bad data format"].iter().any(|words| why.contains(words))
+    ["DUMP payload version or checksum are wrong", "Bad data format"]
+        .iter()
+        .any(|words| why.contains(words))
 }
 
 /// True when what is there is what was sent: many locks hold the same bytes, and end at another moment. What was sent is a
@@ -256,7 +280,8 @@ fn is_back(saved: &Saved, dump: &[u8], now: &SeenKey) -> bool {
         Some(at) => now.deadline.is_at(at),
         None => now.deadline == Deadline::Never,
     };
-    let same_value = saved.dump == dump || Saved::of_whole(now).is_some_and(|now| now.dump == saved.dump);
+    let same_value =
+        saved.dump == dump || Saved::of_whole(now).is_some_and(|now| now.dump == saved.dump);
     same_value && same_deadline
 }
 
@@ -278,7 +303,8 @@ fn either(there: RestoreResult, here: RestoreResult) -> RestoreResult {
     let mut outcomes = Vec::with_capacity(here.len());
     for (there, here) in there.into_iter().zip(here) {
         let was_back = there.as_ref().is_ok_and(|there| there.is_back());
-        let tells_nothing = matches!(here, Err(_) | Ok(RestoreOutcome::Present | RestoreOutcome::Barred));
+        let tells_nothing =
+            matches!(here, Err(_) | Ok(RestoreOutcome::Present | RestoreOutcome::Barred));
         outcomes.push(if was_back && tells_nothing { there } else { here });
     }
     outcomes
@@ -291,22 +317,40 @@ mod tests {
 
     #[test]
     fn a_lock_taken_anew_with_the_same_bytes_is_not_what_came_back() {
-        let sent = |expires_at_ms| Saved { redis_key: b"a".to_vec(), dump: b"1".to_vec(), ttl_ms: None, expires_at_ms };
-        let now = |deadline| SeenKey::new(b"a", Content::Other("hash".to_owned()), Expiry::Never, deadline);
-        let is_there = |dump: &str, deadline| is_back(&sent(Some(50_000)), dump.as_bytes(), &now(deadline));
-        assert!(is_there("1", Deadline::At(50_000)) && is_there("1", Deadline::Between(50_001, 50_001)));
-        for other in [Deadline::At(50_001), Deadline::Between(50_055, 50_055), Deadline::Never, Deadline::Unknown] {
+        let sent = |expires_at_ms| Saved {
+            redis_key: b"a".to_vec(),
+            dump: b"1".to_vec(),
+            ttl_ms: None,
+            expires_at_ms,
+        };
+        let now = |deadline| {
+            SeenKey::new(b"a", Content::Other("hash".to_owned()), Expiry::Never, deadline)
+        };
+        let is_there =
+            |dump: &str, deadline| is_back(&sent(Some(50_000)), dump.as_bytes(), &now(deadline));
+        assert!(
+            is_there("1", Deadline::At(50_000)) && is_there("1", Deadline::Between(50_001, 50_001))
+        );
+        for other in [
+            Deadline::At(50_001),
+            Deadline::Between(50_055, 50_055),
+            Deadline::Never,
+            Deadline::Unknown,
+        ] {
             assert!(!is_there("1", other), "{other:?}");
         }
         assert!(!is_there("2", Deadline::At(50_000)));
         assert!(
-            is_back(&sent(None), b"1", &now(Deadline::Never)) && !is_back(&sent(None), b"1", &now(Deadline::At(1)))
+            is_back(&sent(None), b"1", &now(Deadline::Never))
+                && !is_back(&sent(None), b"1", &now(Deadline::At(1)))
         );
     }
 
     #[test]
     fn what_was_made_from_a_string_is_known_by_the_string() {
-        let seen = |text: &str| SeenKey::new(b"a", Content::text(text.into()), Expiry::Never, Deadline::Never);
+        let seen = |text: &str| {
+            SeenKey::new(b"a", Content::text(text.into()), Expiry::Never, Deadline::Never)
+        };
         let saved = Saved::of_whole(&seen("1")).unwrap();
         assert!(is_back(&saved, b"as the server writes it", &seen("1")));
         assert!(!is_back(&saved, b"as the server writes it", &seen("2")));

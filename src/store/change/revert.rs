@@ -39,7 +39,14 @@ impl PriorValue {
             Self::Until(at) => Some(set(now, *at)),
             Self::Dump(dump, at) => {
                 let at = at.unwrap_or(0).to_string().into_bytes();
-                let words = [b"RESTORE".to_vec(), key, at, dump.clone(), b"REPLACE".to_vec(), b"ABSTTL".to_vec()];
+                let words = [
+                    b"RESTORE".to_vec(),
+                    key,
+                    at,
+                    dump.clone(),
+                    b"REPLACE".to_vec(),
+                    b"ABSTTL".to_vec(),
+                ];
                 Some(words.into())
             }
         }
@@ -72,7 +79,11 @@ impl Writer {
     ///
     /// # Errors
     /// What came in between before anything was done.
-    pub async fn revert(&self, now: &Observation, prior: &[PriorValue]) -> Result<StepOutcome, StoreError> {
+    pub async fn revert(
+        &self,
+        now: &Observation,
+        prior: &[PriorValue],
+    ) -> Result<StepOutcome, StoreError> {
         let mut commands = Vec::with_capacity(prior.len());
         for (key, prior) in now.keys.iter().zip(prior) {
             commands.extend(prior.command(key));
@@ -85,12 +96,20 @@ impl Writer {
     ///
     /// # Errors
     /// What came in between before anything was done.
-    pub async fn put_back(&self, before: &Observation, after: &Observation) -> Result<bool, StoreError> {
+    pub async fn put_back(
+        &self,
+        before: &Observation,
+        after: &Observation,
+    ) -> Result<bool, StoreError> {
         if before.keys.iter().any(|key| key.content.other_type().is_some()) {
             return Ok(false);
         }
-        let commands: Vec<_> = before.keys.iter().map(|key| set(key, key.deadline.millis())).collect();
-        Ok(matches!(self.guarded(after, &commands.into()).await?, StepOutcome::Made { reply: Ok(_), .. }))
+        let commands: Vec<_> =
+            before.keys.iter().map(|key| set(key, key.deadline.millis())).collect();
+        Ok(matches!(
+            self.guarded(after, &commands.into()).await?,
+            StepOutcome::Made { reply: Ok(_), .. }
+        ))
     }
 }
 
@@ -99,11 +118,16 @@ impl Client {
     ///
     /// # Errors
     /// When the server could not be asked at all.
-    pub async fn look_whole(&self, records: &[Vec<Vec<u8>>], checksums: bool) -> Result<Vec<Seen>, StoreError> {
+    pub async fn look_whole(
+        &self,
+        records: &[Vec<Vec<u8>>],
+        checksums: bool,
+    ) -> Result<Vec<Seen>, StoreError> {
         let mut seen = self.reader().observe_each(records, ReadLimit::Whole).await?;
         if checksums {
             let there = |key: &&mut SeenKey| matches!(key.content, Content::Text { .. });
-            let mut keys: Vec<_> = seen.iter_mut().flatten().flat_map(|seen| &mut seen.keys).filter(there).collect();
+            let mut keys: Vec<_> =
+                seen.iter_mut().flatten().flat_map(|seen| &mut seen.keys).filter(there).collect();
             let redis_keys: Vec<_> = keys.iter().map(|key| key.redis_key.clone()).collect();
             let redis_keys: Vec<_> = redis_keys.iter().map(Vec::as_slice).collect();
             for (key, dump) in keys.iter_mut().zip(self.dumps(&redis_keys).await?) {

@@ -42,12 +42,19 @@ impl Writer {
                 batch.came_to(outcomes);
                 Ok(None)
             }
-            None => Ok(Some(self.all_read_back(batch, action, self.client().unexpected("EVAL")).await)),
+            None => {
+                Ok(Some(self.all_read_back(batch, action, self.client().unexpected("EVAL")).await))
+            }
         }
     }
 
     /// Reads back what became of every change of a batch; gives the error to end with.
-    async fn all_read_back(&self, batch: &mut Batch<'_>, action: KeyAction, why: StoreError) -> StoreError {
+    async fn all_read_back(
+        &self,
+        batch: &mut Batch<'_>,
+        action: KeyAction,
+        why: StoreError,
+    ) -> StoreError {
         let changes = batch.changes();
         let (outcomes, error) = self.read_back(&changes, action, why).await;
         batch.came_to(outcomes);
@@ -56,7 +63,11 @@ impl Writer {
 
     /// On a cluster: a call for each change, all in one write a node. What a node refuses or does not answer is no matter
     /// of the others.
-    async fn send_apart(&self, batch: &mut Batch<'_>, action: KeyAction) -> Result<Option<StoreError>, StoreError> {
+    async fn send_apart(
+        &self,
+        batch: &mut Batch<'_>,
+        action: KeyAction,
+    ) -> Result<Option<StoreError>, StoreError> {
         let (mut stopped, mut open) = (None, Vec::new());
         loop {
             match self.look_elsewhere(batch).await {
@@ -118,15 +129,21 @@ impl Writer {
     ///
     /// # Errors
     /// A node did not answer.
-    async fn look_elsewhere(&self, batch: &mut Batch<'_>) -> Result<Option<StoreError>, StoreError> {
+    async fn look_elsewhere(
+        &self,
+        batch: &mut Batch<'_>,
+    ) -> Result<Option<StoreError>, StoreError> {
         let elsewhere = batch.elsewhere();
         if elsewhere.is_empty() {
             return Ok(None);
         }
-        let wanted: Vec<_> = elsewhere.iter().map(|(_, seen)| vec![seen.redis_key.clone()]).collect();
+        let wanted: Vec<_> =
+            elsewhere.iter().map(|(_, seen)| vec![seen.redis_key.clone()]).collect();
         let least = elsewhere.iter().map(|(_, seen)| seen.content.read_bytes()).max().unwrap_or(0);
         let now = self.client().reader().look(&wanted, least).await?;
-        if let Some(Err(error)) = now.iter().find(|now| now.as_ref().is_err_and(StoreError::lost_the_reply)) {
+        if let Some(Err(error)) =
+            now.iter().find(|now| now.as_ref().is_err_and(StoreError::lost_the_reply))
+        {
             return Err(error.clone());
         }
         let is_still = |seen: &SeenKey, now: &Observation| {
@@ -160,14 +177,23 @@ impl Writer {
     /// no removal. A Redis key was given its TTL if it expires that long after a moment between the first reading and
     /// this one. Any other may have been left alone or re-acquired since, and a slow server may still get to it: its
     /// outcome is unknown.
-    async fn read_back(&self, changes: &[&Change], action: KeyAction, why: StoreError) -> (Vec<Outcome>, StoreError) {
+    async fn read_back(
+        &self,
+        changes: &[&Change],
+        action: KeyAction,
+        why: StoreError,
+    ) -> (Vec<Outcome>, StoreError) {
         let mut wanted = Vec::with_capacity(changes.len());
         for change in changes {
             wanted.push(change.targets().map(|key| key.redis_key.clone()).collect::<Vec<_>>());
         }
         let now = match self.client().anew().await {
-            Ok(client) if action == KeyAction::Remove => client.reader().peek_each(&wanted, ReadLimit::Bytes(1)).await,
-            Ok(client) => client.reader().observe_each(&wanted, ReadLimit::Bytes(1)).await.unwrap_or_default(),
+            Ok(client) if action == KeyAction::Remove => {
+                client.reader().peek_each(&wanted, ReadLimit::Bytes(1)).await
+            }
+            Ok(client) => {
+                client.reader().observe_each(&wanted, ReadLimit::Bytes(1)).await.unwrap_or_default()
+            }
             Err(_) => Vec::new(),
         };
         let outcome = |index: usize| match now.get(index) {
@@ -175,11 +201,14 @@ impl Writer {
             _ => Outcome::Unknown,
         };
         let outcomes: Vec<_> = (0..wanted.len()).map(outcome).collect();
-        let unknown: Vec<_> = (0..wanted.len()).filter(|index| outcomes[*index] == Outcome::Unknown).collect();
+        let unknown: Vec<_> =
+            (0..wanted.len()).filter(|index| outcomes[*index] == Outcome::Unknown).collect();
         let verb = if action == KeyAction::Remove { "removal" } else { "expiry" };
         let what = match (&unknown[..], wanted.len()) {
             ([], _) => return (outcomes, why),
-            ([only], 1) => format!("the {verb} of {:?}", bstr::BStr::new(changes[*only].redis_key())),
+            ([only], 1) => {
+                format!("the {verb} of {:?}", bstr::BStr::new(changes[*only].redis_key()))
+            }
             (some, all) => format!("the {verb} of {} of {all} records", some.len()),
         };
         // Of a cluster's nodes the one that did not answer, and not the one that was named.
@@ -191,7 +220,9 @@ impl Writer {
 /// True if the Redis keys are as the change would have left them, and as nothing else did.
 fn is_made(change: &Change, now: &Observation, action: KeyAction) -> bool {
     let Some(ttl) = action.ttl() else { return now.is_absent() };
-    let (Some(before), Some(key), Some(now_ms)) = (change.seen.server_ms, now.keys.first(), now.server_ms) else {
+    let (Some(before), Some(key), Some(now_ms)) =
+        (change.seen.server_ms, now.keys.first(), now.server_ms)
+    else {
         return false;
     };
     // A TTL that was there before may be what is left now.
@@ -215,7 +246,8 @@ mod tests {
     }
 
     fn is_given(before: Deadline, now: Deadline) -> bool {
-        let about = About { schema: "express".to_owned(), key: b"k".to_vec(), state: "in-progress" };
+        let about =
+            About { schema: "express".to_owned(), key: b"k".to_vec(), state: "in-progress" };
         let change = Change::new(vec![0], seen(before, 1_000), about);
         is_made(&change, &seen(now, 1_500), KeyAction::Prolong(60_000))
     }
@@ -235,7 +267,8 @@ mod tests {
     /// Rule: a removal whose reply was lost was made if none of the Redis keys is there.
     #[test]
     fn reading_back_shows_what_was_removed() {
-        let about = About { schema: "express".to_owned(), key: b"k".to_vec(), state: "in-progress" };
+        let about =
+            About { schema: "express".to_owned(), key: b"k".to_vec(), state: "in-progress" };
         let change = Change::new(vec![0], seen(Deadline::Never, 1_000), about);
         let mut gone = seen(Deadline::Never, 1_500);
         assert!(!is_made(&change, &gone, KeyAction::Remove));

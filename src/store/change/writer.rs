@@ -32,7 +32,12 @@ impl Client {
 
 impl Writer {
     pub(in crate::store) fn new(client: Client) -> Self {
-        Self { client: Mutex::new(client), replicas: None, behind: Mutex::default(), silent: Mutex::default() }
+        Self {
+            client: Mutex::new(client),
+            replicas: None,
+            behind: Mutex::default(),
+            silent: Mutex::default(),
+        }
     }
 
     /// The same, which waits after each batch of changes until so many replicas have it.
@@ -52,7 +57,8 @@ impl Writer {
     /// Waits for the replicas behind a connection of its own, for Redis counts what came through that one alone.
     pub(in crate::store) async fn wait_behind(&self, connection: &mut Connection) {
         let Some((wanted, wait)) = self.replicas else { return };
-        let asked = connection.ask(&pack(["WAIT", &wanted.to_string(), &millis(wait).to_string()])).await;
+        let asked =
+            connection.ask(&pack(["WAIT", &wanted.to_string(), &millis(wait).to_string()])).await;
         let have = match asked {
             Ok(StepReply::Integer(have)) => have,
             _ => 0,
@@ -78,8 +84,13 @@ impl Writer {
 
     /// Goes to the master of now, where another one has taken over since the slot map was this: that it was so, as an
     /// error to end with.
-    pub(in crate::store) async fn follow(&self, before: Option<&SlotMap>) -> Result<Option<StoreError>, StoreError> {
-        let Some(Failover { client, from, to }) = self.client().failover(before).await? else { return Ok(None) };
+    pub(in crate::store) async fn follow(
+        &self,
+        before: Option<&SlotMap>,
+    ) -> Result<Option<StoreError>, StoreError> {
+        let Some(Failover { client, from, to }) = self.client().failover(before).await? else {
+            return Ok(None);
+        };
         *self.client.lock().unwrap_or_else(PoisonError::into_inner) = client;
         Ok(Some(StoreError::FailedOver { from, to }))
     }

@@ -62,10 +62,13 @@ pub async fn connect(target: &Target) -> Result<Client, StoreError> {
         _ => target.sentinels.as_ref(),
     };
     let master = match sentinels {
-        Some(sentinels) => Target { sentinels: Some(Arc::clone(sentinels)), ..sentinels.master(target).await? },
+        Some(sentinels) => {
+            Target { sentinels: Some(Arc::clone(sentinels)), ..sentinels.master(target).await? }
+        }
         None => target.clone(),
     };
-    let (topology, digests, deadlines, process) = (Arc::default(), Arc::default(), Arc::default(), Arc::default());
+    let (topology, digests, deadlines, process) =
+        (Arc::default(), Arc::default(), Arc::default(), Arc::default());
     Ok(Client { home: node::connect(&master).await?, topology, digests, deadlines, process })
 }
 
@@ -84,7 +87,10 @@ impl Client {
     ///
     /// # Errors
     /// Sentinels know no master just now.
-    pub(in crate::store) async fn failover(&self, before: Option<&SlotMap>) -> Result<Option<Failover>, StoreError> {
+    pub(in crate::store) async fn failover(
+        &self,
+        before: Option<&SlotMap>,
+    ) -> Result<Option<Failover>, StoreError> {
         if let Some(sentinels) = &self.target().sentinels {
             let master = sentinels.master(self.target()).await?;
             if master.address == self.target().address {
@@ -98,7 +104,11 @@ impl Client {
         let _ = self.learn().await;
         let Some(now) = self.slot_map() else { return Ok(None) };
         let taken = now.taken_over(before);
-        Ok(taken.map(|(from, to)| Failover { client: self.clone(), from: from.to_string(), to: to.to_string() }))
+        Ok(taken.map(|(from, to)| Failover {
+            client: self.clone(),
+            from: from.to_string(),
+            to: to.to_string(),
+        }))
     }
 
     /// The same way on new connections, for whoever lost a reply on this one; in a cluster by whichever master answers.
@@ -143,8 +153,12 @@ impl Client {
     }
 
     /// Makes a script known to every master, the first time, and gives its digest; `None` where that is not permitted.
-    pub(in crate::store) async fn digest(&self, script: &'static str) -> Result<Option<String>, StoreError> {
-        let known = self.digests.lock().unwrap_or_else(PoisonError::into_inner).get(script).cloned();
+    pub(in crate::store) async fn digest(
+        &self,
+        script: &'static str,
+    ) -> Result<Option<String>, StoreError> {
+        let known =
+            self.digests.lock().unwrap_or_else(PoisonError::into_inner).get(script).cloned();
         if let Some(digest) = known {
             return Ok(digest);
         }
@@ -158,7 +172,8 @@ impl Client {
             match loaded {
                 Ok(value) => digest = reply::word(value),
                 // A master that cannot be reached, or refuses for now, keeps nobody from the others. It says NOSCRIPT later.
-                Err(error) if error.is_permission() || error.lost_the_reply() || masters.len() > 1 => {}
+                Err(error)
+                    if error.is_permission() || error.lost_the_reply() || masters.len() > 1 => {}
                 Err(error) => return Err(error),
             }
         }

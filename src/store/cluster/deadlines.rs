@@ -27,8 +27,8 @@ impl Client {
         pipeline.cmd("PEXPIRETIME").arg(TRIED);
         let replies = self.ask_each(&pipeline).await;
         let [time, deadline] = &replies[..] else { return false };
-        let tells =
-            matches!(time.as_ref().map(|time| reply::millis(time.clone())), Ok(Some(_))) && is_known(deadline.as_ref());
+        let tells = matches!(time.as_ref().map(|time| reply::millis(time.clone())), Ok(Some(_)))
+            && is_known(deadline.as_ref());
         if !replies.iter().any(|reply| reply.as_ref().is_err_and(StoreError::lost_the_reply)) {
             *self.deadlines.lock().unwrap_or_else(PoisonError::into_inner) = Some(tells);
         }
@@ -44,10 +44,13 @@ impl Client {
         seen: impl IntoIterator<Item = &'a Observation>,
     ) -> Result<(), StoreError> {
         let mut keys = seen.into_iter().flat_map(|seen| &seen.keys);
-        let is_unknown = |key: &&SeenKey| key.content != Content::Absent && key.deadline == Deadline::Unknown;
+        let is_unknown =
+            |key: &&SeenKey| key.content != Content::Absent && key.deadline == Deadline::Unknown;
         let Some(key) = keys.find(is_unknown) else { return Ok(()) };
         let redis_key = key.redis_key.escape_ascii();
-        let why = format!("when {redis_key} expires has to be known for a change: +eval, and +pexpiretime or +time");
+        let why = format!(
+            "when {redis_key} expires has to be known for a change: +eval, and +pexpiretime or +time"
+        );
         Err(StoreError::Permission { target: self.name(), why })
     }
 }

@@ -27,7 +27,12 @@ pub(in crate::store) struct Node {
 /// Unreachable, timed out, or the log-in refused.
 pub(in crate::store) async fn connect(target: &Target) -> Result<Node, StoreError> {
     let connection = Arc::new(Mutex::new(Connection::open(target).await?));
-    Ok(Node { connection, target: target.clone(), greeted: Arc::default(), answered: Arc::default() })
+    Ok(Node {
+        connection,
+        target: target.clone(),
+        greeted: Arc::default(),
+        answered: Arc::default(),
+    })
 }
 
 impl Node {
@@ -39,8 +44,10 @@ impl Node {
         let mut pipeline = redis::pipe();
         pipeline.add_command(command.clone());
         let mut replies = self.ask_all(pipeline).await?;
-        let unexpected =
-            || StoreError::UnexpectedReply { target: self.target.to_string(), asked: "a command".to_owned() };
+        let unexpected = || StoreError::UnexpectedReply {
+            target: self.target.to_string(),
+            asked: "a command".to_owned(),
+        };
         replies.pop().unwrap_or_else(|| Err(unexpected()))
     }
 
@@ -74,9 +81,13 @@ impl Node {
         Ok(replies.collect())
     }
 
-    async fn send(&self, pipeline: &Pipeline) -> Result<Vec<Result<Value, StoreError>>, StoreError> {
+    async fn send(
+        &self,
+        pipeline: &Pipeline,
+    ) -> Result<Vec<Result<Value, StoreError>>, StoreError> {
         let count = pipeline.cmd_iter().count();
-        let exchanged = self.connection.lock().await.exchange_all(&pipeline.get_packed_pipeline(), count).await;
+        let exchanged =
+            self.connection.lock().await.exchange_all(&pipeline.get_packed_pipeline(), count).await;
         let replies = match exchanged {
             Ok(replies) => replies,
             Err(error) => return Err(self.explain_error(error).await),
@@ -99,7 +110,9 @@ impl Node {
             hello.cmd("HELLO");
             let reply = self.send(&hello).await?.pop();
             // Nothing more is heard on this connection.
-            if let Some(Err(error)) = reply.as_ref().filter(|reply| reply.as_ref().is_err_and(StoreError::turns_away)) {
+            if let Some(Err(error)) =
+                reply.as_ref().filter(|reply| reply.as_ref().is_err_and(StoreError::turns_away))
+            {
                 return Err(error.clone());
             }
             self.target.client_options.met(reply.and_then(Result::ok));
@@ -111,7 +124,11 @@ impl Node {
 
     /// A connection that broke before its first reply may be no Redis at all, or one that speaks TLS only.
     pub(in crate::store) async fn explain_error(&self, error: StoreError) -> StoreError {
-        if self.answered.load(Ordering::Relaxed) { error } else { diagnose::explain_error(&self.target, error).await }
+        if self.answered.load(Ordering::Relaxed) {
+            error
+        } else {
+            diagnose::explain_error(&self.target, error).await
+        }
     }
 
     pub(in crate::store) fn error(&self, error: &redis::RedisError) -> StoreError {

@@ -50,7 +50,10 @@ struct NodeLine {
 impl Client {
     /// Corrects the slot map by what each master says of its own slots, and tells which slots are being moved. Masters that
     /// are known not to answer are not asked.
-    pub(in crate::store) async fn ask_each_master(&self, is_known_silent: impl Fn(&Target) -> bool) -> SlotOwners {
+    pub(in crate::store) async fn ask_each_master(
+        &self,
+        is_known_silent: impl Fn(&Target) -> bool,
+    ) -> SlotOwners {
         let mut heard = SlotOwners::default();
         let Some(map) = self.slot_map() else { return heard };
         let views = self.own_views(&map, is_known_silent, &mut heard.silent).await;
@@ -66,7 +69,11 @@ impl Client {
             for (slot, to) in &line.migrating {
                 // A node without a view is among the silent ones.
                 if let Some((to, _)) = views.get(to) {
-                    heard.moving.push(MovingSlot { slot: *slot, from: node.clone(), to: to.clone() });
+                    heard.moving.push(MovingSlot {
+                        slot: *slot,
+                        from: node.clone(),
+                        to: to.clone(),
+                    });
                 }
             }
         }
@@ -89,7 +96,8 @@ impl Client {
     ) -> BTreeMap<String, (Target, NodeLine)> {
         let mut views: BTreeMap<String, (Target, NodeLine)> = BTreeMap::new();
         let mut asked: Vec<Target> = Vec::new();
-        let mut to_ask: Vec<Target> = map.masters().iter().filter(|node| !is_known_silent(node)).cloned().collect();
+        let mut to_ask: Vec<Target> =
+            map.masters().iter().filter(|node| !is_known_silent(node)).cloned().collect();
         // A master without slots stands in no slot map: the others name it.
         while !to_ask.is_empty() {
             let answers = join_all(to_ask.iter().map(|node| self.nodes_as_seen_by(node))).await;
@@ -99,7 +107,8 @@ impl Client {
                     silent.push(error);
                     Vec::new()
                 });
-                let (own, named): (Vec<NodeLine>, Vec<NodeLine>) = lines.into_iter().partition(|line| line.is_self);
+                let (own, named): (Vec<NodeLine>, Vec<NodeLine>) =
+                    lines.into_iter().partition(|line| line.is_self);
                 for line in own {
                     views.entry(line.id.clone()).or_insert((node.clone(), line));
                 }
@@ -110,7 +119,8 @@ impl Client {
             }
             asked.append(&mut to_ask);
             for (id, node) in others {
-                let is_known = views.contains_key(&id) || asked.contains(&node) || to_ask.contains(&node);
+                let is_known =
+                    views.contains_key(&id) || asked.contains(&node) || to_ask.contains(&node);
                 if !is_known && !is_known_silent(&node) {
                     to_ask.push(node);
                 }
@@ -132,7 +142,8 @@ impl Client {
         let command = |name: &str| redis::cmd("CLUSTER").arg(name).arg(slot).to_owned();
         let asked = self.node(node).await?;
         let count = asked.ask(&command("COUNTKEYSINSLOT")).await?;
-        let count = reply::integer(&count).ok_or_else(|| self.unexpected("CLUSTER COUNTKEYSINSLOT"))?;
+        let count =
+            reply::integer(&count).ok_or_else(|| self.unexpected("CLUSTER COUNTKEYSINSLOT"))?;
         if usize::try_from(count).map_or(true, |count| count > most) {
             return Ok(None);
         }
@@ -177,7 +188,9 @@ impl Client {
 /// Where the node of a line is, as seen by `like`. A cluster names its nodes by address or by hostname; `addresses` shows which.
 fn target(line: &NodeLine, like: &Target, addresses: &[Address]) -> Target {
     let is_used = |hostname: &&String| {
-        addresses.iter().any(|address| matches!(address, Address::Tcp(host, _) if host == *hostname))
+        addresses
+            .iter()
+            .any(|address| matches!(address, Address::Tcp(host, _) if host == *hostname))
     };
     let host = line.hostname.as_ref().filter(is_used).unwrap_or(&line.host);
     address(like, Some(host.clone()), line.port)
@@ -196,7 +209,11 @@ fn line(text: &str) -> Option<NodeLine> {
         id: (*id).to_owned(),
         host: host.to_owned(),
         port: port.parse().ok()?,
-        hostname: named.split(',').next().filter(|name| !name.is_empty() && !name.contains('=')).map(str::to_owned),
+        hostname: named
+            .split(',')
+            .next()
+            .filter(|name| !name.is_empty() && !name.contains('='))
+            .map(str::to_owned),
         is_self: has("myself"),
         is_master: has("master") && !has("fail") && !has("handshake") && !has("noaddr"),
         epoch: epoch.parse().ok()?,
@@ -223,14 +240,16 @@ fn slot_number(text: &str) -> Option<u16> {
 mod tests {
     use super::*;
 
-    const OWN: &str =
-        "07c3 10.0.0.1:7000@17000,node-1 myself,master - 0 0 8 connected 0-5460 9000 [93->-292f] [77-<-e7d1]";
+    const OWN: &str = "07c3 10.0.0.1:7000@17000,node-1 myself,master - 0 0 8 connected 0-5460 9000 [93->-292f] [77-<-e7d1]";
 
     #[test]
     fn a_node_tells_its_slots_and_those_that_it_gives_away() {
         let own = line(OWN).unwrap();
         assert!(own.is_self && own.is_master);
-        assert_eq!((own.slots, own.migrating), (vec![(0, 5460), (9000, 9000)], vec![(93, "292f".to_owned())]));
+        assert_eq!(
+            (own.slots, own.migrating),
+            (vec![(0, 5460), (9000, 9000)], vec![(93, "292f".to_owned())])
+        );
         assert_eq!((own.hostname.as_deref(), own.epoch), (Some("node-1"), 8));
     }
 
@@ -240,7 +259,8 @@ mod tests {
             let other = line(&format!("292f :0@0 {flags} - 0 0 3 connected")).unwrap();
             assert!(!other.is_master && !other.is_self, "{flags}");
         }
-        let with_shard = line("292f 10.0.0.2:7001@17001,,shard-id=99 master - 0 0 3 connected 1-2").unwrap();
+        let with_shard =
+            line("292f 10.0.0.2:7001@17001,,shard-id=99 master - 0 0 3 connected 1-2").unwrap();
         assert!(with_shard.is_master && with_shard.hostname.is_none());
     }
 
@@ -260,7 +280,8 @@ mod tests {
     fn a_node_is_named_as_the_slot_map_names_its_nodes() {
         let like = Target::parse("redis://10.0.0.9:7009").unwrap();
         let own = line(OWN).unwrap();
-        let named = |host: &str| target(&own, &like, &[Address::Tcp(host.to_owned(), 7000)]).to_string();
+        let named =
+            |host: &str| target(&own, &like, &[Address::Tcp(host.to_owned(), 7000)]).to_string();
         assert_eq!(named("10.0.0.1"), "10.0.0.1:7000/0");
         assert_eq!(named("node-1"), "node-1:7000/0");
     }

@@ -24,13 +24,22 @@ impl Client {
     pub(crate) async fn greeting(&self) -> Result<Option<Greeting>, StoreError> {
         let reply = match self.home.ask(&redis::cmd("HELLO")).await {
             Ok(reply) => reply,
-            Err(error) if error.is_permission() && !matches!(error, StoreError::Authentication { .. }) => {
+            Err(error)
+                if error.is_permission() && !matches!(error, StoreError::Authentication { .. }) =>
+            {
                 return Ok(None);
             }
             Err(error) => return Err(error),
         };
-        let told = |field: &str| client_options::told(reply.clone(), field).unwrap_or_else(|| "unknown".to_owned());
-        Ok(Some(Greeting { server: told("server"), version: told("version"), mode: told("mode"), role: told("role") }))
+        let told = |field: &str| {
+            client_options::told(reply.clone(), field).unwrap_or_else(|| "unknown".to_owned())
+        };
+        Ok(Some(Greeting {
+            server: told("server"),
+            version: told("version"),
+            mode: told("mode"),
+            role: told("role"),
+        }))
     }
 
     /// Whether the user may scan the keyspace.

@@ -37,7 +37,11 @@ impl Client {
     ///
     /// # Errors
     /// The slot map may not be asked for, or no node serves the slot.
-    pub(in crate::store) async fn redirected(&self, error: &StoreError, redis_key: &[u8]) -> Result<Route, StoreError> {
+    pub(in crate::store) async fn redirected(
+        &self,
+        error: &StoreError,
+        redis_key: &[u8],
+    ) -> Result<Route, StoreError> {
         self.learn_after_redirect().await?;
         match error {
             StoreError::Refused { code, why, .. } => self.route(code, why, redis_key).await,
@@ -66,7 +70,10 @@ impl Client {
     ///
     /// # Errors
     /// When a node did not answer, or nobody may ask which node is the right one: what the others answered is lost with it.
-    pub(in crate::store) async fn ask_all(&self, commands: &Pipeline) -> Result<Vec<ClientReply>, StoreError> {
+    pub(in crate::store) async fn ask_all(
+        &self,
+        commands: &Pipeline,
+    ) -> Result<Vec<ClientReply>, StoreError> {
         let replies = self.ask_each(commands).await;
         let is_of_all = |error: &&StoreError| error.lost_the_reply() || error.wants_slots();
         let lost = replies.iter().filter_map(|reply| reply.as_ref().err()).find(is_of_all);
@@ -85,11 +92,16 @@ impl Client {
             && !self.is_cluster()
             && let Err(why) = self.learn().await
         {
-            replies.iter_mut().filter(|reply| apart(reply)).for_each(|reply| *reply = Err(why.clone()));
+            replies
+                .iter_mut()
+                .filter(|reply| apart(reply))
+                .for_each(|reply| *reply = Err(why.clone()));
         }
         for _ in 0..MOST_REDIRECTS {
-            let is_redirect = |reply: &ClientReply| reply.as_ref().is_err_and(StoreError::is_redirect);
-            let astray: Vec<_> = (0..replies.len()).filter(|index| is_redirect(&replies[*index])).collect();
+            let is_redirect =
+                |reply: &ClientReply| reply.as_ref().is_err_and(StoreError::is_redirect);
+            let astray: Vec<_> =
+                (0..replies.len()).filter(|index| is_redirect(&replies[*index])).collect();
             if astray.is_empty() {
                 return replies;
             }
@@ -111,11 +123,14 @@ impl Client {
         let mut groups: Vec<(&Target, Vec<usize>)> = Vec::new();
         for (index, command) in commands.iter().enumerate() {
             let redis_key = slot_map::key_of(command);
-            let node = redis_key.map_or(Some(self.target()), |redis_key| map.master(hash_slot::of(redis_key)));
+            let node = redis_key
+                .map_or(Some(self.target()), |redis_key| map.master(hash_slot::of(redis_key)));
             match (node, groups.iter_mut().find(|(target, _)| Some(*target) == node)) {
                 (Some(_), Some((_, indexes))) => indexes.push(index),
                 (Some(node), None) => groups.push((node, vec![index])),
-                (None, _) => replies[index] = Some(Err(self.unserved(redis_key.unwrap_or_default()))),
+                (None, _) => {
+                    replies[index] = Some(Err(self.unserved(redis_key.unwrap_or_default())))
+                }
             }
         }
         let asked = groups.iter().map(|(target, indexes)| {
@@ -127,11 +142,19 @@ impl Client {
                 replies[*index] = Some(reply);
             }
         }
-        replies.into_iter().map(|reply| reply.unwrap_or_else(|| Err(self.unexpected("a pipeline")))).collect()
+        replies
+            .into_iter()
+            .map(|reply| reply.unwrap_or_else(|| Err(self.unexpected("a pipeline"))))
+            .collect()
     }
 
     /// Sends so many commands to one node.
-    pub(in crate::store) async fn ask_node(&self, node: &Target, commands: Pipeline, count: usize) -> Vec<ClientReply> {
+    pub(in crate::store) async fn ask_node(
+        &self,
+        node: &Target,
+        commands: Pipeline,
+        count: usize,
+    ) -> Vec<ClientReply> {
         match self.node(node).await {
             Ok(node) => all(node.ask_all(commands).await, count),
             Err(error) => vec![Err(error); count],
@@ -194,7 +217,9 @@ impl Client {
 pub(in crate::store) fn half_moved(error: &StoreError, redis_key: &[u8]) -> StoreError {
     let StoreError::Refused { target, place, .. } = error else { return error.clone() };
     let slot = hash_slot::of(redis_key);
-    let why = format!("slot {slot} is being moved, and a command of several keys has to wait until that is done");
+    let why = format!(
+        "slot {slot} is being moved, and a command of several keys has to wait until that is done"
+    );
     StoreError::Refused { target: target.clone(), code: "TRYAGAIN".to_owned(), why, place: *place }
 }
 

@@ -25,10 +25,12 @@ impl Client {
         calls: impl Fn(ScriptRef<'_>) -> Vec<Cmd>,
     ) -> Result<Vec<ClientReply>, StoreError> {
         let digest = self.digest(script).await?;
-        let mut replies = self.send_each(calls(digest.as_deref().map_or(ScriptRef::Text, ScriptRef::Digest))).await;
-        let forgotten =
-            |reply: &ClientReply| matches!(reply, Err(StoreError::Refused { code, .. }) if code == "NOSCRIPT");
-        let again: Vec<_> = (0..replies.len()).filter(|index| forgotten(&replies[*index])).collect();
+        let mut replies = self
+            .send_each(calls(digest.as_deref().map_or(ScriptRef::Text, ScriptRef::Digest)))
+            .await;
+        let forgotten = |reply: &ClientReply| matches!(reply, Err(StoreError::Refused { code, .. }) if code == "NOSCRIPT");
+        let again: Vec<_> =
+            (0..replies.len()).filter(|index| forgotten(&replies[*index])).collect();
         if again.is_empty() {
             return Ok(replies);
         }

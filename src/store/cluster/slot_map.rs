@@ -24,7 +24,8 @@ impl SlotMap {
     /// is no such reply.
     pub(in crate::store) fn parse(slots: Value, asked: &Target) -> Option<Self> {
         let owners = vec![None; usize::from(hash_slot::SLOTS)];
-        let mut map = Self { masters: Vec::new(), addresses: Vec::new(), ids: BTreeSet::new(), owners };
+        let mut map =
+            Self { masters: Vec::new(), addresses: Vec::new(), ids: BTreeSet::new(), owners };
         for range in reply::array(slots)? {
             let mut range = reply::array(range)?.into_iter();
             let (first, last) = (reply::integer(&range.next()?)?, reply::integer(&range.next()?)?);
@@ -46,7 +47,10 @@ impl SlotMap {
     /// Takes in a replica's address and id, as far as they are told.
     fn add_replica(&mut self, replica: Value, asked: &Target) {
         let mut replica = reply::array(replica).unwrap_or_default().into_iter();
-        let (host, port) = (replica.next().and_then(reply::word), replica.next().as_ref().and_then(reply::integer));
+        let (host, port) = (
+            replica.next().and_then(reply::word),
+            replica.next().as_ref().and_then(reply::integer),
+        );
         if let Some(port) = port.and_then(|port| u16::try_from(port).ok()) {
             self.announced(&address(asked, host, port));
         }
@@ -84,8 +88,12 @@ impl SlotMap {
 
     /// The slots that the master of this name serves.
     pub(in crate::store) fn slots_of(&self, master: &str) -> Vec<u16> {
-        let Some(index) = self.masters.iter().position(|known| known.to_string() == master) else { return Vec::new() };
-        (0..hash_slot::SLOTS).filter(|slot| self.owners[usize::from(*slot)] == Some(index)).collect()
+        let Some(index) = self.masters.iter().position(|known| known.to_string() == master) else {
+            return Vec::new();
+        };
+        (0..hash_slot::SLOTS)
+            .filter(|slot| self.owners[usize::from(*slot)] == Some(index))
+            .collect()
     }
 
     /// From here on the slot is this node's.
@@ -101,7 +109,10 @@ impl SlotMap {
 
     /// A master of `before` that is none any more, and whoever has its slots now. A master that has given slots away is
     /// one still: they were moved, and nothing was lost.
-    pub(in crate::store) fn taken_over<'a>(&'a self, before: &'a Self) -> Option<(&'a Target, &'a Target)> {
+    pub(in crate::store) fn taken_over<'a>(
+        &'a self,
+        before: &'a Self,
+    ) -> Option<(&'a Target, &'a Target)> {
         let slots = (0..hash_slot::SLOTS).filter(|slot| self.master(*slot) != before.master(*slot));
         let places = slots.filter_map(|slot| Some((before.master(slot)?, self.master(slot)?)));
         places.into_iter().find(|(old, _)| !self.masters.contains(old))
@@ -146,7 +157,9 @@ pub(in crate::store) fn key_of(command: &Cmd) -> Option<&[u8]> {
             words.next().filter(|_| count != b"0")
         }
         b"MEMORY" | b"OBJECT" => words.nth(1),
-        b"TIME" | b"SCRIPT" | b"INFO" | b"ROLE" | b"PING" | b"CLUSTER" | b"CLIENT" | b"CONFIG" => None,
+        b"TIME" | b"SCRIPT" | b"INFO" | b"ROLE" | b"PING" | b"CLUSTER" | b"CLIENT" | b"CONFIG" => {
+            None
+        }
         _ => words.next(),
     }
 }
@@ -172,29 +185,44 @@ mod tests {
 
     #[test]
     fn slots_have_masters_and_a_node_without_address_is_the_asked_one() {
-        let slots =
-            Value::Array(vec![range(0, 100, "", 7000), range(101, 200, "10.0.0.2", 7001), range(300, 300, "", 7000)]);
+        let slots = Value::Array(vec![
+            range(0, 100, "", 7000),
+            range(101, 200, "10.0.0.2", 7001),
+            range(300, 300, "", 7000),
+        ]);
         let map = SlotMap::parse(slots, &asked()).unwrap();
         assert_eq!(map.masters().len(), 2);
         let of = |slot| map.master(slot).map(ToString::to_string);
         assert_eq!(of(100).as_deref(), Some("10.0.0.1:7000/0"));
         assert_eq!(of(101).as_deref(), Some("10.0.0.2:7001/0"));
         assert_eq!((of(201), of(300).is_some()), (None, true));
-        assert_eq!(map.master(150).unwrap().password.as_deref(), Some("p"), "the same log-in everywhere");
+        assert_eq!(
+            map.master(150).unwrap().password.as_deref(),
+            Some("p"),
+            "the same log-in everywhere"
+        );
     }
 
     #[test]
     fn slots_without_a_node_are_told() {
-        let slots = Value::Array(vec![range(0, 100, "", 7000), range(102, 16_383, "10.0.0.2", 7001)]);
+        let slots =
+            Value::Array(vec![range(0, 100, "", 7000), range(102, 16_383, "10.0.0.2", 7001)]);
         let map = SlotMap::parse(slots, &asked()).unwrap();
         assert_eq!(map.unserved(), [101]);
         assert_eq!(map.slots_of("10.0.0.1:7000/0").len(), 101);
-        assert_eq!(SlotMap::parse(Value::Array(Vec::new()), &asked()).unwrap().unserved().len(), 16_384);
+        assert_eq!(
+            SlotMap::parse(Value::Array(Vec::new()), &asked()).unwrap().unserved().len(),
+            16_384
+        );
     }
 
     #[test]
     fn what_is_no_slot_map_is_refused() {
-        for wrong in [Value::Nil, Value::Array(vec![Value::Int(1)]), Value::Array(vec![range(0, 16_384, "", 1)])] {
+        for wrong in [
+            Value::Nil,
+            Value::Array(vec![Value::Int(1)]),
+            Value::Array(vec![range(0, 16_384, "", 1)]),
+        ] {
             assert_eq!(SlotMap::parse(wrong, &asked()), None);
         }
     }
@@ -227,7 +255,9 @@ mod tests {
         };
         let before = of("10.0.0.1", "10.0.0.2");
         let (old, new) = (of("10.0.0.1", "10.0.0.3"), before.clone());
-        let names = |taken: Option<(&Target, &Target)>| taken.map(|(from, to)| (from.to_string(), to.to_string()));
+        let names = |taken: Option<(&Target, &Target)>| {
+            taken.map(|(from, to)| (from.to_string(), to.to_string()))
+        };
         let taken = names(old.taken_over(&before));
         assert_eq!(taken, Some(("10.0.0.2:7000/0".to_owned(), "10.0.0.3:7000/0".to_owned())));
         assert_eq!(names(new.taken_over(&before)), None);

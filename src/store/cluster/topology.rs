@@ -40,15 +40,19 @@ impl Client {
     /// False if no Sentinel watches the server. Each Sentinel listens on a channel of every server of its services, but loses
     /// that connection for a moment now and then: a server with replicas, or a replica, may be watched although none listens.
     pub async fn may_be_watched(&self) -> bool {
-        let asked = self.home.ask(redis::cmd("PUBSUB").arg("NUMSUB").arg("__sentinel__:hello")).await;
-        let listeners = asked.ok().and_then(reply::array).and_then(|reply| reply::integer(reply.get(1)?));
+        let asked =
+            self.home.ask(redis::cmd("PUBSUB").arg("NUMSUB").arg("__sentinel__:hello")).await;
+        let listeners =
+            asked.ok().and_then(reply::array).and_then(|reply| reply::integer(reply.get(1)?));
         listeners != Some(0) || self.may_be_replicated().await
     }
 
     /// False if the server says that it is a master without replicas.
     async fn may_be_replicated(&self) -> bool {
         let role = self.home.ask(&redis::cmd("ROLE")).await.ok().and_then(reply::array);
-        let Some([kind, _, replicas]) = role.and_then(|role| <[redis::Value; 3]>::try_from(role).ok()) else {
+        let Some([kind, _, replicas]) =
+            role.and_then(|role| <[redis::Value; 3]>::try_from(role).ok())
+        else {
             return true;
         };
         let is_master = reply::word(kind).is_some_and(|kind| kind == "master");
@@ -65,9 +69,10 @@ impl Client {
             self.learn().await?;
         }
         match self.known() {
-            Topology::Cluster(map, _) => {
-                map.master(hash_slot::of(redis_key)).cloned().ok_or_else(|| self.unserved(redis_key))
-            }
+            Topology::Cluster(map, _) => map
+                .master(hash_slot::of(redis_key))
+                .cloned()
+                .ok_or_else(|| self.unserved(redis_key)),
             _ => Ok(self.target().clone()),
         }
     }
@@ -76,13 +81,19 @@ impl Client {
     pub async fn playground(&self, server: &Writable) -> Result<Writable, StoreError> {
         let mut masters = self.masters().await?;
         let named = masters.iter().position(|master| master == self.target()).unwrap_or(0);
-        if masters.is_empty() { Err(self.unserved(b"")) } else { Ok(server.instead(masters.swap_remove(named))) }
+        if masters.is_empty() {
+            Err(self.unserved(b""))
+        } else {
+            Ok(server.instead(masters.swap_remove(named)))
+        }
     }
 
     /// True when this node serves all of these Redis keys, as far as is known.
     pub fn serves(&self, node: &Target, redis_keys: &[Vec<u8>]) -> bool {
         match self.known() {
-            Topology::Cluster(map, _) => redis_keys.iter().all(|key| map.master(hash_slot::of(key)) == Some(node)),
+            Topology::Cluster(map, _) => {
+                redis_keys.iter().all(|key| map.master(hash_slot::of(key)) == Some(node))
+            }
             _ => true,
         }
     }
@@ -90,7 +101,9 @@ impl Client {
     /// The indexes of these Redis keys, by the nodes that serve them as far as is known.
     pub(in crate::store) fn by_master(&self, redis_keys: &[&[u8]]) -> Vec<Vec<usize>> {
         let map = self.slot_map();
-        let node = |index: &usize| map.as_ref().and_then(|map| map.master(hash_slot::of(redis_keys[*index])));
+        let node = |index: &usize| {
+            map.as_ref().and_then(|map| map.master(hash_slot::of(redis_keys[*index])))
+        };
         let mut groups: Vec<Vec<usize>> = Vec::new();
         for index in 0..redis_keys.len() {
             match groups.iter_mut().find(|group| node(&group[0]) == node(&index)) {
@@ -103,7 +116,9 @@ impl Client {
 
     /// True when it is known to be a cluster, and these Redis keys are in several slots of it.
     pub(in crate::store) fn parts(&self, redis_keys: &[Vec<u8>]) -> bool {
-        redis_keys.len() > 1 && self.is_cluster() && !hash_slot::is_one(redis_keys.iter().map(Vec::as_slice))
+        redis_keys.len() > 1
+            && self.is_cluster()
+            && !hash_slot::is_one(redis_keys.iter().map(Vec::as_slice))
     }
 
     /// The slot map as it is known; `None` where it is no cluster.
@@ -121,12 +136,17 @@ impl Client {
     pub(in crate::store) async fn learn(&self) -> Result<(), StoreError> {
         let reply = self.home.ask(redis::cmd("CLUSTER").arg("SLOTS")).await;
         let map = match reply {
-            Ok(slots) => Some(SlotMap::parse(slots, self.target()).ok_or_else(|| self.unexpected("CLUSTER SLOTS"))?),
+            Ok(slots) => Some(
+                SlotMap::parse(slots, self.target())
+                    .ok_or_else(|| self.unexpected("CLUSTER SLOTS"))?,
+            ),
             Err(error) if error.lost_the_reply() => return Err(error),
             // A server that is busy just now does not say whether it is a node: alone it would be taken for all there is.
             Err(error) if error.is_for_now() => return Err(error),
             // A node that does not tell of the others would be taken for all there is.
-            Err(error) if does_not_tell(&error) && self.says_it_is_a_node().await => return Err(self.needs_slots()),
+            Err(error) if does_not_tell(&error) && self.says_it_is_a_node().await => {
+                return Err(self.needs_slots());
+            }
             Err(_) => None,
         };
         self.change(|topology| {
@@ -160,11 +180,14 @@ impl Client {
         if self.is_cluster() {
             return Ok(true);
         }
-        let master = self.own_master().await.map_or_else(String::new, |master| format!(" of {master}"));
+        let master =
+            self.own_master().await.map_or_else(String::new, |master| format!(" of {master}"));
         Err(StoreError::Refused {
             target: self.name(),
             code: "READONLY".to_owned(),
-            why: format!("it is a replica{master}, and what is changed on a replica does not reach its master"),
+            why: format!(
+                "it is a replica{master}, and what is changed on a replica does not reach its master"
+            ),
             place: RefusedAt::Command,
         })
     }
@@ -176,7 +199,8 @@ impl Client {
     async fn is_replica(&self) -> Result<Option<bool>, StoreError> {
         match self.home.ask(&redis::cmd("HELLO")).await {
             Ok(greeting) => {
-                let is_replica = client_options::told(greeting.clone(), "role").is_some_and(|role| role != "master");
+                let is_replica = client_options::told(greeting.clone(), "role")
+                    .is_some_and(|role| role != "master");
                 let is_node = client_options::mode(greeting).is_some_and(|mode| mode == "cluster");
                 return Ok(Some(is_replica && !is_node));
             }
@@ -186,7 +210,8 @@ impl Client {
         }
         match self.home.ask(&redis::cmd("ROLE")).await {
             Ok(role) => {
-                let role = reply::array(role).and_then(|parts| reply::word(parts.into_iter().next()?));
+                let role =
+                    reply::array(role).and_then(|parts| reply::word(parts.into_iter().next()?));
                 Ok(role.map(|role| role == "slave"))
             }
             Err(error) if error.lost_the_reply() => Err(error),
@@ -196,7 +221,8 @@ impl Client {
 
     /// The master of this server, if the user may ask for it.
     async fn own_master(&self) -> Option<String> {
-        let mut parts = reply::array(self.home.ask(&redis::cmd("ROLE")).await.ok()?)?.into_iter().skip(1);
+        let mut parts =
+            reply::array(self.home.ask(&redis::cmd("ROLE")).await.ok()?)?.into_iter().skip(1);
         let (host, port) = (reply::word(parts.next()?)?, reply::integer(&parts.next()?)?);
         Some(format!("{host}:{port}"))
     }
@@ -237,7 +263,8 @@ impl Client {
         let replicas = reply::array(reply::array(role)?.into_iter().nth(2)?)?;
         for replica in replicas {
             let mut parts = reply::array(replica)?.into_iter();
-            let (host, port) = (reply::word(parts.next()?)?, reply::word(parts.next()?)?.parse().ok()?);
+            let (host, port) =
+                (reply::word(parts.next()?)?, reply::word(parts.next()?)?.parse().ok()?);
             let target = Target { address: Address::Tcp(host, port), ..master.clone() };
             if node::connect(&target).await.is_ok() {
                 return Some(target);
@@ -248,7 +275,12 @@ impl Client {
 
     pub(super) fn unserved(&self, redis_key: &[u8]) -> StoreError {
         let why = format!("no node serves slot {}", hash_slot::of(redis_key));
-        StoreError::Refused { target: self.name(), code: "CLUSTERDOWN".to_owned(), why, place: RefusedAt::Command }
+        StoreError::Refused {
+            target: self.name(),
+            code: "CLUSTERDOWN".to_owned(),
+            why,
+            place: RefusedAt::Command,
+        }
     }
 }
 

@@ -36,7 +36,10 @@ impl Bounds {
             at = next;
             let mut words = Vec::with_capacity(count.min(8));
             for _ in 0..count {
-                let Ok(Some((Token::Text(word), next))) = resp::token(requests, at, usize::MAX) else { return };
+                let Ok(Some((Token::Text(word), next))) = resp::token(requests, at, usize::MAX)
+                else {
+                    return;
+                };
                 words.push(&requests[word]);
                 at = next;
             }
@@ -82,14 +85,16 @@ impl Bounds {
 fn most(words: &[&[u8]]) -> usize {
     let Some(command) = words.first() else { return WHOLE };
     match *command {
-        b"GETRANGE" => part(words).map_or(WHOLE, |bytes| bytes.saturating_add(2 * resp::LONGEST_LINE).min(WHOLE)),
+        b"GETRANGE" => part(words)
+            .map_or(WHOLE, |bytes| bytes.saturating_add(2 * resp::LONGEST_LINE).min(WHOLE)),
         b"CLUSTER" if words.get(1).is_some_and(|word| *word == b"GETKEYSINSLOT") => WHOLE,
         b"CLUSTER" => SLOTS,
         // Their replies hold no value and no name.
-        b"ASKING" | b"AUTH" | b"CLIENT" | b"CONFIG" | b"DBSIZE" | b"DEL" | b"DISCARD" | b"EXISTS" | b"HELLO"
-        | b"HLEN" | b"INFO" | b"MEMORY" | b"MULTI" | b"OBJECT" | b"PEXPIRE" | b"PEXPIREAT" | b"PEXPIRETIME"
-        | b"PING" | b"PTTL" | b"READONLY" | b"RESTORE" | b"ROLE" | b"SCRIPT" | b"SELECT" | b"SENTINEL" | b"STRLEN"
-        | b"TIME" | b"UNLINK" | b"WAIT" | b"WATCH" => SMALL,
+        b"ASKING" | b"AUTH" | b"CLIENT" | b"CONFIG" | b"DBSIZE" | b"DEL" | b"DISCARD"
+        | b"EXISTS" | b"HELLO" | b"HLEN" | b"INFO" | b"MEMORY" | b"MULTI" | b"OBJECT"
+        | b"PEXPIRE" | b"PEXPIREAT" | b"PEXPIRETIME" | b"PING" | b"PTTL" | b"READONLY"
+        | b"RESTORE" | b"ROLE" | b"SCRIPT" | b"SELECT" | b"SENTINEL" | b"STRLEN" | b"TIME"
+        | b"UNLINK" | b"WAIT" | b"WATCH" => SMALL,
         _ => WHOLE,
     }
 }
@@ -109,7 +114,10 @@ mod tests {
     fn a_reply_is_bounded_by_what_was_asked_for() {
         let most = |line: &str| most(&line.split(' ').map(str::as_bytes).collect::<Vec<_>>());
         assert_eq!(most("GETRANGE k 0 4095"), 4096 + 2 * resp::LONGEST_LINE);
-        assert_eq!([most("GETRANGE k 0 -1"), most("DUMP k"), most("EVALSHA f 1 k"), most("SCAN 0")], [WHOLE; 4]);
+        assert_eq!(
+            [most("GETRANGE k 0 -1"), most("DUMP k"), most("EVALSHA f 1 k"), most("SCAN 0")],
+            [WHOLE; 4]
+        );
         assert_eq!([most("CLUSTER SLOTS"), most("CLUSTER GETKEYSINSLOT 1 9")], [SLOTS, WHOLE]);
         assert_eq!([most("PTTL k"), most("CLIENT SETNAME x"), most("INFO server")], [SMALL; 3]);
     }

@@ -85,7 +85,9 @@ impl Connection {
     pub(in crate::store) async fn open(target: &Target) -> Result<Self, StoreError> {
         let socket = match socket::open(target).await {
             Ok(socket) => socket,
-            Err(NotOpen::Handshake(error)) => return Err(diagnose::without_tls(target, error).await),
+            Err(NotOpen::Handshake(error)) => {
+                return Err(diagnose::without_tls(target, error).await);
+            }
             Err(NotOpen::Other(error)) => return Err(error),
         };
         let socket = match &target.trace {
@@ -111,7 +113,9 @@ impl Connection {
     async fn log_in(&mut self) -> Result<(), StoreError> {
         let mut words = Vec::new();
         if let Some(password) = self.target.password.clone() {
-            words.push(pack(["AUTH".to_owned()].into_iter().chain(self.target.user.clone()).chain([password])));
+            words.push(pack(
+                ["AUTH".to_owned()].into_iter().chain(self.target.user.clone()).chain([password]),
+            ));
         }
         if self.target.db != 0 {
             words.push(pack(["SELECT", &self.target.db.to_string()]));
@@ -166,7 +170,10 @@ impl Connection {
     }
 
     /// Sends a request and waits for whatever comes back.
-    pub(in crate::store) async fn exchange(&mut self, Packed(request): &Packed) -> Result<Value, StoreError> {
+    pub(in crate::store) async fn exchange(
+        &mut self,
+        Packed(request): &Packed,
+    ) -> Result<Value, StoreError> {
         let mut replies = self.exchange_all(request, 1).await?;
         replies.pop().ok_or_else(|| self.unexpected("a command"))
     }
@@ -184,7 +191,10 @@ impl Connection {
         if count == 0 {
             return Ok(Vec::new());
         }
-        if self.owed == 0 && self.has_answered && self.has_unread().await.map_err(|error| self.lost(&error.into()))? {
+        if self.owed == 0
+            && self.has_answered
+            && self.has_unread().await.map_err(|error| self.lost(&error.into()))?
+        {
             return Err(StoreError::Unasked { target: self.target.to_string() });
         }
         self.transport.out.extend_from_slice(requests);
@@ -281,7 +291,8 @@ impl Connection {
         loop {
             let arrived = &self.transport.inbox[self.transport.taken..];
             if let Some(end) = arriving.end(arrived).map_err(|why| self.unreadable(why))? {
-                let value = redis::parse_redis_value(&arrived[..end]).map_err(|error| self.lost(&error))?;
+                let value =
+                    redis::parse_redis_value(&arrived[..end]).map_err(|error| self.lost(&error))?;
                 self.transport.taken += end;
                 self.bounds.took_reply();
                 self.owed -= 1;

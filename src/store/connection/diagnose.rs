@@ -29,8 +29,10 @@ const TURNED_AWAY: [&[u8]; 2] = [b"-ERR max number of clients", b"-DENIED"];
 
 /// Says more about an error on a connection that never gave a reply.
 pub(in crate::store) async fn explain_error(target: &Target, error: StoreError) -> StoreError {
-    let broke =
-        matches!(error, StoreError::Unreachable { .. } | StoreError::NotRedis { .. } | StoreError::TimedOut { .. });
+    let broke = matches!(
+        error,
+        StoreError::Unreachable { .. } | StoreError::NotRedis { .. } | StoreError::TimedOut { .. }
+    );
     // Of a silent server a second look tells nothing more.
     let is_silent = matches!(error, StoreError::TimedOut { .. });
     if !broke || (is_silent && !target.client_options.is_first_look()) {
@@ -38,12 +40,20 @@ pub(in crate::store) async fn explain_error(target: &Target, error: StoreError) 
     }
     let limit = target.connect_timeout.min(target.timeout);
     if target.is_tls() {
-        return tokio::time::timeout(limit, last_words(target)).await.ok().flatten().unwrap_or(error);
+        return tokio::time::timeout(limit, last_words(target))
+            .await
+            .ok()
+            .flatten()
+            .unwrap_or(error);
     }
     // A server that is merely slow would have to be waited for again.
     let words = match is_silent {
         true => Vec::new(),
-        false => tokio::time::timeout(limit, first_words(target)).await.ok().and_then(Result::ok).unwrap_or_default(),
+        false => tokio::time::timeout(limit, first_words(target))
+            .await
+            .ok()
+            .and_then(Result::ok)
+            .unwrap_or_default(),
     };
     if !words.is_empty() && !from_tls::is_record(&words) {
         return said(target, &words, error);
@@ -61,7 +71,9 @@ fn said(target: &Target, words: &[u8], error: StoreError) -> StoreError {
     match redis::parse_redis_value(words) {
         Ok(Value::ServerError(said)) if is_turned_away => StoreError::at(target, &said.into()),
         // The answer to a PING is one short line.
-        _ if words[0] == b'+' && !words.contains(&b'\n') => not_redis(target, &words[..words.len().min(SHOWN)]),
+        _ if words[0] == b'+' && !words.contains(&b'\n') => {
+            not_redis(target, &words[..words.len().min(SHOWN)])
+        }
         _ if REPLIES.contains(&words[0]) => error,
         _ => not_redis(target, words),
     }
@@ -71,7 +83,9 @@ fn said(target: &Target, words: &[u8], error: StoreError) -> StoreError {
 pub(in crate::store) async fn without_tls(target: &Target, error: StoreError) -> StoreError {
     match tokio::time::timeout(target.connect_timeout, first_words(target)).await {
         Ok(Ok(words)) if words.is_empty() || from_tls::is_record(&words) => error,
-        Ok(Ok(words)) if REPLIES.contains(&words[0]) => StoreError::NoTls { target: target.to_string() },
+        Ok(Ok(words)) if REPLIES.contains(&words[0]) => {
+            StoreError::NoTls { target: target.to_string() }
+        }
         Ok(Ok(words)) => not_redis(target, &words),
         _ => error,
     }
@@ -79,7 +93,10 @@ pub(in crate::store) async fn without_tls(target: &Target, error: StoreError) ->
 
 fn not_redis(target: &Target, words: &[u8]) -> StoreError {
     let line = words.lines().next().unwrap_or_default();
-    StoreError::NotRedis { target: target.to_string(), why: format!("it says {:?}", bstr::BStr::new(line)) }
+    StoreError::NotRedis {
+        target: target.to_string(),
+        why: format!("it says {:?}", bstr::BStr::new(line)),
+    }
 }
 
 /// Why a server ends a connection after the handshake: that is when TLS 1.3 tells of the client's certificate, and a
@@ -103,14 +120,18 @@ async fn first_words(target: &Target) -> io::Result<Vec<u8>> {
     // Read even when nothing can be sent: a server that turns a client away says why before it closes.
     let _ = stream.write_all(b"PING\r\n\r\n").await;
     let mut words = Vec::with_capacity(LONGEST);
-    while words.len() < LONGEST && !words.contains(&b'\n') && stream.read_buf(&mut words).await? > 0 {}
+    while words.len() < LONGEST && !words.contains(&b'\n') && stream.read_buf(&mut words).await? > 0
+    {
+    }
     Ok(words)
 }
 
 /// True when a TLS greeting is answered by TLS: a certificate, whosever it is, or an alert.
 async fn speaks_tls(host: &str, port: u16) -> bool {
     let anybody = tls::Tls::new(tls::TlsOptions { insecure: true, ..tls::TlsOptions::default() });
-    let (Ok(config), Ok(name)) = (anybody.config(), anybody.server_name(host)) else { return false };
+    let (Ok(config), Ok(name)) = (anybody.config(), anybody.server_name(host)) else {
+        return false;
+    };
     let Ok(stream) = TcpStream::connect((host, port)).await else { return false };
     match TlsConnector::from(config).connect(name, stream).await {
         Ok(_) => true,

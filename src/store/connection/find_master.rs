@@ -91,12 +91,19 @@ impl Sentinels {
     }
 
     /// The server that a Sentinel names; `None` when the Sentinel does not know the service.
-    async fn named_by(&self, sentinel: &Target, like: &Target) -> Result<Option<Target>, StoreError> {
+    async fn named_by(
+        &self,
+        sentinel: &Target,
+        like: &Target,
+    ) -> Result<Option<Target>, StoreError> {
         let mut connection = Connection::dial(sentinel).await.map_err(of_sentinel)?;
-        let named = connection.ask(&pack(["SENTINEL", "GET-MASTER-ADDR-BY-NAME", &self.service])).await;
+        let named =
+            connection.ask(&pack(["SENTINEL", "GET-MASTER-ADDR-BY-NAME", &self.service])).await;
         let named = named.map_err(of_sentinel)?;
         let StepReply::Array(parts) = named else { return Ok(None) };
-        let [StepReply::Text(host), StepReply::Text(port)] = parts.as_slice() else { return Ok(None) };
+        let [StepReply::Text(host), StepReply::Text(port)] = parts.as_slice() else {
+            return Ok(None);
+        };
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let port = text(port).parse().unwrap_or(0);
         Ok(Some(Target { address: Address::Tcp(text(host), port), ..like.clone() }))
@@ -106,7 +113,11 @@ impl Sentinels {
     async fn agrees(&self, master: &Target, sentinel: &Target) -> Result<(), StoreError> {
         let role = Connection::dial(master).await?.ask(&pack(["ROLE"])).await;
         match role {
-            Ok(StepReply::Array(parts)) if parts.first() == Some(&StepReply::Text(b"master".to_vec())) => Ok(()),
+            Ok(StepReply::Array(parts))
+                if parts.first() == Some(&StepReply::Text(b"master".to_vec())) =>
+            {
+                Ok(())
+            }
             // Where ROLE is not permitted the Sentinel has to be believed.
             Ok(StepReply::Error { .. }) => Ok(()),
             Err(error) if error.is_permission() => Ok(()),
@@ -114,7 +125,10 @@ impl Sentinels {
             Ok(_) => Err(StoreError::Refused {
                 target: master.to_string(),
                 code: "READONLY".to_owned(),
-                why: format!("the Sentinel at {sentinel} names it as master of {}, but it is none", self.service),
+                why: format!(
+                    "the Sentinel at {sentinel} names it as master of {}, but it is none",
+                    self.service
+                ),
                 place: RefusedAt::Command,
             }),
         }

@@ -33,7 +33,13 @@ mod tests {
         let left = |waited, received| Patience { waited, received }.left(Duration::from_secs(1));
         let seconds = Duration::from_secs;
         assert_eq!((left(seconds(0), 0), left(seconds(1), 0)), (seconds(1), seconds(0)));
-        assert_eq!((left(seconds(2), 2 * SLOWEST), left(seconds(9), SLOWEST)), (seconds(1), seconds(0)));
-        assert_eq!((left(seconds(0), u64::MAX), left(seconds(9), 9 * SLOWEST)), (seconds(1), seconds(1)));
+        assert_eq!(
+            (left(seconds(2), 2 * SLOWEST), left(seconds(9), SLOWEST)),
+            (seconds(1), seconds(0))
+        );
+        assert_eq!(
+            (left(seconds(0), u64::MAX), left(seconds(9), 9 * SLOWEST)),
+            (seconds(1), seconds(1))
+        );
     }
 }

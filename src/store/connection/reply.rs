@@ -50,12 +50,13 @@ pub(in crate::store) fn step_reply(value: Value) -> StepReply {
         Value::Int(number) => StepReply::Integer(number),
         Value::Array(items) => StepReply::Array(items.into_iter().map(step_reply).collect()),
         // An array in the older protocol, which is the one that schemas speak of.
-        Value::Map(pairs) => {
-            StepReply::Array(pairs.into_iter().flat_map(|(name, value)| [name, value]).map(step_reply).collect())
-        }
-        Value::ServerError(error) => {
-            StepReply::Error { code: error.code().to_owned(), message: error.details().unwrap_or_default().to_owned() }
-        }
+        Value::Map(pairs) => StepReply::Array(
+            pairs.into_iter().flat_map(|(name, value)| [name, value]).map(step_reply).collect(),
+        ),
+        Value::ServerError(error) => StepReply::Error {
+            code: error.code().to_owned(),
+            message: error.details().unwrap_or_default().to_owned(),
+        },
         other => bytes(other).map_or(StepReply::Nil, StepReply::Text),
     }
 }

@@ -39,7 +39,11 @@ pub(in crate::store) enum Unreadable {
 
 /// The token that starts at `at`, and where the next one starts; `None` while it is not complete. A string or an array that
 /// takes more than `most` bytes is none.
-pub(in crate::store) fn token(buffer: &[u8], at: usize, most: usize) -> Result<Option<(Token, usize)>, Unreadable> {
+pub(in crate::store) fn token(
+    buffer: &[u8],
+    at: usize,
+    most: usize,
+) -> Result<Option<(Token, usize)>, Unreadable> {
     let Some(line) = buffer[at..].find_byte(b'\n') else {
         return if buffer.len() - at > LONGEST_LINE { Err(Malformed) } else { Ok(None) };
     };
@@ -167,13 +171,16 @@ mod tests {
             }
             Token::Text(range) => Value::BulkString(buffer[range].to_vec()),
             Token::Error(range) => redis::parse_redis_value(&buffer[range.start - 1..next]).ok()?,
-            Token::Array(count) => Value::Array((0..count).map(|_| value(buffer, at)).collect::<Option<_>>()?),
+            Token::Array(count) => {
+                Value::Array((0..count).map(|_| value(buffer, at)).collect::<Option<_>>()?)
+            }
         })
     }
 
     fn reply() -> impl Strategy<Value = Vec<u8>> {
-        let bulk = prop::collection::vec(any::<u8>(), 0..12)
-            .prop_map(|bytes| [format!("${}\r\n", bytes.len()).as_bytes(), &bytes, b"\r\n"].concat());
+        let bulk = prop::collection::vec(any::<u8>(), 0..12).prop_map(|bytes| {
+            [format!("${}\r\n", bytes.len()).as_bytes(), &bytes, b"\r\n"].concat()
+        });
         let leaf = prop_oneof![
             4 => bulk,
             2 => prop_oneof![any::<i64>(), Just(i64::MIN), Just(i64::MAX)]
@@ -182,16 +189,25 @@ mod tests {
                 .prop_map(|text| text.as_bytes().to_vec()),
         ];
         leaf.prop_recursive(3, 20, 5, |inner| {
-            prop::collection::vec(inner, 0..5)
-                .prop_map(|items| [format!("*{}\r\n", items.len()).into_bytes(), items.concat()].concat())
+            prop::collection::vec(inner, 0..5).prop_map(|items| {
+                [format!("*{}\r\n", items.len()).into_bytes(), items.concat()].concat()
+            })
         })
     }
 
     #[test]
     fn what_is_no_reply_is_malformed() {
-        for bytes in
-            ["HTTP/1.1 400\r\n", ":\r\n", ":1x\r\n", ":-\r\n", "$3\r\nabcd\r\n", "*-2\r\n", "$-5\r\n", "\r\n", "\n"]
-        {
+        for bytes in [
+            "HTTP/1.1 400\r\n",
+            ":\r\n",
+            ":1x\r\n",
+            ":-\r\n",
+            "$3\r\nabcd\r\n",
+            "*-2\r\n",
+            "$-5\r\n",
+            "\r\n",
+            "\n",
+        ] {
             assert_eq!(token(bytes.as_bytes(), 0, usize::MAX), Err(Malformed), "{bytes:?}");
         }
     }

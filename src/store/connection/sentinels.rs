@@ -19,11 +19,13 @@ impl Sentinels {
     pub fn parse(text: &str) -> Result<Self, String> {
         let (hosts, service) = text.split_once('/').unwrap_or((text, ""));
         if service.is_empty() {
-            return Err("the URL names no service: redis-sentinel://host:26379,host:26379/SERVICE".to_owned());
+            return Err("the URL names no service: redis-sentinel://host:26379,host:26379/SERVICE"
+                .to_owned());
         }
         // The text is not repeated: a log-in whose `@` was forgotten is a part of it.
         let which = |(index, text)| {
-            address(text).ok_or_else(|| format!("address {} is no Sentinel's: write host:26379", index + 1))
+            address(text)
+                .ok_or_else(|| format!("address {} is no Sentinel's: write host:26379", index + 1))
         };
         let addresses = hosts.split(',').enumerate().map(which).collect::<Result<_, _>>()?;
         Ok(Self { addresses, service: service.to_owned(), user: None, password: None })
@@ -39,7 +41,8 @@ impl fmt::Debug for Sentinels {
 
 impl fmt::Display for Sentinels {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: Vec<_> = self.addresses.iter().map(|(host, port)| format!("{host}:{port}")).collect();
+        let names: Vec<_> =
+            self.addresses.iter().map(|(host, port)| format!("{host}:{port}")).collect();
         write!(f, "{} of the Sentinels {}", self.service, names.join(","))
     }
 }
@@ -77,7 +80,8 @@ mod tests {
             let told = Sentinels::parse(wrong).unwrap_err();
             assert!(told.contains(why) && !told.contains("s3cret"), "{wrong}: {told}");
         }
-        let sentinels = Sentinels { password: Some("s3cret".to_owned()), ..Sentinels::parse("a:1/s").unwrap() };
+        let sentinels =
+            Sentinels { password: Some("s3cret".to_owned()), ..Sentinels::parse("a:1/s").unwrap() };
         assert!(!format!("{sentinels:?}").contains("s3cret"));
     }
 }

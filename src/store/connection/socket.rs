@@ -50,9 +50,12 @@ pub(in crate::store) async fn open(target: &Target) -> Result<Box<dyn Socket>, N
             Err(error) => Err(lost(error).into()),
         },
         // A client asks them first, and comes here with what they say.
-        Address::Service(_) => Err(lost(io::Error::other("Sentinels name a server, and are none")).into()),
+        Address::Service(_) => {
+            Err(lost(io::Error::other("Sentinels name a server, and are none")).into())
+        }
         Address::Tcp(host, port) => {
-            let stream = in_time(limit, TcpStream::connect((host.as_str(), *port))).await.map_err(lost)?;
+            let stream =
+                in_time(limit, TcpStream::connect((host.as_str(), *port))).await.map_err(lost)?;
             stream.set_nodelay(true).map_err(lost)?;
             match &target.tls {
                 None => Ok(Box::new(stream)),
@@ -80,6 +83,9 @@ async fn shake_hands(
 }
 
 /// Gives work up when it takes longer.
-pub(in crate::store) async fn in_time<T>(limit: Duration, work: impl Future<Output = io::Result<T>>) -> io::Result<T> {
+pub(in crate::store) async fn in_time<T>(
+    limit: Duration,
+    work: impl Future<Output = io::Result<T>>,
+) -> io::Result<T> {
     tokio::time::timeout(limit, work).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
 }

@@ -76,7 +76,10 @@ impl Target {
             return Self::of_service(rest);
         }
         if let Some(rest) = url.strip_prefix("rediss-sentinel://") {
-            return Ok(Self { tls: Some(Tls::new(TlsOptions::default())), ..Self::of_service(rest)? });
+            return Ok(Self {
+                tls: Some(Tls::new(TlsOptions::default())),
+                ..Self::of_service(rest)?
+            });
         }
         let mut parsed = redis::parse_redis_url(url).ok_or(
             "the URL is not a Redis URL: write redis://host:6379/0, rediss://host:6379/0 for TLS or unix:///path/to/socket",
@@ -93,7 +96,9 @@ impl Target {
             parsed.set_query(None);
         }
         let tls = match parsed.scheme() {
-            "rediss" | "valkeys" => Some(Tls::new(TlsOptions { insecure, ..TlsOptions::default() })),
+            "rediss" | "valkeys" => {
+                Some(Tls::new(TlsOptions { insecure, ..TlsOptions::default() }))
+            }
             _ if insecure => return Err("#insecure is for TLS: rediss://".to_owned()),
             _ => None,
         };
@@ -108,14 +113,20 @@ impl Target {
     /// A service whose master Sentinels know: `[user[:password]@]host:port,host:port/service[/db]`, the log-in that of
     /// the servers.
     fn of_service(rest: &str) -> Result<Self, String> {
-        let (log_in, hosts) = rest.rsplit_once('@').map_or(("", rest), |(log_in, hosts)| (log_in, hosts));
+        let (log_in, hosts) =
+            rest.rsplit_once('@').map_or(("", rest), |(log_in, hosts)| (log_in, hosts));
         let sentinels = Sentinels::parse(hosts)?;
         if sentinels.service.contains('?') {
-            return Err("a URL of Sentinels has nothing behind ?: the database stands behind the service".to_owned());
+            return Err(
+                "a URL of Sentinels has nothing behind ?: the database stands behind the service"
+                    .to_owned(),
+            );
         }
         let (service, db) = match sentinels.service.split_once('/') {
             Some((service, db)) => {
-                let db = db.parse().map_err(|_| "behind the service stands a database's number".to_owned())?;
+                let db = db
+                    .parse()
+                    .map_err(|_| "behind the service stands a database's number".to_owned())?;
                 (service.to_owned(), db)
             }
             None => (sentinels.service.clone(), 0),
@@ -123,7 +134,11 @@ impl Target {
         // The crate knows how a log-in is written.
         let at = if log_in.is_empty() { String::new() } else { format!("{log_in}@") };
         let like = Self::parse(&format!("redis://{at}127.0.0.1"))?;
-        Ok(Self { address: Address::Service(Arc::new(Sentinels { service, ..sentinels })), db, ..like })
+        Ok(Self {
+            address: Address::Service(Arc::new(Sentinels { service, ..sentinels })),
+            db,
+            ..like
+        })
     }
 
     /// True when nobody on the way can read what is sent, or it takes no way.
@@ -152,7 +167,10 @@ mod query {
         let mut seen = Vec::new();
         for (name, value) in query {
             if !known.contains(&name.as_ref()) || seen.contains(&name) {
-                return Err(format!("after ? this URL may only say {}, each once", known.join(", ")));
+                return Err(format!(
+                    "after ? this URL may only say {}, each once",
+                    known.join(", ")
+                ));
             }
             if name == "db" {
                 let number = value.parse().ok().filter(|number: &i64| *number >= 0);
@@ -264,9 +282,11 @@ mod tests {
 
     #[test]
     fn a_bad_url_is_not_repeated() {
-        for url in
-            ["redis://:s3cret@host/notanumber", "redis://:s3cret@host/0#insecure", "rediss://:s3cret@host#s3cret"]
-        {
+        for url in [
+            "redis://:s3cret@host/notanumber",
+            "redis://:s3cret@host/0#insecure",
+            "rediss://:s3cret@host#s3cret",
+        ] {
             let why = Target::parse(url).unwrap_err();
             assert!(!why.contains("s3cret"), "{why}");
         }
@@ -307,7 +327,11 @@ mod tests {
     #[test]
     fn a_url_says_whether_tls_is_spoken() {
         let of = |url: &str| Target::parse(url).unwrap();
-        assert!(!of("redis://host").is_tls() && !of("valkey://host").is_tls() && !of("unix:///s").is_tls());
+        assert!(
+            !of("redis://host").is_tls()
+                && !of("valkey://host").is_tls()
+                && !of("unix:///s").is_tls()
+        );
         for url in ["rediss://ops:pw@[::1]:6390/2", "valkeys://ops:pw@[::1]:6390/2#insecure"] {
             let target = of(url);
             assert_eq!(target.to_string(), "[::1]:6390/2");

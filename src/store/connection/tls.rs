@@ -55,11 +55,15 @@ impl Tls {
     }
 
     /// The name that the server's certificate has to have.
-    pub(in crate::store) fn server_name(&self, host: &str) -> Result<ServerName<'static>, StoreError> {
+    pub(in crate::store) fn server_name(
+        &self,
+        host: &str,
+    ) -> Result<ServerName<'static>, StoreError> {
         let name = self.options.sni.as_deref().unwrap_or(host);
         ServerName::try_from(name.to_owned()).map_err(|_| StoreError::TlsFile {
             what: format!("{name:?}"),
-            why: "no certificate has such a name: it is neither a host name nor an IP address".to_owned(),
+            why: "no certificate has such a name: it is neither a host name nor an IP address"
+                .to_owned(),
         })
     }
 }
@@ -80,8 +84,10 @@ impl fmt::Debug for Tls {
 
 fn config(options: &TlsOptions) -> Result<ClientConfig, StoreError> {
     let provider: Arc<CryptoProvider> = Arc::new(ring::default_provider());
-    let wrong =
-        |what: &str, error: &rustls::Error| StoreError::TlsFile { what: what.to_owned(), why: error.to_string() };
+    let wrong = |what: &str, error: &rustls::Error| StoreError::TlsFile {
+        what: what.to_owned(),
+        why: error.to_string(),
+    };
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_protocol_versions(&[&rustls::version::TLS13, &rustls::version::TLS12])
         .map_err(|error| wrong("TLS", &error))?;
@@ -93,14 +99,15 @@ fn config(options: &TlsOptions) -> Result<ClientConfig, StoreError> {
     match (&options.cert, &options.key) {
         (Some(cert), Some(key)) => {
             let shown = format!("{} with {}", cert.display(), key.display());
-            builder.with_client_auth_cert(files::certificates(cert)?, files::private_key(key)?).map_err(|error| {
-                match error {
-                    rustls::Error::InconsistentKeys(_) => {
-                        StoreError::TlsFile { what: shown, why: "the key is not the certificate's".to_owned() }
-                    }
+            builder
+                .with_client_auth_cert(files::certificates(cert)?, files::private_key(key)?)
+                .map_err(|error| match error {
+                    rustls::Error::InconsistentKeys(_) => StoreError::TlsFile {
+                        what: shown,
+                        why: "the key is not the certificate's".to_owned(),
+                    },
                     error => wrong(&shown, &error),
-                }
-            })
+                })
         }
         _ => Ok(builder.with_no_client_auth()),
     }

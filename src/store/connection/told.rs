@@ -11,7 +11,8 @@ const MOST_WORDS: usize = 12;
 const MOST_BYTES: usize = 64;
 
 /// Options of SET and RESTORE. What follows one that is not here may be a value.
-const OPTIONS: [&str; 10] = ["NX", "XX", "GET", "KEEPTTL", "REPLACE", "ABSTTL", "PX", "EX", "PXAT", "EXAT"];
+const OPTIONS: [&str; 10] =
+    ["NX", "XX", "GET", "KEEPTTL", "REPLACE", "ABSTTL", "PX", "EX", "PXAT", "EXAT"];
 
 /// A command as it is told.
 pub(super) fn told(words: &[Vec<u8>]) -> Vec<Vec<u8>> {
@@ -58,7 +59,15 @@ pub(super) fn told_error(error: &[u8], words: &[Vec<u8>]) -> Vec<u8> {
 /// A word by its length and its hash.
 fn print(word: &[u8]) -> Vec<u8> {
     let hash = Sha256::digest(word);
-    format!("<{} B sha256:{:02x}{:02x}{:02x}{:02x}>", word.len(), hash[0], hash[1], hash[2], hash[3]).into_bytes()
+    format!(
+        "<{} B sha256:{:02x}{:02x}{:02x}{:02x}>",
+        word.len(),
+        hash[0],
+        hash[1],
+        hash[2],
+        hash[3]
+    )
+    .into_bytes()
 }
 
 /// True when the word at this place is none of a client's values.
@@ -68,13 +77,14 @@ fn is_shown(name: &str, words: &[Vec<u8>], index: usize) -> bool {
     }
     match name {
         // Nothing but command words, addresses, key patterns and numbers.
-        "PING" | "TIME" | "INFO" | "DBSIZE" | "ROLE" | "SCAN" | "CLUSTER" | "READONLY" | "ASKING" | "MULTI"
-        | "EXEC" | "DISCARD" | "UNWATCH" | "WAIT" | "SELECT" | "CLIENT" | "COMMAND" | "HELLO" | "SENTINEL"
-        | "MEMORY" | "OBJECT" => true,
+        "PING" | "TIME" | "INFO" | "DBSIZE" | "ROLE" | "SCAN" | "CLUSTER" | "READONLY"
+        | "ASKING" | "MULTI" | "EXEC" | "DISCARD" | "UNWATCH" | "WAIT" | "SELECT" | "CLIENT"
+        | "COMMAND" | "HELLO" | "SENTINEL" | "MEMORY" | "OBJECT" => true,
         // Redis keys, names of fields, and numbers.
-        "GET" | "MGET" | "GETRANGE" | "STRLEN" | "EXISTS" | "TYPE" | "TTL" | "PTTL" | "EXPIRETIME" | "PEXPIRETIME"
-        | "EXPIRE" | "PEXPIRE" | "EXPIREAT" | "PEXPIREAT" | "PERSIST" | "DEL" | "UNLINK" | "DUMP" | "WATCH"
-        | "TOUCH" | "HGET" | "HMGET" | "HGETALL" | "HLEN" | "HKEYS" | "HEXISTS" | "HSTRLEN" | "HDEL" | "HPTTL"
+        "GET" | "MGET" | "GETRANGE" | "STRLEN" | "EXISTS" | "TYPE" | "TTL" | "PTTL"
+        | "EXPIRETIME" | "PEXPIRETIME" | "EXPIRE" | "PEXPIRE" | "EXPIREAT" | "PEXPIREAT"
+        | "PERSIST" | "DEL" | "UNLINK" | "DUMP" | "WATCH" | "TOUCH" | "HGET" | "HMGET"
+        | "HGETALL" | "HLEN" | "HKEYS" | "HEXISTS" | "HSTRLEN" | "HDEL" | "HPTTL"
         | "HPEXPIRETIME" | "HSCAN" | "LLEN" | "SCARD" | "ZCARD" | "XLEN" => true,
         "CONFIG" => index <= 2,
         "SCRIPT" => index == 1,
@@ -92,8 +102,9 @@ fn is_shown(name: &str, words: &[Vec<u8>], index: usize) -> bool {
 
 /// True for an option, and for the number behind one that takes a number.
 fn is_option(words: &[Vec<u8>], index: usize) -> bool {
-    let is_one_of =
-        |word: &[u8], options: &[&str]| options.iter().any(|option| word.eq_ignore_ascii_case(option.as_bytes()));
+    let is_one_of = |word: &[u8], options: &[&str]| {
+        options.iter().any(|option| word.eq_ignore_ascii_case(option.as_bytes()))
+    };
     let is_number = words[index].iter().all(u8::is_ascii_digit);
     let is_expiry = index > 1 && is_one_of(&words[index - 1], &["PX", "EX", "PXAT", "EXAT"]);
     is_one_of(&words[index], &OPTIONS) || is_number && is_expiry
@@ -101,7 +112,8 @@ fn is_option(words: &[Vec<u8>], index: usize) -> bool {
 
 /// True when a script's number of keys says that the word is one of them.
 fn is_script_key(words: &[Vec<u8>], index: usize) -> bool {
-    let count = words.get(2).and_then(|count| std::str::from_utf8(count).ok()?.parse::<usize>().ok());
+    let count =
+        words.get(2).and_then(|count| std::str::from_utf8(count).ok()?.parse::<usize>().ok());
     index >= 3 && count.is_some_and(|count| index - 3 < count)
 }
 
@@ -120,14 +132,23 @@ mod tests {
         let of_v = "<1 B sha256:4c94485e>";
         assert_eq!(shown(&["AUTH", "s3cret"]), "AUTH (hidden)");
         assert_eq!(shown(&["auth", "ana", "s3cret"]), "auth (hidden) (hidden)");
-        assert_eq!(shown(&["HELLO", "3", "AUTH", "ana", "s3cret"]), "HELLO 3 AUTH (hidden) (hidden)");
+        assert_eq!(
+            shown(&["HELLO", "3", "AUTH", "ana", "s3cret"]),
+            "HELLO 3 AUTH (hidden) (hidden)"
+        );
         assert_eq!(shown(&["GET", "auth"]), "GET auth");
         assert_eq!(shown(&["SET", "k", "v", "NX", "px", "60"]), format!("SET k {of_v} NX px 60"));
         assert_eq!(shown(&["SET", "k", "v", "IFEQ", "v"]).matches(of_v).count(), 2);
         assert_eq!(shown(&["HSET", "k", "f", "v", "g", "v"]), format!("HSET k f {of_v} g {of_v}"));
         assert_eq!(shown(&["EVALSHA", "abc", "1", "k", "v"]), format!("EVALSHA abc 1 k {of_v}"));
-        assert_eq!(shown(&["RESTORE", "k", "0", "v", "ABSTTL"]), format!("RESTORE k 0 {of_v} ABSTTL"));
-        assert_eq!(shown(&["CONFIG", "SET", "requirepass", "v"]), format!("CONFIG SET requirepass {of_v}"));
+        assert_eq!(
+            shown(&["RESTORE", "k", "0", "v", "ABSTTL"]),
+            format!("RESTORE k 0 {of_v} ABSTTL")
+        );
+        assert_eq!(
+            shown(&["CONFIG", "SET", "requirepass", "v"]),
+            format!("CONFIG SET requirepass {of_v}")
+        );
         assert_eq!(shown(&["UNHEARD", "v"]), format!("UNHEARD {of_v}"));
         assert!(shown(&["GET", &"k".repeat(65)]).starts_with("GET <65 B sha256:"));
         assert_eq!(shown(&["DEL"; 20]), format!("{}(and 8 more)", "DEL ".repeat(12)));
@@ -135,7 +156,8 @@ mod tests {
 
     #[test]
     fn an_error_repeats_no_value() {
-        let words: Vec<_> = ["FOO", "k", "4111111111111111"].iter().map(|word| word.as_bytes().to_vec()).collect();
+        let words: Vec<_> =
+            ["FOO", "k", "4111111111111111"].iter().map(|word| word.as_bytes().to_vec()).collect();
         let error = b"ERR unknown command 'FOO', with args beginning with: 'k' '4111111111111111' ";
         let told = String::from_utf8(told_error(error, &words)).unwrap();
         assert_eq!(told, "ERR unknown command 'FOO', with args beginning with (hidden)");

@@ -43,7 +43,9 @@ impl Traced {
         while let Ok(Some(end)) = Arriving::new(usize::MAX).end(&self.answered) {
             if let Some((words, since)) = self.waiting.pop_front() {
                 let error = match resp::token(&self.answered, 0, usize::MAX) {
-                    Ok(Some((Token::Error(text), _))) => Some(told::told_error(&self.answered[text], &words)),
+                    Ok(Some((Token::Error(text), _))) => {
+                        Some(told::told_error(&self.answered[text], &words))
+                    }
                     _ => None,
                 };
                 let micros = u64::try_from(since.elapsed().as_micros()).unwrap_or(u64::MAX);
@@ -58,9 +60,13 @@ impl Traced {
 /// The words of the command that starts the buffer.
 fn words(buffer: &[u8]) -> Vec<Vec<u8>> {
     let mut words = Vec::new();
-    let Ok(Some((Token::Array(count), mut at))) = resp::token(buffer, 0, usize::MAX) else { return words };
+    let Ok(Some((Token::Array(count), mut at))) = resp::token(buffer, 0, usize::MAX) else {
+        return words;
+    };
     for _ in 0..count {
-        let Ok(Some((Token::Text(text), next))) = resp::token(buffer, at, usize::MAX) else { break };
+        let Ok(Some((Token::Text(text), next))) = resp::token(buffer, at, usize::MAX) else {
+            break;
+        };
         words.push(buffer[text].to_vec());
         at = next;
     }
@@ -70,7 +76,11 @@ fn words(buffer: &[u8]) -> Vec<Vec<u8>> {
 impl Socket for Traced {}
 
 impl AsyncRead for Traced {
-    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         let before = into.filled().len();
         let read = Pin::new(&mut *self.socket).poll_read(context, into);
         if read.is_ready() {
@@ -81,7 +91,11 @@ impl AsyncRead for Traced {
 }
 
 impl AsyncWrite for Traced {
-    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut *self.socket).poll_write(context, bytes);
         if let Poll::Ready(Ok(count)) = &written {
             self.sent(&bytes[..*count]);

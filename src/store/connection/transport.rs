@@ -60,7 +60,9 @@ impl Transport {
         self.inbox.drain(..std::mem::take(&mut self.taken));
         self.inbox.reserve(CHUNK);
         match ready!(pin!(self.socket.read_buf(&mut self.inbox)).poll(context))? {
-            0 => Poll::Ready(Err(sent.err().unwrap_or_else(|| io::ErrorKind::UnexpectedEof.into()))),
+            0 => {
+                Poll::Ready(Err(sent.err().unwrap_or_else(|| io::ErrorKind::UnexpectedEof.into())))
+            }
             count => Poll::Ready(Ok(count)),
         }
     }

@@ -41,7 +41,10 @@ mod tests {
                 "+set",
             ),
             ("No permissions to access a key", "a ~PATTERN that matches the Redis key"),
-            ("The user executing the script can't run this command or subcommand", "the commands that the script runs"),
+            (
+                "The user executing the script can't run this command or subcommand",
+                "the commands that the script runs",
+            ),
         ] {
             assert!(named(why.to_owned()).ends_with(&format!("; the user needs {right}")), "{why}");
         }

@@ -25,7 +25,9 @@ pub enum StoreError {
     #[error("what answers at {target} is not a Redis server: {why}")]
     NotRedis { target: String, why: String },
     /// Bytes came that nothing had asked for: whatever is asked next would get the wrong reply. The request was not sent.
-    #[error("Redis at {target}, or a proxy on the way, sent a reply that nothing had asked for: nothing more was sent")]
+    #[error(
+        "Redis at {target}, or a proxy on the way, sent a reply that nothing had asked for: nothing more was sent"
+    )]
     Unasked { target: String },
     /// TLS is wanted, and what is there speaks the Redis protocol in the clear.
     #[error("what answers at {target} is a Redis server without TLS")]
@@ -65,7 +67,9 @@ pub enum StoreError {
         place: RefusedAt,
     },
     /// A change was sent, no reply tells what became of it, and reading back could not tell either.
-    #[error("outcome unknown: {what} was sent to Redis at {target}, but no reply tells what became of it ({why})")]
+    #[error(
+        "outcome unknown: {what} was sent to Redis at {target}, but no reply tells what became of it ({why})"
+    )]
     OutcomeUnknown {
         target: String,
         what: String,
@@ -82,13 +86,17 @@ pub enum StoreError {
         why: String,
     },
     /// The service got another master in the middle of changes.
-    #[error("a failover came in between, from {from} to {to}: what was changed shortly before may have come back")]
+    #[error(
+        "a failover came in between, from {from} to {to}: what was changed shortly before may have come back"
+    )]
     FailedOver { from: String, to: String },
     /// Changes were made, and who the service's master is cannot be found out since.
     #[error("done at {target}, but whether it is the master still cannot be said: {why}")]
     MasterUnknown { target: String, why: String },
     /// Changes were made that not so many replicas have as were asked for.
-    #[error("done at {target}, but only {have} of {wanted} replicas had it in time: a failover now may lose it")]
+    #[error(
+        "done at {target}, but only {have} of {wanted} replicas had it in time: a failover now may lose it"
+    )]
     NotReplicated { target: String, have: i64, wanted: u32 },
     /// A file of idemctl's own could not be written.
     #[error("cannot write {path}: {why}")]
@@ -121,14 +129,16 @@ impl StoreError {
             Self::Permission { .. } | Self::NeedsSlots { .. } | Self::ClientCertificate { .. } => {
                 ErrorClass::Permission
             }
-            Self::Unreachable { .. } | Self::TimedOut { .. } | Self::NotRedis { .. } | Self::Unasked { .. } => {
-                ErrorClass::Unreachable
-            }
+            Self::Unreachable { .. }
+            | Self::TimedOut { .. }
+            | Self::NotRedis { .. }
+            | Self::Unasked { .. } => ErrorClass::Unreachable,
             // A proxy that mixes up replies, or another kind of server.
             Self::UnexpectedReply { .. } => ErrorClass::Unreachable,
-            Self::NoTls { .. } | Self::OnlyTls { .. } | Self::Tls { .. } | Self::UnknownService { .. } => {
-                ErrorClass::Unreachable
-            }
+            Self::NoTls { .. }
+            | Self::OnlyTls { .. }
+            | Self::Tls { .. }
+            | Self::UnknownService { .. } => ErrorClass::Unreachable,
             Self::Refused { .. } => ErrorClass::Refused,
             Self::Missed { .. } | Self::FailedOver { .. } => ErrorClass::Partial,
             Self::NotReplicated { .. } | Self::MasterUnknown { .. } => ErrorClass::Partial,

@@ -46,20 +46,26 @@ impl StoreError {
             return Self::TimedOut { target, seconds: timeout.as_secs_f64() };
         }
         if io_error(error).is_some_and(|error| error.kind() == io::ErrorKind::InvalidData) {
-            return Self::NotRedis { target, why: "its reply is not in the Redis protocol".to_owned() };
+            return Self::NotRedis {
+                target,
+                why: "its reply is not in the Redis protocol".to_owned(),
+            };
         }
         if error.is_io_error() || error.is_connection_dropped() {
             return Self::Unreachable { target, why: io_reason(error) };
         }
         if error.kind() == ErrorKind::Parse {
-            return Self::NotRedis { target, why: "its reply is not in the Redis protocol".to_owned() };
+            return Self::NotRedis {
+                target,
+                why: "its reply is not in the Redis protocol".to_owned(),
+            };
         }
         let (code, why) = (error.code().unwrap_or("ERR"), error.detail().unwrap_or_default());
         let place = if is_of_script(why) { RefusedAt::Script } else { RefusedAt::Command };
         let (code, why) = out_of_script(why).unwrap_or((code, why));
         let (code, why) = (printable(code), printable(why));
-        let wrong_login =
-            matches!(code.as_str(), "NOAUTH" | "WRONGPASS") || error.kind() == ErrorKind::AuthenticationFailed;
+        let wrong_login = matches!(code.as_str(), "NOAUTH" | "WRONGPASS")
+            || error.kind() == ErrorKind::AuthenticationFailed;
         if wrong_login || (code == "ERR" && why.contains("AUTH")) {
             let why = match error.code() {
                 // HELLO says at length what every other command says in these words.
@@ -77,16 +83,28 @@ impl StoreError {
             let first = why.split_inclusive(". ").next().unwrap_or_default().trim_end().to_owned();
             return Self::Refused { target, code, why: first, place };
         }
-        Self::Refused { target, code, why: if why.is_empty() { error.to_string() } else { why }, place }
+        Self::Refused {
+            target,
+            code,
+            why: if why.is_empty() { error.to_string() } else { why },
+            place,
+        }
     }
 
     /// What a TLS handshake ran into that says nothing of TLS.
     pub(in crate::store) fn from_handshake(error: &io::Error, target: &Target) -> Self {
         let name = target.to_string();
         match error.kind() {
-            io::ErrorKind::TimedOut => Self::TimedOut { target: name, seconds: target.connect_timeout.as_secs_f64() },
-            io::ErrorKind::InvalidData => Self::NotRedis { target: name, why: "its answer is no TLS".to_owned() },
-            _ => Self::Unreachable { target: name, why: format!("it ended the TLS handshake: {error}") },
+            io::ErrorKind::TimedOut => {
+                Self::TimedOut { target: name, seconds: target.connect_timeout.as_secs_f64() }
+            }
+            io::ErrorKind::InvalidData => {
+                Self::NotRedis { target: name, why: "its answer is no TLS".to_owned() }
+            }
+            _ => Self::Unreachable {
+                target: name,
+                why: format!("it ended the TLS handshake: {error}"),
+            },
         }
     }
 }
@@ -109,7 +127,9 @@ pub(in crate::store) fn out_of_script(why: &str) -> Option<(&str, &str)> {
     let (_, said) = why.strip_prefix("Error running script")?.split_once(" -")?;
     let (code, rest) = said.split_once(' ').unwrap_or((said, ""));
     // A script that began may have changed something: what it ran into is no reason to send it again.
-    let is_code = !code.is_empty() && code.bytes().all(|byte| byte.is_ascii_uppercase()) && !REDIRECTS.contains(&code);
+    let is_code = !code.is_empty()
+        && code.bytes().all(|byte| byte.is_ascii_uppercase())
+        && !REDIRECTS.contains(&code);
     is_code.then_some((code, rest))
 }
 
@@ -120,7 +140,9 @@ fn is_of_script(why: &str) -> bool {
 
 /// What servers say when a script runs a command that its user may not: Redis 6.2, 7.0, and since.
 fn is_script_not_permitted(why: &str) -> bool {
-    ["NOPERM", "The user executing the script", "ACL failure in script"].iter().any(|words| why.contains(words))
+    ["NOPERM", "The user executing the script", "ACL failure in script"]
+        .iter()
+        .any(|words| why.contains(words))
 }
 
 /// The I/O error inside, which the client crate shares.
@@ -154,7 +176,10 @@ mod tests {
     fn what_a_script_ran_into_is_found_inside_its_error() {
         let wrapped = "Error running script (call to f_1): @user_script:17: @user_script: 17: -OOM command not allowed";
         assert_eq!(out_of_script(wrapped), Some(("OOM", "command not allowed")));
-        assert_eq!(out_of_script("Error running script (call to f_1): @user_script:1: a - b"), None);
+        assert_eq!(
+            out_of_script("Error running script (call to f_1): @user_script:1: a - b"),
+            None
+        );
         assert_eq!(out_of_script("something -BUSY"), None);
         assert_eq!(out_of_script("Error running script (call to f_1): -TRYAGAIN later"), None);
     }
@@ -163,11 +188,19 @@ mod tests {
     #[test]
     fn words_of_the_server_are_printable() {
         let line = b"-\x1b[8mERR \x1b[31mhidden\x1b[2J \"quoted\" \xc2\x9b1m\r\n";
-        let redis::Value::ServerError(error) = redis::parse_redis_value(line).unwrap_or(redis::Value::Nil) else {
+        let redis::Value::ServerError(error) =
+            redis::parse_redis_value(line).unwrap_or(redis::Value::Nil)
+        else {
             panic!("it is an error");
         };
-        let told = StoreError::from_redis(&error.into(), "cache:6379/0", Duration::from_secs(1)).to_string();
-        assert!(!told.contains(char::is_control) && told.contains("hidden") && told.contains("\"quoted\""), "{told}");
+        let told = StoreError::from_redis(&error.into(), "cache:6379/0", Duration::from_secs(1))
+            .to_string();
+        assert!(
+            !told.contains(char::is_control)
+                && told.contains("hidden")
+                && told.contains("\"quoted\""),
+            "{told}"
+        );
     }
 
     #[test]

@@ -7,9 +7,11 @@ use rustls::{AlertDescription, CertificateError, Error, InvalidMessage, PeerInco
 
 use super::error::StoreError;
 
-const ISSUER: &str = "--cacert FILE names the certificate of its issuer; without it the system's are used";
+const ISSUER: &str =
+    "--cacert FILE names the certificate of its issuer; without it the system's are used";
 const NAME: &str = "connect by one of these names, or say with --sni which of them is meant";
-const SERVER: &str = "the server's certificate has to be replaced; the clock of this machine has to be right";
+const SERVER: &str =
+    "the server's certificate has to be replaced; the clock of this machine has to be right";
 const VERSION: &str = "idemctl speaks TLS 1.2 and 1.3";
 
 /// What an I/O error says of TLS; `None` where it says nothing, or that what came is no TLS at all.
@@ -17,7 +19,9 @@ pub(in crate::store) fn trouble(target: &str, error: &io::Error) -> Option<Store
     let error = error.get_ref()?.downcast_ref::<Error>()?;
     let tls = |why: String, hint| StoreError::Tls { target: target.to_owned(), why, hint };
     Some(match error {
-        Error::InvalidMessage(InvalidMessage::InvalidContentType | InvalidMessage::UnknownProtocolVersion) => {
+        Error::InvalidMessage(
+            InvalidMessage::InvalidContentType | InvalidMessage::UnknownProtocolVersion,
+        ) => {
             return None;
         }
         Error::InvalidCertificate(error) => {
@@ -25,7 +29,9 @@ pub(in crate::store) fn trouble(target: &str, error: &io::Error) -> Option<Store
             tls(why, hint)
         }
         Error::AlertReceived(alert) => match refuses_client(*alert) {
-            Some(why) => StoreError::ClientCertificate { target: target.to_owned(), why: why.to_owned() },
+            Some(why) => {
+                StoreError::ClientCertificate { target: target.to_owned(), why: why.to_owned() }
+            }
             None if *alert == AlertDescription::ProtocolVersion => {
                 tls("it speaks no version of TLS that idemctl does".to_owned(), VERSION)
             }
@@ -46,7 +52,9 @@ pub(in crate::store) fn is_record(bytes: &[u8]) -> bool {
 /// What a server says to a client's certificate, or to its lack.
 fn refuses_client(alert: AlertDescription) -> Option<&'static str> {
     Some(match alert {
-        AlertDescription::CertificateRequired => "it wants a client certificate, and none was shown",
+        AlertDescription::CertificateRequired => {
+            "it wants a client certificate, and none was shown"
+        }
         // What OpenSSL says in TLS 1.2 to a client that shows none.
         AlertDescription::HandshakeFailure => "it wants a client certificate, or another one",
         AlertDescription::UnknownCA => "it does not know the issuer of the client certificate",
@@ -97,14 +105,17 @@ fn certificate(error: &CertificateError) -> (String, &'static str) {
 
 /// `DnsName("a")` and `IpAddress(127.0.0.1)` as people write them.
 fn bare(presented: &str) -> String {
-    let inside = presented.split_once('(').and_then(|(_, rest)| rest.strip_suffix(')')).unwrap_or(presented);
+    let inside =
+        presented.split_once('(').and_then(|(_, rest)| rest.strip_suffix(')')).unwrap_or(presented);
     inside.trim_matches('"').to_owned()
 }
 
 fn day(seconds: u64) -> String {
     // A certificate of another server says the time. Nobody writes one beyond the year 9999.
-    let time =
-        humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_secs(seconds.min(253_402_300_799))).to_string();
+    let time = humantime::format_rfc3339_seconds(
+        UNIX_EPOCH + Duration::from_secs(seconds.min(253_402_300_799)),
+    )
+    .to_string();
     time.split('T').next().unwrap_or_default().to_owned()
 }
 
@@ -115,32 +126,44 @@ mod tests {
     use super::*;
 
     fn said(error: Error) -> (String, Option<&'static str>) {
-        let error = trouble("host:1/0", &io::Error::new(io::ErrorKind::InvalidData, error)).unwrap();
+        let error =
+            trouble("host:1/0", &io::Error::new(io::ErrorKind::InvalidData, error)).unwrap();
         (error.to_string(), error.hint())
     }
 
     #[test]
     fn certificates_are_spoken_of_in_words() {
         let (why, hint) = said(CertificateError::UnknownIssuer.into());
-        assert!(why.contains("issuer") && hint.is_some_and(|hint| hint.contains("--cacert")), "{why}");
+        assert!(
+            why.contains("issuer") && hint.is_some_and(|hint| hint.contains("--cacert")),
+            "{why}"
+        );
         let (why, hint) = said(
             CertificateError::NotValidForNameContext {
                 expected: ServerName::try_from("cache.example").unwrap(),
-                presented: vec![r#"DnsName("a.example")"#.to_owned(), "IpAddress(127.0.0.1)".to_owned()],
+                presented: vec![
+                    r#"DnsName("a.example")"#.to_owned(),
+                    "IpAddress(127.0.0.1)".to_owned(),
+                ],
             }
             .into(),
         );
         assert!(why.contains("not for cache.example but for a.example, 127.0.0.1"), "{why}");
         assert!(hint.is_some_and(|hint| hint.contains("--sni")));
         let at = |seconds| UnixTime::since_unix_epoch(Duration::from_secs(seconds));
-        let (why, _) = said(CertificateError::ExpiredContext { time: at(90_000), not_after: at(86_400) }.into());
+        let (why, _) = said(
+            CertificateError::ExpiredContext { time: at(90_000), not_after: at(86_400) }.into(),
+        );
         assert!(why.contains("expired on 1970-01-02"), "{why}");
     }
 
     #[test]
     fn a_client_that_is_refused_is_told_from_a_server_that_is() {
         let (why, hint) = said(Error::AlertReceived(AlertDescription::CertificateRequired));
-        assert!(why.contains("client certificate") && hint.is_some_and(|hint| hint.contains("--cert")), "{why}");
+        assert!(
+            why.contains("client certificate") && hint.is_some_and(|hint| hint.contains("--cert")),
+            "{why}"
+        );
         let (why, _) = said(Error::AlertReceived(AlertDescription::ProtocolVersion));
         assert!(why.contains("no version of TLS"), "{why}");
     }

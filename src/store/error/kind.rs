@@ -13,9 +13,9 @@ impl StoreError {
     /// The server that could not be reached, did not answer in time, or answered out of turn, where that is what went wrong.
     pub(in crate::store) fn silent_server(&self) -> Option<&str> {
         match self {
-            Self::Unreachable { target, .. } | Self::TimedOut { target, .. } | Self::UnknownService { target, .. } => {
-                Some(target)
-            }
+            Self::Unreachable { target, .. }
+            | Self::TimedOut { target, .. }
+            | Self::UnknownService { target, .. } => Some(target),
             // No more can be asked there.
             Self::Unasked { target } => Some(target),
             _ => None,
@@ -58,7 +58,9 @@ impl StoreError {
     /// of many words.
     pub(in crate::store) fn turns_away(&self) -> bool {
         match self {
-            Self::Refused { code, why, .. } => code == "DENIED" || why.starts_with("max number of clients"),
+            Self::Refused { code, why, .. } => {
+                code == "DENIED" || why.starts_with("max number of clients")
+            }
             Self::Authentication { why, .. } => why.starts_with("NOAUTH"),
             _ => false,
         }
@@ -112,7 +114,9 @@ impl StoreError {
     /// The error to end with after the other nodes and slots of a cluster were done.
     pub fn of_a_part(self) -> Self {
         match self {
-            Self::Refused { .. } => Self::Missed { why: format!("records could not be read again: {self}") },
+            Self::Refused { .. } => {
+                Self::Missed { why: format!("records could not be read again: {self}") }
+            }
             other => other,
         }
     }
@@ -143,10 +147,23 @@ mod tests {
     #[test]
     fn a_refusal_is_told_beside_an_unknown_outcome_and_the_outcome_gives_the_exit_code() {
         let (target, why) = (String::from("a:1/0"), String::from("too few"));
-        let unknown = StoreError::OutcomeUnknown { target: target.clone(), what: "it".into(), why: "lost".into() };
-        let refused = StoreError::Refused { target, code: "NOREPLICAS".into(), why, place: RefusedAt::Command };
+        let unknown = StoreError::OutcomeUnknown {
+            target: target.clone(),
+            what: "it".into(),
+            why: "lost".into(),
+        };
+        let refused = StoreError::Refused {
+            target,
+            code: "NOREPLICAS".into(),
+            why,
+            place: RefusedAt::Command,
+        };
         let told = unknown.clone().with_refusal(Some(refused));
-        assert!(matches!(told, StoreError::OutcomeUnknown { .. }) && told.to_string().contains("NOREPLICAS"), "{told}");
+        assert!(
+            matches!(told, StoreError::OutcomeUnknown { .. })
+                && told.to_string().contains("NOREPLICAS"),
+            "{told}"
+        );
         assert_eq!(unknown.clone().with_refusal(None).to_string(), unknown.to_string());
     }
 }

@@ -30,18 +30,35 @@ impl StoreError {
     pub(in crate::store) fn is_without_effect(&self) -> bool {
         match self {
             Self::Refused { code, why, place, .. } => match place {
-                RefusedAt::Command if code == "ERR" => WORDS.iter().any(|words| why.starts_with(words)),
-                RefusedAt::Command => BEFORE_EXECUTION.iter().chain(&REFUSALS).any(|known| known == code),
+                RefusedAt::Command if code == "ERR" => {
+                    WORDS.iter().any(|words| why.starts_with(words))
+                }
+                RefusedAt::Command => {
+                    BEFORE_EXECUTION.iter().chain(&REFUSALS).any(|known| known == code)
+                }
                 RefusedAt::Script => IN_SCRIPT.contains(&code.as_str()),
             },
-            Self::Authentication { why, .. } => why.starts_with("NOAUTH") || why.starts_with("WRONGPASS"),
-            Self::Permission { .. } | Self::NeedsSlots { .. } | Self::SentinelLogIn { .. } | Self::Apart { .. } => true,
-            Self::File { .. } | Self::TlsFile { .. } | Self::Missed { .. } | Self::Unasked { .. } => true,
+            Self::Authentication { why, .. } => {
+                why.starts_with("NOAUTH") || why.starts_with("WRONGPASS")
+            }
+            Self::Permission { .. }
+            | Self::NeedsSlots { .. }
+            | Self::SentinelLogIn { .. }
+            | Self::Apart { .. } => true,
+            Self::File { .. }
+            | Self::TlsFile { .. }
+            | Self::Missed { .. }
+            | Self::Unasked { .. } => true,
             Self::Unreachable { .. } | Self::UnknownService { .. } => false,
             Self::TimedOut { .. } | Self::NotRedis { .. } => false,
-            Self::NoTls { .. } | Self::OnlyTls { .. } | Self::Tls { .. } | Self::ClientCertificate { .. } => false,
+            Self::NoTls { .. }
+            | Self::OnlyTls { .. }
+            | Self::Tls { .. }
+            | Self::ClientCertificate { .. } => false,
             Self::OutcomeUnknown { .. } | Self::UnexpectedReply { .. } => false,
-            Self::FailedOver { .. } | Self::MasterUnknown { .. } | Self::NotReplicated { .. } => false,
+            Self::FailedOver { .. } | Self::MasterUnknown { .. } | Self::NotReplicated { .. } => {
+                false
+            }
         }
     }
 }
@@ -51,8 +68,13 @@ mod tests {
     use super::*;
 
     fn refused(place: RefusedAt, code: &str, why: &str) -> bool {
-        StoreError::Refused { target: String::new(), code: code.to_owned(), why: why.to_owned(), place }
-            .is_without_effect()
+        StoreError::Refused {
+            target: String::new(),
+            code: code.to_owned(),
+            why: why.to_owned(),
+            place,
+        }
+        .is_without_effect()
     }
 
     #[test]
@@ -60,7 +82,11 @@ mod tests {
         for code in BEFORE_EXECUTION.into_iter().chain(REFUSALS) {
             assert!(refused(RefusedAt::Command, code, "whatever"), "{code}");
         }
-        assert!(refused(RefusedAt::Command, "ERR", "unknown command 'UNLINK', with args beginning with: "));
+        assert!(refused(
+            RefusedAt::Command,
+            "ERR",
+            "unknown command 'UNLINK', with args beginning with: "
+        ));
         assert!(refused(RefusedAt::Command, "ERR", "max number of clients reached"));
     }
 
@@ -78,12 +104,17 @@ mod tests {
         ] {
             assert!(!refused(RefusedAt::Command, code, why), "{code} {why}");
         }
-        assert!(!StoreError::UnexpectedReply { target: String::new(), asked: String::new() }.is_without_effect());
+        assert!(
+            !StoreError::UnexpectedReply { target: String::new(), asked: String::new() }
+                .is_without_effect()
+        );
     }
 
     #[test]
     fn the_same_code_inside_a_script_may_come_after_its_first_write() {
-        for code in ["MOVED", "ASK", "TRYAGAIN", "CLUSTERDOWN", "BUSY", "NOSCRIPT", "ERR", "LOADING"] {
+        for code in
+            ["MOVED", "ASK", "TRYAGAIN", "CLUSTERDOWN", "BUSY", "NOSCRIPT", "ERR", "LOADING"]
+        {
             assert!(!refused(RefusedAt::Script, code, "unknown command"), "{code}");
         }
         for code in IN_SCRIPT {

@@ -59,7 +59,11 @@ impl ScanCursor {
     ///
     /// # Errors
     /// Why the scan has no end.
-    pub(in crate::store) fn turn(&mut self, cursor: &[u8], keys: usize) -> Result<(), &'static str> {
+    pub(in crate::store) fn turn(
+        &mut self,
+        cursor: &[u8],
+        keys: usize,
+    ) -> Result<(), &'static str> {
         self.bounds.page(&self.cursor, cursor, (self.count as u64, keys as u64))?;
         self.cursor.clear();
         self.cursor.extend_from_slice(cursor);
@@ -166,7 +170,12 @@ impl ScanBounds {
     }
 
     /// Takes in a page: from one cursor to the next, asked for so many Redis keys, and holding so many.
-    fn page(&mut self, from: &[u8], to: &[u8], (count, keys): (u64, u64)) -> Result<(), &'static str> {
+    fn page(
+        &mut self,
+        from: &[u8],
+        to: &[u8],
+        (count, keys): (u64, u64),
+    ) -> Result<(), &'static str> {
         if to == b"0" {
             return Ok(());
         }
@@ -209,7 +218,8 @@ mod tests {
         assert!(!cursor.is_new(b"a"));
         cursor.turn(b"3", 1).unwrap();
         assert!(!cursor.is_new(b"a"));
-        (0..REMEMBERED_PAGES).for_each(|page| cursor.turn(format!("5{page}").as_bytes(), 0).unwrap());
+        (0..REMEMBERED_PAGES)
+            .for_each(|page| cursor.turn(format!("5{page}").as_bytes(), 0).unwrap());
         assert!(cursor.is_new(b"a"));
     }
 
@@ -229,7 +239,9 @@ mod tests {
         for page in 0.. {
             let (from, to) = (cursor(page).to_string(), cursor(page + 1).to_string());
             let asked = if end.asks_how_many() { end.there_are(there) } else { Ok(()) };
-            if let Err(why) = asked.and_then(|()| end.page(from.as_bytes(), to.as_bytes(), (500, keys))) {
+            if let Err(why) =
+                asked.and_then(|()| end.page(from.as_bytes(), to.as_bytes(), (500, keys)))
+            {
                 return (page, why);
             }
         }
@@ -244,13 +256,23 @@ mod tests {
             assert!(why == "it goes in a circle" && pages < 60 * length + 60, "{pages}: {why}");
         }
         let (pages, why) = scan(|page| page + 1, 500, Some(10));
-        assert!(why == "it answers many times the keys that it holds" && pages < 4_100, "{pages}: {why}");
-        let mut end = ScanBounds { passed: MOST_PASSED - 500, most_there: u64::MAX, ..ScanBounds::default() };
+        assert!(
+            why == "it answers many times the keys that it holds" && pages < 4_100,
+            "{pages}: {why}"
+        );
+        let mut end =
+            ScanBounds { passed: MOST_PASSED - 500, most_there: u64::MAX, ..ScanBounds::default() };
         assert_eq!(end.page(b"1", b"2", (500, 0)), Ok(()));
         assert_eq!(end.page(b"2", b"3", (500, 0)), Err("it is longer than any keyspace"));
         let (pages, why) = scan(|page| page + 1, 0, Some(17));
-        assert!(why == "it goes on far beyond the keys that it holds" && pages < 34_000, "{pages}: {why}");
-        assert_eq!(scan(|page| page + 1, 150_001, None).1, "a page holds many times what was asked for");
+        assert!(
+            why == "it goes on far beyond the keys that it holds" && pages < 34_000,
+            "{pages}: {why}"
+        );
+        assert_eq!(
+            scan(|page| page + 1, 150_001, None).1,
+            "a page holds many times what was asked for"
+        );
     }
 
     #[test]
@@ -267,7 +289,10 @@ mod tests {
             if end.asks_how_many() {
                 assert_eq!(end.there_are(Some(there)), Ok(()), "after {page} pages");
             }
-            assert_eq!(end.page(&page.to_be_bytes(), &(page + 1).to_be_bytes(), (500, 500)), Ok(()));
+            assert_eq!(
+                end.page(&page.to_be_bytes(), &(page + 1).to_be_bytes(), (500, 500)),
+                Ok(())
+            );
             there = there.saturating_sub(3_000);
         }
     }
@@ -278,7 +303,10 @@ mod tests {
         let mut end = ScanBounds::default();
         for shrinks in 0..10_u64 {
             for page in shrinks * 50..shrinks * 50 + 100 {
-                assert_eq!(end.page(&page.to_be_bytes(), &(page + 1).to_be_bytes(), (500, 500)), Ok(()));
+                assert_eq!(
+                    end.page(&page.to_be_bytes(), &(page + 1).to_be_bytes(), (500, 500)),
+                    Ok(())
+                );
             }
         }
     }

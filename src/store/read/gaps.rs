@@ -82,14 +82,21 @@ impl Gaps {
 
     /// True when one of these nodes does not answer and is left out.
     pub(in crate::store) fn has_missed(&self, nodes: &[String]) -> bool {
-        self.nodes.iter().filter_map(StoreError::silent_server).any(|silent| nodes.iter().any(|node| node == silent))
+        self.nodes
+            .iter()
+            .filter_map(StoreError::silent_server)
+            .any(|silent| nodes.iter().any(|node| node == silent))
     }
 
     /// Leaves out a record for an error that concerns it alone, or its node if that does not answer.
     ///
     /// # Errors
     /// The error, if there is only one server: then it concerns every record.
-    pub(in crate::store) fn miss_record(&mut self, redis_key: &[u8], why: StoreError) -> Result<(), StoreError> {
+    pub(in crate::store) fn miss_record(
+        &mut self,
+        redis_key: &[u8],
+        why: StoreError,
+    ) -> Result<(), StoreError> {
         if !self.is_cluster {
             return Err(why);
         }
@@ -105,7 +112,9 @@ impl Gaps {
 
     /// Closes the gaps of nodes whose slots other nodes serve now: these nodes are read again.
     pub(in crate::store) fn forget_replaced(&mut self, before: &SlotMap, now: &SlotMap) {
-        let is_master = |map: &SlotMap, server: &str| map.masters().iter().any(|master| master.to_string() == server);
+        let is_master = |map: &SlotMap, server: &str| {
+            map.masters().iter().any(|master| master.to_string() == server)
+        };
         let is_replaced = |server: &str| {
             is_master(before, server)
                 && !is_master(now, server)
@@ -126,14 +135,21 @@ impl Gaps {
         if !self.nodes.is_empty() {
             let why: Vec<_> = self.nodes.iter().map(ToString::to_string).collect();
             let (missed, masters) = (self.nodes.len(), self.masters);
-            parts.push(format!("{missed} of {masters} masters could not be read to the end: {}", why.join("; ")));
+            parts.push(format!(
+                "{missed} of {masters} masters could not be read to the end: {}",
+                why.join("; ")
+            ));
         }
         match self.unserved[..] {
             [] => {}
-            [slot] => parts.push(format!("slot {slot} is served by no node: records there were not read")),
+            [slot] => {
+                parts.push(format!("slot {slot} is served by no node: records there were not read"))
+            }
             _ => {
                 let slots = hash_slot::ranges(&self.unserved);
-                parts.push(format!("slots {slots} are served by no node: records there were not read"));
+                parts.push(format!(
+                    "slots {slots} are served by no node: records there were not read"
+                ));
             }
         }
         parts.extend(self.doubts.iter().cloned());
@@ -147,7 +163,8 @@ impl Gaps {
         if count == 1 {
             return Some(format!("1 record could not be read: {}: {why}", first.escape_ascii()));
         }
-        let names: Vec<_> = self.records.keys().take(MOST_TOLD).map(|key| key.escape_ascii().to_string()).collect();
+        let names: Vec<_> =
+            self.records.keys().take(MOST_TOLD).map(|key| key.escape_ascii().to_string()).collect();
         let rest = if count > names.len() as u64 { ", ..." } else { "" };
         Some(format!("{count} records could not be read: {}{rest}: {why}", names.join(", ")))
     }
@@ -160,7 +177,15 @@ mod tests {
 
     fn gaps() -> Gaps {
         let (nodes, doubts, records) = (Vec::new(), Vec::new(), BTreeMap::new());
-        Gaps { masters: 3, is_cluster: true, unserved: Vec::new(), nodes, doubts, records, more_records: 0 }
+        Gaps {
+            masters: 3,
+            is_cluster: true,
+            unserved: Vec::new(),
+            nodes,
+            doubts,
+            records,
+            more_records: 0,
+        }
     }
 
     fn try_again() -> StoreError {
@@ -198,7 +223,10 @@ mod tests {
             gaps.miss_record(key, try_again()).unwrap();
         }
         let told = gaps.error().unwrap().to_string();
-        assert_eq!(told, format!("6 records could not be read: a, b, c, d, e, ...: {}", try_again()));
+        assert_eq!(
+            told,
+            format!("6 records could not be read: a, b, c, d, e, ...: {}", try_again())
+        );
     }
 
     #[test]

@@ -53,7 +53,10 @@ impl RecordReader {
     pub async fn keys_elsewhere(&self) -> Vec<(i64, u64)> {
         let own = self.client().target().db;
         let info = self.client().ask(redis::cmd("INFO").arg("keyspace")).await;
-        let text = info.ok().and_then(reply::bytes).map(|text| String::from_utf8_lossy(&text).into_owned());
+        let text = info
+            .ok()
+            .and_then(reply::bytes)
+            .map(|text| String::from_utf8_lossy(&text).into_owned());
         let others = text.iter().flat_map(|text| text.lines()).filter_map(database);
         others.filter(|(db, keys)| *db != own && *keys > 0).collect()
     }

@@ -62,9 +62,14 @@ pub struct KeyspaceScan {
 impl KeyspaceScan {
     /// Starts at the beginning. Reads that many bytes of each value, and more if the schema needs them to decide what the
     /// value is.
-    pub async fn start(reader: RecordReader, catalog: &Catalog, head: ReadLimit) -> Result<Self, StoreError> {
+    pub async fn start(
+        reader: RecordReader,
+        catalog: &Catalog,
+        head: ReadLimit,
+    ) -> Result<Self, StoreError> {
         let client = reader.client().clone();
-        match Nodes::open(client.clone(), catalog.scan_pattern(), head, reader.scan_options()).await {
+        match Nodes::open(client.clone(), catalog.scan_pattern(), head, reader.scan_options()).await
+        {
             Ok(nodes) => Ok(Self {
                 reader,
                 nodes,
@@ -106,7 +111,10 @@ impl KeyspaceScan {
 
     /// Reads the lengths of these values, which the last page held. If a good part of a page is asked for, the pages after
     /// it bring the lengths along.
-    pub async fn read_lengths(&mut self, seen: impl Iterator<Item = &mut Observation>) -> Result<(), StoreError> {
+    pub async fn read_lengths(
+        &mut self,
+        seen: impl Iterator<Item = &mut Observation>,
+    ) -> Result<(), StoreError> {
         let cut = |seen: &&mut Observation| seen.keys.iter().any(|key| !key.content.is_whole());
         let wanted: Vec<_> = seen.filter(cut).collect();
         self.nodes.bring_lengths(wanted.len() * 4 > self.page_records);
@@ -117,7 +125,10 @@ impl KeyspaceScan {
     ///
     /// # Errors
     /// As every read.
-    pub async fn read_memory(&mut self, records: &[Vec<Vec<u8>>]) -> Result<Vec<Option<u64>>, StoreError> {
+    pub async fn read_memory(
+        &mut self,
+        records: &[Vec<Vec<u8>>],
+    ) -> Result<Vec<Option<u64>>, StoreError> {
         let present = |key: &&SeenKey| key.content != Content::Absent;
         let seen = self.reader.observe_each(records, ReadLimit::Bytes(0)).await?;
         let mut memory = Vec::with_capacity(records.len());
@@ -138,7 +149,8 @@ impl KeyspaceScan {
     async fn read_longer(&mut self, records: &[Vec<Vec<u8>>]) -> Result<Vec<Seen>, StoreError> {
         let mut seen = Vec::with_capacity(records.len());
         for some in records.chunks(LONGER_READS) {
-            for (redis_keys, one) in some.iter().zip(self.reader.observe_each(some, LONGER).await?) {
+            for (redis_keys, one) in some.iter().zip(self.reader.observe_each(some, LONGER).await?)
+            {
                 if let Err(error) = &one {
                     self.leave_out(&redis_keys[0], error.clone())?;
                 }
@@ -204,7 +216,9 @@ impl KeyspaceScan {
         self.page_records = records.len();
         self.any_read |= !records.is_empty();
         // Values of other types than strings are rare, and the type is part of what is wrong with them.
-        self.reader.measure(records.iter_mut().map(|(_, seen)| seen).filter(|seen| has_another_type(seen))).await?;
+        self.reader
+            .measure(records.iter_mut().map(|(_, seen)| seen).filter(|seen| has_another_type(seen)))
+            .await?;
         if self.lengths {
             self.read_lengths(records.iter_mut().map(|(_, seen)| seen)).await?;
         }
@@ -250,7 +264,9 @@ impl KeyspaceScan {
         let mut again = Vec::new();
         for (candidate, seen) in read {
             let is_owned = candidate.is_owned;
-            let Some(record) = locate::first_record(catalog, candidate, seen, thresholds) else { continue };
+            let Some(record) = locate::first_record(catalog, candidate, seen, thresholds) else {
+                continue;
+            };
             let of_lock = locate::place_of_lock(catalog, &record);
             if is_owned && record.is_undecided() {
                 again.push(with_every_schema(catalog, record));
@@ -267,7 +283,8 @@ impl KeyspaceScan {
         if again.is_empty() {
             return Ok(records);
         }
-        let redis_keys: Vec<_> = again.iter().map(|candidate| candidate.redis_keys.clone()).collect();
+        let redis_keys: Vec<_> =
+            again.iter().map(|candidate| candidate.redis_keys.clone()).collect();
         let longer = self.read_longer(&redis_keys).await?;
         for (candidate, seen) in again.into_iter().zip(longer) {
             let Ok(seen) = seen else { continue };
@@ -299,13 +316,18 @@ impl KeyspaceScan {
     }
 
     /// Reads the values of these records, if they still exist. A record that cannot be read is left out and reported.
-    pub async fn read(&mut self, places: Vec<Candidate>) -> Result<Vec<(Candidate, Observation)>, StoreError> {
+    pub async fn read(
+        &mut self,
+        places: Vec<Candidate>,
+    ) -> Result<Vec<(Candidate, Observation)>, StoreError> {
         sleep_until(self.due).await;
         self.wait_after(places.len());
         let places = places.into_iter().map(|candidate| (candidate, 0)).collect();
         let mut records = self.read_elsewhere(places, ReadScope::Heads).await?;
         self.settle(&mut records).await?;
-        self.reader.measure(records.iter_mut().map(|(_, seen)| seen).filter(|seen| has_another_type(seen))).await?;
+        self.reader
+            .measure(records.iter_mut().map(|(_, seen)| seen).filter(|seen| has_another_type(seen)))
+            .await?;
         Ok(records)
     }
 
@@ -357,10 +379,13 @@ impl KeyspaceScan {
             if self.nodes.has_missed(&owners) {
                 continue;
             }
-            let wanted: Vec<_> = places.iter().map(|(candidate, _)| candidate.redis_keys.clone()).collect();
+            let wanted: Vec<_> =
+                places.iter().map(|(candidate, _)| candidate.redis_keys.clone()).collect();
             let head = self.head_for(places.iter().map(|(candidate, _)| candidate));
             // Plain commands read neither a hash in part, nor the server's time.
-            let by_script = places.iter().any(|(candidate, _)| candidate.keeps_collections() || candidate.tells_time());
+            let by_script = places
+                .iter()
+                .any(|(candidate, _)| candidate.keeps_collections() || candidate.tells_time());
             let read = match what {
                 ReadScope::Deadlines => self.reader.peek_deadlines(&wanted).await,
                 ReadScope::Heads | ReadScope::HeadsAndLengths if by_script => {
@@ -382,9 +407,9 @@ impl KeyspaceScan {
     /// How much is read of these records' values: at least what decides what they are.
     fn head_for<'a>(&self, candidates: impl Iterator<Item = &'a Candidate>) -> ReadLimit {
         match self.head {
-            ReadLimit::Bytes(bytes) => {
-                ReadLimit::Bytes(candidates.map(Candidate::head_bytes).max().unwrap_or(0).max(bytes))
-            }
+            ReadLimit::Bytes(bytes) => ReadLimit::Bytes(
+                candidates.map(Candidate::head_bytes).max().unwrap_or(0).max(bytes),
+            ),
             ReadLimit::Whole => ReadLimit::Whole,
         }
     }
@@ -392,21 +417,29 @@ impl KeyspaceScan {
     /// An answer outside the protocol, before anything was read, may come from something other than Redis.
     async fn explained<T>(&self, result: Result<T, StoreError>) -> Result<T, StoreError> {
         match result {
-            Err(error) if self.returned == 0 => Err(self.reader.client().explain_error(error).await),
+            Err(error) if self.returned == 0 => {
+                Err(self.reader.client().explain_error(error).await)
+            }
             result => result,
         }
     }
 
     /// Reads records again, atomically, that seem to have both a lock and a result: read one after the other, a record
     /// that completed in between looks like that too.
-    async fn settle(&mut self, records: &mut Vec<(Candidate, Observation)>) -> Result<(), StoreError> {
-        let both =
-            |seen: &Observation| seen.keys.len() > 1 && seen.keys.iter().all(|key| key.content != Content::Absent);
-        let doubtful: Vec<_> = (0..records.len()).filter(|index| both(&records[*index].1)).collect();
+    async fn settle(
+        &mut self,
+        records: &mut Vec<(Candidate, Observation)>,
+    ) -> Result<(), StoreError> {
+        let both = |seen: &Observation| {
+            seen.keys.len() > 1 && seen.keys.iter().all(|key| key.content != Content::Absent)
+        };
+        let doubtful: Vec<_> =
+            (0..records.len()).filter(|index| both(&records[*index].1)).collect();
         if doubtful.is_empty() {
             return Ok(());
         }
-        let wanted: Vec<_> = doubtful.iter().map(|index| records[*index].0.redis_keys.clone()).collect();
+        let wanted: Vec<_> =
+            doubtful.iter().map(|index| records[*index].0.redis_keys.clone()).collect();
         let head = self.head_for(doubtful.iter().map(|index| &records[*index].0));
         let seen = self.reader.observe_each(&wanted, head).await?;
         let mut unread = HashSet::new();
@@ -444,7 +477,8 @@ fn has_another_type(seen: &Observation) -> bool {
 fn record((candidate, role, seen): FoundRecord) -> Option<(Candidate, Observation)> {
     // A Redis key outside the user's pattern shows in SCAN, but cannot be read: it is not this user's business.
     let seen = seen.ok()?;
-    let found_by_an_earlier_key = seen.keys[..role].iter().any(|key| key.content != Content::Absent);
+    let found_by_an_earlier_key =
+        seen.keys[..role].iter().any(|key| key.content != Content::Absent);
     (!seen.is_absent() && !found_by_an_earlier_key).then_some((candidate, seen))
 }
 

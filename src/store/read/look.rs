@@ -29,7 +29,11 @@ impl RecordReader {
     ///
     /// # Errors
     /// When the server could not be asked at all.
-    pub async fn look(&mut self, records: &[Vec<Vec<u8>>], least: usize) -> Result<Vec<Seen>, StoreError> {
+    pub async fn look(
+        &mut self,
+        records: &[Vec<Vec<u8>>],
+        least: usize,
+    ) -> Result<Vec<Seen>, StoreError> {
         let mut seen: Vec<_> = match least <= MOST_WHOLE && self.client().tells_deadlines().await {
             true => self.read_plainly(records).await.into_iter().map(Some).collect(),
             false => vec![None; records.len()],
@@ -52,7 +56,10 @@ impl RecordReader {
     }
 
     /// The same, of values of which [`MOST_WHOLE`] bytes do not tell what they are.
-    pub async fn look_further(&mut self, records: &[Vec<Vec<u8>>]) -> Result<Vec<Seen>, StoreError> {
+    pub async fn look_further(
+        &mut self,
+        records: &[Vec<Vec<u8>>],
+    ) -> Result<Vec<Seen>, StoreError> {
         self.observe_checksums(records, ReadLimit::Bytes(MOST_FURTHER)).await
     }
 
@@ -63,7 +70,11 @@ impl RecordReader {
 
     /// Reads records with the checksums of their values. A checksum takes the server a DUMP, and a server serves nobody else
     /// until it has answered all that came in one write. So one write asks for [`MOST_AT_ONCE`] bytes of values.
-    async fn observe_checksums(&mut self, records: &[Vec<Vec<u8>>], head: ReadLimit) -> Result<Vec<Seen>, StoreError> {
+    async fn observe_checksums(
+        &mut self,
+        records: &[Vec<Vec<u8>>],
+        head: ReadLimit,
+    ) -> Result<Vec<Seen>, StoreError> {
         let sizes = self.sizes(records).await;
         let mut seen = Vec::with_capacity(records.len());
         let mut rest = records;
@@ -86,11 +97,16 @@ impl RecordReader {
         // STRLEN is for strings alone.
         let others: Vec<_> = (0..keys.len()).filter(|index| sizes[*index].is_none()).collect();
         let named: Vec<_> = others.iter().map(|index| keys[*index]).collect();
-        for (index, size) in others.into_iter().zip(self.numbers(&["MEMORY", "USAGE"], &named).await) {
+        for (index, size) in
+            others.into_iter().zip(self.numbers(&["MEMORY", "USAGE"], &named).await)
+        {
             sizes[index] = size;
         }
         let mut sizes = sizes.into_iter().map(|size| size.unwrap_or(UNKNOWN));
-        records.iter().map(|keys| sizes.by_ref().take(keys.len()).fold(0, u64::saturating_add)).collect()
+        records
+            .iter()
+            .map(|keys| sizes.by_ref().take(keys.len()).fold(0, u64::saturating_add))
+            .collect()
     }
 
     /// What a command says of each key; `None` where the reply is no number.

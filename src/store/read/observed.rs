@@ -9,7 +9,11 @@ use crate::store::connection::reply;
 
 /// Reads the reply of `observe.lua` for these Redis keys. Idle times are left out unless `keeps_idle_times`: earlier reads of
 /// idemctl would count as use.
-pub(in crate::store) fn observation(value: Value, keys: &[Vec<u8>], keeps_idle_times: bool) -> Option<Observation> {
+pub(in crate::store) fn observation(
+    value: Value,
+    keys: &[Vec<u8>],
+    keeps_idle_times: bool,
+) -> Option<Observation> {
     let mut items = reply::array(value)?.into_iter();
     let server_ms = u64::try_from(reply::integer(&items.next()?)?).ok();
     let mut seen = Vec::with_capacity(keys.len());
@@ -27,7 +31,9 @@ fn seen_key(key: &[u8], value: Value, server_ms: Option<u64>) -> Option<SeenKey>
     let number = |value: Value| reply::integer(&value);
     let content = match reply::word(kind)?.as_str() {
         "none" => Content::Absent,
-        "string" => Content::Text { head: reply::bytes(head)?, length: u64::try_from(number(length)?).ok() },
+        "string" => {
+            Content::Text { head: reply::bytes(head)?, length: u64::try_from(number(length)?).ok() }
+        }
         "hash" if matches!(head, Value::Array(_)) => {
             Content::Hash(Box::new(hash(head, u64::try_from(number(length)?).ok()?)?))
         }
@@ -52,7 +58,8 @@ fn hash(value: Value, count: u64) -> Option<Hash> {
     let mut items = reply::array(value)?.into_iter();
     let mut fields = Vec::new();
     while let Some(name) = items.next() {
-        let (name, length) = (reply::bytes(name)?, u64::try_from(reply::integer(&items.next()?)?).ok()?);
+        let (name, length) =
+            (reply::bytes(name)?, u64::try_from(reply::integer(&items.next()?)?).ok()?);
         fields.push(Field { name, head: reply::bytes(items.next()?)?, length });
     }
     Some(Hash::new(fields, count))

@@ -48,8 +48,16 @@ pub(in crate::store) struct PageSizer {
 
 impl PageSizer {
     /// For one of so many masters, this far away.
-    pub(in crate::store) fn new(round_trip: Duration, scan_options: ScanOptions, masters: usize) -> Self {
-        Self { round_trip, count: scan_options.page(masters), largest: scan_options.largest(masters) }
+    pub(in crate::store) fn new(
+        round_trip: Duration,
+        scan_options: ScanOptions,
+        masters: usize,
+    ) -> Self {
+        Self {
+            round_trip,
+            count: scan_options.page(masters),
+            largest: scan_options.largest(masters),
+        }
     }
 
     pub(in crate::store) fn count(&self) -> usize {
@@ -81,21 +89,39 @@ mod tests {
     #[test]
     fn pages_grow_only_where_the_way_takes_longer_and_only_so_far() {
         assert_eq!(after(50, &[1_000; 9]), 500, "a server nearby");
-        assert_eq!(after(1_100, &[2_000, 4_000, 4_000]), 1_000, "a page of a thousand outweighs the way");
+        assert_eq!(
+            after(1_100, &[2_000, 4_000, 4_000]),
+            1_000,
+            "a page of a thousand outweighs the way"
+        );
         assert_eq!(after(30_000, &[31_000; 9]), 2_000, "a server far away");
     }
 
     #[test]
     fn masters_share_a_page() {
-        let page = |masters| PageSizer::new(Duration::ZERO, ScanOptions::default(), masters).count();
+        let page =
+            |masters| PageSizer::new(Duration::ZERO, ScanOptions::default(), masters).count();
         assert_eq!([page(1), page(3), page(100)], [500, 166, 100]);
     }
 
     #[test]
     fn a_page_that_somebody_asks_for_holds_and_a_rate_makes_it_small() {
         let slow = Rate::parse("200/s").ok();
-        assert_eq!(by(ScanOptions { page: Some(50), ..ScanOptions::default() }, 30_000, &[31_000; 9]), 50);
-        assert_eq!(by(ScanOptions { rate: slow, ..ScanOptions::default() }, 30_000, &[31_000; 9]), 20);
-        assert_eq!(by(ScanOptions { page: Some(50), rate: slow, ..ScanOptions::default() }, 30_000, &[31_000; 9]), 50);
+        assert_eq!(
+            by(ScanOptions { page: Some(50), ..ScanOptions::default() }, 30_000, &[31_000; 9]),
+            50
+        );
+        assert_eq!(
+            by(ScanOptions { rate: slow, ..ScanOptions::default() }, 30_000, &[31_000; 9]),
+            20
+        );
+        assert_eq!(
+            by(
+                ScanOptions { page: Some(50), rate: slow, ..ScanOptions::default() },
+                30_000,
+                &[31_000; 9]
+            ),
+            50
+        );
     }
 }

@@ -14,16 +14,25 @@ impl RecordReader {
     ///
     /// # Errors
     /// When the server could not be asked at all.
-    pub async fn peek(&self, records: &[Vec<Vec<u8>>], head: ReadLimit) -> Result<Vec<Seen>, StoreError> {
+    pub async fn peek(
+        &self,
+        records: &[Vec<Vec<u8>>],
+        head: ReadLimit,
+    ) -> Result<Vec<Seen>, StoreError> {
         let mut seen = self.peek_each(records, head).await;
         self.measure(seen.iter_mut().flatten()).await?;
-        self.peek_fields(seen.iter_mut().flatten().flat_map(|seen| &mut seen.keys).collect(), head).await?;
+        self.peek_fields(seen.iter_mut().flatten().flat_map(|seen| &mut seen.keys).collect(), head)
+            .await?;
         Ok(seen)
     }
 
     /// The same without lengths, and with an own error for each record that cannot be read, whatever the reason.
     ///
-    pub(in crate::store) async fn peek_each(&self, records: &[Vec<Vec<u8>>], head: ReadLimit) -> Vec<Seen> {
+    pub(in crate::store) async fn peek_each(
+        &self,
+        records: &[Vec<Vec<u8>>],
+        head: ReadLimit,
+    ) -> Vec<Seen> {
         let mut pipeline = Pipeline::with_capacity(records.len() * 4);
         for key in records.iter().flatten() {
             pipeline.cmd("GETRANGE").arg(key).arg(0).arg(head.last_index());
@@ -58,12 +67,21 @@ impl RecordReader {
         seen
     }
 
-    fn with_deadlines(&self, redis_keys: &[Vec<u8>], replies: Vec<Result<Value, StoreError>>) -> Seen {
+    fn with_deadlines(
+        &self,
+        redis_keys: &[Vec<u8>],
+        replies: Vec<Result<Value, StoreError>>,
+    ) -> Seen {
         let mut keys = Vec::with_capacity(redis_keys.len());
         for (key, reply) in redis_keys.iter().zip(replies) {
             let pttl = reply::integer(&reply?).ok_or_else(|| self.client().unexpected("PTTL"))?;
             let content = if pttl == -2 { Content::Absent } else { Content::unread() };
-            keys.push(SeenKey::new(key, content, Expiry::from_pttl(pttl), Deadline::from_pttl(pttl, None, None)));
+            keys.push(SeenKey::new(
+                key,
+                content,
+                Expiry::from_pttl(pttl),
+                Deadline::from_pttl(pttl, None, None),
+            ));
         }
         Ok(Observation { server_ms: None, atomic: keys.len() == 1, keys })
     }
@@ -77,11 +95,14 @@ impl RecordReader {
     ) -> Result<SeenKey, StoreError> {
         let pttl = reply::integer(&pttl?).ok_or_else(|| self.client().unexpected("PTTL"))?;
         let content = match value {
-            Err(StoreError::Refused { code, .. }) if code == "WRONGTYPE" => Content::Other(String::new()),
+            Err(StoreError::Refused { code, .. }) if code == "WRONGTYPE" => {
+                Content::Other(String::new())
+            }
             Err(error) => return Err(error),
             Ok(_) if pttl == -2 => Content::Absent,
             Ok(value) => {
-                let head = reply::bytes(value).ok_or_else(|| self.client().unexpected("GETRANGE"))?;
+                let head =
+                    reply::bytes(value).ok_or_else(|| self.client().unexpected("GETRANGE"))?;
                 let length = (most != ReadLimit::Bytes(head.len())).then_some(head.len() as u64);
                 Content::Text { head, length }
             }
@@ -95,9 +116,14 @@ impl RecordReader {
     ///
     /// # Errors
     /// When the server could not be asked at all.
-    pub async fn measure(&self, seen: impl Iterator<Item = &mut Observation>) -> Result<(), StoreError> {
-        let mut open: Vec<_> =
-            seen.flat_map(|seen| &mut seen.keys).filter_map(|key| Some((question(&key.content)?, key))).collect();
+    pub async fn measure(
+        &self,
+        seen: impl Iterator<Item = &mut Observation>,
+    ) -> Result<(), StoreError> {
+        let mut open: Vec<_> = seen
+            .flat_map(|seen| &mut seen.keys)
+            .filter_map(|key| Some((question(&key.content)?, key)))
+            .collect();
         let mut pipeline = redis::pipe();
         for (command, key) in &open {
             pipeline.cmd(command).arg(&key.redis_key);

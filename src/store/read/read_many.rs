@@ -22,7 +22,8 @@ impl RecordReader {
         head: ReadLimit,
     ) -> Result<Vec<Seen>, StoreError> {
         let calls: Vec<_> = calls(records).collect();
-        let wanted: Vec<_> = calls.iter().map(|call| call.iter().flatten().cloned().collect()).collect();
+        let wanted: Vec<_> =
+            calls.iter().map(|call| call.iter().flatten().cloned().collect()).collect();
         let read = self.observe_with(&wanted, head, Depth::Brief).await?;
         let mut seen = Vec::with_capacity(records.len());
         for (call, read) in calls.into_iter().zip(read) {
@@ -50,7 +51,10 @@ impl RecordReader {
         records: &[Vec<Vec<u8>>],
         head: ReadLimit,
     ) -> Result<Option<Vec<Seen>>, StoreError> {
-        if !(2..=MOST_TOGETHER).contains(&records.len()) || head == ReadLimit::Whole || self.client().is_cluster() {
+        if !(2..=MOST_TOGETHER).contains(&records.len())
+            || head == ReadLimit::Whole
+            || self.client().is_cluster()
+        {
             return Ok(None);
         }
         let all = records.iter().flatten().cloned().collect();

@@ -126,7 +126,11 @@ impl RecordReader {
     ///
     /// # Errors
     /// When the server could not be asked at all.
-    pub async fn observe(&mut self, records: &[Vec<Vec<u8>>], head: ReadLimit) -> Result<Vec<Seen>, StoreError> {
+    pub async fn observe(
+        &mut self,
+        records: &[Vec<Vec<u8>>],
+        head: ReadLimit,
+    ) -> Result<Vec<Seen>, StoreError> {
         self.observe_each(records, head).await?.into_iter().map(of_the_record).collect()
     }
 
@@ -135,7 +139,11 @@ impl RecordReader {
     ///
     /// # Errors
     /// When no record could be read at all.
-    pub async fn observe_each(&mut self, records: &[Vec<Vec<u8>>], head: ReadLimit) -> Result<Vec<Seen>, StoreError> {
+    pub async fn observe_each(
+        &mut self,
+        records: &[Vec<Vec<u8>>],
+        head: ReadLimit,
+    ) -> Result<Vec<Seen>, StoreError> {
         match self.observe_together(records, head).await? {
             Some(seen) => Ok(seen),
             None => {
@@ -156,7 +164,8 @@ impl RecordReader {
     ) -> Result<Vec<Seen>, StoreError> {
         let mut all = Vec::with_capacity(seen.len());
         for (redis_keys, seen) in records.iter().zip(seen) {
-            let is_half_moved = redis_keys.len() > 1 && seen.as_ref().is_err_and(StoreError::is_redirect);
+            let is_half_moved =
+                redis_keys.len() > 1 && seen.as_ref().is_err_and(StoreError::is_redirect);
             if !is_half_moved {
                 all.push(seen);
                 continue;
@@ -182,7 +191,11 @@ impl RecordReader {
                 ReadMethod::Commands => {
                     let mut seen = self.peek_each(records, head).await;
                     self.measure(seen.iter_mut().flatten()).await?;
-                    self.peek_fields(seen.iter_mut().flatten().flat_map(|seen| &mut seen.keys).collect(), head).await?;
+                    self.peek_fields(
+                        seen.iter_mut().flatten().flat_map(|seen| &mut seen.keys).collect(),
+                        head,
+                    )
+                    .await?;
                     return Ok(seen);
                 }
             };
@@ -233,7 +246,9 @@ impl RecordReader {
             let call = |keys: &Vec<Vec<u8>>| {
                 let mut call = match script {
                     ScriptRef::Text => redis::cmd(command).arg(scripts::OBSERVE).to_owned(),
-                    ScriptRef::Digest(digest) => redis::cmd(&command.replace("EVAL", "EVALSHA")).arg(digest).to_owned(),
+                    ScriptRef::Digest(digest) => {
+                        redis::cmd(&command.replace("EVAL", "EVALSHA")).arg(digest).to_owned()
+                    }
                 };
                 call.arg(keys.len()).arg(keys).arg(head.as_arg()).arg(depth.as_arg());
                 call
@@ -261,7 +276,9 @@ impl RecordReader {
             ReadMethod::ReadOnlyScript if error.is_unknown_command() || error.is_of_command() => {
                 Some(ReadMethod::Script)
             }
-            ReadMethod::Script if error.is_unknown_command() || error.is_of_command() => Some(ReadMethod::Commands),
+            ReadMethod::Script if error.is_unknown_command() || error.is_of_command() => {
+                Some(ReadMethod::Commands)
+            }
             _ => None,
         }
     }

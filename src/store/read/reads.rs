@@ -22,7 +22,11 @@ pub(in crate::store) struct KeyReads {
 
 impl KeyReads {
     /// Asks for these records.
-    pub(in crate::store) fn ask<'a>(self, stream: &mut Connection, records: impl Iterator<Item = &'a Candidate>) {
+    pub(in crate::store) fn ask<'a>(
+        self,
+        stream: &mut Connection,
+        records: impl Iterator<Item = &'a Candidate>,
+    ) {
         if !self.exact {
             stream.queue(&[b"TIME"]);
         }
@@ -89,7 +93,8 @@ impl KeyReads {
             };
             let expiry = number(stream, self.expiry_command()).await?;
             if self.values && self.lengths {
-                let now = number(stream, "STRLEN").await?.ok().and_then(|now| u64::try_from(now).ok());
+                let now =
+                    number(stream, "STRLEN").await?.ok().and_then(|now| u64::try_from(now).ok());
                 if let Ok(Content::Text { head, length }) = &mut content {
                     // It may have changed meanwhile.
                     *length = length.or(now.map(|now| now.max(head.len() as u64)));
@@ -124,7 +129,8 @@ impl KeyReads {
         match stream.token().await? {
             Token::Text(value) => {
                 let value = stream.bytes(value);
-                let is_longer = matches!(self.head_of(candidate), ReadLimit::Bytes(most) if value.len() > most);
+                let is_longer =
+                    matches!(self.head_of(candidate), ReadLimit::Bytes(most) if value.len() > most);
                 let head = &value[..value.len() - usize::from(is_longer)];
                 let length = (!is_longer).then_some(head.len() as u64);
                 Ok(Ok(Content::Text { head: head.to_vec(), length }))
@@ -151,7 +157,8 @@ pub(super) fn set_expiries(seen: &mut Observation, after: Option<u64>) {
 fn set_deadlines(seen: &mut Observation, after: Option<u64>) {
     for key in &mut seen.keys {
         if let Expiry::In(left) = key.expiry {
-            key.deadline = Deadline::from_pttl(i64::try_from(left).unwrap_or(i64::MAX), seen.server_ms, after);
+            key.deadline =
+                Deadline::from_pttl(i64::try_from(left).unwrap_or(i64::MAX), seen.server_ms, after);
         }
     }
 }
@@ -170,9 +177,14 @@ pub(in crate::store) async fn number(
 
 /// What an error says of this one Redis key: that the user may not read it, that it is no string, or that the node does not
 /// serve its slot. Any other ends the scan.
-pub(super) fn about_the_key(stream: &Connection, text: Range<usize>) -> Result<StoreError, StoreError> {
+pub(super) fn about_the_key(
+    stream: &Connection,
+    text: Range<usize>,
+) -> Result<StoreError, StoreError> {
     match stream.refusal(text) {
-        error if error.is_permission() || error.is_wrong_type() || error.is_of_the_slot() => Ok(error),
+        error if error.is_permission() || error.is_wrong_type() || error.is_of_the_slot() => {
+            Ok(error)
+        }
         error => Err(error),
     }
 }
@@ -186,7 +198,9 @@ pub(in crate::store) async fn time(stream: &mut Connection) -> Result<Option<u64
     }
     let mut parts = [0_u64; 2];
     for part in &mut parts {
-        let Token::Text(text) = stream.token().await? else { return Err(stream.unexpected("TIME")) };
+        let Token::Text(text) = stream.token().await? else {
+            return Err(stream.unexpected("TIME"));
+        };
         *part = String::from_utf8_lossy(stream.bytes(text)).parse().unwrap_or(0);
     }
     Ok(Some(parts[0].saturating_mul(1_000).saturating_add(parts[1] / 1_000)))

@@ -5,7 +5,9 @@ use std::collections::HashSet;
 use anyhow::Result;
 
 use crate::domain::diagnosis::Thresholds;
-use crate::domain::record::{Candidate, Given, Name, Readings, Record, UnclaimedKey, locate, name, unclaimed_key};
+use crate::domain::record::{
+    Candidate, Given, Name, Readings, Record, UnclaimedKey, locate, name, unclaimed_key,
+};
 use crate::domain::schema::Catalog;
 use crate::store::{ReadLimit, RecordReader, Seen, StoreError};
 
@@ -48,10 +50,14 @@ impl LookupResult {
         let mut known = HashSet::new();
         let mut each = Vec::with_capacity(all.len());
         for found in all {
-            let redis_keys =
-                |record: &Record| record.seen.keys.iter().map(|key| key.redis_key.clone()).collect::<Vec<_>>();
-            let records: Vec<_> =
-                found.records.iter().map(|record| (record.schema.name.clone(), redis_keys(record))).collect();
+            let redis_keys = |record: &Record| {
+                record.seen.keys.iter().map(|key| key.redis_key.clone()).collect::<Vec<_>>()
+            };
+            let records: Vec<_> = found
+                .records
+                .iter()
+                .map(|record| (record.schema.name.clone(), redis_keys(record)))
+                .collect();
             if records.is_empty() || known.insert(records) {
                 each.push(found);
             }
@@ -66,7 +72,9 @@ impl LookupResult {
 
     /// True if the KEY says of which schema the record is.
     pub fn says_schema_of(&self, record: &Record) -> bool {
-        self.name.as_ref().is_some_and(|name| name.is_under(&record.schema) && name.key == record.key)
+        self.name
+            .as_ref()
+            .is_some_and(|name| name.is_under(&record.schema) && name.key == record.key)
     }
 
     /// Why nobody knows all that is there: a node of a cluster does not answer.
@@ -88,23 +96,29 @@ impl Lookup {
     ) -> Result<Vec<LookupResult>> {
         let db = reader.db();
         let readings: Vec<_> = keys.iter().map(|key| key.readings(catalog, db)).collect();
-        let candidates: Vec<_> = readings.iter().map(|readings| self.candidates(catalog, readings)).collect();
-        let wanted: Vec<_> = candidates.iter().flatten().map(|candidate| candidate.redis_keys.clone()).collect();
+        let candidates: Vec<_> =
+            readings.iter().map(|readings| self.candidates(catalog, readings)).collect();
+        let wanted: Vec<_> =
+            candidates.iter().flatten().map(|candidate| candidate.redis_keys.clone()).collect();
         let mut seen = reader.observe_each(&wanted, self.head).await?;
         for (candidate, seen) in candidates.iter().flatten().zip(&mut seen) {
             if let Ok(first) = seen
                 && locate::is_undecided(candidate, first)
             {
-                let longer = reader.observe_each(std::slice::from_ref(&candidate.redis_keys), LONGER).await?;
+                let longer = reader
+                    .observe_each(std::slice::from_ref(&candidate.redis_keys), LONGER)
+                    .await?;
                 *seen = longer.into_iter().next().unwrap_or_else(|| Ok(first.clone()));
             }
         }
         let mut seen = seen.into_iter();
-        let found = keys.into_iter().zip(readings).zip(candidates).map(|((key, readings), candidates)| {
-            let seen = seen.by_ref().take(candidates.len()).collect();
-            let found = LookupResult { key: key.text, name: readings.name, ..LookupResult::default() };
-            self.sort_out(catalog, found, &candidates, seen)
-        });
+        let found =
+            keys.into_iter().zip(readings).zip(candidates).map(|((key, readings), candidates)| {
+                let seen = seen.by_ref().take(candidates.len()).collect();
+                let found =
+                    LookupResult { key: key.text, name: readings.name, ..LookupResult::default() };
+                self.sort_out(catalog, found, &candidates, seen)
+            });
         let mut found: Vec<_> = found.collect();
         self.look_at_the_keys_themselves(reader, catalog, &mut found).await?;
         for found in &mut found {
@@ -112,7 +126,9 @@ impl Lookup {
             found.strangers = strangers.map(|there| there.left_out_by(catalog)).collect();
         }
         match found.iter().find_map(|found| found.unread.clone()) {
-            Some(error) if found.iter().all(|found| found.looked_at.is_empty()) => Err(error.into()),
+            Some(error) if found.iter().all(|found| found.looked_at.is_empty()) => {
+                Err(error.into())
+            }
             _ => Ok(found),
         }
     }
@@ -134,7 +150,8 @@ impl Lookup {
             let places = unclaimed_key::places(catalog, &found.key).into_iter();
             places.filter(|place| !found.looked_at.contains(place)).map(move |place| (index, place))
         });
-        let places: Vec<_> = places.map(|(index, place)| (index, locate::redis_key_itself(&place))).collect();
+        let places: Vec<_> =
+            places.map(|(index, place)| (index, locate::redis_key_itself(&place))).collect();
         if places.is_empty() {
             return Ok(());
         }
@@ -172,7 +189,8 @@ impl Lookup {
                     let read = locate::records_in(catalog, candidate, seen, &self.thresholds);
                     let may_be_lock = locate::may_be_lock_beneath(catalog, candidate);
                     found.records.extend(read.into_iter().filter(|record| {
-                        (self.both && record.is_closed_result()) || (may_be_lock && record.is_closed_lock())
+                        (self.both && record.is_closed_result())
+                            || (may_be_lock && record.is_closed_lock())
                     }));
                 }
                 Ok(seen) => {

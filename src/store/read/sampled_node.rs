@@ -59,7 +59,8 @@ impl SampledNode {
     pub(super) fn want(&mut self, wanted: usize, page: usize) {
         self.wanted = wanted;
         if self.size.is_some_and(|size| size > wanted as u64) {
-            self.way = SampleMethod::AtRandom(wanted.div_ceil(page.max(1)) * PATIENCE + LEAST_PAGES);
+            self.way =
+                SampleMethod::AtRandom(wanted.div_ceil(page.max(1)) * PATIENCE + LEAST_PAGES);
         }
     }
 
@@ -103,7 +104,8 @@ impl SampledNode {
             None => return Err(client.unexpected("SCAN")),
         };
         self.turn(&next, (page, keys.len()), size)?;
-        let mut new: Vec<_> = keys.into_iter().filter(|key| self.known.insert(key.clone())).collect();
+        let mut new: Vec<_> =
+            keys.into_iter().filter(|key| self.known.insert(key.clone())).collect();
         // Keys of one place in the table come together, however few are asked for.
         new.truncate(left);
         Ok(Some(new))
@@ -123,13 +125,22 @@ impl SampledNode {
 
     /// What is no Redis may refuse a cursor that it did not give.
     fn may_go_through(&self, error: &StoreError) -> bool {
-        matches!(self.way, SampleMethod::AtRandom(_)) && !error.lost_the_reply() && !error.is_permission()
+        matches!(self.way, SampleMethod::AtRandom(_))
+            && !error.lost_the_reply()
+            && !error.is_permission()
     }
 
-    fn turn(&mut self, cursor: &[u8], (asked, came): (usize, usize), size: Option<i64>) -> Result<(), StoreError> {
+    fn turn(
+        &mut self,
+        cursor: &[u8],
+        (asked, came): (usize, usize),
+        size: Option<i64>,
+    ) -> Result<(), StoreError> {
         let SampleMethod::Through(scan) = &mut self.way else { return Ok(()) };
-        let endless =
-            |why| StoreError::NotRedis { target: self.node.to_string(), why: format!("its SCAN has no end: {why}") };
+        let endless = |why| StoreError::NotRedis {
+            target: self.node.to_string(),
+            why: format!("its SCAN has no end: {why}"),
+        };
         if scan.ask(asked) {
             scan.there_are(size.and_then(|size| u64::try_from(size).ok())).map_err(endless)?;
         }

@@ -64,7 +64,11 @@ impl Sampler {
     ///
     /// # Errors
     /// When no node can be reached.
-    pub async fn matching(reader: RecordReader, glob: &[u8], wanted: usize) -> Result<Self, StoreError> {
+    pub async fn matching(
+        reader: RecordReader,
+        glob: &[u8],
+        wanted: usize,
+    ) -> Result<Self, StoreError> {
         let mut sampler = Self::open(reader, Rng::new(), None).await?;
         for node in &mut sampler.nodes {
             node.want_matching(wanted, glob);
@@ -72,7 +76,11 @@ impl Sampler {
         Ok(sampler)
     }
 
-    async fn open(reader: RecordReader, random: Rng, rate: Option<Rate>) -> Result<Self, StoreError> {
+    async fn open(
+        reader: RecordReader,
+        random: Rng,
+        rate: Option<Rate>,
+    ) -> Result<Self, StoreError> {
         let client = reader.client().clone();
         let mut nodes = VecDeque::new();
         let (masters, _, mut gaps) = Gaps::open(&client).await?;
@@ -88,7 +96,17 @@ impl Sampler {
             return Err(client.explain_error(error).await);
         }
         let there = nodes.iter().map(|node| node.size).sum();
-        Ok(Self { reader, random, rate, due: Instant::now(), nodes, there, gaps, forbidden: None, sampled: 0 })
+        Ok(Self {
+            reader,
+            random,
+            rate,
+            due: Instant::now(),
+            nodes,
+            there,
+            gaps,
+            forbidden: None,
+            sampled: 0,
+        })
     }
 
     /// The next page of samples, perhaps none; `None` at the end.
@@ -158,12 +176,14 @@ impl Sampler {
         let (mut read, mut rest) = (Vec::new(), Vec::new());
         for key in keys {
             match (replies.next(), replies.next()) {
-                (Some(Ok(kind)), Some(Ok(left))) => match reply::word(kind).unwrap_or_default().as_str() {
-                    "none" => {}
-                    // What is asked of a type that is not meant counts as an error at the server.
-                    "string" | "hash" => read.push(vec![key.clone()]),
-                    kind => rest.push(other(key, kind, reply::integer(&left).unwrap_or(0))),
-                },
+                (Some(Ok(kind)), Some(Ok(left))) => {
+                    match reply::word(kind).unwrap_or_default().as_str() {
+                        "none" => {}
+                        // What is asked of a type that is not meant counts as an error at the server.
+                        "string" | "hash" => read.push(vec![key.clone()]),
+                        kind => rest.push(other(key, kind, reply::integer(&left).unwrap_or(0))),
+                    }
+                }
                 // Whoever may not ask for the type may yet read the value.
                 _ => read.push(vec![key.clone()]),
             }
@@ -172,7 +192,9 @@ impl Sampler {
         self.read_on(&read, &mut seen).await?;
         for (redis_keys, seen) in read.iter().zip(seen) {
             match seen {
-                Ok(seen) => rest.extend(seen.keys.into_iter().filter(|key| key.content != Content::Absent)),
+                Ok(seen) => {
+                    rest.extend(seen.keys.into_iter().filter(|key| key.content != Content::Absent))
+                }
                 Err(why) if why.is_permission() && !why.wants_slots() => {
                     self.forbidden.get_or_insert((0, why)).0 += 1;
                 }
@@ -187,8 +209,11 @@ impl Sampler {
 impl Sampler {
     /// Reads more of the first values that are longer than what was read of them.
     async fn read_on(&self, records: &[Vec<Vec<u8>>], seen: &mut [Seen]) -> Result<(), StoreError> {
-        let is_cut = |seen: &Seen| seen.as_ref().is_ok_and(|seen| seen.keys.iter().any(|key| !key.content.is_whole()));
-        let cut: Vec<_> = (0..seen.len()).filter(|index| is_cut(&seen[*index])).take(MOST_FURTHER).collect();
+        let is_cut = |seen: &Seen| {
+            seen.as_ref().is_ok_and(|seen| seen.keys.iter().any(|key| !key.content.is_whole()))
+        };
+        let cut: Vec<_> =
+            (0..seen.len()).filter(|index| is_cut(&seen[*index])).take(MOST_FURTHER).collect();
         let wanted: Vec<_> = cut.iter().map(|index| records[*index].clone()).collect();
         for (index, more) in cut.into_iter().zip(self.reader.peek(&wanted, FURTHER).await?) {
             seen[index] = more;

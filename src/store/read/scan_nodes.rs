@@ -154,7 +154,10 @@ impl Nodes {
     }
 
     /// Notes records that are returned.
-    pub(in crate::store) fn note_returned<'a>(&mut self, records: impl Iterator<Item = &'a Candidate>) {
+    pub(in crate::store) fn note_returned<'a>(
+        &mut self,
+        records: impl Iterator<Item = &'a Candidate>,
+    ) {
         if self.map.is_some() {
             records.for_each(|record| self.returned.note(record));
         }
@@ -175,7 +178,11 @@ impl Nodes {
     }
 
     /// The next records of slots that are being moved, whichever node has them.
-    fn page_of_moving_slots(&mut self, catalog: &Catalog, wanted: impl Fn(&[u8]) -> bool) -> Option<ScanPage> {
+    fn page_of_moving_slots(
+        &mut self,
+        catalog: &Catalog,
+        wanted: impl Fn(&[u8]) -> bool,
+    ) -> Option<ScanPage> {
         if self.names.is_empty() {
             return None;
         }
@@ -193,13 +200,21 @@ impl Nodes {
     async fn connect(&mut self, nodes: Vec<Target>) {
         let masters = self.map.as_ref().map(|_| self.gaps.masters());
         for master in nodes {
-            let owns = |slot: u16| self.map.as_ref().is_some_and(|map| map.master(slot) == Some(&master));
-            let own: Vec<bool> = masters.iter().flat_map(|_| (0..hash_slot::SLOTS).map(owns)).collect();
+            let owns =
+                |slot: u16| self.map.as_ref().is_some_and(|map| map.master(slot) == Some(&master));
+            let own: Vec<bool> =
+                masters.iter().flat_map(|_| (0..hash_slot::SLOTS).map(owns)).collect();
             // Without a replica that answers, the master does.
-            let replica = if self.scan_options.from_replicas { self.client.replica_of(&master).await } else { None };
+            let replica = if self.scan_options.from_replicas {
+                self.client.replica_of(&master).await
+            } else {
+                None
+            };
             let mut last = None;
             for node in replica.into_iter().chain([master]) {
-                match NodePages::open(&node, &self.pattern, self.head, self.scan_options, masters).await {
+                match NodePages::open(&node, &self.pattern, self.head, self.scan_options, masters)
+                    .await
+                {
                     Ok(mut pages) => {
                         pages.bring_lengths(self.lengths);
                         pages.read_values(self.values);
@@ -239,7 +254,8 @@ impl Nodes {
             if self.moved.as_ref().is_some_and(|sought| sought.is_disjoint(&moved)) {
                 return Ok(!self.names.is_empty());
             }
-            let (code, why) = ("MOVED".to_owned(), "slots go on moving from node to node".to_owned());
+            let (code, why) =
+                ("MOVED".to_owned(), "slots go on moving from node to node".to_owned());
             self.gaps.miss_node(StoreError::Refused {
                 target: nodes[0].to_string(),
                 code,
@@ -277,7 +293,9 @@ impl Nodes {
             for node in [&moving.from, &moving.to] {
                 let names = self.client.keys_in_slot(node, moving.slot, MOST_MOVING).await;
                 let MovingSlot { slot, from, to } = &moving;
-                let doubt = |why: String| format!("slot {slot} is being moved from {from} to {to}, and {why}");
+                let doubt = |why: String| {
+                    format!("slot {slot} is being moved from {from} to {to}, and {why}")
+                };
                 match names {
                     Ok(Some(names)) => self.names.extend(names),
                     Ok(None) => self.gaps.doubt(doubt(format!(
@@ -299,7 +317,8 @@ impl Nodes {
         places: Vec<(Candidate, usize)>,
     ) -> BTreeMap<Vec<String>, Vec<(Candidate, usize)>> {
         let map = self.client.slot_map();
-        let owner = |redis_key: &Vec<u8>| Some(map.as_ref()?.master(hash_slot::of(redis_key))?.to_string());
+        let owner =
+            |redis_key: &Vec<u8>| Some(map.as_ref()?.master(hash_slot::of(redis_key))?.to_string());
         let mut groups: BTreeMap<_, Vec<_>> = BTreeMap::new();
         for place in places {
             let owners = place.0.redis_keys.iter().filter_map(owner).collect();
@@ -322,7 +341,11 @@ impl Nodes {
     ///
     /// # Errors
     /// The error, if there is only one server.
-    pub(in crate::store) fn miss_record(&mut self, redis_key: &[u8], why: StoreError) -> Result<(), StoreError> {
+    pub(in crate::store) fn miss_record(
+        &mut self,
+        redis_key: &[u8],
+        why: StoreError,
+    ) -> Result<(), StoreError> {
         self.gaps.miss_record(redis_key, why)
     }
 }
@@ -362,7 +385,8 @@ impl ReturnedRecords {
 
     /// True once a record of this record's slot was asked for: the slot was read on two nodes.
     fn is_of_two_nodes(&self, record: &Candidate) -> bool {
-        !self.asked_for.is_empty() && self.asked_for.contains_key(&hash_slot::of(&record.redis_keys[0]))
+        !self.asked_for.is_empty()
+            && self.asked_for.contains_key(&hash_slot::of(&record.redis_keys[0]))
     }
 
     fn slot_and_hash(&self, record: &Candidate) -> (u16, u64) {
@@ -376,8 +400,14 @@ mod tests {
     use super::*;
 
     fn record(key: &str) -> Candidate {
-        let redis_keys = vec![format!("idem:{key}").into_bytes(), format!("done:{key}").into_bytes()];
-        Candidate { key: key.as_bytes().to_vec(), redis_keys, schemas: Arc::from([]), is_owned: true }
+        let redis_keys =
+            vec![format!("idem:{key}").into_bytes(), format!("done:{key}").into_bytes()];
+        Candidate {
+            key: key.as_bytes().to_vec(),
+            redis_keys,
+            schemas: Arc::from([]),
+            is_owned: true,
+        }
     }
 
     #[test]

@@ -76,11 +76,22 @@ impl NodePages {
         masters: Option<usize>,
     ) -> Result<Self, StoreError> {
         let (stream, round_trip) = connect(target).await?;
-        let (cursor, sizer) = (ScanCursor::new(), PageSizer::new(round_trip, scan_options, masters.unwrap_or(1)));
+        let (cursor, sizer) =
+            (ScanCursor::new(), PageSizer::new(round_trip, scan_options, masters.unwrap_or(1)));
         let (pattern, in_cluster) = (pattern.to_vec(), masters.is_some());
         let reads = KeyReads { head, lengths: false, values: true, exact: false };
         let (in_flight, hashes) = (None, SmallHashes::default());
-        let mut pages = Self { stream, cursor, sizer, pattern, reads, scanning: false, in_flight, hashes, in_cluster };
+        let mut pages = Self {
+            stream,
+            cursor,
+            sizer,
+            pattern,
+            reads,
+            scanning: false,
+            in_flight,
+            hashes,
+            in_cluster,
+        };
         if in_cluster {
             // A replica serves nobody who did not say that it may be behind; a master ignores it.
             pages.stream.queue(&[b"READONLY"]);
@@ -126,7 +137,8 @@ impl NodePages {
             return Ok(Some(page));
         };
         self.turn(catalog, &wanted).await?;
-        let PageInFlight { passed, returned, places, weighed, elsewhere, unread, reads, at } = in_flight;
+        let PageInFlight { passed, returned, places, weighed, elsewhere, unread, reads, at } =
+            in_flight;
         let found = Vec::with_capacity(places.len());
         let mut page = ScanPage { passed, read: returned, returned, found, elsewhere, unread };
         let seen = reads.seen(&mut self.stream, candidates(&places)).await?;
@@ -182,7 +194,11 @@ impl NodePages {
     }
 
     /// Takes in the page of Redis keys that is on its way, asks for its records, and before them for the next page.
-    async fn turn(&mut self, catalog: &Catalog, wanted: impl Fn(&[u8]) -> bool) -> Result<(), StoreError> {
+    async fn turn(
+        &mut self,
+        catalog: &Catalog,
+        wanted: impl Fn(&[u8]) -> bool,
+    ) -> Result<(), StoreError> {
         if !self.scanning {
             return Ok(());
         }
@@ -202,14 +218,18 @@ impl NodePages {
         small_hashes::weigh(&mut self.stream, candidates(&weighed));
         self.stream.queue_mark();
         let (reads, at) = (self.reads, Instant::now());
-        self.in_flight = Some(PageInFlight { passed, returned, places, weighed, elsewhere, unread, reads, at });
+        self.in_flight =
+            Some(PageInFlight { passed, returned, places, weighed, elsewhere, unread, reads, at });
         self.stream.send().await
     }
 
     /// True for a hash of a record's own, where a part of the values is enough and the node tells deadlines.
     fn may_be_small_hash(&self, candidate: &Candidate) -> bool {
         let wants_part = matches!(self.reads.head, ReadLimit::Bytes(_));
-        wants_part && self.reads.exact && candidate.redis_keys.len() == 1 && candidate.keeps_hashes()
+        wants_part
+            && self.reads.exact
+            && candidate.redis_keys.len() == 1
+            && candidate.keeps_hashes()
     }
 
     fn ask_for_page(&mut self) {
@@ -219,7 +239,14 @@ impl NodePages {
         }
         let cursor = self.cursor.cursor();
         if let Some(cursor) = cursor {
-            self.stream.queue(&[b"SCAN", cursor, b"MATCH", &self.pattern, b"COUNT", count.as_bytes()]);
+            self.stream.queue(&[
+                b"SCAN",
+                cursor,
+                b"MATCH",
+                &self.pattern,
+                b"COUNT",
+                count.as_bytes(),
+            ]);
         }
         self.scanning = cursor.is_some();
     }
@@ -232,8 +259,10 @@ impl NodePages {
         wanted: impl Fn(&[u8]) -> bool,
     ) -> Result<(usize, Places, BTreeMap<String, u64>), StoreError> {
         if self.cursor.awaits_size() {
-            let there =
-                reads::number(&mut self.stream, "DBSIZE").await?.ok().and_then(|there| u64::try_from(there).ok());
+            let there = reads::number(&mut self.stream, "DBSIZE")
+                .await?
+                .ok()
+                .and_then(|there| u64::try_from(there).ok());
             self.cursor.there_are(there).map_err(|why| endless(&self.stream, why))?;
         }
         match self.stream.token().await? {
@@ -241,22 +270,30 @@ impl NodePages {
             Token::Error(text) => return Err(self.stream.refusal(text)),
             _ => return Err(self.stream.unexpected("SCAN")),
         }
-        let Token::Text(cursor) = self.stream.token().await? else { return Err(self.stream.unexpected("SCAN")) };
+        let Token::Text(cursor) = self.stream.token().await? else {
+            return Err(self.stream.unexpected("SCAN"));
+        };
         let cursor = self.stream.bytes(cursor).to_vec();
-        let Token::Array(count) = self.stream.token().await? else { return Err(self.stream.unexpected("SCAN")) };
+        let Token::Array(count) = self.stream.token().await? else {
+            return Err(self.stream.unexpected("SCAN"));
+        };
         self.cursor.turn(&cursor, count).map_err(|why| endless(&self.stream, why))?;
         let mut returned = 0;
         let mut places = Vec::new();
         let mut unread: BTreeMap<String, u64> = BTreeMap::new();
         for _ in 0..count {
-            let Token::Text(redis_key) = self.stream.token().await? else { return Err(self.stream.unexpected("SCAN")) };
+            let Token::Text(redis_key) = self.stream.token().await? else {
+                return Err(self.stream.unexpected("SCAN"));
+            };
             let redis_key = self.stream.bytes(redis_key);
             if !self.cursor.is_new(redis_key) {
                 continue;
             }
             returned += 1;
             if let Some(place) = locate::for_redis_key(catalog, redis_key) {
-                places.extend(Some(place).filter(|(place, _)| locate::is_wanted(catalog, place, &wanted)));
+                places.extend(
+                    Some(place).filter(|(place, _)| locate::is_wanted(catalog, place, &wanted)),
+                );
             } else if let Some(schema) = catalog.unread_owner(redis_key) {
                 *unread.entry(schema.name.clone()).or_default() += 1;
             }
@@ -271,7 +308,9 @@ async fn connect(target: &Target) -> Result<(Connection, Duration), StoreError> 
     let asked = Instant::now();
     let polite = target.client_options.does(ClientOption::NoTouch);
     // Where that is refused, or was, something else that everybody may ask takes the time of a round trip.
-    let reply = connection.exchange(&if polite { pack(ClientOption::NoTouch.words()) } else { pack(["PING"]) }).await?;
+    let reply = connection
+        .exchange(&if polite { pack(ClientOption::NoTouch.words()) } else { pack(["PING"]) })
+        .await?;
     if polite {
         // Whatever else is wrong is told with the first page.
         let _ = target.client_options.heard(ClientOption::NoTouch, connection.no_error(reply));
@@ -281,7 +320,10 @@ async fn connect(target: &Target) -> Result<(Connection, Duration), StoreError> 
 
 /// The error of a SCAN without an end.
 fn endless(connection: &Connection, why: &str) -> StoreError {
-    StoreError::NotRedis { target: connection.target().to_string(), why: format!("its SCAN has no end: {why}") }
+    StoreError::NotRedis {
+        target: connection.target().to_string(),
+        why: format!("its SCAN has no end: {why}"),
+    }
 }
 
 fn candidates(places: &[(Candidate, usize)]) -> impl ExactSizeIterator<Item = &Candidate> {

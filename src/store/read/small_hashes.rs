@@ -3,7 +3,9 @@
 //! and the client three times as long.
 
 use super::reads::{about_the_key, number, set_expiries, time};
-use crate::domain::record::{Candidate, Content, Deadline, Expiry, Field, Hash, Observation, SeenKey};
+use crate::domain::record::{
+    Candidate, Content, Deadline, Expiry, Field, Hash, Observation, SeenKey,
+};
 use crate::store::cluster::deadlines::{TRIED, is_known};
 use crate::store::connection::{Connection, Token};
 use crate::store::error::StoreError;
@@ -80,7 +82,9 @@ impl SmallHashes {
             seen.push((place, one));
         }
         let after = time(stream).await?;
-        seen.iter_mut().filter_map(|(_, seen)| seen.as_mut()).for_each(|seen| set_expiries(seen, after));
+        seen.iter_mut()
+            .filter_map(|(_, seen)| seen.as_mut())
+            .for_each(|seen| set_expiries(seen, after));
         Ok(seen)
     }
 
@@ -88,7 +92,11 @@ impl SmallHashes {
         self.awaited.is_empty()
     }
 
-    async fn one(&mut self, stream: &mut Connection, redis_key: &[u8]) -> Result<Option<Observation>, StoreError> {
+    async fn one(
+        &mut self,
+        stream: &mut Connection,
+        redis_key: &[u8],
+    ) -> Result<Option<Observation>, StoreError> {
         let content = content(stream).await?;
         let told = number(stream, "PEXPIRETIME").await?.ok();
         let stays = self.probed.is_some() && field_stays(stream).await?;
@@ -99,7 +107,8 @@ impl SmallHashes {
             }
             return Ok(None);
         }
-        let seen = SeenKey::new(redis_key, content, Expiry::Never, Deadline::from_pexpiretime(told));
+        let seen =
+            SeenKey::new(redis_key, content, Expiry::Never, Deadline::from_pexpiretime(told));
         Ok(Some(Observation { server_ms: None, atomic: true, keys: vec![seen] }))
     }
 }
@@ -153,7 +162,11 @@ async fn content(stream: &mut Connection) -> Result<Option<Content>, StoreError>
         fields.push(Field::whole(text(stream).await?, text(stream).await?));
     }
     let count = fields.len() as u64;
-    Ok(Some(if fields.is_empty() { Content::Absent } else { Content::Hash(Box::new(Hash::new(fields, count))) }))
+    Ok(Some(if fields.is_empty() {
+        Content::Absent
+    } else {
+        Content::Hash(Box::new(Hash::new(fields, count)))
+    }))
 }
 
 async fn text(stream: &mut Connection) -> Result<Vec<u8>, StoreError> {

@@ -32,7 +32,11 @@ impl Sandbox {
     ///
     /// # Errors
     /// As every command: the server may be out of memory.
-    pub async fn fill(&self, like: &Target, entries: impl Iterator<Item = SandboxKey>) -> Result<u64, StoreError> {
+    pub async fn fill(
+        &self,
+        like: &Target,
+        entries: impl Iterator<Item = SandboxKey>,
+    ) -> Result<u64, StoreError> {
         let client = connect(&self.target(like)).await?;
         let mut written = 0;
         let mut entries = entries.peekable();

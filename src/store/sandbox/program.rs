@@ -23,10 +23,16 @@ const CHECKERS: [&str; 2] = ["valkey-check-rdb", "redis-check-rdb"];
 /// The first server program in these folders.
 pub(super) fn find(folders: &[PathBuf]) -> Option<Program> {
     let first = |names: [&str; 2]| {
-        folders.iter().flat_map(|folder| names.map(|name| folder.join(name))).find(|path| is_program(path))
+        folders
+            .iter()
+            .flat_map(|folder| names.map(|name| folder.join(name)))
+            .find(|path| is_program(path))
     };
-    let found = |path: PathBuf, by_name| Some(Program { path: std::path::absolute(path).ok()?, by_name });
-    first(SERVERS).and_then(|path| found(path, false)).or_else(|| first(CHECKERS).and_then(|path| found(path, true)))
+    let found =
+        |path: PathBuf, by_name| Some(Program { path: std::path::absolute(path).ok()?, by_name });
+    first(SERVERS)
+        .and_then(|path| found(path, false))
+        .or_else(|| first(CHECKERS).and_then(|path| found(path, true)))
 }
 
 fn is_program(path: &Path) -> bool {

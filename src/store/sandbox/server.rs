@@ -104,12 +104,18 @@ impl Sandbox {
     }
 
     /// The same, set up otherwise.
-    pub async fn start_as(path: &[PathBuf], temp_dir: &Path, setup: &Setup) -> Result<Self, SandboxError> {
+    pub async fn start_as(
+        path: &[PathBuf],
+        temp_dir: &Path,
+        setup: &Setup,
+    ) -> Result<Self, SandboxError> {
         let program = program::find(path).ok_or(SandboxError::NoProgram)?;
         let mut sandbox = Self::spawn(&program, &room_for_a_socket(temp_dir), setup)
             .map_err(|why| SandboxError::System { folder: temp_dir.display().to_string(), why })?;
-        let not_serving =
-            |last_words| SandboxError::NotServing { program: program.path.display().to_string(), last_words };
+        let not_serving = |last_words| SandboxError::NotServing {
+            program: program.path.display().to_string(),
+            last_words,
+        };
         let started = Instant::now();
         while UnixStream::connect(&sandbox.socket).is_err() {
             tokio::select! {
@@ -127,7 +133,8 @@ impl Sandbox {
         if !temp_dir.is_dir() {
             return Err(std::io::ErrorKind::NotFound.into());
         }
-        let folder = temp_dir.join(format!("idemctl-{}", &Uuid::new_v4().simple().to_string()[..NAME_LENGTH]));
+        let folder = temp_dir
+            .join(format!("idemctl-{}", &Uuid::new_v4().simple().to_string()[..NAME_LENGTH]));
         let mut guard = Command::new("/bin/sh")
             .args(["-c", GUARD, "idemctl-sandbox"])
             .arg(&program.path)
@@ -217,7 +224,11 @@ impl Drop for Sandbox {
 /// The folder for temporary files, unless a socket in it would have too long a path, or a relative one.
 fn room_for_a_socket(temp_dir: &Path) -> PathBuf {
     let longest = temp_dir.as_os_str().len() + "/idemctl-/".len() + NAME_LENGTH + SOCKET.len();
-    if temp_dir.is_absolute() && longest <= LONGEST_SOCKET_PATH { temp_dir.to_owned() } else { PathBuf::from("/tmp") }
+    if temp_dir.is_absolute() && longest <= LONGEST_SOCKET_PATH {
+        temp_dir.to_owned()
+    } else {
+        PathBuf::from("/tmp")
+    }
 }
 
 /// Reads to the end, and keeps the last lines. Read it must be, or the server would wait for room in the pipe.
@@ -245,7 +256,10 @@ mod tests {
     fn a_long_or_relative_folder_gives_way_to_tmp() {
         assert_eq!(room_for_a_socket(Path::new("/var/tmp")), Path::new("/var/tmp"));
         assert_eq!(room_for_a_socket(Path::new("relative")), Path::new("/tmp"));
-        assert_eq!(room_for_a_socket(Path::new(&format!("/{}", "x".repeat(90)))), Path::new("/tmp"));
+        assert_eq!(
+            room_for_a_socket(Path::new(&format!("/{}", "x".repeat(90)))),
+            Path::new("/tmp")
+        );
     }
 
     #[test]

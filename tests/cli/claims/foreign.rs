@@ -31,7 +31,10 @@ const OTHERS: &[(&str, &str)] = &[
         "idem:POST:/payments:crashed-0",
         r#"{"status":"IN_PROGRESS","fingerPrint":"fd56f11bc1883551dd277b29b1cb048c3b1a740ae4e9708592e0b57dc4512d75"}"#,
     ),
-    ("idempotency:orders:POST:/payments:crashed-0", r#"{"status":"IN_PROGRESS","fingerPrint":"fd56f11b"}"#),
+    (
+        "idempotency:orders:POST:/payments:crashed-0",
+        r#"{"status":"IN_PROGRESS","fingerPrint":"fd56f11b"}"#,
+    ),
     // aws-lambda-powertools in Python and TypeScript, with a key prefix of the deployment's.
     (
         "idempotency:orders.handler#29e18cb356200b53e267423c5f99dece",
@@ -86,13 +89,29 @@ fn records_of_other_libraries_are_left_alone() {
         put(&server, OTHERS, expires);
         let listed = left(&server, &["list", "-o", "json"]).json();
         assert_eq!(listed["records"], serde_json::json!([]), "{listed}");
-        assert_eq!(listed["foreign"], serde_json::json!({ "express": 3, "go-middleware": 7 }), "{listed}");
-        assert_eq!((&listed["keys_walked"], &listed["complete"]), (&10.into(), &true.into()), "{listed}");
+        assert_eq!(
+            listed["foreign"],
+            serde_json::json!({ "express": 3, "go-middleware": 7 }),
+            "{listed}"
+        );
+        assert_eq!(
+            (&listed["keys_walked"], &listed["complete"]),
+            (&10.into(), &true.into()),
+            "{listed}"
+        );
         assert_eq!(listed["left_out"][0]["schema"], "go-chi", "{listed}");
         for schema in [&[][..], &["--schema", "go-middleware,express", "--match", "*p*"]] {
-            for words in [&["sweep", "--orphaned", "--grace", "0", "--older-than", "1ms"][..], &["purge", "--all"]] {
+            for words in [
+                &["sweep", "--orphaned", "--grace", "0", "--older-than", "1ms"][..],
+                &["purge", "--all"],
+            ] {
                 let run = left(&server, &[words, &["--yes", "-o", "json"], schema].concat());
-                assert_eq!((&run.json()["total"], &run.json()["done"]), (&0.into(), &0.into()), "{}", run.all());
+                assert_eq!(
+                    (&run.json()["total"], &run.json()["done"]),
+                    (&0.into(), &0.into()),
+                    "{}",
+                    run.all()
+                );
                 assert!(
                     run.json()["foreign"]["go-middleware"].as_u64().is_some_and(|count| count > 0),
                     "{}",
@@ -101,11 +120,19 @@ fn records_of_other_libraries_are_left_alone() {
             }
         }
         let chosen = ["--schema", "go-middleware,express", "--match", "*p*", "--yes"];
-        left(&server, &[&["purge", "--state", "in-progress,completed,unreadable"][..], &chosen].concat());
-        left(&server, &[&["sweep", "--include", "unreadable", "--grace", "0"][..], &chosen].concat());
+        left(
+            &server,
+            &[&["purge", "--state", "in-progress,completed,unreadable"][..], &chosen].concat(),
+        );
+        left(
+            &server,
+            &[&["sweep", "--include", "unreadable", "--grace", "0"][..], &chosen].concat(),
+        );
         let every = OTHERS.iter().map(|(key, _)| format!("{key}\n")).collect::<String>();
-        let run = server
-            .idemctl_fed(&["purge", "--key-file", "-", "--state", "in-progress,completed", "--yes"], every.as_bytes());
+        let run = server.idemctl_fed(
+            &["purge", "--key-file", "-", "--state", "in-progress,completed", "--yes"],
+            every.as_bytes(),
+        );
         assert_eq!(server.keys().len(), OTHERS.len(), "{}", run.exits(3).all());
     }
 }
@@ -135,7 +162,10 @@ fn bare_keys_of_others_are_no_records_of_a_schema_without_prefix() {
         left(&server, &[words, &["--schema", "go-chi", "--yes"]].concat());
     }
     let listed = left(&server, &["list", "--schema", "go-chi", "-o", "json"]).json();
-    assert_eq!((&listed["records"], &listed["foreign"]), (&serde_json::json!([]), &serde_json::json!({ "go-chi": 5 })));
+    assert_eq!(
+        (&listed["records"], &listed["foreign"]),
+        (&serde_json::json!([]), &serde_json::json!({ "go-chi": 5 }))
+    );
 }
 
 /// Rule: one predicate for what is walked and what is claimed. A schema of the operator's own whose prefix is another widens
@@ -144,8 +174,11 @@ fn bare_keys_of_others_are_no_records_of_a_schema_without_prefix() {
 fn an_own_schema_does_not_lead_to_bare_keys() {
     let server = Server::start();
     let toml = fs::read_to_string(wire::lua().join("go-middleware-v1/schema.toml")).unwrap();
-    let toml = toml.replace("older_release_of = \"go-middleware\"\n", "").replace("go-middleware-v1", "orders");
-    server.describe("orders", &[("schema.toml", &toml.replace("idempotency:{key}", "orders:{key}"))]);
+    let toml = toml
+        .replace("older_release_of = \"go-middleware\"\n", "")
+        .replace("go-middleware-v1", "orders");
+    server
+        .describe("orders", &[("schema.toml", &toml.replace("idempotency:{key}", "orders:{key}"))]);
     server.put("job:1", r#"{"status":0}"#);
     server.put("job:2", r#"{"status":1,"response":{"StatusCode":1,"Header":{},"Body":""}}"#);
     left(&server, &["sweep", "--orphaned", "--yes", "--grace", "0"]);
@@ -163,7 +196,8 @@ fn inspect_shows_and_foretells_what_is_nobodys() {
     let server = Server::start();
     let mut connection = server.connect();
     let completed = r#"{"status":"COMPLETED","expiration":1795227100,"data":{}}"#;
-    let pending = r#"{"operation":"a","status":"PENDING","pad":"PAD"}"#.replace("PAD", &"x".repeat(100_000));
+    let pending =
+        r#"{"operation":"a","status":"PENDING","pad":"PAD"}"#.replace("PAD", &"x".repeat(100_000));
     for (schema, redis_key, value, answer) in [
         ("go-middleware", "idempotency:k", completed, "replay"),
         ("go-middleware", "idempotency:k", r#"{"status":"WHO"}"#, "fail"),
@@ -180,19 +214,35 @@ fn inspect_shows_and_foretells_what_is_nobodys() {
             "fail",
         ),
         // The service's scripts read a field of another type as they read any other value.
-        ("reference", "idemkey:k", r#"{"state":"in-progress","owner":7,"fingerprint":"","created_at":1}"#, "fail"),
-        ("reference", "idemkey:k", r#"{"state":"in-progress","owner":"a","fingerprint":"","created_at":"1"}"#, "fail"),
+        (
+            "reference",
+            "idemkey:k",
+            r#"{"state":"in-progress","owner":7,"fingerprint":"","created_at":1}"#,
+            "fail",
+        ),
+        (
+            "reference",
+            "idemkey:k",
+            r#"{"state":"in-progress","owner":"a","fingerprint":"","created_at":"1"}"#,
+            "fail",
+        ),
     ] {
         server.set(redis_key, value, HOUR);
-        let record =
-            server.idemctl(&["inspect", "k", "--schema", schema, "-o", "json"]).exits(0).json()["records"][0].clone();
+        let record = server
+            .idemctl(&["inspect", "k", "--schema", schema, "-o", "json"])
+            .exits(0)
+            .json()["records"][0]
+            .clone();
         assert_eq!(record["next_request"]["answer"], answer, "{schema}: {record}");
         assert!(record["foreign_because"].is_string(), "{schema}: {record}");
         let text = server.idemctl(&["inspect", "k", "--schema", schema]).exits(0).text();
         assert!(text.contains(&format!("not {schema}'s: ")), "{text}");
         let (schema, response) = (wire::schema(schema), Response::default());
-        let played =
-            wire::play(&mut connection, schema.begin.as_ref().unwrap(), &Request::new(&schema, b"k", "w", &response));
+        let played = wire::play(
+            &mut connection,
+            schema.begin.as_ref().unwrap(),
+            &Request::new(&schema, b"k", "w", &response),
+        );
         let happened = match played.means() {
             Meaning::Conflict => "conflict",
             Meaning::Replay => "replay",
@@ -210,15 +260,28 @@ fn a_result_whose_key_looks_like_a_lock_is_spared() {
     let result = r#"{"status":"COMPLETED","statusCode":201,"headers":{},"body":{"id":7}}"#;
     let server = Server::holding(&[("idem:started:front-door", result, FOREVER)]);
     server.put("idem:lock:front-door", result);
-    let run = left(&server, &["sweep", "--orphaned", "--older-than", "1ms", "--yes", "--grace", "0"]);
+    let run =
+        left(&server, &["sweep", "--orphaned", "--older-than", "1ms", "--yes", "--grace", "0"]);
     run.says("express reads a completed result there");
-    let json = left(&server, &["sweep", "--orphaned", "--yes", "--grace", "0", "-o", "json"]).json();
-    assert_eq!((&json["total"], &json["spared"]), (&0.into(), &serde_json::json!({ "express": 2 })), "{json}");
+    let json =
+        left(&server, &["sweep", "--orphaned", "--yes", "--grace", "0", "-o", "json"]).json();
+    assert_eq!(
+        (&json["total"], &json["spared"]),
+        (&0.into(), &serde_json::json!({ "express": 2 })),
+        "{json}"
+    );
     left(&server, &["purge", "--state", "in-progress,completed", "--all", "--yes"]);
-    for (key, schema) in [("idem:started:front-door", "event-driven"), ("idem:lock:front-door", "event-consumer")] {
-        let records = server.idemctl(&["inspect", key, "-o", "json"]).exits(0).json()["records"].clone();
-        let both: Vec<_> =
-            records.as_array().unwrap().iter().map(|record| record["schema"].as_str().unwrap()).collect();
+    for (key, schema) in
+        [("idem:started:front-door", "event-driven"), ("idem:lock:front-door", "event-consumer")]
+    {
+        let records =
+            server.idemctl(&["inspect", key, "-o", "json"]).exits(0).json()["records"].clone();
+        let both: Vec<_> = records
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|record| record["schema"].as_str().unwrap())
+            .collect();
         assert_eq!(both, [schema, "express"], "{records}");
         assert_eq!(records[0]["foreign_because"], "express reads it as a completed result");
         assert_eq!(
@@ -235,7 +298,10 @@ fn a_result_whose_key_looks_like_a_lock_is_spared() {
 fn a_field_at_the_end_of_a_long_value_spares_it() {
     let server = Server::start();
     let value = |bytes: usize, end: &str| {
-        format!(r#"{{"status":"COMPLETED","code":201,"headers":{{}},"body":"{}"{end}}}"#, "A".repeat(bytes))
+        format!(
+            r#"{{"status":"COMPLETED","code":201,"headers":{{}},"body":"{}"{end}}}"#,
+            "A".repeat(bytes)
+        )
     };
     for bytes in [500, 5_000, 200_000] {
         server.set(&format!("idempotency:own-{bytes}"), value(bytes, ""), HOUR);
@@ -251,7 +317,8 @@ fn a_field_at_the_end_of_a_long_value_spares_it() {
 /// Rule: a deployment's extra fields are its own, and only there.
 #[test]
 fn a_deployment_states_its_extra_fields() {
-    let server = Server::holding(&[("idempotency:k", r#"{"status":"PENDING","traceId":"t"}"#, FOREVER)]);
+    let server =
+        Server::holding(&[("idempotency:k", r#"{"status":"PENDING","traceId":"t"}"#, FOREVER)]);
     left(&server, &["sweep", "--orphaned", "--yes", "--grace", "0"]);
     let config = "default_context = \"p\"\n[contexts.p.deployment.go-middleware]\nextra_fields = [\"/traceId\"]\n";
     server.configure(config);
@@ -267,19 +334,30 @@ fn a_deployment_states_its_extra_fields() {
 fn a_value_beyond_what_is_read_is_left_alone_and_said_to_be() {
     let server = Server::start();
     let value = |bytes: usize| {
-        format!(r#"{{"status":"COMPLETED","statusCode":200,"headers":{{}},"body":"{}"}}"#, "x".repeat(bytes))
+        format!(
+            r#"{{"status":"COMPLETED","statusCode":200,"headers":{{}},"body":"{}"}}"#,
+            "x".repeat(bytes)
+        )
     };
     server.set("idem:big", value(17 << 20), HOUR);
     server.set("idem:small", value(1 << 20), HOUR);
     let keys = ["purge", "big", "small", "--schema", "express"];
     let dry = server.idemctl(&[&keys[..], &["--dry-run"]].concat()).exits(0);
-    dry.says("1 of them has a value larger than 16 MiB, which is not read whole, and will be left alone");
+    dry.says(
+        "1 of them has a value larger than 16 MiB, which is not read whole, and will be left alone",
+    );
     let run = server.idemctl(&[&keys[..], &["--yes"]].concat()).exits(3);
     run.says("1 left alone, for a value is larger than 16 MiB and was not read whole");
     assert!(!run.stderr.contains("a form that the schema does not write"), "{}", run.all());
     assert_eq!(server.keys(), ["idem:big"], "{}", run.all());
-    let json = server.idemctl(&["purge", "big", "--schema", "express", "--yes", "-o", "json"]).exits(3).json();
-    assert_eq!((&json["done"], &json["left_too_large"], &json["left_foreign"]), (&0.into(), &1.into(), &0.into()));
+    let json = server
+        .idemctl(&["purge", "big", "--schema", "express", "--yes", "-o", "json"])
+        .exits(3)
+        .json();
+    assert_eq!(
+        (&json["done"], &json["left_too_large"], &json["left_foreign"]),
+        (&0.into(), &1.into(), &0.into())
+    );
 }
 
 /// Rule: what another loaded schema's closed format reads as a lock is nobody's opaque result. The lock is that schema's, in a
@@ -288,19 +366,26 @@ fn a_value_beyond_what_is_read_is_left_alone_and_said_to_be() {
 fn a_lock_whose_key_looks_like_a_result_belongs_to_the_schema_that_wrote_it() {
     let lock = r#"{"status":"IN_PROGRESS"}"#;
     for (expiry, status) in [(25_000, 0), (FOREVER, 2)] {
-        let server = Server::holding(&[("idem:done:2026-11", lock, expiry), ("idem:done:plain", r#"{"id":1}"#, HOUR)]);
+        let server = Server::holding(&[
+            ("idem:done:2026-11", lock, expiry),
+            ("idem:done:plain", r#"{"id":1}"#, HOUR),
+        ]);
         server.idemctl(&["check"]).exits(status);
         server.idemctl(&["check", "--schema", "express"]).exits(status);
         let listed = |words: &[&str]| {
             let json = server.idemctl(&[&["list", "-o", "json"], words].concat()).exits(0).json();
             let mut names = Vec::new();
             for record in json["records"].as_array().unwrap() {
-                names.push(format!("{}/{} {}", record["schema"], record["key"], record["state"]).replace('"', ""));
+                names.push(
+                    format!("{}/{} {}", record["schema"], record["key"], record["state"])
+                        .replace('"', ""),
+                );
             }
             names.sort();
             (names, json["foreign"].clone())
         };
-        let (express, plain) = ("express/done:2026-11 in-progress", "event-consumer/plain completed");
+        let (express, plain) =
+            ("express/done:2026-11 in-progress", "event-consumer/plain completed");
         assert_eq!(listed(&[]), (vec![plain.into(), express.into()], serde_json::json!({})));
         assert_eq!(listed(&["--schema", "express"]), (vec![express.into()], serde_json::json!({})));
         assert_eq!(listed(&["--match", "done:*"]), (vec![express.into()], serde_json::json!({})));
@@ -313,12 +398,21 @@ fn a_lock_whose_key_looks_like_a_result_belongs_to_the_schema_that_wrote_it() {
             (&"express".into(), 1)
         );
         let both = server.idemctl(&["inspect", "idem:done:2026-11", "-o", "json"]).exits(0).json();
-        let told: Vec<_> =
-            both["records"].as_array().unwrap().iter().map(|record| &record["foreign_because"]).collect();
-        assert_eq!(told, [&serde_json::json!("express reads it as a lock"), &serde_json::Value::Null]);
+        let told: Vec<_> = both["records"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|record| &record["foreign_because"])
+            .collect();
+        assert_eq!(
+            told,
+            [&serde_json::json!("express reads it as a lock"), &serde_json::Value::Null]
+        );
         server.idemctl(&["purge", "--all", "--yes"]).exits(0).says("1 of 1 records purged");
         assert_eq!(server.keys(), ["idem:done:2026-11"]);
-        let purge = server.idemctl(&["purge", "idem:done:2026-11", "--schema", "event-consumer", "--yes"]).exits(3);
+        let purge = server
+            .idemctl(&["purge", "idem:done:2026-11", "--schema", "event-consumer", "--yes"])
+            .exits(3);
         purge.says("express reads it as a lock");
         server.idemctl(&["force-unlock", "done:2026-11", "--yes"]).exits(0);
         assert_eq!(server.size(), 0);

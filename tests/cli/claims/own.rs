@@ -26,7 +26,11 @@ fn scanned(library: &Library, name: &str) -> (Vec<Record>, Coverage) {
         let mut scan = KeyspaceScan::start(reader, &catalog, ReadLimit::Bytes(0)).await.unwrap();
         let thresholds = Thresholds::default();
         loop {
-            let decoding = RecordRecognizer { catalog: &catalog, thresholds: &thresholds, coverage: &mut coverage };
+            let decoding = RecordRecognizer {
+                catalog: &catalog,
+                thresholds: &thresholds,
+                coverage: &mut coverage,
+            };
             let Some(page) = scan.next_records(decoding, |_| true).await.unwrap() else { break };
             records.extend(page);
         }
@@ -39,13 +43,11 @@ fn response() -> impl Strategy<Value = Response> {
     let body = prop_oneof![
         prop::collection::vec(any::<u8>(), 0..3_000),
         "\\PC{0,40}".prop_map(String::into_bytes),
-        prop::sample::select(vec!["null", "{\"status\":0}", "[1e400,{}]", "", "1"]).prop_map(|text| text.into()),
+        prop::sample::select(vec!["null", "{\"status\":0}", "[1e400,{}]", "", "1"])
+            .prop_map(|text| text.into()),
     ];
-    (100..600_i64, prop::collection::vec(header, 0..5), body).prop_map(|(status, headers, body)| Response {
-        status: Some(status),
-        headers,
-        body,
-        whole: true,
+    (100..600_i64, prop::collection::vec(header, 0..5), body).prop_map(|(status, headers, body)| {
+        Response { status: Some(status), headers, body, whole: true }
     })
 }
 
@@ -55,22 +57,30 @@ fn what_each_schemas_own_steps_store_is_claimed() {
     let server = Server::start();
     let library = Library::on(&server);
     let strategy = prop::collection::vec((response(), prop::option::of("\\PC{0,20}")), 12);
-    let config = Config { cases: 12, max_shrink_iters: 40, failure_persistence: None, ..Config::default() };
+    let config =
+        Config { cases: 12, max_shrink_iters: 40, failure_persistence: None, ..Config::default() };
     TestRunner::new(config)
         .run(&strategy, |operations| {
             let mut connection = server.connect();
             for schema in wire::built_in() {
                 for (index, (response, error)) in operations.iter().enumerate() {
                     let key = format!("k{index}");
-                    let mut request = Request::new(&schema, key.as_bytes(), "0d3f6f2e-58f5", response);
+                    let mut request =
+                        Request::new(&schema, key.as_bytes(), "0d3f6f2e-58f5", response);
                     (request.error, request.fingerprint) = (error.as_deref(), "f00d");
                     prop_assert_eq!(
-                        wire::play(&mut connection, schema.begin.as_ref().unwrap(), &request).means(),
+                        wire::play(&mut connection, schema.begin.as_ref().unwrap(), &request)
+                            .means(),
                         Meaning::Acquired
                     );
                     // Every third stays a lock.
                     if index % 3 > 0 {
-                        let stored = wire::play(&mut connection, schema.complete.as_ref().unwrap(), &request).means();
+                        let stored = wire::play(
+                            &mut connection,
+                            schema.complete.as_ref().unwrap(),
+                            &request,
+                        )
+                        .means();
                         prop_assert_eq!(stored, Meaning::Stored, "{}", &schema.name);
                     }
                 }
@@ -78,10 +88,15 @@ fn what_each_schemas_own_steps_store_is_claimed() {
                 let lost: Vec<_> = operations.iter().map(|(response, _)| response).collect();
                 prop_assert_eq!(coverage, Coverage::default(), "{}: {:?}", &schema.name, lost);
                 prop_assert_eq!(records.len(), operations.len(), "{}", &schema.name);
-                let whole = records.iter().map(|record| schema.redis_keys(&record.key)).collect::<Vec<_>>();
+                let whole =
+                    records.iter().map(|record| schema.redis_keys(&record.key)).collect::<Vec<_>>();
                 for (record, seen) in records.iter().zip(library.observe(&whole)) {
-                    let whole =
-                        Record::new(record.schema.clone(), record.key.clone(), seen.clone(), readings(record, &seen));
+                    let whole = Record::new(
+                        record.schema.clone(),
+                        record.key.clone(),
+                        seen.clone(),
+                        readings(record, &seen),
+                    );
                     prop_assert_eq!(whole.claim, Claim::Own, "{}: {:?}", &schema.name, seen);
                 }
                 for redis_key in whole.iter().flatten() {

@@ -7,14 +7,24 @@ use crate::support::{LOCK, Runs as _, Server};
 
 #[test]
 fn a_large_keyspace_is_sampled_at_random_and_extrapolated() {
-    let server = Server::filled((0..9_000).map(|number| (format!("idem:order-{number}"), LOCK)), 600_000);
+    let server =
+        Server::filled((0..9_000).map(|number| (format!("idem:order-{number}"), LOCK)), 600_000);
     server.fill((0..9_000).map(|number| (format!("sess:{number}"), "x")), 600_000);
     let found = detected(&server, &["--sample", "400"]);
     assert_eq!((&found["sampled"], &found["keys"]), (&json!(400), &json!(18_000)));
-    let keys: u64 = found["groups"].as_array().unwrap().iter().map(|group| group["keys"].as_u64().unwrap()).sum();
+    let keys: u64 = found["groups"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|group| group["keys"].as_u64().unwrap())
+        .sum();
     assert!((17_990..=18_000).contains(&keys), "{found:#}");
     assert_eq!(named(&found)[0].0, "express");
-    server.idemctl(&["detect", "--sample", "400"]).exits(0).says("400 of 18000 Redis keys").shows("looked at)");
+    server
+        .idemctl(&["detect", "--sample", "400"])
+        .exits(0)
+        .says("400 of 18000 Redis keys")
+        .shows("looked at)");
 }
 
 #[test]
@@ -27,7 +37,10 @@ fn an_empty_database_says_where_keys_are() {
         .exits(0)
         .says("There are no Redis keys")
         .says("20 Redis keys are in database 0: -n 0");
-    assert_eq!(server.idemctl(&["-n", "5", "detect", "-o", "json"]).exits(0).json()["groups"], json!([]));
+    assert_eq!(
+        server.idemctl(&["-n", "5", "detect", "-o", "json"]).exits(0).json()["groups"],
+        json!([])
+    );
 }
 
 #[test]
@@ -53,7 +66,13 @@ fn nothing_is_changed() {
     let server = Server::start();
     seed(&server, "express", "");
     server.add_user("reader", "~* +@read +@connection -@write");
-    server.command().env("REDISCLI_AUTH", "pw").args(["--user", "reader", "detect"]).run().exits(0).shows("express");
+    server
+        .command()
+        .env("REDISCLI_AUTH", "pw")
+        .args(["--user", "reader", "detect"])
+        .run()
+        .exits(0)
+        .shows("express");
 }
 
 /// Rule: a replica is looked at as its master is, also one that has lost its master, and takes no write for that.
@@ -85,6 +104,11 @@ fn a_prefix_that_a_client_chose_is_quoted_in_the_command_that_adopts_it() {
         let run = server.idemctl(&["detect"]).exits(0);
         run.shows(option);
         assert!(!run.text().contains('\x1b'), "{}", run.text());
-        assert_eq!(run.text().lines().filter(|line| line.starts_with("  Adopt")).count(), 1, "{}", run.text());
+        assert_eq!(
+            run.text().lines().filter(|line| line.starts_with("  Adopt")).count(),
+            1,
+            "{}",
+            run.text()
+        );
     }
 }

@@ -7,7 +7,9 @@ use crate::support::{BUILT_IN, LOCK, Server};
 
 /// What `named` has to give for ten locks and ten results of each schema.
 fn all(prefix: Option<&str>) -> Vec<(String, Option<String>, String, u64)> {
-    let is = |schema: &str, count| (schema.to_owned(), prefix.map(str::to_owned), "is".to_owned(), count);
+    let is = |schema: &str, count| {
+        (schema.to_owned(), prefix.map(str::to_owned), "is".to_owned(), count)
+    };
     let of = |schema: &&str| match *schema {
         "event-consumer" | "event-driven" => vec![is(schema, 10), is(schema, 10)],
         schema => vec![is(schema, 20)],
@@ -37,8 +39,13 @@ fn two_schemas_under_one_prefix_are_told_apart_by_their_values() {
     let server = Server::start();
     seed(&server, "go-chi", "idempotency:");
     seed(&server, "go-middleware", "");
-    let is = |schema: &str, prefix: Option<&str>| (schema.to_owned(), prefix.map(str::to_owned), "is".to_owned(), 20);
-    assert_eq!(named(&detected(&server, &[])), [is("go-chi", Some("idempotency:")), is("go-middleware", None)]);
+    let is = |schema: &str, prefix: Option<&str>| {
+        (schema.to_owned(), prefix.map(str::to_owned), "is".to_owned(), 20)
+    };
+    assert_eq!(
+        named(&detected(&server, &[])),
+        [is("go-chi", Some("idempotency:")), is("go-middleware", None)]
+    );
 }
 
 #[test]
@@ -48,7 +55,10 @@ fn a_lock_without_expiry_is_stuck_and_states_are_counted() {
     server.put("shop:idem:order-99", LOCK);
     let found = detected(&server, &[]);
     let group = &found["groups"][0];
-    assert_eq!((&group["stuck"], &group["states"]), (&json!(1), &json!({ "completed": 10, "in-progress": 11 })));
+    assert_eq!(
+        (&group["stuck"], &group["states"]),
+        (&json!(1), &json!({ "completed": 10, "in-progress": 11 }))
+    );
     let socket = server.socket().display().to_string();
     assert_eq!(group["adopt"], format!("idemctl -s {socket} schema adopt express --prefix shop:"));
     assert_eq!((&group["type"], &group["also_possible"]), (&json!("string"), &json!([])));
@@ -72,6 +82,9 @@ fn an_own_schema_is_detected_like_any_other() {
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::write(folder.join("schema.toml"), toml).unwrap();
     server.fill((0..9).map(|number| (format!("eu:note:{number}"), r#"{"phase":"shut"}"#)), 60_000);
-    let found = detected(&server, &["--schema-dir", &server.folder().join("schemas").display().to_string()]);
+    let found = detected(
+        &server,
+        &["--schema-dir", &server.folder().join("schemas").display().to_string()],
+    );
     assert_eq!(named(&found), [("notes".to_owned(), Some("eu:".to_owned()), "is".to_owned(), 9)]);
 }

@@ -41,7 +41,9 @@ fn record(schema: &str, prefix: &str, key: &str, done: bool) -> (String, String)
             LOCK,
             r#"{"status":"COMPLETED","statusCode":201,"headers":{"content-type":"application/json"},"body":{"id":1}}"#,
         ),
-        "event-consumer" => (format!("{prefix}idem:{}:{key}", if done { "done" } else { "lock" }), "1".to_owned()),
+        "event-consumer" => {
+            (format!("{prefix}idem:{}:{key}", if done { "done" } else { "lock" }), "1".to_owned())
+        }
         _ => one(
             "idemkey:",
             r#"{"state":"in-progress","owner":"w-1","fingerprint":"f","created_at":1795219914280}"#,
@@ -60,7 +62,12 @@ pub fn named(found: &Value) -> Vec<(String, Option<String>, String, u64)> {
     let text = |group: &Value, field: &str| group[field].as_str().map(str::to_owned);
     let claimed = found["groups"].as_array().unwrap().iter().filter_map(|group| {
         let confidence = text(group, "confidence").unwrap();
-        Some((text(group, "schema")?, text(group, "prefix"), confidence, group["sampled"].as_u64().unwrap()))
+        Some((
+            text(group, "schema")?,
+            text(group, "prefix"),
+            confidence,
+            group["sampled"].as_u64().unwrap(),
+        ))
     });
     let mut claimed: Vec<_> = claimed.collect();
     claimed.sort();

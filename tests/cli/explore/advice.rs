@@ -59,7 +59,12 @@ replies = [{ word = "OK", means = "stored", when = {} }]
 const ONE_SCRIPT: &str = "let begin look the record up and take the lock in one script";
 
 fn remedies(exploration: &Value) -> Vec<&str> {
-    exploration["harms"].as_array().unwrap().iter().map(|harm| harm["remedy"].as_str().unwrap()).collect()
+    exploration["harms"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|harm| harm["remedy"].as_str().unwrap())
+        .collect()
 }
 
 /// Rule: four harms that follow from one gap in begin have one advice, and the advice is about begin.
@@ -72,10 +77,16 @@ fn what_follows_from_one_cause_is_said_once() {
     let shown = run(folder.path(), &words).exits(1).text();
     let (_, advice) = shown.split_once("What to change\n").unwrap();
     let broken = "one-effect, result-kept, result-not-replaced, owner-only: getset\n";
-    assert_eq!(advice, format!("{broken}  → {ONE_SCRIPT}: another request can act between two calls\n"));
+    assert_eq!(
+        advice,
+        format!("{broken}  → {ONE_SCRIPT}: another request can act between two calls\n")
+    );
     let json = run(folder.path(), &[&words[..], &["-o", "json"]].concat()).exits(1);
     let explored = only(&json);
-    assert!(remedies(&explored).iter().all(|remedy| remedy.starts_with(ONE_SCRIPT)), "{explored:#}");
+    assert!(
+        remedies(&explored).iter().all(|remedy| remedy.starts_with(ONE_SCRIPT)),
+        "{explored:#}"
+    );
 }
 
 /// Rule: no advice is about a step or a token that the schema lacks, or asks for what the schema has.
@@ -88,7 +99,10 @@ fn advice_is_about_the_steps_that_there_are() {
         for remedy in remedies(&explored) {
             assert!(releases || !remedy.contains("release"), "{schema}: {remedy}");
             assert!(!begins_in_a_script || !remedy.contains("in one script"), "{schema}: {remedy}");
-            assert!(schema != "event-driven" || !remedy.contains("store an owner token"), "{schema}: {remedy}");
+            assert!(
+                schema != "event-driven" || !remedy.contains("store an owner token"),
+                "{schema}: {remedy}"
+            );
         }
     }
 }

@@ -8,9 +8,11 @@ use crate::support::Server;
 
 /// The output but for how long it took.
 pub fn steady(text: &str) -> String {
-    let is_time = |word: &str| word.strip_suffix("ms").is_some_and(|number| number.parse::<u64>().is_ok());
+    let is_time =
+        |word: &str| word.strip_suffix("ms").is_some_and(|number| number.parse::<u64>().is_ok());
     let line = |line: &str| {
-        let words: Vec<_> = line.split(' ').map(|word| if is_time(word) { "[time]ms" } else { word }).collect();
+        let words: Vec<_> =
+            line.split(' ').map(|word| if is_time(word) { "[time]ms" } else { word }).collect();
         words.join(" ")
     };
     text.lines().map(line).collect::<Vec<_>>().join("\n")
@@ -46,14 +48,18 @@ fn an_exploration_that_reaches_its_bounds_says_so() {
 #[test]
 fn json_says_what_was_covered() {
     let assume = ["--assume", "critical-section,results-outlive-retries"];
-    let words = [&["reference", "--workers", "2", "--faults", "lost=0", "-o", "json"][..], &assume].concat();
+    let words = [&["reference", "--workers", "2", "--faults", "lost=0", "-o", "json"][..], &assume]
+        .concat();
     let explored = only(&explore(&words).exits(0));
     assert_eq!(explored["schema"], "reference");
     assert_eq!(explored["workers"], 2);
     assert_eq!(explored["assume"], json!(["critical-section", "results-outlive-retries"]));
     assert_eq!(explored["faults"]["expiry"], 2);
     assert_eq!((&explored["complete"], &explored["harms"]), (&json!(true), &json!([])));
-    assert!(explored["states"].as_u64().unwrap() > 50 && explored["server_calls"].as_u64().unwrap() < 200);
+    assert!(
+        explored["states"].as_u64().unwrap() > 50
+            && explored["server_calls"].as_u64().unwrap() < 200
+    );
 }
 
 /// Rule: a state takes at most 200 bytes.
@@ -89,7 +95,9 @@ fn bad_input_is_a_usage_error() {
 #[test]
 fn a_named_server_is_left_as_it_was() {
     let server = Server::holding(&[("idem:order-1", "theirs", 60_000)]);
-    let explored = server.idemctl(&["explore", "express", "event-consumer", "--workers", "2", "-o", "json"]).exits(1);
+    let explored = server
+        .idemctl(&["explore", "express", "event-consumer", "--workers", "2", "-o", "json"])
+        .exits(1);
     assert_eq!(explored.json()["schemas"].as_array().unwrap().len(), 2);
     assert_eq!(server.get("idem:order-1").unwrap(), b"theirs");
     assert_eq!(server.keys().len(), 1);
@@ -104,7 +112,8 @@ fn a_named_server_is_left_as_it_was() {
 fn without_a_server_program_nothing_is_explored() {
     let folder = home();
     let mut command = crate::support::idemctl(folder.path());
-    let run = crate::support::Runs::run(command.env("PATH", folder.path()).args(["explore", "express"]));
+    let run =
+        crate::support::Runs::run(command.env("PATH", folder.path()).args(["explore", "express"]));
     run.exits(5).says("neither valkey-server nor redis-server is in PATH");
     self::run(folder.path(), &["explore", "--help"]).exits(0);
 }

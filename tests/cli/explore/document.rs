@@ -9,7 +9,8 @@ use super::explore;
 const BEGIN: &str = "```console\n$ idemctl explore ";
 
 /// The pictures of the document, each with the token of its history.
-const PICTURES: [(&str, &str); 1] = [("result-kept", "1:express,express,express:s0.e0.x0.s1.s0.f1.s1")];
+const PICTURES: [(&str, &str); 1] =
+    [("result-kept", "1:express,express,express:s0.e0.x0.s1.s0.f1.s1")];
 
 fn file(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("docs").join(path)
@@ -21,7 +22,8 @@ fn keep(path: &Path, wanted: &str) {
         fs::write(path, wanted).unwrap();
     }
     let is = fs::read_to_string(path).unwrap_or_default();
-    let differing: Vec<_> = is.lines().zip(wanted.lines()).filter(|(is, wanted)| is != wanted).take(3).collect();
+    let differing: Vec<_> =
+        is.lines().zip(wanted.lines()).filter(|(is, wanted)| is != wanted).take(3).collect();
     assert!(is == wanted, "{}: IDEMCTL_BLESS=1 writes it anew: {differing:#?}", path.display());
 }
 
@@ -34,7 +36,10 @@ fn the_document_shows_what_the_commands_write() {
         let (block, after) = part.split_once("```").unwrap();
         let words = block.lines().next().unwrap();
         let shown = explore(&words.split(' ').collect::<Vec<_>>());
-        wanted.push_str(&format!("{BEGIN}{words}\n{}\n```{after}", steady(&shown.text()).replace("[time]ms", "60ms")));
+        wanted.push_str(&format!(
+            "{BEGIN}{words}\n{}\n```{after}",
+            steady(&shown.text()).replace("[time]ms", "60ms")
+        ));
     }
     keep(&file("explore.md"), &wanted);
 }

@@ -17,7 +17,9 @@ fn a_result_is_deleted_by_the_failure_of_another_worker() {
 
 #[test]
 fn without_time_only_a_lookup_apart_from_the_lock_makes_an_effect_twice() {
-    for schema in ["event-driven", "express", "go-chi", "go-middleware", "go-middleware-v1", "reference"] {
+    for schema in
+        ["event-driven", "express", "go-chi", "go-middleware", "go-middleware-v1", "reference"]
+    {
         assert_eq!(explored(&[schema, "--faults", "expiry=0"]), ways(&[]), "{schema}");
     }
     let expected = ways(&[("one-effect", &[("", 7)]), ("result-not-replaced", &[("", 8)])]);
@@ -26,14 +28,16 @@ fn without_time_only_a_lookup_apart_from_the_lock_makes_an_effect_twice() {
 
 #[test]
 fn a_failure_that_is_stored_hides_an_effect() {
-    let expected = ways(&[("one-effect", &[("expiry=1", 5)]), ("true-replay", &[("expiry=1 fail=1", 7)])]);
+    let expected =
+        ways(&[("one-effect", &[("expiry=1", 5)]), ("true-replay", &[("expiry=1 fail=1", 7)])]);
     assert_eq!(explored(&["event-driven"]), expected);
 }
 
 #[test]
 fn a_section_without_faults_is_enough_for_who_checks_owners() {
     let assuming = ["--workers", "4", "--faults", "expiry=3,crash=2,lost=2,fail=2"];
-    let assuming = [&assuming[..], &["--assume", "critical-section,results-outlive-retries"]].concat();
+    let assuming =
+        [&assuming[..], &["--assume", "critical-section,results-outlive-retries"]].concat();
     assert_eq!(explored(&[&["reference"], &assuming[..]].concat()), ways(&[]));
     let charges_twice = explored(&[&["express"], &assuming[..]].concat());
     assert_eq!(charges_twice["one-effect"], [("expiry=1 fail=1".to_owned(), 8)]);
@@ -44,7 +48,11 @@ fn an_assumption_takes_away_only_what_it_names() {
     let outlives = ["reference", "--assume", "results-outlive-retries"];
     assert_eq!(explored(&outlives), ways(&[("one-effect", &[("expiry=1", 7)])]));
     let section = ["reference", "--assume", "critical-section"];
-    assert_eq!(explored(&section), ways(&[("one-effect", &[("expiry=1", 8)])]), "a result's TTL may still end");
+    assert_eq!(
+        explored(&section),
+        ways(&[("one-effect", &[("expiry=1", 8)])]),
+        "a result's TTL may still end"
+    );
 }
 
 #[test]
@@ -59,7 +67,10 @@ fn a_lock_without_ttl_ends_only_where_begin_heals_it() {
     let faults = ["--faults", "expiry=0,persist=1"];
     assert_eq!(explored(&[&["reference"], &faults[..]].concat()), ways(&[]));
     let stuck = explored(&[&["express"], &faults[..]].concat());
-    assert_eq!(stuck["lock-ends"], [("lost=1 persist=1".to_owned(), 3), ("crash=1 persist=1".to_owned(), 4)]);
+    assert_eq!(
+        stuck["lock-ends"],
+        [("lost=1 persist=1".to_owned(), 3), ("crash=1 persist=1".to_owned(), 4)]
+    );
 }
 
 #[test]

@@ -93,7 +93,8 @@ fn described(complete: &str) -> tempfile::TempDir {
     let folder = home();
     let mine = folder.path().join("mine");
     fs::create_dir(&mine).unwrap();
-    for (name, text) in [("schema.toml", SCHEMA), ("begin.lua", BEGIN), ("complete.lua", complete)] {
+    for (name, text) in [("schema.toml", SCHEMA), ("begin.lua", BEGIN), ("complete.lua", complete)]
+    {
         fs::write(mine.join(name), text.trim_start()).unwrap();
     }
     folder
@@ -101,7 +102,8 @@ fn described(complete: &str) -> tempfile::TempDir {
 
 fn explored(complete: &str, faults: &str) -> super::Frontier {
     let folder = described(complete);
-    let words = ["explore", "mine", "--schema-dir", ".", "--faults", faults, "--sandbox", "-o", "json"];
+    let words =
+        ["explore", "mine", "--schema-dir", ".", "--faults", faults, "--sandbox", "-o", "json"];
     frontier(&only(&run(folder.path(), &words)))
 }
 
@@ -130,7 +132,9 @@ fn a_hash_of_a_template_is_explored_as_well() {
         .replace("[\"{response}\", \"{result_ttl}\"]", "[\"{result_ttl}\", \"{result_value}\"]")
         .replace("[write]\n", "[write]\nresult_value = '{\"st\":\"done\",\"body\":{body_text}}'\n");
     fs::write(folder.path().join("mine/schema.toml"), template.trim_start()).unwrap();
-    let complete = COMPLETE.replace("'st', 'done', 'body', ARGV[1]", "unpack(ARGV, 2)").replace("ARGV[2])", "ARGV[1])");
+    let complete = COMPLETE
+        .replace("'st', 'done', 'body', ARGV[1]", "unpack(ARGV, 2)")
+        .replace("ARGV[2])", "ARGV[1])");
     fs::write(folder.path().join("mine/complete.lua"), complete.trim_start()).unwrap();
     let by_template = run(folder.path(), &words);
     assert_eq!(frontier(&only(&by_template)), frontier(&only(&by_script)));
@@ -141,9 +145,14 @@ fn what_lacks_a_response_is_refused() {
     let folder = described(COMPLETE);
     let schema = folder.path().join("mine/schema.toml");
     let words = ["explore", "mine", "--schema-dir", ".", "--sandbox"];
-    fs::write(&schema, SCHEMA.replace("\"{response}\"", "\"1\"").replace("response = \"{body}\"", "").trim_start())
-        .unwrap();
-    run(folder.path(), &words).exits(2).says("has no `response` (the reply that a replay brings back)");
+    fs::write(
+        &schema,
+        SCHEMA.replace("\"{response}\"", "\"1\"").replace("response = \"{body}\"", "").trim_start(),
+    )
+    .unwrap();
+    run(folder.path(), &words)
+        .exits(2)
+        .says("has no `response` (the reply that a replay brings back)");
 }
 
 #[test]
@@ -152,7 +161,9 @@ fn a_hash_is_explained() {
     let server = Server::start();
     server.send::<()>(&[b"HSET", b"dedupe:order-1", b"st", b"running", b"own", b"w-1"]);
     let dir = folder.path().display().to_string();
-    let run = server.idemctl(&["inspect", "order-1", "--schema", "mine", "--schema-dir", &dir, "--explain"]).exits(0);
+    let run = server
+        .idemctl(&["inspect", "order-1", "--schema", "mine", "--schema-dir", &dir, "--explain"])
+        .exits(0);
     run.shows("by 1 TTL taken away, in 2 steps, and the worker that took the lock is at work");
     run.shows("somebody takes the lock's TTL away: lock of worker 1, for ever");
 }

@@ -24,7 +24,9 @@ fn a_history_says_what_each_call_was_told_and_what_its_client_saw() {
     let field = |line: &Value, name: &str| line[name].as_str().unwrap_or("-").to_owned();
     let lines = harm["trace"].as_array().unwrap().iter();
     let told: Vec<_> = lines
-        .map(|line| ["actor", "step", "fault", "sees", "holds"].map(|name| field(line, name)).join(" | "))
+        .map(|line| {
+            ["actor", "step", "fault", "sees", "holds"].map(|name| field(line, name)).join(" | ")
+        })
         .collect();
     insta::assert_snapshot!(told.join("\n"));
 }
@@ -37,7 +39,10 @@ fn a_token_plays_its_history_again() {
     // One step less, and nothing is harmed.
     let (shorter, _) = token.rsplit_once('.').unwrap();
     let sound = only(&explore(&["--replay", shorter, "-o", "json"]));
-    assert!(sound["harms"].as_array().unwrap().iter().all(|harm| harm["invariant"] != "result-kept"), "{sound:#}");
+    assert!(
+        sound["harms"].as_array().unwrap().iter().all(|harm| harm["invariant"] != "result-kept"),
+        "{sound:#}"
+    );
 }
 
 #[test]
@@ -64,7 +69,8 @@ fn pictures_show_the_same_history() {
     let svg = explore(&["--replay", &token, "--trace", "svg"]).exits(1);
     let svg = svg.text();
     assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"), "{svg}");
-    let words = ["worker 1", "Redis", "worker 2", "✗ the lock's TTL ends", "releases (DEL): released"];
+    let words =
+        ["worker 1", "Redis", "worker 2", "✗ the lock's TTL ends", "releases (DEL): released"];
     assert!(words.iter().all(|words| svg.contains(words)), "{svg}");
 }
 
@@ -86,7 +92,8 @@ fn a_history_that_goes_another_way_when_it_is_played_says_so() {
 /// Rule: what a step does is asked twice, and another answer ends the exploration.
 #[test]
 fn a_step_that_goes_by_chance_is_not_explored() {
-    let every_other_time = "if redis.call('INCR', KEYS[1] .. 'n') % 2 == 0 then return {'MISMATCH'} end";
+    let every_other_time =
+        "if redis.call('INCR', KEYS[1] .. 'n') % 2 == 0 then return {'MISMATCH'} end";
     let counts = reference().with("begin.lua", READS, &format!("{every_other_time}\n{READS}"));
     let dir = counts.folder().to_str().unwrap();
     let run = run(counts.folder(), &["explore", MINE, "--schema-dir", dir, "--sandbox"]).exits(3);
@@ -102,7 +109,11 @@ fn what_was_accepted_is_no_difference() {
     let same = explore(&["express", "--expect", file_name]).exits(0);
     assert!(same.text().contains("Every frontier is as it was accepted."), "{}", same.text());
     let other = explore(&["express", "--faults", "fail=0", "--expect", file_name]).exits(1);
-    assert!(other.text().contains("gone express: result-kept by expiry=1,fail=1"), "{}", other.text());
+    assert!(
+        other.text().contains("gone express: result-kept by expiry=1,fail=1"),
+        "{}",
+        other.text()
+    );
     let new = explore(&["go-chi", "--expect", file_name, "-o", "json"]).exits(1);
     assert_eq!(new.json()["differences"][0]["change"], "new");
     explore(&["express", "--expect", "/nowhere"]).exits(2).says("/nowhere");

@@ -8,7 +8,8 @@ use crate::simulate::variant::{FENCES, MINE, Variant, reference, run};
 fn of(mutant: &Variant, words: &[&str]) -> Frontier {
     let folder = mutant.folder();
     let dir = ["--schema-dir", folder.to_str().unwrap()];
-    let explored = run(folder, &[&["explore", MINE], words, &dir, &["--sandbox", "-o", "json"]].concat());
+    let explored =
+        run(folder, &[&["explore", MINE], words, &dir, &["--sandbox", "-o", "json"]].concat());
     frontier(&only(&explored))
 }
 
@@ -19,8 +20,12 @@ fn breaks(mutant: &Variant, words: &[&str]) -> Vec<String> {
 }
 
 /// What holds for the reference without exception.
-const SOUND: [&str; 4] =
-    ["--faults", "expiry=2,crash=1,lost=1,fail=1,persist=1", "--assume", "critical-section,results-outlive-retries"];
+const SOUND: [&str; 4] = [
+    "--faults",
+    "expiry=2,crash=1,lost=1,fail=1,persist=1",
+    "--assume",
+    "critical-section,results-outlive-retries",
+];
 
 #[test]
 fn the_reference_holds_under_its_assumptions() {
@@ -29,11 +34,12 @@ fn the_reference_holds_under_its_assumptions() {
 
 #[test]
 fn a_begin_that_ignores_locks_is_killed() {
-    let ignores = reference().with("begin.lua", "  if locked_for then\n", "  if false then\n").with(
-        "begin.lua",
-        "if outcome == 'completed' or on_failed == 'replay' then",
-        "if not locked_for and (outcome == 'completed' or on_failed == 'replay') then",
-    );
+    let ignores =
+        reference().with("begin.lua", "  if locked_for then\n", "  if false then\n").with(
+            "begin.lua",
+            "if outcome == 'completed' or on_failed == 'replay' then",
+            "if not locked_for and (outcome == 'completed' or on_failed == 'replay') then",
+        );
     let broken = of(&ignores, &SOUND);
     assert!(broken.contains_key("owner-only"), "{broken:?}");
     assert_eq!(broken["owner-only"][0], (String::new(), 2));
@@ -53,13 +59,18 @@ fn a_release_that_checks_no_owner_is_killed() {
 
 #[test]
 fn a_release_that_deletes_results_is_killed() {
-    let careless = reference().releasing().with("release.lua", FENCES, "if holder and holder ~= owner then");
+    let careless =
+        reference().releasing().with("release.lua", FENCES, "if holder and holder ~= owner then");
     assert_eq!(of(&careless, &SOUND)["result-kept"][0].0, "expiry=1 fail=1");
 }
 
 #[test]
 fn a_lock_without_ttl_is_killed() {
-    let endless = reference().with("begin.lua", TAKES, "redis.call('SET', record, lock)").with("begin.lua", HEALS, "");
+    let endless = reference().with("begin.lua", TAKES, "redis.call('SET', record, lock)").with(
+        "begin.lua",
+        HEALS,
+        "",
+    );
     let broken = of(&endless, &SOUND);
     assert_eq!(broken["lock-ends"], [("lost=1".to_owned(), 2), ("crash=1".to_owned(), 3)]);
 }
@@ -77,14 +88,22 @@ fn a_renew_that_takes_the_ttl_away_is_killed() {
 
 #[test]
 fn a_begin_that_replays_before_the_end_is_killed() {
-    let rash = reference().with("begin.lua", "return {'IN_PROGRESS', left}", "return {'REPLAY', '{}'}");
+    let rash =
+        reference().with("begin.lua", "return {'IN_PROGRESS', left}", "return {'REPLAY', '{}'}");
     let broken = breaks(&rash, &SOUND);
-    assert!(["no-false-done", "true-replay"].iter().all(|harm| broken.contains(&(*harm).to_owned())), "{broken:?}");
+    assert!(
+        ["no-false-done", "true-replay"].iter().all(|harm| broken.contains(&(*harm).to_owned())),
+        "{broken:?}"
+    );
 }
 
 #[test]
 fn a_begin_that_compares_no_payload_is_killed() {
-    let blind = reference().with("begin.lua", "if (locked_for or done_for) ~= fingerprint then", "if false then");
+    let blind = reference().with(
+        "begin.lua",
+        "if (locked_for or done_for) ~= fingerprint then",
+        "if false then",
+    );
     assert_eq!(of(&blind, &SOUND)["payloads-apart"], [(String::new(), 5)]);
 }
 
@@ -99,14 +118,19 @@ fn a_begin_that_cannot_read_results_is_killed() {
 }
 
 /// What holds where no handler fails either.
-const UNFAILING: [&str; 4] =
-    ["--faults", "expiry=2,crash=1,lost=1,fail=0,persist=1", "--assume", "critical-section,results-outlive-retries"];
+const UNFAILING: [&str; 4] = [
+    "--faults",
+    "expiry=2,crash=1,lost=1,fail=0,persist=1",
+    "--assume",
+    "critical-section,results-outlive-retries",
+];
 
 /// Harmless under the assumption of a critical section where no handler fails, for nobody reaches complete late; and not
 /// without that assumption, nor where a failure is stored by complete as well.
 #[test]
 fn a_complete_that_checks_no_owner_is_killed_in_the_open() {
-    let blind = reference().with("complete.lua", "if (holder or author) ~= owner then", "if false then");
+    let blind =
+        reference().with("complete.lua", "if (holder or author) ~= owner then", "if false then");
     assert_eq!(of(&blind, &UNFAILING), ways(&[]));
     assert_eq!(of(&blind, &SOUND)["one-effect"], [("expiry=1 fail=1".to_owned(), 10)]);
     assert!(breaks(&blind, &["--faults", "fail=0"]).contains(&"owner-only".to_owned()));
@@ -116,7 +140,11 @@ fn a_complete_that_checks_no_owner_is_killed_in_the_open() {
 fn a_complete_over_a_result_is_killed_in_the_open() {
     let takes = r#"begun = begun or string.match(stored, '(,"owner":"[^"]+","fingerprint":"[^"]*","created_at":%d+),"completed_at"')"#;
     let over = reference()
-        .with("complete.lua", "if (holder or author) ~= owner then", "if holder and holder ~= owner then")
+        .with(
+            "complete.lua",
+            "if (holder or author) ~= owner then",
+            "if holder and holder ~= owner then",
+        )
         .with("complete.lua", "if not begun then\n  return 'ALREADY'\nend", takes);
     assert_eq!(of(&over, &UNFAILING), ways(&[]));
     assert!(of(&over, &SOUND).contains_key("result-kept"));

@@ -41,7 +41,10 @@ fn the_bad_cells_of_stories_are_found_again() {
                 continue;
             }
             let broken: Frontier = explored(&[schema, "--faults", faults]);
-            assert!(wanted.iter().any(|harm| broken.contains_key(*harm)), "{story}: {broken:?}\n{cell}");
+            assert!(
+                wanted.iter().any(|harm| broken.contains_key(*harm)),
+                "{story}: {broken:?}\n{cell}"
+            );
             found += 1;
         }
     }

@@ -29,16 +29,22 @@ replies = [{ integer = 1, means = "acquired", when = {} }]
 
 /// Whether a worker is at work behind the record, and the faults, for each way in which it can have come to what it is.
 fn ways_to(server: &Server, words: &[&str]) -> Vec<(bool, Value)> {
-    let run = server.idemctl(&[&["inspect", "order-1", "--explain", "-o", "json"], words].concat()).exits(0);
+    let run = server
+        .idemctl(&[&["inspect", "order-1", "--explain", "-o", "json"], words].concat())
+        .exits(0);
     let explained = run.json()["explained"][0]["ways"].as_array().unwrap().clone();
-    explained.iter().map(|way| (way["holder_at_work"] == true, way["minimal_faults"].clone())).collect()
+    explained
+        .iter()
+        .map(|way| (way["holder_at_work"] == true, way["minimal_faults"].clone()))
+        .collect()
 }
 
 #[test]
 fn between_two_commands_a_live_worker_is_behind_a_lock_without_expiry() {
     let mine = two_commands();
     let dir = ["--schema-dir", mine.folder().to_str().unwrap()];
-    let words = [&["explore", MINE, "--faults", "expiry=0", "--sandbox", "-o", "json"], &dir[..]].concat();
+    let words =
+        [&["explore", MINE, "--faults", "expiry=0", "--sandbox", "-o", "json"], &dir[..]].concat();
     let broken = frontier(&only(&run(mine.folder(), &words)));
     assert_eq!(broken["lock-ends"], [("lost=1".to_owned(), 3), ("crash=1".to_owned(), 4)]);
     let one_command = explored(&["event-consumer", "--faults", "expiry=0"]);
@@ -57,7 +63,8 @@ fn between_two_commands_a_live_worker_is_behind_a_lock_without_expiry() {
 #[test]
 fn the_second_look_of_a_sweep_spares_a_worker_between_two_commands() {
     let mine = two_commands();
-    let server = Server::holding(&[("idem:lock:dead", "1", FOREVER), ("idem:lock:alive", "1", FOREVER)]);
+    let server =
+        Server::holding(&[("idem:lock:dead", "1", FOREVER), ("idem:lock:alive", "1", FOREVER)]);
     let words = ["sweep", "--orphaned", "--yes", "--grace", "2s", "--schema", MINE, "--schema-dir"];
     let sweep = server.command().args(words).arg(mine.folder()).start();
     until("the sweep has looked", || server.calls("scan") > 0);

@@ -52,7 +52,8 @@ fn zlib(bytes: &[u8]) -> Vec<u8> {
 fn noise(length: usize) -> String {
     let mut state = 7_u64;
     let mut letter = || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         char::from(b'a' + (state >> 33) as u8 % 26)
     };
     (0..length).map(|_| letter()).collect()
@@ -73,11 +74,24 @@ fn a_pointer_goes_on_into_json_that_stands_in_a_string() {
         3_000_000,
     );
     server.set("pay.main#b", r#"{"status": "INPROGRESS", "expiration": 1795227099}"#, 30_000);
-    server.set("pay.main#c", r#"{"data": "{broken", "status": "COMPLETED", "expiration": 1}"#, 3_000_000);
-    assert_eq!(listed(&server, "powertools"), are(&[("a", "completed"), ("b", "in-progress"), ("c", "completed")]));
+    server.set(
+        "pay.main#c",
+        r#"{"data": "{broken", "status": "COMPLETED", "expiration": 1}"#,
+        3_000_000,
+    );
+    assert_eq!(
+        listed(&server, "powertools"),
+        are(&[("a", "completed"), ("b", "in-progress"), ("c", "completed")])
+    );
     let record = inspected(&server, "powertools", "a");
-    assert_eq!((&record["response"]["status"], &record["response"]["body"]), (&200.into(), &"success".into()));
-    assert_eq!(inspected(&server, "powertools", "c")["response"]["status"], serde_json::Value::Null);
+    assert_eq!(
+        (&record["response"]["status"], &record["response"]["body"]),
+        (&200.into(), &"success".into())
+    );
+    assert_eq!(
+        inspected(&server, "powertools", "c")["response"]["status"],
+        serde_json::Value::Null
+    );
 }
 
 #[test]
@@ -91,17 +105,33 @@ fn codecs_are_undone_in_their_order() {
         ("gzip", "\"gzip\", \"json\"", gzip(done("ok").as_bytes())),
         ("zlib-msgpack", "\"zlib\", \"msgpack\"", zlib(&msgpack)),
         ("base64-gzip", "\"base64\", \"gzip\", \"json\"", text(&gzip(done("ok").as_bytes()))),
-        ("hex-msgpack", "\"hex\", \"msgpack\"", b"83a6737461747573a4444f4e45a4636f6465ccc9a4626f6479a26f6b".to_vec()),
+        (
+            "hex-msgpack",
+            "\"hex\", \"msgpack\"",
+            b"83a6737461747573a4444f4e45a4636f6465ccc9a4626f6479a26f6b".to_vec(),
+        ),
     ];
     for (name, decode, value) in stored {
         describe(&server, name, &format!("record = \"{name}:{{key}}\""), &wrapped(decode));
         server.set(&format!("{name}:a"), value, 3_000_000);
         server.set(&format!("{name}:b"), "held", 30_000);
-        assert_eq!(listed(&server, name), are(&[("a", "completed"), ("b", "in-progress")]), "{name}");
+        assert_eq!(
+            listed(&server, name),
+            are(&[("a", "completed"), ("b", "in-progress")]),
+            "{name}"
+        );
         let record = inspected(&server, name, "a");
-        assert_eq!((&record["response"]["status"], &record["response"]["body"]), (&201.into(), &"ok".into()), "{name}");
+        assert_eq!(
+            (&record["response"]["status"], &record["response"]["body"]),
+            (&201.into(), &"ok".into()),
+            "{name}"
+        );
     }
-    server.idemctl(&["schema", "show", "base64-gzip"]).exits(0).shows("JSON with").shows("in gzip in base64");
+    server
+        .idemctl(&["schema", "show", "base64-gzip"])
+        .exits(0)
+        .shows("JSON with")
+        .shows("in gzip in base64");
 }
 
 #[test]
@@ -137,7 +167,9 @@ fn a_bomb_is_unreadable_and_left_alone() {
 #[test]
 fn what_another_language_pickled_is_shown_and_never_decoded() {
     let server = Server::start();
-    for (encoding, value) in [("pickle", &b"\x80\x04\x95\x0b\x00\x1b[31m."[..]), ("marshal", b"\x04\x08[\x07i")] {
+    for (encoding, value) in
+        [("pickle", &b"\x80\x04\x95\x0b\x00\x1b[31m."[..]), ("marshal", b"\x04\x08[\x07i")]
+    {
         let form = format!(
             "[[value]]\nname = \"stored\"\nat = \"record\"\nencoding = \"{encoding}\"\nstate = \"completed\"\nfields = {{ body = \"\" }}\n"
         );
@@ -174,5 +206,8 @@ fields = { status = "/code", body = "/body" }
     server.set("php:cut", r#"O:9:"App\Reply":2:{s:4:"body";s:2:"{}";"#, 3_000_000);
     assert_eq!(listed(&server, "php"), are(&[("a", "completed"), ("cut", "unreadable")]));
     let record = inspected(&server, "php", "a");
-    assert_eq!((&record["response"]["status"], &record["response"]["body"]), (&201.into(), &"{}".into()));
+    assert_eq!(
+        (&record["response"]["status"], &record["response"]["body"]),
+        (&201.into(), &"{}".into())
+    );
 }

@@ -30,28 +30,37 @@ replies = [
 
 /// Describes a library in the schema folder of this server's home: the lines of `[keys]`, then the forms.
 pub fn describe(server: &Server, name: &str, keys: &str, values: &str) {
-    let (lock, result) = if keys.contains("record =") { ("record", "record") } else { ("lock", "result") };
+    let (lock, result) =
+        if keys.contains("record =") { ("record", "record") } else { ("lock", "result") };
     // What is packed takes more to write than a state.
-    let is_packed = ["decode", "\"php\"", "\"msgpack\"", "\"hash\""].iter().any(|word| values.contains(word));
+    let is_packed =
+        ["decode", "\"php\"", "\"msgpack\"", "\"hash\""].iter().any(|word| values.contains(word));
     let steps = if is_packed { "" } else { STEPS };
-    let steps = steps.replace("REPLAYS", if values.contains("name = \"done\"") { REPLAYS } else { "" });
+    let steps =
+        steps.replace("REPLAYS", if values.contains("name = \"done\"") { REPLAYS } else { "" });
     let steps = steps.replace("lock_or_record", lock).replace("result_or_record", result);
-    let head = format!("format = 2\nname = \"{name}\"\n[keys]\n{keys}\n[ttl]\nlock = \"1m\"\nresult = \"1h\"\n");
+    let head = format!(
+        "format = 2\nname = \"{name}\"\n[keys]\n{keys}\n[ttl]\nlock = \"1m\"\nresult = \"1h\"\n"
+    );
     server.describe(name, &[("schema.toml", &format!("{head}{values}{steps}"))]);
 }
 
 /// The states of a schema's records by their keys, as `list` tells them.
 pub fn listed(server: &Server, schema: &str) -> Vec<(String, String)> {
     let lines = server.idemctl(&["list", "--schema", schema, "-o", "jsonl"]).exits(0).json_lines();
-    let word = |line: &serde_json::Value, field: &str| line[field].as_str().unwrap_or_default().to_owned();
-    let mut states: Vec<_> = lines.iter().map(|line| (word(line, "key"), word(line, "state"))).collect();
+    let word =
+        |line: &serde_json::Value, field: &str| line[field].as_str().unwrap_or_default().to_owned();
+    let mut states: Vec<_> =
+        lines.iter().map(|line| (word(line, "key"), word(line, "state"))).collect();
     states.sort();
     states
 }
 
 /// A record as `inspect` tells it in JSON.
 pub fn inspected(server: &Server, schema: &str, key: &str) -> serde_json::Value {
-    server.idemctl(&["inspect", key, "--schema", schema, "-o", "json"]).exits(0).json()["records"][0].clone()
+    server.idemctl(&["inspect", key, "--schema", schema, "-o", "json"]).exits(0).json()["records"]
+        [0]
+    .clone()
 }
 
 /// Such a list, as a test writes it.

@@ -54,14 +54,32 @@ fn fields_are_the_first_step_of_pointers() {
     result(&server, "h:b", b"paid \xff");
     hset(&server, "h:c", &[("status", b"DONE"), ("code", b"201"), ("body", b""), ("other", b"1")]);
     server.put("h:d", "a string");
-    assert_eq!(listed(&server, "plain"), are(&[("a", "in-progress"), ("b", "completed"), ("d", "unreadable")]));
+    assert_eq!(
+        listed(&server, "plain"),
+        are(&[("a", "in-progress"), ("b", "completed"), ("d", "unreadable")])
+    );
     let held = inspected(&server, "plain", "a");
-    assert_eq!((&held["owner"], &held["findings"][0]["code"]), (&json!("w-1"), &json!("no-expiry")));
+    assert_eq!(
+        (&held["owner"], &held["findings"][0]["code"]),
+        (&json!("w-1"), &json!("no-expiry"))
+    );
     let done = inspected(&server, "plain", "b");
-    assert_eq!((&done["response"]["status"], &done["response"]["body_base64"]), (&json!(201), &json!("cGFpZCD/")));
-    assert!(inspected(&server, "plain", "c")["foreign_because"].as_str().unwrap().contains("/other"));
-    server.idemctl(&["inspect", "d", "--schema", "plain"]).exits(0).shows("holds a string, not a hash");
-    server.idemctl(&["stats", "--schema", "plain"]).exits(0).shows("in-progress").shows("completed");
+    assert_eq!(
+        (&done["response"]["status"], &done["response"]["body_base64"]),
+        (&json!(201), &json!("cGFpZCD/"))
+    );
+    assert!(
+        inspected(&server, "plain", "c")["foreign_because"].as_str().unwrap().contains("/other")
+    );
+    server
+        .idemctl(&["inspect", "d", "--schema", "plain"])
+        .exits(0)
+        .shows("holds a string, not a hash");
+    server
+        .idemctl(&["stats", "--schema", "plain"])
+        .exits(0)
+        .shows("in-progress")
+        .shows("completed");
     server.idemctl(&["inspect", "a", "--schema", "plain"]).exits(0).shows("a hash of 2 fields");
 }
 
@@ -70,17 +88,30 @@ fn fields_are_the_first_step_of_pointers() {
 fn a_field_may_hold_compressed_json() {
     let server = Server::start();
     let put = |key: &str, data: &str| {
-        hset(&server, key, &[("absexp", b"639309069688864656"), ("sldexp", b"-1"), ("data", &gzip(data.as_bytes()))]);
+        hset(
+            &server,
+            key,
+            &[
+                ("absexp", b"639309069688864656"),
+                ("sldexp", b"-1"),
+                ("data", &gzip(data.as_bytes())),
+            ],
+        );
     };
     put("IdempAPI_1", r#"{"$type":"Dictionary","Request.Inflight":"bac075ef"}"#);
-    let done =
-        r#"{"$type":"D","Request.DataHash":"ab","Response.StatusCode":200,"Context.Result":{"ResultValue":"long"}}"#;
+    let done = r#"{"$type":"D","Request.DataHash":"ab","Response.StatusCode":200,"Context.Result":{"ResultValue":"long"}}"#;
     put("IdempAPI_2", &done.replace("long", &"y".repeat(9_000)));
     hset(&server, "IdempAPI_3", &[("absexp", b"-1"), ("sldexp", b"-1"), ("data", b"no gzip")]);
-    assert_eq!(listed(&server, "idempotent-api")[..2], are(&[("1", "in-progress"), ("2", "completed")]));
+    assert_eq!(
+        listed(&server, "idempotent-api")[..2],
+        are(&[("1", "in-progress"), ("2", "completed")])
+    );
     assert_eq!(inspected(&server, "idempotent-api", "1")["owner"], "bac075ef");
     let stored = inspected(&server, "idempotent-api", "2");
-    assert_eq!((&stored["response"]["status"], &stored["fingerprint"]), (&json!(200), &json!("ab")));
+    assert_eq!(
+        (&stored["response"]["status"], &stored["fingerprint"]),
+        (&json!(200), &json!("ab"))
+    );
     server.idemctl(&["inspect", "3", "--schema", "idempotent-api"]).exits(0).shows("not gzip");
 }
 
@@ -89,13 +120,19 @@ fn a_lock_is_removed_and_comes_back() {
     let server = plain();
     lock(&server, "h:a", "w-1");
     lock(&server, "h:b", "w-2");
-    server.idemctl(&["force-unlock", "a", "--schema", "plain", "--yes", "--expect", "w-2"]).exits(8);
-    server.idemctl(&["force-unlock", "a", "--schema", "plain", "--yes", "--expect", "w-1"]).exits(0);
+    server
+        .idemctl(&["force-unlock", "a", "--schema", "plain", "--yes", "--expect", "w-2"])
+        .exits(8);
+    server
+        .idemctl(&["force-unlock", "a", "--schema", "plain", "--yes", "--expect", "w-1"])
+        .exits(0);
     assert_eq!(server.keys(), ["h:b"]);
     server.idemctl(&["undo", "--yes"]).exits(0);
     assert_eq!(listed(&server, "plain"), are(&[("a", "in-progress"), ("b", "in-progress")]));
     assert_eq!(inspected(&server, "plain", "a")["owner"], "w-1");
-    let found = server.idemctl(&["sweep", "--orphaned", "--dry-run", "--schema", "plain", "-o", "json"]).exits(0);
+    let found = server
+        .idemctl(&["sweep", "--orphaned", "--dry-run", "--schema", "plain", "-o", "json"])
+        .exits(0);
     assert_eq!(found.json()["found"]["no-expiry"]["count"], 2);
     server.idemctl(&["sweep", "--orphaned", "--schema", "plain", "--yes", "--grace", "0"]).exits(0);
     assert_eq!(server.size(), 0);
@@ -138,8 +175,11 @@ fn a_lock_that_is_given_more_time_goes_back_to_what_it_was() {
 /// another moment.
 #[test]
 fn a_hash_that_changed_in_the_meantime_is_left_alone() {
-    for meanwhile in [&["HSET", "h:a", "owner", "w-2"][..], &["PEXPIRE", "h:a", "600000"], &["HSET", "h:a", "new", "1"]]
-    {
+    for meanwhile in [
+        &["HSET", "h:a", "owner", "w-2"][..],
+        &["PEXPIRE", "h:a", "600000"],
+        &["HSET", "h:a", "new", "1"],
+    ] {
         let server = plain();
         lock(&server, "h:a", "w-1");
         let way = sends_at(&server, "UNLINK\r\n", meanwhile);
@@ -154,10 +194,14 @@ fn a_large_hash_is_read_within_bounds() {
     let server = plain();
     result(&server, "h:large", "x".repeat(3_000_000).as_bytes());
     let words: Vec<_> = (0..300).map(|number| number.to_string()).collect();
-    let fields: Vec<(&str, &[u8])> = words.iter().map(|word| (&word[..], word.as_bytes())).collect();
+    let fields: Vec<(&str, &[u8])> =
+        words.iter().map(|word| (&word[..], word.as_bytes())).collect();
     hset(&server, "h:wide", &fields);
     assert_eq!(listed(&server, "plain"), are(&[("large", "completed")]));
-    server.idemctl(&["inspect", "wide", "--schema", "plain"]).exits(0).shows("a hash of 300 fields, too many");
+    server
+        .idemctl(&["inspect", "wide", "--schema", "plain"])
+        .exits(0)
+        .shows("a hash of 300 fields, too many");
     server.idemctl(&["purge", "--all", "--schema", "plain", "--yes"]).exits(0);
     assert_eq!(server.keys(), ["h:wide"]);
 }
@@ -172,7 +216,8 @@ fn fields_that_all_expire_end_the_lock() {
     let expire = |key: &str, fields: &[&str]| {
         let count = fields.len().to_string();
         let words = [b"HPEXPIRE", key.as_bytes(), b"60000", b"FIELDS", count.as_bytes()];
-        let words: Vec<_> = words.into_iter().chain(fields.iter().map(|field| field.as_bytes())).collect();
+        let words: Vec<_> =
+            words.into_iter().chain(fields.iter().map(|field| field.as_bytes())).collect();
         let mut command = redis::Cmd::new();
         words.iter().for_each(|word| _ = command.arg(*word));
         command.query::<Vec<i64>>(&mut server.connect()).is_ok()
@@ -191,10 +236,17 @@ fn fields_that_all_expire_end_the_lock() {
 fn no_step_is_played_on_a_set() {
     let server = Server::start();
     describe(&server, "sets", "lock = \"s:{key}:lock\"\nresult = \"s:{key}:done\"", SETS);
-    for words in
-        [&["complete", "a"][..], &["begin", "a"], &["race"], &["simulate", "failover-loses-lock"], &["explore"]]
-    {
-        server.idemctl(&[words, &["--schema", "sets"]].concat()).exits(2).says("reads and does not write");
+    for words in [
+        &["complete", "a"][..],
+        &["begin", "a"],
+        &["race"],
+        &["simulate", "failover-loses-lock"],
+        &["explore"],
+    ] {
+        server
+            .idemctl(&[words, &["--schema", "sets"]].concat())
+            .exits(2)
+            .says("reads and does not write");
     }
 }
 

@@ -33,17 +33,30 @@ fn a_pattern_tells_the_keys_of_a_cache_from_those_of_records() {
     describe(&server, "powertools", keys, VALUES);
     server.set(&format!("cache:pay.main#{A}"), HELD, 30_000);
     server.set(&format!("cache:pay.main#{B}"), DONE, 3_000_000);
-    let others = ["cache:pay.main#session".to_owned(), format!("cache:pay.main#{A}0"), format!("cache:#{A}")];
+    let others = [
+        "cache:pay.main#session".to_owned(),
+        format!("cache:pay.main#{A}0"),
+        format!("cache:#{A}"),
+    ];
     others.iter().for_each(|other| server.set(other, DONE, 3_000_000));
     let (a, b) = (format!("pay.main#{A}"), format!("pay.main#{B}"));
     assert_eq!(listed(&server, "powertools"), are(&[(&a, "in-progress"), (&b, "completed")]));
     assert_eq!(inspected(&server, "powertools", &a)["redis_keys"][0], format!("cache:{a}"));
     assert_eq!(inspected(&server, "powertools", &format!("cache:{b}"))["key"], b.as_str());
     for other in &others {
-        server.idemctl(&["inspect", other, "--schema", "powertools"]).exits(1).says("a string of").says(other);
-        server.idemctl(&["purge", other, "--schema", "powertools", "--state", "completed", "--yes"]).exits(3);
+        server
+            .idemctl(&["inspect", other, "--schema", "powertools"])
+            .exits(1)
+            .says("a string of")
+            .says(other);
+        server
+            .idemctl(&["purge", other, "--schema", "powertools", "--state", "completed", "--yes"])
+            .exits(3);
     }
-    server.idemctl(&["inspect", "other", "--schema", "powertools"]).exits(1).says("cache:{function}#{key}");
+    server
+        .idemctl(&["inspect", "other", "--schema", "powertools"])
+        .exits(1)
+        .says("cache:{function}#{key}");
     server.idemctl(&["purge", "--all", "--schema", "powertools", "--yes"]).exits(0);
     server.idemctl(&["force-unlock", &a, "--schema", "powertools", "--yes"]).exits(0);
     let mut left = others.to_vec();
@@ -54,7 +67,12 @@ fn a_pattern_tells_the_keys_of_a_cache_from_those_of_records() {
 #[test]
 fn of_several_prefixes_all_are_read_and_the_first_is_written() {
     let server = Server::start();
-    describe(&server, "moved", "record = \"{prefix}{key}\"\nprefix = [\"idem2:\", \"old:\"]", VALUES);
+    describe(
+        &server,
+        "moved",
+        "record = \"{prefix}{key}\"\nprefix = [\"idem2:\", \"old:\"]",
+        VALUES,
+    );
     server.set("idem2:a", HELD, 30_000);
     server.set("old:b", DONE, 3_000_000);
     server.set("other:c", DONE, 3_000_000);
@@ -68,8 +86,10 @@ fn of_several_prefixes_all_are_read_and_the_first_is_written() {
     server.idemctl(&["undo", "--yes"]).exits(0);
     assert_eq!(server.size(), 4);
     server.idemctl(&["schema", "show", "moved"]).exits(0).shows("also under old:");
-    let alone =
-        server.idemctl(&["list", "--schema", "moved", "--prefix", "other:", "-o", "jsonl"]).exits(0).json_lines();
+    let alone = server
+        .idemctl(&["list", "--schema", "moved", "--prefix", "other:", "-o", "jsonl"])
+        .exits(0)
+        .json_lines();
     assert_eq!((alone.len(), &alone[0]["key"]), (1, &"c".into()));
 }
 
@@ -91,22 +111,39 @@ fn braces_are_literal_behind_a_backslash_and_siblings_are_ignored() {
 fn a_template_is_shown_as_schema_toml_writes_it() {
     let server = Server::start();
     let template = r"asynq:\{default\}:unique:{key}";
-    describe(&server, "asynq", &format!("record = '{template}'\nignore = ['{template}:lock']"), VALUES);
-    server.fill((0..9).map(|number| (format!("asynq:{{default}}:unique:{number}"), DONE)), 3_000_000);
-    server.fill([("asynq:{default}:unique:Zoe-7", DONE), ("asynq:{default}:unique:a_b.c", DONE)], 3_000_000);
-    let shown = server.unnamed(&["schema", "show", "asynq", "-o", "json"]).exits(0).json()["schemas"][0].clone();
+    describe(
+        &server,
+        "asynq",
+        &format!("record = '{template}'\nignore = ['{template}:lock']"),
+        VALUES,
+    );
+    server
+        .fill((0..9).map(|number| (format!("asynq:{{default}}:unique:{number}"), DONE)), 3_000_000);
+    server.fill(
+        [("asynq:{default}:unique:Zoe-7", DONE), ("asynq:{default}:unique:a_b.c", DONE)],
+        3_000_000,
+    );
+    let shown =
+        server.unnamed(&["schema", "show", "asynq", "-o", "json"]).exits(0).json()["schemas"][0]
+            .clone();
     assert_eq!(
         (&shown["keys"][0]["template"], &shown["ignored"]),
         (&json!(template), &json!([format!("{template}:lock")]))
     );
-    server.unnamed(&["schema", "show", "asynq"]).exits(0).shows(format!("Redis key     {template}\n"));
+    server
+        .unnamed(&["schema", "show", "asynq"])
+        .exits(0)
+        .shows(format!("Redis key     {template}\n"));
     server.unnamed(&["schema", "list"]).exits(0).shows(template);
     describe(&server, "backslash", r"record = 'a\\b:{key}'", VALUES);
     server.unnamed(&["schema", "show", "backslash"]).exits(0).shows("Redis key     a\\\\b:{key}\n");
 
     let found = server.idemctl(&["detect", "-o", "json"]).exits(0).json()["groups"][0].clone();
     assert_eq!(found["pattern"], "asynq:{default}:unique:*");
-    assert!(found["evidence"].to_string().contains(&json!(template).to_string().replace('"', "")), "{found}");
+    assert!(
+        found["evidence"].to_string().contains(&json!(template).to_string().replace('"', "")),
+        "{found}"
+    );
 
     let keys = ["0", "1"].map(|key| format!("asynq:{{default}}:unique:{key}"));
     server.idemctl(&["schema", "new", "drafted", "--from", &keys[0], &keys[1]]).exits(0);
@@ -120,7 +157,12 @@ fn a_template_is_shown_as_schema_toml_writes_it() {
 #[test]
 fn a_key_that_a_schema_leaves_out_is_told_with_the_word_that_does() {
     let server = Server::start();
-    describe(&server, "powertools", "record = \"cache:{function}#{key}\"\nkey = \"[0-9a-f]{32}\"", VALUES);
+    describe(
+        &server,
+        "powertools",
+        "record = \"cache:{function}#{key}\"\nkey = \"[0-9a-f]{32}\"",
+        VALUES,
+    );
     describe(
         &server,
         "jobs",
@@ -141,10 +183,16 @@ fn a_key_that_a_schema_leaves_out_is_told_with_the_word_that_does() {
     ] {
         for chosen in [&["--schema", schema][..], &[]] {
             let run = server.idemctl(&[&["inspect", key, "-o", "json"], chosen].concat()).exits(1);
-            run.says(format!("{redis_key} exists (a string of")).says(told).says("[keys] in the schema.toml of");
+            run.says(format!("{redis_key} exists (a string of"))
+                .says(told)
+                .says("[keys] in the schema.toml of");
             let there = &run.json()["unclaimed"];
             assert_eq!(there.as_array().map(Vec::len), Some(1), "{key}: {there}");
-            assert_eq!(there[0]["left_out_by"], json!([{ "schema": schema, "word": word }]), "{key}");
+            assert_eq!(
+                there[0]["left_out_by"],
+                json!([{ "schema": schema, "word": word }]),
+                "{key}"
+            );
         }
         let other = server.idemctl(&["inspect", key, "--schema", "express"]).exits(1);
         assert!(!other.all().contains("leaves"), "{}", other.all());
@@ -159,8 +207,16 @@ fn a_key_that_a_schema_leaves_out_is_told_with_the_word_that_does() {
 #[test]
 fn a_schema_shows_what_it_ignores() {
     let server = Server::start();
-    describe(&server, "jobs", "record = \"job:{key}\"\nignore = [\"job:{key}:lock\", \"job:{key}:log\"]", VALUES);
-    server.unnamed(&["schema", "show", "jobs"]).exits(0).shows("  Ignored       job:{key}:lock  job:{key}:log");
+    describe(
+        &server,
+        "jobs",
+        "record = \"job:{key}\"\nignore = [\"job:{key}:lock\", \"job:{key}:log\"]",
+        VALUES,
+    );
+    server
+        .unnamed(&["schema", "show", "jobs"])
+        .exits(0)
+        .shows("  Ignored       job:{key}:lock  job:{key}:log");
     let ignored = |words: &[&str]| {
         let words = [&["schema", "show"], words, &["-o", "json"]].concat();
         server.unnamed(&words).exits(0).json()["schemas"][0]["ignored"].clone()
@@ -176,7 +232,10 @@ fn a_schema_shows_what_it_ignores() {
 fn a_schema_shows_the_pattern_of_its_keys() {
     let server = Server::start();
     describe(&server, "jobs", "record = \"job:{key}\"\nkey = \"[0-9a-f]{32}\"", VALUES);
-    server.unnamed(&["schema", "show", "jobs"]).exits(0).shows("  Key           of the pattern [0-9a-f]{32}");
+    server
+        .unnamed(&["schema", "show", "jobs"])
+        .exits(0)
+        .shows("  Key           of the pattern [0-9a-f]{32}");
     let pattern = |name: &str| {
         server.unnamed(&["schema", "show", name, "-o", "json"]).exits(0).json()["schemas"][0]["key_pattern"].clone()
     };
@@ -191,7 +250,9 @@ fn one_lock_for_all_is_a_record_of_its_own() {
     server.put("billing:lock2", HELD);
     assert_eq!(listed(&server, "billing"), are(&[("billing:lock", "in-progress")]));
     assert_eq!(inspected(&server, "billing", "billing:lock")["state"], "in-progress");
-    server.idemctl(&["sweep", "--orphaned", "--schema", "billing", "--yes", "--grace", "0"]).exits(0);
+    server
+        .idemctl(&["sweep", "--orphaned", "--schema", "billing", "--yes", "--grace", "0"])
+        .exits(0);
     assert_eq!(server.keys(), ["billing:lock2"]);
 }
 
@@ -232,7 +293,11 @@ fn names_one_record(prefix: &str) {
     for key in ["a", &lock, &format!("{prefix}a")] {
         let run = server.idemctl(&["inspect", key, "--schema", "jobs", "-o", "json"]).exits(0);
         let records = run.json()["records"].clone();
-        assert_eq!((records.as_array().unwrap().len(), &records[0]["key"]), (1, &"a".into()), "{key}: {records}");
+        assert_eq!(
+            (records.as_array().unwrap().len(), &records[0]["key"]),
+            (1, &"a".into()),
+            "{key}: {records}"
+        );
     }
     server.idemctl(&["force-unlock", &lock, "--schema", "jobs", "--yes"]).exits(0);
     assert_eq!(server.size(), 0);

@@ -16,8 +16,19 @@ fn fill(server: &Server) {
         let key = format!("h:{number}");
         let lock = ["status", "LOCKED", "owner", "w-1"];
         match number % 7 {
-            0 => _ = commands.cmd("HSET").arg(&key).arg(&lock).cmd("PEXPIRE").arg(&key).arg(600_000),
-            2 => _ = commands.cmd("HSET").arg(&key).arg(&["status", "DONE", "code", "201", "body", &"x".repeat(5_000)]),
+            0 => {
+                _ = commands.cmd("HSET").arg(&key).arg(&lock).cmd("PEXPIRE").arg(&key).arg(600_000)
+            }
+            2 => {
+                _ = commands.cmd("HSET").arg(&key).arg(&[
+                    "status",
+                    "DONE",
+                    "code",
+                    "201",
+                    "body",
+                    &"x".repeat(5_000),
+                ])
+            }
             5 => _ = commands.cmd("HSET").arg(&key).arg(&["status", "ELSE", "other", "1"]),
             6 => _ = commands.cmd("SET").arg(&key).arg("a string"),
             _ => _ = commands.cmd("HSET").arg(&key).arg(&lock),
@@ -42,12 +53,19 @@ fn fill(server: &Server) {
 fn rows(server: &Server, user: &[&str]) -> Vec<Value> {
     let words = [user, &["list", "--schema", "plain", "-o", "jsonl"]].concat();
     let of = |row: Value| {
-        let codes: Vec<_> = row["findings"].as_array().unwrap().iter().map(|finding| finding["code"].clone()).collect();
-        let same = ["key", "state", "foreign_because", "owner", "no_expiry", "size_bytes", "response"]
-            .map(|name| row[name].clone());
+        let codes: Vec<_> = row["findings"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|finding| finding["code"].clone())
+            .collect();
+        let same =
+            ["key", "state", "foreign_because", "owner", "no_expiry", "size_bytes", "response"]
+                .map(|name| row[name].clone());
         json!([same, row["identity"][0]["crc64"], row["next_request"]["answer"], codes])
     };
-    let mut rows: Vec<_> = server.idemctl(&words).exits(0).json_lines().into_iter().map(of).collect();
+    let mut rows: Vec<_> =
+        server.idemctl(&words).exits(0).json_lines().into_iter().map(of).collect();
     rows.sort_by_key(|row| row[0][0].to_string());
     rows
 }
@@ -67,6 +85,10 @@ fn small_hashes_tell_the_same_by_plain_commands_as_by_a_script() {
         assert_eq!(plain, scripted);
     }
     // Before Redis 7 a script reads all of them.
-    let tells_exactly = redis::cmd("PEXPIRETIME").arg("gone").query::<i64>(&mut server.connect()).is_ok();
-    assert!(!tells_exactly || (weighed >= RECORDS && read > RECORDS / 3), "{weighed} weighed, {read} read");
+    let tells_exactly =
+        redis::cmd("PEXPIRETIME").arg("gone").query::<i64>(&mut server.connect()).is_ok();
+    assert!(
+        !tells_exactly || (weighed >= RECORDS && read > RECORDS / 3),
+        "{weighed} weighed, {read} read"
+    );
 }

@@ -48,7 +48,8 @@ fn the_content_type_is_the_one_header() {
     server.describe("typed", &[("schema.toml", TOML)]);
     let complete = |headers: &[&str]| {
         let headers: Vec<_> = headers.iter().flat_map(|header| ["--header", header]).collect();
-        let words = ["complete", "a", "--schema", "typed", "--status", "201", "--body", "hi", "--yes"];
+        let words =
+            ["complete", "a", "--schema", "typed", "--status", "201", "--body", "hi", "--yes"];
         server.idemctl(&[&words, &headers[..]].concat())
     };
     complete(&["Content-Type: text/plain", "X-A: 1"])
@@ -59,8 +60,12 @@ fn the_content_type_is_the_one_header() {
         .exits(0)
         .says("Tested with the service's scripts on a temporary local Redis.");
     assert_eq!(server.get("t:a").unwrap(), br#"{"st":201,"ct":"text/plain","b":"hi"}"#);
-    let shown: Value = server.idemctl(&["inspect", "a", "--schema", "typed", "-o", "json"]).exits(0).json();
-    assert_eq!(shown["records"][0]["response"]["headers"], json!({ "content-type": ["text/plain"] }));
+    let shown: Value =
+        server.idemctl(&["inspect", "a", "--schema", "typed", "-o", "json"]).exits(0).json();
+    assert_eq!(
+        shown["records"][0]["response"]["headers"],
+        json!({ "content-type": ["text/plain"] })
+    );
     let old = TOML.replace("format = 2", "format = 1");
     server.describe("typed", &[("schema.toml", &old)]);
     server.idemctl(&["list", "--schema", "typed"]).exits(2);

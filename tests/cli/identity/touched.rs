@@ -19,7 +19,11 @@ fn retake(server: &Server, key: &str, value: &str, ttl_ms: u64) {
 }
 
 /// Does something to the server right before idemctl's request that says this word gets there, once.
-pub(super) fn right_before(server: &Server, word: &'static str, act: impl FnOnce() + Send + 'static) -> u16 {
+pub(super) fn right_before(
+    server: &Server,
+    word: &'static str,
+    act: impl FnOnce() + Send + 'static,
+) -> u16 {
     let act = Mutex::new(Some(act));
     fault::hooked(server, move |sent| {
         if says(sent, word)
@@ -43,7 +47,9 @@ pub(super) fn query(connection: &mut redis::Connection, words: &[&str]) {
 const TOUCHES: [(&str, Touch); 6] = [
     ("renewed", |connection, key, _| query(connection, &["PEXPIRE", key, "600000"])),
     ("retaken", |connection, key, value| query(connection, &["SET", key, value, "PX", "600000"])),
-    ("retaken for less", |connection, key, value| query(connection, &["SET", key, value, "PX", "30000"])),
+    ("retaken for less", |connection, key, value| {
+        query(connection, &["SET", key, value, "PX", "30000"])
+    }),
     ("given a little less", |connection, key, _| query(connection, &["PEXPIRE", key, "590000"])),
     ("persisted", |connection, key, _| query(connection, &["PERSIST", key])),
     ("of another type", |connection, key, _| {
@@ -60,12 +66,27 @@ fn no_change_hits_a_record_that_was_touched_between_the_look_and_the_change() {
         (&["force-unlock", "k", "--schema", "express", "--yes"], "UNLINK", LOCK),
         (&["purge", "--state", "in-progress", "--schema", "express", "--yes"], "UNLINK", LOCK),
         (
-            &["sweep", "--include", "excess-ttl", "--schema", "express", "--lock-ttl", "30s", "--yes", "--grace", "0"],
+            &[
+                "sweep",
+                "--include",
+                "excess-ttl",
+                "--schema",
+                "express",
+                "--lock-ttl",
+                "30s",
+                "--yes",
+                "--grace",
+                "0",
+            ],
             "UNLINK",
             LOCK,
         ),
         (&["release", "k", "--schema", "express", "--yes"], "MULTI", LOCK),
-        (&["complete", "k", "--schema", "express", "--yes", "--status", "201", "--body", "{}"], "MULTI", LOCK),
+        (
+            &["complete", "k", "--schema", "express", "--yes", "--status", "201", "--body", "{}"],
+            "MULTI",
+            LOCK,
+        ),
     ];
     at_once(commands, |(words, word, value)| {
         for (what, touch) in TOUCHES {
@@ -77,7 +98,11 @@ fn no_change_hits_a_record_that_was_touched_between_the_look_and_the_change() {
             let run = server.at(port, words);
             let there: String = server.send(&[b"TYPE", b"idem:k"]);
             assert_ne!(there, "none", "{words:?}, {what}: {}", run.all());
-            assert!(run.code == 8 || run.stderr.contains("eft alone"), "{words:?}, {what}: {}", run.all());
+            assert!(
+                run.code == 8 || run.stderr.contains("eft alone"),
+                "{words:?}, {what}: {}",
+                run.all()
+            );
             if what != "of another type" {
                 assert_eq!(server.get("idem:k").unwrap(), value.as_bytes(), "{words:?}, {what}");
             }
@@ -103,7 +128,10 @@ fn a_large_result_that_differs_behind_what_was_read_stays() {
         let body = "a".repeat(10_000);
         format!(r#"{{"status":"COMPLETED","statusCode":201,"headers":{{}},"body":"{body}{end}"}}"#)
     };
-    for words in [&["purge", "--all", "--schema", "express", "--yes"][..], &["purge", "--key-file", "keys", "--yes"]] {
+    for words in [
+        &["purge", "--all", "--schema", "express", "--yes"][..],
+        &["purge", "--key-file", "keys", "--yes"],
+    ] {
         let server = Server::holding(&[("idem:k", value("x"), MINUTES)]);
         std::fs::write(server.folder().join("keys"), "k\n").unwrap();
         let way = sends_at(&server, "UNLINK", &["SET", "idem:k", &value("y"), "KEEPTTL"]);
@@ -117,9 +145,14 @@ fn a_large_result_that_differs_behind_what_was_read_stays() {
 #[test]
 fn sweeps_on_age_take_no_lock_that_workers_renew() {
     let server = Server::start();
-    let record = |at: u64| format!(r#"{{"state":"in-progress","owner":"w","fingerprint":"","created_at":{at}}}"#);
+    let record = |at: u64| {
+        format!(r#"{{"state":"in-progress","owner":"w","fingerprint":"","created_at":{at}}}"#)
+    };
     server.fill((0..60).map(|index| (format!("idemkey:k{index}"), record(1_000))), 30_000);
-    let child = server.command().args(["sweep", "--older-than", "5s", "--grace", "2s", "--yes", "-o", "json"]).start();
+    let child = server
+        .command()
+        .args(["sweep", "--older-than", "5s", "--grace", "2s", "--yes", "-o", "json"])
+        .start();
     let mut connection = server.connect();
     for _ in 0..4 {
         thread::sleep(Duration::from_millis(700));
@@ -135,7 +168,10 @@ fn sweeps_on_age_take_no_lock_that_workers_renew() {
 /// Rule: what waited for an owner check is looked at again, and no lock that is live by then goes.
 #[test]
 fn a_lock_that_is_retaken_while_owners_are_asked_stays() {
-    let server = Server::holding(&[("idem:started:slow", "dead", FOREVER), ("idempotency:beside", PENDING, FOREVER)]);
+    let server = Server::holding(&[
+        ("idem:started:slow", "dead", FOREVER),
+        ("idempotency:beside", PENDING, FOREVER),
+    ]);
     let ask = "sleep 4; exit 1";
     let child = server
         .command()
@@ -173,8 +209,12 @@ fn results_that_are_written_anew_while_they_are_queued_stay() {
             let body = "QQ==".repeat(length) + end;
             format!(r#"{{"status":"COMPLETED","code":201,"headers":{{}},"body":"{body}"}}"#)
         };
-        server.fill((0..12).map(|index| (format!("idempotency:k{index}"), result("QQ=="))), 80_000_000);
-        let words = ["purge", "--all", "--yes", "--rate", "4/s", "-o", "json", "--schema", "go-middleware"];
+        server.fill(
+            (0..12).map(|index| (format!("idempotency:k{index}"), result("QQ=="))),
+            80_000_000,
+        );
+        let words =
+            ["purge", "--all", "--yes", "--rate", "4/s", "-o", "json", "--schema", "go-middleware"];
         let child = server.command().args(words).start();
         let mut connection = server.connect();
         until("the first is purged", || server.size() < 12);
@@ -193,7 +233,9 @@ fn results_that_are_written_anew_while_they_are_queued_stay() {
 fn a_restored_record_is_the_one_that_was_removed() {
     let server = Server::holding(&[("idempotency:k", PENDING, MINUTES)]);
     let (is_exact, before) = deadline(&server, "idempotency:k");
-    server.idemctl(&["force-unlock", "k", "--schema", "go-middleware", "--yes", "--backup", "b"]).exits(0);
+    server
+        .idemctl(&["force-unlock", "k", "--schema", "go-middleware", "--yes", "--backup", "b"])
+        .exits(0);
     thread::sleep(Duration::from_millis(30));
     server.idemctl(&["restore", "b", "--yes"]).exits(0);
     let apart = (deadline(&server, "idempotency:k").1 - before).abs();
@@ -217,12 +259,14 @@ fn deadline(server: &Server, key: &str) -> (bool, i64) {
 fn a_token_is_of_the_lock_that_was_printed() {
     let server = Server::holding(&[("idem:k", LOCK, MINUTES)]);
     let token = |server: &Server| {
-        let run = server.idemctl(&["force-unlock", "k", "--schema", "express", "--dry-run"]).exits(0);
+        let run =
+            server.idemctl(&["force-unlock", "k", "--schema", "express", "--dry-run"]).exits(0);
         let (_, token) = run.stderr.split_once(" --expect ").unwrap();
         token.split_whitespace().next().unwrap().to_owned()
     };
-    let unlock =
-        |expect: &str| server.idemctl(&["force-unlock", "k", "--schema", "express", "--yes", "--expect", expect]);
+    let unlock = |expect: &str| {
+        server.idemctl(&["force-unlock", "k", "--schema", "express", "--yes", "--expect", expect])
+    };
     let first = token(&server);
     thread::sleep(Duration::from_millis(10));
     retake(&server, "idem:k", LOCK, MINUTES);

@@ -19,12 +19,18 @@ fn a_body_is_written_as_the_client_would_get_it() {
 fn a_body_is_its_owners_and_takes_the_place_of_nothing() {
     let server = Server::holding(&[("idempotency:order-1", COMPLETED, TWO_HOURS)]);
     let out = server.folder().join("out");
-    let write = |words: &[&str]| server.idemctl(&[&["inspect", "order-1", "--body", "out"], words].concat());
+    let write = |words: &[&str]| {
+        server.idemctl(&[&["inspect", "order-1", "--body", "out"], words].concat())
+    };
     write(&[]).exits(0);
     assert_eq!(std::fs::metadata(&out).unwrap().permissions().mode() & 0o777, 0o600);
     std::fs::write(&out, "kept").unwrap();
     let run = write(&[]).exits(2);
-    assert!(run.stderr.contains("out is there already") && run.stderr.contains("--force"), "{}", run.stderr);
+    assert!(
+        run.stderr.contains("out is there already") && run.stderr.contains("--force"),
+        "{}",
+        run.stderr
+    );
     assert_eq!(std::fs::read(&out).unwrap(), b"kept");
     std::fs::set_permissions(&out, std::fs::Permissions::from_mode(0o644)).unwrap();
     write(&["--force"]).exits(0);
@@ -42,7 +48,10 @@ fn a_body_is_not_written_through_a_link() {
     for link in ["link", "loose"] {
         server.idemctl(&["inspect", "order-1", "--body", link]).exits(2);
         server.idemctl(&["inspect", "order-1", "--body", link, "--force"]).exits(0);
-        assert!(std::fs::symlink_metadata(in_folder(link)).unwrap().is_file(), "{link} was replaced");
+        assert!(
+            std::fs::symlink_metadata(in_folder(link)).unwrap().is_file(),
+            "{link} was replaced"
+        );
     }
     assert_eq!(std::fs::read(in_folder("kept")).unwrap(), b"kept");
     assert!(!in_folder("nowhere").exists());

@@ -20,7 +20,10 @@ fn told(run: &Run) -> String {
 
 #[test]
 fn a_lock_beside_a_result_may_be_a_live_workers() {
-    let server = Server::holding(&[("idem:lock:order-1", "1", 60_000), ("idem:done:order-1", "1", 80_000_000)]);
+    let server = Server::holding(&[
+        ("idem:lock:order-1", "1", 60_000),
+        ("idem:done:order-1", "1", 80_000_000),
+    ]);
     let before = server.keys();
     insta::assert_snapshot!(told(&explains(&server, &["--schema", "event-consumer"]).exits(0)));
     assert_eq!(server.keys(), before, "nothing is explored on the server that is inspected");
@@ -46,11 +49,18 @@ fn a_lock_without_ttl_takes_a_hand_or_a_schema_that_forgets_it() {
 #[test]
 fn a_result_has_no_holder() {
     let server = Server::start();
-    server.set("idem:order-1", r#"{"status":"COMPLETED","statusCode":201,"headers":{},"body":{}}"#, 80_000_000);
+    server.set(
+        "idem:order-1",
+        r#"{"status":"COMPLETED","statusCode":201,"headers":{},"body":{}}"#,
+        80_000_000,
+    );
     let explained = explains(&server, &["--schema", "express", "-o", "json"]).exits(0).json();
     let ways = explained["explained"][0]["ways"].as_array().unwrap();
     assert_eq!(ways.len(), 1, "{explained:#}");
-    assert_eq!((&ways[0]["minimal_faults"], &ways[0]["holder_at_work"]), (&json!({}), &json!(null)));
+    assert_eq!(
+        (&ways[0]["minimal_faults"], &ways[0]["holder_at_work"]),
+        (&json!({}), &json!(null))
+    );
 }
 
 #[test]
@@ -58,6 +68,11 @@ fn without_a_server_program_nothing_is_explained() {
     let server = Server::holding(&[("idem:order-1", IN_PROGRESS, 20_000)]);
     let mut command = server.command();
     let words = ["inspect", "order-1", "--schema", "express", "--explain"];
-    command.env("PATH", server.folder()).args(words).run().exits(5).says("--explain: express: cannot start");
+    command
+        .env("PATH", server.folder())
+        .args(words)
+        .run()
+        .exits(5)
+        .says("--explain: express: cannot start");
     server.idemctl(&["inspect", "order-1", "--explain", "--watch"]).exits(2);
 }

@@ -8,20 +8,34 @@ fn one_record_is_shown_and_several_are_listed() {
     for key in ["invoice-2026-1", "invoice-2026-2", "order-7"] {
         server.set(&format!("idempotency:{key}"), PENDING, 60_000);
     }
-    server.idemctl(&["inspect", "--find", "der-"]).exits(0).shows("Next request  conflict").shows("order-7");
+    server
+        .idemctl(&["inspect", "--find", "der-"])
+        .exits(0)
+        .shows("Next request  conflict")
+        .shows("order-7");
     let run = server.idemctl(&["inspect", "--find", "2026"]).exits(0);
-    run.shows("invoice-2026-1").shows("invoice-2026-2").says("2 records; `idemctl -s ").says(" inspect KEY` shows one");
+    run.shows("invoice-2026-1")
+        .shows("invoice-2026-2")
+        .says("2 records; `idemctl -s ")
+        .says(" inspect KEY` shows one");
     assert!(!run.text().contains("Next request"), "{}", run.all());
     let json = server.idemctl(&["inspect", "--find", "2026", "-o", "json"]).exits(0).json();
     assert_eq!(json["records"].as_array().unwrap().len(), 2, "{json}");
-    server.idemctl(&["inspect", "--find", "nowhere"]).exits(1).says("no key among 3").says("holds nowhere");
+    server
+        .idemctl(&["inspect", "--find", "nowhere"])
+        .exits(1)
+        .says("no key among 3")
+        .says("holds nowhere");
     server.idemctl(&["inspect", "--find", "a", "order-7"]).exits(2);
 }
 
 /// Rule: the walk ends once more is found than anybody reads.
 #[test]
 fn a_text_that_is_everywhere_ends_the_walk() {
-    let server = Server::filled((0..30_000).map(|number| (format!("idempotency:k-{number}"), PENDING)), 600_000);
+    let server = Server::filled(
+        (0..30_000).map(|number| (format!("idempotency:k-{number}"), PENDING)),
+        600_000,
+    );
     let run = server.idemctl(&["inspect", "--find", "k-", "-o", "json"]).exits(0);
     run.says("these are the first 20; a longer text finds fewer");
     assert_eq!(run.json()["records"].as_array().unwrap().len(), 20);

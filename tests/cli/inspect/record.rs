@@ -14,18 +14,26 @@ pub(super) const COMPLETED: &str = r#"{"status":"COMPLETED","code":201,"headers"
 #[test]
 fn shows_a_lock_and_what_the_next_request_gets() {
     let server = Server::holding(&[("idempotency:order-1", PENDING, TWO_HOURS)]);
-    let run = server.idemctl(&["inspect", "order-1", "--schema", "go-middleware", "--lock-ttl", "4h"]).exits(0);
+    let run = server
+        .idemctl(&["inspect", "order-1", "--schema", "go-middleware", "--lock-ttl", "4h"])
+        .exits(0);
     insta::assert_snapshot!(run.stable(&server));
 }
 
 #[test]
 fn shows_a_response_without_its_secrets() {
     let server = Server::holding(&[("idempotency:order-1", COMPLETED, TWO_HOURS)]);
-    let run = server.idemctl(&["inspect", "order-1", "--schema", "go-middleware", "--result-ttl", "4h"]).exits(0);
+    let run = server
+        .idemctl(&["inspect", "order-1", "--schema", "go-middleware", "--result-ttl", "4h"])
+        .exits(0);
     insta::assert_snapshot!(run.stable(&server));
     assert!(!run.all().contains("s3cret"));
-    let revealed = server.idemctl(&["inspect", "order-1", "--reveal", "-o", "json"]).exits(0).json();
-    assert_eq!(revealed["records"][0]["response"]["headers"]["Set-Cookie"], json!(["session=s3cret"]));
+    let revealed =
+        server.idemctl(&["inspect", "order-1", "--reveal", "-o", "json"]).exits(0).json();
+    assert_eq!(
+        revealed["records"][0]["response"]["headers"]["Set-Cookie"],
+        json!(["session=s3cret"])
+    );
 }
 
 #[test]
@@ -51,7 +59,8 @@ fn json_has_every_field_of_the_contract() {
 fn a_full_redis_key_is_understood() {
     let server = Server::holding(&[("idem:done:message-9", "1", TWO_HOURS)]);
     let by_key = server.idemctl(&["inspect", "message-9", "-o", "json"]).exits(0).json();
-    let by_redis_key = server.idemctl(&["inspect", "idem:done:message-9", "-o", "json"]).exits(0).json();
+    let by_redis_key =
+        server.idemctl(&["inspect", "idem:done:message-9", "-o", "json"]).exits(0).json();
     for document in [by_key, by_redis_key] {
         let records = document["records"].as_array().unwrap();
         assert_eq!(records.len(), 1, "{records:?}");
@@ -68,16 +77,19 @@ fn several_schemas_with_the_key_are_all_shown_and_said() {
     let run = server.idemctl(&["inspect", "order-1", "-o", "jsonl"]).exits(0);
     assert_eq!(run.json_lines().len(), 2);
     assert!(run.stderr.contains("2 records, under express and go-middleware"), "{}", run.stderr);
-    let run = server.idemctl(&["inspect", "order-1", "-o", "jsonl", "--schema", "express"]).exits(0);
+    let run =
+        server.idemctl(&["inspect", "order-1", "-o", "jsonl", "--schema", "express"]).exits(0);
     assert_eq!(run.json_lines().len(), 1);
 }
 
 /// Rule: keys are named the same way wherever several are taken, and each that has no record is named.
 #[test]
 fn several_keys_come_from_a_file_and_those_without_a_record_are_named() {
-    let server = Server::holding(&[("idempotency:a", PENDING, 60_000), ("idempotency:b", PENDING, 60_000)]);
-    let run =
-        server.idemctl_fed(&["inspect", "--key-file", "-", "-o", "jsonl"], b"a\r\nb\r\na\r\nnowhere\r\n").exits(3);
+    let server =
+        Server::holding(&[("idempotency:a", PENDING, 60_000), ("idempotency:b", PENDING, 60_000)]);
+    let run = server
+        .idemctl_fed(&["inspect", "--key-file", "-", "-o", "jsonl"], b"a\r\nb\r\na\r\nnowhere\r\n")
+        .exits(3);
     assert_eq!(run.json_lines().len(), 2);
     run.says("nowhere: no record");
     server.idemctl_fed(&["inspect", "-", "-0"], b"nowhere\0never").exits(1);
@@ -102,11 +114,15 @@ fn the_older_releases_value_is_named() {
     let finding = |words: &[&str]| {
         let document = server.idemctl(words).exits(0).json();
         let record = document["records"][0].clone();
-        let codes: Vec<_> = record["findings"].as_array().unwrap().iter().map(|one| one["code"].clone()).collect();
+        let codes: Vec<_> =
+            record["findings"].as_array().unwrap().iter().map(|one| one["code"].clone()).collect();
         (record["schema"].clone(), record["next_request"]["answer"].clone(), codes)
     };
     let either = finding(&["inspect", "order-1", "-o", "json"]);
-    assert_eq!(either, (json!("go-middleware-v1"), json!("conflict"), vec![json!("foreign-schema")]));
+    assert_eq!(
+        either,
+        (json!("go-middleware-v1"), json!("conflict"), vec![json!("foreign-schema")])
+    );
     let newer = finding(&["inspect", "order-1", "-o", "json", "--schema", "go-middleware"]);
     assert_eq!(newer, (json!("go-middleware"), json!("fail"), vec![json!("foreign-schema")]));
     let older = finding(&["inspect", "order-1", "-o", "json", "--schema", "go-middleware-v1"]);
@@ -124,7 +140,10 @@ fn an_absent_key_says_where_it_was_looked_for() {
 
 #[test]
 fn keys_come_from_stdin() {
-    let server = Server::holding(&[("idempotency:a", PENDING, 60_000), ("idempotency:b\nc", PENDING, 60_000)]);
+    let server = Server::holding(&[
+        ("idempotency:a", PENDING, 60_000),
+        ("idempotency:b\nc", PENDING, 60_000),
+    ]);
     let run = server.idemctl_fed(&["inspect", "-", "-o", "jsonl"], b"a\n").exits(0);
     assert_eq!(run.json_lines()[0]["key"], "a");
     let run = server.idemctl_fed(&["inspect", "-0", "-", "-o", "jsonl"], b"a\0b\nc\0").exits(0);
@@ -145,7 +164,8 @@ fn keys_without_end_on_stdin_are_refused() {
 #[test]
 fn a_large_value_is_read_in_part_unless_asked_whole() {
     let body = "x".repeat(200_000);
-    let value = format!(r#"{{"status":"COMPLETED","statusCode":200,"headers":{{}},"body":"{body}"}}"#);
+    let value =
+        format!(r#"{{"status":"COMPLETED","statusCode":200,"headers":{{}},"body":"{body}"}}"#);
     let server = Server::holding(&[("idem:big", &value, TWO_HOURS)]);
     let part = server.idemctl(&["inspect", "big", "-o", "json"]).exits(0).json();
     let record = &part["records"][0];
@@ -164,14 +184,22 @@ fn watch_ends_with_the_state_it_waits_for() {
     let mut connection = server.connect();
     let worker = std::thread::spawn(move || {
         until("the lock is shown", || {
-            let info: String = redis::cmd("INFO").arg("commandstats").query(&mut connection).unwrap();
+            let info: String =
+                redis::cmd("INFO").arg("commandstats").query(&mut connection).unwrap();
             let calls = |line: &str| line.starts_with("cmdstat_eval") && !line.contains("calls=1,");
             info.lines().any(calls)
         });
-        redis::cmd("SET").arg("idempotency:order-1").arg(COMPLETED).arg("EX").arg(9_000).exec(&mut connection).unwrap();
+        redis::cmd("SET")
+            .arg("idempotency:order-1")
+            .arg(COMPLETED)
+            .arg("EX")
+            .arg(9_000)
+            .exec(&mut connection)
+            .unwrap();
     });
-    let run =
-        server.idemctl(&["inspect", "order-1", "--watch", "20ms", "--until", "completed", "-o", "jsonl"]).exits(0);
+    let run = server
+        .idemctl(&["inspect", "order-1", "--watch", "20ms", "--until", "completed", "-o", "jsonl"])
+        .exits(0);
     worker.join().unwrap();
     let states: Vec<_> = run.json_lines().iter().map(|line| line["state"].clone()).collect();
     assert_eq!(states, ["in-progress", "completed"]);
@@ -204,17 +232,24 @@ fn reading_leaves_the_idle_time_as_it_is_where_the_server_can() {
 #[test]
 fn the_idle_time_is_shown_only_where_reading_leaves_it_as_it_is() {
     let server = Server::holding(&[("idempotency:order-1", PENDING, 60_000)]);
-    let no_touch: redis::RedisResult<()> = redis::cmd("CLIENT").arg("NO-TOUCH").arg("OFF").query(&mut server.connect());
+    let no_touch: redis::RedisResult<()> =
+        redis::cmd("CLIENT").arg("NO-TOUCH").arg("OFF").query(&mut server.connect());
     let knows_no_touch = no_touch.is_ok();
     server.add_user("narrow", "~* +@all -client");
     for (user, shows) in [(&[][..], knows_no_touch), (&["--user", "narrow", "-a", "pw"], false)] {
-        let document = server.idemctl(&[user, &["inspect", "order-1", "-o", "json"]].concat()).exits(0).json();
+        let document =
+            server.idemctl(&[user, &["inspect", "order-1", "-o", "json"]].concat()).exits(0).json();
         let idle = &document["records"][0]["idle_seconds"];
         assert_eq!(idle.is_u64(), shows, "{user:?}: {idle}");
         let text = server.idemctl(&[user, &["inspect", "order-1"]].concat()).exits(0).text();
         assert_eq!(text.contains("\n  Idle "), shows, "{user:?}: {text}");
         let verbose = server.idemctl(&[user, &["-v", "inspect", "order-1"]].concat()).exits(0);
-        assert_eq!(verbose.stderr.contains("The idle time is left out: "), !shows, "{user:?}: {}", verbose.all());
+        assert_eq!(
+            verbose.stderr.contains("The idle time is left out: "),
+            !shows,
+            "{user:?}: {}",
+            verbose.all()
+        );
     }
 }
 
@@ -225,7 +260,12 @@ fn a_key_that_the_user_may_not_read_is_not_absent() {
     server.add_user("narrow", "~idempotency:* +@read +@connection +@scripting +time");
     let as_narrow = ["--user", "narrow", "-a", "pw", "inspect", "hidden", "-o", "json"];
     let run = server.idemctl(&as_narrow).exits(4);
-    assert_eq!(run.json(), json!({ "format": 1, "records": [], "unclaimed": [], "complete": false }), "{}", run.all());
+    assert_eq!(
+        run.json(),
+        json!({ "format": 1, "records": [], "unclaimed": [], "complete": false }),
+        "{}",
+        run.all()
+    );
     run.says("where this user may look");
 }
 
@@ -233,7 +273,8 @@ fn a_key_that_the_user_may_not_read_is_not_absent() {
 #[test]
 fn a_result_that_is_no_json_is_handed_out_where_begin_hands_it_out() {
     let server = Server::holding(&[("idem:result:k", "no json", 20_000)]);
-    let json = server.idemctl(&["inspect", "k", "--schema", "event-driven", "-o", "json"]).exits(0).json();
+    let json =
+        server.idemctl(&["inspect", "k", "--schema", "event-driven", "-o", "json"]).exits(0).json();
     assert_eq!(json["records"][0]["next_request"]["answer"], "replay", "{json}");
 }
 
@@ -248,10 +289,17 @@ fn a_key_that_is_no_record_is_told_with_what_parts_it_from_one() {
     assert!(told.contains("go-chi") && told.contains("/name"), "{told}");
     let run = server.idemctl(&["inspect", "cart:7", "-o", "json"]).exits(1);
     let there = &run.json()["unclaimed"][0];
-    assert_eq!((&there["redis_key"], &there["type"]), (&"cart:7".into(), &"hash".into()), "{}", run.all());
+    assert_eq!(
+        (&there["redis_key"], &there["type"]),
+        (&"cart:7".into(), &"hash".into()),
+        "{}",
+        run.all()
+    );
     run.says("cart:7 exists (a hash");
     // Nobody bears this one among the schemas that are named.
-    let run = server.idemctl(&["inspect", "idempotency:order-1", "--schema", "express", "-o", "json"]).exits(1);
+    let run = server
+        .idemctl(&["inspect", "idempotency:order-1", "--schema", "express", "-o", "json"])
+        .exits(1);
     let there = &run.json()["unclaimed"][0];
     assert_eq!(
         (&there["redis_key"], &there["size_bytes"]),
@@ -267,12 +315,18 @@ fn a_key_that_is_no_record_is_told_with_what_parts_it_from_one() {
 /// Rule: what exists under a schema that is named is shown with what the service does, whatever stands there.
 #[test]
 fn whatever_stands_under_a_named_schema_without_prefix_is_shown() {
-    let server = Server::holding(&[("garbage", "?!", 20_000), ("other", r#"{"status":true}"#, 20_000)]);
+    let server =
+        Server::holding(&[("garbage", "?!", 20_000), ("other", r#"{"status":true}"#, 20_000)]);
     server.send::<()>(&[b"HSET", b"hash", b"f", b"v"]);
     for (key, answer) in [("garbage", "conflict"), ("other", "conflict"), ("hash", "fail")] {
-        let json = server.idemctl(&["inspect", key, "--schema", "go-chi", "-o", "json"]).exits(0).json();
+        let json =
+            server.idemctl(&["inspect", key, "--schema", "go-chi", "-o", "json"]).exits(0).json();
         let record = &json["records"][0];
-        assert_eq!((&record["key"], &record["next_request"]["answer"]), (&key.into(), &answer.into()), "{json}");
+        assert_eq!(
+            (&record["key"], &record["next_request"]["answer"]),
+            (&key.into(), &answer.into()),
+            "{json}"
+        );
         assert!(record["foreign_because"].is_string(), "{json}");
     }
 }
@@ -288,7 +342,13 @@ fn the_bytes_of_a_value_are_shown() {
     server.set("idempotency:long", format!("{{\"status\":\"{}", "x".repeat(10_000)), 50_000);
     let run = server.idemctl(&["inspect", "long", "--raw"]).exits(0);
     run.shows("the first 4.0 KiB of 9.8 KiB");
-    assert!(server.idemctl(&["inspect", "long", "--raw", "--full"]).exits(0).text().contains(&"x".repeat(10_000)));
+    assert!(
+        server
+            .idemctl(&["inspect", "long", "--raw", "--full"])
+            .exits(0)
+            .text()
+            .contains(&"x".repeat(10_000))
+    );
     server.idemctl(&["inspect", "k", "--raw", "-o", "json"]).exits(2).says("leave out -o");
 }
 
@@ -297,7 +357,9 @@ fn the_bytes_of_a_value_are_shown() {
 fn the_bytes_of_credentials_need_reveal() {
     let server = Server::holding(&[("idempotency:order-1", COMPLETED, TWO_HOURS)]);
     let shown = |words: &[&str]| {
-        server.idemctl(&[&["inspect", "order-1", "--schema", "go-middleware"], words].concat()).exits(0)
+        server
+            .idemctl(&[&["inspect", "order-1", "--schema", "go-middleware"], words].concat())
+            .exits(0)
     };
     let run = shown(&["--raw"]);
     run.shows("idempotency:order-1: withheld, because the bytes hold the header set-cookie; --reveal shows them");

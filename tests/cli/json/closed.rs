@@ -10,21 +10,28 @@ fn openings(at: &str, schema: &Value) -> Vec<String> {
     let mut found = Vec::new();
     if let Some(properties) = schema["properties"].as_object() {
         let is_part = at.ends_with("/fields") && !schema["unevaluatedProperties"].is_boolean();
-        let is_closed = schema["additionalProperties"] == false || schema["unevaluatedProperties"] == false;
+        let is_closed =
+            schema["additionalProperties"] == false || schema["unevaluatedProperties"] == false;
         found.extend((!is_closed && !is_part).then(|| format!("{at} lets any field stand")));
         found.extend(
-            (!schema["required"].is_array()).then(|| format!("{at} does not say which fields are always there")),
+            (!schema["required"].is_array())
+                .then(|| format!("{at} does not say which fields are always there")),
         );
-        let is_told = |property: &Value| property["description"].is_string() || property["$ref"].is_string();
+        let is_told =
+            |property: &Value| property["description"].is_string() || property["$ref"].is_string();
         let untold = properties.iter().filter(|(_, property)| !is_told(property));
         found.extend(untold.map(|(name, _)| format!("{at}/{name} has no description")));
     }
     let below: Vec<_> = match schema {
         Value::Object(fields) => fields.iter().map(|(name, value)| (name.clone(), value)).collect(),
-        Value::Array(items) => items.iter().enumerate().map(|(index, value)| (index.to_string(), value)).collect(),
+        Value::Array(items) => {
+            items.iter().enumerate().map(|(index, value)| (index.to_string(), value)).collect()
+        }
         _ => Vec::new(),
     };
-    found.extend(below.into_iter().flat_map(|(name, value)| openings(&format!("{at}/{name}"), value)));
+    found.extend(
+        below.into_iter().flat_map(|(name, value)| openings(&format!("{at}/{name}"), value)),
+    );
     found
 }
 
@@ -39,14 +46,16 @@ fn every_schema_says_who_it_is() {
     for (name, schema) in files() {
         assert!(jsonschema::meta::is_valid(schema), "{name} is no JSON Schema");
         assert_eq!((&schema["$id"], &schema["title"].is_string()), (&json!(name), &true), "{name}");
-        assert!(schema["description"].as_str().is_some_and(|text| text.ends_with('.')), "{name} has no description");
+        assert!(
+            schema["description"].as_str().is_some_and(|text| text.ends_with('.')),
+            "{name} has no description"
+        );
     }
 }
 
 #[test]
 fn an_open_object_an_untold_field_and_an_unsaid_need_are_noticed() {
-    let closed =
-        json!({ "properties": { "a": { "description": "x" } }, "required": [], "additionalProperties": false });
+    let closed = json!({ "properties": { "a": { "description": "x" } }, "required": [], "additionalProperties": false });
     assert_eq!(openings("x", &closed), [""; 0]);
     let open = json!({ "items": { "properties": { "a": { "type": "string" } } } });
     let found = [

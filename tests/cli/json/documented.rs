@@ -30,7 +30,10 @@ fn every_command_has_a_section_that_links_its_schemas() {
         let is_its = |heading: &str| heading.split(", ").any(|name| name == command);
         let (_, text) = sections.iter().find(|(heading, _)| is_its(heading)).expect(command);
         let links = links(text);
-        assert!(schemas.iter().all(|schema| links.contains(schema)), "{command}: {links:?} lacks one of {schemas:?}");
+        assert!(
+            schemas.iter().all(|schema| links.contains(schema)),
+            "{command}: {links:?} lacks one of {schemas:?}"
+        );
     }
     let linked: Vec<_> = sections.iter().flat_map(|(_, text)| links(text)).collect();
     let lost: Vec<_> = files().keys().filter(|name| !linked.contains(&name.as_str())).collect();
@@ -43,9 +46,11 @@ fn the_examples_are_as_their_schemas_say() {
     let mut held = 0;
     for (heading, text) in sections(&document) {
         for example in text.split("```json\n").skip(1) {
-            let example: serde_json::Value = serde_json::from_str(example.split_once("```").unwrap().0).unwrap();
+            let example: serde_json::Value =
+                serde_json::from_str(example.split_once("```").unwrap().0).unwrap();
             let schema = links(text)[0];
-            let has_line = files()[schema]["$defs"]["line"].is_object() && example["format"].is_null();
+            let has_line =
+                files()[schema]["$defs"]["line"].is_object() && example["format"].is_null();
             let place = if has_line { format!("{schema}#/$defs/line") } else { schema.to_owned() };
             let found = faults(&place, &[example]);
             assert!(found.is_empty(), "the example of {heading}: {}", found.join("\n"));

@@ -42,9 +42,11 @@ const SHARED: [&str; 2] = ["coverage.json", "record.json"];
 /// The commands below this one that take `-o json`, by their words.
 fn writers(command: &clap::Command, words: &str) -> Vec<String> {
     let writes = command.get_arguments().filter(|option| option.get_long() == Some("output"));
-    let json = writes.flat_map(clap::Arg::get_possible_values).any(|value| value.get_name() == "json");
+    let json =
+        writes.flat_map(clap::Arg::get_possible_values).any(|value| value.get_name() == "json");
     let below = command.get_subcommands().filter(|command| command.get_name() != "help");
-    let below = below.flat_map(|command| writers(command, &format!("{words} {}", command.get_name())));
+    let below =
+        below.flat_map(|command| writers(command, &format!("{words} {}", command.get_name())));
     json.then(|| words.trim().to_owned()).into_iter().chain(below).collect()
 }
 
@@ -69,6 +71,7 @@ fn a_command_without_a_schema_is_noticed() {
     let output = clap::Arg::new("output").long("output").value_parser(["table", "json"]);
     let table = clap::Arg::new("output").long("output").value_parser(["table"]);
     let nested = clap::Command::new("b").subcommand(clap::Command::new("c").arg(output));
-    let root = clap::Command::new("x").subcommand(clap::Command::new("a").arg(table)).subcommand(nested);
+    let root =
+        clap::Command::new("x").subcommand(clap::Command::new("a").arg(table)).subcommand(nested);
     assert_eq!(writers(&root, ""), ["b c"]);
 }

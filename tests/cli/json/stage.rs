@@ -27,7 +27,11 @@ impl Stage {
     pub fn start() -> Self {
         let home = home();
         let words = ["sandbox", "--seed", "20"];
-        let mut sandbox = command(home.path(), &words).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut sandbox = command(home.path(), &words)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
         let mut line = String::new();
         BufReader::new(sandbox.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let url = line.trim_end().strip_prefix("IDEMCTL_URL=").expect(&line).to_owned();
@@ -56,7 +60,9 @@ impl Stage {
 
     /// Sends the server one plain command.
     pub fn send(&self, words: &[&[u8]]) {
-        let mut connection = redis::Client::open(self.url.as_str()).and_then(|client| client.get_connection()).unwrap();
+        let mut connection = redis::Client::open(self.url.as_str())
+            .and_then(|client| client.get_connection())
+            .unwrap();
         let mut sent = redis::Cmd::new();
         words.iter().for_each(|word| {
             sent.arg(*word);
@@ -99,7 +105,13 @@ impl Stage {
         self.run(&[&of.split(' ').collect::<Vec<_>>(), words, &["-o", form]].concat())
     }
 
-    fn hold(&mut self, of: &str, file: &str, (form, schema): (&'static str, &str), values: &[Value]) {
+    fn hold(
+        &mut self,
+        of: &str,
+        file: &str,
+        (form, schema): (&'static str, &str),
+        values: &[Value],
+    ) {
         let found = faults(schema, values);
         assert!(found.is_empty(), "{of} -o {form}:\n{}", found.join("\n"));
         if !values.is_empty() {

@@ -15,7 +15,8 @@ static FILES: LazyLock<BTreeMap<String, Value>> = LazyLock::new(|| {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/schema");
     let file = |path: &Path| {
         let name = path.file_name().unwrap().to_str().unwrap().to_owned();
-        let schema = serde_json::from_slice(&fs::read(path).unwrap()).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let schema = serde_json::from_slice(&fs::read(path).unwrap())
+            .unwrap_or_else(|error| panic!("{name}: {error}"));
         (name, schema)
     };
     fs::read_dir(folder).unwrap().map(|entry| file(&entry.unwrap().path())).collect()

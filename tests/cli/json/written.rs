@@ -53,10 +53,14 @@ fn damage(stage: &Stage) {
 fn looks(stage: &mut Stage) {
     let prefixed = "event-consumer,event-driven,express,go-middleware,go-middleware-v1,reference";
     let records = stage.lines("list", "list.json", &["--schema", prefixed]);
-    let states: BTreeSet<_> = records.iter().map(|record| (&record["schema"], &record["state"])).map(text).collect();
+    let states: BTreeSet<_> =
+        records.iter().map(|record| (&record["schema"], &record["state"])).map(text).collect();
     for schema in prefixed.split(',') {
         for state in ["in-progress", "completed"] {
-            assert!(states.contains(&format!("{schema} {state}")), "no {state} of {schema}: {states:?}");
+            assert!(
+                states.contains(&format!("{schema} {state}")),
+                "no {state} of {schema}: {states:?}"
+            );
         }
     }
     let (dir, before) = (stage.home().join("own").display().to_string(), lines(&records));
@@ -64,7 +68,9 @@ fn looks(stage: &mut Stage) {
     let before = stage.file("before.jsonl", before);
     damage(stage);
     let own = ["--schema-dir", &dir, "--schema", "observed"];
-    for words in [&[][..], &["--all-dbs"], &["--schema", "go-chi"], &["--sort", "age", "--limit", "5"], &own] {
+    for words in
+        [&[][..], &["--all-dbs"], &["--schema", "go-chi"], &["--sort", "age", "--limit", "5"], &own]
+    {
         stage.writes("list", "list.json", words);
     }
     let keys: Vec<_> = records.iter().map(|record| record["key"].as_str().unwrap()).collect();
@@ -76,7 +82,8 @@ fn looks(stage: &mut Stage) {
     stage.writes("inspect", "inspect.json", &["--find", "order"]);
     stage.lines("inspect", "inspect.json", &["nobody", "--until", "absent"]);
     stage.send(&[b"ACL", b"SETUSER", b"part", b"on", b">pw", b"+@all", b"~idempotency:*"]);
-    let part = stage.document("inspect", "inspect.json", &["odd", "--user", "part", "--pass", "pw"]);
+    let part =
+        stage.document("inspect", "inspect.json", &["odd", "--user", "part", "--pass", "pw"]);
     assert_eq!(part["complete"], false);
     for by in ["state", "owner", "prefix", "status", "finding"] {
         stage.writes("stats", "stats.json", &["--by", by]);
@@ -98,8 +105,9 @@ fn lines(values: &[Value]) -> String {
 fn steps(stage: &mut Stage) {
     for schema in BUILT_IN {
         let key = format!("step-{schema}");
-        let of =
-            |more: &[&'static str]| [&[key.as_str(), "--schema", schema, LONG[0], LONG[1], "--yes"], more].concat();
+        let of = |more: &[&'static str]| {
+            [&[key.as_str(), "--schema", schema, LONG[0], LONG[1], "--yes"], more].concat()
+        };
         let owned = ["event-driven", "reference"].contains(&schema);
         let owner: &[_] = if owned { &["--owner", "worker-1"] } else { &[] };
         stage.writes("begin", "step.json", &of(&["--dry-run"]));
@@ -154,7 +162,11 @@ fn many(stage: &mut Stage) {
     let sought = ["--orphaned", "--include", codes, "--match", "*a*", "--dry-run"];
     stage.writes("sweep", "sweep.json", &[&sought[..], &stated].concat());
     stage.writes("sweep", "sweep.json", &["--orphaned", "--grace", "0s", "--yes"]);
-    stage.writes("purge", "purge.json", &["--schema", "express", "--state", "completed", "--dry-run"]);
+    stage.writes(
+        "purge",
+        "purge.json",
+        &["--schema", "express", "--state", "completed", "--dry-run"],
+    );
     stage.writes("purge", "purge.json", &["--schema", "express", "--state", "completed", "--yes"]);
     let keys = stage.file("keys", "odd-body\nnobody\n");
     stage.writes("purge", "purge.json", &["--key-file", &keys, "--yes"]);
@@ -184,9 +196,17 @@ fn accounts(stage: &mut Stage) {
 
 /// Races, stories, explorations: each finds something.
 fn games(stage: &mut Stage) {
-    stage.writes("race", "race.json", &["--concurrency", "8", "--rounds", "3", "--schema", "express,reference"]);
+    stage.writes(
+        "race",
+        "race.json",
+        &["--concurrency", "8", "--rounds", "3", "--schema", "express,reference"],
+    );
     let loses = ["--strategy", "check-then-act", "--think-time", "5ms", "--schema", "express"];
-    stage.writes("race", "race.json", &[&["--concurrency", "8", "--rounds", "5"], &loses[..]].concat());
+    stage.writes(
+        "race",
+        "race.json",
+        &[&["--concurrency", "8", "--rounds", "5"], &loses[..]].concat(),
+    );
     stage.writes("simulate", "scenarios.json", &["list"]);
     let played = ["zombie-releases", "cluster-slots", "--schema", "express,event-consumer"];
     let mut accepted = stage.writes("simulate", "simulate.json", &played);
@@ -201,11 +221,17 @@ fn games(stage: &mut Stage) {
     let accepted = stage.file("frontier.json", explored.to_string());
     stage.document("explore", "explore.json", &[&two[..], &["--expect", &accepted]].concat());
     stage.document("explore", "explore.json", &[&two[..], &["--max-states", "10"]].concat());
-    stage.document("explore", "explore.json", &[&two[..], &["--assume", "critical-section"]].concat());
+    stage.document(
+        "explore",
+        "explore.json",
+        &[&two[..], &["--assume", "critical-section"]].concat(),
+    );
     stage.document("explore", "explore.json", &["--replay", &token]);
     let mixed = ["--mix", "go-middleware-v1,go-middleware", "--workers", "2", "--faults", "none"];
     stage.document("explore", "explore.json", &mixed);
-    stage.run(&[&["begin", "explained", "--schema", "express", "--yes"], &LONG[..]].concat()).exits(0);
+    stage
+        .run(&[&["begin", "explained", "--schema", "express", "--yes"], &LONG[..]].concat())
+        .exits(0);
     let explain = [&["explained", "--explain", "--schema", "express"], &LONG[..]].concat();
     let explained = stage.document("inspect", "inspect.json", &explain);
     assert_eq!(explained["explained"][0]["reachable"], true);
@@ -217,8 +243,7 @@ fn settings(stage: &mut Stage) {
     stage.writes("schema list", "schemas.json", &["--libraries"]);
     let dir = stage.home().join("own").display().to_string();
     stage.writes("schema show", "schemas.json", &["observed", "--schema-dir", &dir]);
-    let full =
-        "[contexts.full]\nurl = \"redis://ana@h:1/0\"\nprotected = true\ncolor = \"red\"\nschema = [\"express\"]\n";
+    let full = "[contexts.full]\nurl = \"redis://ana@h:1/0\"\nprotected = true\ncolor = \"red\"\nschema = [\"express\"]\n";
     stage.file(".config/idemctl/config.toml", format!("{full}[contexts.bare]\nread_only = true\n"));
     stage.writes("config show", "settings.json", &[]);
     stage.writes("context list", "contexts.json", &[]);
@@ -233,10 +258,18 @@ fn every_command_writes_what_its_schema_says() {
     for part in [looks, steps, named, many, accounts, games, settings] {
         part(&mut stage);
     }
-    let form = |command: &str, schema: &str, form| -> Form { (command.to_owned(), schema.to_owned(), form) };
+    let form = |command: &str, schema: &str, form| -> Form {
+        (command.to_owned(), schema.to_owned(), form)
+    };
     let of = |(command, schemas): &(&'static str, &'static [&'static str])| {
-        let forms = schemas.iter().flat_map(|schema| ["json", "jsonl"].map(|kind| form(command, schema, kind)));
+        let forms = schemas
+            .iter()
+            .flat_map(|schema| ["json", "jsonl"].map(|kind| form(command, schema, kind)));
         forms.collect::<Vec<_>>()
     };
-    assert_eq!(*stage.seen(), OUTPUTS.iter().flat_map(of).collect(), "each form of each command was written");
+    assert_eq!(
+        *stage.seen(),
+        OUTPUTS.iter().flat_map(of).collect(),
+        "each form of each command was written"
+    );
 }

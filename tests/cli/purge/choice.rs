@@ -15,7 +15,8 @@ pub(super) const DAY: u64 = 86_400_000;
 const HOUR: u64 = 3_600_000;
 
 pub(super) fn seeded() -> Server {
-    let server = Server::holding(&[("idempotency:old", DONE, HOUR), ("idempotency:new", DONE, DAY)]);
+    let server =
+        Server::holding(&[("idempotency:old", DONE, HOUR), ("idempotency:new", DONE, DAY)]);
     server.put("idempotency:kept", DONE);
     server.set("idempotency:held", PENDING, 200_000);
     server.set("idempotency:broken", "garbage", 200_000);
@@ -27,7 +28,10 @@ pub(super) fn seeded() -> Server {
     server.set("bare", r#"{"status":1,"response":{"StatusCode":201,"Header":{},"Body":""}}"#, HOUR);
     server.set("unrelated", "x", HOUR);
     let result = "result_ttl = \"24h\"";
-    server.states(&[("go-middleware", &format!("lock_ttl = \"5m\"\n{result}")), ("event-driven", result)]);
+    server.states(&[
+        ("go-middleware", &format!("lock_ttl = \"5m\"\n{result}")),
+        ("event-driven", result),
+    ]);
     server
 }
 
@@ -51,9 +55,10 @@ fn removed(words: &[&str], stdin: &[u8]) -> Vec<String> {
     let run = server.idemctl_fed(&[&["purge", "--yes"], words].concat(), stdin);
     // What the operator's own filters leave out is what was asked for.
     let filters = words.iter().any(|word| ["--state", "--older-than", "--finding"].contains(word));
-    let is_left = |line: &str| line.starts_with("left alone: ") && !(filters && line.contains("not chosen"));
-    let is_part =
-        ["not found: ", "Skipped "].iter().any(|told| run.stderr.contains(told)) || run.stderr.lines().any(is_left);
+    let is_left =
+        |line: &str| line.starts_with("left alone: ") && !(filters && line.contains("not chosen"));
+    let is_part = ["not found: ", "Skipped "].iter().any(|told| run.stderr.contains(told))
+        || run.stderr.lines().any(is_left);
     assert_eq!(run.code, if is_part { 3 } else { 0 }, "{}", run.all());
     server.gone(&before)
 }
@@ -67,8 +72,13 @@ fn each_selector_removes_what_it_says_and_no_lock_unless_asked() {
     let both = ["idem:result:both", "idem:started:both"];
     assert_eq!(
         removed(&["--all"], b""),
-        [&both[..1], &["idem:result:one"], &both[1..], &["idempotency:kept", "idempotency:new", "idempotency:old"]]
-            .concat()
+        [
+            &both[..1],
+            &["idem:result:one"],
+            &both[1..],
+            &["idempotency:kept", "idempotency:new", "idempotency:old"]
+        ]
+        .concat()
     );
     assert_eq!(removed(&["--match", "*", "--all", "--schema", "event-driven"], b"").len(), 3);
     assert_eq!(removed(&["--older-than", "20h"], b""), [&both[..], &["idempotency:old"]].concat());
@@ -79,9 +89,18 @@ fn each_selector_removes_what_it_says_and_no_lock_unless_asked() {
     assert_eq!(removed(&["--finding", "leftover-lock"], b""), both);
     assert_eq!(removed(&["--finding", "result-no-expiry"], b""), ["idempotency:kept"]);
     let one = ["--schema", "go-middleware", "--match", "b*"];
-    assert_eq!(removed(&[&one[..], &["--finding", "unreadable"]].concat(), b""), ["idempotency:broken"]);
-    assert_eq!(removed(&[&one[..], &["--state", "unreadable"]].concat(), b""), ["idempotency:broken"]);
-    assert_eq!(removed(&["--state", "in-progress"], b""), ["idem:started:one-held", "idempotency:held"]);
+    assert_eq!(
+        removed(&[&one[..], &["--finding", "unreadable"]].concat(), b""),
+        ["idempotency:broken"]
+    );
+    assert_eq!(
+        removed(&[&one[..], &["--state", "unreadable"]].concat(), b""),
+        ["idempotency:broken"]
+    );
+    assert_eq!(
+        removed(&["--state", "in-progress"], b""),
+        ["idem:started:one-held", "idempotency:held"]
+    );
     assert_eq!(
         removed(&["--state", "in-progress", "--finding", "overdue", "--overdue", "60s"], b""),
         ["idempotency:held"]
@@ -90,11 +109,23 @@ fn each_selector_removes_what_it_says_and_no_lock_unless_asked() {
         removed(&["--key-file", "-"], b"old\nheld\nnowhere\n\nidem:result:one\n"),
         ["idem:result:one", "idempotency:old"]
     );
-    assert_eq!(removed(&["--key-file", "-", "-0", "--state", "in-progress"], b"old\0held"), ["idempotency:held"]);
+    assert_eq!(
+        removed(&["--key-file", "-", "-0", "--state", "in-progress"], b"old\0held"),
+        ["idempotency:held"]
+    );
     assert_eq!(removed(&["--key-file", "-"], b"bare\nunrelated\nbroken\nhash\n"), [""; 0]);
-    assert_eq!(removed(&["--key-file", "-", "--older-than", "20h"], b"old\nnew\nold\n"), ["idempotency:old"]);
-    assert_eq!(removed(&["--key-file", "-"], b"old\r\nnew\r\n"), ["idempotency:new", "idempotency:old"]);
-    assert_eq!(removed(&["old", "idem:result:one", "old"], b""), ["idem:result:one", "idempotency:old"]);
+    assert_eq!(
+        removed(&["--key-file", "-", "--older-than", "20h"], b"old\nnew\nold\n"),
+        ["idempotency:old"]
+    );
+    assert_eq!(
+        removed(&["--key-file", "-"], b"old\r\nnew\r\n"),
+        ["idempotency:new", "idempotency:old"]
+    );
+    assert_eq!(
+        removed(&["old", "idem:result:one", "old"], b""),
+        ["idem:result:one", "idempotency:old"]
+    );
     assert_eq!(removed(&["-"], b"old\n"), ["idempotency:old"]);
     assert_eq!(removed(&["held"], b""), [""; 0]);
     assert_eq!(removed(&["held", "--state", "in-progress"], b""), ["idempotency:held"]);
@@ -145,7 +176,12 @@ fn bad_input_is_refused_and_loses_nothing() {
         let run = purge(&server, &[&["--yes"], words].concat()).exits(2);
         assert!(run.stderr.contains("error:"), "{words:?}: {}", run.all());
     }
-    server.command().args(["purge", "--all", "--yes"]).env("XDG_STATE_HOME", "/proc").run().exits(2);
+    server
+        .command()
+        .args(["purge", "--all", "--yes"])
+        .env("XDG_STATE_HOME", "/proc")
+        .run()
+        .exits(2);
     purge(&server, &["--all"]).exits(2).says("no terminal").says("--confirm");
     assert_eq!(server.keys(), before);
 }
@@ -160,7 +196,9 @@ fn a_disk_that_is_full_or_read_only_loses_nothing() {
     purge(&server, &["--all", "--yes"]).exits(2);
     // Writing beyond the limit fails as on a full disk.
     let words = ["purge", "--all", "--yes", "--backup", "backup"];
-    bounded(server.command().args(words), "ulimit -f 0; trap '' XFSZ").exits(2).says("cannot write");
+    bounded(server.command().args(words), "ulimit -f 0; trap '' XFSZ")
+        .exits(2)
+        .says("cannot write");
     assert_eq!(server.keys(), before);
 }
 
@@ -170,7 +208,9 @@ fn limits_refuse_and_are_never_passed() {
     many(&server, 20);
     server.set("idempotency:held", PENDING, 200_000);
     let left = || server.size();
-    purge(&server, &["--all", "--yes", "--max", "19"]).exits(2).says("20 records are chosen, but --max allows 19");
+    purge(&server, &["--all", "--yes", "--max", "19"])
+        .exits(2)
+        .says("20 records are chosen, but --max allows 19");
     purge(&server, &["--match", "k1*", "--yes", "--max-percent", "50"]).exits(2);
     purge(&server, &["--all", "--yes", "--max", "0"]).exits(2);
     assert_eq!(left(), 21);
@@ -187,7 +227,10 @@ fn a_dry_run_counts_and_changes_nothing() {
     let run = purge(&server, &["--all", "--dry-run"]).exits(0);
     run.shows("go-middleware").shows("completed");
     let json = purge(&server, &["--all", "--dry-run", "-o", "json"]).exits(0).json();
-    assert_eq!((&json["format"], &json["outcome"], &json["total"]), (&1.into(), &"shown".into(), &5.into()));
+    assert_eq!(
+        (&json["format"], &json["outcome"], &json["total"]),
+        (&1.into(), &"shown".into(), &5.into())
+    );
     let group = &json["found"][0];
     assert_eq!((&group["schema"], &group["state"]), (&"event-driven".into(), &"completed".into()));
     assert_eq!(group["count"], 2);
@@ -207,10 +250,15 @@ fn the_name_is_asked_for_and_may_be_given() {
 #[test]
 fn large_values_are_compared_whole_and_every_removal_is_logged() {
     let server = Server::start();
-    let large =
-        |fill: &str| format!(r#"{{"status":"COMPLETED","code":201,"headers":{{}},"body":"{}"}}"#, fill.repeat(100_000));
+    let large = |fill: &str| {
+        format!(
+            r#"{{"status":"COMPLETED","code":201,"headers":{{}},"body":"{}"}}"#,
+            fill.repeat(100_000)
+        )
+    };
     server.fill((0..40).map(|index| (format!("idempotency:large{index}"), large("QUFB"))), HOUR);
-    let json = purge(&server, &["--all", "--yes", "-o", "json", "--reason", "GDPR"]).exits(0).json();
+    let json =
+        purge(&server, &["--all", "--yes", "-o", "json", "--reason", "GDPR"]).exits(0).json();
     assert_eq!((&json["done"], &json["outcome"]), (&40.into(), &"done".into()));
     assert_eq!(server.size(), 0);
     let audit = server.audited();
@@ -246,7 +294,11 @@ fn records_are_walked_once_whether_somebody_is_asked_or_not() {
     assert_eq!(scans(&["--all", "--yes", "--max-percent", "100"]), one);
     assert_eq!(scans(&["--all", "--confirm", &format!("{}/0", server.socket().display())]), one);
     let run = purge(&server, &["--all", "--yes"]).exits(0);
-    assert!(run.stderr.contains("no such records among 0 keys") && !run.stderr.contains("purged"), "{}", run.all());
+    assert!(
+        run.stderr.contains("no such records among 0 keys") && !run.stderr.contains("purged"),
+        "{}",
+        run.all()
+    );
 }
 
 #[test]
@@ -263,7 +315,8 @@ fn what_the_user_may_not_do_is_said_and_nothing_is_lost() {
 fn a_value_whose_end_tells_what_it_is_goes() {
     let server = Server::start();
     let body = "x".repeat(10_000);
-    let value = format!(r#"{{"body":"{body}","headers":{{}},"statusCode":201,"status":"COMPLETED"}}"#);
+    let value =
+        format!(r#"{{"body":"{body}","headers":{{}},"statusCode":201,"status":"COMPLETED"}}"#);
     for more in [&[][..], &["--rate", "100/s"]] {
         server.set("idem:long", &value, HOUR);
         let words = [&["--schema", "express", "--all", "--yes", "-o", "json"], more].concat();

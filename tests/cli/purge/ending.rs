@@ -28,8 +28,13 @@ fn a_run_under_nohup_outlives_its_session() {
     let purge = server.command();
     let mut ignoring = Command::new("/bin/sh");
     ignoring.env_clear().envs(purge.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    ignoring.args(["-c", "trap '' HUP; exec \"$@\"", "sh"]).arg(purge.get_program()).args(purge.get_args());
-    ignoring.args(["purge", "--all", "--yes", "--rate", "100/s"]).current_dir(purge.get_current_dir().unwrap());
+    ignoring
+        .args(["-c", "trap '' HUP; exec \"$@\"", "sh"])
+        .arg(purge.get_program())
+        .args(purge.get_args());
+    ignoring
+        .args(["purge", "--all", "--yes", "--rate", "100/s"])
+        .current_dir(purge.get_current_dir().unwrap());
     let child = ignoring.start();
     until("something is purged", || server.size() < 100);
     child.signal(Signal::HUP);
@@ -52,7 +57,8 @@ fn ends_in_good_order(signal: Signal) {
     let server = Server::start();
     many(&server, 2_000);
     let before = server.keys();
-    let child = server.command().args(["purge", "--all", "--yes", "--rate", "200/s", "-o", "json"]).start();
+    let child =
+        server.command().args(["purge", "--all", "--yes", "--rate", "200/s", "-o", "json"]).start();
     until("a hundred are purged", || server.size() <= 1_900);
     child.signal(signal);
     let run = child.ends().exits(130);
@@ -72,7 +78,8 @@ fn ends_in_good_order(signal: Signal) {
 fn what_goes_or_changes_before_its_turn_is_told_from_what_was_removed() {
     let server = Server::start();
     many(&server, 40);
-    let child = server.command().args(["purge", "--all", "--yes", "--rate", "20/s", "-o", "json"]).start();
+    let child =
+        server.command().args(["purge", "--all", "--yes", "--rate", "20/s", "-o", "json"]).start();
     until("something is purged", || server.size() < 40);
     let left: Vec<_> = server.keys().into_iter().take(8).collect();
     left[..3].iter().for_each(|key| server.send::<()>(&[b"DEL", key.as_bytes()]));
@@ -82,7 +89,11 @@ fn what_goes_or_changes_before_its_turn_is_told_from_what_was_removed() {
     let number = |name: &str| json[name].as_u64().unwrap();
     // The few that the purge took in between are among the removed.
     assert_eq!(number("done") + number("gone") + number("changed"), 40, "{}", run.all());
-    assert!((1..=3).contains(&number("gone")) && (1..=5).contains(&number("changed")), "{}", run.all());
+    assert!(
+        (1..=3).contains(&number("gone")) && (1..=5).contains(&number("changed")),
+        "{}",
+        run.all()
+    );
     run.says(" gone already").says(" left alone");
     assert_eq!(server.size() as u64, number("changed"));
 }

@@ -12,7 +12,8 @@ fn keys_that_are_not_there_or_not_chosen_are_named_and_the_others_are_purged() {
     let run = purge(&server, &["old", "nowhere", "held", "bare", "--yes"]).exits(3);
     run.says("1 of 1 records purged").says("not found: nowhere, bare");
     run.says("left alone: go-middleware/held: it is in-progress and not chosen");
-    run.says("`idemctl ").says(" force-unlock go-middleware/held` removes a lock that was left alone");
+    run.says("`idemctl ")
+        .says(" force-unlock go-middleware/held` removes a lock that was left alone");
     let run = purge(&server, &["nowhere", "--dry-run", "-o", "json"]).exits(3).json();
     assert_eq!((&run["keys_not_found"], &run["not_found"][0]), (&1.into(), &"nowhere".into()));
 }
@@ -20,7 +21,9 @@ fn keys_that_are_not_there_or_not_chosen_are_named_and_the_others_are_purged() {
 #[test]
 fn keys_that_cannot_be_meant_are_refused() {
     let server = seeded();
-    for words in [&["old", "-"][..], &["old", "--key-file", "-"], &["--max-percent", "5", "old"], &[""]] {
+    for words in
+        [&["old", "-"][..], &["old", "--key-file", "-"], &["--max-percent", "5", "old"], &[""]]
+    {
         purge(&server, &[words, &["--yes"]].concat()).exits(2);
     }
     assert!(server.get("idempotency:old").is_some());
@@ -32,9 +35,13 @@ fn a_key_that_a_long_list_names_twice_is_counted_and_missed_once() {
     let server = Server::start();
     let result = r#"{"status":"COMPLETED","code":200,"headers":{},"body":""}"#;
     server.fill((0..600).map(|number| (format!("idempotency:k-{number}"), result)), 3_600_000);
-    let once = (0..600).map(|number| format!("k-{number}")).chain(["nowhere".to_owned()]).collect::<Vec<_>>();
+    let once = (0..600)
+        .map(|number| format!("k-{number}"))
+        .chain(["nowhere".to_owned()])
+        .collect::<Vec<_>>();
     let list = [once.clone(), once].concat().join("\n");
-    let run = server.idemctl_fed(&["purge", "-", "--yes", "-o", "json"], list.as_bytes()).exits(3).json();
+    let run =
+        server.idemctl_fed(&["purge", "-", "--yes", "-o", "json"], list.as_bytes()).exits(3).json();
     assert_eq!((&run["done"], &run["keys_not_found"]), (&600.into(), &1.into()), "{run}");
 }
 
@@ -47,9 +54,14 @@ fn both_redis_keys_of_a_record_go_in_one_call() {
     let calls = AtomicUsize::new(0);
     let socket = hooked_socket(&server, move |sent| {
         let is_second = says(sent, "$6\r\nUNLINK\r\n") && calls.fetch_add(1, Ordering::SeqCst) == 1;
-        if is_second { Hook::Answer(b"-BUSY Redis is busy running a script.\r\n".to_vec()) } else { Hook::Pass }
+        if is_second {
+            Hook::Answer(b"-BUSY Redis is busy running a script.\r\n".to_vec())
+        } else {
+            Hook::Pass
+        }
     });
-    let run = server.through(&socket, &["purge", "c1", "--schema", "event-consumer", "--yes"]).exits(0);
+    let run =
+        server.through(&socket, &["purge", "c1", "--schema", "event-consumer", "--yes"]).exits(0);
     run.says("1 of 1 records purged");
     assert_eq!((server.size(), server.audited().len()), (0, 2), "{}", run.all());
 }
@@ -61,8 +73,10 @@ fn a_named_key_that_is_left_alone_is_named() {
     server.put("idempotency:odd", r#"{"x":1}"#);
     let before = server.keys();
     let run = purge(&server, &["held", "odd", "--yes", "-o", "json"]).exits(3);
-    let (locked, odd) =
-        ("go-middleware/held: it is in-progress and not chosen", "go-middleware/odd: not go-middleware's: ");
+    let (locked, odd) = (
+        "go-middleware/held: it is in-progress and not chosen",
+        "go-middleware/odd: not go-middleware's: ",
+    );
     run.says(format!("left alone: {locked}")).says(format!("left alone: {odd}"));
     let json = run.json();
     assert_eq!(
@@ -70,9 +84,16 @@ fn a_named_key_that_is_left_alone_is_named() {
         (&0.into(), &2.into(), &0.into()),
         "{json}"
     );
-    let names: Vec<_> =
-        json["left_alone"].as_array().unwrap().iter().map(|left| left["name"].as_str().unwrap()).collect();
-    assert!(names.contains(&"go-middleware/held") && names.contains(&"go-middleware/odd"), "{json}");
+    let names: Vec<_> = json["left_alone"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|left| left["name"].as_str().unwrap())
+        .collect();
+    assert!(
+        names.contains(&"go-middleware/held") && names.contains(&"go-middleware/odd"),
+        "{json}"
+    );
     purge(&server, &["held", "--dry-run"]).exits(3).says(locked);
     assert_eq!(server.keys(), before);
 }

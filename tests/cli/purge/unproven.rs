@@ -21,15 +21,22 @@ fn server() -> Server {
 fn chosen_and_left_out_are_what_a_list_counts() {
     let server = server();
     let words = ["--status", "5xx", "--newer-than", "1h"];
-    let listed = server.idemctl(&[&["list", "-o", "jsonl"], &words[..]].concat()).exits(0).json_lines().len();
+    let listed = server
+        .idemctl(&[&["list", "-o", "jsonl"], &words[..]].concat())
+        .exits(0)
+        .json_lines()
+        .len();
     assert_eq!(listed, 2);
     for last in ["--dry-run", "--yes"] {
         let run = server.idemctl(&[&["purge", last], &words[..]].concat()).exits(3);
         run.says("no records were chosen among 4 keys");
-        run.says("Skipped 1 go-middleware record: the result TTL of this deployment is not configured");
+        run.says(
+            "Skipped 1 go-middleware record: the result TTL of this deployment is not configured",
+        );
         run.says("Skipped 1 event-driven record");
         run.says("The longest time left is 23h 29m.");
-        let json = server.idemctl(&[&["purge", last, "-o", "json"], &words[..]].concat()).exits(3).json();
+        let json =
+            server.idemctl(&[&["purge", last, "-o", "json"], &words[..]].concat()).exits(3).json();
         assert_eq!(json["unproven"]["result_ttl"], 2, "{json}");
     }
     assert_eq!(server.size(), 4);
@@ -60,9 +67,13 @@ fn a_schema_of_the_context_that_cannot_be_walked_is_skipped() {
     server.put("idempotency:stuck", crate::support::PENDING);
     server.configure("default_context = \"here\"\n[contexts.here]\nschema = [\"go-middleware\", \"go-chi\", \"powertools-python\"]\n");
     let run = server.idemctl(&["sweep", "--orphaned", "--yes", "--grace", "0s"]).exits(3);
-    run.says("Swept: 1 of 1 locks done").says("Skipped the schema go-chi: it has no literal prefix");
+    run.says("Swept: 1 of 1 locks done")
+        .says("Skipped the schema go-chi: it has no literal prefix");
     server.idemctl(&["sweep", "--orphaned", "--dry-run"]).exits(3);
-    server.idemctl(&["purge", "--status", "500", "--yes", "--all"]).exits(3).says("2 of 2 records purged");
+    server
+        .idemctl(&["purge", "--status", "500", "--yes", "--all"])
+        .exits(3)
+        .says("2 of 2 records purged");
     server.idemctl(&["list"]).exits(0).says("Skipped the schema go-chi");
     // Nothing is recognised, and the keys may be those of a schema that was skipped.
     server.idemctl(&["check"]).exits(3).shows("UNKNOWN - none of the 3 Redis keys of");
@@ -72,7 +83,10 @@ fn a_schema_of_the_context_that_cannot_be_walked_is_skipped() {
     let inspected = server.idemctl(&["inspect", "cache:product:1"]);
     assert!(!inspected.all().contains("force-unlock"), "{}", inspected.all());
     // Named by the operator, it is refused.
-    server.idemctl(&["sweep", "--orphaned", "--yes", "--schema", "go-chi"]).exits(2).says("no literal prefix");
+    server
+        .idemctl(&["sweep", "--orphaned", "--yes", "--schema", "go-chi"])
+        .exits(2)
+        .says("no literal prefix");
     // The only schema of a context is meant.
     server.configure("default_context = \"here\"\n[contexts.here]\nschema = [\"go-chi\"]\n");
     server.set("bare", r#"{"status":0}"#, DAY);

@@ -10,7 +10,17 @@ fn scripts_that_the_server_forgot_are_loaded_again() {
     let server = Server::start();
     let child = server
         .command()
-        .args(["race", "--schema", "express", "--strategy", "schema", "--rounds", "300", "-o", "json"])
+        .args([
+            "race",
+            "--schema",
+            "express",
+            "--strategy",
+            "schema",
+            "--rounds",
+            "300",
+            "-o",
+            "json",
+        ])
         .start();
     for _ in 0..20 {
         server.send::<()>(&[b"SCRIPT", b"FLUSH"]);
@@ -28,8 +38,10 @@ fn until_it_begins(server: &Server) {
 #[test]
 fn an_interrupted_race_says_how_far_it_got_and_leaves_nothing() {
     let server = Server::start();
-    let child =
-        server.command().args(["race", "--schema", "go-chi", "--strategy", "schema", "--rounds", "1000000"]).start();
+    let child = server
+        .command()
+        .args(["race", "--schema", "go-chi", "--strategy", "schema", "--rounds", "1000000"])
+        .start();
     until_it_begins(&server);
     child.signal(Signal::INT);
     let run = child.ends().exits(130);
@@ -41,8 +53,10 @@ fn an_interrupted_race_says_how_far_it_got_and_leaves_nothing() {
 #[test]
 fn a_server_that_goes_away_ends_the_race() {
     let mut server = Server::start();
-    let child =
-        server.command().args(["race", "--schema", "express", "--strategy", "schema", "--rounds", "1000000"]).start();
+    let child = server
+        .command()
+        .args(["race", "--schema", "express", "--strategy", "schema", "--rounds", "1000000"])
+        .start();
     until_it_begins(&server);
     server.kill();
     child.ends().exits(5).says("racing express, schema, round").says("may be left behind");
@@ -76,8 +90,16 @@ fn a_password_and_a_database_are_heeded_by_every_worker() {
 fn a_context_that_is_kept_from_changes_is_not_raced() {
     let server = Server::start();
     for kept in ["read_only", "protected"] {
-        let says = if kept == "protected" { "not put under load" } else { "nothing may be changed through it" };
-        server.in_context("prod", &format!("{kept} = true"), &["race"]).exits(2).says(says).says("--sandbox");
+        let says = if kept == "protected" {
+            "not put under load"
+        } else {
+            "nothing may be changed through it"
+        };
+        server
+            .in_context("prod", &format!("{kept} = true"), &["race"])
+            .exits(2)
+            .says(says)
+            .says("--sandbox");
     }
 }
 
@@ -91,7 +113,10 @@ fn keys_of_a_killed_race_live_minutes() {
     let server = Server::start();
     let mut seen = 0;
     for round in 0..12 {
-        let mut child = server.command().args(["race", "--schema", "all", "--overlap", "--rounds", "1000"]).start();
+        let mut child = server
+            .command()
+            .args(["race", "--schema", "all", "--overlap", "--rounds", "1000"])
+            .start();
         while server.size() < 2 {
             assert!(child.try_wait().unwrap().is_none(), "the race is over");
         }
@@ -138,11 +163,14 @@ fn load_goes_to_a_throw_away_server_unless_the_command_line_names_one() {
             (&[], &by_default, "default_context"),
         ] {
             let run = unasked(&server, variables, config, words).exits(0);
-            let says = format!("{who} names {}/0, which is not put under load", server.socket().display());
+            let says =
+                format!("{who} names {}/0, which is not put under load", server.socket().display());
             run.says(&says).says("-u, -h, -p, -s");
             assert_eq!(connections(&server), 0, "{who}");
         }
-        unasked(&server, &[], "", words).exits(0).says("No server is named: using a private throw-away server");
+        unasked(&server, &[], "", words)
+            .exits(0)
+            .says("No server is named: using a private throw-away server");
     }
     nothing_is_left(&server);
 }
@@ -153,7 +181,17 @@ fn the_server_is_named_before_the_load_starts() {
     let url = server.url();
     let config = format!("[contexts.staging]\nurl = \"{url}\"\n");
     let socket = server.socket().display().to_string();
-    let race = ["race", "--rounds", "1", "--concurrency", "2", "--schema", "express", "--strategy", "schema"];
+    let race = [
+        "race",
+        "--rounds",
+        "1",
+        "--concurrency",
+        "2",
+        "--schema",
+        "express",
+        "--strategy",
+        "schema",
+    ];
     let simulate = ["simulate", "first-then-retry", "--schema", "reference"];
     for (words, doing) in [(&race[..], "Racing"), (&simulate, "Simulating")] {
         for (named, config, place) in [
@@ -163,7 +201,11 @@ fn the_server_is_named_before_the_load_starts() {
         ] {
             connections(&server);
             let run = unasked(&server, &[], config, &[&named, words].concat()).exits(0);
-            assert!(run.stderr.starts_with(&format!("{doing} {place}{socket}/0 ...\n")), "{}", run.all());
+            assert!(
+                run.stderr.starts_with(&format!("{doing} {place}{socket}/0 ...\n")),
+                "{}",
+                run.all()
+            );
             assert!(connections(&server) > 0, "{named:?}");
         }
     }

@@ -31,14 +31,22 @@ pub(super) fn nothing_is_left(server: &Server) {
 #[test]
 fn every_schema_lets_exactly_one_through() {
     let server = Server::start();
-    let run = race(&server, &["--schema", "all", "--strategy", "schema", "--rounds", "40"]).exits(0);
+    let run =
+        race(&server, &["--schema", "all", "--strategy", "schema", "--rounds", "40"]).exits(0);
     let runs = runs(&run);
-    assert_eq!(runs.iter().map(|run| run["schema"].as_str().unwrap()).collect::<Vec<_>>(), BUILT_IN);
+    assert_eq!(
+        runs.iter().map(|run| run["schema"].as_str().unwrap()).collect::<Vec<_>>(),
+        BUILT_IN
+    );
     for run in runs {
         assert_eq!(run["verdict"], "atomic", "{run}");
         assert_eq!((&run["winners_min"], &run["winners_max"]), (&1.into(), &1.into()), "{run}");
         assert_eq!(run["rounds_with_many_winners"], 0);
-        assert_eq!((&run["conflicts"], &run["replays"]), (&(40 * 49).into(), &(40 * 49).into()), "{run}");
+        assert_eq!(
+            (&run["conflicts"], &run["replays"]),
+            (&(40 * 49).into(), &(40 * 49).into()),
+            "{run}"
+        );
         assert_eq!(run["wrong_replies"], 0);
         assert_eq!(run["operations"], 40 * (50 + 1 + 49));
         assert_eq!(run["first_offence"], Value::Null);
@@ -49,14 +57,21 @@ fn every_schema_lets_exactly_one_through() {
 #[test]
 fn the_json_has_every_field_of_the_contract() {
     let server = Server::start();
-    let run = race(&server, &["--schema", "express", "--strategy", "schema", "--rounds", "3", "--concurrency", "8"]);
+    let run = race(
+        &server,
+        &["--schema", "express", "--strategy", "schema", "--rounds", "3", "--concurrency", "8"],
+    );
     let run = &runs(&run.exits(0))[0];
     assert_eq!((&run["schema"], &run["strategy"]), (&"express".into(), &"schema".into()));
     assert_eq!((&run["concurrency"], &run["rounds"]), (&8.into(), &3.into()));
     assert!(run["ops_per_second"].as_f64().unwrap() > 0.0);
-    let latency = ["p50", "p95", "p99", "max"].map(|name| run["latency_us"][name].as_u64().unwrap());
+    let latency =
+        ["p50", "p95", "p99", "max"].map(|name| run["latency_us"][name].as_u64().unwrap());
     assert!(latency.is_sorted() && latency[3] > 0, "{latency:?}");
-    let lines = server.idemctl(&["race", "-o", "jsonl", "--rounds", "2", "--concurrency", "4"]).exits(0).json_lines();
+    let lines = server
+        .idemctl(&["race", "-o", "jsonl", "--rounds", "2", "--concurrency", "4"])
+        .exits(0)
+        .json_lines();
     assert!(lines.iter().all(|line| line["rounds"] == 2));
 }
 
@@ -66,10 +81,13 @@ fn by_default_scripts_are_raced_beside_check_then_act() {
     // The pause between the look and the write lets the flaw show on a busy machine, too.
     let run = race(&server, &["--rounds", "3", "--think-time", "10ms"]).exits(0);
     let fields = ["schema", "strategy", "verdict"];
-    let played = runs(&run).into_iter().map(|run| fields.map(|field| run[field].as_str().unwrap().to_owned()));
+    let played = runs(&run)
+        .into_iter()
+        .map(|run| fields.map(|field| run[field].as_str().unwrap().to_owned()));
     let raced = ["event-driven", "express", "go-chi", "go-middleware", "reference"];
     let expected = raced.iter().flat_map(|schema| {
-        [[schema, "schema", "atomic"], [schema, "check-then-act", "not-atomic"]].map(|run| run.map(str::to_owned))
+        [[schema, "schema", "atomic"], [schema, "check-then-act", "not-atomic"]]
+            .map(|run| run.map(str::to_owned))
     });
     assert_eq!(played.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
     nothing_is_left(&server);
@@ -77,7 +95,16 @@ fn by_default_scripts_are_raced_beside_check_then_act() {
 
 #[test]
 fn check_then_act_lets_many_through_and_names_the_pair() {
-    let words = ["--schema", "go-middleware", "--strategy", "check-then-act", "--think-time", "20ms", "--rounds", "4"];
+    let words = [
+        "--schema",
+        "go-middleware",
+        "--strategy",
+        "check-then-act",
+        "--think-time",
+        "20ms",
+        "--rounds",
+        "4",
+    ];
     let run = raced(&words, 0);
     assert_eq!(run["verdict"], "not-atomic");
     assert_eq!(run["rounds_with_many_winners"], 4);
@@ -92,12 +119,17 @@ fn check_then_act_lets_many_through_and_names_the_pair() {
 
 #[test]
 fn set_nx_gives_wrong_replies_when_the_lock_goes_before_the_get() {
-    let set_nx =
-        |schema| raced(&["--schema", schema, "--strategy", "set-nx", "--think-time", "10ms", "--rounds", "4"], 0);
+    let set_nx = |schema| {
+        raced(
+            &["--schema", schema, "--strategy", "set-nx", "--think-time", "10ms", "--rounds", "4"],
+            0,
+        )
+    };
     for schema in BUILT_IN {
         let run = set_nx(schema);
         assert_eq!(run["verdict"], "not-atomic", "{run}");
-        let offences = run["wrong_replies"].as_u64().unwrap() + run["rounds_with_many_winners"].as_u64().unwrap();
+        let offences = run["wrong_replies"].as_u64().unwrap()
+            + run["rounds_with_many_winners"].as_u64().unwrap();
         assert!(offences > 0, "{run}");
     }
     let run = set_nx("express");
@@ -106,7 +138,18 @@ fn set_nx_gives_wrong_replies_when_the_lock_goes_before_the_get() {
 
 #[test]
 fn a_schema_that_loses_is_exit_status_1() {
-    let run = raced(&["--schema", "event-consumer", "--strategy", "schema", "--overlap", "--think-time", "20ms"], 1);
+    let run = raced(
+        &[
+            "--schema",
+            "event-consumer",
+            "--strategy",
+            "schema",
+            "--overlap",
+            "--think-time",
+            "20ms",
+        ],
+        1,
+    );
     assert_eq!(run["verdict"], "not-atomic");
     assert!(run["winners_max"].as_u64().unwrap() > 1, "{run}");
 }
@@ -114,7 +157,10 @@ fn a_schema_that_loses_is_exit_status_1() {
 #[test]
 fn a_failed_handler_hands_the_lock_to_exactly_one_other() {
     for schema in BUILT_IN {
-        let run = raced(&["--schema", schema, "--strategy", "schema", "--fail-every", "2", "--rounds", "6"], 0);
+        let run = raced(
+            &["--schema", schema, "--strategy", "schema", "--fail-every", "2", "--rounds", "6"],
+            0,
+        );
         assert_eq!((&run["verdict"], &run["winners_max"]), (&"atomic".into(), &1.into()), "{run}");
     }
 }
@@ -138,7 +184,15 @@ fn bad_input_is_a_usage_error() {
 #[test]
 fn the_report_fits_a_narrow_terminal_and_shows_the_pair() {
     let server = Server::start();
-    let race = ["race", "--schema", "go-middleware", "--strategy", "schema,check-then-act", "--rounds", "3"];
+    let race = [
+        "race",
+        "--schema",
+        "go-middleware",
+        "--strategy",
+        "schema,check-then-act",
+        "--rounds",
+        "3",
+    ];
     // The pause between the look and the write lets the flaw show on a busy machine, too.
     let words = [&race[..], &["--think-time", "10ms"]].concat();
     let run = server.idemctl(&words).exits(0);
@@ -152,8 +206,14 @@ fn the_report_fits_a_narrow_terminal_and_shows_the_pair() {
     assert!(!text.contains("Latency of") && !text.contains("P99"), "{text}");
     let verbose = server.idemctl(&[&words[..], &["-v"]].concat()).exits(0);
     verbose.shows("Latency of go-middleware, schema\n").shows("P99");
-    assert!(text.contains("Round 1 of go-middleware, check-then-act cannot have been atomic:"), "{text}");
-    assert!(text.contains(" workers acquired the lock of one key, so the operation ran "), "{text}");
+    assert!(
+        text.contains("Round 1 of go-middleware, check-then-act cannot have been atomic:"),
+        "{text}"
+    );
+    assert!(
+        text.contains(" workers acquired the lock of one key, so the operation ran "),
+        "{text}"
+    );
     assert!(!text.contains("Two workers acquired"), "far more than two of 50 workers did: {text}");
     assert_eq!(text.matches('▶').count(), 2, "{text}");
 }

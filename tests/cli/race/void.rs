@@ -11,8 +11,10 @@ use crate::support::{Run, Running, Runs, Server, Signal, signal};
 /// A race of so many rounds while something befalls the server again and again, until the race is over.
 fn race_while(server: &Server, rounds: &str, mut befalls: impl FnMut(&Server, u32)) -> Run {
     server.states(&[("express", "lock_ttl = \"1s\"")]);
-    let words = ["race", "--schema", "express", "--strategy", "schema", "-o", "json", "--rounds", rounds];
-    let mut child = server.command().args(words).args(["--concurrency", "8", "--fail-every", "3"]).start();
+    let words =
+        ["race", "--schema", "express", "--strategy", "schema", "-o", "json", "--rounds", rounds];
+    let mut child =
+        server.command().args(words).args(["--concurrency", "8", "--fail-every", "3"]).start();
     while child.try_wait().unwrap().is_none() {
         befalls(server, child.id());
         std::thread::sleep(Duration::from_millis(7));
@@ -26,7 +28,8 @@ fn void_rounds(run: &Run) -> u64 {
 
 #[test]
 fn keys_that_somebody_removes_make_rounds_void_and_accuse_nobody() {
-    let by_pattern = "for _, key in ipairs(redis.call('KEYS', 'idem*')) do redis.call('DEL', key) end return 0";
+    let by_pattern =
+        "for _, key in ipairs(redis.call('KEYS', 'idem*')) do redis.call('DEL', key) end return 0";
     for removal in [&["FLUSHALL"][..], &["EVAL", by_pattern, "0"]] {
         let server = Server::start();
         let run = race_while(&server, "400", |server, _| {
@@ -35,7 +38,10 @@ fn keys_that_somebody_removes_make_rounds_void_and_accuse_nobody() {
         });
         let run = run.exits(0);
         assert!(void_rounds(&run) > 0, "nothing was removed within a round");
-        assert_eq!((&runs(&run)[0]["verdict"], &runs(&run)[0]["first_offence"]), (&"atomic".into(), &Value::Null));
+        assert_eq!(
+            (&runs(&run)[0]["verdict"], &runs(&run)[0]["first_offence"]),
+            (&"atomic".into(), &Value::Null)
+        );
         nothing_is_left(&server);
     }
 }
@@ -75,12 +81,30 @@ fn a_race_in_which_every_round_was_void_has_no_verdict() {
     let server = Server::start();
     // Somebody removes each key as soon as it is there: nothing can be judged.
     let folder = server.folder().join("schemas");
-    copy_of_express(&folder, "local record = KEYS[1]", "local record = KEYS[1]\nredis.call('FLUSHALL')");
-    let words = ["race", "--schema-dir", folder.to_str().unwrap(), "--schema", "own", "--strategy", "schema"];
+    copy_of_express(
+        &folder,
+        "local record = KEYS[1]",
+        "local record = KEYS[1]\nredis.call('FLUSHALL')",
+    );
+    let words = [
+        "race",
+        "--schema-dir",
+        folder.to_str().unwrap(),
+        "--schema",
+        "own",
+        "--strategy",
+        "schema",
+    ];
     let run = server.idemctl(&[&words[..], &["-o", "json"]].concat()).exits(3);
-    assert_eq!((&runs(&run)[0]["verdict"], &runs(&run)[0]["void_rounds"]), (&"void".into(), &20.into()));
+    assert_eq!(
+        (&runs(&run)[0]["verdict"], &runs(&run)[0]["void_rounds"]),
+        (&"void".into(), &20.into())
+    );
     let text = server.idemctl(&words).exits(3).text();
-    assert!(text.contains("own, schema: 20 rounds void: a lock ended or vanished within the round\n"), "{text}");
+    assert!(
+        text.contains("own, schema: 20 rounds void: a lock ended or vanished within the round\n"),
+        "{text}"
+    );
     assert!(text.contains("\nvoid     own") && !text.contains("no violation"), "{text}");
 }
 
@@ -102,10 +126,17 @@ fn a_rare_flaw_that_was_not_seen_is_not_called_atomic() {
     let server = Server::start();
     let folder = server.folder().join("schemas");
     // One begin in ten thousand takes the lock away from whoever has it.
-    let leak =
-        "local record = KEYS[1]\nif redis.call('INCR', 'begins') % 10000 == 0 then redis.call('DEL', record) end";
+    let leak = "local record = KEYS[1]\nif redis.call('INCR', 'begins') % 10000 == 0 then redis.call('DEL', record) end";
     copy_of_express(&folder, "local record = KEYS[1]", leak);
-    let words = ["race", "--schema-dir", folder.to_str().unwrap(), "--schema", "own", "--strategy", "schema"];
+    let words = [
+        "race",
+        "--schema-dir",
+        folder.to_str().unwrap(),
+        "--schema",
+        "own",
+        "--strategy",
+        "schema",
+    ];
     let text = server.idemctl(&words).exits(0).text();
     assert!(
         text.contains("\nno violation in 1000  own")
@@ -115,5 +146,9 @@ fn a_rare_flaw_that_was_not_seen_is_not_called_atomic() {
     assert!(!text.contains("\natomic"), "{text}");
     let many = ["--rounds", "400", "-o", "json"];
     let run = server.idemctl(&[&words[..], &many].concat()).exits(1);
-    assert_eq!(runs(&run)[0]["verdict"], "not-atomic", "the flaw is there, and seen in enough begins");
+    assert_eq!(
+        runs(&run)[0]["verdict"],
+        "not-atomic",
+        "the flaw is there, and seen in enough begins"
+    );
 }

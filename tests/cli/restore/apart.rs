@@ -11,7 +11,8 @@ fn purged() -> (Cluster, String, String) {
     let cluster = Cluster::start(3);
     let names = |number: i32| (format!("idem:result:n{number}"), format!("idem:started:n{number}"));
     let mut all = (0..).map(names);
-    let (result, lock) = all.find(|(result, lock)| cluster.owner(result) != cluster.owner(lock)).unwrap();
+    let (result, lock) =
+        all.find(|(result, lock)| cluster.owner(result) != cluster.owner(lock)).unwrap();
     cluster.set(&result, STORED, 600_000);
     cluster.set(&lock, OWNER, 600_000);
     let words = ["purge", "--all", "--schema", "event-driven", "--yes", "--backup", "b"];
@@ -22,7 +23,12 @@ fn purged() -> (Cluster, String, String) {
 
 /// Lets a node refuse changes.
 fn refuse(cluster: &Cluster, node: usize) {
-    redis::cmd("CONFIG").arg("SET").arg("min-replicas-to-write").arg(1).exec(&mut cluster.connect(node)).unwrap();
+    redis::cmd("CONFIG")
+        .arg("SET")
+        .arg("min-replicas-to-write")
+        .arg(1)
+        .exec(&mut cluster.connect(node))
+        .unwrap();
 }
 
 /// The Redis keys that the log says came back.
@@ -43,7 +49,12 @@ fn a_result_that_came_back_without_its_lock_is_noted() {
     refuse(&cluster, cluster.owner(&lock));
     let run = cluster.idemctl(&["restore", "b", "--yes", "-o", "json"]).exits(3);
     run.says("NOREPLICAS").says("Restored 1 of 2 Redis keys");
-    assert_eq!((cluster.get(&result).as_deref(), cluster.get(&lock)), (Some(STORED), None), "{}", run.all());
+    assert_eq!(
+        (cluster.get(&result).as_deref(), cluster.get(&lock)),
+        (Some(STORED), None),
+        "{}",
+        run.all()
+    );
     assert_eq!(noted(&cluster.idemctl(&["log", "--records", "-o", "jsonl"])), [result]);
 }
 
@@ -60,7 +71,8 @@ fn a_lock_is_not_sent_after_a_result_that_was_refused() {
 /// Rule: the same on one server, where --replace-locked brings back each Redis key by itself.
 #[test]
 fn a_result_that_replaced_nothing_is_noted_although_its_lock_was_refused() {
-    let server = Server::holding(&[("idem:result:k", STORED, 600_000), ("idem:started:k", OWNER, 600_000)]);
+    let server =
+        Server::holding(&[("idem:result:k", STORED, 600_000), ("idem:started:k", OWNER, 600_000)]);
     let words = ["purge", "--all", "--schema", "event-driven", "--yes", "--backup", "b"];
     server.idemctl(&words).exits(0);
     server.send::<()>(&[b"ACL", b"SETUSER", b"default", b"resetkeys", b"~idem:result:*"]);

@@ -37,7 +37,10 @@ fn a_result_is_not_put_beside_the_lock_of_a_retry() {
         let run = restore(&server, &file, more).exits(3);
         run.says("1 kept away by a lock").says("--replace-locked");
         let json = run.json();
-        assert_eq!((&json["locked"], &json["redis_keys"][0]["outcome"]), (&1.into(), &"locked".into()));
+        assert_eq!(
+            (&json["locked"], &json["redis_keys"][0]["outcome"]),
+            (&1.into(), &"locked".into())
+        );
         assert_eq!(json["redis_keys"][0]["redis_key"], RESULT);
         assert_eq!((server.get(RESULT), server.get(LOCK).unwrap()), (None, b"worker-2".to_vec()));
     }
@@ -54,7 +57,12 @@ fn replace_locked_puts_the_result_there_and_leaves_the_lock() {
     let file = purged(&server);
     server.set(LOCK, "worker-2", 30_000);
     let run = restore(&server, &file, &["--replace-locked", "-o", "json"]).exits(0);
-    assert_eq!((&run.json()["restored"], &run.json()["locked"]), (&1.into(), &0.into()), "{}", run.all());
+    assert_eq!(
+        (&run.json()["restored"], &run.json()["locked"]),
+        (&1.into(), &0.into()),
+        "{}",
+        run.all()
+    );
     assert_eq!(server.get(RESULT).unwrap(), STORED.as_bytes());
     assert_eq!(server.get(LOCK).unwrap(), b"worker-2");
 }
@@ -89,7 +97,8 @@ fn a_lock_that_stood_beside_its_result_comes_back_beside_it() {
 #[test]
 fn lock_and_result_that_went_together_come_back_together() {
     let server = Server::holding(&[(RESULT, STORED, 60_000), (LOCK, "worker-1", 30_000)]);
-    let words = "complete k --schema event-driven --owner worker-1 --replace --status 201 --body {} --yes";
+    let words =
+        "complete k --schema event-driven --owner worker-1 --replace --status 201 --body {} --yes";
     server.idemctl(&words.split(' ').collect::<Vec<_>>()).exits(0);
     server.send::<()>(&[b"DEL", RESULT.as_bytes(), LOCK.as_bytes()]);
     let file = backup::only(&server);
@@ -127,10 +136,13 @@ fn a_cluster_that_keeps_lock_and_result_apart_is_looked_at_right_before() {
     let owners = |(result, lock): &(String, String)| (cluster.owner(result), cluster.owner(lock));
     let (result, lock) = (0..).map(names).find(|names| owners(names).0 != owners(names).1).unwrap();
     cluster.set(&result, STORED, 60_000);
-    let run = cluster.idemctl(&["purge", "--all", "--schema", "event-driven", "--yes", "--backup", "b"]).exits(0);
+    let run = cluster
+        .idemctl(&["purge", "--all", "--schema", "event-driven", "--yes", "--backup", "b"])
+        .exits(0);
     run.says("1 of 1 records purged");
     cluster.set(&lock, "worker-2", 30_000);
-    let run = |more: &[&str]| cluster.idemctl(&[&["restore", "b", "--yes", "-o", "json"], more].concat());
+    let run =
+        |more: &[&str]| cluster.idemctl(&[&["restore", "b", "--yes", "-o", "json"], more].concat());
     let outcome = |run: &Run| run.json()["redis_keys"][0]["outcome"].clone();
     for more in [&[][..], &["--dry-run"]] {
         let refused = run(more).exits(3);

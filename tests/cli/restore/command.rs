@@ -33,7 +33,8 @@ fn a_record_that_was_unlocked_comes_back_identical_to_the_byte() {
     let every_byte: Vec<u8> = (0..=255).collect();
     server.send::<()>(&[b"SET", &redis_key, &every_byte, b"PX", b"25000"]);
     let run = |words: &[&str]| server.command().args(words).arg("--").arg(key).run().exits(0);
-    let inspect = || run(&["inspect", "--schema", "event-driven", "-o", "json"]).json()["records"][0].clone();
+    let inspect =
+        || run(&["inspect", "--schema", "event-driven", "-o", "json"]).json()["records"][0].clone();
     let (before, dump): (_, Vec<u8>) = (inspect(), server.send(&[b"DUMP", &redis_key]));
     run(&["force-unlock", "--yes", "--schema", "event-driven"]);
     assert_eq!(server.send::<i64>(&[b"EXISTS", &redis_key]), 0);
@@ -44,8 +45,15 @@ fn a_record_that_was_unlocked_comes_back_identical_to_the_byte() {
     let passed = i64::try_from(began.elapsed().as_millis()).unwrap();
     assert!((0..=passed).contains(&(ttl(&before) - ttl(&after))), "{before} {after}");
     let timeless = |mut record: Value| {
-        for field in ["lock_ttl_ms", "age_ms", "created_at", "idle_seconds", "memory_bytes", "next_request", "findings"]
-        {
+        for field in [
+            "lock_ttl_ms",
+            "age_ms",
+            "created_at",
+            "idle_seconds",
+            "memory_bytes",
+            "next_request",
+            "findings",
+        ] {
             record[field].take();
         }
         record
@@ -79,7 +87,10 @@ fn never_writes_over_what_is_there() {
     let file = backup::write(&server, &two(&server));
     server.set("idem:b", "taken anew", 70_000);
     let run = restore(&server, &file, &["-o", "json"]).exits(3).json();
-    assert_eq!((&run["restored"], &run["present"], &run["complete"]), (&1.into(), &1.into(), &true.into()));
+    assert_eq!(
+        (&run["restored"], &run["present"], &run["complete"]),
+        (&1.into(), &1.into(), &true.into())
+    );
     assert_eq!(run["redis_keys"][1]["outcome"], "present");
     assert_eq!(server.get("idem:b").unwrap(), b"taken anew");
     restore(&server, &file, &[]).exits(3);
@@ -102,7 +113,8 @@ fn what_was_taken_back_is_not_restored() {
     let server = Server::start();
     let [a, b] = two(&server);
     let lines = [a.clone(), b.clone(), backup::void(&["idem:a"]), a, b, backup::void(&["idem:b"])];
-    let run = restore(&server, &backup::write(&server, &lines[..3]), &["--dry-run", "-o", "jsonl"]).exits(0);
+    let run = restore(&server, &backup::write(&server, &lines[..3]), &["--dry-run", "-o", "jsonl"])
+        .exits(0);
     assert_eq!(run.json_lines().len(), 1);
     // Removed, taken anew, and left alone then: the first line counts.
     let run = restore(&server, &backup::write(&server, &lines), &["-o", "jsonl"]).exits(0);
@@ -114,8 +126,16 @@ fn what_was_taken_back_is_not_restored() {
 fn only_the_keys_asked_for() {
     let server = Server::start();
     let file = backup::write(&server, &two(&server));
-    assert!(restore(&server, &file, &["--only", "nowhere"]).exits(1).stderr.contains("none of these keys"));
-    restore(&server, &file, &["--only", "b", "--only", "nowhere"]).exits(3).says("nowhere: ").says("holds no such key");
+    assert!(
+        restore(&server, &file, &["--only", "nowhere"])
+            .exits(1)
+            .stderr
+            .contains("none of these keys")
+    );
+    restore(&server, &file, &["--only", "b", "--only", "nowhere"])
+        .exits(3)
+        .says("nowhere: ")
+        .says("holds no such key");
     assert_eq!(server.get("idem:a"), None);
     restore(&server, &file, &["--only", "idem:a"]).exits(0);
     assert_eq!(server.size(), 2);
@@ -127,7 +147,10 @@ fn a_dry_run_tells_and_changes_nothing() {
     let file = backup::write(&server, &two(&server));
     server.set("idem:b", "taken anew", 70_000);
     let run = restore(&server, &file, &["--dry-run"]).exits(3);
-    run.says("Would restore 1 of 2").says("nothing was changed").shows("would-restore").shows("present");
+    run.says("Would restore 1 of 2")
+        .says("nothing was changed")
+        .shows("would-restore")
+        .shows("present");
     assert_eq!(server.size(), 1);
     assert!(server.audited().is_empty());
 }
@@ -198,14 +221,20 @@ fn foreign_damaged_and_newer_files_are_refused_before_anything_is_restored() {
     ] {
         fs::write(&file, format!("{first}\n{second}\n{first}\n")).unwrap();
         let run = restore(&server, &file, &[]).exits(2);
-        assert!(run.stderr.contains("backup.jsonl:2: ") && run.stderr.contains(says), "{second}: {}", run.all());
+        assert!(
+            run.stderr.contains("backup.jsonl:2: ") && run.stderr.contains(says),
+            "{second}: {}",
+            run.all()
+        );
         run.says("nothing was restored");
     }
     for foreign in [&b"hello"[..], b"\x7fELF\x00\x00", b"null"] {
         fs::write(&file, foreign).unwrap();
         restore(&server, &file, &[]).exits(2);
     }
-    restore(&server, Path::new("/nowhere/backup"), &[]).exits(2).says("cannot read the backup /nowhere/backup");
+    restore(&server, Path::new("/nowhere/backup"), &[])
+        .exits(2)
+        .says("cannot read the backup /nowhere/backup");
     restore(&server, server.folder(), &[]).exits(2);
     assert_eq!(server.size(), 0);
 }
@@ -221,7 +250,10 @@ fn a_server_that_does_not_know_the_format_says_so() {
     restore(&server, &file, &[]).exits(2).says("checksum");
     // "\0\x01x", version 0xfff0, and the checksum of that.
     line["keys"][0]["dump_base64"] = NEWER.into();
-    restore(&server, &backup::write(&server, &[line]), &[]).exits(6).says("does not know the format").says("newer");
+    restore(&server, &backup::write(&server, &[line]), &[])
+        .exits(6)
+        .says("does not know the format")
+        .says("newer");
 }
 
 const NEWER: &str = "AAF48P/hToiCRzESUA==";

@@ -16,7 +16,11 @@ const KEYS: usize = 3;
 /// A real backup of some results, one of them changed in between and taken back: where they come from, the Redis keys, and
 /// what is void.
 fn purged(server: &Server) -> PathBuf {
-    server.fill((0..KEYS).map(|index| (format!("idem:result:k{index}"), r#"{"statusCode":200,"body":"x"}"#)), 600_000);
+    server.fill(
+        (0..KEYS)
+            .map(|index| (format!("idem:result:k{index}"), r#"{"statusCode":200,"body":"x"}"#)),
+        600_000,
+    );
     server.idemctl(&["purge", "--all", "--schema", "event-driven", "--yes"]).exits(0);
     assert_eq!(server.size(), 0);
     let file = backup::only(server);
@@ -43,13 +47,17 @@ fn no_flipped_bit_brings_back_anything_else_or_goes_unnoticed() {
     let lines: Vec<_> = text.lines().collect();
     // The place, a Redis key, and one that is taken back: a line of each kind.
     let third: Value = serde_json::from_str(lines[2]).unwrap();
-    let void = backup::sealed(&json!({ "format": 2, "void": [third["keys"][0]["redis_key_base64"]] }));
+    let void =
+        backup::sealed(&json!({ "format": 2, "void": [third["keys"][0]["redis_key_base64"]] }));
     let whole = format!("{}\n{}\n{}\n{void}\n", lines[0], lines[1], lines[2]).into_bytes();
     let copy = server.folder().join("flipped");
     fs::write(&copy, &whole).unwrap();
     let (written, is_damaged) = read(&copy);
     assert!(
-        written.len() == 1 && !is_damaged && written[0].from.is_some() && !written[0].beside.is_empty(),
+        written.len() == 1
+            && !is_damaged
+            && written[0].from.is_some()
+            && !written[0].beside.is_empty(),
         "{written:?}"
     );
     let mut in_both = written.clone();
@@ -61,9 +69,11 @@ fn no_flipped_bit_brings_back_anything_else_or_goes_unnoticed() {
         let (held, is_noticed) = read(&copy);
         assert!(is_noticed, "nobody notices bit {bit}: {}", String::from_utf8_lossy(&flipped));
         for one in held {
-            let is_written = in_both.iter().any(|other| Held { from: one.from.clone(), ..other.clone() } == one);
+            let is_written =
+                in_both.iter().any(|other| Held { from: one.from.clone(), ..other.clone() } == one);
             assert!(
-                is_written && one.from.as_ref().is_none_or(|from| Some(from) == written[0].from.as_ref()),
+                is_written
+                    && one.from.as_ref().is_none_or(|from| Some(from) == written[0].from.as_ref()),
                 "{bit}: {one:?}"
             );
         }
@@ -100,9 +110,17 @@ fn whatever_is_at_the_end_costs_what_is_there_alone() {
         fs::write(&file, [&whole(&server), tail].concat()).unwrap();
         let run = restore(&server, &file, &["-o", "json"]).exits(code);
         let tail = String::from_utf8_lossy(&tail[..tail.len().min(40)]);
-        assert!(run.stderr.contains(says) && run.stderr.contains("left out"), "{tail}: {}", run.all());
+        assert!(
+            run.stderr.contains(says) && run.stderr.contains("left out"),
+            "{tail}: {}",
+            run.all()
+        );
         assert_eq!(run.stderr.contains("as after a crash"), code == 0, "{tail}: {}", run.all());
-        assert_eq!((&run.json()["restored"], run.json()["lines_left_out"] != 0), (&KEYS.into(), code != 0), "{tail}");
+        assert_eq!(
+            (&run.json()["restored"], run.json()["lines_left_out"] != 0),
+            (&KEYS.into(), code != 0),
+            "{tail}"
+        );
         assert_eq!(server.size(), KEYS);
     }
 }
@@ -137,7 +155,10 @@ fn damage_in_the_middle_is_refused_before_anything_is_restored_and_skipped_on_re
     run.says("line 2 of ").says("left out");
     // The damaged line may have been one that names another place.
     run.says("2 of 2 Redis keys do not say where they come from");
-    assert_eq!((&run.json()["restored"], &run.json()["lines_left_out"]), (&(KEYS - 1).into(), &1.into()));
+    assert_eq!(
+        (&run.json()["restored"], &run.json()["lines_left_out"]),
+        (&(KEYS - 1).into(), &1.into())
+    );
 }
 
 /// The rule: a backup of another version is refused as a whole, and the error says which version restores it.
@@ -159,16 +180,21 @@ fn a_backup_of_an_older_release_is_refused_and_stays() {
     let mut beside = entry.clone();
     beside["beside"] = json!({ "role": "result", "redis_key_base64": "aWRlbTpi", "there": false });
     let from = json!({ "format": 1, "void": [], "from": { "address": "a", "db": 0 } });
-    let sealed = |lines: &[&Value]| lines.iter().map(|line| backup::sealed(line) + "\n").collect::<String>();
+    let sealed =
+        |lines: &[&Value]| lines.iter().map(|line| backup::sealed(line) + "\n").collect::<String>();
     let folder = server.state("backups");
     fs::create_dir_all(&folder).unwrap();
     let file = folder.join("old.jsonl");
     // Of 0.2, of 0.2 without its first line, and of the builds before it, which wrote no checksums.
-    for text in [sealed(&[&from, &entry, &beside]), sealed(&[&beside, &entry]), format!("{entry}\n")] {
+    for text in
+        [sealed(&[&from, &entry, &beside]), sealed(&[&beside, &entry]), format!("{entry}\n")]
+    {
         fs::write(&file, &text).unwrap();
         for more in [&[][..], &["--dry-run"], &["--skip-damaged"], &["--only", "a"]] {
             let run = restore(&server, &file, more).exits(2);
-            run.says("old.jsonl:1: idemctl 0.2 or older wrote this backup: restore it with that version");
+            run.says(
+                "old.jsonl:1: idemctl 0.2 or older wrote this backup: restore it with that version",
+            );
             run.says("nothing was restored");
         }
         let list = server.idemctl(&["backup", "list"]).exits(0);
@@ -223,5 +249,6 @@ fn lines_behind_the_closing_line_do_not_belong_to_the_backup() {
     fs::write(&file, format!("{whole}{of_another}\n")).unwrap();
     server.idemctl(&["backup", "list"]).exits(0).shows("damaged").says("behind the closing line");
     let run = server.idemctl(&["restore", &file.display().to_string(), "--yes"]).exits(3);
-    run.says("is left out: the line is behind the closing line").says("Restored 3 of 3 Redis keys.");
+    run.says("is left out: the line is behind the closing line")
+        .says("Restored 3 of 3 Redis keys.");
 }

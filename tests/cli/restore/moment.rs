@@ -64,7 +64,12 @@ fn what_is_over_when_it_arrives_is_said_to_have_expired() {
     let (port, _) = fault::way(&server, fault::misled(-30_000));
     let words = ["restore", file.to_str().unwrap(), "--yes", "-o", "json"];
     for run in [server.at(port, &words), server.idemctl(&words)].map(|run| run.exits(0)) {
-        assert_eq!((&run.json()["expired"], &run.json()["restored"]), (&1.into(), &0.into()), "{}", run.all());
+        assert_eq!(
+            (&run.json()["expired"], &run.json()["restored"]),
+            (&1.into(), &0.into()),
+            "{}",
+            run.all()
+        );
         assert_eq!(server.send::<i64>(&[b"EXISTS", b"idempotency:k"]), 0);
     }
 }

@@ -13,7 +13,8 @@ use crate::support::{PENDING, Run, Runs, Server, free_port, idemctl};
 
 const REDIS_KEY: &str = "idempotency:k";
 const HELD: &str = PENDING;
-const UNLOCK: [&str; 7] = ["force-unlock", "k", "--schema", "go-middleware", "--yes", "--backup", "b"];
+const UNLOCK: [&str; 7] =
+    ["force-unlock", "k", "--schema", "go-middleware", "--yes", "--backup", "b"];
 
 /// Backs a lock up to `b` in this home, through these options.
 fn back_up(home: &Path, server: &[&str]) {
@@ -42,7 +43,8 @@ fn run_id(server: &Server) -> String {
 fn another_server_is_refused_unless_it_is_meant() {
     let (server, other) = (Server::start(), Server::start());
     server.set(REDIS_KEY, HELD, 60_000);
-    let (here, there) = (server.socket().display().to_string(), other.socket().display().to_string());
+    let (here, there) =
+        (server.socket().display().to_string(), other.socket().display().to_string());
     back_up(server.folder(), &["-s", &here]);
     let from = from(server.folder());
     assert_eq!((&from["address"], &from["db"]), (&here.clone().into(), &0.into()));
@@ -79,7 +81,9 @@ fn one_server_behind_two_addresses_is_one_place() {
     server.send::<()>(&[b"DEL", REDIS_KEY.as_bytes()]);
     server.send::<()>(&[b"ACL", b"SETUSER", b"default", b"-info"]);
     restore(server.folder(), &["-p", &port.to_string()], &[]).exits(0);
-    restore(server.folder(), &["-s", &server.socket().display().to_string()], &[]).exits(2).says("run id unknown");
+    restore(server.folder(), &["-s", &server.socket().display().to_string()], &[])
+        .exits(2)
+        .says("run id unknown");
 }
 
 /// The rule: who may not ask for the run id backs up and restores all the same.
@@ -139,7 +143,9 @@ fn a_cluster_is_one_place_by_whichever_node_it_is_reached() {
     let (cluster, other) = (Cluster::start(3), Cluster::start(3));
     let home = tempfile::tempdir().unwrap();
     let through = |cluster: &Cluster, index| ["-p".to_owned(), cluster.port(index).to_string()];
-    let run = |at: &[String; 2], more: &[&str]| restore(home.path(), &at.each_ref().map(String::as_str), more);
+    let run = |at: &[String; 2], more: &[&str]| {
+        restore(home.path(), &at.each_ref().map(String::as_str), more)
+    };
     cluster.set(REDIS_KEY, HELD, 600_000);
     back_up(home.path(), &through(&cluster, 0).each_ref().map(String::as_str));
     let mut ids: Vec<_> = (0..3).map(|index| cluster.id(index)).collect();
@@ -161,8 +167,13 @@ fn a_place_is_escaped() {
     from["from"]["address"] = "a\u{1b}[31m\u{202e}".into();
     let file = backup::write(&server, &[from, backup::line(&server, REDIS_KEY)]);
     fs::rename(file, server.folder().join("b")).unwrap();
-    let run = restore(server.folder(), &["-s", &server.socket().display().to_string()], &[]).exits(2);
-    assert!(!run.stderr.contains(['\u{1b}', '\u{202e}']) && run.stderr.contains("taken from a\\"), "{}", run.all());
+    let run =
+        restore(server.folder(), &["-s", &server.socket().display().to_string()], &[]).exits(2);
+    assert!(
+        !run.stderr.contains(['\u{1b}', '\u{202e}']) && run.stderr.contains("taken from a\\"),
+        "{}",
+        run.all()
+    );
 }
 
 /// The rule: a server that was up before the backup was taken is no restart of the one that it was taken from.
@@ -173,19 +184,25 @@ fn another_server_at_the_same_address_that_was_up_before_is_refused_unless_it_is
     let lead_to = |server: &Server, info: Option<String>| {
         let _ = fs::remove_file(&way);
         let hook = move |request: &[u8]| match &info {
-            Some(info) if says(request, "INFO") => Hook::Replace(format!("${}\r\n{info}\r\n", info.len()).into_bytes()),
+            Some(info) if says(request, "INFO") => {
+                Hook::Replace(format!("${}\r\n{info}\r\n", info.len()).into_bytes())
+            }
             _ => Hook::Pass,
         };
         std::os::unix::fs::symlink(hooked_socket(server, hook), &way).unwrap();
     };
     let way_there = ["-s", way.to_str().unwrap()];
-    let up = |seconds: u64| Some(format!("# Server\r\nrun_id:{}\r\nuptime_in_seconds:{seconds}\r\n", run_id(&other)));
+    let up = |seconds: u64| {
+        Some(format!("# Server\r\nrun_id:{}\r\nuptime_in_seconds:{seconds}\r\n", run_id(&other)))
+    };
     lead_to(&server, None);
     back_up(server.folder(), &way_there);
     lead_to(&other, up(90_000));
     for more in [&[][..], &["--dry-run"]] {
         let run = restore(server.folder(), &way_there, more).exits(2);
-        run.says("another server at the same address").says("hint: nothing was restored").says("--elsewhere");
+        run.says("another server at the same address")
+            .says("hint: nothing was restored")
+            .says("--elsewhere");
     }
     let undo = idemctl(server.folder()).args(way_there).args(["undo", "--yes"]).run().exits(2);
     undo.says("another server at the same address");

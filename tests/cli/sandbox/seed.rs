@@ -20,7 +20,8 @@ const NOW_MS: u64 = 1_700_000_000_000;
 #[test]
 fn seeding_says_what_it_wrote() {
     let home = home();
-    let run = run(home.path(), &["sandbox", "--seed", "5", "--schema", "express", "--", "true"]).exits(0);
+    let run =
+        run(home.path(), &["sandbox", "--seed", "5", "--schema", "express", "--", "true"]).exits(0);
     run.says("holds 5 records of 1 schemas (5 Redis keys)");
 }
 
@@ -32,8 +33,12 @@ fn a_sandbox_has_the_records_of_all_schemas_whatever_the_context_names() {
     std::fs::create_dir_all(&folder).unwrap();
     let config = "default_context = \"prod\"\n[contexts.prod]\nurl = \"redis://localhost:1\"\nschema = [\"go-chi\"]\n";
     std::fs::write(folder.join("config.toml"), config).unwrap();
-    run(home.path(), &["sandbox", "--seed", "5", "--", "true"]).exits(0).says("records of 7 schemas");
-    run(home.path(), &["sandbox", "--seed", "5", "--schema", "express", "--", "true"]).exits(0).says("of 1 schemas");
+    run(home.path(), &["sandbox", "--seed", "5", "--", "true"])
+        .exits(0)
+        .says("records of 7 schemas");
+    run(home.path(), &["sandbox", "--seed", "5", "--schema", "express", "--", "true"])
+        .exits(0)
+        .says("of 1 schemas");
 }
 
 /// Every schema, as deployed by default.
@@ -48,18 +53,25 @@ async fn codes(count: u64) -> BTreeSet<FindingCode> {
     let sandbox = Sandbox::start(&folders, Path::new("/tmp")).await.unwrap();
     let like = Target::new(Address::Unix(PathBuf::new()));
     let now = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap().as_millis();
-    let entries: Vec<SandboxKey> = seed::entries(catalog.chosen(), count, now.try_into().unwrap()).collect();
+    let entries: Vec<SandboxKey> =
+        seed::entries(catalog.chosen(), count, now.try_into().unwrap()).collect();
     sandbox.fill(&like, entries.clone().into_iter()).await.unwrap();
     let mut reader = connect(&sandbox.target(&like)).await.unwrap().reader();
     let thresholds = Thresholds { overdue_ms: Some(20_000), ..Thresholds::default() };
     let mut codes = BTreeSet::new();
     for entry in entries {
-        let Some((candidate, _)) = locate::for_redis_key(&catalog, &entry.redis_key) else { continue };
+        let Some((candidate, _)) = locate::for_redis_key(&catalog, &entry.redis_key) else {
+            continue;
+        };
         if candidate.schemas.iter().any(|schema| !schema.has_prefix()) {
             continue;
         }
-        let seen = reader.observe(std::slice::from_ref(&candidate.redis_keys), ReadLimit::Bytes(65_536)).await.unwrap();
-        for record in locate::records(&catalog, &candidate, seen[0].as_ref().unwrap(), &thresholds) {
+        let seen = reader
+            .observe(std::slice::from_ref(&candidate.redis_keys), ReadLimit::Bytes(65_536))
+            .await
+            .unwrap();
+        for record in locate::records(&catalog, &candidate, seen[0].as_ref().unwrap(), &thresholds)
+        {
             codes.extend(record.findings.iter().map(|finding| finding.code));
         }
     }
@@ -70,7 +82,11 @@ async fn codes(count: u64) -> BTreeSet<FindingCode> {
 fn every_finding_occurs_in_a_seed_of_three() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     for count in [3, 8, 20] {
-        assert_eq!(runtime.block_on(codes(count)), FindingCode::ALL.iter().copied().collect(), "--seed {count}");
+        assert_eq!(
+            runtime.block_on(codes(count)),
+            FindingCode::ALL.iter().copied().collect(),
+            "--seed {count}"
+        );
     }
 }
 
@@ -85,7 +101,9 @@ fn a_seed_is_the_same_every_time_and_no_key_occurs_twice() {
 
 #[test]
 fn a_seeded_schema_of_ones_own_gets_its_ailments_too() {
-    let express: Vec<_> = catalog().all().iter().filter(|schema| schema.name == "express").map(Arc::clone).collect();
-    let values: BTreeSet<_> = seed::entries(&express, 16, NOW_MS).map(|entry| entry.ttl_ms).collect();
+    let express: Vec<_> =
+        catalog().all().iter().filter(|schema| schema.name == "express").map(Arc::clone).collect();
+    let values: BTreeSet<_> =
+        seed::entries(&express, 16, NOW_MS).map(|entry| entry.ttl_ms).collect();
     assert!(values.contains(&None), "a lock or a result without expiry is among them");
 }

@@ -22,11 +22,16 @@ struct Staying {
 
 impl Staying {
     fn start(home: &Path) -> Self {
-        let mut child =
-            command(home, &["sandbox"]).stdout(Stdio::piped()).stderr(Stdio::null()).process_group(0).spawn().unwrap();
+        let mut child = command(home, &["sandbox"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .process_group(0)
+            .spawn()
+            .unwrap();
         let mut url_line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut url_line).unwrap();
-        let socket = PathBuf::from(url_line.trim_end().strip_prefix("IDEMCTL_URL=unix://").unwrap());
+        let socket =
+            PathBuf::from(url_line.trim_end().strip_prefix("IDEMCTL_URL=unix://").unwrap());
         assert!(UnixStream::connect(&socket).is_ok(), "it listens as soon as it says where");
         Self { child, socket, url_line }
     }
@@ -76,7 +81,10 @@ fn a_command_gets_the_server_and_its_exit_code_is_returned() {
 fn only_this_user_can_enter_the_folder() {
     let home = home();
     let script = r#"stat -c %a "$(dirname "${REDIS_URL#unix://}")" "${REDIS_URL#unix://}""#;
-    assert_eq!(run(home.path(), &["sandbox", "--", "sh", "-c", script]).exits(0).text(), "700\n700\n");
+    assert_eq!(
+        run(home.path(), &["sandbox", "--", "sh", "-c", script]).exits(0).text(),
+        "700\n700\n"
+    );
 }
 
 #[test]
@@ -102,22 +110,30 @@ fn what_means_another_server_is_not_passed_on() {
 fn a_default_context_does_not_lead_elsewhere() {
     let home = home();
     let config = home.path().join("config.toml");
-    std::fs::write(&config, "default_context = \"p\"\n[contexts.p]\nurl = \"redis://production:1\"\n").unwrap();
-    let run = around(home.path(), "echo $IDEMCTL_URL").env("IDEMCTL_CONFIG", &config).run().exits(0);
+    std::fs::write(
+        &config,
+        "default_context = \"p\"\n[contexts.p]\nurl = \"redis://production:1\"\n",
+    )
+    .unwrap();
+    let run =
+        around(home.path(), "echo $IDEMCTL_URL").env("IDEMCTL_CONFIG", &config).run().exits(0);
     assert!(run.text().starts_with("unix://"), "{}", run.all());
 }
 
 #[test]
 fn a_command_that_cannot_run_is_a_usage_error() {
     let home = home();
-    run(home.path(), &["sandbox", "--", "no-such-program"]).exits(2).says("cannot run no-such-program");
+    run(home.path(), &["sandbox", "--", "no-such-program"])
+        .exits(2)
+        .says("cannot run no-such-program");
     assert!(is_empty(home.path()));
 }
 
 #[test]
 fn without_a_server_program_it_says_how_to_get_one() {
     let home = home();
-    let run = command(home.path(), &["sandbox", "--", "true"]).env("PATH", home.path()).run().exits(5);
+    let run =
+        command(home.path(), &["sandbox", "--", "true"]).env("PATH", home.path()).run().exits(5);
     for word in ["valkey-server", "redis-server", "apt install", "brew install", "pip install"] {
         assert!(run.stderr.contains(word), "{word}: {}", run.all());
     }
@@ -195,8 +211,14 @@ fn killed_it_leaves_nothing_behind() {
 
 /// Starts a sandbox around a shell loop that runs as long as the server, and gives the server's folder.
 fn looping(home: &Path) -> (Child, PathBuf) {
-    let script = r#"echo "${REDIS_URL#unix://}"; while test -S "${REDIS_URL#unix://}"; do sleep 0.05; done"#;
-    let mut child = around(home, script).stdout(Stdio::piped()).stderr(Stdio::null()).process_group(0).spawn().unwrap();
+    let script =
+        r#"echo "${REDIS_URL#unix://}"; while test -S "${REDIS_URL#unix://}"; do sleep 0.05; done"#;
+    let mut child = around(home, script)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .process_group(0)
+        .spawn()
+        .unwrap();
     let mut socket = String::new();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut socket).unwrap();
     (child, Path::new(socket.trim_end()).parent().unwrap().to_owned())
@@ -233,7 +255,8 @@ fn killed_with_a_command_running_it_takes_the_server_along() {
 fn killed_at_any_moment_of_its_start_it_leaves_nothing_behind() {
     let home = home();
     for moment in 0..24 {
-        let mut child = command(home.path(), &["sandbox", "--", "true"]).stderr(Stdio::null()).spawn().unwrap();
+        let mut child =
+            command(home.path(), &["sandbox", "--", "true"]).stderr(Stdio::null()).spawn().unwrap();
         std::thread::sleep(Duration::from_millis(moment));
         child.kill().unwrap();
         child.wait().unwrap();
@@ -246,8 +269,10 @@ fn a_server_that_is_killed_is_noticed() {
     let home = home();
     let mut sandbox = Staying::start(home.path());
     // The only process that was started here and is a server: it answers on this socket.
-    let mut client =
-        redis::Client::open(format!("unix://{}", sandbox.socket.display())).unwrap().get_connection().unwrap();
+    let mut client = redis::Client::open(format!("unix://{}", sandbox.socket.display()))
+        .unwrap()
+        .get_connection()
+        .unwrap();
     let _: redis::RedisResult<()> = redis::cmd("SHUTDOWN").arg("NOSAVE").query(&mut client);
     assert_eq!(sandbox.ends().code(), Some(5));
     assert!(is_empty(home.path()));
@@ -256,7 +281,8 @@ fn a_server_that_is_killed_is_noticed() {
 #[test]
 fn the_flag_gives_any_command_a_server_of_its_own() {
     let home = home();
-    let run = run(home.path(), &["--sandbox", "sandbox", "--", "sh", "-c", "echo $REDIS_URL"]).exits(0);
+    let run =
+        run(home.path(), &["--sandbox", "sandbox", "--", "sh", "-c", "echo $REDIS_URL"]).exits(0);
     assert!(run.text().starts_with("unix://"), "{}", run.all());
 }
 
@@ -265,21 +291,26 @@ fn the_flag_gives_any_command_a_server_of_its_own() {
 #[test]
 fn on_a_terminal_a_shell_with_a_marked_prompt_opens() {
     for shell in ["bash", "zsh", "fish", "sh"] {
-        let Some(shell) =
-            ["/bin", "/usr/bin"].map(|folder| Path::new(folder).join(shell)).into_iter().find(|path| path.exists())
+        let Some(shell) = ["/bin", "/usr/bin"]
+            .map(|folder| Path::new(folder).join(shell))
+            .into_iter()
+            .find(|path| path.exists())
         else {
             eprintln!("no {shell}: not tried");
             continue;
         };
         let home = home();
         for file in [".bashrc", ".zshrc"] {
-            std::fs::write(home.path().join(file), "export IDEMCTL_URL=redis://127.0.0.1:1\n").unwrap();
+            std::fs::write(home.path().join(file), "export IDEMCTL_URL=redis://127.0.0.1:1\n")
+                .unwrap();
         }
         let fish = home.path().join(".config/fish");
         std::fs::create_dir_all(&fish).unwrap();
-        std::fs::write(fish.join("config.fish"), "set -gx IDEMCTL_URL redis://127.0.0.1:1\n").unwrap();
+        std::fs::write(fish.join("config.fish"), "set -gx IDEMCTL_URL redis://127.0.0.1:1\n")
+            .unwrap();
         // Without this folder fish reads every manual page of the machine at its first start, and holds the terminal meanwhile.
-        std::fs::create_dir_all(home.path().join(".local/share/fish/generated_completions")).unwrap();
+        std::fs::create_dir_all(home.path().join(".local/share/fish/generated_completions"))
+            .unwrap();
         let mut command = command(home.path(), &["sandbox"]);
         command
             .env("SHELL", &shell)

@@ -9,14 +9,19 @@ pub const READS: &str = "local stored = redis.call('GET', record)";
 pub const TAKES: &str = "redis.call('SET', record, lock, 'PX', lock_ms)";
 
 /// The line with which the reference stores its result.
-const STORES: &str = "redis.call('SET', record, result, 'PX', string.format('%d', math.ceil(result_ttl * 1000)))";
+const STORES: &str =
+    "redis.call('SET', record, result, 'PX', string.format('%d', math.ceil(result_ttl * 1000)))";
 
 /// What heals a lock without TTL.
 pub const HEALS: &str = "redis.call('PEXPIRE', record, lock_ms)";
 
 /// A reference whose locks have no TTL.
 fn without_ttl() -> Variant {
-    reference().with("begin.lua", TAKES, "redis.call('SET', record, lock)").with("begin.lua", HEALS, "")
+    reference().with("begin.lua", TAKES, "redis.call('SET', record, lock)").with(
+        "begin.lua",
+        HEALS,
+        "",
+    )
 }
 
 #[test]
@@ -33,19 +38,25 @@ fn a_complete_that_says_stored_and_stores_nothing_makes_the_payment_twice() {
 #[test]
 fn a_begin_that_never_looks_the_result_up_makes_the_payment_twice() {
     let blind = ("if outcome == 'completed' or on_failed == 'replay' then", "if false then");
-    reference().with("begin.lua", blind.0, blind.1).plays("first-then-retry").is("duplicate").makes(2);
+    reference()
+        .with("begin.lua", blind.0, blind.1)
+        .plays("first-then-retry")
+        .is("duplicate")
+        .makes(2);
 }
 
 #[test]
 fn a_complete_that_gives_the_wrong_response_back_is_a_wrong_answer() {
-    let other = reference().with("begin.lua", "return {'REPLAY', response}", "return {'REPLAY', '{}'}");
+    let other =
+        reference().with("begin.lua", "return {'REPLAY', response}", "return {'REPLAY', '{}'}");
     other.plays("first-then-retry").is("wrong-answer").because("a response that no handler gave");
 }
 
 #[test]
 fn a_begin_that_says_done_at_once_is_a_wrong_answer() {
     let rash = reference().with("begin.lua", READS, "do return {'REPLAY', '{}'} end\nlocal stored");
-    for cell in rash.plays_each(&["first-then-retry", "zombie-completes", "concurrent-duplicates"]) {
+    for cell in rash.plays_each(&["first-then-retry", "zombie-completes", "concurrent-duplicates"])
+    {
         cell.is("wrong-answer");
     }
 }
@@ -73,9 +84,15 @@ command = ["SET", "{record}", "{lock_value}", "EX", "{lock_ttl}"]
 replies = [{ word = "OK", means = "acquired", when = { record = "absent" } }]
 
 "#;
-    let racy =
-        Variant::of("go-middleware-v1").with_block("schema.toml", ("[[begin.call]]", "[complete]"), check_then_act);
-    racy.checked().plays("concurrent-duplicates").is("duplicate").because("between two calls of begin");
+    let racy = Variant::of("go-middleware-v1").with_block(
+        "schema.toml",
+        ("[[begin.call]]", "[complete]"),
+        check_then_act,
+    );
+    racy.checked()
+        .plays("concurrent-duplicates")
+        .is("duplicate")
+        .because("between two calls of begin");
 }
 
 #[test]
@@ -98,19 +115,34 @@ fn a_lock_that_each_retry_prolongs_is_stuck() {
 
 #[test]
 fn a_lock_that_nobody_gets_is_stuck_in_every_story() {
-    let closed =
-        reference().with("begin.lua", "return {'ACQUIRED'}", "redis.call('DEL', record)\nreturn {'IN_PROGRESS', 1}");
-    for cell in
-        closed.plays_each(&["crash-before-complete", "concurrent-duplicates", "zombie-completes", "payload-mismatch"])
-    {
+    let closed = reference().with(
+        "begin.lua",
+        "return {'ACQUIRED'}",
+        "redis.call('DEL', record)\nreturn {'IN_PROGRESS', 1}",
+    );
+    for cell in closed.plays_each(&[
+        "crash-before-complete",
+        "concurrent-duplicates",
+        "zombie-completes",
+        "payload-mismatch",
+    ]) {
         cell.is("stuck").makes(0);
     }
 }
 
 #[test]
 fn a_begin_that_always_fails_is_stuck_in_every_story() {
-    let failing = reference().with("begin.lua", TAKES, "do return redis.error_reply('BROKEN by mistake') end");
-    for cell in failing.plays_each(&["zombie-completes", "zombie-releases", "payload-mismatch", "client-hangs-up"]) {
+    let failing = reference().with(
+        "begin.lua",
+        TAKES,
+        "do return redis.error_reply('BROKEN by mistake') end",
+    );
+    for cell in failing.plays_each(&[
+        "zombie-completes",
+        "zombie-releases",
+        "payload-mismatch",
+        "client-hangs-up",
+    ]) {
         cell.is("stuck").makes(0).because("error BROKEN by mistake");
     }
 }
@@ -123,13 +155,19 @@ fn after_a_failure_the_next_request_executes() {
 
 #[test]
 fn a_lock_that_stays_after_a_failure_blocks() {
-    let keeps = reference().with("schema.toml", "on_failure = \"store\"", "on_failure = \"keep\"").checked();
+    let keeps = reference()
+        .with("schema.toml", "on_failure = \"store\"", "on_failure = \"keep\"")
+        .checked();
     keeps.plays("handler-fails").is("blocked").blocks(30_000).makes(1);
 }
 
 #[test]
 fn a_second_result_that_is_not_stored_shows_after_a_failure() {
-    let once = reference().with("complete.lua", STORES, &format!("if outcome == 'failed' then {STORES} end"));
+    let once = reference().with(
+        "complete.lua",
+        STORES,
+        &format!("if outcome == 'failed' then {STORES} end"),
+    );
     once.plays("handler-fails").is("duplicate").makes(2);
 }
 
@@ -143,17 +181,30 @@ fn a_result_that_cannot_be_stored_is_made_again_unless_the_lock_stays() {
 fn a_client_that_hangs_up_has_cancelled_nothing() {
     plays("reference", "client-hangs-up").is("safe").makes(1);
     let on_hang_up = "on_hang_up = \"go-on\"";
-    let releases = reference().with("schema.toml", on_hang_up, "on_hang_up = \"release\"").checked();
+    let releases =
+        reference().with("schema.toml", on_hang_up, "on_hang_up = \"release\"").checked();
     releases.plays("client-hangs-up").is("duplicate").makes(2);
-    reference().with("schema.toml", on_hang_up, "").plays("client-hangs-up").is("n/a").because("on_hang_up");
+    reference()
+        .with("schema.toml", on_hang_up, "")
+        .plays("client-hangs-up")
+        .is("n/a")
+        .because("on_hang_up");
 }
 
 #[test]
 fn another_payload_is_told_of_the_first() {
     plays("reference", "payload-mismatch").is("safe").makes(1);
-    let (asks, compares) = ("if (locked_for or done_for) ~= fingerprint then", "    return {'MISMATCH'}");
+    let (asks, compares) =
+        ("if (locked_for or done_for) ~= fingerprint then", "    return {'MISMATCH'}");
     let blind = reference().with("begin.lua", asks, "if false then");
-    blind.plays("payload-mismatch").is("wrong-answer").because("got the response of the payment of 10");
-    let careless = reference().with("begin.lua", compares, "    redis.call('DEL', record)\n    return {'MISMATCH'}");
+    blind
+        .plays("payload-mismatch")
+        .is("wrong-answer")
+        .because("got the response of the payment of 10");
+    let careless = reference().with(
+        "begin.lua",
+        compares,
+        "    redis.call('DEL', record)\n    return {'MISMATCH'}",
+    );
     careless.plays("payload-mismatch").is("duplicate").makes(2);
 }

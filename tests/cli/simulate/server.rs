@@ -33,10 +33,12 @@ fn commands(server: &Server, happens: impl FnOnce()) -> BTreeSet<String> {
     let mut lines = BufReader::new(monitor).lines().map_while(Result::ok);
     assert_eq!(lines.next().unwrap(), "+OK");
     let listener = std::thread::spawn(move || {
-        let sent =
-            lines.take_while(|line| !line.ends_with("\"ECHO\" \"over\"")).filter(|line| !line.contains(" lua] "));
-        let words =
-            |line: String| line.split('"').skip(1).step_by(2).take(2).map(str::to_uppercase).collect::<Vec<_>>();
+        let sent = lines
+            .take_while(|line| !line.ends_with("\"ECHO\" \"over\""))
+            .filter(|line| !line.contains(" lua] "));
+        let words = |line: String| {
+            line.split('"').skip(1).step_by(2).take(2).map(str::to_uppercase).collect::<Vec<_>>()
+        };
         let named = |words: Vec<String>| match words[0].as_str() {
             "SCRIPT" | "CLIENT" | "CLUSTER" => words.join(" "),
             _ => words[0].clone(),
@@ -51,7 +53,8 @@ fn commands(server: &Server, happens: impl FnOnce()) -> BTreeSet<String> {
 #[test]
 fn what_it_is_put_through_is_what_services_do() {
     let server = Server::start();
-    let theirs = ["order-1", "idemkey:order-1", "idem:lock:order-1", "idempotency:x", "idem:done:x"];
+    let theirs =
+        ["order-1", "idemkey:order-1", "idem:lock:order-1", "idempotency:x", "idem:done:x"];
     for key in theirs {
         server.set(key, "theirs", 600_000);
     }
@@ -59,7 +62,8 @@ fn what_it_is_put_through_is_what_services_do() {
         let run = command(&server, &["--all", "--schema", "all", "-o", "json"]).run().exits(1);
         assert_eq!(run.json()["cells"].as_array().unwrap().len(), 7 * 20);
     });
-    let of_two = ["CLIENT NO-TOUCH", "CLIENT SETNAME", "CLIENT SETINFO", "CLUSTER SLOTS", "SCRIPT LOAD"];
+    let of_two =
+        ["CLIENT NO-TOUCH", "CLIENT SETNAME", "CLIENT SETINFO", "CLUSTER SLOTS", "SCRIPT LOAD"];
     let of_one = "DEL EVAL EVALSHA EXISTS GET HELLO INFO PEXPIRE PING PTTL SELECT SET TIME UNLINK";
     let allowed: BTreeSet<_> = of_one.split(' ').chain(of_two).map(str::to_owned).collect();
     assert!(sent.is_subset(&allowed), "{:?}", sent.difference(&allowed));
@@ -82,8 +86,10 @@ fn interrupted_it_says_how_far_it_got_and_leaves_nothing() {
         assert!(run.stderr.contains("of 140 cells; every key is removed"), "{}", run.stderr);
         assert_eq!(run.text(), "");
         nothing_is_left(&server);
-        let left: Vec<_> =
-            std::fs::read_dir(server.folder()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        let left: Vec<_> = std::fs::read_dir(server.folder())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name())
+            .collect();
         assert_eq!(left, ["s"], "private servers are gone");
     }
 }
@@ -123,12 +129,20 @@ fn without_a_server_program_the_others_are_still_played() {
         .run()
         .exits(1)
         .json();
-    let private = |cell: &&Value| cell["why"].as_str().unwrap().starts_with("it takes a private server: ");
+    let private =
+        |cell: &&Value| cell["why"].as_str().unwrap().starts_with("it takes a private server: ");
     let cells = document["cells"].as_array().unwrap();
-    let skipped: Vec<_> = cells.iter().filter(private).map(|cell| cell["scenario"].as_str().unwrap()).collect();
+    let skipped: Vec<_> =
+        cells.iter().filter(private).map(|cell| cell["scenario"].as_str().unwrap()).collect();
     assert_eq!(
         skipped,
-        ["lock-without-expiry", "script-flush", "cluster-slots", "evicted-lock", "failover-loses-lock"]
+        [
+            "lock-without-expiry",
+            "script-flush",
+            "cluster-slots",
+            "evicted-lock",
+            "failover-loses-lock"
+        ]
     );
     assert!(cells.iter().filter(private).all(|cell| cell["verdict"] == "n/a"));
     assert!(cells.iter().any(|cell| cell["verdict"] == "safe") && cells.len() == 20);
@@ -138,8 +152,9 @@ fn without_a_server_program_the_others_are_still_played() {
 #[test]
 fn a_password_and_a_database_are_heeded() {
     let server = Server::start_with(&["requirepass s3cret"]);
-    let simulate =
-        |words: &[&str]| command(&server, &[&["first-then-retry", "--schema", "reference"], words].concat()).run();
+    let simulate = |words: &[&str]| {
+        command(&server, &[&["first-then-retry", "--schema", "reference"], words].concat()).run()
+    };
     simulate(&[]).exits(4);
     simulate(&["-a", "s3cret", "-n", "3"]).exits(0);
 }
@@ -154,7 +169,9 @@ fn a_server_that_refuses_writes_is_no_verdict() {
 /// The arguments of all processes below this one, a line for each.
 #[cfg(target_os = "linux")]
 fn arguments_below(pid: &str) -> String {
-    let read = |path: String| String::from_utf8_lossy(&std::fs::read(path).unwrap_or_default()).into_owned();
+    let read = |path: String| {
+        String::from_utf8_lossy(&std::fs::read(path).unwrap_or_default()).into_owned()
+    };
     let mut told = String::new();
     for thread in std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten() {
         for child in read(format!("{}/children", thread.path().display())).split_whitespace() {
@@ -178,6 +195,9 @@ fn the_password_of_a_server_on_a_port_is_in_no_list_of_processes() {
         told += &arguments_below(&child.id().to_string());
         std::thread::sleep(Duration::from_millis(2));
     }
-    assert!(told.contains("idemctl-sandbox") && told.contains("127.0.0.1:"), "servers on ports were seen: {told}");
+    assert!(
+        told.contains("idemctl-sandbox") && told.contains("127.0.0.1:"),
+        "servers on ports were seen: {told}"
+    );
     assert!(!told.contains("requirepass") && !told.contains("masterauth"), "{told}");
 }

@@ -15,7 +15,10 @@ fn played() -> Vec<Value> {
     let home = home();
     let words = ["simulate", "--all", "--schema", "reference,express", "--sandbox", "-o", "json"];
     let mut document = run(home.path(), &words).exits(1).json();
-    assert!(std::fs::read_dir(home.path()).unwrap().next().is_none(), "every private server is gone");
+    assert!(
+        std::fs::read_dir(home.path()).unwrap().next().is_none(),
+        "every private server is gone"
+    );
     let cells = document["cells"].as_array_mut().unwrap();
     for cell in &mut *cells {
         cell.as_object_mut().unwrap().remove("timeline");
@@ -32,13 +35,22 @@ fn the_same_is_played_twice() {
 
 /// What comes of a scenario with `reference` where the request that says `late` is on its way for that long: the first so many
 /// times after a lock was asked for with this TTL.
-fn played_slowly(scenario: &str, lock_ttl: &'static str, late: &'static str, times: usize, millis: u64) -> Value {
+fn played_slowly(
+    scenario: &str,
+    lock_ttl: &'static str,
+    late: &'static str,
+    times: usize,
+    millis: u64,
+) -> Value {
     let server = Server::start();
     let (asked, was_slow) = (AtomicBool::new(false), AtomicUsize::new(0));
     let slow = hooked_socket(&server, move |sent| {
         if says(sent, &format!("\r\n{lock_ttl}\r\n")) {
             asked.store(true, SeqCst);
-        } else if says(sent, late) && asked.swap(false, SeqCst) && was_slow.fetch_add(1, SeqCst) < times {
+        } else if says(sent, late)
+            && asked.swap(false, SeqCst)
+            && was_slow.fetch_add(1, SeqCst) < times
+        {
             sleep(Duration::from_millis(millis));
         }
         Hook::Pass

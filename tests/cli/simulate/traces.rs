@@ -18,7 +18,11 @@ replies = [{ word = "OK", means = "MEANS" }]
 /// A schema with a lock and a result, whose completion is these two calls.
 fn in_two_calls(first: &str, second: &str) -> Variant {
     let calls = [first.replace("MEANS", "next"), second.replace("MEANS", "stored")].concat();
-    Variant::of("event-consumer").with_block("schema.toml", ("[[complete.call]]", "[release]"), &format!("{calls}\n"))
+    Variant::of("event-consumer").with_block(
+        "schema.toml",
+        ("[[complete.call]]", "[release]"),
+        &format!("{calls}\n"),
+    )
 }
 
 #[test]
@@ -35,8 +39,11 @@ fn a_crash_after_the_lock_is_dropped_makes_the_payment_twice() {
 
 #[test]
 fn a_begin_that_asks_for_the_lock_first_waits_for_one_left_beside_a_result() {
-    let text =
-        std::fs::read_to_string(format!("{}/lua/event-consumer/schema.toml", env!("CARGO_MANIFEST_DIR"))).unwrap();
+    let text = std::fs::read_to_string(format!(
+        "{}/lua/event-consumer/schema.toml",
+        env!("CARGO_MANIFEST_DIR")
+    ))
+    .unwrap();
     let (start, end) = (text.find("[[begin.call]]").unwrap(), text.find("[complete]").unwrap());
     let second = text[start + 1..end].find("[[begin.call]]").unwrap() + start + 1;
     let (asks_result, takes_lock) = (&text[start..second], &text[second..end]);
@@ -72,7 +79,11 @@ command = ["EXPIRE", "{lock}", "{lock_ttl}"]
 replies = [{ integer = 1, means = "acquired", when = { lock = "absent" } }, { error = "*", means = "fail" }]
 
 "#;
-    let slow = Variant::of("event-driven").with_block("schema.toml", ("[[begin.call]]", "[complete]"), two_calls);
+    let slow = Variant::of("event-driven").with_block(
+        "schema.toml",
+        ("[[begin.call]]", "[complete]"),
+        two_calls,
+    );
     slow.plays("lock-without-expiry").is("stuck").because("its own begin, after 1 of 2 calls");
     // EXPIRE 0 takes the lock away, and says 1.
     slow.plays("clock-of-ttl").is("duplicate").because("a TTL of 0");
@@ -92,18 +103,20 @@ fn an_odd_ttl_is_refused_before_anything_is_written() {
 #[test]
 fn an_odd_ttl_that_fails_behind_the_set_is_stuck() {
     let careless = reference()
-        .with("begin.lua", TAKES, "redis.call('SET', record, lock)\nredis.call('EXPIRE', record, ARGV[3])")
+        .with(
+            "begin.lua",
+            TAKES,
+            "redis.call('SET', record, lock)\nredis.call('EXPIRE', record, ARGV[3])",
+        )
         .with("begin.lua", HEALS, "");
     careless.plays("clock-of-ttl").is("stuck").makes(0).because("a TTL of 1.5");
 }
 
 #[test]
 fn an_odd_ttl_that_becomes_no_lock_makes_the_payment_twice() {
-    let careless = reference().with("begin.lua", "not (lock_ttl > 0 and lock_ttl <= 1e9)", "lock_ttl > 1e9").with(
-        "begin.lua",
-        TAKES,
-        &format!("if lock_ms ~= '0' then {TAKES} end"),
-    );
+    let careless = reference()
+        .with("begin.lua", "not (lock_ttl > 0 and lock_ttl <= 1e9)", "lock_ttl > 1e9")
+        .with("begin.lua", TAKES, &format!("if lock_ms ~= '0' then {TAKES} end"));
     careless.plays("clock-of-ttl").is("duplicate").makes(2).because("a TTL of 0");
 }
 
@@ -122,13 +135,15 @@ fn without_a_ttl_to_send_there_is_no_odd_one() {
 /// A schema with another on the same Redis keys, and this answer to its values.
 fn shared(answer: &str) -> Variant {
     let met = format!("if stored then\n  -- the other release's\n  {answer}\n  local locked_for");
-    let shared = reference().and("express", "other").with("other/schema.toml", "idem:{key}", "pay:{key}");
+    let shared =
+        reference().and("express", "other").with("other/schema.toml", "idem:{key}", "pay:{key}");
     let shared = shared.with("schema.toml", "idemkey:{key}", "pay:{key}");
     shared.with("begin.lua", "if stored then\n  local locked_for", &met)
 }
 
 const LOCKED: &str = "if stored == '{\"status\":\"IN_PROGRESS\"}'";
-const COMPLETED: &str = "if string.find(stored, '^{\"status\":\"COMPLETED\"') then return {'REPLAY', stored} end";
+const COMPLETED: &str =
+    "if string.find(stored, '^{\"status\":\"COMPLETED\"') then return {'REPLAY', stored} end";
 
 #[test]
 fn a_value_of_another_release_blocks_who_cannot_read_it() {
@@ -144,13 +159,18 @@ fn who_reads_the_other_releases_values_waits_for_its_lock_and_replays_its_result
 
 #[test]
 fn who_overwrites_the_other_releases_result_makes_the_payment_twice() {
-    let forgets_results = format!("{READS}\nif stored and string.find(stored, 'COMPLETED') then stored = nil end");
+    let forgets_results =
+        format!("{READS}\nif stored and string.find(stored, 'COMPLETED') then stored = nil end");
     let forgets = shared("").with("begin.lua", READS, &forgets_results);
     forgets.plays("foreign-value").is("duplicate").makes(2).because("a result of other");
 }
 
 #[test]
 fn who_takes_the_lock_from_the_other_release_makes_the_payment_twice() {
-    let forgets = shared(COMPLETED).with("begin.lua", READS, &format!("{READS}\n{LOCKED} then stored = nil end"));
+    let forgets = shared(COMPLETED).with(
+        "begin.lua",
+        READS,
+        &format!("{READS}\n{LOCKED} then stored = nil end"),
+    );
     forgets.plays("foreign-value").is("duplicate").makes(2);
 }

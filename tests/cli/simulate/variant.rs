@@ -28,9 +28,12 @@ impl Variant {
     pub fn and(self, built_in: &str, name: &str) -> Self {
         let folder = self.folder.path().join(name);
         fs::create_dir(&folder).unwrap();
-        for entry in fs::read_dir(format!("{}/lua/{built_in}", env!("CARGO_MANIFEST_DIR"))).unwrap() {
+        for entry in fs::read_dir(format!("{}/lua/{built_in}", env!("CARGO_MANIFEST_DIR"))).unwrap()
+        {
             let file = entry.unwrap().file_name().into_string().unwrap();
-            let text = fs::read_to_string(format!("{}/lua/{built_in}/{file}", env!("CARGO_MANIFEST_DIR"))).unwrap();
+            let text =
+                fs::read_to_string(format!("{}/lua/{built_in}/{file}", env!("CARGO_MANIFEST_DIR")))
+                    .unwrap();
             fs::write(folder.join(&file), text).unwrap();
         }
         let (from, to) = (format!("\nname = \"{built_in}\"\n"), format!("\nname = \"{name}\"\n"));
@@ -50,7 +53,9 @@ impl Variant {
     pub fn with_block(self, file: &str, (from, up_to): (&str, &str), to: &str) -> Self {
         self.changed(&format!("{MINE}/{file}"), |text| {
             let start = text.find(from).unwrap_or_else(|| panic!("{file} has {from}"));
-            let end = text[start..].find(up_to).map_or_else(|| panic!("{file} has {up_to}"), |end| start + end);
+            let end = text[start..]
+                .find(up_to)
+                .map_or_else(|| panic!("{file} has {up_to}"), |end| start + end);
             format!("{}{to}{}", &text[..start], &text[end..])
         })
     }
@@ -91,7 +96,12 @@ impl Variant {
     #[track_caller]
     pub fn plays_each(&self, scenarios: &[&str]) -> Vec<Cell> {
         let folder = self.folder.path();
-        let words = [&["simulate"], scenarios, &["--schema", MINE, "--schema-dir", folder.to_str().unwrap()]].concat();
+        let words = [
+            &["simulate"],
+            scenarios,
+            &["--schema", MINE, "--schema-dir", folder.to_str().unwrap()],
+        ]
+        .concat();
         let played = cells(run(folder, &[&words[..], &["--sandbox", "-o", "json"]].concat()));
         assert_eq!(played.len(), scenarios.len());
         played
@@ -114,7 +124,11 @@ pub fn plays(schema: &str, scenario: &str) -> Cell {
         cells(run(home().path(), &words))
     });
     let is_asked = |cell: &&Cell| cell.0["schema"] == schema && cell.0["scenario"] == scenario;
-    MATRIX.iter().find(is_asked).cloned().unwrap_or_else(|| panic!("{scenario} is played with {schema}"))
+    MATRIX
+        .iter()
+        .find(is_asked)
+        .cloned()
+        .unwrap_or_else(|| panic!("{scenario} is played with {schema}"))
 }
 
 #[track_caller]

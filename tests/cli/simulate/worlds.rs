@@ -8,9 +8,14 @@ use crate::support::Server;
 fn without_redis_a_service_refuses_or_makes_the_payment_twice() {
     plays("reference", "store-down").is("refused").makes(0);
     let without_redis = "without_redis = \"refuse\"";
-    let executes = reference().with("schema.toml", without_redis, "without_redis = \"execute\"").checked();
+    let executes =
+        reference().with("schema.toml", without_redis, "without_redis = \"execute\"").checked();
     executes.plays("store-down").is("duplicate").makes(2);
-    reference().with("schema.toml", without_redis, "").plays("store-down").is("n/a").because("without_redis");
+    reference()
+        .with("schema.toml", without_redis, "")
+        .plays("store-down")
+        .is("n/a")
+        .because("without_redis");
 }
 
 #[test]
@@ -22,7 +27,8 @@ fn a_script_that_redis_forgot_is_sent_again() {
 
 #[test]
 fn a_service_that_knows_only_a_scripts_digest_is_stuck_when_redis_forgot_it() {
-    let script = std::fs::read(format!("{}/lua/reference/begin.lua", env!("CARGO_MANIFEST_DIR"))).unwrap();
+    let script =
+        std::fs::read(format!("{}/lua/reference/begin.lua", env!("CARGO_MANIFEST_DIR"))).unwrap();
     let digest: String = Server::start().send(&[b"SCRIPT", b"LOAD", &script]);
     let by_digest = reference().with_block(
         "schema.toml",
@@ -38,7 +44,9 @@ fn two_redis_keys_need_a_hash_tag_on_a_cluster() {
     plays("reference", "cluster-slots").is("safe").makes(1);
     let consumer = || Variant::of("event-consumer");
     let apart = consumer().plays("cluster-slots").is("duplicate").makes(2);
-    apart.because("idem:done:order-1 is in slot 10518").because("idem:lock:order-1 is in slot 2546");
+    apart
+        .because("idem:done:order-1 is in slot 10518")
+        .because("idem:lock:order-1 is in slot 2546");
     let tagged = consumer().with("schema.toml", "idem:lock:{key}", "idem:lock:{{key}}").with(
         "schema.toml",
         "idem:done:{key}",
@@ -53,7 +61,11 @@ fn two_redis_keys_need_a_hash_tag_on_a_cluster() {
 #[test]
 fn an_evicted_lock_makes_the_payment_twice_under_every_policy_but_noeviction() {
     let cell = plays("reference", "evicted-lock").is("duplicate").makes(2);
-    assert_eq!(["noeviction", "allkeys-lru", "volatile-ttl"].map(|policy| cell.made_in(policy)), [1, 2, 2], "{cell}");
+    assert_eq!(
+        ["noeviction", "allkeys-lru", "volatile-ttl"].map(|policy| cell.made_in(policy)),
+        [1, 2, 2],
+        "{cell}"
+    );
 }
 
 #[test]
@@ -74,8 +86,13 @@ command = ["WAIT", "1", "200"]
 replies = [{ integer = 1, means = "acquired" }, { integer = 0, means = "fail" }]
 
 [renew]"#;
-    let acquired = "means = \"acquired\", when = [{ record = \"absent\" }, { record = \"failed\" }]";
-    let waiting = reference().with("schema.toml", acquired, "means = \"next\"").with("schema.toml", "[renew]", waits);
+    let acquired =
+        "means = \"acquired\", when = [{ record = \"absent\" }, { record = \"failed\" }]";
+    let waiting = reference().with("schema.toml", acquired, "means = \"next\"").with(
+        "schema.toml",
+        "[renew]",
+        waits,
+    );
     // The promoted replica has none of its own yet, so that the retry is refused as well.
     waiting.plays("failover-loses-lock").is("refused").makes(0);
 }

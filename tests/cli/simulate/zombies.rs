@@ -39,14 +39,16 @@ fn a_worker_that_goes_on_without_asking_makes_the_payment_twice() {
 
 #[test]
 fn a_renew_that_renews_whatever_is_there_makes_the_payment_twice() {
-    let [completes, overwrites] = both(&reference().with("renew.lua", FENCES, "if not holder then"));
+    let [completes, overwrites] =
+        both(&reference().with("renew.lua", FENCES, "if not holder then"));
     completes.is("duplicate").makes(2);
     overwrites.is("safe").makes(1);
 }
 
 #[test]
 fn a_complete_that_does_not_check_the_owner_gives_a_wrong_answer() {
-    let unfenced = reference().with("complete.lua", "if (holder or author) ~= owner then", "if false then");
+    let unfenced =
+        reference().with("complete.lua", "if (holder or author) ~= owner then", "if false then");
     let [completes, overwrites] = both(&unfenced);
     completes.is("wrong-answer").because("it completes what had no effect");
     overwrites.is("safe").makes(1);
@@ -61,7 +63,11 @@ fn a_complete_that_sets_whatever_is_there_gives_a_wrong_answer() {
 
 #[test]
 fn a_fenced_completion_that_drops_the_lock_makes_the_payment_twice() {
-    let rude = reference().with("complete.lua", "return 'FENCED'", "redis.call('DEL', record)\n  return 'FENCED'");
+    let rude = reference().with(
+        "complete.lua",
+        "return 'FENCED'",
+        "redis.call('DEL', record)\n  return 'FENCED'",
+    );
     for cell in both(&rude) {
         cell.is("duplicate").because("it completes what had no effect");
     }
@@ -83,8 +89,16 @@ fn a_release_that_does_not_check_the_owner_makes_the_payment_twice() {
 #[test]
 fn a_late_failure_that_makes_a_lock_endless_is_stuck() {
     let rude = reference()
-        .with("release.lua", "  return 'FENCED'", "  redis.call('PERSIST', record)\n  return 'FENCED'")
-        .with("complete.lua", "return 'STORED'", "redis.call('SET', record, stored)\nreturn 'STORED'")
+        .with(
+            "release.lua",
+            "  return 'FENCED'",
+            "  redis.call('PERSIST', record)\n  return 'FENCED'",
+        )
+        .with(
+            "complete.lua",
+            "return 'STORED'",
+            "redis.call('SET', record, stored)\nreturn 'STORED'",
+        )
         .with("begin.lua", "redis.call('PEXPIRE', record, lock_ms)", "");
     rude.plays("zombie-releases").is("stuck").makes(1);
 }

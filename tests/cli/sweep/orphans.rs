@@ -55,35 +55,66 @@ fn each_selector_removes_its_locks_and_never_a_result() {
     assert_eq!(with(&["--orphaned", "--match", "b*"]), ["idem:started:beside"]);
     assert_eq!(with(&["--orphaned", "--schema", "event-driven"]), ["idem:started:beside"]);
     assert_eq!(with(&["--orphaned", "--schema", "express"]), [""; 0]);
-    assert_eq!(with(&[&["--orphaned"][..], &excess, &old[..2]].concat()), ["idempotency:long", "idempotency:stuck"]);
+    assert_eq!(
+        with(&[&["--orphaned"][..], &excess, &old[..2]].concat()),
+        ["idempotency:long", "idempotency:stuck"]
+    );
 }
 
 /// Rule: a lock that ends by itself is an orphan only on word of its owner's death.
 #[test]
 fn a_lock_that_ends_by_itself_stays_and_is_counted() {
     // A worker that was told that there is no result may take the lock after the result came.
-    let server = Server::holding(&[("idem:lock:passed", "1", 20_000), ("idem:done:passed", "1", 80_000_000)]);
+    let server = Server::holding(&[
+        ("idem:lock:passed", "1", 20_000),
+        ("idem:done:passed", "1", 80_000_000),
+    ]);
     server.fill(["alive", "dead"].map(|owner| (format!("idem:started:{owner}"), owner)), 10_000);
     server.states(&[("event-driven", "lock_ttl = \"30s\"")]);
-    let words = ["--include", "leftover-lock", "--older-than", "15s", "--yes", "--grace", "0", "-o", "json"];
+    let words = [
+        "--include",
+        "leftover-lock",
+        "--older-than",
+        "15s",
+        "--yes",
+        "--grace",
+        "0",
+        "-o",
+        "json",
+    ];
     let json = sweep(&server, &words).exits(0).json();
-    assert_eq!((&json["total"], &json["done"], &json["left_to_expire"]), (&3.into(), &0.into(), &3.into()), "{json}");
-    sweep(&server, &words[..words.len() - 2]).exits(0).says("3 locks end by themselves and are left alone");
+    assert_eq!(
+        (&json["total"], &json["done"], &json["left_to_expire"]),
+        (&3.into(), &0.into(), &3.into()),
+        "{json}"
+    );
+    sweep(&server, &words[..words.len() - 2])
+        .exits(0)
+        .says("3 locks end by themselves and are left alone");
     let ask = ["--owner-alive", "[ \"$1\" = alive ]"];
     let json = sweep(&server, &[&words[..], &ask].concat()).exits(0).json();
-    assert_eq!((&json["done"], &json["skipped_alive"], &json["left_to_expire"]), (&1.into(), &1.into(), &1.into()));
+    assert_eq!(
+        (&json["done"], &json["skipped_alive"], &json["left_to_expire"]),
+        (&1.into(), &1.into(), &1.into())
+    );
     assert_eq!(server.keys(), ["idem:done:passed", "idem:lock:passed", "idem:started:alive"]);
 }
 
 /// Rule: whether a lock ends by itself is judged on the look right before the change.
 #[test]
 fn a_lock_that_comes_to_end_by_itself_during_the_grace_stays() {
-    let lock = r#"{"state":"in-progress","owner":"a","fingerprint":"f","created_at":1735689600123}"#;
+    let lock =
+        r#"{"state":"in-progress","owner":"a","fingerprint":"f","created_at":1735689600123}"#;
     // A second and a half more than the lock TTL.
     let server = Server::holding(&[("idemkey:k", lock, 31_500)]);
-    let run = sweep(&server, &["--older-than", "10m", "--yes", "--grace", "3s", "-o", "json"]).exits(0);
+    let run =
+        sweep(&server, &["--older-than", "10m", "--yes", "--grace", "3s", "-o", "json"]).exits(0);
     let json = run.json();
-    assert_eq!((&json["total"], &json["done"], &json["left_to_expire"]), (&1.into(), &0.into(), &1.into()), "{json}");
+    assert_eq!(
+        (&json["total"], &json["done"], &json["left_to_expire"]),
+        (&1.into(), &0.into(), &1.into()),
+        "{json}"
+    );
     assert_eq!(server.keys(), ["idemkey:k"]);
 }
 
@@ -93,8 +124,14 @@ fn a_lock_that_is_no_longer_in_excess_after_the_grace_stays() {
     // A second and a half more than counts as in excess of the lock TTL.
     let server = Server::holding(&[("idem:k", LOCK, 32_500)]);
     let stated = ["--include", "excess-ttl", "--schema", "express", "--lock-ttl", "30s"];
-    let json = sweep(&server, &[&stated[..], &["--yes", "--grace", "3s", "-o", "json"]].concat()).exits(0).json();
-    assert_eq!((&json["total"], &json["done"], &json["changed"]), (&1.into(), &0.into(), &1.into()), "{json}");
+    let json = sweep(&server, &[&stated[..], &["--yes", "--grace", "3s", "-o", "json"]].concat())
+        .exits(0)
+        .json();
+    assert_eq!(
+        (&json["total"], &json["done"], &json["changed"]),
+        (&1.into(), &0.into(), &1.into()),
+        "{json}"
+    );
     assert_eq!(server.keys(), ["idem:k"]);
 }
 
@@ -132,10 +169,18 @@ fn a_selector_is_needed_and_has_to_make_sense() {
 fn each_finding_that_is_sought_is_counted() {
     let server = seeded();
     let stated = ["--schema", "go-middleware", "--lock-ttl", "300s"];
-    let sought = ["--orphaned", "--include", "excess-ttl,leftover-lock", "--older-than", "150s", "--dry-run"];
+    let sought = [
+        "--orphaned",
+        "--include",
+        "excess-ttl,leftover-lock",
+        "--older-than",
+        "150s",
+        "--dry-run",
+    ];
     let run = sweep(&server, &[&sought[..], &stated, &["-o", "jsonl"]].concat()).exits(0);
     let found = run.json_lines()[0]["found"].clone();
-    for (code, count) in [("no-expiry", 1), ("excess-ttl", 1), ("leftover-lock", 0), ("overdue", 1)] {
+    for (code, count) in [("no-expiry", 1), ("excess-ttl", 1), ("leftover-lock", 0), ("overdue", 1)]
+    {
         assert_eq!(found[code]["count"], count, "{code}: {}", run.all());
     }
     let sound = sweep(&server, &["--orphaned", "--schema", "express", "--dry-run"]).exits(0);
@@ -145,7 +190,8 @@ fn each_finding_that_is_sought_is_counted() {
 /// Rule: who sees three keys of many is told how to see all of them.
 #[test]
 fn a_preview_says_how_to_see_every_lock() {
-    let server = Server::filled((0..5).map(|number| (format!("idem:stuck-{number}"), LOCK)), FOREVER);
+    let server =
+        Server::filled((0..5).map(|number| (format!("idem:stuck-{number}"), LOCK)), FOREVER);
     let run = server.idemctl(&["sweep", "--orphaned", "--dry-run"]).exits(0);
     let lines = printed::command_lines(&run);
     assert_eq!(lines.len(), 1, "{}", run.all());
@@ -164,7 +210,10 @@ fn a_dry_run_shows_and_changes_nothing() {
     let run = sweep(&server, &["--orphaned", "--yes", "--dry-run"]).exits(0);
     run.shows("no-expiry").shows("stuck (go-middleware)").says("nothing was changed");
     let json = sweep(&server, &["--orphaned", "--dry-run", "-o", "json"]).exits(0).json();
-    assert_eq!((&json["format"], &json["outcome"], &json["total"]), (&1.into(), &"shown".into(), &2.into()));
+    assert_eq!(
+        (&json["format"], &json["outcome"], &json["total"]),
+        (&1.into(), &"shown".into(), &2.into())
+    );
     assert_eq!(server.keys(), before);
     assert!(!server.folder().join(".local/state/idemctl").exists());
 }
@@ -172,11 +221,18 @@ fn a_dry_run_shows_and_changes_nothing() {
 #[test]
 fn reports_backs_up_and_audits() {
     let server = seeded();
-    let run = sweep(&server, &[&WITHOUT_GRACE[..], &["-o", "json", "--reason", "INC-9"]].concat()).exits(0);
+    let run = sweep(&server, &[&WITHOUT_GRACE[..], &["-o", "json", "--reason", "INC-9"]].concat())
+        .exits(0);
     let json = run.json();
-    assert_eq!((&json["outcome"], &json["done"], &json["changed"]), (&"done".into(), &2.into(), &0.into()));
+    assert_eq!(
+        (&json["outcome"], &json["done"], &json["changed"]),
+        (&"done".into(), &2.into(), &0.into())
+    );
     let sample = json["found"]["no-expiry"]["sample"].as_array().unwrap();
-    assert!(sample.contains(&serde_json::json!({ "schema": "event-driven", "key": "beside" })), "{json}");
+    assert!(
+        sample.contains(&serde_json::json!({ "schema": "event-driven", "key": "beside" })),
+        "{json}"
+    );
     assert_eq!(json["found"]["no-expiry"]["oldest_ms"], serde_json::Value::Null);
     let backup = fs::read_to_string(json["backup"].as_str().unwrap()).unwrap();
     assert_eq!(backup.lines().filter(|line| line.contains("redis_key_base64\":\"")).count(), 2);
@@ -193,9 +249,13 @@ fn expire_gives_the_schemas_lock_ttl_but_never_more_time() {
     let server = seeded();
     server.states(&[("go-middleware", "lock_ttl = \"300s\"")]);
     let sought = ["--orphaned", "--include", "excess-ttl,leftover-lock", "--older-than", "150s"];
-    let words = [&sought[..], &["--action", "expire", "--yes", "--grace", "0", "-o", "json"]].concat();
+    let words =
+        [&sought[..], &["--action", "expire", "--yes", "--grace", "0", "-o", "json"]].concat();
     let json = sweep(&server, &words).exits(3).json();
-    assert_eq!((&json["done"], &json["left_to_expire"], &json["backup"]), (&2.into(), &1.into(), &().into()));
+    assert_eq!(
+        (&json["done"], &json["left_to_expire"], &json["backup"]),
+        (&2.into(), &1.into(), &().into())
+    );
     assert_eq!(json["unproven"]["lock_ttl"], 2, "event-driven states none");
     let left = |key: &str| server.send::<i64>(&[b"PTTL", key.as_bytes()]);
     for key in ["idempotency:stuck", "idempotency:long"] {
@@ -213,8 +273,12 @@ fn what_changed_or_was_renewed_between_the_looks_stays() {
     }
     server.put("idempotency:gained", PENDING);
     server.set("idem:started:retaken", "worker-1", 80_000_000);
-    server.states(&[("go-middleware", "lock_ttl = \"300s\""), ("event-driven", "lock_ttl = \"30s\"")]);
-    let words = ["sweep", "--orphaned", "--include", "excess-ttl", "--yes", "--grace", "5s", "-o", "json"];
+    server.states(&[
+        ("go-middleware", "lock_ttl = \"300s\""),
+        ("event-driven", "lock_ttl = \"30s\""),
+    ]);
+    let words =
+        ["sweep", "--orphaned", "--include", "excess-ttl", "--yes", "--grace", "5s", "-o", "json"];
     let running = server.command().args(words).start();
     thread::sleep(Duration::from_millis(2_000));
     server.set("idempotency:renewed", PENDING, 86_000_000);
@@ -239,7 +303,13 @@ fn nothing_is_removed_when_it_cannot_be_backed_up_or_logged() {
     for backup in [existing.to_str().unwrap(), "/proc/backup", "/dev/full/backup"] {
         sweep(&server, &[&WITHOUT_GRACE[..], &["--backup", backup]].concat()).exits(2);
     }
-    server.command().args(["sweep"]).args(WITHOUT_GRACE).env("XDG_STATE_HOME", "/proc").run().exits(2);
+    server
+        .command()
+        .args(["sweep"])
+        .args(WITHOUT_GRACE)
+        .env("XDG_STATE_HOME", "/proc")
+        .run()
+        .exits(2);
     assert_eq!(server.keys(), before);
 }
 
@@ -262,7 +332,9 @@ fn a_lock_beyond_what_is_read_is_left_alone_and_said_to_be() {
     server.put("idem:big", format!("{{\"status\":\"IN_PROGRESS\"{}}}", " ".repeat(17 << 20)));
     let words = ["--orphaned", "--schema", "express", "--grace", "0"];
     let dry = sweep(&server, &[&words[..], &["--dry-run"]].concat()).exits(0);
-    dry.says("1 of them has a value larger than 16 MiB, which is not read whole, and will be left alone");
+    dry.says(
+        "1 of them has a value larger than 16 MiB, which is not read whole, and will be left alone",
+    );
     let json = sweep(&server, &[&words[..], &["--yes", "-o", "json"]].concat()).exits(3).json();
     assert_eq!((&json["done"], &json["left_too_large"]), (&1.into(), &1.into()), "{json}");
     assert_eq!(server.keys(), ["idem:big"]);
@@ -290,7 +362,8 @@ fn what_the_user_may_not_do_is_said_and_nothing_is_lost() {
 
 #[test]
 fn more_locks_than_are_acted_on_at_a_time_all_go() {
-    let server = Server::filled((0..10_050).map(|index| (format!("idempotency:k{index}"), PENDING)), 0);
+    let server =
+        Server::filled((0..10_050).map(|index| (format!("idempotency:k{index}"), PENDING)), 0);
     let json = sweep(&server, &[&WITHOUT_GRACE[..], &["-o", "jsonl"]].concat()).exits(0).json();
     assert_eq!((&json["total"], &json["done"]), (&10_050.into(), &10_050.into()));
     assert_eq!(server.size(), 0);

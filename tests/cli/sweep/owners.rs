@@ -20,13 +20,22 @@ fn a_lock_whose_owner_is_alive_stays() {
         calls.display()
     );
     let started = Instant::now();
-    let run = sweep(&server, &[&WITHOUT_GRACE[..], &["-o", "json", "--owner-alive", &ask]].concat()).exits(3);
+    let run =
+        sweep(&server, &[&WITHOUT_GRACE[..], &["-o", "json", "--owner-alive", &ask]].concat())
+            .exits(3);
     assert!(started.elapsed() < Duration::from_secs(30), "one that hangs is not waited for");
     let json = run.json();
     assert_eq!((&json["done"], &json["skipped_alive"]), (&5.into(), &2.into()), "{json}");
     assert_eq!(json["owner_unknown"], 2, "{json}");
-    run.says("2 locks whose owner --owner-alive could not decide (no answer within 10 s for owner slow)");
-    let left = ["idem:started:alive", "idem:started:alive-too", "idem:started:slow", "idem:started:slow-too"];
+    run.says(
+        "2 locks whose owner --owner-alive could not decide (no answer within 10 s for owner slow)",
+    );
+    let left = [
+        "idem:started:alive",
+        "idem:started:alive-too",
+        "idem:started:slow",
+        "idem:started:slow-too",
+    ];
     assert_eq!(server.keys(), left);
     let mut asked: Vec<_> = fs::read_to_string(calls).unwrap().lines().map(str::to_owned).collect();
     asked.sort();
@@ -41,7 +50,8 @@ fn a_lock_whose_owner_is_alive_stays() {
 #[test]
 fn a_command_that_cannot_be_run_makes_no_owner_dead() {
     let server = Server::holding(&[("idem:started:a", "worker-1", FOREVER)]);
-    let run = sweep(&server, &[&WITHOUT_GRACE[..], &["--owner-alive", "no-such-command"]].concat()).exits(2);
+    let run = sweep(&server, &[&WITHOUT_GRACE[..], &["--owner-alive", "no-such-command"]].concat())
+        .exits(2);
     run.says("cannot be run (exit status 127 for owner worker-1: idemctl: ");
     assert!(server.get("idem:started:a").is_some());
 }
@@ -54,14 +64,24 @@ fn a_command_that_fails_makes_no_owner_dead() {
         ("kill -9 $$", "killed by signal 9 for owner worker-1"),
         ("kill -0 \"$1", "exit status 2 for owner worker-1: "),
         ("test \"$1\" -eq 1", "exit status 2 for owner worker-1: "),
-        ("grep -q \"$1\" /no/such/registry", "exit status 2 for owner worker-1: grep: /no/such/registry: No such file"),
+        (
+            "grep -q \"$1\" /no/such/registry",
+            "exit status 2 for owner worker-1: grep: /no/such/registry: No such file",
+        ),
         (
             "printf 'ssh: \\033[31mno host\\n' >&2; exit 255",
             "exit status 255 for owner worker-1: ssh: \\x1b[31mno host)",
         ),
-        ("head -c 1000000 /dev/zero | tr '\\0' y >&2; sleep 20 & exit 3", "exit status 3 for owner worker-1: yyy"),
+        (
+            "head -c 1000000 /dev/zero | tr '\\0' y >&2; sleep 20 & exit 3",
+            "exit status 3 for owner worker-1: yyy",
+        ),
     ] {
-        let run = sweep(&server, &[&WITHOUT_GRACE[..], &["-o", "json", "--owner-alive", command]].concat()).exits(3);
+        let run = sweep(
+            &server,
+            &[&WITHOUT_GRACE[..], &["-o", "json", "--owner-alive", command]].concat(),
+        )
+        .exits(3);
         run.says(format!("Left alone: 1 lock whose owner --owner-alive could not decide ({why}"));
         let json = run.json();
         let left = (&json["done"], &json["skipped_alive"], &json["owner_unknown"]);
@@ -77,12 +97,16 @@ fn a_command_that_fails_makes_no_owner_dead() {
 fn an_owner_that_was_read_in_part_is_unknown() {
     let server = Server::holding(&[("idem:started:long", "o".repeat(5_000), FOREVER)]);
     server.put("idem:started:whole", "w".repeat(4_096));
-    let late = format!(r#"{{"status":"in-progress","fingerprint":"{}","owner":"x"}}"#, "f".repeat(5_000));
+    let late =
+        format!(r#"{{"status":"in-progress","fingerprint":"{}","owner":"x"}}"#, "f".repeat(5_000));
     server.put("idem:started:late", &late);
     let calls = server.folder().join("calls");
     let ask = format!("printf '%s' \"$1\" | wc -c >> {}; exit 1", calls.display());
-    let run = sweep(&server, &[&WITHOUT_GRACE[..], &["-o", "json", "--owner-alive", &ask]].concat()).exits(3);
-    run.says("whose owner --owner-alive could not decide (the value of l").says("is too long to be read whole)");
+    let run =
+        sweep(&server, &[&WITHOUT_GRACE[..], &["-o", "json", "--owner-alive", &ask]].concat())
+            .exits(3);
+    run.says("whose owner --owner-alive could not decide (the value of l")
+        .says("is too long to be read whole)");
     assert_eq!(run.json()["owner_unknown"], 2);
     assert_eq!(fs::read_to_string(calls).unwrap().trim(), "4096");
     assert_eq!(server.keys(), ["idem:started:late", "idem:started:long"]);
@@ -92,7 +116,9 @@ fn an_owner_that_was_read_in_part_is_unknown() {
 #[test]
 fn an_owner_with_a_zero_byte_is_unknown() {
     let server = Server::holding(&[("idem:started:zero", "a\0b", FOREVER)]);
-    let run = sweep(&server, &[&WITHOUT_GRACE[..], &["-o", "json", "--owner-alive", "exit 1"]].concat()).exits(3);
+    let run =
+        sweep(&server, &[&WITHOUT_GRACE[..], &["-o", "json", "--owner-alive", "exit 1"]].concat())
+            .exits(3);
     run.says("a zero byte, which no argument can hold, for owner a\\x00b");
     assert_eq!(server.keys(), ["idem:started:zero"]);
 }

@@ -14,11 +14,15 @@ fn extended() -> Server {
 /// Rule: only what still is what the operation left goes back, the moment of expiry included.
 #[test]
 fn a_lock_that_was_renewed_or_taken_anew_since_stays() {
-    for (value, ttl) in [(PENDING, 7_200_000), (r#"{"status":"PENDING" }"#, 3_590_000), (DONE, 3_590_000)] {
+    for (value, ttl) in
+        [(PENDING, 7_200_000), (r#"{"status":"PENDING" }"#, 3_590_000), (DONE, 3_590_000)]
+    {
         let server = extended();
         server.set("idempotency:a", value, ttl);
         let run = server.idemctl(&["undo", "--yes"]).exits(3);
-        run.says("1 no longer as the operation left them").shows("changed").says("Nothing was changed.");
+        run.says("1 no longer as the operation left them")
+            .shows("changed")
+            .says("Nothing was changed.");
         assert!(pttl(&server, "idempotency:a") > 3_500_000);
         assert_eq!(server.get("idempotency:a").unwrap(), value.as_bytes());
     }
@@ -28,7 +32,8 @@ fn a_lock_that_was_renewed_or_taken_anew_since_stays() {
 #[test]
 fn a_result_that_was_overwritten_since_stays() {
     let server = Server::holding(&[("idempotency:a", PENDING, 50_000)]);
-    let complete = ["complete", "a", "--schema", "go-middleware", "--status", "201", "--body", "1", "--yes"];
+    let complete =
+        ["complete", "a", "--schema", "go-middleware", "--status", "201", "--body", "1", "--yes"];
     server.idemctl(&complete).exits(0);
     server.send::<()>(&[b"SET", b"idempotency:a", DONE.as_bytes(), b"KEEPTTL"]);
     server.idemctl(&["undo", "--yes"]).exits(3).shows("changed");
@@ -56,7 +61,8 @@ fn what_changes_right_before_its_turn_stays() {
         let server = extended();
         let way = sends_at(&server, word, &anew);
         let run = server.through(&way, &["undo", "--yes", "--elsewhere"]).exits(3);
-        run.shows("would-restore").says("Took back 0 of 1 Redis keys; 1 no longer as the operation left them");
+        run.shows("would-restore")
+            .says("Took back 0 of 1 Redis keys; 1 no longer as the operation left them");
         assert!(pttl(&server, "idempotency:a") > 8_000_000, "{word}");
     }
     let server = Server::start();
@@ -72,7 +78,13 @@ fn another_server_is_refused_unless_it_is_meant() {
     let (server, other) = (extended(), Server::start());
     let at: i64 = server.audited()[0]["after"]["expires_at_ms"].as_i64().unwrap();
     // The very lock that the log speaks of, elsewhere.
-    other.send::<()>(&[b"SET", b"idempotency:a", PENDING.as_bytes(), b"PXAT", at.to_string().as_bytes()]);
+    other.send::<()>(&[
+        b"SET",
+        b"idempotency:a",
+        PENDING.as_bytes(),
+        b"PXAT",
+        at.to_string().as_bytes(),
+    ]);
     let there = other.socket().display().to_string();
     for more in [&["--yes"][..], &["--dry-run"]] {
         let run = server.unnamed(&[&["-s", &there, "undo"], more].concat()).exits(1);
@@ -89,7 +101,9 @@ fn another_server_is_refused_unless_it_is_meant() {
         std::fs::write(&config, format!("[contexts.shop]\nurl = \"{}\"\n", server.url())).unwrap();
         let config = config.display().to_string();
         let run = server.unnamed(&[&["--config", &config], &named[..]].concat()).exits(2);
-        run.says(format!("`idemctl --config {config} --context shop undo {op}` takes it back where it was done"));
+        run.says(format!(
+            "`idemctl --config {config} --context shop undo {op}` takes it back where it was done"
+        ));
         assert!(pttl(&other, "idempotency:a") > 3_000_000);
     }
     server.unnamed(&["-s", &there, "undo", "--yes", "--elsewhere"]).exits(0);
@@ -97,7 +111,10 @@ fn another_server_is_refused_unless_it_is_meant() {
     // What comes from a backup goes by what the backup says of its place.
     server.idemctl(&["force-unlock", "a", "--yes"]).exits(0);
     let op = server.audited().last().unwrap()["op"].as_str().unwrap().to_owned();
-    server.unnamed(&["-s", &there, "undo", &op, "--yes", "--only", "a"]).exits(2).says("--elsewhere");
+    server
+        .unnamed(&["-s", &there, "undo", &op, "--yes", "--only", "a"])
+        .exits(2)
+        .says("--elsewhere");
 }
 
 #[test]
@@ -126,6 +143,9 @@ fn an_empty_log_says_that_nothing_was_changed_yet() {
     let log = server.state("audit.jsonl");
     std::fs::create_dir_all(log.parent().unwrap()).unwrap();
     std::fs::write(&log, "").unwrap();
-    server.idemctl(&["undo", "--yes"]).exits(1).says("nothing was changed yet: the audit log has no operation");
+    server
+        .idemctl(&["undo", "--yes"])
+        .exits(1)
+        .says("nothing was changed yet: the audit log has no operation");
     server.idemctl(&["undo", "abc", "--yes"]).exits(1).says("the audit log has no operation abc");
 }

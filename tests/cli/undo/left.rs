@@ -13,7 +13,11 @@ fn an_extended_lock_gets_its_former_expiry() {
     assert_eq!(run.json()["redis_keys"][0]["outcome"], "would-restore");
     assert!(pttl(&server, "idempotency:a") > 3_000_000);
     server.idemctl(&["undo", "--yes"]).exits(0).says("Took back 1 of 1 Redis keys.");
-    assert!((1..=50_000).contains(&pttl(&server, "idempotency:a")), "{}", pttl(&server, "idempotency:a"));
+    assert!(
+        (1..=50_000).contains(&pttl(&server, "idempotency:a")),
+        "{}",
+        pttl(&server, "idempotency:a")
+    );
     assert_eq!(server.get("idempotency:a").unwrap(), PENDING.as_bytes());
     server.idemctl(&["undo", "--yes"]).exits(0);
     assert!(pttl(&server, "idempotency:a") > 3_000_000);
@@ -34,7 +38,17 @@ fn a_lock_that_a_sweep_lets_expire_has_no_expiry_again() {
 #[test]
 fn a_completed_key_is_the_lock_again_that_it_was() {
     let server = Server::holding(&[("idempotency:a", PENDING, 50_000)]);
-    let complete = ["complete", "a", "--schema", "go-middleware", "--status", "201", "--body", STORED, "--yes"];
+    let complete = [
+        "complete",
+        "a",
+        "--schema",
+        "go-middleware",
+        "--status",
+        "201",
+        "--body",
+        STORED,
+        "--yes",
+    ];
     server.idemctl(&complete).exits(0);
     let stored = server.get("idempotency:a").unwrap();
     server.idemctl(&["undo", "--yes"]).exits(0);
@@ -47,7 +61,8 @@ fn a_completed_key_is_the_lock_again_that_it_was() {
 #[test]
 fn the_two_keys_of_a_completed_record_go_back_in_one_step() {
     let server = Server::holding(&[("idem:started:a", "worker-7", 50_000)]);
-    let step = ["complete", "a", "--schema", "event-driven", "--owner", "worker-7", "--status", "201"];
+    let step =
+        ["complete", "a", "--schema", "event-driven", "--owner", "worker-7", "--status", "201"];
     server.idemctl(&[&step[..], &["--body", STORED, "--yes"]].concat()).exits(0);
     let after = server.keys();
     assert!(after.contains(&"idem:result:a".to_owned()));
@@ -82,7 +97,11 @@ fn what_was_restored_goes_and_what_was_there_already_stays() {
     server.set("idempotency:7", DONE, 500_000);
     let file = server.folder().join("b").display().to_string();
     server.idemctl(&["restore", &file, "--yes"]).exits(3);
-    server.idemctl(&["undo", "--yes"]).exits(0).says("Took back 249 of 249 Redis keys.").says("… and 149 more.");
+    server
+        .idemctl(&["undo", "--yes"])
+        .exits(0)
+        .says("Took back 249 of 249 Redis keys.")
+        .says("… and 149 more.");
     assert_eq!(server.keys(), ["idempotency:7"]);
 }
 
@@ -101,8 +120,12 @@ fn keys_of_any_bytes_go_back() {
     let server = Server::start();
     let key = b"idempotency:\xff\\x41\n".as_slice();
     server.send::<()>(&[b"SET", key, PENDING.as_bytes(), b"PX", b"50000"]);
-    let name = <std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(&key[b"idempotency:".len()..]);
-    let run = crate::support::Runs::run(server.command().args(["extend", "--for", "1h", "--yes"]).arg(name));
+    let name = <std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(
+        &key[b"idempotency:".len()..],
+    );
+    let run = crate::support::Runs::run(
+        server.command().args(["extend", "--for", "1h", "--yes"]).arg(name),
+    );
     run.exits(0);
     server.idemctl(&["undo", "--yes"]).exits(0);
     assert!(server.send::<i64>(&[b"PTTL", key]) <= 50_000);
@@ -112,15 +135,32 @@ fn keys_of_any_bytes_go_back() {
 #[test]
 fn a_preview_shows_the_state_of_what_comes_back() {
     let server = Server::holding(&[("idempotency:a", PENDING, FOREVER)]);
-    let complete = ["complete", "a", "--schema", "go-middleware", "--status", "201", "--body", STORED, "--yes"];
+    let complete = [
+        "complete",
+        "a",
+        "--schema",
+        "go-middleware",
+        "--status",
+        "201",
+        "--body",
+        STORED,
+        "--yes",
+    ];
     server.idemctl(&complete).exits(0);
     let run = server.idemctl(&["undo", "--dry-run"]).exits(0);
     run.shows("would-restore  never    completed -> in-progress  go-middleware");
     run.says("warning: this brings back a lock without expiry");
-    server.idemctl(&["undo", "--yes"]).exits(0).says("warning: this brings back a lock without expiry");
+    server
+        .idemctl(&["undo", "--yes"])
+        .exits(0)
+        .says("warning: this brings back a lock without expiry");
     // Undoing the undo brings the result back.
-    let run = server.idemctl(&["undo", "--dry-run"]).exits(0).shows("in-progress -> completed").all();
+    let run =
+        server.idemctl(&["undo", "--dry-run"]).exits(0).shows("in-progress -> completed").all();
     assert!(!run.contains("without expiry"), "{run}");
     server.idemctl(&["force-unlock", "a", "--yes"]).exits(0);
-    server.idemctl(&["undo", "--dry-run"]).exits(0).says("warning: this brings back a lock without expiry");
+    server
+        .idemctl(&["undo", "--dry-run"])
+        .exits(0)
+        .says("warning: this brings back a lock without expiry");
 }

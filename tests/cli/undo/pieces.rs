@@ -7,7 +7,9 @@ use crate::support::{Server, backup};
 
 /// A server of which three records were purged.
 fn purged() -> Server {
-    let server = Server::holding(&["idempotency:a", "idempotency:b", "idempotency:c"].map(|key| (key, DONE, 500_000)));
+    let server = Server::holding(
+        &["idempotency:a", "idempotency:b", "idempotency:c"].map(|key| (key, DONE, 500_000)),
+    );
     server.idemctl(&["purge", "--all", "--yes"]).exits(0);
     server
 }
@@ -18,7 +20,10 @@ fn records_come_back_one_by_one() {
     let server = purged();
     server.idemctl(&["undo", "--only", "a", "--yes"]).exits(0).says("Took back 1 of 1");
     let log = server.idemctl(&["log", "-o", "jsonl"]).exits(0).json_lines();
-    assert_eq!((&log[0]["undone_by"], &log[0]["partly_undone_by"]), (&serde_json::Value::Null, &log[1]["op"]));
+    assert_eq!(
+        (&log[0]["undone_by"], &log[0]["partly_undone_by"]),
+        (&serde_json::Value::Null, &log[1]["op"])
+    );
     server.idemctl(&["log"]).shows("purge, partly undone");
     server.idemctl(&["undo", "--only", "b", "--yes"]).exits(0).says("Took back 1 of 1");
     assert_eq!(server.keys(), ["idempotency:a", "idempotency:b"]);
@@ -33,9 +38,13 @@ fn a_key_that_the_operation_did_not_change_is_named() {
     let server = purged();
     let run = server.idemctl(&["undo", "--only", "a", "--only", "nosuch", "--yes"]).exits(3);
     run.says("nosuch: purge ").says("changed no such key").says("Took back 1 of 1");
-    server.idemctl(&["undo", "--only", "nosuch", "--yes"]).exits(1).says("changed none of these keys");
+    server
+        .idemctl(&["undo", "--only", "nosuch", "--yes"])
+        .exits(1)
+        .says("changed none of these keys");
     let file = backup::only(&server).display().to_string();
-    let run = server.idemctl(&["restore", &file, "--only", "b", "--only", "nosuch", "--yes"]).exits(3);
+    let run =
+        server.idemctl(&["restore", &file, "--only", "b", "--only", "nosuch", "--yes"]).exits(3);
     run.says("nosuch: ").says("holds no such key");
     assert_eq!(server.keys(), ["idempotency:a", "idempotency:b"]);
 }
@@ -62,20 +71,28 @@ fn a_backup_that_lost_everything_is_not_whole() {
     let path = file.display().to_string();
     for left in [String::new(), whole[..60].to_owned(), "\0".repeat(4096), closing] {
         fs::write(&file, &left).unwrap();
-        for words in [&["undo", "--yes"][..], &["undo", "--dry-run"], &["restore", &path, "--yes"]] {
+        for words in [&["undo", "--yes"][..], &["undo", "--dry-run"], &["restore", &path, "--yes"]]
+        {
             let run = server.idemctl(&[words, &["-o", "json"]].concat()).exits(3);
             run.says("3 Redis keys are missing").says("0 of 3 Redis keys");
             assert_eq!(run.json()["complete"], false, "{words:?}");
         }
         let list = server.idemctl(&["backup", "list"]).exits(0);
         let is_listed = list.text().contains("damaged");
-        assert!(is_listed || list.stderr.contains("removed 3 Redis keys into it"), "{}", list.all());
+        assert!(
+            is_listed || list.stderr.contains("removed 3 Redis keys into it"),
+            "{}",
+            list.all()
+        );
     }
     assert_eq!(server.size(), 0);
     // Nothing tells what was in it.
     let other = server.folder().join("other");
     fs::write(&other, "").unwrap();
-    server.idemctl(&["restore", &other.display().to_string(), "--yes"]).exits(2).says("holds no line of a backup");
+    server
+        .idemctl(&["restore", &other.display().to_string(), "--yes"])
+        .exits(2)
+        .says("holds no line of a backup");
 }
 
 /// Rule: the backup of another operation that has the name of this one's is told by the log.
@@ -99,10 +116,15 @@ fn an_undo_refuses_the_backup_of_another_operation() {
     server.set("idempotency:b", DONE, 500_000);
     server.idemctl(&["purge", "b", "--yes", "--backup", "kept"]).exits(0);
     let operations = server.idemctl(&["log", "-o", "json"]).exits(0).json();
-    let names: Vec<_> =
-        operations["operations"].as_array().unwrap().iter().map(|op| op["op"].as_str().unwrap()).collect();
+    let names: Vec<_> = operations["operations"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|op| op["op"].as_str().unwrap())
+        .collect();
     let refused = server.idemctl(&["undo", names[0], "--yes"]);
-    let (first, second) = if refused.code == 2 { (names[0], names[1]) } else { (names[1], names[0]) };
+    let (first, second) =
+        if refused.code == 2 { (names[0], names[1]) } else { (names[1], names[0]) };
     assert_eq!(server.idemctl(&["undo", first, "--dry-run"]).code, 2);
     let run = server.idemctl(&["undo", first, "--yes"]).exits(2);
     run.says(format!("is the backup of operation {second} (purge), not of operation {first}"));

@@ -10,20 +10,29 @@ fn contents(server: &Server) -> Vec<(String, Option<Vec<u8>>)> {
 
 #[test]
 fn what_was_purged_comes_back_and_the_undo_is_taken_back_too() {
-    let server = Server::holding(&[("idempotency:a", DONE, 50_000), ("idempotency:b", DONE, FOREVER)]);
+    let server =
+        Server::holding(&[("idempotency:a", DONE, 50_000), ("idempotency:b", DONE, FOREVER)]);
     let before = contents(&server);
     server.idemctl(&["purge", "--all", "--yes", "--reason", "INC-1"]).exits(0);
     assert!(server.keys().is_empty());
     let run = server.idemctl(&["undo", "--yes", "--reason", "too many"]).exits(0);
     run.shows("would-restore").says("Took back 2 of 2 Redis keys.");
     assert_eq!(contents(&server), before);
-    assert!((1..=50_000).contains(&pttl(&server, "idempotency:a")) && pttl(&server, "idempotency:b") == -1);
-    server.idemctl(&["undo", "--yes"]).exits(0).shows("would-remove").says("Took back 2 of 2 Redis keys.");
+    assert!(
+        (1..=50_000).contains(&pttl(&server, "idempotency:a"))
+            && pttl(&server, "idempotency:b") == -1
+    );
+    server
+        .idemctl(&["undo", "--yes"])
+        .exits(0)
+        .shows("would-remove")
+        .says("Took back 2 of 2 Redis keys.");
     assert!(server.keys().is_empty());
     server.idemctl(&["undo", "--yes"]).exits(0);
     assert_eq!(contents(&server), before);
     let log = server.idemctl(&["log", "-o", "jsonl"]).exits(0).json_lines();
-    let commands: Vec<_> = log.iter().map(|operation| operation["command"].as_str().unwrap()).collect();
+    let commands: Vec<_> =
+        log.iter().map(|operation| operation["command"].as_str().unwrap()).collect();
     assert_eq!(commands, ["purge", "undo", "undo", "undo"]);
     assert_eq!((&log[0]["undone_by"], &log[1]["undoes"]), (&log[1]["op"], &log[0]["op"]));
     assert_eq!(log[1]["reason"], "too many");
@@ -31,7 +40,8 @@ fn what_was_purged_comes_back_and_the_undo_is_taken_back_too() {
 
 #[test]
 fn an_operation_is_named_by_its_first_letters() {
-    let server = Server::holding(&[("idempotency:a", PENDING, 50_000), ("idempotency:b", PENDING, 50_000)]);
+    let server =
+        Server::holding(&[("idempotency:a", PENDING, 50_000), ("idempotency:b", PENDING, 50_000)]);
     server.idemctl(&["force-unlock", "a", "--yes"]).exits(0);
     server.idemctl(&["force-unlock", "b", "--yes"]).exits(0);
     let first = server.audited()[0]["op"].as_str().unwrap().to_owned();
@@ -50,7 +60,8 @@ fn what_stands_there_by_now_stays_and_a_lock_keeps_its_result_away() {
     server.set("idem:started:a", "worker-2", 20_000);
     server.set("idem:result:b", "taken anew", 70_000);
     let run = server.idemctl(&["undo", "--yes", "-o", "json"]).exits(3);
-    let counts = ["locked", "present", "restored", "removed"].map(|name| run.json()[name].as_u64().unwrap());
+    let counts =
+        ["locked", "present", "restored", "removed"].map(|name| run.json()[name].as_u64().unwrap());
     assert_eq!(counts, [1, 1, 0, 0], "{}", run.all());
     assert_eq!(server.get("idem:result:a"), None);
     assert_eq!(server.get("idem:result:b").unwrap(), b"taken anew");
@@ -87,11 +98,17 @@ fn log_of_an_older_version(server: &Server, op: &str) {
 fn an_operation_of_an_older_version_is_refused_and_counted() {
     let server = Server::holding(&[("idempotency:a", DONE, 50_000)]);
     log_of_an_older_version(&server, "0a1b2c3d");
-    server.idemctl(&["undo", "--yes"]).exits(2).says("no operation on this server but those of idemctl 0.2");
+    server
+        .idemctl(&["undo", "--yes"])
+        .exits(2)
+        .says("no operation on this server but those of idemctl 0.2");
     server.idemctl(&["log", "show"]).exits(2).says("only operations of idemctl 0.2");
     server.idemctl(&["purge", "--all", "--yes"]).exits(0);
     for op in ["0a1b2c3d", "0a1b"] {
-        server.idemctl(&["undo", op, "--yes"]).exits(2).says("operation 0a1b2c3d was done by idemctl 0.2");
+        server
+            .idemctl(&["undo", op, "--yes"])
+            .exits(2)
+            .says("operation 0a1b2c3d was done by idemctl 0.2");
         server.idemctl(&["log", "show", op]).exits(2).says("was done by idemctl 0.2");
     }
     let log = server.idemctl(&["log", "-o", "jsonl"]).exits(0);

@@ -60,7 +60,10 @@ fn an_interrupted_undo_goes_on() {
     run.says("Took back 100 of 250").says(format!("undo {purge}` with the same options goes on"));
     assert_eq!(server.size(), 100);
     let log = ops(&server);
-    assert_eq!((&log[0]["undone_by"], &log[0]["partly_undone_by"]), (&serde_json::Value::Null, &log[1]["op"]));
+    assert_eq!(
+        (&log[0]["undone_by"], &log[0]["partly_undone_by"]),
+        (&serde_json::Value::Null, &log[1]["op"])
+    );
     assert_eq!(log[1]["state"], "interrupted");
     server.idemctl(&["log"]).shows("purge, partly undone").shows("interrupted");
     let run = server.idemctl(&["undo", "--yes"]).exits(3);
@@ -89,7 +92,11 @@ fn an_interrupted_undo_of_some_records_wants_them_named() {
     let some = ["undo", "--yes", "--only", "1", "--only", "2"];
     ended_by(&server, &some, restores, Signal::KILL);
     let before = server.size();
-    server.idemctl(&["undo", "--yes"]).exits(2).says("did not come to its end").says("the same --only");
+    server
+        .idemctl(&["undo", "--yes"])
+        .exits(2)
+        .says("did not come to its end")
+        .says("the same --only");
     assert_eq!(server.size(), before);
     server.idemctl(&some);
     assert_eq!(server.size(), 2);
@@ -146,7 +153,11 @@ fn an_operation_that_is_still_at_work_is_refused() {
     let file = backup::only(&server);
     let writer = File::options().append(true).open(&file).unwrap();
     writer.lock().unwrap();
-    server.idemctl(&["undo", "--yes"]).exits(2).says("has not ended yet").says("nothing was changed");
+    server
+        .idemctl(&["undo", "--yes"])
+        .exits(2)
+        .says("has not ended yet")
+        .says("nothing was changed");
     let file = file.display().to_string();
     server.idemctl(&["restore", &file, "--yes"]).exits(2).says("is still being written");
     assert_eq!((server.size(), server.audited().len()), (0, KEYS));
@@ -162,7 +173,10 @@ fn an_operation_that_changed_nothing_is_not_the_last_one() {
     server.set("idempotency:x", PENDING, 50_000);
     let other = crate::support::proxy::sends_at(&server, "UNLINK", &["DEL", "idempotency:x"]);
     server.through(&other, &["force-unlock", "x", "--yes"]).exits(8);
-    let marks = fs::read_to_string(server.state("audit.jsonl")).unwrap().matches("\"mark\":\"begin\"").count();
+    let marks = fs::read_to_string(server.state("audit.jsonl"))
+        .unwrap()
+        .matches("\"mark\":\"begin\"")
+        .count();
     assert_eq!((marks, ops(&server).len()), (3, 2));
     server.idemctl(&["undo", "--yes"]).exits(0).says("Took back 250 of 250");
     assert_eq!(server.size(), 0);

@@ -20,8 +20,13 @@ fn a_purged_record_comes_back_with_its_lock_and_its_result() {
         assert_eq!(server.size(), 0);
         assert_eq!(server.audited().len(), 2, "a line for each Redis key");
         let file = backup::only(&server).display().to_string();
-        assert_eq!(fs::read_to_string(&file).unwrap().lines().count(), 3, "place, record, closing line");
-        let words = if way == "undo" { vec!["undo", "--yes"] } else { vec!["restore", &file, "--yes"] };
+        assert_eq!(
+            fs::read_to_string(&file).unwrap().lines().count(),
+            3,
+            "place, record, closing line"
+        );
+        let words =
+            if way == "undo" { vec!["undo", "--yes"] } else { vec!["restore", &file, "--yes"] };
         server.idemctl(&words).exits(0).says("2 of 2 Redis keys");
         assert_eq!(server.get(RESULT).unwrap(), STORED.as_bytes());
         assert_eq!(server.get(LOCK).unwrap(), b"worker-1");
@@ -47,7 +52,10 @@ fn a_backup_that_lost_its_end_is_not_whole() {
     // A copy says so, too.
     let copy = server.folder().join("copy");
     fs::write(&copy, some[..5].join("\n")).unwrap();
-    server.idemctl(&["restore", &copy.display().to_string(), "--yes"]).exits(3).says("16 Redis keys are missing from");
+    server
+        .idemctl(&["restore", &copy.display().to_string(), "--yes"])
+        .exits(3)
+        .says("16 Redis keys are missing from");
 }
 
 /// Rule: a line that is gone from the middle is noticed by the closing line.
@@ -77,10 +85,14 @@ fn a_name_of_two_operations_is_refused() {
     server.idemctl(&PURGE).exits(0);
     let log = server.folder().join(".local/state/idemctl/audit.jsonl");
     let text = fs::read_to_string(&log).unwrap();
-    let ops: Vec<_> = server.audited().iter().map(|entry| entry["op"].as_str().unwrap().to_owned()).collect();
+    let ops: Vec<_> =
+        server.audited().iter().map(|entry| entry["op"].as_str().unwrap().to_owned()).collect();
     assert!(ops[0].len() == 16 && ops[0] != ops[1], "{ops:?}");
     fs::write(&log, text.replace(&ops[1], &ops[0])).unwrap();
-    server.idemctl(&["undo", "--yes"]).exits(2).says("two operations of the audit log have the name");
+    server
+        .idemctl(&["undo", "--yes"])
+        .exits(2)
+        .says("two operations of the audit log have the name");
     assert_eq!(server.size(), 0);
 }
 

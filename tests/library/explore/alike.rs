@@ -22,8 +22,9 @@ pub fn rules(performer: &Performer, workers: u8, most: FaultBudget) -> Rules {
 
 /// Which faults lead to which harm, in how many steps.
 fn frontier(explored: &ExploredProgram) -> Vec<(&'static str, String, usize)> {
-    let way =
-        |found: &idemctl::explore::FoundViolation| (found.invariant.name, found.faults.to_string(), found.acts.len());
+    let way = |found: &idemctl::explore::FoundViolation| {
+        (found.invariant.name, found.faults.to_string(), found.acts.len())
+    };
     explored.found.iter().map(way).collect()
 }
 
@@ -49,7 +50,8 @@ fn the_order_in_which_workers_begin_changes_no_frontier() {
             let mut performer = Performer::of(name, 3);
             let in_order = rules(&performer, 3, faults.parse().unwrap());
             let in_any = Rules { in_order: false, ..in_order.clone() };
-            let (in_order, in_any) = (explored(&mut performer, in_order, ALL), explored(&mut performer, in_any, ALL));
+            let (in_order, in_any) =
+                (explored(&mut performer, in_order, ALL), explored(&mut performer, in_any, ALL));
             assert_eq!(frontier(&in_order), frontier(&in_any), "{name}, {faults}");
             assert!(in_order.covered.states < in_any.covered.states, "{name}, {faults}");
         }
@@ -73,5 +75,9 @@ fn an_exploration_that_reaches_its_bounds_says_how_far_it_got() {
     let rules = rules(&performer, 3, FaultBudget::USUAL);
     let part = explored(&mut performer, rules, SearchLimits { most_states: 100, forgets: false });
     assert!(!part.covered.complete && part.covered.schedules.is_none());
-    assert!((1..12).contains(&part.covered.depth) && part.covered.states >= 100, "{:?}", part.covered);
+    assert!(
+        (1..12).contains(&part.covered.depth) && part.covered.states >= 100,
+        "{:?}",
+        part.covered
+    );
 }

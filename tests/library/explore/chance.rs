@@ -54,9 +54,16 @@ impl<'a> Walk<'a> {
             ask(&mut self.performer.connection, &[b"DEL", &redis_key[..]]);
         }
         loop {
-            let at_work: Vec<_> = (0..WORKERS).filter(|worker| self.does(*worker) != NextAction::Nothing).collect();
+            let at_work: Vec<_> =
+                (0..WORKERS).filter(|worker| self.does(*worker) != NextAction::Nothing).collect();
             let Some(worker) = chance.choice(at_work) else { break };
-            let fault = chance.choice([Fault::Expiry, Fault::Crash, Fault::Lost, Fault::Fail, Fault::Evict]);
+            let fault = chance.choice([
+                Fault::Expiry,
+                Fault::Crash,
+                Fault::Lost,
+                Fault::Fail,
+                Fault::Evict,
+            ]);
             match fault.filter(|_| chance.u8(..5) == 0) {
                 Some(fault) => self.befalls(worker, fault, chance),
                 None => {
@@ -78,14 +85,18 @@ impl<'a> Walk<'a> {
         let act = match (fault, point.action, point.fails_to) {
             (Fault::Expiry, ..) => {
                 let Some(passes) = self.left(role) else { return };
-                let ends = |role: &usize| self.left(*role).is_some_and(|left| left.abs_diff(passes) < AT_ONE_MOMENT);
+                let ends = |role: &usize| {
+                    self.left(*role).is_some_and(|left| left.abs_diff(passes) < AT_ONE_MOMENT)
+                };
                 let first = (0..role).find(ends).unwrap_or(role);
                 self.passes(passes);
                 Act::Expiry(number(first))
             }
             (Fault::Evict, ..) => {
                 let redis_key = self.performer.redis_keys[role].clone();
-                if ask(&mut self.performer.connection, &[b"DEL", &redis_key[..]]) == StepReply::Integer(0) {
+                if ask(&mut self.performer.connection, &[b"DEL", &redis_key[..]])
+                    == StepReply::Integer(0)
+                {
                     return;
                 }
                 Act::Evict(number(role))
@@ -135,7 +146,9 @@ impl<'a> Walk<'a> {
                 }
                 (then, Act::Effect(worker))
             }
-            NextAction::Call { number, .. } => (does.follow(self.hears(worker, number)), Act::Call(worker)),
+            NextAction::Call { number, .. } => {
+                (does.follow(self.hears(worker, number)), Act::Call(worker))
+            }
         };
         self.points[usize::from(worker)] = to;
         act
@@ -158,7 +171,10 @@ impl<'a> Walk<'a> {
         let whole = told.stored().filter(|_| means == Some(Meaning::Replay));
         if let Some(carried) = whole {
             let responses = self.performer.responses();
-            let of = responses.iter().filter(|(response, _)| response == carried).map(|(_, author)| *author);
+            let of = responses
+                .iter()
+                .filter(|(response, _)| response == carried)
+                .map(|(_, author)| *author);
             let is_true = |author: Author| match author {
                 Author::Effect(of) => self.effects.contains(&of),
                 Author::Failure(_) => self.effects.is_empty(),
@@ -194,7 +210,12 @@ fn schedules_of_chance_show_no_harm_that_is_excluded() {
     for name in BUILT_IN {
         let mut performer = Performer::of(name, WORKERS);
         let rules = rules(&performer, WORKERS, MOST.parse().unwrap());
-        let known = explored(&mut performer, rules, SearchLimits { most_states: usize::MAX, forgets: false }).found;
+        let known = explored(
+            &mut performer,
+            rules,
+            SearchLimits { most_states: usize::MAX, forgets: false },
+        )
+        .found;
         let is_known = |harm: &str, faults: FaultBudget| {
             known.iter().any(|found| found.invariant.name == harm && found.faults.is_within(faults))
         };
@@ -203,13 +224,17 @@ fn schedules_of_chance_show_no_harm_that_is_excluded() {
             let mut walk = Walk::new(&mut performer);
             walk.play(&mut chance);
             for (harm, faults) in &walk.harmed {
-                assert!(is_known(harm, *faults), "{name}, schedule {schedule}: {harm} with {faults}");
+                assert!(
+                    is_known(harm, *faults),
+                    "{name}, schedule {schedule}: {harm} with {faults}"
+                );
             }
             harms += walk.harmed.len();
             schedules.push((walk.token(), walk.used));
         }
         let plays_all = std::env::var_os("IDEMCTL_EVERY_SCHEDULE").is_some();
-        let schedules: Vec<_> = schedules.iter().step_by(if plays_all { 1 } else { PLAYED_OF }).collect();
+        let schedules: Vec<_> =
+            schedules.iter().step_by(if plays_all { 1 } else { PLAYED_OF }).collect();
         for some in schedules.chunks(AT_ONCE) {
             let tokens: Vec<_> = some.iter().map(|(token, _)| token.as_str()).collect();
             let played = played_by_workers(&tokens);
@@ -224,5 +249,8 @@ fn schedules_of_chance_show_no_harm_that_is_excluded() {
             }
         }
     }
-    assert!(harms > 100 && told > 10, "chance finds {harms} harms, and workers {told}: the exploration knows all");
+    assert!(
+        harms > 100 && told > 10,
+        "chance finds {harms} harms, and workers {told}: the exploration knows all"
+    );
 }

@@ -47,7 +47,12 @@ impl Performer {
     /// What a worker answers: 201, or a failure.
     fn response(caller: u8, fails: bool) -> Response {
         let body = if fails { Vec::new() } else { format!("made by {caller}").into_bytes() };
-        Response { status: Some(if fails { 500 } else { 201 }), headers: Vec::new(), body, whole: true }
+        Response {
+            status: Some(if fails { 500 } else { 201 }),
+            headers: Vec::new(),
+            body,
+            whole: true,
+        }
     }
 
     fn with_request<T>(&self, caller: u8, fails: bool, make: impl FnOnce(&Request<'_>) -> T) -> T {
@@ -58,9 +63,15 @@ impl Performer {
     }
 
     pub fn responses(&self) -> Vec<(Vec<u8>, Author)> {
-        let of = |worker: u8, fails: bool| self.with_request(worker, fails, |request| request.replayed());
-        let both =
-            |worker: u8| [(of(worker, false), Author::Effect(worker)), (of(worker, true), Author::Failure(worker))];
+        let of = |worker: u8, fails: bool| {
+            self.with_request(worker, fails, |request| request.replayed())
+        };
+        let both = |worker: u8| {
+            [
+                (of(worker, false), Author::Effect(worker)),
+                (of(worker, true), Author::Failure(worker)),
+            ]
+        };
         (0..self.workers).flat_map(both).collect()
     }
 
@@ -77,11 +88,18 @@ impl Performer {
     }
 
     /// What a reply means, and the response in it.
-    fn understand(&self, caller: u8, call: u8, reply: &StepReply) -> (Option<Meaning>, Option<Vec<u8>>) {
+    fn understand(
+        &self,
+        caller: u8,
+        call: u8,
+        reply: &StepReply,
+    ) -> (Option<Meaning>, Option<Vec<u8>>) {
         let asks = self.program.calls[usize::from(call)];
         let call = &self.program.step(asks).unwrap().calls[asks.index];
         self.with_request(caller, false, |request| {
-            let Some(matched) = request.matcher().match_reply(call, reply) else { return (None, None) };
+            let Some(matched) = request.matcher().match_reply(call, reply) else {
+                return (None, None);
+            };
             let response = request.matcher().response_in(matched, reply);
             (Some(matched.meaning()), response.map(<[u8]>::to_vec))
         })
@@ -106,7 +124,9 @@ impl Performer {
             let dump = ask(&mut self.connection, &[b"DUMP", &redis_key[..]]);
             let text = ask(&mut self.connection, &[b"GET", &redis_key[..]]);
             stored.push(match (dump, text) {
-                (StepReply::Text(dump), StepReply::Text(text)) => Some(StoredKey::new(dump, Content::text(text), pttl)),
+                (StepReply::Text(dump), StepReply::Text(text)) => {
+                    Some(StoredKey::new(dump, Content::text(text), pttl))
+                }
                 _ => None,
             });
         }
@@ -117,14 +137,22 @@ impl Performer {
 impl StateServer for Performer {
     type Error = Infallible;
 
-    async fn execute_in(&mut self, before: &KeysState, caller: u8, call: u8) -> Result<CallEffect, Infallible> {
+    async fn execute_in(
+        &mut self,
+        before: &KeysState,
+        caller: u8,
+        call: u8,
+    ) -> Result<CallEffect, Infallible> {
         loop {
             let since = std::time::Instant::now();
             for (redis_key, stored) in self.redis_keys.clone().iter().zip(&before.stored) {
                 ask(&mut self.connection, &[b"DEL", &redis_key[..]]);
                 if let Some(stored) = stored {
                     let ttl = stored.ttl_ms.unwrap_or(0).to_string();
-                    ask(&mut self.connection, &[b"RESTORE", &redis_key[..], ttl.as_bytes(), &stored.dump]);
+                    ask(
+                        &mut self.connection,
+                        &[b"RESTORE", &redis_key[..], ttl.as_bytes(), &stored.dump],
+                    );
                 }
             }
             let reply = self.send(caller, call);

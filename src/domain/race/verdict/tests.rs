@@ -42,7 +42,10 @@ fn two_winners_are_named_as_the_pair() {
     ];
     let ruling = judge(&events, TTLS);
     assert_eq!(ruling.winners, 2);
-    assert_eq!(ruling.offences, [Offence { rule: RaceRule::ManyWinners, event: 0, against: Some(1) }]);
+    assert_eq!(
+        ruling.offences,
+        [Offence { rule: RaceRule::ManyWinners, event: 0, against: Some(1) }]
+    );
 }
 
 #[test]
@@ -65,7 +68,10 @@ fn a_release_or_an_expiry_opens_an_epoch_and_a_completion_does_not() {
 fn a_conflict_needs_a_holder() {
     let conflict = event(2, RaceAct::Retry, RaceAnswer::Conflict, 31, 40);
     let acquired = event(1, RaceAct::Begin, RaceAnswer::Acquired, 0, 10);
-    assert_eq!(rules(&[acquired.clone(), stored(1, 20, 30), conflict.clone()]), [RaceRule::BaselessConflict]);
+    assert_eq!(
+        rules(&[acquired.clone(), stored(1, 20, 30), conflict.clone()]),
+        [RaceRule::BaselessConflict]
+    );
     assert_eq!(rules(&[acquired, stored(1, 20, 31), conflict.clone()]), []);
     assert_eq!(rules(&[conflict]), [RaceRule::BaselessConflict]);
 }
@@ -73,8 +79,14 @@ fn a_conflict_needs_a_holder() {
 #[test]
 fn a_replay_follows_a_completion_and_carries_what_it_stored() {
     let acquired = event(1, RaceAct::Begin, RaceAnswer::Acquired, 0, 10);
-    assert_eq!(rules(&[acquired.clone(), stored(1, 20, 30), replay(2, b"r", 5, 19)]), [RaceRule::EarlyReplay]);
-    assert_eq!(rules(&[acquired.clone(), stored(1, 20, 30), replay(2, b"x", 5, 25)]), [RaceRule::ForeignReplay]);
+    assert_eq!(
+        rules(&[acquired.clone(), stored(1, 20, 30), replay(2, b"r", 5, 19)]),
+        [RaceRule::EarlyReplay]
+    );
+    assert_eq!(
+        rules(&[acquired.clone(), stored(1, 20, 30), replay(2, b"x", 5, 25)]),
+        [RaceRule::ForeignReplay]
+    );
     let silent = event(2, RaceAct::Retry, RaceAnswer::Replay(None), 5, 25);
     assert_eq!(rules(&[acquired, stored(1, 20, 30), silent]), []);
 }
@@ -103,15 +115,18 @@ fn a_lost_begin_excuses_a_conflict_and_accuses_nobody() {
 /// from some time before that point to some time after it, never into another step of the same worker.
 fn history(turns: &[(usize, bool)], slack: &[(u64, u64)]) -> Vec<RaceEvent> {
     let mut next = HashMap::new();
-    let following: Vec<u64> =
-        (0..turns.len()).rev().map(|index| next.insert(turns[index].0, point(index)).unwrap_or(u64::MAX)).collect();
+    let following: Vec<u64> = (0..turns.len())
+        .rev()
+        .map(|index| next.insert(turns[index].0, point(index)).unwrap_or(u64::MAX))
+        .collect();
     let mut state = (None, None);
     let mut ends: HashMap<usize, u64> = HashMap::new();
     let mut events = Vec::new();
     for (index, (worker, releases)) in turns.iter().enumerate() {
         let (act, answer) = turn(&mut state, *worker, *releases, ends.contains_key(worker));
         let (before, after) = slack[index % slack.len()];
-        let start = (point(index).saturating_sub(before)).max(ends.get(worker).map_or(0, |end| end + 1));
+        let start =
+            (point(index).saturating_sub(before)).max(ends.get(worker).map_or(0, |end| end + 1));
         let end = (point(index) + after).min(following[turns.len() - 1 - index] - 1);
         ends.insert(*worker, end);
         events.push(event(*worker, act, answer, start, end));

@@ -24,7 +24,11 @@ pub(crate) struct Plain<'a> {
 ///
 /// # Errors
 /// Why the bytes are not what the codecs write, for people.
-pub(crate) fn undo<'a>(codecs: &[Codec], bytes: &'a [u8], whole: bool) -> Result<Plain<'a>, String> {
+pub(crate) fn undo<'a>(
+    codecs: &[Codec],
+    bytes: &'a [u8],
+    whole: bool,
+) -> Result<Plain<'a>, String> {
     let mut plain = Plain { bytes: Cow::Borrowed(bytes), whole };
     for codec in codecs {
         let (bytes, whole) = one(codec, &plain.bytes, plain.whole)?;
@@ -45,7 +49,11 @@ fn one(codec: &Codec, bytes: &[u8], whole: bool) -> Result<(Vec<u8>, bool), Stri
     };
     let name = codec.word();
     if bytes.is_empty() && codec.compresses() {
-        return if whole { Err(format!("not {name}: nothing is there")) } else { Ok((opened, false)) };
+        return if whole {
+            Err(format!("not {name}: nothing is there"))
+        } else {
+            Ok((opened, false))
+        };
     }
     match end {
         InflateEnd::Reached => Ok((opened, whole)),
@@ -132,7 +140,10 @@ mod tests {
         let at = damaged.len() - 6;
         damaged[at] ^= 1;
         assert!(opened(&[Codec::Gzip], &damaged, true).is_err(), "its checksum does not hold");
-        assert!(opened(&[Codec::Hex], b"7b7", true).is_err() && opened(&[Codec::Hex], b"no", true).is_err());
+        assert!(
+            opened(&[Codec::Hex], b"7b7", true).is_err()
+                && opened(&[Codec::Hex], b"no", true).is_err()
+        );
     }
 
     /// Rule: a small bomb eats no memory. A value that comes to more than the bound is refused, and of a beginning no more than

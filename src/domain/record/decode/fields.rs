@@ -11,11 +11,19 @@ use crate::domain::step::encoding::compact_json;
 use crate::domain::ticks;
 
 /// What a value of a case holds, by the case's index.
-pub(super) fn decode(case: &ValueFormat, index: usize, form: Form, source: FieldSource<'_>) -> Decoded {
+pub(super) fn decode(
+    case: &ValueFormat,
+    index: usize,
+    form: Form,
+    source: FieldSource<'_>,
+) -> Decoded {
     let fields = &case.fields;
-    let text =
-        |path: &Option<String>| source.text(path.as_deref()?).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-    let time = |path: &Option<String>| source.text(path.as_deref()?).and_then(|bytes| millis(&bytes, case.timestamp));
+    let text = |path: &Option<String>| {
+        source.text(path.as_deref()?).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+    };
+    let time = |path: &Option<String>| {
+        source.text(path.as_deref()?).and_then(|bytes| millis(&bytes, case.timestamp))
+    };
     Decoded {
         case: index,
         form,
@@ -27,7 +35,11 @@ pub(super) fn decode(case: &ValueFormat, index: usize, form: Form, source: Field
         lapsed: None,
         response: source.response(case),
         error: text(&fields.error),
-        blob: fields.blob.as_deref().and_then(|path| source.document?.pointer(path)).map(|blob| blob.to_value()),
+        blob: fields
+            .blob
+            .as_deref()
+            .and_then(|path| source.document?.pointer(path))
+            .map(|blob| blob.to_value()),
     }
 }
 
@@ -64,7 +76,10 @@ impl FieldSource<'_> {
 
     fn response(&self, case: &ValueFormat) -> Option<Stored> {
         let fields = &case.fields;
-        if [&fields.status, &fields.headers, &fields.content_type, &fields.body].iter().all(|field| field.is_none()) {
+        if [&fields.status, &fields.headers, &fields.content_type, &fields.body]
+            .iter()
+            .all(|field| field.is_none())
+        {
             return None;
         }
         let at = |path: &Option<String>| self.document?.pointer(path.as_deref()?);

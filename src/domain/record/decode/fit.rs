@@ -16,7 +16,10 @@ pub(super) enum Fit {
     No,
 }
 
-pub(super) fn fits(case: &ValueFormat, FieldSource { head, whole, document }: FieldSource<'_>) -> Fit {
+pub(super) fn fits(
+    case: &ValueFormat,
+    FieldSource { head, whole, document }: FieldSource<'_>,
+) -> Fit {
     let yes = |fits: bool| if fits { Fit::Yes } else { Fit::No };
     if let Some(equals) = &case.tests.equals {
         return yes(whole && head == &equals[..]);
@@ -28,7 +31,8 @@ pub(super) fn fits(case: &ValueFormat, FieldSource { head, whole, document }: Fi
         return Fit::No;
     }
     let missing = if whole { Fit::No } else { Fit::Open };
-    let has = case.tests.has.iter().map(|path| document.pointer(path).map_or(missing, |_| Fit::Yes));
+    let has =
+        case.tests.has.iter().map(|path| document.pointer(path).map_or(missing, |_| Fit::Yes));
     let fields = case.tests.fields.iter().map(|(path, value)| match document.pointer(path) {
         None => missing,
         Some(found) if !whole && is_beginning(&found, value) => Fit::Open,
@@ -46,7 +50,9 @@ fn is_beginning(found: &Json<'_>, wanted: &Value) -> bool {
 /// As a script compares: `1.0` and `1e0` are the number 1.
 fn is_equal(found: &Json<'_>, wanted: &Value) -> bool {
     match (found, wanted) {
-        (Json::Number(found), Value::Number(wanted)) => found.parse::<f64>().ok() == wanted.as_f64(),
+        (Json::Number(found), Value::Number(wanted)) => {
+            found.parse::<f64>().ok() == wanted.as_f64()
+        }
         (Json::String(found), Value::String(wanted)) => found == wanted,
         (Json::Bool(found), Value::Bool(wanted)) => found == wanted,
         _ => false,

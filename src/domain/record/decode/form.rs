@@ -18,9 +18,16 @@ pub(crate) enum Form {
 
 impl Form {
     /// The form of a value of this case; `document` is the value as JSON, for a case that is JSON.
-    pub(super) fn of(schema: &Schema, case: &ValueFormat, document: Option<&Json<'_>>, whole: bool) -> Self {
+    pub(super) fn of(
+        schema: &Schema,
+        case: &ValueFormat,
+        document: Option<&Json<'_>>,
+        whole: bool,
+    ) -> Self {
         if case.is_opaque() && !schema.keys[case.role].template.has_prefix() {
-            return Self::Foreign("any text is of its form, and its Redis key has no literal prefix".to_owned());
+            return Self::Foreign(
+                "any text is of its form, and its Redis key has no literal prefix".to_owned(),
+            );
         }
         let (Some(closed), Some(document)) = (&case.closed, document) else { return Self::Own };
         match strange(closed, 0, document, whole) {
@@ -59,7 +66,9 @@ pub(super) fn is_mistyped(case: &ValueFormat, document: &Json<'_>) -> bool {
     ] {
         let Some(pointer) = pointer else { continue };
         match (document.pointer(pointer), is_text) {
-            (None | Some(Json::Null), _) | (Some(Json::String(_)), true) | (Some(Json::Number(_)), false) => {}
+            (None | Some(Json::Null), _)
+            | (Some(Json::String(_)), true)
+            | (Some(Json::Number(_)), false) => {}
             (Some(_), _) => return true,
         }
     }
@@ -68,7 +77,12 @@ pub(super) fn is_mistyped(case: &ValueFormat, document: &Json<'_>) -> bool {
 
 /// What parts an object from the form, on this level or below. With `whole` false nothing counts as missing: the rest of
 /// the value, which was not read, may hold the field.
-pub(super) fn strange(closed: &ClosedFields, level: usize, object: &Json<'_>, whole: bool) -> Option<String> {
+pub(super) fn strange(
+    closed: &ClosedFields,
+    level: usize,
+    object: &Json<'_>,
+    whole: bool,
+) -> Option<String> {
     let level = &closed.levels()[level];
     let Json::Object(found) = object else {
         return Some(if level.at.is_empty() {

@@ -19,10 +19,13 @@ mod tests {
 
     #[test]
     fn first_bytes_tell() {
-        for (encoding, head) in [(Encoding::Pickle, &b"\x80\x04\x95"[..]), (Encoding::Marshal, b"\x04\x08[")] {
+        for (encoding, head) in
+            [(Encoding::Pickle, &b"\x80\x04\x95"[..]), (Encoding::Marshal, b"\x04\x08[")]
+        {
             assert!(begins_as(encoding, head), "{}", head.escape_ascii());
         }
-        for other in [&b""[..], b"{\"a\":1}", b"Zk3uJ9aQw1XyBv7T", b"a:b", b"s:", b"1", b"\x80\x09"] {
+        for other in [&b""[..], b"{\"a\":1}", b"Zk3uJ9aQw1XyBv7T", b"a:b", b"s:", b"1", b"\x80\x09"]
+        {
             for encoding in [Encoding::Pickle, Encoding::Marshal] {
                 assert!(!begins_as(encoding, other), "{}", other.escape_ascii());
             }

@@ -44,7 +44,14 @@ impl Stored {
             other => StoredHeaders::Read(other.map(|found| headers(&found)).unwrap_or_default()),
         };
         let body = body.map(Cow::into_owned).unwrap_or_default();
-        Self { status, headers, content_type: None, body, is_base64: encoding == BodyEncoding::Base64, whole }
+        Self {
+            status,
+            headers,
+            content_type: None,
+            body,
+            is_base64: encoding == BodyEncoding::Base64,
+            whole,
+        }
     }
 
     /// The same, with a content type that stands in a field of its own.
@@ -57,13 +64,18 @@ impl Stored {
             StoredHeaders::Text(text) => headers(&shallow(text)),
             StoredHeaders::Read(headers) => headers.clone(),
         };
-        headers.extend(self.content_type.iter().map(|kind| (CONTENT_TYPE.to_owned(), kind.clone())));
+        headers
+            .extend(self.content_type.iter().map(|kind| (CONTENT_TYPE.to_owned(), kind.clone())));
         Response { status: self.status, headers, body: self.body().into_owned(), whole: self.whole }
     }
 
     /// The body's bytes, with base64 undone.
     pub(crate) fn body(&self) -> Cow<'_, [u8]> {
-        if self.is_base64 { Cow::Owned(base64_bytes(&self.body)) } else { Cow::Borrowed(&self.body) }
+        if self.is_base64 {
+            Cow::Owned(base64_bytes(&self.body))
+        } else {
+            Cow::Borrowed(&self.body)
+        }
     }
 
     pub(crate) fn forget_body(&mut self) {
@@ -86,7 +98,11 @@ fn headers(value: &Json<'_>) -> Vec<(String, String)> {
             _ => vec![value.opened()],
         };
         for value in &values {
-            let text = if let Json::String(text) = value { text.to_string() } else { value.to_value().to_string() };
+            let text = if let Json::String(text) = value {
+                text.to_string()
+            } else {
+                value.to_value().to_string()
+            };
             headers.push((name.to_string(), text));
         }
     }

@@ -13,7 +13,12 @@ use crate::domain::step::Request;
 fn response() -> impl Strategy<Value = Response> {
     let header = ("[A-Z][a-z]{0,3}", "[ -~\u{e9}]{0,6}");
     (100..600_i64, prop::collection::vec(header, 0..4), prop::collection::vec(any::<u8>(), 0..40))
-        .prop_map(|(status, headers, body)| Response { status: Some(status), headers, body, whole: true })
+        .prop_map(|(status, headers, body)| Response {
+            status: Some(status),
+            headers,
+            body,
+            whole: true,
+        })
 }
 
 fn result_value(schema: &Schema, response: &Response) -> Vec<u8> {
@@ -49,7 +54,10 @@ fn a_number_is_compared_by_its_value() {
     }
     for other in ["1.5", "\"1\"", "true", "[1]", "1e400"] {
         let value = CHI_RESULT.replacen("1", other, 1);
-        assert!(matches!(read(&chi, 0, &text(value)), Reading::Foreign { is_part: false, .. }), "{other}");
+        assert!(
+            matches!(read(&chi, 0, &text(value)), Reading::Foreign { is_part: false, .. }),
+            "{other}"
+        );
     }
 }
 
@@ -100,12 +108,20 @@ fn what_a_service_may_write_is_its_own() {
         ("go-middleware", 0, r#"{"status":"PENDING"}"#),
         ("go-middleware", 0, r#" { "status" : "PENDING" } "#),
         ("go-middleware", 0, r#"{"status":"COMPLETED","code":201,"headers":null,"body":null}"#),
-        ("go-middleware", 0, r#"{"body":"","headers":{"A":null,"B":["c"]},"code":2.01e2,"status":"COMPLETED"}"#),
+        (
+            "go-middleware",
+            0,
+            r#"{"body":"","headers":{"A":null,"B":["c"]},"code":2.01e2,"status":"COMPLETED"}"#,
+        ),
         ("go-chi", 0, r#"{"status":0}"#),
         ("go-chi", 0, r#"{"response":{"Body":null,"Header":null,"StatusCode":404},"status":1}"#),
         ("express", 0, r#"{"status":"COMPLETED","statusCode":204}"#),
         ("express", 0, r#"{"status":"COMPLETED","statusCode":204,"headers":{},"body":null}"#),
-        ("express", 0, r#"{"status":"COMPLETED","statusCode":204,"headers":{"x":1},"body":{"status":null,"x":[]}}"#),
+        (
+            "express",
+            0,
+            r#"{"status":"COMPLETED","statusCode":204,"headers":{"x":1},"body":{"status":null,"x":[]}}"#,
+        ),
         ("event-driven", 1, r#"{"statusCode":500,"body":"","error":"declined"}"#),
         ("event-driven", 1, r#"{"statusCode":200,"body":null,"error":null}"#),
         ("event-driven", 1, r#"{"key":"k","bucket":"b","storage":"s3"}"#),
@@ -142,16 +158,37 @@ fn what_no_service_writes_is_somebody_elses() {
         ("go-chi", 0, NO_HEADER, "/response/Header", MISSING, "completed"),
         ("go-middleware", 0, r#"{"status":"COMPLETED"}"#, "/code", MISSING, "completed"),
         ("go-middleware", 0, NULL_CODE, "/code", NULL, "completed"),
-        ("express", 0, r#"{"status":"IN_PROGRESS","fingerPrint":"f"}"#, "/fingerPrint", EXTRA, "in-progress"),
-        ("express", 0, r#"{"status":"COMPLETED","statusCode":200,"headers":null}"#, "/headers", NULL, "completed"),
+        (
+            "express",
+            0,
+            r#"{"status":"IN_PROGRESS","fingerPrint":"f"}"#,
+            "/fingerPrint",
+            EXTRA,
+            "in-progress",
+        ),
+        (
+            "express",
+            0,
+            r#"{"status":"COMPLETED","statusCode":200,"headers":null}"#,
+            "/headers",
+            NULL,
+            "completed",
+        ),
         ("event-driven", 1, r#"{"statusCode":200,"extra":1}"#, "/extra", EXTRA, "stored"),
     ] {
         let wanted = (Some(format!("`{field}` {fault}")), Some(case.to_owned()));
         assert_eq!(form(schema, role, value), wanted, "{schema}: {value}");
     }
-    assert_eq!(form("event-consumer", 0, "2").0.as_deref(), Some("not one of the words the schema knows"));
+    assert_eq!(
+        form("event-consumer", 0, "2").0.as_deref(),
+        Some("not one of the words the schema knows")
+    );
     let strict = r#"{"state":"in-progress","owner":"a","fingerprint":"","created_at":1,"x":1}"#;
-    assert_eq!(form("reference", 0, strict), (Some("JSON of another shape".to_owned()), None), "its script refuses it");
+    assert_eq!(
+        form("reference", 0, strict),
+        (Some("JSON of another shape".to_owned()), None),
+        "its script refuses it"
+    );
 }
 
 /// Rule: the beginning of a value is judged by what it holds, and what it does not tell yet is open.
@@ -165,7 +202,10 @@ fn the_beginning_of_a_value_is_judged_by_what_it_holds() {
     assert_eq!(so_far.decoded().map(|value| &value.form), Some(&Form::SoFar));
     assert!(beginning(r#"{"status":"COMPLETED","expiration":17,"#).foreign_because().is_some());
     let kit = beginning(r#"{"operation":"payment.create","idempotency_key":"k"#);
-    assert!(matches!(kit, Reading::Foreign { is_part: true, .. }), "{kit:?}: its status may come yet");
+    assert!(
+        matches!(kit, Reading::Foreign { is_part: true, .. }),
+        "{kit:?}: its status may come yet"
+    );
     assert_eq!(beginning(r#"{"code":200,"headers":{}"#), Reading::Undecided);
 }
 
@@ -178,7 +218,9 @@ fn a_deployment_may_state_fields() {
     let foreign = |value: &str| read(&chi, 0, &text(value)).foreign_because().map(str::to_owned);
     assert_eq!(foreign(r#"{"status":0,"traceId":null}"#), None);
     assert_eq!(
-        foreign(r#"{"status":1,"traceId":"t","response":{"StatusCode":1,"Header":{},"Body":"","took":3}}"#),
+        foreign(
+            r#"{"status":1,"traceId":"t","response":{"StatusCode":1,"Header":{},"Body":"","took":3}}"#
+        ),
         None
     );
     assert!(foreign(r#"{"status":0,"traceID":1}"#).is_some());

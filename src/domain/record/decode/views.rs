@@ -45,13 +45,19 @@ impl<'a> Views<'a> {
     /// What the forms see of a hash.
     pub(super) fn of_hash(ways: &'a [DecodedBytes<'a>], hash: &'a Hash) -> Self {
         let whole = hash.is_whole();
-        Self(ways.iter().map(|(decoding, _)| (*decoding, with_fields(decoding, fields(hash), whole))).collect())
+        Self(
+            ways.iter()
+                .map(|(decoding, _)| (*decoding, with_fields(decoding, fields(hash), whole)))
+                .collect(),
+        )
     }
 
     /// What a form sees of the value; `None` where the value cannot be opened so.
     pub(super) fn source(&self, case: &ValueFormat) -> Option<FieldSource<'_>> {
         match self.view(case)? {
-            DecodedView::Text(head, whole) => Some(FieldSource { head, whole: *whole, document: None }),
+            DecodedView::Text(head, whole) => {
+                Some(FieldSource { head, whole: *whole, document: None })
+            }
             DecodedView::Document(document, whole, _) => {
                 Some(FieldSource { head: &[], whole: *whole, document: Some(document) })
             }
@@ -114,7 +120,12 @@ fn with_fields<'a>(decoding: &Decoding, document: Json<'a>, whole: bool) -> Deco
 
 /// The fields of a hash as members of an object.
 fn fields(hash: &Hash) -> Json<'_> {
-    Json::Object(hash.fields.iter().map(|field| (String::from_utf8_lossy(&field.name), member(field))).collect())
+    Json::Object(
+        hash.fields
+            .iter()
+            .map(|field| (String::from_utf8_lossy(&field.name), member(field)))
+            .collect(),
+    )
 }
 
 fn member(field: &Field) -> Json<'_> {
@@ -130,15 +141,26 @@ fn member(field: &Field) -> Json<'_> {
 
 fn document(encoding: Encoding, bytes: &[u8], whole: bool) -> Result<Json<'_>, String> {
     match encoding {
-        Encoding::Msgpack => packed::msgpack(bytes, whole).map_err(|why| format!("not MessagePack: {why}")),
-        Encoding::Php => packed::php(bytes, whole).map_err(|why| format!("not what PHP serializes: {why}")),
-        Encoding::Newtonsoft => packed::newtonsoft(bytes, whole).map_err(|why| format!("not JSON: {why}")),
+        Encoding::Msgpack => {
+            packed::msgpack(bytes, whole).map_err(|why| format!("not MessagePack: {why}"))
+        }
+        Encoding::Php => {
+            packed::php(bytes, whole).map_err(|why| format!("not what PHP serializes: {why}"))
+        }
+        Encoding::Newtonsoft => {
+            packed::newtonsoft(bytes, whole).map_err(|why| format!("not JSON: {why}"))
+        }
         _ => json_prefix::parse(bytes, whole).map_err(|why| format!("not JSON: {why}")),
     }
 }
 
 /// Puts what a field holds in the place of the field.
-fn open_field(document: &mut Json<'static>, path: &str, decoder: &Decoder, whole: bool) -> Result<(), String> {
+fn open_field(
+    document: &mut Json<'static>,
+    path: &str,
+    decoder: &Decoder,
+    whole: bool,
+) -> Result<(), String> {
     let bytes = match document.pointer(path) {
         Some(Json::String(text)) => text.into_owned().into_bytes(),
         Some(Json::Bytes(bytes)) => bytes.into_owned(),

@@ -74,7 +74,8 @@ impl JsonScan {
     fn step_in_string(&mut self, index: usize, byte: u8) {
         match (self.escape, byte) {
             (Some((start, left)), _) => {
-                let left = if left == 1 && byte == b'u' && index == start + 1 { 4 } else { left - 1 };
+                let left =
+                    if left == 1 && byte == b'u' && index == start + 1 { 4 } else { left - 1 };
                 self.escape = (left > 0).then_some((start, left));
             }
             (None, b'\\') => self.escape = Some((index, 1)),
@@ -114,8 +115,10 @@ impl JsonScan {
 fn without_lone_surrogate(text: &[u8]) -> &[u8] {
     let Some(start) = text.len().checked_sub(6) else { return text };
     let tail = &text[start..];
-    let is_high_surrogate =
-        tail[0] == b'\\' && tail[1] == b'u' && tail[2].eq_ignore_ascii_case(&b'd') && b"89abAB".contains(&tail[3]);
+    let is_high_surrogate = tail[0] == b'\\'
+        && tail[1] == b'u'
+        && tail[2].eq_ignore_ascii_case(&b'd')
+        && b"89abAB".contains(&tail[3]);
     if !is_high_surrogate {
         return text;
     }

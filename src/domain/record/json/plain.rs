@@ -90,7 +90,11 @@ impl<'a> JsonReader<'a> {
     }
 
     /// Reads what a container holds, up to its closing byte or to where the bytes end.
-    fn items(&mut self, close: u8, mut item: impl FnMut(&mut Self) -> ParseResult<()>) -> ParseResult<()> {
+    fn items(
+        &mut self,
+        close: u8,
+        mut item: impl FnMut(&mut Self) -> ParseResult<()>,
+    ) -> ParseResult<()> {
         self.scan.at += 1;
         if self.scan.after_space() == Some(close) {
             self.scan.at += 1;
@@ -132,7 +136,12 @@ impl<'a> Members<'a> {
     fn put(&mut self, name: Cow<'a, str>, value: Json<'a>) {
         let count = self.members.len();
         if count == FEW_MEMBERS {
-            self.places = self.members.iter().enumerate().map(|(place, (name, _))| (name.clone(), place)).collect();
+            self.places = self
+                .members
+                .iter()
+                .enumerate()
+                .map(|(place, (name, _))| (name.clone(), place))
+                .collect();
         }
         let known = match count {
             ..FEW_MEMBERS => self.members.iter().position(|(known, _)| *known == name),

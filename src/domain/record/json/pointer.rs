@@ -12,7 +12,8 @@ impl Json<'_> {
         let mut found = None;
         while !rest.is_empty() {
             rest = rest.strip_prefix('/')?;
-            let (step, after) = rest.split_at(rest.bytes().position(|byte| byte == b'/').unwrap_or(rest.len()));
+            let (step, after) =
+                rest.split_at(rest.bytes().position(|byte| byte == b'/').unwrap_or(rest.len()));
             found = Some(match found {
                 None => self.child(step)?,
                 Some(value) => Self::into_child(value, step)?,
@@ -36,7 +37,8 @@ impl Json<'_> {
             *self = other.into_owned();
             return path.is_empty();
         };
-        let (step, after) = rest.split_at(rest.bytes().position(|byte| byte == b'/').unwrap_or(rest.len()));
+        let (step, after) =
+            rest.split_at(rest.bytes().position(|byte| byte == b'/').unwrap_or(rest.len()));
         if let Self::Raw(text) = self {
             *self = shallow(text).into_owned();
         }

@@ -9,7 +9,9 @@ use crate::domain::samples::json;
 fn text() -> impl Strategy<Value = Vec<u8>> {
     let words = r#"{ } [ ] , : " "a" "b": "a":1, "c":"x \ \n \u00e9 \ud83d \ude00 \q 0 1 - 12.5 01 1e9 e+ . true false nul null
         é 😀 {"a":{"b":[1,"x", {} [] x"#;
-    let piece = prop::sample::select(words.split_whitespace().chain([" ", "\n", "\u{1}"]).collect::<Vec<_>>());
+    let piece = prop::sample::select(
+        words.split_whitespace().chain([" ", "\n", "\u{1}"]).collect::<Vec<_>>(),
+    );
     let odd = prop_oneof![9 => piece.prop_map(|text| text.as_bytes().to_vec()), 1 => prop::collection::vec(any::<u8>(), 1..2)];
     prop::collection::vec(odd, 0..12).prop_map(|pieces| [&b"{"[..], &pieces.concat()].concat())
 }
@@ -44,7 +46,10 @@ fn pointers_are_followed() {
     assert_eq!(document.pointer("/a/b~1c/1/~0"), Some(Json::Null));
     assert_eq!(number("/"), Some(1));
     assert_eq!(document.pointer("").map(|found| found.to_value()), Some(document.to_value()));
-    assert_eq!((document.pointer("/a/b~1c/01"), document.pointer("a"), document.pointer("/x")), (None, None, None));
+    assert_eq!(
+        (document.pointer("/a/b~1c/01"), document.pointer("a"), document.pointer("/x")),
+        (None, None, None)
+    );
 }
 
 proptest! {

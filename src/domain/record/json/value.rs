@@ -30,9 +30,12 @@ impl Json<'_> {
             Self::Bytes(bytes) => Json::Bytes(Cow::Borrowed(bytes)),
             Self::Raw(text) => Json::Raw(Cow::Borrowed(text)),
             Self::Array(items) => Json::Array(items.iter().map(Json::by_ref).collect()),
-            Self::Object(members) => {
-                Json::Object(members.iter().map(|(name, value)| (Cow::Borrowed(&**name), value.by_ref())).collect())
-            }
+            Self::Object(members) => Json::Object(
+                members
+                    .iter()
+                    .map(|(name, value)| (Cow::Borrowed(&**name), value.by_ref()))
+                    .collect(),
+            ),
         }
     }
 
@@ -47,9 +50,12 @@ impl Json<'_> {
             Json::Bytes(bytes) => Json::Bytes(Cow::Owned(bytes.into_owned())),
             Json::Raw(text) => Json::Raw(owned(text)),
             Json::Array(items) => Json::Array(items.into_iter().map(Json::into_owned).collect()),
-            Json::Object(members) => {
-                Json::Object(members.into_iter().map(|(name, value)| (owned(name), value.into_owned())).collect())
-            }
+            Json::Object(members) => Json::Object(
+                members
+                    .into_iter()
+                    .map(|(name, value)| (owned(name), value.into_owned()))
+                    .collect(),
+            ),
         }
     }
 
@@ -74,7 +80,10 @@ impl Json<'_> {
             Self::Bytes(bytes) => Value::from(String::from_utf8_lossy(bytes)),
             Self::Array(items) => items.iter().map(Self::to_value).collect(),
             Self::Object(members) => Value::Object(
-                members.iter().map(|(name, value)| (name.as_ref().to_owned(), value.to_value())).collect(),
+                members
+                    .iter()
+                    .map(|(name, value)| (name.as_ref().to_owned(), value.to_value()))
+                    .collect(),
             ),
         }
     }
@@ -88,9 +97,12 @@ impl From<Value> for Json<'_> {
             Value::Number(number) => Self::Number(Cow::Owned(number.to_string())),
             Value::String(text) => Self::String(Cow::Owned(text)),
             Value::Array(items) => Self::Array(items.into_iter().map(Self::from).collect()),
-            Value::Object(members) => {
-                Self::Object(members.into_iter().map(|(name, value)| (Cow::Owned(name), Self::from(value))).collect())
-            }
+            Value::Object(members) => Self::Object(
+                members
+                    .into_iter()
+                    .map(|(name, value)| (Cow::Owned(name), Self::from(value)))
+                    .collect(),
+            ),
         }
     }
 }

@@ -61,7 +61,8 @@ fn value(word: &str) -> Option<f64> {
 
 fn decimal(text: &str) -> Option<f64> {
     // Rust reads the words that were dealt with, and a second sign.
-    text.starts_with(|first: char| first.is_ascii_digit() || first == '.').then(|| text.parse().ok())?
+    text.starts_with(|first: char| first.is_ascii_digit() || first == '.')
+        .then(|| text.parse().ok())?
 }
 
 fn hexadecimal(text: &str) -> Option<f64> {
@@ -74,8 +75,9 @@ fn hexadecimal(text: &str) -> Option<f64> {
         return None;
     }
     let digits = before.chars().chain(after.chars());
-    let number =
-        digits.map(|digit| digit.to_digit(16)).try_fold(0.0, |sum, digit| Some(sum * 16.0 + f64::from(digit?)))?;
+    let number = digits
+        .map(|digit| digit.to_digit(16))
+        .try_fold(0.0, |sum, digit| Some(sum * 16.0 + f64::from(digit?)))?;
     let places = i32::try_from(after.len()).ok()?.checked_mul(4)?;
     Some(number * f64::from(exponent.saturating_sub(places)).exp2())
 }
@@ -123,8 +125,20 @@ mod tests {
 
     #[test]
     fn what_is_json_or_no_number_stays_as_it_is() {
-        let kept =
-            ["12345678901234567890", "1e400", "1.50", "-0", "true", "null", ".5", "1e", "0x", "0x1p", "--1", "1x"];
+        let kept = [
+            "12345678901234567890",
+            "1e400",
+            "1.50",
+            "-0",
+            "true",
+            "null",
+            ".5",
+            "1e",
+            "0x",
+            "0x1p",
+            "--1",
+            "1x",
+        ];
         for word in kept.iter().chain(&["infinit", "e5", "+", "-", "+-1", "1.2.3"]) {
             assert_eq!(copied(word), *word);
         }

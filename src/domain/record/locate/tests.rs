@@ -11,7 +11,8 @@ use crate::domain::schema::State;
 fn told(catalog: &Catalog, schema: &str, value: &[u8]) -> Vec<(String, State, Vec<&'static str>)> {
     let schema = catalog.all().iter().find(|known| known.name == schema).unwrap();
     let redis_keys = schema.redis_keys(b"k");
-    let place = for_key(catalog, &redis_keys[0]).into_iter().find(|place| place.redis_keys == redis_keys);
+    let place =
+        for_key(catalog, &redis_keys[0]).into_iter().find(|place| place.redis_keys == redis_keys);
     let seen = samples::seen(schema, &[(text(value), Expiry::In(1_000))]);
     let place = place.expect("a place to look at");
     let told = |record: Record| {
@@ -52,20 +53,33 @@ fn an_idempotency_key_is_looked_for_under_every_schema() {
 #[test]
 fn a_redis_key_names_its_own_record_first() {
     let places = for_key(&catalog(&[], None), b"idem:done:k");
-    assert_eq!((&places[0].key[..], places[0].schemas[0].name.as_str()), (&b"k"[..], "event-consumer"));
-    assert!(places.iter().all(|place| place.schemas[0].name != "express" || place.key == b"idem:done:k"));
+    assert_eq!(
+        (&places[0].key[..], places[0].schemas[0].name.as_str()),
+        (&b"k"[..], "event-consumer")
+    );
+    assert!(
+        places
+            .iter()
+            .all(|place| place.schemas[0].name != "express" || place.key == b"idem:done:k")
+    );
 }
 
 #[test]
 fn a_named_schema_may_look_at_what_another_owns() {
     let places = for_key(&catalog(&["express"], None), b"lock:k");
-    assert_eq!(places.iter().map(|place| place.redis_keys.concat()).collect::<Vec<_>>(), [b"idem:lock:k"]);
+    assert_eq!(
+        places.iter().map(|place| place.redis_keys.concat()).collect::<Vec<_>>(),
+        [b"idem:lock:k"]
+    );
 }
 
 #[test]
 fn what_nobody_reads_is_the_newest_releases() {
     let catalog = catalog(&[], None);
-    assert_eq!(told(&catalog, "go-middleware", b"?"), [is("go-middleware", State::Unreadable, &["unreadable"])]);
+    assert_eq!(
+        told(&catalog, "go-middleware", b"?"),
+        [is("go-middleware", State::Unreadable, &["unreadable"])]
+    );
 }
 
 #[test]
@@ -91,8 +105,10 @@ fn claims(catalog: &Catalog, schema: &str, value: &[u8]) -> Vec<(String, Claim)>
         schemas: Arc::from([Arc::clone(schema)]),
         is_owned: true,
     };
-    let seen =
-        samples::seen(schema, &[(text(value), Expiry::Never), (Content::Absent, Expiry::In(0))][..schema.keys.len()]);
+    let seen = samples::seen(
+        schema,
+        &[(text(value), Expiry::Never), (Content::Absent, Expiry::In(0))][..schema.keys.len()],
+    );
     let found = records(catalog, &candidate, &seen, &Thresholds::default());
     found.into_iter().map(|record| (record.schema.name.clone(), record.claim)).collect()
 }
@@ -101,13 +117,22 @@ fn claims(catalog: &Catalog, schema: &str, value: &[u8]) -> Vec<(String, Claim)>
 #[test]
 fn a_result_of_another_schema_is_no_lock() {
     let result = br#"{"status":"COMPLETED","statusCode":200,"headers":{},"body":""}"#;
-    let spared = |schema: &str, value: &[u8]| claims(&catalog(&[], None), schema, value)[0].1.clone();
+    let spared =
+        |schema: &str, value: &[u8]| claims(&catalog(&[], None), schema, value)[0].1.clone();
     let by_express = Claim::ResultOf("express".to_owned());
     assert_eq!(spared("event-driven", result), by_express);
     assert_eq!(spared("event-consumer", result), by_express);
     assert_eq!(spared("event-driven", b"0d3f6f2e"), Claim::Own);
-    assert_eq!(spared("event-driven", br#"{"status":"IN_PROGRESS"}"#), Claim::Own, "a lock is no result");
-    assert_eq!(spared("event-driven", br#"{"status":"COMPLETED","x":1}"#), Claim::Own, "no form of express");
+    assert_eq!(
+        spared("event-driven", br#"{"status":"IN_PROGRESS"}"#),
+        Claim::Own,
+        "a lock is no result"
+    );
+    assert_eq!(
+        spared("event-driven", br#"{"status":"COMPLETED","x":1}"#),
+        Claim::Own,
+        "no form of express"
+    );
     assert_eq!(spared("express", result), Claim::Own);
 }
 
@@ -123,7 +148,11 @@ fn who_claims_a_value_comes_before_who_reads_it() {
     let value = br#"{"status":"PENDING","traceId":"t"}"#;
     assert_eq!(told(&catalog, "go-middleware", value), [is("traced", State::InProgress, &[])]);
     let foreign = br#"{"status":"PENDING","other":"t"}"#;
-    assert_eq!(told(&catalog, "go-middleware", foreign).len(), 2, "both read it, neither claims it");
+    assert_eq!(
+        told(&catalog, "go-middleware", foreign).len(),
+        2,
+        "both read it, neither claims it"
+    );
 }
 
 /// Rule: another loaded schema's value stays what it was, with a finding that names that schema.

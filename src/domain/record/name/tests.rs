@@ -38,12 +38,27 @@ fn a_name_is_plain_unless_its_key_is_not() {
 
 #[test]
 fn other_texts_are_no_names() {
-    for text in ["", "k", "express", "express/", "/k", "express/\"a", "express/\"a\"b", "express/\"\"", "3/k"] {
+    for text in [
+        "",
+        "k",
+        "express",
+        "express/",
+        "/k",
+        "express/\"a",
+        "express/\"a\"b",
+        "express/\"\"",
+        "3/k",
+    ] {
         assert_eq!(Name::parse(text.as_bytes()), None, "{text}");
     }
-    for text in
-        [r#"express/"\q""#, r#"express/"\x1""#, "express@old/k", r#""express/k"#, r"express/x\n", r#"express/x"y"#]
-    {
+    for text in [
+        r#"express/"\q""#,
+        r#"express/"\x1""#,
+        "express@old/k",
+        r#""express/k"#,
+        r"express/x\n",
+        r#"express/x"y"#,
+    ] {
         assert_eq!(Name::parse(text.as_bytes()), None, "{text}");
     }
 }
@@ -60,7 +75,11 @@ fn a_text_is_read_in_every_way_that_it_can_be_meant() {
     assert_eq!(readings("express/\"k\"", &[]), (is("express/k"), 0));
     assert_eq!(readings("payments/k", &[]), (None, 1));
     assert_eq!(readings("payments/\"k\"", &[]), (None, 1));
-    assert_eq!(readings("express/k", &["go-chi"]), (None, 0), "no record of the other schema is meant");
+    assert_eq!(
+        readings("express/k", &["go-chi"]),
+        (None, 0),
+        "no record of the other schema is meant"
+    );
     assert_eq!(readings("0/express/k", &[]), (is("0/express/k"), 1));
     assert_eq!(readings("3/express/k", &[]), (None, 0), "nor one of this database");
     let line = Given { text: b"k".to_vec(), has_cr: true };

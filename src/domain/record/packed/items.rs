@@ -48,7 +48,9 @@ pub(super) fn document<'a>(
         Err(UnpackError::Cut) if !whole && !bytes.is_empty() => Ok(Json::Object(Vec::new())),
         Err(UnpackError::Cut) => Err("the end is missing".to_owned()),
         Ok(_) if reader.cut && whole => Err("the end is missing".to_owned()),
-        Ok(_) if !reader.cut && !reader.rest.is_empty() => Err("something follows behind its end".to_owned()),
+        Ok(_) if !reader.cut && !reader.rest.is_empty() => {
+            Err("something follows behind its end".to_owned())
+        }
         Ok(json) => Ok(json),
     }
 }
@@ -120,7 +122,9 @@ impl<'a> PackedReader<'a> {
     pub(super) fn text_or_bytes(&mut self, length: u64) -> Json<'a> {
         let bytes = self.bytes(length);
         match std::str::from_utf8(bytes) {
-            Err(error) if !self.cut || error.error_len().is_some() => Json::Bytes(Cow::Borrowed(bytes)),
+            Err(error) if !self.cut || error.error_len().is_some() => {
+                Json::Bytes(Cow::Borrowed(bytes))
+            }
             _ => Json::String(lossy(bytes, self.cut)),
         }
     }
@@ -159,7 +163,9 @@ pub(super) fn too_many() -> String {
 fn lossy(bytes: &[u8], cut: bool) -> Cow<'_, str> {
     match std::str::from_utf8(bytes) {
         Ok(text) => Cow::Borrowed(text),
-        Err(error) if cut && error.error_len().is_none() => String::from_utf8_lossy(&bytes[..error.valid_up_to()]),
+        Err(error) if cut && error.error_len().is_none() => {
+            String::from_utf8_lossy(&bytes[..error.valid_up_to()])
+        }
         Err(_) => String::from_utf8_lossy(bytes),
     }
 }

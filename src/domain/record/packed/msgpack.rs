@@ -23,9 +23,9 @@ fn item<'a>(reader: &mut PackedReader<'a>) -> UnpackResult<Json<'a>> {
         0xc0 => Ok(Json::Null),
         0xc1 => odd("0xc1 is no type of MessagePack"),
         0xc2 | 0xc3 => Ok(Json::Bool(first == 0xc3)),
-        0xc4..=0xc6 => {
-            sized(reader, first - 0xc4, |reader, length| Ok(Json::Bytes(Cow::Borrowed(reader.bytes(length)))))
-        }
+        0xc4..=0xc6 => sized(reader, first - 0xc4, |reader, length| {
+            Ok(Json::Bytes(Cow::Borrowed(reader.bytes(length))))
+        }),
         0xc7..=0xc9 => sized(reader, first - 0xc7, extension),
         0xca => Ok(whole_number(f32::from_be_bytes(reader.fixed()?))),
         0xcb => Ok(whole_number(f64::from_be_bytes(reader.fixed()?))),

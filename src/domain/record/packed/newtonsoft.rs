@@ -15,8 +15,7 @@ const TYPE: &str = "$type";
 const VALUES: &str = "$values";
 
 /// The lists and dictionaries of .NET Core, by what they hold. .NET looks up neither a version nor another assembly for them.
-const LIST_OF_TEXTS: &str =
-    "System.Collections.Generic.List`1[[System.String, System.Private.CoreLib]], System.Private.CoreLib";
+const LIST_OF_TEXTS: &str = "System.Collections.Generic.List`1[[System.String, System.Private.CoreLib]], System.Private.CoreLib";
 const LIST: &str = "System.Collections.Generic.List`1[[System.Object, System.Private.CoreLib]], System.Private.CoreLib";
 const DICTIONARY_OF_LISTS: &str = "System.Collections.Generic.Dictionary`2[[System.String, System.Private.CoreLib],[System.Collections.Generic.List`1[[System.String, System.Private.CoreLib]], System.Private.CoreLib]], System.Private.CoreLib";
 const DICTIONARY: &str = "System.Collections.Generic.Dictionary`2[[System.String, System.Private.CoreLib],[System.Object, System.Private.CoreLib]], System.Private.CoreLib";
@@ -38,10 +37,14 @@ fn untyped(document: Json<'_>) -> Result<Json<'_>, String> {
     Ok(match document {
         Json::Raw(text) if !text.contains(TYPE) => Json::Raw(text),
         // A comma stands between two items.
-        Json::Raw(text) if memchr::memchr_iter(b',', text.as_bytes()).count() > MOST_ITEMS => return Err(too_many()),
+        Json::Raw(text) if memchr::memchr_iter(b',', text.as_bytes()).count() > MOST_ITEMS => {
+            return Err(too_many());
+        }
         Json::Raw(Cow::Borrowed(text)) => untyped(json::shallow(text))?,
         Json::Raw(Cow::Owned(text)) => untyped(json::shallow(&text))?.into_owned(),
-        Json::Array(items) => Json::Array(items.into_iter().map(untyped).collect::<Result<_, _>>()?),
+        Json::Array(items) => {
+            Json::Array(items.into_iter().map(untyped).collect::<Result<_, _>>()?)
+        }
         Json::Object(mut members) => {
             members.retain(|(name, _)| name != TYPE);
             match members.pop() {
@@ -73,13 +76,17 @@ fn typed(value: Value) -> Result<Value, String> {
             Ok(with_type(kind, [(VALUES.to_owned(), items)]))
         }
         Value::Object(members) => {
-            let kind = if members.values().all(is_list_of_texts) { DICTIONARY_OF_LISTS } else { DICTIONARY };
+            let kind = if members.values().all(is_list_of_texts) {
+                DICTIONARY_OF_LISTS
+            } else {
+                DICTIONARY
+            };
             let members: Vec<_> = members.into_iter().map(member).collect::<Result<_, _>>()?;
             Ok(with_type(kind, members))
         }
-        Value::Number(number) if !number.is_i64() && !number.is_f64() => {
-            Err(format!("{number} is no number of 64 bits: .NET replays something else in its place"))
-        }
+        Value::Number(number) if !number.is_i64() && !number.is_f64() => Err(format!(
+            "{number} is no number of 64 bits: .NET replays something else in its place"
+        )),
         other => Ok(other),
     }
 }
@@ -115,8 +122,7 @@ mod tests {
             r#"{{"$type":"{DICTIONARY}","Request.Inflight":"66de3b32","Headers":{{"$type":"{DICTIONARY_OF_LISTS}","Location":{{"$type":"{LIST_OF_TEXTS}","$values":["/x"]}}}},"Value":{{"$type":"Pay, app","Id":1,"Tags":{{"$type":"{LIST_OF_TEXTS}","$values":[]}}}}}}"#
         );
         let read = parse(text.as_bytes(), true).unwrap();
-        let plain =
-            json!({"Request.Inflight": "66de3b32", "Headers": {"Location": ["/x"]}, "Value": {"Id": 1, "Tags": []}});
+        let plain = json!({"Request.Inflight": "66de3b32", "Headers": {"Location": ["/x"]}, "Value": {"Id": 1, "Tags": []}});
         assert_eq!(read.to_value(), plain);
         let beginning = parse(&text.as_bytes()[..text.len() / 2], false).unwrap();
         assert_eq!(beginning.pointer("/Request.Inflight").unwrap().to_value(), "66de3b32");
@@ -124,11 +130,19 @@ mod tests {
 
     #[test]
     fn lists_and_dictionaries_are_of_what_they_hold() {
-        let written = |value: Value| serde_json::from_slice::<Value>(&write(&Json::from(value)).unwrap()).unwrap();
+        let written = |value: Value| {
+            serde_json::from_slice::<Value>(&write(&Json::from(value)).unwrap()).unwrap()
+        };
         let kind = |value: Value| written(value)[TYPE].as_str().unwrap().to_owned();
         assert_eq!(kind(json!({"Location": ["/x"], "Via": []})), DICTIONARY_OF_LISTS);
-        assert_eq!((kind(json!({})), kind(json!([]))), (DICTIONARY_OF_LISTS.to_owned(), LIST_OF_TEXTS.to_owned()));
-        assert_eq!((kind(json!({"a": 1})), kind(json!(["a", 1]))), (DICTIONARY.to_owned(), LIST.to_owned()));
+        assert_eq!(
+            (kind(json!({})), kind(json!([]))),
+            (DICTIONARY_OF_LISTS.to_owned(), LIST_OF_TEXTS.to_owned())
+        );
+        assert_eq!(
+            (kind(json!({"a": 1})), kind(json!(["a", 1]))),
+            (DICTIONARY.to_owned(), LIST.to_owned())
+        );
         let first = written(json!({" a": 1})).as_object().unwrap().keys().next().cloned();
         assert_eq!(first.as_deref(), Some(TYPE), "else Newtonsoft.Json does not see the type");
     }
@@ -147,7 +161,8 @@ mod tests {
     fn a_number_that_dotnet_would_replay_as_an_object_is_refused() {
         let body: Value = serde_json::from_str(r#"{"n":12345678901234567890123}"#).unwrap();
         assert!(write(&Json::from(body)).is_err());
-        let good: Value = serde_json::from_str(r#"{"n":-9223372036854775808,"x":2.5e3,"y":1.10}"#).unwrap();
+        let good: Value =
+            serde_json::from_str(r#"{"n":-9223372036854775808,"x":2.5e3,"y":1.10}"#).unwrap();
         assert!(write(&Json::from(good)).is_ok());
     }
 

@@ -54,7 +54,10 @@ fn text(bytes: &[u8]) -> UnpackResult<&str> {
     std::str::from_utf8(bytes).or_else(|_| odd("digits are no text"))
 }
 
-fn number<'a>(reader: &mut PackedReader<'a>, is_number: impl Fn(&str) -> bool) -> UnpackResult<Json<'a>> {
+fn number<'a>(
+    reader: &mut PackedReader<'a>,
+    is_number: impl Fn(&str) -> bool,
+) -> UnpackResult<Json<'a>> {
     let digits = text(reader.until(b';', MOST_DIGITS)?)?;
     match digits {
         // JSON has no such numbers.
@@ -188,16 +191,24 @@ mod tests {
     const STORED: &str = r#"O:56:"Square1\LaravelIdempotency\Providers\CachedResponseValue":5:{s:4:"body";s:8:"{"id":1}";s:6:"status";i:201;s:7:"headers";a:1:{s:12:"content-type";a:1:{i:0;s:16:"application/json";}}s:4:"path";s:7:"api/pay";s:11:"originalKey";s:5:"key-1";}"#;
 
     fn value(bytes: &[u8]) -> Value {
-        parse(bytes, true).unwrap_or_else(|why| panic!("{}: {why}", bytes.escape_ascii())).to_value()
+        parse(bytes, true)
+            .unwrap_or_else(|why| panic!("{}: {why}", bytes.escape_ascii()))
+            .to_value()
     }
 
     #[test]
     fn what_php_writes_is_read() {
         for (bytes, wanted) in [
-            (PARTS, json!({ "__class": "Parts", "a": 1, "b": [true, null, 1.5, -2], "c": { "x": "ü", "5": "y" } })),
+            (
+                PARTS,
+                json!({ "__class": "Parts", "a": 1, "b": [true, null, 1.5, -2], "c": { "x": "ü", "5": "y" } }),
+            ),
             (b"E:11:\"Suit:Hearts\";", json!("Suit:Hearts")),
             (b"C:3:\"Own\":4:{ab}c}", json!({ "__class": "Own", "data": "ab}c" })),
-            (b"a:2:{i:0;i:1;i:1;a:2:{i:0;i:2;s:1:\"k\";d:INF;}}", json!([1, { "0": 2, "k": "INF" }])),
+            (
+                b"a:2:{i:0;i:1;i:1;a:2:{i:0;i:2;s:1:\"k\";d:INF;}}",
+                json!([1, { "0": 2, "k": "INF" }]),
+            ),
             (b"a:2:{i:0;N;i:1;r:2;}", json!([null, "r:2"])),
             (b"a:0:{}", json!([])),
             (b"s:5:\"a\"b;}\";", json!("a\"b;}")),
@@ -206,7 +217,9 @@ mod tests {
         ] {
             assert_eq!(value(bytes), wanted, "{}", bytes.escape_ascii());
         }
-        assert!(matches!(parse(b"s:1:\"\xff\";", true), Ok(Json::Bytes(bytes)) if *bytes == b"\xff"[..]));
+        assert!(
+            matches!(parse(b"s:1:\"\xff\";", true), Ok(Json::Bytes(bytes)) if *bytes == b"\xff"[..])
+        );
         assert_eq!(value(b"d:1.0E+100;").as_f64(), Some(1e100));
         assert_eq!(value(STORED.as_bytes())["headers"]["content-type"][0], "application/json");
     }
@@ -216,7 +229,8 @@ mod tests {
         let read = parse(STORED.as_bytes(), true).unwrap();
         assert_eq!(String::from_utf8(to_php(&read)).unwrap(), STORED);
         let array = json!({ "0": 2, "k": [true, null, 1.5, -2], "05": "x" });
-        let wanted = r#"a:3:{i:0;i:2;s:1:"k";a:4:{i:0;b:1;i:1;N;i:2;d:1.5;i:3;i:-2;}s:2:"05";s:1:"x";}"#;
+        let wanted =
+            r#"a:3:{i:0;i:2;s:1:"k";a:4:{i:0;b:1;i:1;N;i:2;d:1.5;i:3;i:-2;}s:2:"05";s:1:"x";}"#;
         assert_eq!(String::from_utf8(to_php(&array.into())).unwrap(), wanted);
     }
 

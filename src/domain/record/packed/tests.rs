@@ -53,8 +53,9 @@ proptest! {
 #[test]
 fn a_document_of_too_many_items_is_refused() {
     let most = super::items::MOST_ITEMS;
-    let of_msgpack =
-        |count: usize| [&b"\xdd"[..], &u32::try_from(count).unwrap().to_be_bytes(), &vec![0xc0; count]].concat();
+    let of_msgpack = |count: usize| {
+        [&b"\xdd"[..], &u32::try_from(count).unwrap().to_be_bytes(), &vec![0xc0; count]].concat()
+    };
     let of_php = |count: usize| format!("a:{count}:{{{}}}", "i:0;N;".repeat(count)).into_bytes();
     let of_newtonsoft = |count: usize| {
         let items = vec!["1"; count].join(",");
@@ -64,12 +65,17 @@ fn a_document_of_too_many_items_is_refused() {
     let formats: [(Vec<u8>, Vec<u8>, Parse); 3] = [
         (of_msgpack(most), of_msgpack(most + 1), |bytes, whole| msgpack(bytes, whole).map(drop)),
         (of_php(most), of_php(most + 1), |bytes, whole| super::php(bytes, whole).map(drop)),
-        (of_newtonsoft(most), of_newtonsoft(most + 2), |bytes, whole| super::newtonsoft(bytes, whole).map(drop)),
+        (of_newtonsoft(most), of_newtonsoft(most + 2), |bytes, whole| {
+            super::newtonsoft(bytes, whole).map(drop)
+        }),
     ];
     for (fits, bomb, parse) in formats {
         assert_eq!(parse(&fits, true), Ok(()));
         for whole in [true, false] {
-            assert!(parse(&bomb, whole).unwrap_err().contains("expands beyond 262144 items"), "{whole}");
+            assert!(
+                parse(&bomb, whole).unwrap_err().contains("expands beyond 262144 items"),
+                "{whole}"
+            );
         }
     }
     // Items count wherever they are.

@@ -130,7 +130,10 @@ mod tests {
     use crate::domain::record::packed;
 
     fn documents() -> impl Strategy<Value = Json<'static>> {
-        let number = prop_oneof![any::<i64>().prop_map(|n| n.to_string()), any::<u64>().prop_map(|n| n.to_string())];
+        let number = prop_oneof![
+            any::<i64>().prop_map(|n| n.to_string()),
+            any::<u64>().prop_map(|n| n.to_string())
+        ];
         let leaf = prop_oneof![
             Just(Json::Null),
             any::<bool>().prop_map(Json::Bool),
@@ -141,9 +144,11 @@ mod tests {
         leaf.prop_recursive(3, 40, 20, |inner| {
             prop_oneof![
                 prop::collection::vec(inner.clone(), 0..20).prop_map(Json::Array),
-                prop::collection::btree_map("[a-z]{1,40}", inner, 0..20).prop_map(|members| Json::Object(
-                    members.into_iter().map(|(name, value)| (name.into(), value)).collect()
-                )),
+                prop::collection::btree_map("[a-z]{1,40}", inner, 0..20).prop_map(|members| {
+                    Json::Object(
+                        members.into_iter().map(|(name, value)| (name.into(), value)).collect(),
+                    )
+                }),
             ]
         })
     }
@@ -151,8 +156,10 @@ mod tests {
     /// What Python's `msgpack` writes of the same.
     #[test]
     fn messagepack_is_as_short_as_it_can_be() {
-        let document = serde_json::json!([201, -7, 1.5, "Content-Type", { "a": null, "b": [true] }]);
-        let bytes = b"\x95\xcc\xc9\xf9\xcb\x3f\xf8\0\0\0\0\0\0\xacContent-Type\x82\xa1a\xc0\xa1b\x91\xc3";
+        let document =
+            serde_json::json!([201, -7, 1.5, "Content-Type", { "a": null, "b": [true] }]);
+        let bytes =
+            b"\x95\xcc\xc9\xf9\xcb\x3f\xf8\0\0\0\0\0\0\xacContent-Type\x82\xa1a\xc0\xa1b\x91\xc3";
         assert_eq!(msgpack(&document.into()).unwrap(), bytes);
     }
 

@@ -16,7 +16,15 @@ fn key(template: &KeyTemplate, redis_key: &str) -> Option<String> {
 
 #[test]
 fn refuses_a_template_without_or_with_two_keys() {
-    for text in ["{key}:{key}", "{tenant}:", "{tenant}{key}", "{a}:{a}:{key}", "{Tenant}:{key}", "{}:{key}", ""] {
+    for text in [
+        "{key}:{key}",
+        "{tenant}:",
+        "{tenant}{key}",
+        "{a}:{a}:{key}",
+        "{Tenant}:{key}",
+        "{}:{key}",
+        "",
+    ] {
         assert!(KeyTemplate::parse(text, "").is_err(), "{text}");
     }
 }
@@ -51,7 +59,10 @@ fn groups_are_a_part_of_the_key() {
     for other in ["idem:pay.main:v1", "idem:#29e1:v1", "idem:pay#:v1", "idem:pay#29e1"] {
         assert_eq!(key(&template, other), None, "{other}");
     }
-    assert_eq!((template.display().as_str(), template.specificity()), ("idem:{function}#{key}:v1", 9));
+    assert_eq!(
+        (template.display().as_str(), template.specificity()),
+        ("idem:{function}#{key}:v1", 9)
+    );
 }
 
 /// Rule: a pattern judges what stands in the place of `{key}`, all of it, and builds nothing.
@@ -59,7 +70,13 @@ fn groups_are_a_part_of_the_key() {
 fn a_pattern_judges_the_key() {
     let hex = parse("cache:{tenant}:{key}").matching("[0-9a-f]{4}").unwrap();
     assert_eq!(key(&hex, "cache:acme:29e1").as_deref(), Some("acme:29e1"));
-    for other in ["cache:acme:29e", "cache:acme:29e1f", "cache:acme:x29e1", "cache:29e1", "cache:acme:29e1\n"] {
+    for other in [
+        "cache:acme:29e",
+        "cache:acme:29e1f",
+        "cache:acme:x29e1",
+        "cache:29e1",
+        "cache:acme:29e1\n",
+    ] {
         assert_eq!(key(&hex, other), None, "{other}");
     }
     assert_eq!(hex.idempotency_key(b"cache:\xff:29e1"), None);
@@ -82,7 +99,13 @@ fn what_is_ignored_and_what_is_fixed() {
 /// Rule: a template that is shown says in schema.toml what it says here.
 #[test]
 fn a_template_is_shown_as_a_file_writes_it() {
-    for text in ["orders:{{key}}:idem", r"asynq:\{default\}:unique:{key}", r"a\\b:{key}", "}{{a{key}", r"\{a\}"] {
+    for text in [
+        "orders:{{key}}:idem",
+        r"asynq:\{default\}:unique:{key}",
+        r"a\\b:{key}",
+        "}{{a{key}",
+        r"\{a\}",
+    ] {
         assert_eq!(parse(text).display(), text);
     }
     let prefixed = KeyTemplate::parse("{prefix}idem:{key}", "{shop}:").unwrap();

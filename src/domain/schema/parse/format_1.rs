@@ -32,7 +32,9 @@ pub(super) fn convert(mut raw: RawSchema) -> Checked<RawSchema> {
     check_keys(&raw.keys).at("keys")?;
 
     let keys = &mut raw.keys;
-    for (name, template) in [("record", &mut keys.record), ("lock", &mut keys.lock), ("result", &mut keys.result)] {
+    for (name, template) in
+        [("record", &mut keys.record), ("lock", &mut keys.lock), ("result", &mut keys.result)]
+    {
         if let Some(text) = template {
             *text = key_template(text).or_else(wrong).at(name).at("keys")?;
         }
@@ -55,7 +57,9 @@ fn key_template(text: &str) -> Result<String, String> {
     while let Some(character) = rest.chars().next() {
         if let Some((name, after)) = placeholder(rest) {
             if name != "key" && name != "prefix" {
-                return Err(format!("`{{{name}}}` is a placeholder other than {{key}} and {{prefix}}"));
+                return Err(format!(
+                    "`{{{name}}}` is a placeholder other than {{key}} and {{prefix}}"
+                ));
             }
             has_key |= name == "key";
             converted.push('{');
@@ -88,17 +92,25 @@ fn check_write(write: Option<&WriteFormat>) -> Checked<()> {
             return newer(&placeholder).at(name);
         }
     }
-    refuse_newer(&[("bytes_at", !write.bytes_at.is_empty()), ("fingerprint_is", write.fingerprint_is.is_some())])
+    refuse_newer(&[
+        ("bytes_at", !write.bytes_at.is_empty()),
+        ("fingerprint_is", write.fingerprint_is.is_some()),
+    ])
 }
 
 fn check_value(value: &RawValue) -> Checked<()> {
     require("at", value.at.is_some())?;
     refuse_newer(&[("decode", value.decode.is_some()), ("type", value.kind.is_some())])?;
     require("encoding", value.encoding.is_some())?;
-    if let Some(encoding) = value.encoding.filter(|encoding| !matches!(encoding, Encoding::Text | Encoding::Json)) {
+    if let Some(encoding) =
+        value.encoding.filter(|encoding| !matches!(encoding, Encoding::Text | Encoding::Json))
+    {
         return newer(encoding.as_str()).at("encoding");
     }
-    refuse_newer(&[("decode_at", !value.decode_at.is_empty()), ("expires_at", value.expires_at.is_some())])?;
+    refuse_newer(&[
+        ("decode_at", !value.decode_at.is_empty()),
+        ("expires_at", value.expires_at.is_some()),
+    ])?;
     refuse_newer(&[("content_type", value.fields.content_type.is_some())]).at("fields")
 }
 
@@ -122,7 +134,9 @@ fn check_reply(raw: &RawSchema, reply: &RawReply) -> Checked<()> {
                 return newer(role).at("when");
             }
             // Before the word had a meaning, a value could have the name.
-            let is_named = |value: &RawValue| value.name == *word && value.at.is_some_and(|at| at.as_str() == role);
+            let is_named = |value: &RawValue| {
+                value.name == *word && value.at.is_some_and(|at| at.as_str() == role)
+            };
             if word == RECLAIMABLE && !raw.value.iter().any(is_named) {
                 return newer(word).at("when");
             }
@@ -135,7 +149,11 @@ fn check_keys(keys: &RawKeys) -> Checked<()> {
     if matches!(keys.prefix, OneOrMore::More(_)) {
         return wrong("a list of prefixes is of format 2: write `format = 2`").at("prefix");
     }
-    refuse_newer(&[("key", keys.key.is_some()), ("ignore", !keys.ignore.is_empty()), ("hash", keys.hash.is_some())])?;
+    refuse_newer(&[
+        ("key", keys.key.is_some()),
+        ("ignore", !keys.ignore.is_empty()),
+        ("hash", keys.hash.is_some()),
+    ])?;
     if keys.record.is_none() && (keys.lock.is_none() || keys.result.is_none()) {
         return wrong("[keys] has either `record`, or both `lock` and `result`");
     }
@@ -188,7 +206,10 @@ mod tests {
     fn groups_and_templates_without_a_key_are_of_format_2() {
         assert_eq!(key_template("idem:").unwrap_err(), "`idem:` has no {key}");
         for text in ["{tenant}:{key}", "{}:{key}", r"asynq:\{default\}:{key}"] {
-            assert!(key_template(text).unwrap_err().contains("other than {key} and {prefix}"), "{text}");
+            assert!(
+                key_template(text).unwrap_err().contains("other than {key} and {prefix}"),
+                "{text}"
+            );
         }
     }
 

@@ -9,7 +9,10 @@ use crate::domain::schema::redis_keys::{Role, RoleKey};
 use crate::domain::schema::value_template::Placeholder;
 
 /// The Redis keys of a record under each prefix that the service has used; the prefix in use is the first.
-pub(super) fn resolve(raw: &RawSchema, prefixes: Prefixes<'_>) -> Checked<Vec<(Prefix, Vec<RoleKey>)>> {
+pub(super) fn resolve(
+    raw: &RawSchema,
+    prefixes: Prefixes<'_>,
+) -> Checked<Vec<(Prefix, Vec<RoleKey>)>> {
     let place = place(raw)?;
     let keys = &raw.keys;
     let own = keys.prefix.texts();
@@ -51,7 +54,8 @@ fn role_keys(raw: &RawSchema, prefix: &Prefix) -> Checked<Vec<RoleKey>> {
     }
     let mut keys: Vec<RoleKey> = Vec::with_capacity(named.len());
     for (role, text) in named {
-        let mut template = KeyTemplate::parse(text, &prefix.text).or_else(wrong).at(role.as_str())?;
+        let mut template =
+            KeyTemplate::parse(text, &prefix.text).or_else(wrong).at(role.as_str())?;
         if let Some(pattern) = &written.key {
             template = template.matching(pattern).or_else(wrong).at("key")?;
         }
@@ -74,19 +78,22 @@ fn check_groups(raw: &RawSchema, keys: &[RoleKey]) -> Checked<()> {
     let groups = first.template.groups();
     for other in others {
         if other.template.groups() != groups {
-            return wrong("lock and result write the groups and `{key}` alike, from the first to the last")
-                .at(other.role.as_str());
+            return wrong(
+                "lock and result write the groups and `{key}` alike, from the first to the last",
+            )
+            .at(other.role.as_str());
         }
     }
     if let Some(fixed) = keys.iter().find(|key| key.template.is_fixed() && keys.len() > 1) {
         let message = "a lock for all keys is a schema of its own, with `record`: no result tells which key holds it";
         return wrong(message).at(fixed.role.as_str());
     }
-    let sends_key = raw.calls().any(|(_, _, call)| call.words().any(|word| word.has(&[Placeholder::Key])));
+    let sends_key =
+        raw.calls().any(|(_, _, call)| call.words().any(|word| word.has(&[Placeholder::Key])));
     match groups {
-        Some(groups) if sends_key => {
-            wrong(format!("a step sends `{{key}}`, which is `{groups}` here: it would have the groups in front"))
-        }
+        Some(groups) if sends_key => wrong(format!(
+            "a step sends `{{key}}`, which is `{groups}` here: it would have the groups in front"
+        )),
         _ => Ok(()),
     }
 }
@@ -97,10 +104,13 @@ fn check_groups(raw: &RawSchema, keys: &[RoleKey]) -> Checked<()> {
 /// A step writes `{prefix}`, and no key template does: begin would take a lock at another Redis key than is read.
 fn place(raw: &RawSchema) -> Checked<PrefixPlace> {
     let in_templates = is_written(&raw.keys);
-    let in_steps = raw.calls().any(|(_, _, call)| call.words().any(|word| word.has(&[Placeholder::Prefix])));
+    let in_steps =
+        raw.calls().any(|(_, _, call)| call.words().any(|word| word.has(&[Placeholder::Prefix])));
     if in_steps {
         if !in_templates {
-            return wrong("a step writes `{prefix}`: write it into the templates of [keys] as well");
+            return wrong(
+                "a step writes `{prefix}`: write it into the templates of [keys] as well",
+            );
         }
         return Ok(PrefixPlace::InKey);
     }
@@ -112,18 +122,23 @@ fn place(raw: &RawSchema) -> Checked<PrefixPlace> {
 
 /// True if a key template writes `{prefix}`.
 fn is_written(keys: &RawKeys) -> bool {
-    [&keys.record, &keys.lock, &keys.result].into_iter().flatten().any(|text| text.contains("{prefix}"))
+    [&keys.record, &keys.lock, &keys.result]
+        .into_iter()
+        .flatten()
+        .any(|text| text.contains("{prefix}"))
 }
 
 /// Why a deployment can set no prefix: a call sends the key without the prefix, and the Redis keys that are made of that key
 /// would lack it. If the templates write `{prefix}`, what a script does with its arguments is left to the schema's author.
 fn bare_key(raw: &RawSchema, in_templates: bool) -> Option<String> {
     for (step, _, call) in raw.calls() {
-        let mut lists = call.lists().into_iter().filter(|(list, _)| *list != "args" || !in_templates);
+        let mut lists =
+            call.lists().into_iter().filter(|(list, _)| *list != "args" || !in_templates);
         if !lists.any(|(_, words)| words.iter().any(|word| word.has(&[Placeholder::Key]))) {
             continue;
         }
-        let what = call.script.as_ref().map_or("a command".to_owned(), |script| format!("{script}.lua"));
+        let what =
+            call.script.as_ref().map_or("a command".to_owned(), |script| format!("{script}.lua"));
         return Some(format!(
             "[{step}] sends {what} the bare {{key}}, and Redis keys that are made of it would lack the prefix: schema.toml has to write {{prefix}}, in [keys] and before that {{key}}"
         ));

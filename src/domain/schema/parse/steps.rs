@@ -3,16 +3,25 @@
 use std::collections::BTreeMap;
 
 use super::symbol_table::SymbolTable;
-use crate::domain::schema::location::{AllChecked, At as _, CALL, Checked, REPLIES, Wrong, all, wrong};
+use crate::domain::schema::location::{
+    AllChecked, At as _, CALL, Checked, REPLIES, Wrong, all, wrong,
+};
 use crate::domain::schema::raw::{RawCall, RawReply, RawStep};
-use crate::domain::schema::steps::{Action, Call, Condition, KeyIs, Meaning, Reply, ReplyPattern, Step};
+use crate::domain::schema::steps::{
+    Action, Call, Condition, KeyIs, Meaning, Reply, ReplyPattern, Step,
+};
 use crate::domain::schema::value_template::{Placeholder, Template};
 
 /// What a condition calls the payload by, beside the Redis keys.
 const PAYLOAD: &str = "fingerprint";
 
 /// A step whose replies may have these meanings, the first of which one reply must have.
-pub(super) fn resolve(symbols: &SymbolTable, raw: &RawStep, name: &str, meanings: &[Meaning]) -> AllChecked<Step> {
+pub(super) fn resolve(
+    symbols: &SymbolTable,
+    raw: &RawStep,
+    name: &str,
+    meanings: &[Meaning],
+) -> AllChecked<Step> {
     if raw.call.is_empty() {
         return all(wrong(format!("[{name}] has no [[{name}.call]]")));
     }
@@ -58,10 +67,14 @@ fn resolve_call(symbols: &SymbolTable, raw: &RawCall) -> AllChecked<Call> {
 
 fn action(symbols: &SymbolTable, raw: &RawCall) -> Checked<Action> {
     match (&raw.script, &raw.command) {
-        (Some(name), None) if symbols.scripts.contains_key(name) => {
-            Ok(Action::Script { name: name.clone(), keys: raw.keys.clone(), args: raw.args.clone() })
+        (Some(name), None) if symbols.scripts.contains_key(name) => Ok(Action::Script {
+            name: name.clone(),
+            keys: raw.keys.clone(),
+            args: raw.args.clone(),
+        }),
+        (Some(name), None) => {
+            wrong(format!("there is no {name}.lua beside schema.toml")).at("script")
         }
-        (Some(name), None) => wrong(format!("there is no {name}.lua beside schema.toml")).at("script"),
         (None, Some(command)) if !command.is_empty() => Ok(Action::Command(command.clone())),
         _ => wrong("a call has either `script` or `command`"),
     }
@@ -75,7 +88,10 @@ fn check_word(symbols: &SymbolTable, word: &Template) -> Checked<()> {
     if word.has(&symbols.unset) {
         let is_ttl = word.has(&[Placeholder::LockTtl, Placeholder::ResultTtl]);
         let none = if is_ttl { "; a TTL of \"none\" is no time to send" } else { "" };
-        return wrong(format!("`{}` stands for nothing: neither [ttl] nor [write] gives it{none}", word.display()));
+        return wrong(format!(
+            "`{}` stands for nothing: neither [ttl] nor [write] gives it{none}",
+            word.display()
+        ));
     }
     Ok(())
 }
@@ -108,7 +124,9 @@ fn pattern(raw: &RawReply) -> Checked<ReplyPattern> {
     let mut given = patterns.into_iter().flatten();
     match (given.next(), given.next(), &raw.value) {
         (None, None, Some(_)) => Ok(ReplyPattern::Value),
-        (Some(pattern @ ReplyPattern::Array(_)), None, _) | (Some(pattern), None, None) => Ok(pattern),
+        (Some(pattern @ ReplyPattern::Array(_)), None, _) | (Some(pattern), None, None) => {
+            Ok(pattern)
+        }
         (Some(_), None, Some(_)) => wrong("`value` stands alone, or beside `array`").at("value"),
         _ => wrong("a reply has exactly one of word, integer, nil, error, array, text, value"),
     }
@@ -122,7 +140,8 @@ fn value_named(symbols: &SymbolTable, name: &str) -> Checked<Option<usize>> {
             continue;
         }
         if named.is_some() {
-            return wrong(format!("two [[value]] are called `{name}`: give each its own name")).at("value");
+            return wrong(format!("two [[value]] are called `{name}`: give each its own name"))
+                .at("value");
         }
         named = Some(index);
     }
@@ -152,15 +171,17 @@ fn resolve_condition(symbols: &SymbolTable, raw: &BTreeMap<String, String>) -> C
     for (role, word) in raw {
         if role == PAYLOAD {
             if word != "other" {
-                let message =
-                    format!("`{PAYLOAD}` is `other`, for a payload that is not the stored one, and not `{word}`");
+                let message = format!(
+                    "`{PAYLOAD}` is `other`, for a payload that is not the stored one, and not `{word}`"
+                );
                 return wrong(message).at(PAYLOAD);
             }
             condition.other_payload = true;
             continue;
         }
         let Some(index) = symbols.index_named(role) else {
-            return wrong(format!("`when` names `{role}`, which [keys] does not have")).at(role.as_str());
+            return wrong(format!("`when` names `{role}`, which [keys] does not have"))
+                .at(role.as_str());
         };
         // The name first: a value of format 1 may have one that became a word later.
         let named = symbols.value(index, word).map(KeyIs::Value);
@@ -169,8 +190,10 @@ fn resolve_condition(symbols: &SymbolTable, raw: &BTreeMap<String, String>) -> C
                 condition.keys.push((index, KeyIs::Present));
                 continue;
             }
-            return wrong(format!("`when` names `{word}`, which no [[value]] at that role is called"))
-                .at(role.as_str());
+            return wrong(format!(
+                "`when` names `{word}`, which no [[value]] at that role is called"
+            ))
+            .at(role.as_str());
         };
         condition.keys.push((index, is));
     }
@@ -180,9 +203,11 @@ fn resolve_condition(symbols: &SymbolTable, raw: &BTreeMap<String, String>) -> C
 /// Passes a call each of whose replies has a meaning of the step. All but the last call may leave the decision to the next.
 fn check_meanings(call: &Call, step: &str, meanings: &[Meaning], is_last: bool) -> Checked<()> {
     for (index, reply) in call.replies.iter().enumerate() {
-        let is_allowed = meanings.contains(&reply.means) || (reply.means == Meaning::Next && !is_last);
+        let is_allowed =
+            meanings.contains(&reply.means) || (reply.means == Meaning::Next && !is_last);
         if !is_allowed {
-            let message = format!("a reply of [{step}] cannot mean `{}` here", reply.means.as_str());
+            let message =
+                format!("a reply of [{step}] cannot mean `{}` here", reply.means.as_str());
             return wrong(message).at("means").at(index).at(REPLIES);
         }
     }

@@ -10,17 +10,25 @@ use crate::domain::schema::steps::{RECLAIMABLE, Reply, ReplyPattern, Step};
 use crate::domain::schema::value_format::{ValueFormat, Where};
 
 /// All that format 2 rejects in a schema whose values and steps are resolved as far as they can be.
-pub(super) fn faults(raw: &RawSchema, symbols: &SymbolTable, steps: &[(&'static str, &Option<Step>)]) -> Vec<Wrong> {
+pub(super) fn faults(
+    raw: &RawSchema,
+    symbols: &SymbolTable,
+    steps: &[(&'static str, &Option<Step>)],
+) -> Vec<Wrong> {
     let mut found = Vec::new();
     for (value, index) in symbols.values.iter().zip(&symbols.indexes) {
-        found.extend(check_value(&raw.value[*index], value.encoding()).at(*index).at("value").err());
+        found
+            .extend(check_value(&raw.value[*index], value.encoding()).at(*index).at("value").err());
     }
     for (step, index, call) in raw.calls() {
         for (list, words) in call.lists() {
             for (at, word) in words.iter().enumerate() {
                 if let Some(left) = word.leftover() {
-                    let message = format!("`{left}` is no placeholder of a call, and would be sent as it is");
-                    found.extend(wrong::<()>(message).at(at).at(list).at(index).at(CALL).at(step).err());
+                    let message =
+                        format!("`{left}` is no placeholder of a call, and would be sent as it is");
+                    found.extend(
+                        wrong::<()>(message).at(at).at(list).at(index).at(CALL).at(step).err(),
+                    );
                 }
             }
         }
@@ -28,7 +36,9 @@ pub(super) fn faults(raw: &RawSchema, symbols: &SymbolTable, steps: &[(&'static 
     for (name, step) in steps {
         let calls = step.as_ref().map_or(&[][..], |step| &step.calls);
         for (index, call) in calls.iter().enumerate() {
-            found.extend(check_replies(&call.replies, &symbols.values).at(index).at(CALL).at(*name).err());
+            found.extend(
+                check_replies(&call.replies, &symbols.values).at(index).at(CALL).at(*name).err(),
+            );
         }
     }
     found
@@ -72,15 +82,20 @@ fn check_replies(replies: &[Reply], values: &[ValueFormat]) -> Checked<()> {
 
 /// True if every reply that fits the later entry fits the earlier one, too.
 fn covers(earlier: &Reply, later: &Reply, values: &[ValueFormat]) -> bool {
-    if earlier.value.is_some() && earlier.is_for_other_payloads() && !later.is_for_other_payloads() {
+    if earlier.value.is_some() && earlier.is_for_other_payloads() && !later.is_for_other_payloads()
+    {
         return false;
     }
     if earlier.value.is_some() && earlier.is_for_lapsed() != later.is_for_lapsed() {
         return false;
     }
     match (&earlier.pattern, &later.pattern) {
-        (ReplyPattern::Text, ReplyPattern::Text | ReplyPattern::Word(_) | ReplyPattern::Value) => true,
-        (ReplyPattern::Error(earlier), ReplyPattern::Error(later)) => earlier == "*" || earlier == later,
+        (ReplyPattern::Text, ReplyPattern::Text | ReplyPattern::Word(_) | ReplyPattern::Value) => {
+            true
+        }
+        (ReplyPattern::Error(earlier), ReplyPattern::Error(later)) => {
+            earlier == "*" || earlier == later
+        }
         (ReplyPattern::Array(first), ReplyPattern::Array(other)) => {
             first == other && (earlier.value.is_none() || earlier.value == later.value)
         }

@@ -21,7 +21,14 @@ pub(super) struct SymbolTable {
 
 impl SymbolTable {
     pub(super) fn new(scripts: BTreeMap<String, Script>, keys: Vec<RoleKey>) -> Self {
-        Self { scripts, keys, values: Vec::new(), indexes: Vec::new(), broken: Vec::new(), unset: Vec::new() }
+        Self {
+            scripts,
+            keys,
+            values: Vec::new(),
+            indexes: Vec::new(),
+            broken: Vec::new(),
+            unset: Vec::new(),
+        }
     }
 
     /// The index of the key that a placeholder of this role stands for.

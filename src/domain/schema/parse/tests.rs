@@ -102,24 +102,49 @@ fn the_sound_schema_is_sound() {
 #[test]
 fn what_toml_or_the_format_does_not_know() {
     wrong("format = 1", "format = ", 1, "");
-    wrong("format = 1", "format = 3", 1, "format 3 is not known: this idemctl reads formats 1 and 2");
+    wrong(
+        "format = 1",
+        "format = 3",
+        1,
+        "format 3 is not known: this idemctl reads formats 1 and 2",
+    );
     wrong("[ttl]", "[ttl]\nboth = \"30s\"", 9, "unknown field `both`, expected `lock` or `result`");
     wrong("means = \"next\"", "menas = \"next\"", 35, "unknown field `menas`");
-    wrong("checks_owner = false", "checks_owner = \"no\"", 51, "invalid type: string \"no\", expected a boolean");
+    wrong(
+        "checks_owner = false",
+        "checks_owner = \"no\"",
+        51,
+        "invalid type: string \"no\", expected a boolean",
+    );
     wrong("at = \"lock\"", "at = 1", 14, "");
     wrong("lock = \"30s\"", "lock = 30", 9, "invalid type: integer `30`, expected a string");
-    wrong("encoding = \"json\"", "encoding = \"yaml\"", 22, "unknown variant `yaml`, expected one of `text`, `json`");
+    wrong(
+        "encoding = \"json\"",
+        "encoding = \"yaml\"",
+        22,
+        "unknown variant `yaml`, expected one of `text`, `json`",
+    );
     wrong("encoding = \"json\"", "encoding = \"cbor\"", 22, "CBOR was removed in idemctl 0.3.0");
     wrong("lock_value = \"{owner}\"\n", "", 27, "missing field `lock_value`");
     wrong("means = \"next\"", "means = \"maybe\"", 35, "unknown variant `maybe`");
-    wrong("when = { lock = \"absent\" }", "when = 1", 46, "expected a table of roles, or a list of such tables");
+    wrong(
+        "when = { lock = \"absent\" }",
+        "when = 1",
+        46,
+        "expected a table of roles, or a list of such tables",
+    );
     wrong("[complete]\n", "[complete]\n[other]\n", 51, "unknown field `other`");
 }
 
 #[test]
 fn names_and_keys() {
     wrong("name = \"mine\"", "name = \"my own\"", 2, "a schema's name is made of letters");
-    wrong("lock = \"lock:{key}\"\n", "", 4, "[keys] has either `record`, or both `lock` and `result`");
+    wrong(
+        "lock = \"lock:{key}\"\n",
+        "",
+        4,
+        "[keys] has either `record`, or both `lock` and `result`",
+    );
     wrong("lock:{key}", "lock:", 5, "`lock:` has no {key}");
     wrong("result:{key}", "{id}:{key}", 6, "placeholder other than");
     wrong("result:{key}", "lock:{key}", 6, "lock and result must have different Redis keys");
@@ -129,7 +154,12 @@ fn names_and_keys() {
 
 #[test]
 fn values() {
-    wrong("name = \"held\"", "name = \"absent\"", 13, "`absent` is a word that `when` already uses");
+    wrong(
+        "name = \"held\"",
+        "name = \"absent\"",
+        13,
+        "`absent` is a word that `when` already uses",
+    );
     wrong("at = \"result\"", "at = \"record\"", 21, "[keys] has no `record`");
     let stored = "name = \"stored\"\nat = \"result\"";
     wrong(stored, "name = \"held\"\nat = \"lock\"", 20, "`held` is defined twice at `lock`");
@@ -139,18 +169,38 @@ fn values() {
         12,
         "look into JSON and the like: use `equals`",
     );
-    wrong("encoding = \"json\"", "encoding = \"json\"\nequals = \"x\"", 23, "`equals` compares the whole text");
-    wrong("encoding = \"json\"", "encoding = \"json\"\nhas = [\n\"/a\",\n\"b\"]", 25, "`b` is not a JSON pointer");
+    wrong(
+        "encoding = \"json\"",
+        "encoding = \"json\"\nequals = \"x\"",
+        23,
+        "`equals` compares the whole text",
+    );
+    wrong(
+        "encoding = \"json\"",
+        "encoding = \"json\"\nhas = [\n\"/a\",\n\"b\"]",
+        25,
+        "`b` is not a JSON pointer",
+    );
     wrong("\"/done\"", "done", 23, "`done` is not a JSON pointer: it starts with `/`");
     wrong("owner = \"\"", "owner = \"/x\"", 17, "text has no fields");
     wrong("body = \"/body\"", "body = \"body\"", 25, "`body` is not a JSON pointer");
     wrong("encoding = \"json\"", "", 19, "missing field `encoding`");
-    wrong("\"/done\" = true", "\"/done\" = 1.5", 23, "`where` compares with a text, a whole number");
+    wrong(
+        "\"/done\" = true",
+        "\"/done\" = 1.5",
+        23,
+        "`where` compares with a text, a whole number",
+    );
 }
 
 #[test]
 fn templates() {
-    wrong("lock_value = \"{owner}\"", "lock_value = \"{worker}\"", 28, "`{worker}` is no placeholder here");
+    wrong(
+        "lock_value = \"{owner}\"",
+        "lock_value = \"{worker}\"",
+        28,
+        "`{worker}` is no placeholder here",
+    );
     wrong("\"EXISTS\", \"{result}\"", "\"EXISTS\",\n\"{it}\"", 33, "`{it}` is no placeholder here");
     wrong("\"{lock}\"", "\"{it}\"", 40, "`{it}` is no placeholder here");
     wrong("\"{lock_ttl}\"", "\"{ttl}\"", 43, "`{ttl}` is no placeholder here");
@@ -163,12 +213,32 @@ fn steps_calls_and_replies() {
     for to in ["script = \"begin\"\ncommand = [\"GET\"]\n", "", "command = []\n"] {
         wrong(script, to, 38, "a call has either `script` or `command`");
     }
-    wrong("word = \"OK\", means = \"acquired\"", "means = \"acquired\"", 46, "a reply has exactly one of word");
+    wrong(
+        "word = \"OK\", means = \"acquired\"",
+        "means = \"acquired\"",
+        46,
+        "a reply has exactly one of word",
+    );
     wrong("nil = true", "nil = true, text = true", 47, "a reply has exactly one of word");
-    wrong("lock = \"absent\"", "lock = \"gone\"", 46, "`when` names `gone`, which no [[value]] at that role is called");
+    wrong(
+        "lock = \"absent\"",
+        "lock = \"gone\"",
+        46,
+        "`when` names `gone`, which no [[value]] at that role is called",
+    );
     let held = "[{ lock = \"held\" }, {";
-    wrong(held, "[\n{ lock = \"held\" },\n{ result = \"held\", ", 49, "`when` names `held`, which no");
-    wrong("{ lock = \"present\"", "{ record = \"present\"", 47, "`when` names `record`, which [keys] does not have");
+    wrong(
+        held,
+        "[\n{ lock = \"held\" },\n{ result = \"held\", ",
+        49,
+        "`when` names `held`, which no",
+    );
+    wrong(
+        "{ lock = \"present\"",
+        "{ record = \"present\"",
+        47,
+        "`when` names `record`, which [keys] does not have",
+    );
     wrong("\"conflict\"", "\"stored\"", 47, "a reply of [begin] cannot mean `stored` here");
     wrong("\"conflict\"", "\"next\"", 47, "a reply of [begin] cannot mean `next` here");
     wrong("\"stored\", when = {}", "\"refused\"", 50, "no reply of [complete] means `stored`");
@@ -180,15 +250,40 @@ fn steps_calls_and_replies() {
 #[test]
 fn what_is_written() {
     let more = |line: &str| format!("[write]\n{line}");
-    wrong("[write]", &more("response = '{\"a\":{response}}'"), 28, "`{response}` is no placeholder here");
+    wrong(
+        "[write]",
+        &more("response = '{\"a\":{response}}'"),
+        28,
+        "`{response}` is no placeholder here",
+    );
     wrong("[write]", &more("response = '{owner}'"), 28, "`{owner}` is no placeholder here");
     wrong("[write]", &more("failed_value = '{outcome}'"), 28, "`{outcome}` is no placeholder here");
-    wrong("[write]", &more("header_names = \"upper\""), 28, "unknown variant `upper`, expected one of `as-given`");
+    wrong(
+        "[write]",
+        &more("header_names = \"upper\""),
+        28,
+        "unknown variant `upper`, expected one of `as-given`",
+    );
     wrong("\"{lock_ttl}\"", "\"{now}\"", 43, "`{now}` is no placeholder here");
     wrong("\"{lock_ttl}\"", "\"{error_text}\"", 43, "`{error_text}` is no placeholder here");
-    wrong("fields = { body", "fields = { timestamp = \"/at\", body", 25, "unknown field `timestamp`");
-    wrong("state = \"completed\"", "state = \"completed\"\ntimestamp = \"ns\"", 25, "unknown variant `ns`");
-    wrong("fields = { body", "fields = { created_at = \"at\", body", 25, "`at` is not a JSON pointer");
+    wrong(
+        "fields = { body",
+        "fields = { timestamp = \"/at\", body",
+        25,
+        "unknown field `timestamp`",
+    );
+    wrong(
+        "state = \"completed\"",
+        "state = \"completed\"\ntimestamp = \"ns\"",
+        25,
+        "unknown variant `ns`",
+    );
+    wrong(
+        "fields = { body",
+        "fields = { created_at = \"at\", body",
+        25,
+        "`at` is not a JSON pointer",
+    );
 }
 
 #[test]
@@ -203,7 +298,12 @@ fn the_fields_of_a_closed_form() {
     ] {
         wrong(state, &format!("{state}\n{line}"), at, message);
     }
-    wrong("state = \"in-progress\"", "state = \"in-progress\"\noptional = [\"/a\"]", 17, "text has no fields");
+    wrong(
+        "state = \"in-progress\"",
+        "state = \"in-progress\"\noptional = [\"/a\"]",
+        17,
+        "text has no fields",
+    );
 }
 
 #[test]
@@ -213,7 +313,12 @@ fn what_the_service_does() {
         let message = format!("`{codes}` is no range of status codes: write 200-299");
         wrong("[complete]\n", &service(&format!("stores = \"{codes}\"")), 51, &message);
     }
-    wrong("[complete]\n", &service("on_failure = \"ignore\""), 51, "unknown variant `ignore`, expected one of `store`");
+    wrong(
+        "[complete]\n",
+        &service("on_failure = \"ignore\""),
+        51,
+        "unknown variant `ignore`, expected one of `store`",
+    );
     wrong("[complete]\n", &service("on_hang_up = \"stop\""), 51, "unknown variant `stop`");
     wrong("[complete]\n", &service("without_redis = \"wait\""), 51, "unknown variant `wait`");
     wrong("[complete]\n", &service("on_timeout = \"wait\""), 51, "unknown field `on_timeout`");
@@ -222,14 +327,26 @@ fn what_the_service_does() {
 #[test]
 fn the_renew_step() {
     let renew = |replies: &str| {
-        format!("[[renew.call]]\ncommand = [\"PERSIST\", \"{{lock}}\"]\nreplies = [\n{replies}\n]\n\n[complete]\n")
+        format!(
+            "[[renew.call]]\ncommand = [\"PERSIST\", \"{{lock}}\"]\nreplies = [\n{replies}\n]\n\n[complete]\n"
+        )
     };
     let reply = |means: &str| renew(&format!("  {{ integer = 1, means = \"{means}\" }},"));
     wrong("[complete]\n", &reply("stored"), 53, "a reply of [renew] cannot mean `stored` here");
     wrong("[complete]\n", &reply("refused"), 50, "no reply of [renew] means `renewed`");
-    wrong("\"stored\", when = {}", "\"renewed\"", 55, "a reply of [complete] cannot mean `renewed` here");
+    wrong(
+        "\"stored\", when = {}",
+        "\"renewed\"",
+        55,
+        "a reply of [complete] cannot mean `renewed` here",
+    );
     wrong("\"conflict\"", "\"renewed\"", 47, "a reply of [begin] cannot mean `renewed` here");
-    wrong("\"stored\", when = {}", "\"mismatch\"", 55, "a reply of [complete] cannot mean `mismatch` here");
+    wrong(
+        "\"stored\", when = {}",
+        "\"mismatch\"",
+        55,
+        "a reply of [complete] cannot mean `mismatch` here",
+    );
 }
 
 #[test]

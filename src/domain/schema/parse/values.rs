@@ -68,7 +68,10 @@ fn role(symbols: &SymbolTable, raw: &RawValue) -> Checked<usize> {
 fn decoding(raw: &RawValue) -> Checked<Decoding> {
     let value = match (raw.kind.and_then(ValueType::encoding), raw.encoding, &raw.decode) {
         (Some(collection), None, None) => Decoder::from(collection),
-        (Some(_), ..) => return wrong("`encoding` and `decode` are of strings: a hash has `decode_at`").at("type"),
+        (Some(_), ..) => {
+            return wrong("`encoding` and `decode` are of strings: a hash has `decode_at`")
+                .at("type");
+        }
         (None, Some(encoding), None) => Decoder::from(encoding),
         (None, None, Some(words)) => decoder(words).at("decode")?,
         (None, Some(_), Some(_)) => {
@@ -82,7 +85,11 @@ fn decoding(raw: &RawValue) -> Checked<Decoding> {
     let mut inside = Vec::with_capacity(raw.decode_at.len());
     // In the order of the pointers an outer one comes before those that lead into what it holds.
     for (path, words) in &raw.decode_at {
-        let opened = if path.starts_with('/') { decoder(words) } else { wrong("a pointer to a field starts with `/`") };
+        let opened = if path.starts_with('/') {
+            decoder(words)
+        } else {
+            wrong("a pointer to a field starts with `/`")
+        };
         inside.push((path.clone(), opened.at(path.as_str()).at("decode_at")?));
     }
     Ok(Decoding { value, inside })
@@ -100,13 +107,17 @@ fn derived_encoding(raw: &RawValue) -> Checked<Encoding> {
     if !raw.fields_are.is_empty() || !raw.has.is_empty() || raw.required.is_some() {
         return Ok(Encoding::Json);
     }
-    wrong("what tells this value? Write `where` or `has` for JSON, `equals` for one text, `opaque = true` for any")
+    wrong(
+        "what tells this value? Write `where` or `has` for JSON, `equals` for one text, `opaque = true` for any",
+    )
 }
 
 fn check_tests(raw: &RawValue, encoding: Encoding) -> Checked<()> {
     let asks_for_fields = !raw.fields_are.is_empty() || !raw.has.is_empty();
     if asks_for_fields && !encoding.has_fields() {
-        return wrong("`where` and `has` look into JSON and the like: use `equals` with encoding = \"text\"");
+        return wrong(
+            "`where` and `has` look into JSON and the like: use `equals` with encoding = \"text\"",
+        );
     }
     if encoding != Encoding::Text && raw.equals.is_some() {
         return wrong("`equals` compares the whole text: use `where` with fields").at("equals");
@@ -118,7 +129,10 @@ fn check_tests(raw: &RawValue, encoding: Encoding) -> Checked<()> {
         check_compared(path, value).at(path.as_str()).at("where")?;
     }
     if raw.opaque && (encoding != Encoding::Text || raw.equals.is_some()) {
-        return wrong("`opaque` means any text: it goes with encoding = \"text\" and without `equals`").at("opaque");
+        return wrong(
+            "`opaque` means any text: it goes with encoding = \"text\" and without `equals`",
+        )
+        .at("opaque");
     }
     Ok(())
 }
@@ -141,7 +155,9 @@ fn check_pointer(path: &str, encoding: Encoding) -> Checked<()> {
         return wrong(format!("{} has no fields: only \"\", the whole value", encoding.as_str()));
     }
     if !path.starts_with('/') {
-        return wrong(format!("`{path}` is not a JSON pointer: it starts with `/`, or is empty for the whole value"));
+        return wrong(format!(
+            "`{path}` is not a JSON pointer: it starts with `/`, or is empty for the whole value"
+        ));
     }
     Ok(())
 }
@@ -152,7 +168,10 @@ fn as_stored(decoding: &Decoding, path: &str, value: &Value) -> Value {
         return value.clone();
     }
     for (outer, _) in &decoding.inside {
-        if path.strip_prefix(outer.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')) {
+        if path
+            .strip_prefix(outer.as_str())
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        {
             return value.clone();
         }
     }
@@ -161,7 +180,11 @@ fn as_stored(decoding: &Decoding, path: &str, value: &Value) -> Value {
 
 /// The fields of a value that lists its fields; `None` if it lists none.
 fn closed_fields(raw: &RawValue, encoding: Encoding) -> Checked<Option<ClosedFields>> {
-    let lists = [("required", raw.required.as_ref()), ("optional", raw.optional.as_ref()), ("null", Some(&raw.null))];
+    let lists = [
+        ("required", raw.required.as_ref()),
+        ("optional", raw.optional.as_ref()),
+        ("null", Some(&raw.null)),
+    ];
     for (name, list) in lists {
         for (index, path) in list.into_iter().flatten().enumerate() {
             check_field(path, encoding).at(index).at(name)?;
@@ -188,7 +211,11 @@ fn closed_fields(raw: &RawValue, encoding: Encoding) -> Checked<Option<ClosedFie
     for (index, path) in raw.null.iter().enumerate() {
         match closed.get_mut(path) {
             Some(member) => member.may_be_null = true,
-            None => return wrong(format!("`{path}` is not a field of this value format")).at(index).at("null"),
+            None => {
+                return wrong(format!("`{path}` is not a field of this value format"))
+                    .at(index)
+                    .at("null");
+            }
         }
     }
     Ok(Some(closed))
@@ -204,7 +231,9 @@ fn allow(closed: &mut ClosedFields, path: &str) {
 fn check_field(path: &str, encoding: Encoding) -> Checked<()> {
     if !encoding.has_fields() {
         let name = encoding.as_str();
-        return wrong(format!("{name} has no fields: `required`, `optional` and `null` go with encoding = \"json\""));
+        return wrong(format!(
+            "{name} has no fields: `required`, `optional` and `null` go with encoding = \"json\""
+        ));
     }
     if !path.starts_with('/') {
         return wrong(format!("`{path}` is not a JSON pointer to a field: it starts with `/`"));

@@ -1,7 +1,9 @@
 //! Workers that die, or lose Redis, between the steps of their work.
 
 use crate::domain::simulation::Story;
-use crate::sim::simulate::{Aborted, LockLifetime, PAYMENT, Scenario, ScenarioEnvironment, ScenarioResult};
+use crate::sim::simulate::{
+    Aborted, LockLifetime, PAYMENT, Scenario, ScenarioEnvironment, ScenarioResult,
+};
 use crate::store::pack;
 
 /// A worker takes the lock and dies before it has done anything. How long does its client wait?
@@ -58,7 +60,8 @@ async fn crash_between_steps(environment: &ScenarioEnvironment<'_>) -> ScenarioR
 
 /// As older releases of such a service complete: SET of the result, then DEL of the lock.
 async fn older_worker_keeps_its_lock(environment: &ScenarioEnvironment<'_>) -> ScenarioResult {
-    let run = environment.run("an older worker's SET of the result, without DEL of the lock").await?;
+    let run =
+        environment.run("an older worker's SET of the result, without DEL of the lock").await?;
     let mut first = run.worker("worker 1", PAYMENT, LockLifetime::Short).await?;
     if first.acquire_lock().await? {
         first.work();
@@ -84,7 +87,9 @@ async fn lock_without_expiry(environment: &ScenarioEnvironment<'_>) -> ScenarioR
     let server = environment.servers.start(&[]).await?;
     let calls = environment.schema.begin_calls().len();
     for done in 1..calls {
-        let run = environment.run_on(&format!("its own begin, after {done} of {calls} calls"), &server.target).await?;
+        let run = environment
+            .run_on(&format!("its own begin, after {done} of {calls} calls"), &server.target)
+            .await?;
         let mut first = run.worker("worker 1", PAYMENT, LockLifetime::Short).await?;
         first.begin_with_calls(0..done).await?;
         first.crash();

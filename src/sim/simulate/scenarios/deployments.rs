@@ -45,7 +45,10 @@ fn schemas_on_the_same_keys<'a>(environment: &ScenarioEnvironment<'a>) -> Vec<&'
     let mut others = Vec::new();
     for other in environment.all {
         let is_other = other.name != environment.schema.name;
-        if is_other && other.unplayable_because().is_none() && environment.schema.has_templates_of(other) {
+        if is_other
+            && other.unplayable_because().is_none()
+            && environment.schema.has_templates_of(other)
+        {
             others.push(other);
         }
     }

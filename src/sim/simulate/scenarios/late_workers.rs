@@ -133,7 +133,11 @@ async fn zombie_releases(environment: &ScenarioEnvironment<'_>) -> ScenarioResul
     Ok(())
 }
 
-async fn fails_late(environment: &ScenarioEnvironment<'_>, title: &str, releases: bool) -> ScenarioResult {
+async fn fails_late(
+    environment: &ScenarioEnvironment<'_>,
+    title: &str,
+    releases: bool,
+) -> ScenarioResult {
     let run = environment.run(title).await?;
     let mut slow = run.worker("worker 1", PAYMENT, LockLifetime::Short).await?;
     let mut second = run.worker("worker 2", PAYMENT, LockLifetime::Long).await?;

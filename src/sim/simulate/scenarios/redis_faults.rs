@@ -8,7 +8,8 @@ use crate::domain::simulation::{ClientAnswer, Story};
 use crate::domain::step::StepReply;
 use crate::sim::simulate::local_servers::{Cluster, LocalServer, password};
 use crate::sim::simulate::{
-    Aborted, BeginOutcome, LockLifetime, PAYMENT, Scenario, ScenarioEnvironment, ScenarioResult, ScenarioRun,
+    Aborted, BeginOutcome, LockLifetime, PAYMENT, Scenario, ScenarioEnvironment, ScenarioResult,
+    ScenarioRun,
 };
 use crate::store::{Connection, pack};
 
@@ -90,7 +91,10 @@ async fn cluster_slots(environment: &ScenarioEnvironment<'_>) -> ScenarioResult 
         BeginOutcome::Acquired => {
             first.work();
             if !first.complete().await? {
-                run.remark(format!("its result cannot be stored: {}", cluster.slots().unwrap_or_default()));
+                run.remark(format!(
+                    "its result cannot be stored: {}",
+                    cluster.slots().unwrap_or_default()
+                ));
             }
         }
         BeginOutcome::Fails(why) => {
@@ -173,7 +177,9 @@ async fn fill(run: &ScenarioRun<'_>) -> ScenarioResult {
         if is_full {
             break;
         }
-        if number % BATCH == 0 && run.send(&pack([b"EXISTS", &lock[..]])).await? == StepReply::Integer(0) {
+        if number % BATCH == 0
+            && run.send(&pack([b"EXISTS", &lock[..]])).await? == StepReply::Integer(0)
+        {
             break;
         }
     }
@@ -210,7 +216,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 async fn failover_loses_lock(environment: &ScenarioEnvironment<'_>) -> ScenarioResult {
     let password = password();
-    let config = ["repl-diskless-sync yes", "repl-diskless-sync-delay 0", "repl-ping-replica-period 1"];
+    let config =
+        ["repl-diskless-sync yes", "repl-diskless-sync-delay 0", "repl-ping-replica-period 1"];
     let master = environment.servers.start_with_port(&config, &password).await?;
     let replica = environment.servers.start_with_port(&config, &password).await?;
     follow_master(&replica, &master).await?;
@@ -219,7 +226,11 @@ async fn failover_loses_lock(environment: &ScenarioEnvironment<'_>) -> ScenarioR
     let mut first = run.worker("worker 1", PAYMENT, LockLifetime::Long).await?;
     // The replica cannot come back under another password: what a broken network does, at a moment of our choosing.
     run.send(&pack(["CONFIG", "SET", "requirepass", &self::password()])).await?;
-    run.apply_fault("the replica loses its link to the master", &pack(["CLIENT", "KILL", "TYPE", "replica"])).await?;
+    run.apply_fault(
+        "the replica loses its link to the master",
+        &pack(["CLIENT", "KILL", "TYPE", "replica"]),
+    )
+    .await?;
     match first.begin().await? {
         BeginOutcome::Acquired => first.work(),
         BeginOutcome::Fails(why) => run.note_client_answer(PAYMENT, ClientAnswer::Error(why)),
@@ -252,5 +263,7 @@ async fn follow_master(replica: &LocalServer, master: &LocalServer) -> ScenarioR
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    Err(Aborted::NotApplicable("a private replica did not come into step with its master".to_owned()))
+    Err(Aborted::NotApplicable(
+        "a private replica did not come into step with its master".to_owned(),
+    ))
 }

@@ -8,8 +8,8 @@ use futures_util::future::join_all;
 use crate::domain::schema::{OnFailure, OnHangUp};
 use crate::domain::simulation::{ClientAnswer, Story};
 use crate::sim::simulate::{
-    Aborted, BeginOutcome, LockLifetime, OTHER_PAYMENT, PAYMENT, Scenario, ScenarioEnvironment, ScenarioResult,
-    ScenarioWorker,
+    Aborted, BeginOutcome, LockLifetime, OTHER_PAYMENT, PAYMENT, Scenario, ScenarioEnvironment,
+    ScenarioResult, ScenarioWorker,
 };
 
 /// A request is served, and its client, who lost the response, asks again.
@@ -67,14 +67,19 @@ async fn concurrent_duplicates(environment: &ScenarioEnvironment<'_>) -> Scenari
 }
 
 /// Everybody begins, and who gets the lock works and completes while the others are still at it.
-async fn at_once(environment: &ScenarioEnvironment<'_>, title: &str, rng: &mut Rng) -> ScenarioResult {
+async fn at_once(
+    environment: &ScenarioEnvironment<'_>,
+    title: &str,
+    rng: &mut Rng,
+) -> ScenarioResult {
     let run = environment.run(title).await?;
     let mut workers = Vec::new();
     for number in 1..=REQUESTS {
         workers.push(run.worker(&format!("worker {number}"), PAYMENT, LockLifetime::Long).await?);
     }
     rng.shuffle(&mut workers);
-    let delays: Vec<_> = workers.iter().map(|_| Duration::from_micros(rng.u64(0..SPREAD_US))).collect();
+    let delays: Vec<_> =
+        workers.iter().map(|_| Duration::from_micros(rng.u64(0..SPREAD_US))).collect();
     let requests = workers.iter_mut().zip(delays).map(|(worker, delay)| async move {
         tokio::time::sleep(delay).await;
         serve(worker).await
@@ -115,7 +120,11 @@ impl Between {
     }
 }
 
-async fn interleaved(environment: &ScenarioEnvironment<'_>, done: usize, between: Between) -> ScenarioResult {
+async fn interleaved(
+    environment: &ScenarioEnvironment<'_>,
+    done: usize,
+    between: Between,
+) -> ScenarioResult {
     let run = environment.run(between.words()).await?;
     let lock = if between == Between::Expiry { LockLifetime::Short } else { LockLifetime::Long };
     let mut other = run.worker("worker 1", PAYMENT, lock).await?;
@@ -177,7 +186,9 @@ pub(super) const PAYLOAD_MISMATCH: Scenario = Scenario {
 };
 
 async fn payload_mismatch(environment: &ScenarioEnvironment<'_>) -> ScenarioResult {
-    for (title, completed) in [("after the first completed", true), ("while the first is at work", false)] {
+    for (title, completed) in
+        [("after the first completed", true), ("while the first is at work", false)]
+    {
         let run = environment.run(title).await?;
         let mut first = run.worker("worker 1", PAYMENT, LockLifetime::Long).await?;
         if !first.acquire_lock().await? {

@@ -9,7 +9,11 @@ fn change(redis_keys: &[&str], bytes: u64) -> Change {
         checksum: Some([0; 8]),
         ..SeenKey::new(key.as_bytes(), content(), Expiry::Never, Deadline::Never)
     };
-    let seen = Observation { server_ms: Some(1), keys: redis_keys.iter().map(seen).collect(), atomic: true };
+    let seen = Observation {
+        server_ms: Some(1),
+        keys: redis_keys.iter().map(seen).collect(),
+        atomic: true,
+    };
     let about = About { schema: "express".to_owned(), key: b"k".to_vec(), state: "completed" };
     Change::new(vec![0], seen, about)
 }
@@ -28,7 +32,8 @@ fn a_call_names_so_many_redis_keys() {
     assert_eq!(lengths(&changes(5, 1), 2), [2, 2, 1]);
     assert_eq!(lengths(&changes(4, 1), 2), [2, 2]);
     assert_eq!(lengths(&[], 2), [0; 0]);
-    let two: Vec<_> = (0..3).map(|index| change(&[&format!("a{index}"), &format!("b{index}")], 1)).collect();
+    let two: Vec<_> =
+        (0..3).map(|index| change(&[&format!("a{index}"), &format!("b{index}")], 1)).collect();
     assert_eq!(lengths(&two, 4), [2, 1]);
     assert_eq!(lengths(&two, 3), [1, 1, 1]);
     assert_eq!(lengths(&two, 1), [1, 1, 1], "a record goes as a whole");
@@ -56,9 +61,15 @@ fn no_call_changes_a_redis_key_twice() {
 #[test]
 fn a_group_is_what_is_backed_up_at_a_time() {
     let sizes = |changes: &[Change], most_keys| -> Vec<Vec<usize>> {
-        groups(changes, most_keys).iter().map(|group| group.iter().map(Batch::len).collect()).collect()
+        groups(changes, most_keys)
+            .iter()
+            .map(|group| group.iter().map(Batch::len).collect())
+            .collect()
     };
-    assert_eq!(sizes(&changes(MOST_SAVED + 1, 1), MOST_SAVED / 2), [vec![MOST_SAVED / 2; 2], vec![1]]);
+    assert_eq!(
+        sizes(&changes(MOST_SAVED + 1, 1), MOST_SAVED / 2),
+        [vec![MOST_SAVED / 2; 2], vec![1]]
+    );
     assert_eq!(sizes(&changes(3, MOST_BYTES / 2), 1), [vec![1, 1], vec![1]]);
     let twice = [change(&["a"], 1), change(&["b"], 1), change(&["a"], 1)];
     assert_eq!(sizes(&twice, 1), [vec![1, 1], vec![1]]);

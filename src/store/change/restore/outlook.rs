@@ -17,7 +17,10 @@ impl Client {
     ///
     /// # Errors
     /// When the server could not be asked at all.
-    pub async fn would_restore(&self, records: &[Return<'_>]) -> Result<Vec<RestoreResult>, StoreError> {
+    pub async fn would_restore(
+        &self,
+        records: &[Return<'_>],
+    ) -> Result<Vec<RestoreResult>, StoreError> {
         let mut wanted = Vec::new();
         for record in records {
             wanted.extend(record.all().map(|key| vec![key.to_vec()]));
@@ -41,7 +44,11 @@ impl Client {
     }
 
     /// What the script says became of the Redis keys of a record.
-    pub(super) fn outcome(&self, reply: Value, record: &Return<'_>) -> Result<Vec<RestoreOutcome>, StoreError> {
+    pub(super) fn outcome(
+        &self,
+        reply: Value,
+        record: &Return<'_>,
+    ) -> Result<Vec<RestoreOutcome>, StoreError> {
         let unexpected = || self.unexpected("EVAL");
         let mut reply = reply::array(reply).ok_or_else(unexpected)?.into_iter();
         let letters = reply.next().and_then(reply::bytes).ok_or_else(unexpected)?;
@@ -84,7 +91,8 @@ fn predict(record: &Return<'_>, seen: &[Observation]) -> Vec<RestoreOutcome> {
     let is_blocked = seen.iter().any(is_there);
     let mut outcomes = Vec::with_capacity(record.keys.len());
     for (key, seen) in record.keys.iter().zip(seen) {
-        let is_over = key.saved.expires_at_ms.zip(seen.server_ms).is_some_and(|(at, now)| at <= now);
+        let is_over =
+            key.saved.expires_at_ms.zip(seen.server_ms).is_some_and(|(at, now)| at <= now);
         outcomes.push(match is_there(seen) {
             _ if is_over => RestoreOutcome::Expired,
             true => RestoreOutcome::Present,

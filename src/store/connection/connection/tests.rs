@@ -68,7 +68,9 @@ async fn a_long_reply_has_the_time_that_its_bytes_need() {
         if is_scan {
             connection.queue(&[b"GET", b"k"]);
             connection.send().await.unwrap();
-            assert!(matches!(connection.token().await.unwrap(), Token::Text(text) if text.len() == 10 * PIECE));
+            assert!(
+                matches!(connection.token().await.unwrap(), Token::Text(text) if text.len() == 10 * PIECE)
+            );
         } else {
             connection.exchange(&pack(["GET", "k"])).await.unwrap();
         }
@@ -82,10 +84,16 @@ async fn the_reply_to_a_request_that_was_given_up_is_not_that_of_the_next_one() 
     let (here, mut there) = UnixStream::pair().unwrap();
     let mut connection = connection(here, Duration::from_millis(50));
     there.write_all(b"+the fir").await.unwrap();
-    assert!(matches!(connection.exchange(&pack(["FIRST"])).await, Err(StoreError::TimedOut { .. })));
+    assert!(matches!(
+        connection.exchange(&pack(["FIRST"])).await,
+        Err(StoreError::TimedOut { .. })
+    ));
     connection.target.timeout = Duration::from_secs(60);
     there.write_all(b"st\r\n+the second\r\n").await.unwrap();
-    assert_eq!(connection.exchange(&pack(["SECOND"])).await.unwrap(), Value::SimpleString("the second".to_owned()));
+    assert_eq!(
+        connection.exchange(&pack(["SECOND"])).await.unwrap(),
+        Value::SimpleString("the second".to_owned())
+    );
 }
 
 /// Rule: bytes that nothing asked for end the connection before the next request is sent.
@@ -124,9 +132,10 @@ async fn one_reply_too_many_spoils_all_that_were_asked_for_together() {
 async fn a_reply_that_came_twice_is_known_by_the_mark_behind_it() {
     let requests = b"*1\r\n$4\r\nPING\r\n*1\r\n$4\r\nPING\r\n";
     let mark = &b"$24\r\nidemctl-0000000000000001\r\n"[..];
-    for (first, later, is_sound) in
-        [("", [b":1\r\n:2\r\n", mark].concat(), true), (":1\r\n:1\r\n", [b":2\r\n", mark].concat(), false)]
-    {
+    for (first, later, is_sound) in [
+        ("", [b":1\r\n:2\r\n", mark].concat(), true),
+        (":1\r\n:1\r\n", [b":2\r\n", mark].concat(), false),
+    ] {
         let (here, mut there) = UnixStream::pair().unwrap();
         let mut connection = connection(here, Duration::from_secs(60));
         there.write_all(first.as_bytes()).await.unwrap();
@@ -147,7 +156,13 @@ async fn a_reply_that_came_twice_is_known_by_the_mark_behind_it() {
 async fn a_refused_mark_is_no_reply_of_another_request() {
     let (here, mut there) = UnixStream::pair().unwrap();
     let mut connection = connection(here, Duration::from_secs(60));
-    there.write_all(b":1\r\n:2\r\n-NOPERM this user has no permissions to run the 'ping' command\r\n").await.unwrap();
-    let replies = connection.exchange_all(b"*1\r\n$4\r\nPING\r\n*1\r\n$4\r\nPING\r\n", 2).await.unwrap();
+    there
+        .write_all(
+            b":1\r\n:2\r\n-NOPERM this user has no permissions to run the 'ping' command\r\n",
+        )
+        .await
+        .unwrap();
+    let replies =
+        connection.exchange_all(b"*1\r\n$4\r\nPING\r\n*1\r\n$4\r\nPING\r\n", 2).await.unwrap();
     assert_eq!(replies, [Value::Int(1), Value::Int(2)]);
 }

@@ -24,7 +24,9 @@ pub(super) fn roots(options: &TlsOptions) -> Result<RootCertStore, StoreError> {
     }
     if let Some(folder) = &options.cacertdir {
         let entries = fs::read_dir(folder).map_err(|error| wrong(folder, error.to_string()))?;
-        for file in entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| path.is_file()) {
+        for file in
+            entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| path.is_file())
+        {
             // Such folders hold other things, too.
             roots.add_parsable_certificates(certificates(&file).unwrap_or_default());
         }
@@ -50,7 +52,9 @@ pub(super) fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, 
     let pem = read(file)?;
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
     match found {
-        Ok(certificates) if certificates.is_empty() => Err(wrong(file, "it holds no certificate (PEM)".to_owned())),
+        Ok(certificates) if certificates.is_empty() => {
+            Err(wrong(file, "it holds no certificate (PEM)".to_owned()))
+        }
         Ok(certificates) => Ok(certificates),
         Err(error) => Err(wrong(file, in_words(&error, "certificate"))),
     }

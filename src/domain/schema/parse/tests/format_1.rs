@@ -29,7 +29,12 @@ fn nothing_is_left_out() {
         assert!(error.message.contains(message), "{from}: {error}");
     }
     let complete = &SOUND[SOUND.find("[complete]").unwrap()..];
-    assert!(read(&SOUND.replacen(complete, "", 1)).unwrap_err().message.contains("missing field `complete`"));
+    assert!(
+        read(&SOUND.replacen(complete, "", 1))
+            .unwrap_err()
+            .message
+            .contains("missing field `complete`")
+    );
 }
 
 #[test]
@@ -44,7 +49,12 @@ fn what_came_with_format_2_is_refused() {
         wrong(result, &format!("{result}\n{line}"), 7, message);
     }
     for newer in ["decode = [\"json\"]", "decode_at = { \"/a\" = [\"json\"] }", "type = \"hash\""] {
-        wrong("encoding = \"json\"", &format!("encoding = \"json\"\n{newer}"), 23, "is of format 2");
+        wrong(
+            "encoding = \"json\"",
+            &format!("encoding = \"json\"\n{newer}"),
+            23,
+            "is of format 2",
+        );
     }
     wrong("encoding = \"json\"", "encoding = \"msgpack\"", 22, "`msgpack` is of format 2");
     wrong("\"30s\"", "\"none\"", 9, "`none` is of format 2");
@@ -52,16 +62,27 @@ fn what_came_with_format_2_is_refused() {
     wrong("[write]", "[write]\nfingerprint_is = \"a\"", 28, "`fingerprint_is` is of format 2");
     wrong("\"{lock_ttl}\"", "\"{now_s}\"", 38, "`{now_s}` is of format 2");
     wrong("nil = true,", "value = \"held\",", 47, "`value` is of format 2: write `format = 2`");
-    wrong("{ lock = \"present\" }", "{ fingerprint = \"other\" }", 47, "`fingerprint` is of format 2");
-    wrong("{ lock = \"present\" }", "{ lock = \"reclaimable\" }", 47, "`reclaimable` is of format 2");
+    wrong(
+        "{ lock = \"present\" }",
+        "{ fingerprint = \"other\" }",
+        47,
+        "`fingerprint` is of format 2",
+    );
+    wrong(
+        "{ lock = \"present\" }",
+        "{ lock = \"reclaimable\" }",
+        47,
+        "`reclaimable` is of format 2",
+    );
     wrong(result, r"result = 'result:\{a\}:{key}'", 6, "placeholder other than");
 }
 
 /// Rule: what format 2 rejects and format 1 accepts stays accepted, because such folders are in use.
 #[test]
 fn what_format_2_rejects_stays_accepted() {
-    let in_format_2 =
-        SOUND.replace("format = 1", "format = 2").replace("state = \"in-", "opaque = true\nstate = \"in-");
+    let in_format_2 = SOUND
+        .replace("format = 1", "format = 2")
+        .replace("state = \"in-", "opaque = true\nstate = \"in-");
     read(&in_format_2).unwrap();
     for (from, to, message) in [
         ("opaque = true\n", "", "takes any text"),
@@ -94,8 +115,12 @@ fn a_template_keeps_its_meaning() {
     assert!(error.message.contains("`{lock}` is a placeholder other than"), "{error}");
     let schema = read(&SOUND.replace("lock = \"lock:{key}\"", r"lock = '{lock\{key}}'")).unwrap();
     assert_eq!(schema.redis_keys(b"k")[0], br"{lock\k}");
-    let again = SOUND.replace("lock = \"lock:{key}\"", &format!("lock = '{}'", schema.templates()[0]));
     let again =
-        read(&again.replace("format = 1", "format = 2").replace("state = \"in-", "opaque = true\nstate = \"in-"));
+        SOUND.replace("lock = \"lock:{key}\"", &format!("lock = '{}'", schema.templates()[0]));
+    let again = read(
+        &again
+            .replace("format = 1", "format = 2")
+            .replace("state = \"in-", "opaque = true\nstate = \"in-"),
+    );
     assert_eq!(again.unwrap().redis_keys(b"k")[0], br"{lock\k}");
 }

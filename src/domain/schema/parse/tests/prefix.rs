@@ -21,17 +21,26 @@ fn a_prefix_stands_in_front_of_every_redis_key_unless_the_schema_says_where() {
     assert_eq!(redis_keys(SOUND, SHOP), ["shop:lock:k", "shop:result:k"]);
     // A hash tag is a prefix like any other.
     assert_eq!(redis_keys(SOUND, own("{shop}:")), ["{shop}:lock:k", "{shop}:result:k"]);
-    let written = SOUND.replace("lock:{key}", "{prefix}lock:{key}").replace("result:{key}", "a:{prefix}:{key}");
+    let written = SOUND
+        .replace("lock:{key}", "{prefix}lock:{key}")
+        .replace("result:{key}", "a:{prefix}:{key}");
     assert_eq!(redis_keys(&written, NONE), ["lock:k", "a::k"]);
     assert_eq!(redis_keys(&written, SHOP), ["shop:lock:k", "a:shop::k"]);
 }
 
 #[test]
 fn a_prefix_takes_the_place_of_the_schemas_own() {
-    let own = SOUND.replace("lock:{key}", "{prefix}lock:{key}").replace("[ttl]", "prefix = \"old:\"\n[ttl]");
+    let own = SOUND
+        .replace("lock:{key}", "{prefix}lock:{key}")
+        .replace("[ttl]", "prefix = \"old:\"\n[ttl]");
     assert_eq!(redis_keys(&own, NONE), ["old:lock:k", "result:k"]);
     assert_eq!(redis_keys(&own, SHOP), ["shop:lock:k", "result:k"]);
-    wrong("result:{key}\"", "result:{key}\"\nprefix = \"old:\"", 7, "no template writes `{prefix}`");
+    wrong(
+        "result:{key}\"",
+        "result:{key}\"\nprefix = \"old:\"",
+        7,
+        "no template writes `{prefix}`",
+    );
 }
 
 #[test]
@@ -40,7 +49,10 @@ fn a_shared_prefix_is_for_schemas_that_say_where_a_prefix_stands() {
     assert_eq!(redis_keys(SOUND, shared), ["lock:k", "result:k"]);
     let written = SOUND.replace("lock:{key}", "{prefix}lock:{key}");
     assert_eq!(redis_keys(&written, shared), ["pay:lock:k", "result:k"]);
-    assert_eq!(redis_keys(&written, Prefixes { shared: Some("pay:"), ..SHOP }), ["shop:lock:k", "result:k"]);
+    assert_eq!(
+        redis_keys(&written, Prefixes { shared: Some("pay:"), ..SHOP }),
+        ["shop:lock:k", "result:k"]
+    );
     // What stands in the key is another kind of prefix.
     let in_key = written.replace("\"{owner}\",\n", "\"{owner}\", \"{prefix}{key}\",\n");
     assert_eq!(redis_keys(&in_key, shared), ["lock:k", "result:k"]);

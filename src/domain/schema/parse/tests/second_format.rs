@@ -33,7 +33,8 @@ fn says(from: &str, to: &str, line: usize, message: &str) {
 #[test]
 fn what_can_be_told_need_not_be_said() {
     let schema = read(OBSERVED).unwrap();
-    let encodings: Vec<_> = schema.values.iter().map(|case| (case.role, case.encoding().as_str())).collect();
+    let encodings: Vec<_> =
+        schema.values.iter().map(|case| (case.role, case.encoding().as_str())).collect();
     assert_eq!(encodings, [(0, "json"), (0, "text")]);
     assert_eq!((schema.ttl(TtlOf::Lock).is_some(), schema.ttl(TtlOf::Result)), (true, None));
     assert!(schema.steps().next().is_none() && schema.begin_calls().is_empty());
@@ -43,7 +44,12 @@ fn what_can_be_told_need_not_be_said() {
 fn what_cannot_be_told_is_asked_for() {
     says("equals = \"done\"\n", "", 11, "what tells this value?");
     says(", result = \"none\"", "", 4, "missing field `result`");
-    says("record = \"pay:{key}\"", "lock = \"l:{key}\", result = \"r:{key}\"", 6, "`at` is missing");
+    says(
+        "record = \"pay:{key}\"",
+        "lock = \"l:{key}\", result = \"r:{key}\"",
+        6,
+        "`at` is missing",
+    );
     says("record = \"pay:{key}\"", "prefix = \"a\"", 3, "no template writes");
     says("format = 2", "format = 3", 1, "this idemctl reads formats 1 and 2");
 }
@@ -51,21 +57,30 @@ fn what_cannot_be_told_is_asked_for() {
 #[test]
 fn how_a_value_is_opened_is_checked() {
     let state = "state = \"in-progress\"";
-    let with = |lines: &str, line, message: &str| says(state, &format!("{lines}\n{state}"), line, message);
+    let with =
+        |lines: &str, line, message: &str| says(state, &format!("{lines}\n{state}"), line, message);
     with("decode = [\n\"gzip\",\n\"yaml\"]", 11, "`yaml` is no step of `decode` here");
     with("decode = [\"json\"]\nencoding = \"json\"", 10, "`decode` ends with the encoding");
     with("decode_at = { a = [\"json\"] }", 9, "starts with `/`");
     with("encoding = \"json\"\ntype = \"hash\"", 10, "are of strings: a hash has `decode_at`");
-    says("equals = \"done\"", "equals = \"done\"\ndecode_at = { \"/a\" = [\"json\"] }", 14, "`decode_at` looks into");
+    says(
+        "equals = \"done\"",
+        "equals = \"done\"\ndecode_at = { \"/a\" = [\"json\"] }",
+        14,
+        "`decode_at` looks into",
+    );
 }
 
 #[test]
 fn locks_alone_need_no_ttl_of_results() {
-    let lock = OBSERVED.split("\n[[value]]\nname = \"done\"").next().unwrap().replace("record", "lock");
+    let lock =
+        OBSERVED.split("\n[[value]]\nname = \"done\"").next().unwrap().replace("record", "lock");
     let schema = read(&lock.replace(", result = \"none\"", "")).unwrap();
     assert!(schema.has_locks() && schema.keys.len() == 1);
-    let results =
-        OBSERVED.replace("record", "result").replace("in-progress", "completed").replace("lock = \"30s\", ", "");
+    let results = OBSERVED
+        .replace("record", "result")
+        .replace("in-progress", "completed")
+        .replace("lock = \"30s\", ", "");
     assert!(!read(&results).unwrap().has_locks());
 }
 
@@ -79,11 +94,19 @@ fn a_step_sends_nothing_that_the_file_does_not_give() {
     };
     observed("state = \"completed\"", &begin("{lock_ttl}")).unwrap();
     for word in ["{result_ttl}", "{lock_value}", "{result_value}"] {
-        says("state = \"completed\"", &begin(word), 16, "stands for nothing: neither [ttl] nor [write] gives it");
+        says(
+            "state = \"completed\"",
+            &begin(word),
+            16,
+            "stands for nothing: neither [ttl] nor [write] gives it",
+        );
     }
     let locks = OBSERVED.replace("record = \"pay:{key}\"", "lock = \"pay:{key}\"");
     let error = read(&locks.replacen("state = \"completed\"", &begin("x"), 1)).unwrap_err();
-    assert!(error.message.contains("`{record}` stands for nothing: [keys] has no `record`"), "{error}");
+    assert!(
+        error.message.contains("`{record}` stands for nothing: [keys] has no `record`"),
+        "{error}"
+    );
 }
 
 const ASKING: &str = r#"
@@ -107,9 +130,13 @@ fn a_reply_with_a_form_is_foretold_where_such_a_value_stands() {
     let schema = asking("", "").unwrap();
     let replies = &schema.begin_calls()[0].replies;
     let when: Vec<_> = replies.iter().map(|reply| reply.when.clone()).collect();
-    let of = |form, other_payload| vec![Condition { keys: vec![(0, KeyIs::Value(form))], other_payload }];
+    let of = |form, other_payload| {
+        vec![Condition { keys: vec![(0, KeyIs::Value(form))], other_payload }]
+    };
     assert_eq!(when, [of(0, false), of(1, true), of(1, false), vec![]]);
-    let explicit = asking("means = \"replay\"", "means = \"replay\", when = { record = \"present\" }").unwrap();
+    let explicit =
+        asking("means = \"replay\"", "means = \"replay\", when = { record = \"present\" }")
+            .unwrap();
     assert_eq!(explicit.begin_calls()[0].replies[2].when[0].keys, [(0, KeyIs::Present)]);
 }
 
@@ -144,7 +171,10 @@ fn a_reply_that_is_never_met_is_refused() {
 fn a_form_is_named_once_and_only_for_texts() {
     let error = |to: &str| asking("value = \"running\"", to).unwrap_err().to_string();
     assert!(error("value = \"gone\"").contains("no [[value]] is called `gone`"));
-    assert!(error("value = \"running\", word = \"OK\"").contains("`value` stands alone, or beside `array`"));
+    assert!(
+        error("value = \"running\", word = \"OK\"")
+            .contains("`value` stands alone, or beside `array`")
+    );
     let other = asking("fingerprint = \"other\"", "fingerprint = \"same\"").unwrap_err();
     assert!(other.message.contains("`fingerprint` is `other`"), "{other}");
 }
@@ -153,12 +183,28 @@ fn a_form_is_named_once_and_only_for_texts() {
 fn what_is_written_has_something_to_stand_for() {
     let write = |line: &str| format!("state = \"completed\"\n\n[write]\n{line}");
     let fits = |line: &str| observed("state = \"completed\"", &write(line));
-    fits("lock_value = '{\"k\":\"{key}\",\"until\":{lock_expires_s},\"at\":\"{now_rfc3339}\"}'").unwrap();
+    fits("lock_value = '{\"k\":\"{key}\",\"until\":{lock_expires_s},\"at\":\"{now_rfc3339}\"}'")
+        .unwrap();
     fits("result_value = '{\"hex\":\"{body_hex}\",\"a\":{kept:/a/b}{kept}}'").unwrap();
     fits("result_value = '{\"s\":1{kept?:/a/b}}'").unwrap();
     fits("result_value = '{\"a\":{\"b\":{status}}}'").unwrap();
-    says("state = \"completed\"", &write("result_value = '{kept:trace}'"), 17, "`{kept:trace}` is no placeholder");
-    says("state = \"completed\"", &write("result_value = '{result_expires_ms}'"), 17, "[ttl] gives no result TTL");
+    says(
+        "state = \"completed\"",
+        &write("result_value = '{kept:trace}'"),
+        17,
+        "`{kept:trace}` is no placeholder",
+    );
+    says(
+        "state = \"completed\"",
+        &write("result_value = '{result_expires_ms}'"),
+        17,
+        "[ttl] gives no result TTL",
+    );
     says("state = \"completed\"", &write("lock_value = '{kept:/a}'"), 17, "a lock keeps nothing");
-    says("state = \"completed\"", &write("lock_value = '{\"s\":0{kept?:/a}}'"), 17, "a lock keeps nothing");
+    says(
+        "state = \"completed\"",
+        &write("lock_value = '{\"s\":0{kept?:/a}}'"),
+        17,
+        "a lock keeps nothing",
+    );
 }
