@@ -176,7 +176,7 @@ struct WrittenIdentity {
 
 impl From<KeyIdentity> for WrittenIdentity {
     fn from(of: KeyIdentity) -> Self {
-        let (expires_at_ms, about) = (of.deadline.millis(), !of.deadline.is_comparable());
+        let (expires_at_ms, about) = (of.deadline.millis(), !of.deadline.is_exact());
         let nothing = Self {
             kind: "none".to_owned(),
             sha256: None,
