@@ -2,7 +2,6 @@
 
 mod completing;
 mod ending;
-mod examples;
 mod familiar;
 mod help;
 #[cfg(test)]
@@ -180,7 +179,7 @@ impl Command {
 pub fn command() -> clap::Command {
     let mut command = Root::command();
     command.build();
-    examples::added_to(command, "")
+    help::added_to(command, "")
 }
 
 /// Runs a command line and says how it ended.

@@ -16,7 +16,7 @@ use crate::exit::{CommandError, Exit};
 use crate::interrupt::Interrupt;
 use crate::render::coverage;
 use crate::store::{KeyspaceScan, ReadLimit, RecordReader, RecordRecognizer, StoreError};
-use crate::terminal::progress_line::ProgressLine;
+use crate::terminal::frame::ProgressLine;
 
 /// What a scan reads.
 pub struct ScanPlan<'a> {

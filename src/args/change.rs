@@ -1,11 +1,14 @@
 //! How a change is confirmed, explained and backed up.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
 
-use super::parsers::parse_ttl;
+use crate::args::display::Output;
+use crate::args::schemas::SchemaArgs;
+use crate::domain::duration::parse_duration;
 
 /// How a change is confirmed and explained.
 #[derive(Debug, Clone, Default, Args)]
@@ -51,4 +54,67 @@ pub struct ChangeArgs {
     /// Remove without a backup
     #[arg(long)]
     pub(crate) no_backup: bool,
+}
+
+/// What comes back from a backup, and where to.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct ReturnArgs {
+    /// Only this idempotency key, Redis key or name (`SCHEMA/KEY`); can be given more than once
+    #[arg(long = "only", value_name = "KEY")]
+    pub(crate) keys: Vec<OsString>,
+
+    /// Go to another server, service, cluster or database than what comes back was taken from
+    #[arg(long)]
+    pub(crate) elsewhere: bool,
+
+    /// Restore a result although a lock stands beside it: the lock stays, and requests get this result until the lock's
+    /// holder overwrites it
+    #[arg(long)]
+    pub(crate) replace_locked: bool,
+
+    /// Leave out damaged lines that have whole ones behind them, too: what a damaged line may have taken back comes back
+    #[arg(long)]
+    pub(crate) skip_damaged: bool,
+}
+
+/// What a step of a service is done to by hand, and how.
+#[derive(Debug, Clone, Default, Args)]
+pub struct StepArgs {
+    /// Idempotency key, full Redis key, or name (`SCHEMA/KEY`) as `list -o name` prints it
+    #[arg(value_name = "KEY")]
+    pub(crate) key: OsString,
+
+    /// How to show the record and what was done
+    #[arg(short, long, value_enum, default_value_t)]
+    pub(crate) output: Output,
+
+    /// How it is confirmed, explained and backed up.
+    #[command(flatten)]
+    pub(crate) change: ChangeArgs,
+
+    /// Whose step it is.
+    #[command(flatten)]
+    pub(crate) schemas: SchemaArgs,
+}
+
+/// A duration longer than zero.
+pub(crate) fn parse_ttl(text: &str) -> Result<Duration, String> {
+    match parse_duration(text)? {
+        Duration::ZERO => Err("a TTL is longer than zero".to_owned()),
+        ttl => Ok(ttl),
+    }
+}
+
+/// An owner token or a hash of a payload: one line of text.
+pub(crate) fn parse_token(text: &str) -> Result<String, String> {
+    if text.chars().any(char::is_control) {
+        Err("it has control characters".to_owned())
+    } else {
+        Ok(text.to_owned())
+    }
+}
+
+/// An owner token, which is never empty.
+pub(crate) fn parse_owner(text: &str) -> Result<String, String> {
+    if text.is_empty() { Err("an owner is not empty".to_owned()) } else { parse_token(text) }
 }

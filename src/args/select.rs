@@ -4,13 +4,13 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt as _;
 use std::time::Duration;
 
-use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args, ValueEnum};
 
-use super::{StateArg, finding_codes, parse_duration};
-use crate::domain::diagnosis::FindingCode;
+use crate::domain::diagnosis::{FindingCode, Thresholds};
+use crate::domain::duration::parse_duration;
 use crate::domain::record::age::millis;
-use crate::domain::schema::Catalog;
-use crate::domain::schema::State;
+use crate::domain::schema::{Catalog, State};
 use crate::domain::select::glob;
 use crate::domain::select::selection::Selection;
 use crate::domain::select::status_class::StatusClass;
@@ -172,4 +172,46 @@ impl FilterArgs {
 
 fn bytes(text: &OsString) -> Vec<u8> {
     text.as_bytes().to_vec()
+}
+
+/// `--state`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum StateArg {
+    /// A lock is held.
+    InProgress,
+    /// A result is stored.
+    Completed,
+    /// The schema cannot read it.
+    Unreadable,
+}
+
+impl From<StateArg> for State {
+    fn from(arg: StateArg) -> Self {
+        match arg {
+            StateArg::InProgress => Self::InProgress,
+            StateArg::Completed => Self::Completed,
+            StateArg::Unreadable => Self::Unreadable,
+        }
+    }
+}
+
+/// Reads these codes of findings.
+pub(crate) fn finding_codes(codes: &[FindingCode]) -> impl TypedValueParser<Value = FindingCode> {
+    PossibleValuesParser::new(codes.iter().map(FindingCode::as_str))
+        .try_map(|code| code.parse::<FindingCode>())
+}
+
+/// Limits that findings compare with.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct ThresholdArgs {
+    /// Report locks held longer than this as `overdue`
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    pub(crate) overdue: Option<Duration>,
+}
+
+impl ThresholdArgs {
+    /// The limits.
+    pub(crate) fn thresholds(&self) -> Thresholds {
+        Thresholds { overdue_ms: self.overdue.map(millis), ..Thresholds::default() }
+    }
 }

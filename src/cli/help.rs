@@ -6,8 +6,8 @@ use std::os::unix::ffi::OsStrExt as _;
 use clap::builder::StyledStr;
 use clap::{Arg, Command};
 
-use super::{command, topics};
 use crate::args::without;
+use crate::cli::{command, topics};
 use crate::exit::Exit;
 use crate::render::escape;
 use crate::render::style::Color;
@@ -187,9 +187,30 @@ fn few(names: &[String]) -> String {
     line
 }
 
+const EXAMPLES: &str = include_str!("examples.txt");
+
+/// The command lines for a command, by its name behind `idemctl`.
+pub(super) fn of(command: &str) -> impl Iterator<Item = &'static str> {
+    let below = EXAMPLES.lines().skip_while(move |line| *line != command).skip(1);
+    below.map_while(|line| line.strip_prefix("    "))
+}
+
+/// The command with its examples, and so each command in it; `name` is its name behind `idemctl`.
+pub(super) fn added_to(command: Command, name: &str) -> Command {
+    let lines: String = of(name).map(|line| format!("\n  {line}")).collect();
+    let command = if lines.is_empty() {
+        command
+    } else {
+        command.before_help(format!("\nExamples:{lines}\n"))
+    };
+    command.mut_subcommands(|inner| {
+        let name = format!("{name} {}", inner.get_name());
+        added_to(inner, name.trim())
+    })
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::examples;
     use super::*;
 
     /// Every command with its name behind `idemctl`.
@@ -211,7 +232,33 @@ mod tests {
             let words: Vec<OsString> = name.split(' ').map(OsString::from).collect();
             let page = on_one_screen(&root, &words).to_string();
             assert!(page.lines().count() <= 61, "{name}: {} lines\n{page}", page.lines().count());
-            assert!(examples::of(&name).count() >= 2, "{name} has no examples");
+            assert!(of(&name).count() >= 2, "{name} has no examples");
+        }
+    }
+}
+
+#[cfg(test)]
+mod examples_tests {
+    use clap::error::ErrorKind;
+
+    use super::*;
+
+    #[test]
+    fn every_example_is_a_line_of_its_command() {
+        let root = command();
+        let mut command = "";
+        for line in EXAMPLES.lines() {
+            let Some(example) = line.strip_prefix("    ") else {
+                command = line;
+                continue;
+            };
+            let words = example.split(" > ").next().unwrap_or_default().replace('\'', "");
+            let parsed = root.clone().try_get_matches_from(words.split_whitespace());
+            let sound = parsed
+                .as_ref()
+                .map_or_else(|error| error.kind() == ErrorKind::DisplayHelp, |_| true);
+            assert!(sound, "{example}: {parsed:?}");
+            assert!(example.contains(command), "{example} is no example of {command}");
         }
     }
 }

@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use super::reply_table::ReplyTable;
 use super::search::{FoundViolation, Search, SearchLimits, SearchNeeds};
-use super::state_server::{StateServer, UnknownReply};
 use super::successors::Rules;
 use crate::domain::exploration::{Author, ReachedState, SearchCoverage};
+use crate::explore::reply_table::{StateServer, UnknownReply};
 
 /// What the exploration of a program found.
 #[derive(Debug, Clone)]

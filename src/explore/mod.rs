@@ -5,12 +5,11 @@ mod explore;
 mod reply_table;
 mod retrace;
 mod search;
-mod state_server;
 mod states;
 mod successors;
 
 pub use self::explore::{ExploredProgram, explore};
 pub(crate) use self::retrace::{TracedStep, retrace};
 pub use self::search::{FoundViolation, SearchLimits};
-pub use self::state_server::{CallEffect, StateServer, UnknownReply};
 pub use self::successors::Rules;
+pub use reply_table::{CallEffect, StateServer, UnknownReply};

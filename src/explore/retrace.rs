@@ -3,12 +3,12 @@
 use std::rc::Rc;
 
 use super::reply_table::ReplyTable;
-use super::state_server::{StateServer, UnknownReply};
 use super::states::SearchState;
 use super::successors::{Rules, find_successors};
 use crate::domain::exploration::{
     Act, AttributedReply, Author, Invariant, KeysState, NextAction, Transition, invariants,
 };
+use crate::explore::reply_table::{StateServer, UnknownReply};
 
 /// One step of a schedule.
 #[derive(Debug, Clone)]

@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 
 use super::reply_table::ReplyTable;
-use super::state_server::UnknownReply;
 use super::states::{SearchState, StateIndex};
 use super::successors::{Rules, Successor, find_successors};
 use crate::domain::exploration::{
     Act, FaultBudget, Invariant, Position, ReachedState, Transition, invariants,
 };
+use crate::explore::reply_table::UnknownReply;
 
 /// States that are expanded between two pauses.
 const SLICE: usize = 50_000;

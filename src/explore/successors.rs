@@ -3,13 +3,13 @@
 use std::rc::Rc;
 
 use super::reply_table::ReplyTable;
-use super::state_server::UnknownReply;
 use super::states::SearchState;
 use crate::domain::exploration::{
     Act, Assumptions, AttributedReply, ENDED, Fault, FaultBudget, NextAction, Position, StateFacts,
     Transition, WorkerProgram,
 };
 use crate::domain::schema::Meaning;
+use crate::explore::reply_table::UnknownReply;
 
 /// What is explored, and how far.
 #[derive(Debug, Clone)]

@@ -1,7 +1,9 @@
 //! A picture that takes the place of the one before: home, line by line, and the rest cleared, in one write.
 
 use std::fmt::Write as _;
+use std::ops::Deref;
 
+use indicatif::ProgressBar;
 use unicode_width::UnicodeWidthStr as _;
 
 /// What a look showed so far.
@@ -69,6 +71,35 @@ impl Frame {
         }
         painted.push_str("\u{1b}[J");
         painted
+    }
+}
+
+/// A progress line on stderr. It is erased when this is dropped, however the work ended: a line that stays would cover a question
+/// or a sentence that is printed later.
+pub struct ProgressLine(ProgressBar);
+
+impl ProgressLine {
+    /// A line that is never shown.
+    pub fn hidden() -> Self {
+        Self(ProgressBar::hidden())
+    }
+
+    pub(super) fn new(bar: ProgressBar) -> Self {
+        Self(bar)
+    }
+}
+
+impl Deref for ProgressLine {
+    type Target = ProgressBar;
+
+    fn deref(&self) -> &ProgressBar {
+        &self.0
+    }
+}
+
+impl Drop for ProgressLine {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
     }
 }
 

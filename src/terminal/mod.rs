@@ -1,7 +1,6 @@
 //! The terminal: the only printer.
 
-mod frame;
+pub mod frame;
 mod pager;
-pub mod progress_line;
 mod prompt;
 pub mod ui;

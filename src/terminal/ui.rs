@@ -13,7 +13,6 @@ use rustix::fs::FileType;
 
 use super::frame::Frame;
 use super::pager::{Pager, Stream};
-use super::progress_line::ProgressLine;
 use super::prompt::{Prompt, PromptAnswer};
 use crate::exit::{CommandError, Unwritten};
 use crate::render::fold::fold;
@@ -21,6 +20,7 @@ use crate::render::invocation::Invocation;
 use crate::render::style::{Color, NameColor, Palette, View};
 use crate::render::{debug, escape, plain};
 use crate::store::Trace;
+use crate::terminal::frame::ProgressLine;
 
 /// What to do without a terminal, where a question is about a change.
 const HINT: &str = "--yes goes ahead without asking";

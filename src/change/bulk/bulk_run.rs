@@ -18,7 +18,7 @@ use crate::exit::Exit;
 use crate::interrupt::Interrupt;
 use crate::owner_check::OwnerCheck;
 use crate::store::{RecordReader, ScanOptions, Writer};
-use crate::terminal::progress_line::ProgressLine;
+use crate::terminal::frame::ProgressLine;
 
 /// A run, what the run found, and what became of the records.
 pub struct BulkRun<'a, R: BulkRule> {

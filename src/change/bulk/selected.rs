@@ -18,7 +18,7 @@ use crate::interrupt::Interrupt;
 use crate::scan::{Lengths, RecordFilter, Scan, ScanEnd, ScanPage, ScanPlan};
 use crate::store::read::records::{Lookup, LookupResult};
 use crate::store::{MOST_WHOLE, ReadLimit, RecordReader, StoreError};
-use crate::terminal::progress_line::ProgressLine;
+use crate::terminal::frame::ProgressLine;
 
 /// Keys of a file that are looked up in one round trip.
 const PAGE: usize = 200;

@@ -5,7 +5,6 @@ mod evidence_of;
 mod group;
 mod pattern;
 mod placing;
-mod points;
 mod schema_match;
 mod token;
 

@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value};
 
-use super::unwrap::open;
-use crate::domain::record::{Content, Expiry, Hash, SeenKey};
-use crate::domain::schema::{Decoder, Decoding, Encoding};
+use crate::domain::record::codec::undo;
+use crate::domain::record::{Content, Expiry, Hash, Json, SeenKey, packed};
+use crate::domain::schema::{Codec, Decoder, Decoding, Encoding};
 
 /// A value, and how long its Redis key stays.
 #[derive(Debug, Clone)]
@@ -66,4 +66,135 @@ fn of_hash(hash: &Hash) -> (Decoding, Value) {
 fn text_or_number(text: &str) -> Value {
     let number = serde_json::from_str(text).ok().filter(Value::is_number);
     number.unwrap_or_else(|| Value::from(text))
+}
+
+/// Codecs around one value: as many as anybody puts on.
+const MOST_CODECS: usize = 3;
+
+/// The longest version behind a compressed value that is looked for, in bytes.
+const LONGEST_SUFFIX: usize = 4;
+
+/// Base64 and hex of fewer letters are words.
+const SHORTEST_LETTERS: usize = 16;
+
+/// How these bytes are opened, and the document that comes out: an object or an array. `None` for text, and for what no
+/// encoding tells.
+pub(super) fn open(bytes: &[u8]) -> Option<(Decoder, Value)> {
+    within(bytes, MOST_CODECS)
+}
+
+fn within(bytes: &[u8], codecs_left: usize) -> Option<(Decoder, Value)> {
+    if let Some((encoding, value)) = document(bytes) {
+        return Some((encoding.into(), value));
+    }
+    let codecs = around(bytes).filter(|_| codecs_left > 0)?;
+    let plain = undo(&codecs, bytes, true).ok()?;
+    let (inner, value) = within(&plain.bytes, codecs_left - 1)?;
+    let codecs = codecs.into_iter().chain(inner.codecs).collect();
+    Some((Decoder { codecs, encoding: inner.encoding }, value))
+}
+
+/// What was put around these bytes last.
+fn around(bytes: &[u8]) -> Option<Vec<Codec>> {
+    let are_letters = |is: fn(&u8) -> bool| bytes.len() >= SHORTEST_LETTERS && bytes.iter().all(is);
+    match bytes {
+        [0x1f, 0x8b, ..] => Some(vec![Codec::Gzip]),
+        // The first byte of zlib with its usual window, and a checksum of the two.
+        [0x78, flags, ..] if (0x7800 + u16::from(*flags)) % 31 == 0 => {
+            compressed_with_suffix(bytes)
+        }
+        _ if are_letters(u8::is_ascii_hexdigit) && bytes.len().is_multiple_of(2) => {
+            Some(vec![Codec::Hex])
+        }
+        _ if are_letters(|letter| letter.is_ascii_alphanumeric() || b"+/-_=".contains(letter)) => {
+            Some(vec![Codec::Base64])
+        }
+        _ => None,
+    }
+}
+
+/// Zlib tells its end: what can be left out behind it is none of it.
+fn compressed_with_suffix(bytes: &[u8]) -> Option<Vec<Codec>> {
+    let is_whole =
+        |length: &usize| undo(&[Codec::Zlib], &bytes[..bytes.len() - length], true).is_ok();
+    let suffix = (0..=LONGEST_SUFFIX.min(bytes.len())).rev().find(is_whole)?;
+    let text = std::str::from_utf8(&bytes[bytes.len() - suffix..]).ok()?;
+    let suffix = (!text.is_empty()).then(|| Codec::Suffix(text.to_owned()));
+    Some(suffix.into_iter().chain([Codec::Zlib]).collect())
+}
+
+fn document(bytes: &[u8]) -> Option<(Encoding, Value)> {
+    let is_document = |value: &Value| value.is_object() || value.is_array();
+    let json =
+        serde_json::from_slice(bytes).ok().filter(is_document).map(|value| (Encoding::Json, value));
+    let has_type = json.as_ref().is_some_and(|(_, value)| packed::has_type(value));
+    let packed = |encoding, read: fn(&[u8], bool) -> Result<Json<'_>, String>| {
+        let value = read(bytes, true).ok()?.to_value();
+        is_document(&value).then_some((encoding, value))
+    };
+    if has_type {
+        return packed(Encoding::Newtonsoft, packed::newtonsoft);
+    }
+    json.or_else(|| packed(Encoding::Php, packed::php))
+        .or_else(|| packed(Encoding::Msgpack, packed::msgpack))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+    use crate::domain::record::codec::wrap;
+
+    fn words(bytes: &[u8]) -> Option<Vec<String>> {
+        open(bytes).map(|(decoder, _)| decoder.words().into_iter().map(String::from).collect())
+    }
+
+    #[test]
+    fn what_is_around_a_value_is_told() {
+        let document = json!({ "status": "DONE", "code": 201 });
+        let text = document.to_string().into_bytes();
+        for codecs in [
+            &[][..],
+            &[Codec::Gzip],
+            &[Codec::Suffix(":1".to_owned()), Codec::Zlib],
+            &[Codec::Base64, Codec::Zlib],
+            &[Codec::Hex, Codec::Gzip],
+        ] {
+            let stored = wrap(codecs, text.clone()).unwrap();
+            let (decoder, value) = open(&stored).unwrap();
+            assert_eq!(
+                (&decoder.codecs[..], decoder.encoding, &value),
+                (codecs, Encoding::Json, &document)
+            );
+        }
+        assert_eq!(words(b"a:1:{s:1:\"a\";i:1;}").unwrap(), ["php"]);
+        assert_eq!(words(br#"{"$type":"Pay, app","Id":1}"#).unwrap(), ["newtonsoft"]);
+        assert_eq!(words(b"\x82\xa1a\x01\xa1b\x02").unwrap(), ["msgpack"]);
+    }
+
+    #[test]
+    fn words_and_tokens_are_no_documents() {
+        for text in [
+            &b"in-progress"[..],
+            b"",
+            b"1",
+            b"7b0e2c1a-5d0f-4a6e-9a57-0b7f3a3f6f11",
+            b"9f86d081884c7d659a2feaa0c55ad015",
+            b"Zk3uJ9aQw1XyBv7T",
+            b"x\x9cno",
+            b"\x1f\x8bno",
+            b"\"text\"",
+        ] {
+            assert_eq!(words(text), None, "{}", text.escape_ascii());
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
+            let _ = open(&bytes);
+        }
+    }
 }

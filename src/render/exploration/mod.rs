@@ -3,13 +3,12 @@
 mod exploration_json;
 mod frontier;
 mod lanes;
-mod mermaid;
 mod past;
 mod picture;
 mod remedies;
 
 pub(crate) use self::exploration_json::{difference, exploration};
 pub(crate) use self::frontier::{ShownExplorations, text};
-pub(crate) use self::mermaid::mermaid;
 pub(crate) use self::past::{past, past_json};
 pub(crate) use self::picture::svg;
+pub(crate) use picture::mermaid;

@@ -1,8 +1,9 @@
 //! How large a reply may be, by what was asked for. A header that promises more is given up before its bytes come.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
-use super::resp::{self, Token, Unreadable};
+use crate::store::connection::resp::{self, Token, Unreadable};
 
 /// A whole value, or the name of a Redis key: what Redis takes from a client (`proto-max-bulk-len`, 512 MiB), and what DUMP
 /// or a script puts around it.
@@ -106,6 +107,28 @@ fn part(words: &[&[u8]]) -> Option<usize> {
     Some(number(to)?.saturating_sub(number(from)?).saturating_add(1))
 }
 
+/// The fewest bytes a second at which long replies come.
+const SLOWEST: u64 = 64 * 1024;
+
+/// How long was waited for the replies to what was sent, and how much has come.
+///
+/// The replies to one write take `--timeout` as a whole, not each of their pieces: a server that sends a byte now and then
+/// would be waited for without end. Long replies get the time more that their bytes need at [`SLOWEST`]. Only waiting
+/// counts: whoever reads a page may do so slowly.
+#[derive(Debug, Default)]
+pub(super) struct Patience {
+    pub(super) waited: Duration,
+    pub(super) received: u64,
+}
+
+impl Patience {
+    /// How long to wait for the next piece: never longer than the timeout, however much came at once before.
+    pub(super) fn left(&self, timeout: Duration) -> Duration {
+        let for_bytes = Duration::from_millis(self.received.saturating_mul(1_000) / SLOWEST);
+        timeout.saturating_add(for_bytes).saturating_sub(self.waited).min(timeout)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -135,5 +158,25 @@ mod tests {
         bounds.took_token(&Token::Integer(1), 4);
         bounds.took_token(&Token::Integer(1), 4);
         assert_eq!((bounds.of_token(), bounds.ahead.len()), (SMALL, 1));
+    }
+}
+
+#[cfg(test)]
+mod patience_tests {
+    use super::*;
+
+    #[test]
+    fn time_is_given_by_the_bytes_that_came() {
+        let left = |waited, received| Patience { waited, received }.left(Duration::from_secs(1));
+        let seconds = Duration::from_secs;
+        assert_eq!((left(seconds(0), 0), left(seconds(1), 0)), (seconds(1), seconds(0)));
+        assert_eq!(
+            (left(seconds(2), 2 * SLOWEST), left(seconds(9), SLOWEST)),
+            (seconds(1), seconds(0))
+        );
+        assert_eq!(
+            (left(seconds(0), u64::MAX), left(seconds(9), 9 * SLOWEST)),
+            (seconds(1), seconds(1))
+        );
     }
 }

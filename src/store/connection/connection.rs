@@ -18,15 +18,15 @@ use redis::{Cmd, RedisError, Value};
 use super::bounds::Bounds;
 use super::client_options::ClientOption;
 use super::diagnose;
-use super::patience::Patience;
 use super::permit::Writable;
 use super::reply;
 use super::resp::{self, Arriving, Token, Unreadable};
-use super::socket::{self, NotOpen, in_time};
 use super::target::Target;
 use super::traced::Traced;
 use super::transport::Transport;
 use crate::domain::step::StepReply;
+use crate::store::connection::bounds::Patience;
+use crate::store::connection::transport::{self, NotOpen, in_time};
 use crate::store::error::StoreError;
 use crate::store::error::from_redis::is_refusal;
 
@@ -83,7 +83,7 @@ impl Connection {
     /// # Errors
     /// Unreachable, timed out, or the log-in refused.
     pub(in crate::store) async fn open(target: &Target) -> Result<Self, StoreError> {
-        let socket = match socket::open(target).await {
+        let socket = match transport::open(target).await {
             Ok(socket) => socket,
             Err(NotOpen::Handshake(error)) => {
                 return Err(diagnose::without_tls(target, error).await);

@@ -9,9 +9,9 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::TlsConnector;
 
-use super::socket::{self, Socket};
 use super::target::{Address, Target};
 use super::tls;
+use crate::store::connection::transport::{self, Socket};
 use crate::store::error::{StoreError, from_tls};
 
 /// What a server without TLS may begin an answer with: `+PONG`, `-NOAUTH`, `-DENIED`.
@@ -102,7 +102,7 @@ fn not_redis(target: &Target, words: &[u8]) -> StoreError {
 /// Why a server ends a connection after the handshake: that is when TLS 1.3 tells of the client's certificate, and a
 /// connection of the client crate's is gone by then.
 async fn last_words(target: &Target) -> Option<StoreError> {
-    let mut stream = socket::open(target).await.ok()?;
+    let mut stream = transport::open(target).await.ok()?;
     // Whether it can be sent or not: what the server has said by then can be read.
     let _ = stream.write_all(b"PING\r\n").await;
     let _ = stream.flush().await;

@@ -4,18 +4,19 @@
 //! The client crate would read the system's certificates even where an own issuer is named, so that a bad `SSL_CERT_FILE` broke
 //! what did not need it, and told of a server without TLS that it "timed out". rustls itself is asked here, which tells both.
 
-mod files;
-mod no_verify;
-
-use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
+use std::{fmt, fs};
 
-use rustls::ClientConfig;
-use rustls::crypto::{CryptoProvider, ring};
-use rustls::pki_types::ServerName;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{
+    CryptoProvider, WebPkiSupportedAlgorithms, ring, verify_tls12_signature, verify_tls13_signature,
+};
+use rustls::pki_types::pem::{Error as PemError, PemObject as _};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::{ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 
-use self::no_verify::Anybody;
+use crate::files;
 use crate::store::error::StoreError;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -84,7 +85,7 @@ impl fmt::Debug for Tls {
 
 fn config(options: &TlsOptions) -> Result<ClientConfig, StoreError> {
     let provider: Arc<CryptoProvider> = Arc::new(ring::default_provider());
-    let wrong = |what: &str, error: &rustls::Error| StoreError::TlsFile {
+    let wrong = |what: &str, error: &Error| StoreError::TlsFile {
         what: what.to_owned(),
         why: error.to_string(),
     };
@@ -94,21 +95,147 @@ fn config(options: &TlsOptions) -> Result<ClientConfig, StoreError> {
     let builder = if options.insecure {
         builder.dangerous().with_custom_certificate_verifier(Arc::new(Anybody::new(&provider)))
     } else {
-        builder.with_root_certificates(files::roots(options)?)
+        builder.with_root_certificates(roots(options)?)
     };
     match (&options.cert, &options.key) {
         (Some(cert), Some(key)) => {
             let shown = format!("{} with {}", cert.display(), key.display());
-            builder
-                .with_client_auth_cert(files::certificates(cert)?, files::private_key(key)?)
-                .map_err(|error| match error {
-                    rustls::Error::InconsistentKeys(_) => StoreError::TlsFile {
+            builder.with_client_auth_cert(certificates(cert)?, private_key(key)?).map_err(|error| {
+                match error {
+                    Error::InconsistentKeys(_) => StoreError::TlsFile {
                         what: shown,
                         why: "the key is not the certificate's".to_owned(),
                     },
                     error => wrong(&shown, &error),
-                })
+                }
+            })
         }
         _ => Ok(builder.with_no_client_auth()),
     }
+}
+
+/// Takes every certificate, as long as who shows it has its key.
+#[derive(Debug)]
+pub(super) struct Anybody(WebPkiSupportedAlgorithms);
+
+impl Anybody {
+    pub(super) fn new(provider: &CryptoProvider) -> Self {
+        Self(provider.signature_verification_algorithms)
+    }
+}
+
+impl ServerCertVerifier for Anybody {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls12_signature(message, cert, dss, &self.0)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls13_signature(message, cert, dss, &self.0)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.supported_schemes()
+    }
+}
+
+/// Larger than any file of certificates: a system's own take some 250 KiB.
+const LARGEST: u64 = 8 * 1024 * 1024;
+
+/// The issuers that are trusted: the operator's where there are any, else the system's.
+pub(super) fn roots(options: &TlsOptions) -> Result<RootCertStore, StoreError> {
+    let mut roots = RootCertStore::empty();
+    if let Some(file) = &options.cacert {
+        for certificate in certificates(file)? {
+            roots.add(certificate).map_err(|error| wrong(file, error.to_string()))?;
+        }
+    }
+    if let Some(folder) = &options.cacertdir {
+        let entries = fs::read_dir(folder).map_err(|error| wrong(folder, error.to_string()))?;
+        for file in
+            entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| path.is_file())
+        {
+            // Such folders hold other things, too.
+            roots.add_parsable_certificates(certificates(&file).unwrap_or_default());
+        }
+    }
+    if options.cacert.is_none() && options.cacertdir.is_none() {
+        let found = rustls_native_certs::load_native_certs();
+        roots.add_parsable_certificates(found.certs);
+        if let (true, Some(error)) = (roots.is_empty(), found.errors.first()) {
+            return Err(system(&error.to_string()));
+        }
+    }
+    if roots.is_empty() {
+        return Err(match &options.cacertdir {
+            Some(folder) => wrong(folder, "it holds no certificate".to_owned()),
+            None => system("there are none"),
+        });
+    }
+    Ok(roots)
+}
+
+/// The certificates of a PEM file.
+pub(super) fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, StoreError> {
+    let pem = read(file)?;
+    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
+    match found {
+        Ok(certificates) if certificates.is_empty() => {
+            Err(wrong(file, "it holds no certificate (PEM)".to_owned()))
+        }
+        Ok(certificates) => Ok(certificates),
+        Err(error) => Err(wrong(file, in_words(&error, "certificate"))),
+    }
+}
+
+/// The private key of a PEM file.
+pub(super) fn private_key(file: &Path) -> Result<PrivateKeyDer<'static>, StoreError> {
+    let pem = read(file)?;
+    let encrypted = || String::from_utf8_lossy(&pem).contains("ENCRYPTED");
+    PrivateKeyDer::from_pem_slice(&pem).map_err(|error| match error {
+        PemError::NoItemsFound if encrypted() => wrong(
+            file,
+            "the key is encrypted: `openssl pkey -in FILE -out FILE` writes it without a passphrase".to_owned(),
+        ),
+        error => wrong(file, in_words(&error, "private key")),
+    })
+}
+
+fn read(file: &Path) -> Result<Vec<u8>, StoreError> {
+    files::read_or_receive(file, LARGEST).map_err(|error| wrong(file, error.to_string()))
+}
+
+fn in_words(error: &PemError, what: &str) -> String {
+    match error {
+        PemError::NoItemsFound => format!("it holds no {what} (PEM)"),
+        error => format!("it is no {what} (PEM): {error}"),
+    }
+}
+
+fn wrong(file: &Path, why: String) -> StoreError {
+    StoreError::TlsFile { what: file.display().to_string(), why }
+}
+
+fn system(why: &str) -> StoreError {
+    StoreError::TlsFile { what: "the system's certificates".to_owned(), why: why.to_owned() }
 }

@@ -9,9 +9,9 @@ use std::time::Instant;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::resp::{self, Arriving, Token};
-use super::socket::Socket;
 use super::told;
 use super::trace::Trace;
+use super::transport::Socket;
 use crate::domain::exchange::Exchange;
 
 pub(super) struct Traced {

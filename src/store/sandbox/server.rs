@@ -2,8 +2,11 @@
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
+use std::io;
 use std::io::{BufRead as _, BufReader, Read, Write as _};
+use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -13,7 +16,6 @@ use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
-use super::program::{self, Program, SERVER_NAME};
 use crate::store::connection::{Address, Permit, Target, Writable};
 
 /// Runs the server, and outlives this process by just as long as it takes to kill the server and remove the folder.
@@ -74,7 +76,7 @@ pub enum SandboxError {
     NoProgram,
     /// The private folder or the process could not be made.
     #[error("cannot start a private server in {folder}: {why}")]
-    System { folder: String, why: std::io::Error },
+    System { folder: String, why: io::Error },
     /// The server program did not come up, or went away.
     #[error("{program} does not come up: {last_words}")]
     NotServing { program: String, last_words: String },
@@ -109,7 +111,7 @@ impl Sandbox {
         temp_dir: &Path,
         setup: &Setup,
     ) -> Result<Self, SandboxError> {
-        let program = program::find(path).ok_or(SandboxError::NoProgram)?;
+        let program = find(path).ok_or(SandboxError::NoProgram)?;
         let mut sandbox = Self::spawn(&program, &room_for_a_socket(temp_dir), setup)
             .map_err(|why| SandboxError::System { folder: temp_dir.display().to_string(), why })?;
         let not_serving = |last_words| SandboxError::NotServing {
@@ -129,9 +131,9 @@ impl Sandbox {
         Ok(sandbox)
     }
 
-    fn spawn(program: &Program, temp_dir: &Path, setup: &Setup) -> std::io::Result<Self> {
+    fn spawn(program: &Program, temp_dir: &Path, setup: &Setup) -> io::Result<Self> {
         if !temp_dir.is_dir() {
-            return Err(std::io::ErrorKind::NotFound.into());
+            return Err(io::ErrorKind::NotFound.into());
         }
         let folder = temp_dir
             .join(format!("idemctl-{}", &Uuid::new_v4().simple().to_string()[..NAME_LENGTH]));
@@ -248,6 +250,72 @@ fn last_lines(words: impl Read) -> String {
     kept.make_contiguous().join("\n  ")
 }
 
+/// How far from its port a cluster's node has its bus.
+const BUS: u16 = 10_000;
+
+/// How many ports are tried.
+const TRIES: usize = 50;
+
+/// A port that is free just now, and the one of a cluster's bus with it.
+///
+/// # Errors
+/// When the system has none.
+pub fn free_port() -> io::Result<u16> {
+    let mut last = io::Error::from(io::ErrorKind::AddrInUse);
+    for _ in 0..TRIES {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        let port = listener.local_addr()?.port();
+        let Some(bus) = port.checked_add(BUS) else { continue };
+        match TcpListener::bind((Ipv4Addr::LOCALHOST, bus)) {
+            Ok(_) => return Ok(port),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+/// A server that is not there, though its machine is.
+pub fn nowhere(like: &Writable) -> io::Result<Writable> {
+    let address = Address::Tcp(Ipv4Addr::LOCALHOST.to_string(), free_port()?);
+    Ok(like.instead(Target { address, ..(**like).clone() }))
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Program {
+    /// Its absolute path.
+    pub path: PathBuf,
+    /// True when it is a server only if it is called [`SERVER_NAME`].
+    pub by_name: bool,
+}
+
+/// The name that makes a server of such a program.
+pub(super) const SERVER_NAME: &str = "redis-server";
+
+/// A server by its own name.
+const SERVERS: [&str; 2] = ["valkey-server", "redis-server"];
+
+/// The same program under another name: what Debian's redis-tools brings, without a service that starts.
+const CHECKERS: [&str; 2] = ["valkey-check-rdb", "redis-check-rdb"];
+
+/// The first server program in these folders.
+pub(super) fn find(folders: &[PathBuf]) -> Option<Program> {
+    let first = |names: [&str; 2]| {
+        folders
+            .iter()
+            .flat_map(|folder| names.map(|name| folder.join(name)))
+            .find(|path| is_program(path))
+    };
+    let found =
+        |path: PathBuf, by_name| Some(Program { path: std::path::absolute(path).ok()?, by_name });
+    first(SERVERS)
+        .and_then(|path| found(path, false))
+        .or_else(|| first(CHECKERS).and_then(|path| found(path, true)))
+}
+
+fn is_program(path: &Path) -> bool {
+    path.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -266,5 +334,37 @@ mod tests {
     fn the_last_lines_are_kept() {
         let text: String = (0..9).map(|line| format!("line {line}\n\n")).collect();
         assert_eq!(last_lines(text.as_bytes()), "line 4\n  line 5\n  line 6\n  line 7\n  line 8");
+    }
+}
+
+#[cfg(test)]
+mod program_tests {
+    use super::*;
+
+    fn folder(programs: &[&str]) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        for name in programs {
+            let path = folder.path().join(name);
+            std::fs::write(&path, "").unwrap();
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        folder
+    }
+
+    #[test]
+    fn the_first_folder_of_the_path_wins() {
+        let (first, second) = (folder(&["redis-server"]), folder(&["valkey-server"]));
+        let found = find(&[first.path().to_owned(), second.path().to_owned()]).unwrap();
+        assert_eq!(found, Program { path: first.path().join("redis-server"), by_name: false });
+    }
+
+    #[test]
+    fn a_checker_serves_where_no_server_is() {
+        let (first, second) = (folder(&["redis-check-rdb"]), folder(&[]));
+        let folders = [first.path().to_owned(), second.path().to_owned()];
+        assert!(find(&folders).unwrap().by_name);
+        std::fs::write(second.path().join("redis-server"), "not executable").unwrap();
+        assert!(find(&folders).unwrap().by_name);
+        assert_eq!(find(&folders[1..]), None);
     }
 }

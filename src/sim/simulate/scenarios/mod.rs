@@ -1,7 +1,6 @@
 //! The scenarios, by what goes wrong in them, and the order in which they are reported.
 
 mod crashes;
-mod deployments;
 mod late_workers;
 mod order;
 mod redis_faults;

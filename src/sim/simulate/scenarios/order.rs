@@ -1,6 +1,6 @@
 //! The order in which scenarios are reported: what always happens first, what needs a server of its own last.
 
-use super::{crashes, deployments, late_workers, redis_faults, requests};
+use super::{crashes, late_workers, redis_faults, requests};
 use crate::sim::simulate::Scenario;
 
 pub const ALL: [Scenario; 20] = [
@@ -19,8 +19,8 @@ pub const ALL: [Scenario; 20] = [
     requests::PAYLOAD_MISMATCH,
     redis_faults::STORE_DOWN,
     redis_faults::SCRIPT_FLUSH,
-    deployments::FOREIGN_VALUE,
-    deployments::CLOCK_OF_TTL,
+    late_workers::FOREIGN_VALUE,
+    late_workers::CLOCK_OF_TTL,
     redis_faults::CLUSTER_SLOTS,
     redis_faults::EVICTED_LOCK,
     redis_faults::FAILOVER_LOSES_LOCK,
