@@ -14,11 +14,12 @@ use crate::exit::{self, CommandError};
 use crate::store::backup::{About, Backup};
 use crate::store::{Change, KeyAction, Outcome, StoreError, Writer};
 
+/// The backup and the audit log of a run.
 pub struct Journal {
     trail: AuditTrail,
     backup: Option<Backup>,
     /// Why a master of a cluster was left out; the changes on the other masters were made.
-    silence: Option<StoreError>,
+    unreachable: Option<StoreError>,
 }
 
 impl Journal {
@@ -53,23 +54,24 @@ impl Journal {
         removes: bool,
     ) -> Result<Self> {
         let file = if removes { args.backup_file(context, command)? } else { None };
-        let backup = file
-            .map(|file| Backup::create(&file))
-            .transpose()?
-            .map(|backup| backup.by(trail.maker()));
+        let backup = match file {
+            Some(file) => Some(Backup::create(&file)?.by(trail.maker())),
+            None => None,
+        };
         context.ui.begin_changes();
-        Ok(Self { trail, backup, silence: None })
+        Ok(Self { trail, backup, unreachable: None })
     }
 
+    /// The audit log.
     pub fn trail(&mut self) -> &mut AuditTrail {
         &mut self.trail
     }
 
-    /// Makes changes, each only where the record is exactly what was seen, and notes that `what` was done at `now`. Gives the
+    /// Makes changes, each only if the record is exactly what was seen, and notes that `what` was done at `now`. Gives the
     /// outcomes in the order of the changes, and the error that stopped them: no change without an outcome was made. A master
-    /// of a cluster that does not answer stops nothing; [`Journal::close`] tells of it.
+    /// of a cluster that does not answer stops nothing; [`Journal::close`] reports it.
     ///
-    /// The error is the error of [`Writer::apply`], or partial where earlier changes could not be noted.
+    /// The error is the error of [`Writer::apply`], or partial if earlier changes could not be noted.
     pub async fn apply(
         &mut self,
         writer: &Writer,
@@ -81,6 +83,7 @@ impl Journal {
         if changes.is_empty() {
             return (Vec::new(), Ok(()));
         }
+        // The log has a line before the first change: a run that is killed is found by it.
         if let Err(error) = self.begin(writer, now).await {
             return (Vec::new(), Err(error));
         }
@@ -94,18 +97,19 @@ impl Journal {
                 unknown.extend(noted(change, action, *outcome));
             }
         }
-        let mut told = self.note(writer, done.into_iter(), what, now).await;
+        let mut noted = self.note(writer, done.into_iter(), what, now).await;
         if !unknown.is_empty() {
-            told = told.and(self.note(writer, unknown.into_iter(), OUTCOME_UNKNOWN, now).await);
+            let of_unknown = self.note(writer, unknown.into_iter(), OUTCOME_UNKNOWN, now).await;
+            noted = noted.and(of_unknown);
         }
         let ended = match ended {
             Err(error) if outcomes.len() == changes.len() && writer.goes_on_after(&error) => {
-                self.silence = StoreError::worse(self.silence.take(), Some(error));
+                self.unreachable = StoreError::worse(self.unreachable.take(), Some(error));
                 Ok(())
             }
             ended => ended,
         };
-        (outcomes, both(ended.map_err(anyhow::Error::from), told))
+        (outcomes, both(ended.map_err(anyhow::Error::from), noted))
     }
 
     /// Notes in the audit log that changes are about to be made, and where.
@@ -165,24 +169,25 @@ impl Journal {
         what: &'static str,
         now: SystemTime,
     ) -> Result<()> {
-        let JournalStep { about, before, after, role } = step;
-        let line = |role: usize| Noted {
+        let JournalStep { about, before, after, key_index } = step;
+        let mut changed = Vec::new();
+        for index in 0..before.keys.len() {
+            // If nobody knows what is there, the step may have changed any of them.
+            if after.is_none_or(|after| !before.keys[index].is_as(&after.keys[index])) {
+                changed.push(index);
+            }
+        }
+        if changed.is_empty() {
+            changed.push(key_index);
+        }
+        let lines = changed.into_iter().map(|index| Noted {
             schema: &about.schema,
             key: &about.key,
-            redis_key: &before.keys[role].redis_key,
-            before: KeyIdentity::of(&before.keys[role]).written(),
-            after: after.and_then(|after| KeyIdentity::of(&after.keys[role]).written()),
-        };
-        let is_other =
-            |role: &usize| after.is_some_and(|after| !before.keys[*role].is_as(&after.keys[*role]));
-        let mut changed: Vec<_> = (0..before.keys.len()).filter(is_other).collect();
-        if after.is_none() {
-            // The step may have changed any of the record's Redis keys.
-            changed = (0..before.keys.len()).collect();
-        } else if changed.is_empty() {
-            changed.push(role);
-        }
-        self.note(writer, changed.into_iter().map(line), what, now).await
+            redis_key: &before.keys[index].redis_key,
+            before: KeyIdentity::of(&before.keys[index]).written(),
+            after: after.and_then(|after| KeyIdentity::of(&after.keys[index]).written()),
+        });
+        self.note(writer, lines, what, now).await
     }
 
     /// Notes Redis keys that were left as they were although the rest of their record was changed.
@@ -215,16 +220,16 @@ impl Journal {
         ended: Result<T>,
         now: SystemTime,
     ) -> (Option<PathBuf>, Result<T>) {
-        if ended.is_err() || self.silence.is_some() {
+        if ended.is_err() || self.unreachable.is_some() {
             self.trail.stops_early();
         }
         let noted = self.trail.end(now).await;
-        let ended = match (ended, self.silence) {
+        let ended = match (ended, self.unreachable) {
             // An unknown outcome weighs more than the reason for the end.
             (Err(why), Some(unknown @ StoreError::OutcomeUnknown { .. })) => {
                 both(Err(unknown.into()), Err(why))
             }
-            (Ok(_), Some(silence)) => Err(silence.into()),
+            (Ok(_), Some(error)) => Err(error.into()),
             (ended, _) => ended,
         };
         (self.backup.and_then(Backup::close), both(ended, noted.map_err(anyhow::Error::from)))
@@ -233,16 +238,19 @@ impl Journal {
 
 /// What a step did to a record.
 pub struct JournalStep<'a> {
+    /// Whose record it is.
     pub about: &'a About,
+    /// The record before the step.
     pub before: &'a Observation,
-    /// `None` where nobody knows.
+    /// The record after the step; `None` if nobody knows.
     pub after: Option<&'a Observation>,
-    pub role: usize,
+    /// The Redis key that the log names if none changed, by its index in the record.
+    pub key_index: usize,
 }
 
 /// A change as the log has it: for each Redis key what the change left, as far as anybody knows.
 fn noted(change: &Change, action: KeyAction, outcome: Outcome) -> Vec<Noted<'_>> {
-    let mut lines = Vec::with_capacity(change.roles.len());
+    let mut lines = Vec::with_capacity(change.changed.len());
     for key in change.targets() {
         let seen = || KeyIdentity::of(key).written();
         let (before, after) = match outcome {

@@ -1,28 +1,53 @@
-//! A service's own step, done by hand to one record: predicted, confirmed, backed up, guarded by what was seen, noted, and
+//! A service's own step, made by hand on one record: predicted, confirmed, backed up, guarded by what was seen, noted, and
 //! read back.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 
-use super::guarded_calls::{ManualStep, StepResult};
 use super::journal::{Journal, JournalStep};
 use crate::args::{Output, StepArgs};
 use crate::context::Context;
 use crate::domain::history::{OUTCOME_UNKNOWN, PARTIAL};
-use crate::domain::record::{Identity, Record};
-use crate::domain::schema::Meaning;
+use crate::domain::record::{Content, Identity, Observation, Record, age, locate};
+use crate::domain::schema::{Meaning, Step, TtlOf};
+use crate::domain::step::{CallPerformer, ExecutedStep, Request, StepCall, StepReply, execute};
 use crate::exit::{CommandError, Exit};
 use crate::interrupt::Interrupt;
-use crate::render::change::StepOutcome;
-use crate::render::words;
+use crate::render::change::{StepOutcome, StepReport};
+use crate::render::{escape, words};
 use crate::store::backup::About;
-use crate::store::{StoreError, Writer};
+use crate::store::{GuardedOutcome, Hold, StoreError, Writer};
+
+/// The TTL of a lock that is taken for a step, in milliseconds, if the service gives its locks none: long enough for the step.
+const HELD_MS: u64 = 60_000;
+
+/// A service's own step, to be made by hand.
+pub struct ManualStep<'a> {
+    /// The calls of the service.
+    pub step: &'a Step,
+    /// The step's name, the record as it was shown, and what the service is predicted to answer.
+    pub report: StepReport<'a>,
+    /// What the audit log calls the step.
+    pub noted_as: &'static str,
+    /// What the step's placeholders stand for.
+    pub request: Request<'a>,
+    /// The value of a lock that is taken for the step, in the transaction of the step's first call.
+    pub hold: Option<Content>,
+    /// The Redis key that the audit log names, by its index in the record.
+    pub key_index: usize,
+    /// What the operator is asked.
+    pub question: &'static str,
+    /// What is printed after a step that was made.
+    pub afterwards: Option<String>,
+    /// True if what the schema predicts of the next request was seen on a temporary local Redis, or needs not be.
+    pub is_verified: bool,
+}
 
 impl ManualStep<'_> {
-    /// Does the step after the operator's leave, and says what came of it; a dry run only says what is predicted.
-    /// `read_back` tells the outcome from the record where the reply was lost. The answer is no unless the step did what
-    /// it is for.
+    /// Makes the step after the operator's leave, and prints what came of it; a dry run only prints what is predicted.
+    /// `read_back` tells the outcome from the record if the reply was lost. The exit is no unless the step did what it is
+    /// for.
     ///
     /// # Errors
     /// Changed: the record is no longer as it was shown, and nothing was done. Outcome unknown, partial, refused leave, and
@@ -34,135 +59,318 @@ impl ManualStep<'_> {
         read_back: impl Fn(&Record) -> Option<Meaning>,
     ) -> Result<Exit> {
         if args.change.confirmed.dry_run {
-            self.write(context, args.output, None)?;
+            self.write(context, args.output, None, None)?;
             let predicted = self.report.predicted.as_str();
             context.ui.status(&format!("dry run: nothing was changed; foretold: {predicted}"));
             return Ok(Exit::Done);
         }
         let writer = context.writer(&args.change.confirmed).await?;
         args.change.confirmed.confirm(context, self.question, &writer.name())?;
-        let (result, backup) = self.account_for(context, args, &writer, read_back).await?;
-        let outcome = StepOutcome {
-            means: result.means,
-            reply: result.reply.as_ref(),
-            now: &result.now,
-            backup: backup.as_deref(),
-        };
-        self.write(context, args.output, Some(&outcome))?;
-        self.say(context, &result, backup.as_deref());
+        let (outcome, backup) = self.account_for(context, args, &writer, read_back).await?;
+        self.write(context, args.output, Some(&outcome), backup.as_deref())?;
+        self.print_outcome(context, &outcome, backup.as_deref());
+        // Only now: the step was made, and its reply is reported whatever the replicas have.
         writer.replicas_have_it()?;
-        Ok(if result.is_done() { Exit::Done } else { Exit::No })
+        Ok(if outcome.is_done() { Exit::Done } else { Exit::No })
     }
 
-    /// Makes the step's calls between the backup and the audit log; gives the backup beside the result.
+    /// Makes the step's calls between the backup and the audit log. Gives the file of the backup beside the outcome.
     async fn account_for(
         &self,
         context: &mut Context,
         args: &StepArgs,
         writer: &Writer,
         read_back: impl Fn(&Record) -> Option<Meaning>,
-    ) -> Result<(StepResult, Option<PathBuf>)> {
-        // A signal waits until the log tells of the step.
+    ) -> Result<(StepOutcome, Option<PathBuf>)> {
+        // A signal waits until the log has the step.
         Interrupt::listen()?.heed_terminate()?;
         let record = self.report.record;
-        let about = About {
-            schema: record.schema.name.clone(),
-            key: record.key.clone(),
-            state: record.state.as_str(),
-        };
-        let mut journal =
-            Journal::open(context, &args.change, self.report.name, !record.seen.is_absent())?;
+        let state = record.state.as_str();
+        let about = About { schema: record.schema.name.clone(), key: record.key.clone(), state };
         let now = context.now();
+
+        let has_values = !record.seen.is_absent();
+        let mut journal = Journal::open(context, &args.change, self.report.name, has_values)?;
         if let Err(error) = journal.back_up(writer, &record.seen, &about, now).await {
             return journal.close(Err(error), now).await.1;
         }
-        let result = self.make_calls(writer, read_back).await;
-        let noted = match self.noted_as(&result) {
-            Some(what) => {
-                // A reply that was lost leaves open what came since.
-                let told = result.as_ref().ok().filter(|result| result.reply.is_some());
-                let after = told.map(|result| &result.now.seen);
-                let step =
-                    JournalStep { about: &about, before: &record.seen, after, role: self.role };
-                journal.note_step(writer, step, what, now).await
-            }
-            None => {
-                journal.nothing_changed(&record.seen);
-                Ok(())
-            }
-        };
-        let ended = result.and_then(|result| noted.map(|()| result));
-        let (backup, result) = journal.close(ended, context.now()).await;
-        Ok((result?, backup))
-    }
 
-    /// What the audit log says of the step; `None` where nothing was changed.
-    fn noted_as(&self, result: &Result<StepResult>) -> Option<&'static str> {
-        match result {
-            Ok(result) if result.is_done() => Some(self.what),
-            // A service may change a lock that it does not take, e.g. give the lock a TTL.
-            Ok(result) => self.changed_by(result).then_some("changed"),
-            Err(error)
-                if matches!(error.downcast_ref(), Some(StoreError::OutcomeUnknown { .. })) =>
+        let made = self.make_calls(writer, read_back).await;
+
+        let mut noted = Ok(());
+        if let Some(noted_as) = self.noted_as(&made) {
+            // A reply that was lost leaves open what came since.
+            let mut after = None;
+            if let Ok(outcome) = &made
+                && outcome.reply.is_some()
             {
-                Some(OUTCOME_UNKNOWN)
+                after = Some(&outcome.now.seen);
             }
-            Err(error)
-                if matches!(
-                    error.downcast_ref(),
-                    Some(CommandError { exit: Exit::Partial, .. })
-                ) =>
-            {
-                Some(PARTIAL)
-            }
-            Err(_) => None,
+            let step = JournalStep {
+                about: &about,
+                before: &record.seen,
+                after,
+                key_index: self.key_index,
+            };
+            noted = journal.note_step(writer, step, noted_as, now).await;
+        } else {
+            journal.nothing_changed(&record.seen);
         }
+        let ended = made.and_then(|outcome| noted.map(|()| outcome));
+        let (backup, ended) = journal.close(ended, context.now()).await;
+        Ok((ended?, backup))
     }
 
-    fn changed_by(&self, result: &StepResult) -> bool {
-        Identity::of(&self.report.record.seen).differs(&result.now.seen)
-    }
-
-    /// Says what the service answered, and what the next request gets now.
-    fn say(&self, context: &mut Context, result: &StepResult, backup: Option<&Path>) {
-        let name = &self.report.record.schema.name;
-        let kept = backup.map(|file| format!("; backup: {}", file.display())).unwrap_or_default();
-        let word =
-            result.means.map_or("its schema does not list this reply", |means| means.as_str());
-        let left = match (result.is_done(), self.changed_by(result)) {
-            (true, _) => "",
-            (false, false) => "; nothing was changed",
-            (false, true) => "; it changed the record all the same",
+    /// Makes the step's calls, each guarded by what was there right before it.
+    ///
+    /// # Errors
+    /// Changed: the record is no longer as it was shown. Partial: a call before changed something. Outcome unknown: the reply
+    /// was lost, and reading back did not tell.
+    async fn make_calls(
+        &self,
+        writer: &Writer,
+        read_back: impl Fn(&Record) -> Option<Meaning>,
+    ) -> Result<StepOutcome> {
+        let record = self.report.record;
+        let mut calls = GuardedCalls {
+            writer,
+            hold: self.hold(),
+            hashes: record.schema.hashes(),
+            seen: record.seen.clone(),
+            before_hold: None,
+            made: 0,
         };
-        context.ui.status(&match &result.reply {
-            Some(reply) => format!("{name} answers {}: {word}{left}{kept}", words::reply(reply)),
-            None => {
-                format!("The reply was lost; reading back shows that it was done: {word}{kept}")
+        let executed = match execute(&self.request, &self.step.calls, &mut calls).await {
+            Ok(executed) => executed,
+            Err(CallFailed::Lost { now, why, sent_to }) => {
+                return self.after_lost_reply(sent_to, now, &why, read_back);
             }
-        });
-        let then = words::then(&result.now);
-        context.ui.status(&match self.vouched || !result.is_done() {
-            true => format!("Read back: {then}."),
-            false => format!(
-                "Read back: {}. By its schema {then}; nobody saw that.",
-                result.now.state.as_str()
-            ),
-        });
-        if let Some(afterwards) = self.afterwards.as_ref().filter(|_| result.is_done()) {
+            Err(CallFailed::Changed) => return Err(self.in_between(changed().into(), &calls)),
+            Err(CallFailed::NotSent(error)) => return Err(self.in_between(error.into(), &calls)),
+            // The call was executed and failed: the lock that was taken for it must not stay.
+            Err(CallFailed::Refused(error)) => {
+                calls.release_hold().await?;
+                return Err(self.in_between(error.into(), &calls));
+            }
+        };
+        let means = executed.meaning();
+        let reply = match executed {
+            ExecutedStep::Decided { reply, .. } | ExecutedStep::Unrecognised { reply, .. } => reply,
+            ExecutedStep::Undecided => {
+                calls.made = self.step.calls.len();
+                let undecided = CommandError::new(Exit::No, "no reply of the step decided");
+                return Err(self.in_between(undecided.into(), &calls));
+            }
+        };
+        // A stored result replaces the lock, or the step has deleted it.
+        if means != Some(Meaning::Stored) {
+            calls.release_hold().await?;
+        }
+        Ok(StepOutcome { means, reply: Some(reply), now: self.record_of(calls.seen) })
+    }
+
+    /// The lock that is taken for the step, if one is.
+    fn hold(&self) -> Option<Hold> {
+        let schema = &self.report.record.schema;
+        let ttl_ms = schema.ttl(TtlOf::Lock).map_or(HELD_MS, age::millis).max(1);
+        Some(Hold { key_index: schema.lock_role(), value: self.hold.clone()?, ttl_ms })
+    }
+
+    /// The error of a call, as a partial one if the calls before it changed something.
+    fn in_between(&self, error: anyhow::Error, calls: &GuardedCalls<'_>) -> anyhow::Error {
+        if !Identity::of(&self.report.record.seen).differs(&calls.seen) {
+            return error;
+        }
+        let made = calls.made;
+        let all = self.step.calls.len();
+        let message = format!("{error:#}; {made} of the step's {all} calls were made");
+        CommandError::new(Exit::Partial, message)
+            .hint("inspect the key: what it is now tells")
+            .into()
+    }
+
+    /// The outcome of a call whose reply was lost, from the record as it is now.
+    fn after_lost_reply(
+        &self,
+        target: String,
+        now: Option<Observation>,
+        why: &StoreError,
+        read_back: impl Fn(&Record) -> Option<Meaning>,
+    ) -> Result<StepOutcome> {
+        if let Some(now) = now {
+            let now = self.record_of(now);
+            if let Some(means) = read_back(&now) {
+                return Ok(StepOutcome { means: Some(means), reply: None, now });
+            }
+        }
+        let key = escape::text(&self.report.record.key);
+        let what = format!("the {} step for {key}", self.report.name);
+        Err(StoreError::OutcomeUnknown { target, what, why: why.to_string() }.into())
+    }
+
+    fn record_of(&self, seen: Observation) -> Record {
+        let record = self.report.record;
+        locate::read_as(&record.schema, &record.key, seen)
+    }
+
+    /// What the audit log says of the step; `None` if nothing was changed.
+    fn noted_as(&self, made: &Result<StepOutcome>) -> Option<&'static str> {
+        let error = match made {
+            Ok(outcome) if outcome.is_done() => return Some(self.noted_as),
+            // A service may change a lock that it does not take, e.g. give the lock a TTL.
+            Ok(outcome) if self.is_changed_by(outcome) => return Some("changed"),
+            Ok(_) => return None,
+            Err(error) => error,
+        };
+        if let Some(StoreError::OutcomeUnknown { .. }) = error.downcast_ref() {
+            return Some(OUTCOME_UNKNOWN);
+        }
+        if let Some(CommandError { exit: Exit::Partial, .. }) = error.downcast_ref() {
+            return Some(PARTIAL);
+        }
+        None
+    }
+
+    fn is_changed_by(&self, outcome: &StepOutcome) -> bool {
+        Identity::of(&self.report.record.seen).differs(&outcome.now.seen)
+    }
+
+    /// Prints what the service answered, and what the next request gets now.
+    fn print_outcome(&self, context: &mut Context, outcome: &StepOutcome, backup: Option<&Path>) {
+        let name = &self.report.record.schema.name;
+        let backup = backup.map(|file| format!("; backup: {}", file.display())).unwrap_or_default();
+        let means = match outcome.means {
+            Some(means) => means.as_str(),
+            None => "its schema does not list this reply",
+        };
+        if let Some(reply) = &outcome.reply {
+            let left = if outcome.is_done() {
+                ""
+            } else if self.is_changed_by(outcome) {
+                "; it changed the record all the same"
+            } else {
+                "; nothing was changed"
+            };
+            let reply = words::reply(reply);
+            context.ui.status(&format!("{name} answers {reply}: {means}{left}{backup}"));
+        } else {
+            context.ui.status(&format!(
+                "The reply was lost; reading back shows that it was done: {means}{backup}"
+            ));
+        }
+        let then = words::then(&outcome.now);
+        if self.is_verified || !outcome.is_done() {
+            context.ui.status(&format!("Read back: {then}."));
+        } else {
+            let state = outcome.now.state.as_str();
+            context
+                .ui
+                .status(&format!("Read back: {state}. By its schema {then}; nobody saw that."));
+        }
+        if let Some(afterwards) = &self.afterwards
+            && outcome.is_done()
+        {
             context.ui.status(afterwards);
         }
     }
 
+    /// Writes the step as JSON, if JSON is wanted.
     fn write(
         &self,
         context: &mut Context,
         output: Output,
-        outcome: Option<&StepOutcome<'_>>,
+        outcome: Option<&StepOutcome>,
+        backup: Option<&Path>,
     ) -> Result<()> {
         if output != Output::Table {
-            context.ui.data(self.report.json(outcome, output == Output::Jsonl))?;
+            context.ui.data(self.report.json(outcome, backup, output == Output::Jsonl))?;
             context.ui.flush()?;
         }
         Ok(())
     }
+}
+
+/// Performs each call in a transaction that does nothing unless the record is as it was seen right before.
+struct GuardedCalls<'a> {
+    writer: &'a Writer,
+    /// The lock that is taken for the step, in the transaction of its first call.
+    hold: Option<Hold>,
+    /// The Redis keys that are hashes, by their indexes in the record.
+    hashes: Vec<usize>,
+    /// The record as it is after the last call.
+    seen: Observation,
+    /// The record before a lock was taken for the step.
+    before_hold: Option<Observation>,
+    /// Calls that were made before the current one.
+    made: usize,
+}
+
+/// Why a guarded call has no reply.
+enum CallFailed {
+    /// The record was no longer as it was seen before the call.
+    Changed,
+    /// The call was sent, and no reply tells its outcome. `now` is the record afterwards, if it can be read.
+    Lost { now: Option<Observation>, why: StoreError, sent_to: String },
+    /// The call was executed, and the reply is an error of the server or about the user.
+    Refused(StoreError),
+    /// The call was not sent.
+    NotSent(StoreError),
+}
+
+impl CallPerformer for GuardedCalls<'_> {
+    type Error = CallFailed;
+
+    async fn perform(&mut self, call: StepCall<'_>) -> Result<StepReply, CallFailed> {
+        self.made = call.index;
+        // In the transaction of the first call, so that nobody sees the lock without the step.
+        let hold = if call.index == 0 { self.hold.as_ref() } else { None };
+        let outcome = self.writer.call(&self.seen, hold, call.words(), &self.hashes).await;
+        match outcome.map_err(CallFailed::NotSent)? {
+            GuardedOutcome::Made { reply, before, after } => {
+                if hold.is_some() {
+                    self.before_hold = Some(before);
+                }
+                // The next call of the step is guarded by what this one left.
+                self.seen = after;
+                reply.map_err(CallFailed::Refused)
+            }
+            GuardedOutcome::Changed => Err(CallFailed::Changed),
+            GuardedOutcome::Lost { now, why, sent_to } => {
+                Err(CallFailed::Lost { now, why, sent_to })
+            }
+        }
+    }
+}
+
+impl GuardedCalls<'_> {
+    /// Takes back the lock that was taken for a step which then did not store.
+    ///
+    /// # Errors
+    /// Partial: the lock is left.
+    async fn release_hold(&mut self) -> Result<()> {
+        let Some(before) = &self.before_hold else { return Ok(()) };
+        let why = match self.writer.put_back(before, &self.seen).await {
+            Ok(true) => {
+                self.seen.clone_from(before);
+                return Ok(());
+            }
+            Ok(false) => "it changed meanwhile".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        let message = format!("the step did not store, and the lock taken for it is left: {why}");
+        let hint = "inspect the key; it goes with its TTL, and what stood there is in the backup";
+        Err(CommandError::new(Exit::Partial, message).hint(hint).into())
+    }
+}
+
+impl StepOutcome {
+    /// True if the step did what it is for.
+    fn is_done(&self) -> bool {
+        matches!(self.means, Some(Meaning::Acquired | Meaning::Stored | Meaning::Released))
+    }
+}
+
+fn changed() -> CommandError {
+    CommandError::new(Exit::Changed, "the record changed since it was shown; nothing was done")
+        .hint("inspect it again: its worker may be at it")
 }

@@ -4,7 +4,6 @@
 mod audit_trail;
 pub mod bulk;
 mod confirm;
-mod guarded_calls;
 mod journal;
 mod manual_step;
 pub mod named_locks;
@@ -16,10 +15,12 @@ mod stated_ttl;
 mod summary;
 
 pub use self::audit_trail::{AuditTrail, Noted};
-pub use self::guarded_calls::ManualStep;
 pub use self::journal::{Journal, JournalStep};
+pub use self::manual_step::ManualStep;
 pub use self::one_record::{check_ttls, find_held, show, time_for, undescribed};
 pub use self::owner::{of_lock as owner_of_lock, of_new as owner_of_new};
 pub use self::rate_limiter::RateLimiter;
 pub use self::stated_ttl::needs_a_stated_lock_ttl;
-pub use self::summary::{came_to_its_end, exit_after, say_read_back, say_too_large, write_report};
+pub use self::summary::{
+    exit_after, print_read_back, print_too_large, require_finished, write_report,
+};

@@ -168,7 +168,7 @@ impl NamedLocks {
         let (backup, ended) = journal.close(ended, context.now()).await;
         self.backup = backup.map(|file| file.display().to_string());
         let read_back = outcomes.iter().filter(|outcome| **outcome == Outcome::FoundDone).count();
-        change::say_read_back(context, read_back as u64);
+        change::print_read_back(context, read_back as u64);
         // An error ends the changes early: locks that are left over were not tried.
         let mut outcomes = outcomes.into_iter();
         for lock in &mut self.locks {

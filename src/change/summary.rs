@@ -32,7 +32,7 @@ pub fn exit_after(of: &Coverage, catalog: &Catalog, has_scanned: bool) -> Exit {
 }
 
 /// Says how many of the chosen records no change touches, because a value is larger than is ever read.
-pub fn say_too_large(context: &mut Context, count: u64) {
+pub fn print_too_large(context: &mut Context, count: u64) {
     if count > 0 {
         let records =
             if count == 1 { "1 of them has".to_owned() } else { format!("{count} of them have") };
@@ -44,7 +44,7 @@ pub fn say_too_large(context: &mut Context, count: u64) {
 }
 
 /// Says how many Redis keys were changed without a reply, as reading back showed.
-pub fn say_read_back(context: &mut Context, count: u64) {
+pub fn print_read_back(context: &mut Context, count: u64) {
     let keys = if count == 1 { "key" } else { "keys" };
     if count > 0 {
         context.ui.status(&format!(
@@ -57,7 +57,7 @@ pub fn say_read_back(context: &mut Context, count: u64) {
 ///
 /// # Errors
 /// Interrupted, or the error that stopped the run; both say how far the run got and how to go on.
-pub fn came_to_its_end(ended: Result<()>, outcome: Ended, done: u64, so_far: &str) -> Result<()> {
+pub fn require_finished(ended: Result<()>, outcome: Ended, done: u64, so_far: &str) -> Result<()> {
     if let Err(error) = ended {
         return Err(exit::between(&error, done > 0, so_far).into());
     }

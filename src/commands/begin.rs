@@ -35,17 +35,19 @@ pub struct Args {
 
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let record = change::find_held(context, &args.step).await?;
-    let (schema, response) = (record.schema.clone(), Response::default());
+    let schema = record.schema.clone();
     let step = schema.begin.as_ref().ok_or_else(|| change::undescribed(&schema, "begin"))?;
     change::check_ttls(&schema, step)?;
     let owner = change::owner_of_new(&record, args.owner.as_deref(), false)?;
     let fingerprint = fingerprint(&args, &record)?;
+    // A request that begins has no response yet.
+    let response = Response::default();
     let request = Request {
         fingerprint: &fingerprint,
         now_ms: change::time_for(&record, schema.sends_time(step))?,
         ..Request::new(&schema, &record.key, &owner, &response)
     };
-    let owner = Some(&owner[..]).filter(|owner| !owner.is_empty());
+    let owner = if owner.is_empty() { None } else { Some(&owner[..]) };
     let report = StepReport {
         name: "begin",
         record: &record,
@@ -60,16 +62,16 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let step = ManualStep {
         step,
         report,
-        what: "begun",
+        noted_as: "begun",
         request,
         hold: None,
-        role: schema.lock_role(),
+        key_index: schema.lock_role(),
         question: "Begin with this key?",
         afterwards: owner.map(|owner| {
             let owner = escape::text(owner);
             format!("The lock is {owner}'s: complete and release take --owner {owner}")
         }),
-        vouched: true,
+        is_verified: true,
     };
     step.perform(context, &args.step, |now| {
         manual::was_acquired(&record, now, owner.unwrap_or_default())

@@ -2,7 +2,7 @@
 
 mod choice;
 mod given_body;
-mod tried;
+mod trial;
 
 use std::ffi::OsString;
 
@@ -10,7 +10,7 @@ use anyhow::Result;
 use clap::Args as ClapArgs;
 
 use self::choice::{ChosenCompletion, CompleteRequest};
-use self::tried::Tried;
+use self::trial::Trial;
 use crate::args::{Output, StepArgs, parse_owner, parse_token};
 use crate::change::{self, ManualStep};
 use crate::context::Context;
@@ -76,45 +76,48 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let schema = record.schema.clone();
     let step = schema.complete.as_ref().ok_or_else(|| change::undescribed(&schema, "complete"))?;
     change::check_ttls(&schema, step)?;
-    let response = given.response(&schema).map_err(|misfit| match misfit.hint {
-        Some(hint) => CommandError::usage(misfit.message).hint(hint),
-        None => CommandError::usage(misfit.message),
+    let response = given.response(&schema).map_err(|misfit| CommandError {
+        hint: misfit.hint,
+        ..CommandError::usage(misfit.message)
     })?;
     change::show(context, args.step.output, &record)?;
+
     let asked = CompleteRequest {
         overrides: Overrides { create: args.create, replace: args.replace },
         owner: args.owner.as_deref(),
         fingerprint: args.fingerprint.as_deref(),
         dry_run: args.step.change.confirmed.dry_run,
     };
-    let choice = ChosenCompletion::of(context, asked, &record, step)?;
-    let request = choice.request(&record, &response, args.error.as_deref())?;
-    let hold = choice.hold(&record, &request)?;
+    let chosen = ChosenCompletion::new(context, asked, &record, step)?;
+    let request = chosen.request(&record, &response, args.error.as_deref())?;
+    let hold = chosen.hold(&record, &request)?;
     let mut report = StepReport {
         name: "complete",
         record: &record,
-        predicted: manual::predict_complete(&record, &choice.owner, hold.as_ref()),
-        owner: Some(&choice.owner[..]).filter(|owner| !owner.is_empty()),
+        predicted: manual::predict_complete(&record, &chosen.owner, hold.as_ref()),
+        owner: if chosen.owner.is_empty() { None } else { Some(&chosen.owner[..]) },
         tried: None,
     };
-    let tried = try_ahead(context, &report, step, &request, hold.as_ref()).await?;
-    report.tried = tried.answer();
+    let trial = try_ahead(context, &report, step, &request, hold.as_ref()).await?;
+    report.tried = trial.answer();
     if given.looks_like_broken_json() {
         context.ui.warning("the body begins as JSON does and is not JSON");
     }
     if args.step.output == Output::Table {
-        explain(context, &report, &choice, &request, &tried);
+        explain(context, &report, &chosen, &request, &trial);
     }
+
+    let completed = manual::completed(&record, &request, trial.lives());
     let step = ManualStep {
         step,
         report,
-        what: "completed",
+        noted_as: "completed",
         request: request.clone(),
         hold,
-        role: schema.result_role(),
+        key_index: schema.result_role(),
         question: "Store this response?",
         afterwards: None,
-        vouched: tried.vouches_for(&manual::completed(&record, &request, tried.lives())),
+        is_verified: trial.verifies(&completed),
     };
     step.perform(context, &args.step, |now| manual::was_stored(&record, now, &request)).await
 }
@@ -140,62 +143,73 @@ fn given(context: &mut Context, args: &Args) -> Result<ResponseInput, CommandErr
     Ok(given)
 }
 
-/// Tries the completion on a private server, unless the service will refuse to store the response.
+/// Tries the completion on a temporary local Redis, unless the service will refuse to store the response.
 async fn try_ahead(
     context: &Context,
     report: &StepReport<'_>,
     step: &Step,
     request: &Request<'_>,
     hold: Option<&Content>,
-) -> Result<Tried> {
+) -> Result<Trial> {
     if report.predicted != Meaning::Stored {
-        return Ok(Tried::NotNeeded);
+        return Ok(Trial::NotNeeded);
     }
     let environment = context.settings.environment();
-    let like = context.settings.target().clone();
-    let servers = LocalServers { path: environment.path(), temp_dir: environment.temp_dir(), like };
+    let servers = LocalServers {
+        path: environment.path(),
+        temp_dir: environment.temp_dir(),
+        like: context.settings.target().clone(),
+    };
     Ok(match sim::rehearse(report.record, step, request, hold, &servers).await {
-        Ok(Some(rehearsed)) => Tried::Came(rehearsed),
-        Ok(None) => Tried::NotNeeded,
-        Err(NotRehearsed::NoServer(why)) => Tried::Nobody(why.to_string()),
-        Err(NotRehearsed::Store(why)) => Tried::Nobody(why.to_string()),
+        Ok(Some(rehearsal)) => Trial::Ran(rehearsal),
+        Ok(None) => Trial::NotNeeded,
+        Err(NotRehearsed::NoServer(why)) => Trial::NotRun(why.to_string()),
+        Err(NotRehearsed::Store(why)) => Trial::NotRun(why.to_string()),
     })
 }
 
+/// Prints what the step will do: what is stored, for how long, over what, and what a late worker and the next request get.
 fn explain(
     context: &mut Context,
     report: &StepReport<'_>,
-    choice: &ChosenCompletion,
+    chosen: &ChosenCompletion,
     request: &Request<'_>,
-    tried: &Tried,
+    trial: &Trial,
 ) {
-    let (record, schema) = (report.record, &report.record.schema);
+    let record = report.record;
+    let schema = &record.schema;
     if report.predicted != Meaning::Stored {
-        let owner = record
-            .owner()
-            .map(|owner| format!(": the lock is {}'s", escape::text(owner)))
-            .unwrap_or_default();
+        let owner = match record.owner() {
+            Some(owner) => format!(": the lock is {}'s", escape::text(owner)),
+            None => String::new(),
+        };
         context.ui.status(&format!("The service will refuse to store it{owner}."));
         return;
     }
     let redis_key = escape::text(&record.seen.keys[schema.result_role()].redis_key);
-    let by_schema =
-        schema.ttl(TtlOf::Result).map_or(Expiry::Never, |ttl| Expiry::In(age::millis(ttl)));
-    let lives = match tried.lives().unwrap_or(by_schema) {
+    // The trial saw the service's own TTL; the schema only has its default.
+    let expiry = match (trial.lives(), schema.ttl(TtlOf::Result)) {
+        (Some(expiry), _) => expiry,
+        (None, Some(ttl)) => Expiry::In(age::millis(ttl)),
+        (None, None) => Expiry::Never,
+    };
+    let lives = match expiry {
         Expiry::Never => " without expiry".to_owned(),
         Expiry::In(left) => format!(" for {}", duration::short(left)),
     };
     let what = response_in_words(request.response);
     context.ui.status(&format!("Stores {what} at {redis_key}{lives}, as {} does.", schema.name));
-    match choice.completion {
+    match chosen.completion {
         Completion::OfLock => {}
         Completion::Creating => {
-            context.ui.status("Nothing is there now: its lock has expired, or none was ever taken.")
+            context
+                .ui
+                .status("Nothing is there now: its lock has expired, or none was ever taken.");
         }
         Completion::Replacing => context.ui.status("What is stored there now goes."),
     }
-    let completed = manual::completed(record, request, tried.lives());
-    tried.tell(context, &completed);
+    let completed = manual::completed(record, request, trial.lives());
+    trial.print(context, &completed);
     let late = if manual::is_overwritten_later(&completed) {
         "stores its own response over this one"
     } else {

@@ -12,7 +12,7 @@ use self::choice::{ChoiceArgs, PurgeRule};
 use self::limit::LimitArgs;
 use crate::args::{ChangeArgs, Output, PageArgs, SchemaArgs, ThresholdArgs};
 use crate::change::bulk::{BulkOptions, BulkRule as _, BulkRun};
-use crate::change::{came_to_its_end, exit_after, say_read_back, say_too_large, write_report};
+use crate::change::{exit_after, print_read_back, print_too_large, require_finished, write_report};
 use crate::context::Context;
 use crate::domain::change::outcome::{Account, Ended};
 use crate::domain::select::Rate;
@@ -63,42 +63,52 @@ pub struct Args {
 }
 
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
+    let only_shows = args.change.confirmed.dry_run;
+    // A percentage of all records can only be told if all of them are read.
     let reads_all = args.limit.max_percent.is_some();
-    let choice = PurgeRule::new(context, &args.choice, &args.schemas, &args.thresholds, reads_all)?;
-    args.choice.remark(&choice).iter().for_each(|remark| context.ui.status(remark));
-    let key_file = args.choice.open_key_file(context)?;
-    if !args.change.confirmed.dry_run {
-        choice.check_narrow(&args.choice, &args.schemas)?;
+    let rule = PurgeRule::new(context, &args.choice, &args.schemas, &args.thresholds, reads_all)?;
+    if let Some(remark) = args.choice.remark(&rule) {
+        context.ui.status(&remark);
     }
-    let leave = (!args.change.confirmed.dry_run).then_some(&args.change.confirmed);
-    let mut purge =
-        BulkRun::open(context, &choice, leave, args.page.scan_options(), key_file).await?;
+    let key_file = args.choice.open_key_file(context)?;
+    if !only_shows {
+        rule.check_narrow(&args.choice, &args.schemas)?;
+    }
+    let leave = if only_shows { None } else { Some(&args.change.confirmed) };
+    let scan_options = args.page.scan_options();
+    let mut purge = BulkRun::open(context, &rule, leave, scan_options, key_file).await?;
+
     let mut limit = u64::MAX;
     if counts_first(context, &args) {
         purge.count(context, true).await?;
-        show(context, &args, &choice, &purge, purge.found.missed.is_none()).await?;
+        let is_complete = purge.found.unreachable.is_none();
+        show(context, &args, &rule, &purge, is_complete).await?;
         limit = args.limit.most(purge.found.tally.total(), purge.found.records)?;
     }
-    if args.change.confirmed.dry_run || limit == 0 {
-        report(context, &args, &choice, &purge)?;
-        let (named, given) = (purge.found.coverage.named.clone(), purge.found.keys);
-        return exit_of(purge.end_unchanged(context)?, &named, given, args.choice.filters());
+    if only_shows || limit == 0 {
+        report(context, &args, &rule, &purge)?;
+        let named = purge.found.coverage.named.clone();
+        let keys = purge.found.keys;
+        let exit = purge.end_unchanged(context)?;
+        return exit_of(exit, &named, keys, args.choice.filters());
     }
+
     confirm(context, &args, &purge)?;
-    let how = BulkOptions {
+    let options = BulkOptions {
         command: "purge",
-        what: "purged",
+        noted_as: "purged",
         removes: true,
         rate: args.rate,
+        // Only a sweep waits whether a worker renews its lock: a purge is told which records to remove.
         grace: Duration::ZERO,
         owners: None,
         limit,
     };
-    let ended = purge.change(context, &args.change, how).await;
+    let ended = purge.change(context, &args.change, options).await;
     if purge.account.outcome == Ended::Shown {
         return ended.map(|()| Exit::Done);
     }
-    let exit = account(context, &args, &choice, &purge, ended).await?;
+    let exit = account(context, &args, &rule, &purge, ended).await?;
     exit_of(exit, &purge.found.coverage.named, purge.found.keys, args.choice.filters())
 }
 
@@ -115,8 +125,10 @@ fn exit_of(exit: Exit, named: &NamedKeys, given: u64, is_filtered: bool) -> Resu
         .hint(name::HINT)
         .into());
     }
-    let is_part = named.has_left_any(is_filtered) && exit == Exit::Done;
-    Ok(if is_part { Exit::Partial } else { exit })
+    if exit == Exit::Done && named.has_left_any(is_filtered) {
+        return Ok(Exit::Partial);
+    }
+    Ok(exit)
 }
 
 /// True when somebody is to see, or an option to judge, how many records are chosen before any of them goes.
@@ -130,11 +142,12 @@ fn counts_first(context: &Context, args: &Args) -> bool {
 async fn show(
     context: &mut Context,
     args: &Args,
-    choice: &PurgeRule,
+    rule: &PurgeRule,
     purge: &BulkRun<'_, PurgeRule>,
     is_complete: bool,
 ) -> Result<()> {
-    let (found, catalog) = (&purge.found, &choice.scope().catalog);
+    let found = &purge.found;
+    let catalog = &rule.scope().catalog;
     if let Some(forbidden) = &found.forbidden {
         context.ui.warning(forbidden);
     }
@@ -152,11 +165,11 @@ async fn show(
             context.ui.flush()?;
         }
         context.ui.status("The next request with each of these keys executes the operation.");
-        if choice.takes_locks() {
+        if rule.takes_locks() {
             context.ui.status("Where a worker still runs, it executes twice.");
         }
     }
-    say_too_large(context, found.too_large);
+    print_too_large(context, found.too_large);
     show_coverage(context, &found.coverage, catalog);
     Ok(())
 }
@@ -176,11 +189,10 @@ fn confirm(context: &mut Context, args: &Args, purge: &BulkRun<'_, PurgeRule>) -
 fn report(
     context: &mut Context,
     args: &Args,
-    choice: &PurgeRule,
+    rule: &PurgeRule,
     purge: &BulkRun<'_, PurgeRule>,
 ) -> Result<()> {
-    let covered =
-        coverage::fields(&purge.found.coverage, &choice.scope().catalog, purge.found.keys);
+    let covered = coverage::fields(&purge.found.coverage, &rule.scope().catalog, purge.found.keys);
     write_report(context, args.output, &change::purge(&purge.found.tally, covered, &purge.account))
 }
 
@@ -191,25 +203,30 @@ fn report(
 async fn account(
     context: &mut Context,
     args: &Args,
-    choice: &PurgeRule,
+    rule: &PurgeRule,
     purge: &BulkRun<'_, PurgeRule>,
     ended: Result<()>,
 ) -> Result<Exit> {
-    // Where nothing could be read, nobody knows that there is nothing.
-    let is_news = !purge.is_counted && (ended.is_ok() || purge.found.keys > 0);
-    let is_complete = purge.account.outcome == Ended::Whole;
-    let shown =
-        if is_news { show(context, args, choice, purge, is_complete).await } else { Ok(()) };
-    let shown = shown.and_then(|()| report(context, args, choice, purge));
-    let (account, total) = (&purge.account, purge.found.tally.total());
-    let backup =
-        account.backup.as_ref().map(|file| format!("; backup: {file}")).unwrap_or_default();
-    let knows_all = purge.is_counted || account.outcome == Ended::Whole;
-    let of_all = if knows_all { format!(" of {total}") } else { String::new() };
-    let so_far = format!("{}{of_all} records purged{backup}", account.done);
-    say_read_back(context, account.read_back);
-    say_partly(context, account);
-    came_to_its_end(ended, account.outcome, account.done + account.partly.len() as u64, &so_far)?;
+    let account = &purge.account;
+    let is_whole = account.outcome == Ended::Whole;
+    // What was counted before was shown then. If nothing could be read, nobody knows that there is nothing.
+    let mut shown = Ok(());
+    if !purge.is_counted && (ended.is_ok() || purge.found.keys > 0) {
+        shown = show(context, args, rule, purge, is_whole).await;
+    }
+    let shown = shown.and_then(|()| report(context, args, rule, purge));
+    let total = purge.found.tally.total();
+    let mut so_far = account.done.to_string();
+    if purge.is_counted || is_whole {
+        so_far = format!("{so_far} of {total}");
+    }
+    so_far.push_str(" records purged");
+    if let Some(file) = &account.backup {
+        so_far = format!("{so_far}; backup: {file}");
+    }
+    print_read_back(context, account.read_back);
+    print_partly(context, account);
+    require_finished(ended, account.outcome, account.done + account.partly.len() as u64, &so_far)?;
     if total > 0 {
         context.ui.status(&so_far);
     }
@@ -226,19 +243,17 @@ async fn account(
             context.ui.status(&format!("{count} {what}"));
         }
     }
-    // What was promised is not all done, and the same command does not do the rest.
-    let is_whole = account.partly.is_empty() && account.too_large == 0;
     shown?;
+    // What was promised is not all done, and the same command does not do the rest.
+    if !account.partly.is_empty() || account.too_large > 0 {
+        return Ok(Exit::Partial);
+    }
     let has_scanned = !args.choice.keys.are_given();
-    Ok(if is_whole {
-        exit_after(&purge.found.coverage, &choice.scope().catalog, has_scanned)
-    } else {
-        Exit::Partial
-    })
+    Ok(exit_after(&purge.found.coverage, &rule.scope().catalog, has_scanned))
 }
 
 /// Names the records of which only one Redis key was removed.
-fn say_partly(context: &mut Context, account: &Account) {
+fn print_partly(context: &mut Context, account: &Account) {
     for name in &account.partly {
         context.ui.warning(&format!(
             "{name} was removed in part: the cluster keeps its Redis keys in two slots, and one of them is left; inspect the key"

@@ -33,7 +33,7 @@ pub struct Args {
 
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let record = change::find_held(context, &args.step).await?;
-    let (schema, response) = (record.schema.clone(), Response::default());
+    let schema = record.schema.clone();
     change::show(context, args.step.output, &record)?;
     let step = manual::releasable(&record).map_err(|why| refused(&record, &why))?;
     change::check_ttls(&schema, step)?;
@@ -49,22 +49,24 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         name: "release",
         record: &record,
         predicted: manual::predict_release(&record, step, &owner),
-        owner: Some(&owner[..]).filter(|owner| !owner.is_empty()),
+        owner: if owner.is_empty() { None } else { Some(&owner[..]) },
         tried: None,
     };
     if args.step.output == Output::Table {
         explain(context, &report);
     }
+    // A release stores no response.
+    let response = Response::default();
     let step = ManualStep {
         step,
         report,
-        what: "released",
+        noted_as: "released",
         request: Request { now_ms, ..Request::new(&schema, &record.key, &owner, &response) },
         hold: None,
-        role: schema.lock_role(),
+        key_index: schema.lock_role(),
         question: "Release this lock?",
         afterwards: None,
-        vouched: true,
+        is_verified: true,
     };
     step.perform(context, &args.step, manual::was_released).await
 }

@@ -11,7 +11,7 @@ use clap::{ArgGroup, Args as ClapArgs};
 use self::orphans::{ActionArg, Orphans, SoughtArgs};
 use crate::args::{ChangeArgs, Output, ScanArgs, SchemaArgs, parse_duration};
 use crate::change::bulk::{BulkOptions, BulkRule as _, BulkRun};
-use crate::change::{came_to_its_end, exit_after, say_read_back, say_too_large, write_report};
+use crate::change::{exit_after, print_read_back, print_too_large, require_finished, write_report};
 use crate::context::Context;
 use crate::domain::change::outcome::Account;
 use crate::exit::{CommandError, Exit};
@@ -67,14 +67,13 @@ pub struct Args {
 }
 
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
-    let orphans = Orphans::new(context, &args.sought, args.action, &args.schemas)?;
-    args.sought
-        .filter
-        .remark(&orphans.scope().catalog)
-        .iter()
-        .for_each(|remark| context.ui.status(remark));
     let only_shows = args.change.confirmed.dry_run;
-    if args.scan.scan_options().from_replicas && !only_shows {
+    let orphans = Orphans::new(context, &args.sought, args.action, &args.schemas)?;
+    if let Some(remark) = args.sought.filter.remark(&orphans.scope().catalog) {
+        context.ui.status(&remark);
+    }
+    let scan_options = args.scan.scan_options();
+    if scan_options.from_replicas && !only_shows {
         let message = "--read-from replica needs --dry-run: no change relies on a replica";
         return Err(CommandError::usage(message).into());
     }
@@ -82,13 +81,15 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     if !only_shows || orphans.takes_unreadable() {
         orphans.check_narrow(&args.schemas)?;
     }
-    let leave = (!only_shows).then_some(&args.change.confirmed);
-    let mut sweep = BulkRun::open(context, &orphans, leave, args.scan.scan_options(), None).await?;
-    sweep.count(context, args.owner_alive.is_some()).await?;
+    let leave = if only_shows { None } else { Some(&args.change.confirmed) };
+    let mut sweep = BulkRun::open(context, &orphans, leave, scan_options, None).await?;
+
+    let asks_owners = args.owner_alive.is_some();
+    sweep.count(context, asks_owners).await?;
     if let Some(forbidden) = &sweep.found.forbidden {
         context.ui.warning(forbidden);
     }
-    if args.owner_alive.is_none() {
+    if !asks_owners {
         sweep.account.left_to_expire = sweep.found.ending;
     }
     show(context, &args, &orphans, &sweep).await?;
@@ -97,22 +98,20 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         report(context, &args, &orphans, &sweep)?;
         return sweep.end_unchanged(context);
     }
-    args.change.confirmed.confirm(context, &question(&args, count), &sweep.server)?;
-    let ended = sweep.change(context, &args.change, how(&args)).await;
-    account(context, &args, &orphans, &sweep, ended)
-}
 
-fn how(args: &Args) -> BulkOptions {
+    args.change.confirmed.confirm(context, &question(&args, count), &sweep.server)?;
     let removes = args.action == ActionArg::Unlock;
-    BulkOptions {
+    let options = BulkOptions {
         command: "sweep",
-        what: if removes { "swept" } else { "expired" },
+        noted_as: if removes { "swept" } else { "expired" },
         removes,
         rate: None,
         grace: args.grace,
         owners: args.owner_alive.clone().map(OwnerCheck::new),
         limit: u64::MAX,
-    }
+    };
+    let ended = sweep.change(context, &args.change, options).await;
+    account(context, &args, &orphans, &sweep, ended)
 }
 
 /// Shows the locks that were found, and says what becomes of them.
@@ -122,10 +121,12 @@ async fn show(
     orphans: &Orphans,
     sweep: &BulkRun<'_, Orphans>,
 ) -> Result<()> {
-    let (found, catalog) = (&sweep.found, &orphans.scope().catalog);
-    let (total, left) = (found.tally.total(), sweep.account.left_to_expire);
-    // Where a node was not read there may be such locks.
-    if total == 0 && found.missed.is_none() {
+    let found = &sweep.found;
+    let catalog = &orphans.scope().catalog;
+    let total = found.tally.total();
+    let left = sweep.account.left_to_expire;
+    // A node that was not read may have such locks.
+    if total == 0 && found.unreachable.is_none() {
         let none = if found.coverage.unproven.is_empty() {
             "no orphaned locks"
         } else {
@@ -165,7 +166,7 @@ async fn show(
             ActionArg::Expire => "Each gets the lock TTL that is stated; those that have less time left are left alone.",
         });
     }
-    say_too_large(context, found.too_large);
+    print_too_large(context, found.too_large);
     show_coverage(context, &found.coverage, catalog);
     Ok(())
 }
@@ -209,8 +210,8 @@ fn account(
     let backup =
         account.backup.as_ref().map(|file| format!("; backup: {file}")).unwrap_or_default();
     let so_far = format!("{} of {} locks done{backup}", account.done, sweep.found.tally.total());
-    say_read_back(context, account.read_back);
-    came_to_its_end(ended, account.outcome, account.done, &so_far)?;
+    print_read_back(context, account.read_back);
+    require_finished(ended, account.outcome, account.done, &so_far)?;
     context.ui.status(&format!("Swept: {so_far}"));
     for (count, why) in [
         (account.changed + account.gone, "changed since the first look"),
@@ -226,18 +227,16 @@ fn account(
     }
     shown?;
     if account.owner_unknown > 0 {
-        say_undecided(context, account);
+        print_undecided(context, account);
     }
-    let is_whole = account.owner_unknown == 0 && account.too_large == 0;
-    Ok(if is_whole {
-        exit_after(&sweep.found.coverage, &orphans.scope().catalog, true)
-    } else {
-        Exit::Partial
-    })
+    if account.owner_unknown > 0 || account.too_large > 0 {
+        return Ok(Exit::Partial);
+    }
+    Ok(exit_after(&sweep.found.coverage, &orphans.scope().catalog, true))
 }
 
 /// Says of how many locks --owner-alive decided nothing, with an example.
-fn say_undecided(context: &mut Context, account: &Account) {
+fn print_undecided(context: &mut Context, account: &Account) {
     let count = account.owner_unknown;
     let locks = if count == 1 { "lock" } else { "locks" };
     let because =

@@ -10,7 +10,7 @@ pub mod read;
 mod sandbox;
 mod scripts;
 
-pub use self::change::guarded_step::{Hold, StepOutcome};
+pub use self::change::guarded_step::{GuardedOutcome, Hold};
 pub(crate) use self::change::restore::RestoreResult;
 pub use self::change::restore::{KeyResult, RestoreOutcome, Return};
 pub(crate) use self::change::set_words;

@@ -1,13 +1,20 @@
-//! One run of a purge or a sweep: what the rule chooses is counted, changed, and accounted for.
+//! One run of `purge` or `sweep`: the records that a rule selects are counted, changed, and accounted for.
 
+use std::convert::Infallible;
+use std::future::pending;
 use std::time::Duration;
 
 use anyhow::Result;
+use indicatif::ProgressBar;
+use tokio::sync::mpsc;
+use tokio::time::sleep_until;
 
-use super::ahead::Supply;
-use super::flow::Flow;
-use super::rule::BulkRule;
-use super::selected::{Preview, RecordSource};
+use super::change_batch::{BatchChanger, change_of};
+use super::preview::{MOST_KEPT, Preview};
+use super::read_ahead::{PendingRecords, ReadAhead};
+use super::recheck::{Rechecked, SelectedRecord, recheck};
+use super::rule::{BulkRule, PlannedAction};
+use super::source::RecordSource;
 use crate::args::{ChangeArgs, ConfirmArgs};
 use crate::change::{Journal, RateLimiter, exit_after};
 use crate::context::Context;
@@ -16,42 +23,53 @@ use crate::domain::change::outcome::{Account, Ended};
 use crate::domain::select::Rate;
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
-use crate::owner_check::OwnerCheck;
-use crate::store::{RecordReader, ScanOptions, Writer};
+use crate::owner_check::{OwnerAnswer, OwnerCheck};
+use crate::render::words::count;
+use crate::scan::ScanEnd;
+use crate::store::{Change, KeyAction, RecordReader, ScanOptions, StoreError, Writer};
 use crate::terminal::frame::ProgressLine;
 
-/// A run, what the run found, and what became of the records.
+/// A run, what it found, and what became of the records.
 pub struct BulkRun<'a, R: BulkRule> {
     rule: &'a R,
     pub reader: RecordReader,
-    /// `None` when the run only shows what it finds, and once the change has begun.
+    /// `None` if the run only shows what it finds, and once the change has begun.
     writer: Option<Writer>,
+    /// The server's name, for people.
     pub server: String,
+    /// The keys that are named one by one, if any are.
     key_file: Option<KeyFile>,
     interrupt: Interrupt,
+    /// What the run is about.
     pub found: Preview<R::Group>,
-    /// True once all that is chosen was counted.
+    /// True once all selected records were counted.
     pub is_counted: bool,
+    /// What became of the records.
     pub account: Account,
 }
 
-/// How the chosen records are changed.
+/// How the selected records are changed.
 pub struct BulkOptions {
     pub command: &'static str,
     /// What the audit log calls the change.
-    pub what: &'static str,
-    /// True when Redis keys are removed, which needs a backup.
+    pub noted_as: &'static str,
+    /// True if Redis keys are removed, which needs a backup.
     pub removes: bool,
+    /// The most records that are changed per second.
     pub rate: Option<Rate>,
-    /// The time between the look that chose a record and the look right before the change.
+    /// The time between the read that selected a record and the recheck.
     pub grace: Duration,
-    /// Whom to ask whether an owner is alive.
+    /// The command that is asked whether an owner is alive.
     pub owners: Option<OwnerCheck>,
+    /// The most records that are changed.
     pub limit: u64,
 }
 
 impl<'a, R: BulkRule> BulkRun<'a, R> {
     /// Connects. Without `leave` the run only shows what it finds.
+    ///
+    /// # Errors
+    /// As every read, and for `leave` as every change.
     pub async fn open(
         context: &mut Context,
         rule: &'a R,
@@ -66,7 +84,6 @@ impl<'a, R: BulkRule> BulkRun<'a, R> {
         let interrupt = Interrupt::listen()?;
         let reader = context.reader().await?.scanning(scan_options);
         let server = writer.as_ref().map_or_else(|| reader.name(), Writer::name);
-        let (found, account) = (Preview::default(), Account::default());
         Ok(Self {
             rule,
             reader,
@@ -74,91 +91,327 @@ impl<'a, R: BulkRule> BulkRun<'a, R> {
             server,
             key_file,
             interrupt,
-            found,
+            found: Preview::default(),
             is_counted: false,
-            account,
+            account: Account::default(),
         })
     }
 
-    /// Counts what the rule chooses. Records that end by themselves are kept for the change only where `keeps_ending`. Nothing
-    /// is changed, whatever the error.
+    /// Counts what the rule selects. Records that end by themselves are kept for the change only if `keeps_ending`. Nothing is
+    /// changed, whatever the error.
+    ///
+    /// # Errors
+    /// The server could not be asked; Ctrl-C.
     pub async fn count(&mut self, context: &Context, keeps_ending: bool) -> Result<()> {
         let progress = context.ui.progress("keys scanned");
-        let file = self.key_file.as_mut();
-        let source =
-            RecordSource::open(self.rule, self.reader.clone(), file, &self.interrupt, progress)
-                .await?;
-        let reader = &mut self.reader.clone();
+        let source = RecordSource::open(
+            self.rule,
+            self.reader.clone(),
+            self.key_file.as_mut(),
+            &self.interrupt,
+            progress,
+        )
+        .await?;
+        let mut reader = self.reader.clone();
         self.found =
-            Preview::take(self.rule, source, reader, keeps_ending, &self.interrupt).await?;
+            Preview::count(self.rule, source, &mut reader, keeps_ending, &self.interrupt).await?;
         self.is_counted = true;
         Ok(())
     }
 
     /// Ends a run that changes nothing.
+    ///
+    /// # Errors
+    /// Partial: nodes of a cluster were left out.
     pub fn end_unchanged(self, context: &mut Context) -> Result<Exit> {
         if self.writer.is_none() {
             context.ui.status("dry run: nothing was changed");
         }
-        let exit =
-            exit_after(&self.found.coverage, &self.rule.scope().catalog, self.key_file.is_none());
-        Ok(self.found.missed.map_or(Ok(exit), Err)?)
+        if let Some(error) = self.found.unreachable {
+            return Err(error.into());
+        }
+        let has_scanned = self.key_file.is_none();
+        Ok(exit_after(&self.found.coverage, &self.rule.scope().catalog, has_scanned))
     }
 
     /// Changes what was counted, or, if nothing was counted, what a scan finds now. The account says what was done,
     /// whatever the error; its outcome is [`Ended::Shown`] as long as no change was tried.
     ///
     /// # Errors
-    /// As every change; partial when nodes of a cluster were left out.
+    /// As every change; partial if nodes of a cluster were left out.
     pub async fn change(
         &mut self,
         context: &mut Context,
         args: &ChangeArgs,
-        how: BulkOptions,
+        options: BulkOptions,
     ) -> Result<()> {
         let Some(writer) = self.writer.take() else { return Ok(()) };
+        // From here on SIGTERM, SIGQUIT and SIGHUP wait as Ctrl-C does, until backup and log are whole.
         self.interrupt.heed_terminate()?;
-        let missed = self.found.missed.take();
-        let supply = match self.found.places.take().filter(|_| self.is_counted) {
-            Some(places) => Supply::Kept(places),
-            None => {
-                // The progress of the changes is shown, and not that of the scan.
-                let (file, hidden) = (self.key_file.as_mut(), ProgressLine::hidden());
-                let source = RecordSource::open(
-                    self.rule,
-                    self.reader.clone(),
-                    file,
-                    &self.interrupt,
-                    hidden,
-                )
-                .await?;
-                Supply::Source(Box::new(source))
-            }
-        };
-        let mut journal = Journal::open(context, args, how.command, how.removes)?;
-        let chosen = self.is_counted.then(|| self.found.tally.total().min(how.limit));
-        let mut flow = Flow {
-            chosen,
+        let unreachable = self.found.unreachable.take();
+        let counted = if self.is_counted { self.found.selected.take() } else { None };
+        let mut source = None;
+        if counted.is_none() {
+            // The progress of the changes is shown, and not that of the scan.
+            let hidden = ProgressLine::hidden();
+            let keys = self.key_file.as_mut();
+            let reader = self.reader.clone();
+            let opened = RecordSource::open(self.rule, reader, keys, &self.interrupt, hidden);
+            source = Some(opened.await?);
+        }
+        let mut journal = Journal::open(context, args, options.command, options.removes)?;
+        let mut changes = ChangeLoop {
             rule: self.rule,
             reader: self.reader.clone(),
-            writer,
-            journal: &mut journal,
-            what: how.what,
-            rate_limiter: RateLimiter::new(how.rate),
-            grace: how.grace,
-            owners: how.owners,
-            limit: how.limit,
-            uncounted: (!self.is_counted).then_some(&mut self.found),
             interrupt: &self.interrupt,
+            rate_limiter: RateLimiter::new(options.rate),
+            grace: options.grace,
+            owners: options.owners,
+            limit: options.limit,
+            total: self.is_counted.then(|| self.found.tally.total().min(options.limit)),
+            batch_changer: BatchChanger {
+                context,
+                writer,
+                journal: &mut journal,
+                noted_as: options.noted_as,
+            },
+            account: &mut self.account,
         };
-        let ended = flow.run(context, supply, &mut self.account).await;
+        let uncounted = if self.is_counted { None } else { Some(&mut self.found) };
+        let ended = changes.run(counted.unwrap_or_default(), source, uncounted).await;
         if matches!(ended, Ok(Ended::Interrupted)) {
             journal.trail().stops_early();
         }
         let (backup, ended) = journal.close(ended, context.now()).await;
-        let ended = ended.and_then(|ended| Ok(missed.map_or(Ok(ended), Err)?));
+        let ended = match (ended, unreachable) {
+            (Ok(_), Some(error)) => Err(error.into()),
+            (ended, _) => ended,
+        };
         self.account.backup = backup.map(|file| file.display().to_string());
         self.account.outcome = *ended.as_ref().unwrap_or(&Ended::Failed);
         ended.map(drop)
     }
+}
+
+/// The changes of a run, one batch after the other.
+struct ChangeLoop<'a, R: BulkRule> {
+    rule: &'a R,
+    reader: RecordReader,
+    interrupt: &'a Interrupt,
+    rate_limiter: RateLimiter,
+    grace: Duration,
+    owners: Option<OwnerCheck>,
+    limit: u64,
+    /// How many records are to be changed, if they were counted.
+    total: Option<u64>,
+    batch_changer: BatchChanger<'a>,
+    account: &'a mut Account,
+}
+
+impl<R: BulkRule> ChangeLoop<'_, R> {
+    /// Changes what was counted, or what `source` finds, until the limit or Ctrl-C. While a batch is changed, the ones after it
+    /// are read.
+    ///
+    /// # Errors
+    /// As every change; the account has what was done before. A node of a cluster that does not answer keeps nobody from the
+    /// others, and is the error at the end.
+    async fn run(
+        &mut self,
+        counted: Vec<SelectedRecord>,
+        mut source: Option<RecordSource<'_>>,
+        uncounted: Option<&mut Preview<R::Group>>,
+    ) -> Result<Ended> {
+        let ui = &self.batch_changer.context.ui;
+        // Nobody counted what is selected, so the keys of the server are the total.
+        let mut keys_held = None;
+        if self.total.is_none()
+            && matches!(source, Some(RecordSource::Scan(_)))
+            && ui.shows_progress()
+        {
+            keys_held = self.reader.keys_held().await.ok();
+        }
+        let progress = match keys_held {
+            Some(keys) => ui.progress_of(&processed_of_keys(0), Some(keys)),
+            None => ui.progress_of("records dealt with", self.total),
+        };
+        let waits = !self.grace.is_zero() || self.rate_limiter.is_limited();
+        let mut ahead = ReadAhead {
+            rule: self.rule,
+            reader: self.reader.clone(),
+            waits,
+            asks_owners: self.owners.is_some(),
+            uncounted,
+            bar: keys_held.map(|_| progress.clone()),
+        };
+        // With a grace all records wait for it together; otherwise the next batch waits while one is changed.
+        let most_waiting = if self.grace.is_zero() { self.rate_limiter.batch() } else { MOST_KEPT };
+        let (queue, waiting) = mpsc::channel(most_waiting);
+        let reading = async {
+            ahead.read(counted, source.as_mut(), queue).await;
+            // The end of the reading ends nothing: records still wait for their change.
+            pending::<Infallible>().await
+        };
+        let changing =
+            self.change_batches(PendingRecords::new(waiting), &progress, keys_held.is_some());
+        let ended = tokio::select! {
+            biased;
+            ended = changing => ended,
+            never = reading => match never {},
+        };
+        // However the changes ended, what the scan left out is reported.
+        let mut unread = None;
+        if let Some(source) = source {
+            let report = source.finish();
+            if let ScanEnd::Incomplete(error) = &report.end {
+                unread = Some(error.clone());
+            }
+            if let Some(preview) = ahead.uncounted {
+                preview.add_report(report);
+            }
+        }
+        let (ended, unreachable) = ended?;
+        // An interrupted run has more left than those nodes.
+        if ended != Ended::Whole {
+            return Ok(ended);
+        }
+        match StoreError::worse(unread, unreachable) {
+            Some(error) => Err(error.into()),
+            None => Ok(ended),
+        }
+    }
+
+    /// Scan, recheck, back up, compare and change, account: for one batch after the other.
+    ///
+    /// Returns, beside how the changes ended, why a node of a cluster could not be asked, if nothing worse ended them.
+    ///
+    /// # Errors
+    /// As every change; the account has what was done before.
+    async fn change_batches(
+        &mut self,
+        mut pending: PendingRecords,
+        bar: &ProgressBar,
+        shows_keys: bool,
+    ) -> Result<(Ended, Option<StoreError>)> {
+        let interrupt = self.interrupt;
+        let mut unreachable = None;
+        let mut processed = 0;
+        loop {
+            // Scan. The records of this batch were read while the batch before was changed.
+            let allowed = self.limit.saturating_sub(self.account.done);
+            let allowed = usize::try_from(allowed).unwrap_or(usize::MAX);
+            let most = self.rate_limiter.batch().min(allowed);
+            let Some(batch) = interrupt.unless_raised(pending.next(most)).await else {
+                return Ok((Ended::Interrupted, None));
+            };
+            let batch = batch?;
+            if batch.is_empty() {
+                bar.finish_and_clear();
+                return Ok((Ended::Whole, unreachable));
+            }
+            let records = batch.len();
+
+            // Recheck. Until here nothing was done to this batch, so that Ctrl-C drops it.
+            let Some(rechecked) = interrupt.unless_raised(self.recheck(batch)).await else {
+                return Ok((Ended::Interrupted, None));
+            };
+            let mut rechecked = rechecked?;
+            unreachable = StoreError::worse(unreachable, rechecked.unreachable.take());
+            let changes = self.planned_changes(&mut rechecked);
+            *self.account = rechecked.account;
+
+            // Back up, compare and change, account. Ctrl-C waits: a change without its line in the log cannot be undone.
+            self.batch_changer.change(changes, self.account).await?;
+
+            processed += records as u64;
+            if shows_keys {
+                // The bar shows the keys that were scanned, and its message the records.
+                bar.set_message(processed_of_keys(processed));
+            } else {
+                bar.set_position(processed);
+            }
+            if interrupt.unless_raised(self.rate_limiter.wait(records)).await.is_none() {
+                return Ok((Ended::Interrupted, None));
+            }
+        }
+    }
+
+    /// Rechecks a batch once its grace is over, and leaves out the locks whose owners live.
+    ///
+    /// # Errors
+    /// The server, or `--owner-alive`, could not be asked.
+    async fn recheck(&mut self, batch: Vec<SelectedRecord>) -> Result<Rechecked<R::Group>> {
+        if let Some(last) = batch.last() {
+            sleep_until(last.read_at() + self.grace).await;
+        }
+        let account = self.account.clone();
+        let mut rechecked = recheck(&mut self.reader, self.rule, batch, account).await?;
+        let Some(owners) = &mut self.owners else { return Ok(rechecked) };
+        leave_out_living(owners, &mut rechecked).await?;
+        // The command may take seconds for an owner, and a lock may have been renewed meanwhile.
+        let mut dead = Vec::with_capacity(rechecked.same.len());
+        for (record, _) in rechecked.same {
+            dead.push(SelectedRecord::new(record).compact());
+        }
+        let mut again = recheck(&mut self.reader, self.rule, dead, rechecked.account).await?;
+        again.unreachable = StoreError::worse(rechecked.unreachable, again.unreachable);
+        Ok(again)
+    }
+
+    /// The changes to the records of a recheck; its account gets those that are left to expire.
+    fn planned_changes(&self, rechecked: &mut Rechecked<R::Group>) -> Vec<(KeyAction, Change)> {
+        let mut changes = Vec::with_capacity(rechecked.same.len());
+        for (record, planned) in rechecked.same.drain(..) {
+            // Also a lock that the read before the recheck took for another one: nobody was asked about its owner.
+            let is_left = planned.ends_by_itself && self.owners.is_none();
+            match planned.action {
+                PlannedAction::Change(action) if !is_left => {
+                    changes.push((action, change_of(record, &planned)));
+                }
+                PlannedAction::Change(_) | PlannedAction::LeaveToExpire => {
+                    rechecked.account.left_to_expire += 1;
+                }
+            }
+        }
+        changes
+    }
+}
+
+fn processed_of_keys(records: u64) -> String {
+    format!("{} records dealt with, keys scanned", count(records))
+}
+
+/// Leaves out the records whose owners are alive, or may be. A lock that ends by itself stays unless its owner is known to be
+/// dead.
+///
+/// # Errors
+/// Usage: the command cannot be run.
+async fn leave_out_living<G>(owners: &mut OwnerCheck, rechecked: &mut Rechecked<G>) -> Result<()> {
+    // An owner may die after an answer.
+    owners.forget();
+    let known = rechecked.same.iter().filter(|(record, _)| record.is_owner_told());
+    owners.ask(known.filter_map(|(record, _)| record.owner())).await?;
+    let account = &mut rechecked.account;
+    let mut dead = Vec::with_capacity(rechecked.same.len());
+    for (record, planned) in rechecked.same.drain(..) {
+        let answer = match record.owner() {
+            _ if !record.is_owner_told() => OwnerAnswer::of_part(&record.key),
+            Some(owner) => owners.answer(owner),
+            None if planned.ends_by_itself => {
+                account.left_to_expire += 1;
+                continue;
+            }
+            // The schema keeps no owner, and only somebody else ends such a lock.
+            None => OwnerAnswer::Dead,
+        };
+        match answer {
+            OwnerAnswer::Dead => dead.push((record, planned)),
+            OwnerAnswer::Alive => account.skipped_alive += 1,
+            OwnerAnswer::Unknown(why) => {
+                account.owner_unknown += 1;
+                account.owner_unknown_because.get_or_insert(why);
+            }
+        }
+    }
+    rechecked.same = dead;
+    Ok(())
 }

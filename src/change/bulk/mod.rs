@@ -1,16 +1,15 @@
-//! What purge and sweep share: records are selected by a rule, counted, rechecked right before the change, changed as
-//! long as they are what was seen, and accounted for.
+//! What `purge` and `sweep` share. A run scans, rechecks, backs up, compares and changes, and accounts for each record:
+//! [`BulkRun::change`] is that sentence.
+//!
+//! A command brings a [`BulkRule`], which says which records are meant and what is planned for each of them.
 
-mod ahead;
 mod bulk_run;
-mod flow;
-mod narrowing;
-mod place;
+mod change_batch;
+mod preview;
+mod read_ahead;
 mod recheck;
-mod removal;
 mod rule;
-mod selected;
+mod source;
 
 pub use self::bulk_run::{BulkOptions, BulkRun};
-pub use self::narrowing::Narrowing;
-pub use self::rule::{BulkRule, Planned, PlannedAction, Scope};
+pub use self::rule::{BulkRule, Planned, PlannedAction, Scope, check_narrow};

@@ -1,8 +1,15 @@
-//! The look right before a change: whatever waited since a record was chosen, the change compares with what this look saw.
+//! The recheck right before a change: every selected record is read once more on its node, and selected once more.
+//!
+//! The script compares too, so why read twice? The script compares with what was read last, whatever became of the record
+//! since it was selected. Only the recheck knows that a lock was renewed during the grace, and only here is a value read to
+//! its end of which the scan read the beginning: its end may show that the record is not the schema's. A record that waited is
+//! kept as its identity alone, and the script needs the bytes.
+
+use std::time::Duration;
 
 use anyhow::Result;
+use tokio::time::Instant;
 
-use super::place::{KeptState, SelectedRecord};
 use super::rule::{BulkRule, Planned};
 use crate::domain::change::outcome::Account;
 use crate::domain::record::{
@@ -10,185 +17,280 @@ use crate::domain::record::{
 };
 use crate::store::{MOST_FURTHER, RecordReader, Seen, StoreError};
 
+/// How long a read counts as the recheck. A second read within this time would find what the script finds.
+const FRESH: Duration = Duration::from_secs(1);
+
 /// Bytes of values that are read whole at a time: memory stays flat.
 const MOST_AT_ONCE: u64 = 16 << 20;
 
-pub(super) struct Looked<G> {
-    /// The records that are still what was seen, judged anew.
-    pub there: Vec<(Record, Planned<G>)>,
-    /// The account with those that are not.
-    pub account: Account,
-    /// Why a node of a cluster could not be asked, or what the user may not read: these records are left alone.
-    pub silence: Option<StoreError>,
+/// A record that was selected, on its way to the change.
+pub enum SelectedRecord {
+    /// All that was read of the record.
+    Whole { record: Box<Record>, read_at: Instant },
+    /// Where the record is, and what tells whether it changed: as small as can be, whatever the size of the values.
+    Compact { candidate: Candidate, identity: Identity, read_at: Instant },
 }
 
-/// Looks again at places, unless the look at one is fresh.
+impl SelectedRecord {
+    /// A record that was read just now.
+    pub(super) fn new(record: Record) -> Self {
+        Self::Whole { record: Box::new(record), read_at: Instant::now() }
+    }
+
+    /// The same, for a record that waits.
+    pub(super) fn compact(self) -> Self {
+        let read_at = self.read_at();
+        let (candidate, identity) = self.into_identity();
+        Self::Compact { candidate, identity, read_at }
+    }
+
+    /// When the record was read.
+    pub(super) fn read_at(&self) -> Instant {
+        match self {
+            Self::Whole { read_at, .. } | Self::Compact { read_at, .. } => *read_at,
+        }
+    }
+
+    /// Where the record is, and what it was.
+    fn into_identity(self) -> (Candidate, Identity) {
+        match self {
+            Self::Compact { candidate, identity, .. } => (candidate, identity),
+            Self::Whole { record, .. } => {
+                let identity = Identity::of(&record.seen);
+                (Candidate::from(*record), identity)
+            }
+        }
+    }
+
+    /// True if the record was read just now, and well enough for a change to compare with.
+    fn is_fresh(&self) -> bool {
+        let Self::Whole { record, read_at } = self else { return false };
+        let is_decided = record.claim != Claim::SoFar;
+        is_decided && is_comparable(record) && read_at.elapsed() < FRESH
+    }
+}
+
+/// What a recheck found.
+pub(super) struct Rechecked<G> {
+    /// The records that are still the ones that were selected, each with what is planned now.
+    pub(super) same: Vec<(Record, Planned<G>)>,
+    /// The account with those that are not. Whoever interrupts a recheck drops it, and has not counted them.
+    pub(super) account: Account,
+    /// Why a node of a cluster could not be asked, or what the user may not read: these records are left alone.
+    pub(super) unreachable: Option<StoreError>,
+}
+
+/// Rechecks records, unless they were read just now.
 ///
 /// # Errors
-/// When the server could not be asked.
+/// The server could not be asked.
 pub(super) async fn recheck<R: BulkRule>(
     reader: &mut RecordReader,
     rule: &R,
-    places: Vec<SelectedRecord>,
-    account: &Account,
-) -> Result<Looked<R::Group>> {
-    let mut looked =
-        Looked { there: Vec::with_capacity(places.len()), account: account.clone(), silence: None };
-    let (fresh, stale): (Vec<_>, Vec<_>) = places.into_iter().partition(SelectedRecord::is_fresh);
-    for place in fresh {
-        if let KeptState::Record(record) = place.kept {
-            looked.judge(rule, Some(*record));
+    selected: Vec<SelectedRecord>,
+    account: Account,
+) -> Result<Rechecked<R::Group>> {
+    let mut rechecked =
+        Rechecked { same: Vec::with_capacity(selected.len()), account, unreachable: None };
+    let mut stale = Vec::new();
+    for selected in selected {
+        if selected.is_fresh()
+            && let SelectedRecord::Whole { record, .. } = selected
+        {
+            rechecked.select_again(rule, Some(*record));
+        } else {
+            stale.push(selected.into_identity());
         }
     }
-    let stale: Vec<_> = stale.into_iter().map(|place| place.kept.into_identity()).collect();
-    let now = look(reader, &stale).await?;
-    let mut open = Vec::new();
+    let now = read_again(reader, &stale).await?;
+    let mut undecided = Vec::new();
     for ((candidate, identity), now) in stale.into_iter().zip(now) {
-        let Some(now) = looked.enter(reader, &identity, now)? else { continue };
-        match read(rule, candidate, now) {
-            Some(record) if record.claim == Claim::SoFar => open.push(record),
-            record => looked.judge(rule, record),
+        let Some(now) = rechecked.if_same(reader, &identity, now)? else { continue };
+        match decode(rule, candidate, now) {
+            Some(record) if record.claim == Claim::SoFar => undecided.push(record),
+            record => rechecked.select_again(rule, record),
         }
     }
-    looked.judge_whole(reader, rule, open).await?;
-    Ok(looked)
+    rechecked.read_to_the_end(reader, rule, undecided).await?;
+    Ok(rechecked)
 }
 
-impl<G> Looked<G> {
-    /// What a look shows, where it shows the record that was seen; the account has what it shows else.
+impl<G> Rechecked<G> {
+    /// What was read now, if the record is the one that was selected; the account gets every other.
     ///
     /// # Errors
-    /// When the server could not be asked.
-    fn enter(
+    /// The server could not be asked.
+    fn if_same(
         &mut self,
         reader: &RecordReader,
         identity: &Identity,
         now: Seen,
     ) -> Result<Option<Observation>> {
-        match now.map(|now| (identity.compare(&now), now)) {
-            Ok((Comparison::Same, now)) => return Ok(Some(now)),
-            Ok((Comparison::Renewed, _)) => self.account.renewed += 1,
-            Ok((Comparison::Changed, now)) if now.is_absent() => self.account.gone += 1,
-            Ok((Comparison::Changed, _)) => self.account.changed += 1,
+        let now = match now {
+            Ok(now) => now,
             Err(error) if reader.goes_on_after(&error) => {
-                self.silence = StoreError::worse(self.silence.take(), Some(error.of_a_part()));
+                self.unreachable =
+                    StoreError::worse(self.unreachable.take(), Some(error.of_a_part()));
+                return Ok(None);
             }
-            // What the user may not read did not change for that.
+            // A record that the user may not read did not change because of that.
             Err(error) if error.is_permission() => {
-                self.silence = StoreError::worse(self.silence.take(), Some(error))
+                self.unreachable = StoreError::worse(self.unreachable.take(), Some(error));
+                return Ok(None);
             }
             Err(error) => return Err(error.into()),
+        };
+        match identity.compare(&now) {
+            Comparison::Same => return Ok(Some(now)),
+            Comparison::Renewed => self.account.renewed += 1,
+            Comparison::Changed if now.is_absent() => self.account.gone += 1,
+            Comparison::Changed => self.account.changed += 1,
         }
         Ok(None)
     }
 
-    /// Judges records by all of their values, of which only the beginning was read: what stands behind it may be a field
-    /// that the schema does not write. The records stay as they were read, for a change compares with that.
+    /// Decides by the whole values whose records these are, of which only the beginning was read: a field behind it may be one
+    /// that the schema does not write. The records stay as they were read, because a change compares with that.
     ///
     /// # Errors
-    /// When the server could not be asked.
-    async fn judge_whole(
+    /// The server could not be asked.
+    async fn read_to_the_end(
         &mut self,
         reader: &mut RecordReader,
         rule: &impl BulkRule<Group = G>,
-        open: Vec<Record>,
+        undecided: Vec<Record>,
     ) -> Result<()> {
-        let mut open = open.into_iter().peekable();
-        while let Some(first) = open.next() {
-            let (mut bytes, mut some) = (first.size_bytes().unwrap_or(u64::MAX), vec![first]);
-            while let Some(next) = open.next_if(|next| {
+        let mut undecided = undecided.into_iter().peekable();
+        while let Some(first) = undecided.next() {
+            let mut bytes = first.size_bytes().unwrap_or(u64::MAX);
+            let mut some = vec![first];
+            while let Some(next) = undecided.peek() {
                 bytes = bytes.saturating_add(next.size_bytes().unwrap_or(u64::MAX));
-                bytes <= MOST_AT_ONCE
-            }) {
-                some.push(next);
+                if bytes > MOST_AT_ONCE {
+                    break;
+                }
+                some.extend(undecided.next());
             }
-            let wanted: Vec<_> =
-                some.iter().map(|record| Candidate::from(record.clone()).redis_keys).collect();
+            let mut wanted = Vec::with_capacity(some.len());
+            for record in &some {
+                wanted.push(Candidate::from(record.clone()).redis_keys);
+            }
             let whole = reader.look_further(&wanted).await?;
             for (mut record, whole) in some.into_iter().zip(whole) {
-                let Some(whole) = self.enter(reader, &Identity::of(&record.seen), whole)? else {
-                    continue;
-                };
-                let whole = read(rule, Candidate::from(record.clone()), whole);
+                let identity = Identity::of(&record.seen);
+                let Some(whole) = self.if_same(reader, &identity, whole)? else { continue };
+                let whole = decode(rule, Candidate::from(record.clone()), whole);
                 record.claim = whole.map_or(Claim::SoFar, |whole| whole.claim);
-                self.judge(rule, Some(record));
+                self.select_again(rule, Some(record));
             }
         }
         Ok(())
     }
 
-    fn judge(&mut self, rule: &impl BulkRule<Group = G>, record: Option<Record>) {
-        if record.as_ref().is_some_and(is_too_large) {
+    /// Keeps a record that the rule still selects; the account gets every other. `None` is a record that no longer decodes.
+    fn select_again(&mut self, rule: &impl BulkRule<Group = G>, record: Option<Record>) {
+        let Some(record) = record else {
+            self.account.changed += 1;
+            return;
+        };
+        if is_too_large(&record) {
             self.account.too_large += 1;
-            return;
-        }
-        if record
-            .as_ref()
-            .is_some_and(|record| record.claim.is_foreign() || record.claim == Claim::SoFar)
-        {
+        } else if record.claim.is_foreign() || record.claim == Claim::SoFar {
             self.account.foreign += 1;
-            return;
-        }
-        match record.and_then(|record| rule.select(&record).yes().map(|planned| (record, planned)))
-        {
-            Some(there) => self.there.push(there),
-            None => self.account.changed += 1,
+        } else if let Some(planned) = rule.select(&record).yes() {
+            self.same.push((record, planned));
+        } else {
+            self.account.changed += 1;
         }
     }
 }
 
-/// True for a record that nobody can tell from another program's: the rest of a value would tell, which is never read.
-pub(super) fn is_too_large(record: &Record) -> bool {
-    let is_large =
-        |key: &SeenKey| key.content.size().is_some_and(|size| size > MOST_FURTHER as u64);
-    record.claim == Claim::SoFar && record.seen.keys.iter().any(is_large)
+/// True if so much was read of a record that a change can compare with it: values that were read whole or with their checksum,
+/// and exact deadlines.
+fn is_comparable(record: &Record) -> bool {
+    record.seen.keys.iter().all(SeenKey::is_comparable)
 }
 
-/// Looks at records that a page did not tell well enough to be known again: values that were cut, and deadlines that PTTL
-/// and the time around a page told. A record that changed meanwhile stays as the page told it, and is known as changed later.
+/// True for a record that nobody can tell from another program's: the rest of a value would tell, which is never read.
+pub(super) fn is_too_large(record: &Record) -> bool {
+    if record.claim != Claim::SoFar {
+        return false;
+    }
+    let mut sizes = record.seen.keys.iter().filter_map(|key| key.content.size());
+    sizes.any(|size| size > MOST_FURTHER as u64)
+}
+
+/// Reads those records again of which a page says too little to recognise them later: a value was cut, or a deadline comes
+/// from PTTL and the time around a page. A record that changed meanwhile stays as the page has it, and the recheck finds the
+/// change.
 ///
 /// # Errors
-/// When the server could not be asked.
+/// The server could not be asked.
 pub(super) async fn refresh<'a>(
     reader: &mut RecordReader,
     rule: &impl BulkRule,
     records: impl Iterator<Item = &'a mut Record>,
 ) -> Result<()> {
-    let is_approximate =
-        |record: &&mut Record| !record.seen.keys.iter().all(SeenKey::is_comparable);
-    let mut approximate: Vec<_> = records.filter(is_approximate).collect();
-    let places: Vec<_> = approximate
-        .iter()
-        .map(|record| (Candidate::from((**record).clone()), Identity::of(&record.seen)))
-        .collect();
-    let now = look(reader, &places).await?;
-    for ((record, (candidate, identity)), now) in approximate.iter_mut().zip(places).zip(now) {
-        let same = now.ok().filter(|now| !identity.differs(now));
-        if let Some(now) = same.and_then(|now| read(rule, candidate, now)) {
-            **record = now;
+    let mut approximate = Vec::new();
+    let mut identities = Vec::new();
+    for record in records {
+        if !is_comparable(record) {
+            identities.push((Candidate::from(record.clone()), Identity::of(&record.seen)));
+            approximate.push(record);
+        }
+    }
+    let now = read_again(reader, &identities).await?;
+    for ((record, (candidate, identity)), now) in approximate.into_iter().zip(identities).zip(now) {
+        if let Ok(now) = now
+            && !identity.differs(&now)
+            && let Some(now) = decode(rule, candidate, now)
+        {
+            *record = now;
         }
     }
     Ok(())
 }
 
-/// Reads as much of each value as the first look did, and more where that does not tell what the record is.
-async fn look(reader: &mut RecordReader, places: &[(Candidate, Identity)]) -> Result<Vec<Seen>> {
-    let keys = |index: &usize| places[*index].0.redis_keys.clone();
-    let wanted: Vec<_> = (0..places.len()).map(|index| keys(&index)).collect();
-    let least = places.iter().map(|(_, identity)| identity.read_bytes()).max().unwrap_or(0);
+/// Reads as much of each value as was read before, and more if that does not tell what the record is.
+async fn read_again(
+    reader: &mut RecordReader,
+    records: &[(Candidate, Identity)],
+) -> Result<Vec<Seen>> {
+    let mut wanted = Vec::with_capacity(records.len());
+    let mut least = 0;
+    for (candidate, identity) in records {
+        wanted.push(candidate.redis_keys.clone());
+        least = least.max(identity.read_bytes());
+    }
     let mut seen = reader.look(&wanted, least).await?;
-    let is_open = |index: &usize| {
-        seen[*index].as_ref().is_ok_and(|seen| locate::is_undecided(&places[*index].0, seen))
-    };
-    let open: Vec<_> = (0..places.len()).filter(is_open).collect();
-    for index in open {
-        let longer = reader.look_further(&[keys(&index)]).await?;
-        longer.into_iter().for_each(|longer| seen[index] = longer);
+    for ((candidate, _), seen) in records.iter().zip(&mut seen) {
+        if seen.as_ref().is_ok_and(|seen| locate::is_undecided(candidate, seen)) {
+            let longer = reader.look_further(std::slice::from_ref(&candidate.redis_keys)).await?;
+            if let Some(longer) = longer.into_iter().next() {
+                *seen = longer;
+            }
+        }
     }
     Ok(seen)
 }
 
-fn read(rule: &impl BulkRule, candidate: Candidate, now: Observation) -> Option<Record> {
+fn decode(rule: &impl BulkRule, candidate: Candidate, now: Observation) -> Option<Record> {
     let scope = rule.scope();
     locate::first_record(&scope.catalog, candidate, now, &scope.thresholds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::record::Expiry;
+    use crate::domain::samples::{CHI_LOCK, chi};
+
+    /// Rule: a record is read again before a change if the end of its value, which was not read, tells whose the record is.
+    #[test]
+    fn a_read_that_leaves_the_claim_open_is_not_the_last_one() {
+        let mut record = chi(CHI_LOCK, Expiry::Never);
+        assert!(SelectedRecord::new(record.clone()).is_fresh());
+        record.claim = Claim::SoFar;
+        assert!(!SelectedRecord::new(record).is_fresh());
+    }
 }

@@ -1,55 +1,88 @@
-//! The rule of a command: which records it is about, and what becomes of each.
+//! The rule of a command: which records it selects, what it plans for each, and how narrow its selection has to be.
 
+use crate::args::SchemaArgs;
 use crate::domain::diagnosis::Thresholds;
-use crate::domain::record::{Age, Record};
+use crate::domain::record::Age;
 use crate::domain::schema::Catalog;
-use crate::domain::select::Selected;
+use crate::domain::select::glob;
+use crate::exit::CommandError;
+use crate::scan::RecordFilter;
 use crate::store::KeyAction;
 
+/// What is read of the records that a rule selects from.
 pub struct Scope {
+    /// The schemas whose records are read.
     pub catalog: Catalog,
+    /// The ages and sizes from which on a record has a finding.
     pub thresholds: Thresholds,
     /// Bytes of each value that a scan reads at least.
     pub least: usize,
-    /// True when the rule judges by the lengths of values.
+    /// True if the rule selects by the lengths of values.
     pub lengths: bool,
 }
 
-pub trait BulkRule {
-    /// What the chosen records are counted by.
+/// Which records a command selects, and what it plans for each.
+pub trait BulkRule: RecordFilter<Plan = Planned<<Self as BulkRule>::Group>> {
+    /// What the selected records are counted by.
     type Group: Ord + Clone;
 
+    /// What is read of the records.
     fn scope(&self) -> &Scope;
-
-    /// False when the idempotency key alone tells that the command is not about the record.
-    fn may_choose(&self, _key: &[u8]) -> bool {
-        true
-    }
-
-    /// False if the command leaves the record alone whatever the TTLs of the deployment are.
-    fn is_about(&self, _record: &Record) -> bool {
-        true
-    }
-
-    /// Whether the command works on a record, and what it plans for that record.
-    fn select(&self, record: &Record) -> Selected<Planned<Self::Group>>;
 }
 
 /// What a command plans for a record that it selected.
 pub struct Planned<G> {
+    /// What the record is counted by.
     pub group: G,
     /// How old the record, or its lock, is.
     pub age: Option<Age>,
-    /// The roles of the Redis keys that change, in this order.
-    pub roles: Vec<usize>,
+    /// The Redis keys that change, in this order, by their indexes in the record.
+    pub key_indexes: Vec<usize>,
+    /// What is done to these Redis keys.
     pub action: PlannedAction,
-    /// True for a lock that ends by itself: it is changed only after word of its owner's death.
+    /// True for a lock that ends by itself: it is changed only if `--owner-alive` says that its owner is dead.
     pub ends_by_itself: bool,
 }
 
+/// What is planned for the Redis keys of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PlannedAction {
+    /// They are removed, or get another TTL.
     Change(KeyAction),
     /// The lock expires by itself before the change would make it expire.
     LeaveToExpire,
+}
+
+/// Passes a selection that is narrow enough to be changed, so that values of other programs stay. `key_glob` is `--match`, and
+/// `names_keys` is true if keys are named one by one. `takes_unreadable` is true if the command also changes values that do
+/// not decode.
+///
+/// # Errors
+/// Usage: refused for safety, with the option that is missing.
+pub fn check_narrow(
+    catalog: &Catalog,
+    schemas: &SchemaArgs,
+    key_glob: Option<&[u8]>,
+    names_keys: bool,
+    takes_unreadable: bool,
+) -> Result<(), CommandError> {
+    let is_narrow = names_keys || key_glob.is_some_and(glob::has_literal);
+    for schema in catalog.scanned() {
+        if !schema.has_prefix() && !is_narrow {
+            let name = &schema.name;
+            return Err(CommandError::usage(format!(
+                "{name} has no literal prefix: any Redis key may be {name}'s"
+            ))
+            .hint("say which: --prefix, or --match with a literal part; a purge also takes keys"));
+        }
+    }
+    // The value does not tell whose it is, so that the operator has to.
+    let is_schema_named = !schemas.schema.is_empty();
+    let has_prefix = schemas.prefix.as_ref().is_some_and(|prefix| !prefix.is_empty());
+    if takes_unreadable && !(is_schema_named && (is_narrow || has_prefix)) {
+        return Err(CommandError::usage("a value that cannot be read may be any program's").hint(
+            "say whose: --schema, with --prefix or --match with a literal part; a purge also takes keys",
+        ));
+    }
+    Ok(())
 }

@@ -177,7 +177,7 @@ pub fn finish(
     count: u64,
 ) -> Result<()> {
     let so_far = rows.summary(count);
-    change::say_read_back(context, rows.read_back);
+    change::print_read_back(context, rows.read_back);
     if dry_run {
         rows.warn_of_endless(context);
     }

@@ -30,7 +30,7 @@ impl ChosenCompletion {
     ///
     /// # Errors
     /// Why this record is not to be completed in this way.
-    pub(super) fn of(
+    pub(super) fn new(
         context: &mut Context,
         asked: CompleteRequest<'_>,
         record: &Record,

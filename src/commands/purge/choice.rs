@@ -3,7 +3,7 @@
 use clap::Args;
 
 use crate::args::{KeysArgs, SchemaArgs, SelectArgs, StateArg, ThresholdArgs};
-use crate::change::bulk::{BulkRule, Narrowing, Planned, PlannedAction, Scope};
+use crate::change::bulk::{BulkRule, Planned, PlannedAction, Scope, check_narrow};
 use crate::context::Context;
 use crate::context::key_file::KeyFile;
 use crate::domain::diagnosis::FindingCode;
@@ -12,6 +12,7 @@ use crate::domain::schema::State;
 use crate::domain::schema::catalog::LONG_HEAD_BYTES;
 use crate::domain::select::{Selected, Selection};
 use crate::exit::CommandError;
+use crate::scan::RecordFilter;
 use crate::store::KeyAction;
 
 /// Bytes of the longest string that Redis keeps (`proto-max-bulk-len`).
@@ -127,15 +128,19 @@ impl PurgeRule {
         Ok(Self { scope, selection, reads_all })
     }
 
-    /// Passes where the choice is narrow enough to be changed.
+    /// Passes a selection that is narrow enough to be changed.
+    ///
+    /// # Errors
+    /// Usage: refused for safety, with the option that is missing.
     pub(super) fn check_narrow(
         &self,
         args: &ChoiceArgs,
         schemas: &SchemaArgs,
     ) -> Result<(), CommandError> {
-        let glob = self.selection.key_glob.as_deref();
-        let narrowing = Narrowing { glob, has_key_file: args.keys.are_given(), schemas };
-        narrowing.check(&self.scope.catalog, self.selection.states.contains(&State::Unreadable))
+        let key_glob = self.selection.key_glob.as_deref();
+        let takes_unreadable = self.selection.states.contains(&State::Unreadable);
+        let names_keys = args.keys.are_given();
+        check_narrow(&self.scope.catalog, schemas, key_glob, names_keys, takes_unreadable)
     }
 
     /// True when locks that are held are purged, too.
@@ -144,15 +149,21 @@ impl PurgeRule {
     }
 }
 
+/// A group of the records that a purge counts together: the schema's name and the records' state.
+type PurgeGroup = (String, &'static str);
+
 impl BulkRule for PurgeRule {
-    /// The schema's name and the record's state.
-    type Group = (String, &'static str);
+    type Group = PurgeGroup;
 
     fn scope(&self) -> &Scope {
         &self.scope
     }
+}
 
-    fn may_choose(&self, key: &[u8]) -> bool {
+impl RecordFilter for PurgeRule {
+    type Plan = Planned<PurgeGroup>;
+
+    fn passes_key(&self, key: &[u8]) -> bool {
         self.reads_all || self.selection.passes_key(key)
     }
 
@@ -160,9 +171,10 @@ impl BulkRule for PurgeRule {
         self.selection.is_about(record)
     }
 
-    /// Every Redis key goes, the lock's first: were the result's first, a retry in between would find the lock alone and be
-    /// turned away.
-    fn select(&self, record: &Record) -> Selected<Planned<Self::Group>> {
+    /// Every Redis key is removed, the lock first: if the result were first, a retry in between would find the lock alone and
+    /// be rejected.
+    fn select(&self, record: &Record) -> Selected<Self::Plan> {
+        // Such a Redis key is another program's, whatever its name says.
         if record.readings.iter().any(|reading| matches!(reading, Reading::WrongType(_))) {
             return Selected::No;
         }
@@ -172,11 +184,12 @@ impl BulkRule for PurgeRule {
             Selected::Unproven(missing) => return Selected::Unproven(missing),
         }
         let lock = record.schema.lock_role();
-        let others = (0..record.seen.keys.len()).filter(|role| *role != lock);
+        let mut key_indexes = vec![lock];
+        key_indexes.extend((0..record.seen.keys.len()).filter(|key_index| *key_index != lock));
         Selected::Yes(Planned {
             group: (record.schema.name.clone(), record.state.as_str()),
             age: record.age,
-            roles: std::iter::once(lock).chain(others).collect(),
+            key_indexes,
             action: PlannedAction::Change(KeyAction::Remove),
             ends_by_itself: false,
         })

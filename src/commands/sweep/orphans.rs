@@ -7,7 +7,7 @@ use anyhow::Result;
 use clap::{Args, ValueEnum};
 
 use crate::args::{FilterArgs, SchemaArgs, finding_codes, parse_duration};
-use crate::change::bulk::{BulkRule, Narrowing, Planned, PlannedAction, Scope};
+use crate::change::bulk::{BulkRule, Planned, PlannedAction, Scope, check_narrow};
 use crate::change::needs_a_stated_lock_ttl;
 use crate::context::Context;
 use crate::domain::change::orphan::{self, INCLUDABLE, ORPHANED, Orphan};
@@ -17,6 +17,7 @@ use crate::domain::schema::catalog::LONG_HEAD_BYTES;
 use crate::domain::schema::{Schema, TtlOf};
 use crate::domain::select::{Missing, Selected, Selection};
 use crate::exit::CommandError;
+use crate::scan::RecordFilter;
 use crate::store::KeyAction;
 
 /// Bytes of each value that are read at the first look: a lock fits.
@@ -104,11 +105,13 @@ impl Orphans {
         self.sought.contains(&FindingCode::Unreadable)
     }
 
-    /// Passes where the choice is narrow enough to be changed.
+    /// Passes a selection that is narrow enough to be changed.
+    ///
+    /// # Errors
+    /// Usage: refused for safety, with the option that is missing.
     pub(super) fn check_narrow(&self, schemas: &SchemaArgs) -> Result<(), CommandError> {
-        let narrowing =
-            Narrowing { glob: self.selection.key_glob.as_deref(), has_key_file: false, schemas };
-        narrowing.check(&self.scope.catalog, self.takes_unreadable())
+        let key_glob = self.selection.key_glob.as_deref();
+        check_narrow(&self.scope.catalog, schemas, key_glob, false, self.takes_unreadable())
     }
 
     fn planned(&self, record: &Record, orphan: Orphan) -> Planned<&'static str> {
@@ -125,7 +128,7 @@ impl Orphans {
         Planned {
             group: orphan.code.as_str(),
             age: orphan::age(record),
-            roles: vec![orphan.role],
+            key_indexes: vec![orphan.role],
             action,
             ends_by_itself,
         }
@@ -139,13 +142,18 @@ impl BulkRule for Orphans {
     fn scope(&self) -> &Scope {
         &self.scope
     }
+}
 
-    fn may_choose(&self, key: &[u8]) -> bool {
+impl RecordFilter for Orphans {
+    type Plan = Planned<&'static str>;
+
+    fn passes_key(&self, key: &[u8]) -> bool {
         self.selection.passes_key(key)
     }
 
-    fn select(&self, record: &Record) -> Selected<Planned<Self::Group>> {
+    fn select(&self, record: &Record) -> Selected<Self::Plan> {
         match orphan::chosen(record, &self.sought, &self.selection) {
+            // A lock that is to expire gets the deployment's TTL, which nobody has stated.
             Selected::Yes(_)
                 if self.action == ActionArg::Expire && !record.schema.states_ttl(TtlOf::Lock) =>
             {

@@ -13,7 +13,7 @@ use crate::domain::history::OUTCOME_UNKNOWN;
 use crate::domain::schema::Catalog;
 use crate::interrupt::Interrupt;
 use crate::store::{
-    Change, Client, KeyAction, Outcome, PriorValue, StepOutcome, StoreError, Writer,
+    Change, Client, GuardedOutcome, KeyAction, Outcome, PriorValue, StoreError, Writer,
 };
 
 /// Records that are looked at, and changed, at a time.
@@ -179,19 +179,19 @@ async fn revert(
     let now = context.now();
     journal.back_up(writer, record, about, now).await?;
     let (after, lost) = match writer.revert(changed, prior).await {
-        Ok(StepOutcome::Made { reply: Ok(_), after, .. }) => (Some(after), None),
-        Ok(StepOutcome::Lost { why, sent_to, .. }) => (None, Some((why, sent_to))),
-        Ok(StepOutcome::Changed) => {
+        Ok(GuardedOutcome::Made { reply: Ok(_), after, .. }) => (Some(after), None),
+        Ok(GuardedOutcome::Lost { why, sent_to, .. }) => (None, Some((why, sent_to))),
+        Ok(GuardedOutcome::Changed) => {
             journal.nothing_changed(record);
             return Ok(false);
         }
-        Ok(StepOutcome::Made { reply: Err(error), .. }) | Err(error) => {
+        Ok(GuardedOutcome::Made { reply: Err(error), .. }) | Err(error) => {
             journal.nothing_changed(record);
             return Err(error.into());
         }
     };
     let what = if after.is_some() { "restored" } else { OUTCOME_UNKNOWN };
-    let step = JournalStep { about, before: changed, after: after.as_ref(), role: 0 };
+    let step = JournalStep { about, before: changed, after: after.as_ref(), key_index: 0 };
     journal.note_step(writer, step, what, now).await?;
     match lost {
         Some((why, sent_to)) => Err(unknown(sent_to, planned, &why).into()),

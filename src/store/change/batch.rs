@@ -1,4 +1,4 @@
-//! Batches of changes: how many go into one call, what is sent for them, and what the reply says of each.
+//! Batches of changes: how many are sent in one call, what is sent for them, and what the reply says of each.
 
 #[cfg(test)]
 mod tests;
@@ -15,45 +15,50 @@ use crate::store::backup::{BackupEntry, Saved};
 use crate::store::cluster::scripted::ScriptRef;
 use crate::store::scripts;
 
-/// The most Redis keys a call names: larger calls stall other clients and are no faster.
+/// The most Redis keys that one call names: larger calls stall other clients and are no faster.
 pub(in crate::store) const MOST_KEYS: usize = 100;
 
-/// The most Redis keys that go out at a time on a cluster, a call each: no call stalls anybody, and every node gets some.
+/// The most Redis keys that are sent at a time to a cluster, one call per record: no call stalls other clients, and every node
+/// gets some.
 pub(in crate::store) const MOST_APART: usize = 500;
 
-/// The most bytes of values a call deals with, unless a single value is larger.
+/// The most bytes of values that one call compares, unless a single value is larger.
 const MOST_BYTES: u64 = 4 << 20;
 
-/// Splits changes into what one call each makes: so many Redis keys and bytes, and no Redis key twice.
-pub(in crate::store) fn batches(
-    changes: &[Change],
-    most_keys: usize,
-) -> impl Iterator<Item = &[Change]> {
-    let mut rest = changes;
-    std::iter::from_fn(move || {
-        let mut load = Load::default();
-        let full =
-            rest.iter().position(|change| !load.takes(std::slice::from_ref(change), most_keys));
-        let (batch, more) = rest.split_at(full.unwrap_or(rest.len()));
-        rest = more;
-        (!batch.is_empty()).then_some(batch)
-    })
+/// Splits changes into batches, each for one call: so many Redis keys and bytes, and no Redis key twice.
+pub(in crate::store) fn batches(changes: &[Change], most_keys: usize) -> Vec<&[Change]> {
+    let mut batches = Vec::new();
+    let mut load = Load::default();
+    let mut first = 0;
+    for (index, change) in changes.iter().enumerate() {
+        let only = std::slice::from_ref(change);
+        if !load.takes(only, most_keys) && index > first {
+            batches.push(&changes[first..index]);
+            first = index;
+            load = Load::default();
+            load.takes(only, most_keys);
+        }
+    }
+    if first < changes.len() {
+        batches.push(&changes[first..]);
+    }
+    batches
 }
 
-/// Puts together the batches that are backed up at a time.
+/// Puts together the batches that are backed up at a time: a sync of the disk costs as much as several calls.
 pub(in crate::store) fn groups(changes: &[Change], most_keys: usize) -> Vec<Vec<Batch<'_>>> {
-    let mut groups: Vec<Vec<_>> = vec![Vec::new()];
+    let mut groups = Vec::new();
+    let mut group = Vec::new();
     let mut load = Load::default();
     for batch in batches(changes, most_keys) {
         if !load.takes(batch, MOST_SAVED) {
-            groups.push(Vec::new());
+            groups.push(std::mem::take(&mut group));
             load = Load::default();
             load.takes(batch, MOST_SAVED);
         }
-        if let Some(group) = groups.last_mut() {
-            group.push(Batch::new(batch));
-        }
+        group.push(Batch::new(batch));
     }
+    groups.push(group);
     groups
 }
 
@@ -91,31 +96,31 @@ fn size(seen: &Observation) -> u64 {
 /// Changes that one call makes.
 pub(in crate::store) struct Batch<'a> {
     outcomes: Vec<Outcome>,
-    asked: Vec<Asked<'a>>,
+    asked: Vec<RequestedChange<'a>>,
     /// The first Redis keys of records that were backed up, and whose changes were left out since.
     left_out: Vec<&'a [u8]>,
 }
 
 /// A change that the server is asked for.
-struct Asked<'a> {
+struct RequestedChange<'a> {
     index: usize,
     change: &'a Change,
-    /// What the backup gets, by the change's `saves`; `None` as long as a DUMP is missing. Empty where there is no backup.
+    /// What the backup gets, in the order of the change's `backed_up`; `None` as long as a DUMP is missing. Empty without a
+    /// backup.
     saved: Vec<Option<Saved>>,
 }
 
 impl<'a> Batch<'a> {
-    /// Takes the changes. A change that cannot be compared counts as changed, and is never sent: the look was not sharp
-    /// enough, or the Redis key to change was not there.
+    /// Takes the changes. A change that cannot be compared counts as changed, and is never sent: the record was not read
+    /// exactly enough, or the Redis key to change was not there.
     pub(in crate::store) fn new(changes: &'a [Change]) -> Self {
-        let asked = changes.iter().enumerate().filter(|(_, change)| change.can_be_compared());
-        Self {
-            outcomes: vec![Outcome::Changed; changes.len()],
-            asked: asked
-                .map(|(index, change)| Asked { index, change, saved: Vec::new() })
-                .collect(),
-            left_out: Vec::new(),
+        let mut asked = Vec::with_capacity(changes.len());
+        for (index, change) in changes.iter().enumerate() {
+            if change.can_be_compared() {
+                asked.push(RequestedChange { index, change, saved: Vec::new() });
+            }
         }
+        Self { outcomes: vec![Outcome::Changed; changes.len()], asked, left_out: Vec::new() }
     }
 
     /// The changes that the server is asked for.
@@ -127,8 +132,8 @@ impl<'a> Batch<'a> {
     pub(in crate::store) fn save(&mut self) -> Vec<&'a [u8]> {
         let mut open = Vec::new();
         for asked in &mut self.asked {
-            asked.saved.resize(asked.change.saves.len(), None);
-            for (role, saved) in asked.change.saves.iter().zip(&mut asked.saved) {
+            asked.saved.resize(asked.change.backed_up.len(), None);
+            for (role, saved) in asked.change.backed_up.iter().zip(&mut asked.saved) {
                 let seen = &asked.change.seen.keys[*role];
                 if saved.is_none() {
                     *saved = Saved::of_whole(seen);
@@ -146,7 +151,7 @@ impl<'a> Batch<'a> {
     pub(in crate::store) fn dumped(&mut self, dumps: &mut impl Iterator<Item = Option<Vec<u8>>>) {
         for asked in &mut self.asked {
             let mut outcome = Outcome::Absent;
-            for (role, saved) in asked.change.saves.iter().zip(&mut asked.saved) {
+            for (role, saved) in asked.change.backed_up.iter().zip(&mut asked.saved) {
                 let seen = &asked.change.seen.keys[*role];
                 if saved.is_some() {
                     outcome = Outcome::Changed;
@@ -168,49 +173,58 @@ impl<'a> Batch<'a> {
     /// The entries that the backup gets.
     pub(in crate::store) fn entries(&self) -> impl Iterator<Item = BackupEntry<'_>> {
         self.asked.iter().filter(|asked| asked.is_backed_up()).map(|asked| {
-            let saved = asked.change.saves.iter().copied().zip(asked.saved.iter().flatten());
+            let saved = asked.change.backed_up.iter().copied().zip(asked.saved.iter().flatten());
             BackupEntry::new(&asked.change.about, &asked.change.seen, saved)
         })
     }
 
-    /// What is sent: one call for all. None when nothing is left to ask for.
+    /// What is sent: one call for all changes; `None` if no change is left to send.
     pub(in crate::store) fn command(&self, action: KeyAction) -> Option<Cmd> {
-        let sent = self.asked.iter().flat_map(Asked::sent);
-        (!self.asked.is_empty()).then(|| call(action, ScriptRef::Text, sent))
+        if self.asked.is_empty() {
+            return None;
+        }
+        let sent = self.asked.iter().flat_map(RequestedChange::sent);
+        Some(call(action, ScriptRef::Text, sent.collect()))
     }
 
-    /// What is sent where a cluster keeps Redis keys apart: a call for each change. It compares what is in the slot of the
-    /// Redis key to change, and no more.
+    /// What is sent to a cluster: one call per change. It compares the Redis keys in the slot of the one to change, and no
+    /// others, because no script reaches two slots.
     pub(in crate::store) fn commands_apart(
         &self,
         action: KeyAction,
         script: ScriptRef<'_>,
     ) -> Vec<Cmd> {
-        let one = |asked: &Asked<'a>| {
-            call(action, script, asked.sent().filter(|sent| sent.is_with(asked)))
-        };
-        self.asked.iter().map(one).collect()
+        let mut commands = Vec::with_capacity(self.asked.len());
+        for asked in &self.asked {
+            let here = asked.sent().filter(|sent| sent.is_with(asked));
+            commands.push(call(action, script, here.collect()));
+        }
+        commands
     }
 
-    /// The Redis keys that no call of [`Batch::commands_apart`] compares on a cluster, with what was seen there, by change.
+    /// The Redis keys that no call of [`Batch::commands_apart`] compares, as they were seen, each with the index of its change
+    /// among those that are asked for.
     pub(in crate::store) fn elsewhere(&self) -> Vec<(usize, &'a SeenKey)> {
-        let others = self.asked.iter().enumerate().flat_map(|(place, asked)| {
-            asked.sent().filter(|sent| !sent.is_with(asked)).map(move |sent| (place, sent.seen))
-        });
-        others.collect()
+        let mut elsewhere = Vec::new();
+        for (index, asked) in self.asked.iter().enumerate() {
+            for sent in asked.sent().filter(|sent| !sent.is_with(asked)) {
+                elsewhere.push((index, sent.seen));
+            }
+        }
+        elsewhere
     }
 
-    /// Leaves out changes, by their places among those that are asked for: the records of some are no longer as they were, and
-    /// of others nobody can say.
+    /// Leaves out changes, by their indexes among those that are asked for: the records of some changed, and those of others
+    /// could not be read.
     pub(in crate::store) fn leave_out(
         &mut self,
         changed: &HashSet<usize>,
         unread: &HashSet<usize>,
     ) {
-        self.leave(|place, _| {
-            if changed.contains(&place) {
+        self.leave(|index, _| {
+            if changed.contains(&index) {
                 Some(Outcome::Changed)
-            } else if unread.contains(&place) {
+            } else if unread.contains(&index) {
                 Some(Outcome::Refused)
             } else {
                 None
@@ -219,20 +233,24 @@ impl<'a> Batch<'a> {
     }
 
     /// Leaves out the changes of records one of whose Redis keys is on a master that does not answer.
-    pub(in crate::store) fn refuse(&mut self, is_silent: impl Fn(&[u8]) -> bool) {
-        let has = |change: &Change| change.seen.keys.iter().any(|key| is_silent(&key.redis_key));
-        self.leave(|_, change| has(change).then_some(Outcome::Refused));
+    pub(in crate::store) fn refuse(&mut self, is_unreachable: impl Fn(&[u8]) -> bool) {
+        self.leave(|_, change| {
+            let mut keys = change.seen.keys.iter();
+            keys.any(|key| is_unreachable(&key.redis_key)).then_some(Outcome::Refused)
+        });
     }
 
     /// Leaves out the changes that have an outcome already.
     fn leave(&mut self, outcome: impl Fn(usize, &Change) -> Option<Outcome>) {
-        for (place, asked) in std::mem::take(&mut self.asked).into_iter().enumerate() {
-            let Some(outcome) = outcome(place, asked.change) else {
+        for (index, asked) in std::mem::take(&mut self.asked).into_iter().enumerate() {
+            let Some(outcome) = outcome(index, asked.change) else {
                 self.asked.push(asked);
                 continue;
             };
             self.outcomes[asked.index] = outcome;
-            self.left_out.extend(asked.is_backed_up().then(|| asked.change.redis_key()));
+            if asked.is_backed_up() {
+                self.left_out.push(asked.change.redis_key());
+            }
         }
     }
 
@@ -241,29 +259,34 @@ impl<'a> Batch<'a> {
         self.asked.len()
     }
 
-    /// Takes what became of each change that was asked for, in order.
-    pub(in crate::store) fn came_to(&mut self, told: Vec<Outcome>) {
-        for (asked, outcome) in self.asked.iter().zip(told) {
+    /// Takes the outcome of each change that the server was asked for, in order.
+    pub(in crate::store) fn set_outcomes(&mut self, outcomes: Vec<Outcome>) {
+        for (asked, outcome) in self.asked.iter().zip(outcomes) {
             self.outcomes[asked.index] = outcome;
         }
     }
 
     /// The first Redis keys of the records that were backed up and not changed after all.
     pub(in crate::store) fn left_alone(&self) -> Vec<&'a [u8]> {
-        // The backup keeps what may be gone.
-        let may_be_gone = |outcome: Outcome| outcome.is_done() || outcome == Outcome::Unknown;
-        let backed_up = self.asked.iter().filter(|asked| asked.is_backed_up());
-        let left = backed_up.filter(|asked| !may_be_gone(self.outcomes[asked.index]));
-        left.map(|asked| asked.change.redis_key()).chain(self.left_out.iter().copied()).collect()
+        let mut left_alone = self.left_out.clone();
+        for asked in &self.asked {
+            let outcome = self.outcomes[asked.index];
+            // The backup keeps what may be gone.
+            let may_be_gone = outcome.is_done() || outcome == Outcome::Unknown;
+            if asked.is_backed_up() && !may_be_gone {
+                left_alone.push(asked.change.redis_key());
+            }
+        }
+        left_alone
     }
 
-    /// One outcome a change, in order.
+    /// One outcome per change, in order.
     pub(in crate::store) fn outcomes(&self) -> &[Outcome] {
         &self.outcomes
     }
 }
 
-/// What the reply of the script says of each record; `None` if it is none of the script's.
+/// What the reply of the script says of each record; `None` if it is not a reply of the script.
 pub(in crate::store) fn outcomes(reply: &[u8], action: KeyAction) -> Option<Vec<Outcome>> {
     let (letters, moment) = match reply.iter().position(|byte| *byte == b'@') {
         Some(at) => (&reply[..at], Some(&reply[at + 1..])),
@@ -290,8 +313,7 @@ pub(in crate::store) fn outcomes(reply: &[u8], action: KeyAction) -> Option<Vec<
 }
 
 /// A call that changes some records.
-fn call<'a>(action: KeyAction, script: ScriptRef<'_>, sent: impl Iterator<Item = Sent<'a>>) -> Cmd {
-    let sent: Vec<_> = sent.collect();
+fn call(action: KeyAction, script: ScriptRef<'_>, sent: Vec<Sent<'_>>) -> Cmd {
     let mut command = match script {
         ScriptRef::Text => redis::cmd("EVAL").arg(scripts::CHANGE_MANY_IF_SAME).to_owned(),
         ScriptRef::Digest(digest) => redis::cmd("EVALSHA").arg(digest).to_owned(),
@@ -314,7 +336,7 @@ fn call<'a>(action: KeyAction, script: ScriptRef<'_>, sent: impl Iterator<Item =
     command
 }
 
-impl<'a> Asked<'a> {
+impl<'a> RequestedChange<'a> {
     fn is_backed_up(&self) -> bool {
         !self.saved.is_empty() && self.saved.iter().all(Option::is_some)
     }
@@ -322,13 +344,13 @@ impl<'a> Asked<'a> {
     /// The record's Redis keys as the script wants them: those that change first.
     fn sent(&self) -> impl Iterator<Item = Sent<'a>> {
         let change = self.change;
-        let targets = change.roles.iter().enumerate().map(|(index, role)| Sent {
-            seen: &change.seen.keys[*role],
+        let targets = change.changed.iter().enumerate().map(|(index, key_index)| Sent {
+            seen: &change.seen.keys[*key_index],
             part: if index == 0 { Part::First } else { Part::Changes },
         });
-        let others = (0..change.seen.keys.len()).filter(|role| !change.roles.contains(role));
-        targets
-            .chain(others.map(|role| Sent { seen: &change.seen.keys[role], part: Part::Compared }))
+        let all = change.seen.keys.iter().enumerate();
+        let others = all.filter(|(key_index, _)| !change.changed.contains(key_index));
+        targets.chain(others.map(|(_, seen)| Sent { seen, part: Part::Compared }))
     }
 }
 
@@ -351,15 +373,19 @@ enum Part {
 
 impl Sent<'_> {
     /// True when it is in the slot of the Redis key that changes.
-    fn is_with(&self, asked: &Asked<'_>) -> bool {
+    fn is_with(&self, asked: &RequestedChange<'_>) -> bool {
         hash_slot::of(&self.seen.redis_key) == hash_slot::of(asked.change.redis_key())
     }
 
-    /// The bytes that were read, and behind those of a value that was read in part its checksum.
+    /// The bytes that were read, and after those of a value that was read in part its checksum.
     fn head(&self) -> Vec<u8> {
         match &self.seen.content {
             Content::Text { head, .. } => {
-                [&head[..], self.checksum().as_ref().map_or(&[][..], |sum| &sum[..])].concat()
+                let mut bytes = head.clone();
+                if let Some(checksum) = self.checksum() {
+                    bytes.extend_from_slice(&checksum);
+                }
+                bytes
             }
             Content::Hash(_) | Content::Other(_) => {
                 self.seen.checksum.map_or_else(Vec::new, |sum| sum.to_vec())
@@ -374,13 +400,12 @@ impl Sent<'_> {
 
     /// The rule that the header of the script describes.
     fn rule(&self) -> String {
-        let at = self.seen.deadline.millis().map_or_else(|| "-1".to_owned(), |at| at.to_string());
-        let is_exact = self.seen.deadline.is_exact();
-        if self.part == Part::First
-            && is_exact
-            && self.seen.content.is_whole()
-            && self.seen.content.other_type().is_none()
-        {
+        let deadline = self.seen.deadline;
+        let at = deadline.millis().map_or_else(|| "-1".to_owned(), |at| at.to_string());
+        let is_whole_string =
+            self.seen.content.is_whole() && self.seen.content.other_type().is_none();
+        // The rule of most records is short, because a purge sends a million of them.
+        if self.part == Part::First && deadline.is_exact() && is_whole_string {
             return at;
         }
         let role = match self.part {
@@ -391,12 +416,12 @@ impl Sent<'_> {
         let (length, mark) = match &self.seen.content {
             Content::Absent => return "-,".to_owned(),
             Content::Hash(_) | Content::Other(_) => (0, "D"),
-            Content::Text { head, length } => (
-                length.unwrap_or(head.len() as u64),
-                if self.checksum().is_some() { "d" } else { "" },
-            ),
+            Content::Text { head, length } => {
+                let mark = if self.checksum().is_some() { "d" } else { "" };
+                (length.unwrap_or(head.len() as u64), mark)
+            }
         };
-        let blur = if is_exact { "" } else { "~" };
-        format!("{role}{length}{mark},{blur}{at}")
+        let approximate = if deadline.is_exact() { "" } else { "~" };
+        format!("{role}{length}{mark},{approximate}{at}")
     }
 }

@@ -6,10 +6,10 @@ use crate::store::backup::entry::About;
 /// A change to a record that must still be as it was seen. All of its Redis keys that change, change in one call.
 #[derive(Debug, Clone)]
 pub struct Change {
-    /// The roles of the Redis keys that change; on a cluster all of them are in one slot.
-    pub roles: Vec<usize>,
-    /// The roles of the Redis keys that go into the backup before, as one entry.
-    pub saves: Vec<usize>,
+    /// The Redis keys that change, by their indexes in the record; on a cluster all of them are in one slot.
+    pub changed: Vec<usize>,
+    /// The Redis keys that are backed up before, as one entry, by their indexes in the record.
+    pub backed_up: Vec<usize>,
     /// The record as it was seen: every value whole, or its beginning and its length.
     pub seen: Observation,
     /// Whose record it is, for the backup.
@@ -17,30 +17,30 @@ pub struct Change {
 }
 
 impl Change {
-    /// A change of the Redis keys of these roles, which the backup has before.
-    pub fn new(roles: Vec<usize>, seen: Observation, about: About) -> Self {
-        Self { saves: roles.clone(), roles, seen, about }
+    /// A change of the Redis keys with these indexes, which are backed up before.
+    pub fn new(changed: Vec<usize>, seen: Observation, about: About) -> Self {
+        Self { backed_up: changed.clone(), changed, seen, about }
     }
 
-    /// The first Redis key that changes, by which the change is told.
+    /// The first Redis key that changes, which names the change.
     pub fn redis_key(&self) -> &[u8] {
         &self.first().redis_key
     }
 
     /// The first Redis key that changes, as it was seen.
     pub(super) fn first(&self) -> &SeenKey {
-        &self.seen.keys[self.roles[0]]
+        &self.seen.keys[self.changed[0]]
     }
 
     /// The Redis keys that change, as they were seen.
     pub fn targets(&self) -> impl Iterator<Item = &SeenKey> {
-        self.roles.iter().map(|role| &self.seen.keys[*role])
+        self.changed.iter().map(|role| &self.seen.keys[*role])
     }
 
     /// True if the Redis keys were there, and enough was read of the record to compare with.
     pub(super) fn can_be_compared(&self) -> bool {
         let is_there = |key: &SeenKey| key.content != Content::Absent;
-        !self.roles.is_empty()
+        !self.changed.is_empty()
             && self.targets().all(is_there)
             && self.seen.keys.iter().all(SeenKey::is_comparable)
     }

@@ -1,10 +1,10 @@
 //! Changing records: compared and changed atomically, in batches; a step of a service between WATCH and EXEC; restoring and reverting.
 
 pub(crate) mod apply;
-mod asked;
 pub(crate) mod batch;
 mod change;
 pub(crate) mod guarded_step;
+mod identity_commands;
 pub(crate) mod restore;
 pub(crate) mod revert;
 pub(crate) mod send;

@@ -4,10 +4,11 @@ mod outlook;
 mod restore_outcome;
 
 pub use self::restore_outcome::{KeyResult, RestoreOutcome, RestoreResult, Return};
-use super::writer::Writer;
+use super::writer::{ChangeAttempt, Writer};
 use crate::domain::record::{Deadline, SeenKey};
 use crate::store::backup::Saved;
 use crate::store::cluster::client::Client;
+use crate::store::cluster::slot_map::SlotMap;
 use crate::store::error::StoreError;
 use crate::store::scripts;
 
@@ -24,34 +25,9 @@ impl Writer {
         &self,
         records: &[Return<'_>],
     ) -> (Vec<RestoreResult>, Result<(), StoreError>) {
-        // Which nodes there are is known before anything is sent.
-        if let Err(error) = self.client().masters().await {
-            return (Vec::new(), Err(error));
-        }
-        let before = self.client().slot_map();
-        let there = match self.restore_here(records).await {
-            Ok(there) => there,
-            Err(error) => return (Vec::new(), Err(error)),
-        };
-        match self.follow(before.as_deref()).await {
-            Ok(None) => {
-                let replicated = self.replicated(&brought_back(records, &there)).await;
-                (there, replicated)
-            }
-            Err(why) if !brought_back(records, &there).is_empty() => {
-                let why = StoreError::MasterUnknown { target: self.name(), why: why.to_string() };
-                (there, Err(why))
-            }
-            Err(error) => (there, Err(error)),
-            // What came back on the old master may be lost.
-            Ok(Some(_)) => match self.restore_here(records).await {
-                Ok(here) => (
-                    there.into_iter().zip(here).map(|(there, here)| either(there, here)).collect(),
-                    Ok(()),
-                ),
-                Err(error) => (there, Err(error)),
-            },
-        }
+        let mut attempt = RestoreAttempt { records, outcomes: Vec::new() };
+        let ended = self.perform(&mut attempt).await;
+        (attempt.outcomes, ended)
     }
 
     async fn restore_here(&self, records: &[Return<'_>]) -> Result<Vec<RestoreResult>, StoreError> {
@@ -150,7 +126,7 @@ impl Writer {
             redis_keys.extend(record.keys.iter().map(|key| key.saved.redis_key.as_slice()));
         }
         let mut now = vec![CurrentKey::Unread; redis_keys.len()];
-        if let Ok(client) = self.client().anew().await {
+        if let Ok(client) = self.reconnect().await {
             for indexes in client.by_master(&redis_keys) {
                 let some: Vec<_> = indexes.iter().map(|index| redis_keys[*index]).collect();
                 for (index, found) in
@@ -181,8 +157,7 @@ impl Writer {
         }
         let unknown = told.iter().filter(|of_record| of_record.iter().any(Option::is_none)).count();
         let what = format!("the return of {unknown} of {} records", lost.len());
-        let unknown =
-            StoreError::OutcomeUnknown { target: self.client().name(), what, why: why.to_string() };
+        let unknown = self.outcome_unknown(what, why);
         let mut results = Vec::with_capacity(told.len());
         for of_record in told {
             results.push(
@@ -193,6 +168,45 @@ impl Writer {
             );
         }
         results
+    }
+}
+
+/// Records that are brought back together.
+struct RestoreAttempt<'a, 'b> {
+    records: &'a [Return<'b>],
+    /// What became of each record; empty if the server could not be asked at all.
+    outcomes: Vec<RestoreResult>,
+}
+
+impl ChangeAttempt for RestoreAttempt<'_, '_> {
+    async fn send(&mut self, writer: &Writer) -> Result<(), StoreError> {
+        self.outcomes = writer.restore_here(self.records).await?;
+        Ok(())
+    }
+
+    fn may_have_changed(&self) -> bool {
+        !self.outcomes.is_empty()
+    }
+
+    fn changed_keys(&self) -> Vec<&[u8]> {
+        brought_back(self.records, &self.outcomes)
+    }
+
+    async fn after_failover(
+        &mut self,
+        writer: &Writer,
+        _before: Option<&SlotMap>,
+        sent: Result<(), StoreError>,
+        _failed_over: StoreError,
+    ) -> Result<(), StoreError> {
+        sent?;
+        // What came back on the old master may be lost. A restore can be done again: it touches nothing that is there.
+        let here = writer.restore_here(self.records).await?;
+        let there = std::mem::take(&mut self.outcomes);
+        for (there, here) in there.into_iter().zip(here) {
+            self.outcomes.push(either(there, here));
+        }
+        Ok(())
     }
 }
 

@@ -1,6 +1,6 @@
 //! Reverting a change: a record gets the values that it had before, if it is still as the change left it.
 
-use super::guarded_step::StepOutcome;
+use super::guarded_step::GuardedOutcome;
 use super::set_words::Words;
 use super::writer::Writer;
 use crate::domain::record::{Content, Observation, SeenKey};
@@ -83,12 +83,12 @@ impl Writer {
         &self,
         now: &Observation,
         prior: &[PriorValue],
-    ) -> Result<StepOutcome, StoreError> {
+    ) -> Result<GuardedOutcome, StoreError> {
         let mut commands = Vec::with_capacity(prior.len());
         for (key, prior) in now.keys.iter().zip(prior) {
             commands.extend(prior.command(key));
         }
-        self.guard_and_follow(now, commands.into()).await
+        self.execute_guarded(now, commands, &[]).await
     }
 
     /// Puts back what stood there before a call, if it is still as the call left it; true when that was done. What is no string
@@ -104,12 +104,12 @@ impl Writer {
         if before.keys.iter().any(|key| key.content.other_type().is_some()) {
             return Ok(false);
         }
-        let commands: Vec<_> =
-            before.keys.iter().map(|key| set(key, key.deadline.millis())).collect();
-        Ok(matches!(
-            self.guarded(after, &commands.into()).await?,
-            StepOutcome::Made { reply: Ok(_), .. }
-        ))
+        let mut commands = Vec::with_capacity(before.keys.len());
+        for key in &before.keys {
+            commands.push(set(key, key.deadline.millis()));
+        }
+        let outcome = self.execute_guarded(after, commands, &[]).await?;
+        Ok(matches!(outcome, GuardedOutcome::Made { reply: Ok(_), .. }))
     }
 }
 

@@ -1,4 +1,4 @@
-//! One batch on its way: sent once, and read back where no reply tells what became of it.
+//! Sending one batch: once, and read back if no reply tells what became of it.
 
 use std::collections::HashSet;
 
@@ -7,7 +7,7 @@ use redis::Value;
 use super::batch::{self, Batch};
 use super::change::{Change, KeyAction, Outcome};
 use super::writer::Writer;
-use crate::domain::record::{Comparison, Content, Identity, Observation, SeenKey};
+use crate::domain::record::{Comparison, Content, Identity, Observation};
 use crate::store::cluster::scripted::ScriptRef;
 use crate::store::connection::reply;
 use crate::store::error::StoreError;
@@ -18,8 +18,8 @@ use crate::store::scripts;
 const RIGHTS: &str = "+unlink +pexpire +getrange +strlen +pexpiretime +pttl +time +dump";
 
 impl Writer {
-    /// Sends a batch once; the batch then knows what became of each change. Gives why nothing is to be sent after it, if
-    /// so: a connection that lost a reply is not to be used for more, also where reading back told what became of it.
+    /// Sends a batch once; the batch then has the outcome of each change. Gives why nothing is to be sent after it, if so: a
+    /// connection that lost a reply is not used again, even if reading back told the outcomes.
     ///
     /// # Errors
     /// Nothing was done.
@@ -32,57 +32,54 @@ impl Writer {
             return self.send_apart(batch, action).await;
         }
         let Some(command) = batch.command(action) else { return Ok(None) };
-        let told = match self.client().ask(&command).await {
-            Ok(value) => reply::bytes(value).unwrap_or_default(),
+        let outcomes = match self.client().ask(&command).await {
+            Ok(value) => {
+                let letters = reply::bytes(value).unwrap_or_default();
+                let outcomes = batch::outcomes(&letters, action);
+                // What answers oddly is not Redis, and what Redis did is unknown.
+                outcomes
+                    .filter(|outcomes| outcomes.len() == batch.len())
+                    .ok_or_else(|| self.client().unexpected("EVAL"))
+            }
             Err(error) if error.is_without_effect() => return Err(error.naming(RIGHTS)),
-            Err(error) => return Ok(Some(self.all_read_back(batch, action, error).await)),
+            Err(error) => Err(error),
         };
-        match batch::outcomes(&told, action).filter(|outcomes| outcomes.len() == batch.len()) {
-            Some(outcomes) => {
-                batch.came_to(outcomes);
+        match outcomes {
+            Ok(outcomes) => {
+                batch.set_outcomes(outcomes);
                 Ok(None)
             }
-            None => {
-                Ok(Some(self.all_read_back(batch, action, self.client().unexpected("EVAL")).await))
+            Err(why) => {
+                let (outcomes, error) = self.read_back(&batch.changes(), action, why).await;
+                batch.set_outcomes(outcomes);
+                Ok(Some(error))
             }
         }
     }
 
-    /// Reads back what became of every change of a batch; gives the error to end with.
-    async fn all_read_back(
-        &self,
-        batch: &mut Batch<'_>,
-        action: KeyAction,
-        why: StoreError,
-    ) -> StoreError {
-        let changes = batch.changes();
-        let (outcomes, error) = self.read_back(&changes, action, why).await;
-        batch.came_to(outcomes);
-        error
-    }
-
-    /// On a cluster: a call for each change, all in one write a node. What a node refuses or does not answer is no matter
-    /// of the others.
+    /// On a cluster: one call per change, all calls of a node in one write. What a node refuses or does not answer does not
+    /// concern the others.
     async fn send_apart(
         &self,
         batch: &mut Batch<'_>,
         action: KeyAction,
     ) -> Result<Option<StoreError>, StoreError> {
-        let (mut stopped, mut open) = (None, Vec::new());
+        let mut stopped = None;
         loop {
-            match self.look_elsewhere(batch).await {
+            match self.recheck_other_slots(batch).await {
                 Ok(unread) => {
                     stopped = unread.or(stopped);
                     break;
                 }
                 Err(error) => {
-                    self.fell_silent(&error)?;
-                    self.leave_out_silent(batch);
+                    self.note_unreachable(&error)?;
+                    self.leave_out_unreachable(batch);
                     stopped = Some(error);
                 }
             }
         }
         let mut outcomes = Vec::with_capacity(batch.len());
+        let mut lost = Vec::new();
         let calls = |script: ScriptRef<'_>| batch.commands_apart(action, script);
         let replies = self.client().ask_script_each(scripts::CHANGE_MANY_IF_SAME, calls).await?;
         for (index, reply) in replies.into_iter().enumerate() {
@@ -93,75 +90,76 @@ impl Writer {
                     Outcome::Refused
                 }
                 Err(error) => {
-                    open.push((index, error));
+                    lost.push((index, error));
                     Outcome::Unknown
                 }
             });
         }
-        if let Some((_, why)) = open.first() {
-            // Nothing more is sent to any that is silent; which they are is told by the first.
-            open.iter().for_each(|(_, error)| drop(self.fell_silent(error)));
+        if let Some((_, why)) = lost.first() {
             let all = batch.changes();
-            let changes: Vec<_> = open.iter().map(|(index, _)| all[*index]).collect();
+            let mut changes = Vec::with_capacity(lost.len());
+            for (index, error) in &lost {
+                // Nothing more is sent to a node that did not answer. The first error is reported for all of them.
+                let _ = self.note_unreachable(error);
+                changes.push(all[*index]);
+            }
             let (found, error) = self.read_back(&changes, action, why.clone()).await;
-            for ((index, _), found) in open.iter().zip(found) {
+            for ((index, _), found) in lost.iter().zip(found) {
                 outcomes[*index] = found;
             }
-            // What another node refuses is no matter of reading back, and is told beside.
+            // What another node refuses is reported beside what is unknown here.
             stopped = Some(error.with_refusal(stopped));
         }
-        batch.came_to(outcomes);
+        batch.set_outcomes(outcomes);
         Ok(stopped)
     }
 
     /// What the reply to a call for one change says.
     fn only_outcome(&self, value: Value, action: KeyAction) -> Result<Outcome, StoreError> {
-        let told = reply::bytes(value).unwrap_or_default();
-        match batch::outcomes(&told, action).as_deref() {
+        let letters = reply::bytes(value).unwrap_or_default();
+        match batch::outcomes(&letters, action).as_deref() {
             Some([outcome]) => Ok(*outcome),
             _ => Err(self.client().unexpected("EVAL")),
         }
     }
 
-    /// A second look, right before the change, at the Redis keys of records that a cluster keeps apart from the one to
-    /// change: no script can compare both. A record whose other Redis key is no longer as it was seen is left alone, and so
-    /// is one whose other Redis key cannot be read. Gives why one could not be read.
+    /// Rechecks, right before the change, the Redis keys of records that a cluster keeps in another slot than the one to
+    /// change: no script can compare both. A record whose other Redis key changed is left alone, and so is one whose other
+    /// Redis key cannot be read. Gives why one could not be read.
     ///
     /// # Errors
     /// A node did not answer.
-    async fn look_elsewhere(
+    async fn recheck_other_slots(
         &self,
         batch: &mut Batch<'_>,
     ) -> Result<Option<StoreError>, StoreError> {
-        let elsewhere = batch.elsewhere();
-        if elsewhere.is_empty() {
+        let others = batch.elsewhere();
+        if others.is_empty() {
             return Ok(None);
         }
-        let wanted: Vec<_> =
-            elsewhere.iter().map(|(_, seen)| vec![seen.redis_key.clone()]).collect();
-        let least = elsewhere.iter().map(|(_, seen)| seen.content.read_bytes()).max().unwrap_or(0);
-        let now = self.client().reader().look(&wanted, least).await?;
-        if let Some(Err(error)) =
-            now.iter().find(|now| now.as_ref().is_err_and(StoreError::lost_the_reply))
-        {
-            return Err(error.clone());
+        let mut wanted = Vec::with_capacity(others.len());
+        let mut least = 0;
+        for (_, seen) in &others {
+            wanted.push(vec![seen.redis_key.clone()]);
+            least = least.max(seen.content.read_bytes());
         }
-        let is_still = |seen: &SeenKey, now: &Observation| {
-            let seen = Observation { server_ms: None, keys: vec![seen.clone()], atomic: true };
-            Identity::of(&seen).compare(now) == Comparison::Same
-        };
+        let now = self.client().reader().look(&wanted, least).await?;
         let mut changed = HashSet::new();
         let mut unread = HashSet::new();
         let mut why = None;
-        for ((place, seen), now) in elsewhere.iter().zip(now) {
+        for ((index, seen), now) in others.iter().zip(now) {
             match now {
-                Ok(now) if is_still(seen, &now) => {}
-                Ok(_) => {
-                    changed.insert(*place);
+                Ok(now) => {
+                    let keys = vec![(*seen).clone()];
+                    let seen = Observation { server_ms: None, keys, atomic: true };
+                    if Identity::of(&seen).compare(&now) != Comparison::Same {
+                        changed.insert(*index);
+                    }
                 }
+                Err(error) if error.lost_the_reply() => return Err(error),
                 // A node that refuses to tell does not say that the record changed.
                 Err(error) => {
-                    unread.insert(*place);
+                    unread.insert(*index);
                     why = why.or(Some(error));
                 }
             }
@@ -173,8 +171,7 @@ impl Writer {
     /// What became of these changes of which no reply tells, for the reason `why`; and the error to end with: that one, or
     /// that the outcome of some is unknown.
     ///
-    /// Reads on a new connection, because the old one may be what was lost. A record whose Redis keys are all gone was removed, or needs
-    /// no removal. A Redis key was given its TTL if it expires that long after a moment between the first reading and
+    /// A record whose Redis keys are all gone was removed, or needs no removal. A Redis key was given its TTL if it expires that long after a moment between the first reading and
     /// this one. Any other may have been left alone or re-acquired since, and a slow server may still get to it: its
     /// outcome is unknown.
     async fn read_back(
@@ -187,7 +184,7 @@ impl Writer {
         for change in changes {
             wanted.push(change.targets().map(|key| key.redis_key.clone()).collect::<Vec<_>>());
         }
-        let now = match self.client().anew().await {
+        let now = match self.reconnect().await {
             Ok(client) if action == KeyAction::Remove => {
                 client.reader().peek_each(&wanted, ReadLimit::Bytes(1)).await
             }
@@ -196,24 +193,25 @@ impl Writer {
             }
             Err(_) => Vec::new(),
         };
-        let outcome = |index: usize| match now.get(index) {
-            Some(Ok(now)) if is_made(changes[index], now, action) => Outcome::FoundDone,
-            _ => Outcome::Unknown,
-        };
-        let outcomes: Vec<_> = (0..wanted.len()).map(outcome).collect();
-        let unknown: Vec<_> =
-            (0..wanted.len()).filter(|index| outcomes[*index] == Outcome::Unknown).collect();
-        let verb = if action == KeyAction::Remove { "removal" } else { "expiry" };
-        let what = match (&unknown[..], wanted.len()) {
-            ([], _) => return (outcomes, why),
-            ([only], 1) => {
-                format!("the {verb} of {:?}", bstr::BStr::new(changes[*only].redis_key()))
+        let mut outcomes = Vec::with_capacity(changes.len());
+        let mut unknown = Vec::new();
+        for (index, change) in changes.iter().enumerate() {
+            if let Some(Ok(now)) = now.get(index)
+                && is_made(change, now, action)
+            {
+                outcomes.push(Outcome::FoundDone);
+            } else {
+                outcomes.push(Outcome::Unknown);
+                unknown.push(change.redis_key());
             }
+        }
+        let verb = if action == KeyAction::Remove { "removal" } else { "expiry" };
+        let what = match (unknown.as_slice(), changes.len()) {
+            ([], _) => return (outcomes, why),
+            ([only], 1) => format!("the {verb} of {:?}", bstr::BStr::new(only)),
             (some, all) => format!("the {verb} of {} of {all} records", some.len()),
         };
-        // Of a cluster's nodes the one that did not answer, and not the one that was named.
-        let target = why.silent_server().map_or_else(|| self.client().name(), str::to_owned);
-        (outcomes, StoreError::OutcomeUnknown { target, what, why: why.to_string() })
+        (outcomes, self.outcome_unknown(what, &why))
     }
 }
 
@@ -236,7 +234,7 @@ fn is_made(change: &Change, now: &Observation, action: KeyAction) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::record::{Deadline, Expiry};
+    use crate::domain::record::{Deadline, Expiry, SeenKey};
     use crate::store::backup::About;
 
     /// A key seen at 1,000 ms by its node's clock, with this deadline.

@@ -1,4 +1,4 @@
-//! Changing records: compare and change, atomically, against exactly what was seen.
+//! The one place that sends changes, and the protocol of every change: batches, guarded steps and restores alike.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
@@ -11,7 +11,7 @@ use crate::store::cluster::slot_map::SlotMap;
 use crate::store::connection::{Connection, Permit, pack};
 use crate::store::error::StoreError;
 
-/// What may change: the one place that sends a change.
+/// What may change records.
 pub struct Writer {
     /// Another one after a failover.
     client: Mutex<Client>,
@@ -20,7 +20,56 @@ pub struct Writer {
     /// That the replicas did not have a service's own step in time.
     behind: Mutex<Option<StoreError>>,
     /// Masters of a cluster that did not answer: nothing more is sent there.
-    pub(super) silent: Mutex<HashSet<String>>,
+    pub(super) unreachable: Mutex<HashSet<String>>,
+}
+
+/// Changes that are sent together, and what became of them.
+pub(super) trait ChangeAttempt {
+    /// Sends the changes once. A change whose reply is lost is read back and never sent again: it may have been made, and then
+    /// the reply to the second call would say that nothing was done.
+    ///
+    /// # Errors
+    /// What ended the attempt; the changes that were made before it are made.
+    async fn send(&mut self, writer: &Writer) -> Result<(), StoreError>;
+
+    /// False if nothing was changed, so that it does not matter who the master is now.
+    fn may_have_changed(&self) -> bool;
+
+    /// The Redis keys that were changed.
+    fn changed_keys(&self) -> Vec<&[u8]>;
+
+    /// Handles a failover: `writer` works on the new master now, and what the old one changed may be lost. `before` is the slot
+    /// map before the changes, and `sent` how they ended.
+    ///
+    /// # Errors
+    /// What cannot be said of the changes, or done again.
+    async fn after_failover(
+        &mut self,
+        writer: &Writer,
+        before: Option<&SlotMap>,
+        sent: Result<(), StoreError>,
+        failed_over: StoreError,
+    ) -> Result<(), StoreError>;
+
+    /// Handles that nobody can say who the master is, so that what was changed may be lost.
+    ///
+    /// # Errors
+    /// The master is unknown.
+    async fn after_unknown_master(
+        &mut self,
+        writer: &Writer,
+        why: StoreError,
+    ) -> Result<(), StoreError> {
+        Err(StoreError::MasterUnknown { target: writer.name(), why: why.to_string() })
+    }
+
+    /// Waits until as many replicas have the changes as the operator wants.
+    ///
+    /// # Errors
+    /// They did not have them in time; the changes are made.
+    async fn wait_for_replicas(&mut self, writer: &Writer) -> Result<(), StoreError> {
+        writer.replicated(&self.changed_keys()).await
+    }
 }
 
 impl Client {
@@ -36,7 +85,7 @@ impl Writer {
             client: Mutex::new(client),
             replicas: None,
             behind: Mutex::default(),
-            silent: Mutex::default(),
+            unreachable: Mutex::default(),
         }
     }
 
@@ -46,7 +95,54 @@ impl Writer {
         Self { replicas, ..self }
     }
 
-    /// Passes when the replicas had every step of a service in time that was made, as many as were to be waited for.
+    /// Makes changes by the protocol of every change.
+    ///
+    /// # Errors
+    /// Nobody can say which nodes there are, and nothing was sent; else what the attempt, or the servers after it, say.
+    pub(super) async fn perform(&self, attempt: &mut impl ChangeAttempt) -> Result<(), StoreError> {
+        // Which nodes there are is known before anything is sent: afterwards a failover could not be noticed.
+        self.client().masters().await?;
+        let before = self.client().slot_map();
+
+        let sent = attempt.send(self).await;
+        if !attempt.may_have_changed() {
+            return sent;
+        }
+
+        // A master that was replaced confirms changes for some time before it knows, and those are lost.
+        match self.follow(before.as_deref()).await {
+            Ok(None) => sent?,
+            Ok(Some(failed_over)) => {
+                return attempt.after_failover(self, before.as_deref(), sent, failed_over).await;
+            }
+            Err(why) => {
+                sent?;
+                if attempt.changed_keys().is_empty() {
+                    return Err(why);
+                }
+                return attempt.after_unknown_master(self, why).await;
+            }
+        }
+        attempt.wait_for_replicas(self).await
+    }
+
+    /// The way to read what became of a change whose reply was lost: on new connections, because the old one may be what was
+    /// lost.
+    ///
+    /// # Errors
+    /// No server can be reached.
+    pub(super) async fn reconnect(&self) -> Result<Client, StoreError> {
+        self.client().anew().await
+    }
+
+    /// That nobody knows what became of `what`: its reply was lost, for the reason `why`, and reading back did not tell.
+    pub(super) fn outcome_unknown(&self, what: String, why: &StoreError) -> StoreError {
+        // Of a cluster's nodes the one that did not answer, and not the one that was named.
+        let target = why.silent_server().map_or_else(|| self.name(), str::to_owned);
+        StoreError::OutcomeUnknown { target, what, why: why.to_string() }
+    }
+
+    /// Passes if the replicas had every step of a service in time that was made, as many as the operator wants.
     ///
     /// # Errors
     /// They had not; the step was made.
@@ -54,12 +150,12 @@ impl Writer {
         self.behind.lock().unwrap_or_else(PoisonError::into_inner).take().map_or(Ok(()), Err)
     }
 
-    /// Waits for the replicas behind a connection of its own, for Redis counts what came through that one alone.
-    pub(in crate::store) async fn wait_behind(&self, connection: &mut Connection) {
+    /// Waits for the replicas of a step that was made through a connection of its own, because Redis counts the changes of the
+    /// connection that asks. [`Writer::replicas_have_it`] says whether they had it: the step's reply is reported first.
+    pub(super) async fn wait_behind(&self, connection: &mut Connection) {
         let Some((wanted, wait)) = self.replicas else { return };
-        let asked =
-            connection.ask(&pack(["WAIT", &wanted.to_string(), &millis(wait).to_string()])).await;
-        let have = match asked {
+        let wait = millis(wait).to_string();
+        let have = match connection.ask(&pack(["WAIT", &wanted.to_string(), &wait])).await {
             Ok(StepReply::Integer(have)) => have,
             _ => 0,
         };
@@ -69,28 +165,27 @@ impl Writer {
         }
     }
 
-    /// Waits for the replicas of the masters of these Redis keys, where they are to be waited for.
-    pub(in crate::store) async fn replicated(&self, changed: &[&[u8]]) -> Result<(), StoreError> {
+    /// Waits for the replicas of the masters of these Redis keys, if the operator wants that.
+    async fn replicated(&self, changed: &[&[u8]]) -> Result<(), StoreError> {
         match self.replicas {
             Some((wanted, wait)) => self.client().replicated(changed, wanted, wait).await,
             None => Ok(()),
         }
     }
 
-    /// The way to the server; to the master of now, where a failover was noticed.
+    /// The way to the server; after a failover that was noticed, to the master of now.
     pub(in crate::store) fn client(&self) -> Client {
         self.client.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Goes to the master of now, where another one has taken over since the slot map was this: that it was so, as an
-    /// error to end with.
-    pub(in crate::store) async fn follow(
-        &self,
-        before: Option<&SlotMap>,
-    ) -> Result<Option<StoreError>, StoreError> {
-        let Some(Failover { client, from, to }) = self.client().failover(before).await? else {
-            return Ok(None);
-        };
+    /// Goes to the master of now, if another one has taken over since the slot map was this: then gives that as an error to
+    /// end with.
+    ///
+    /// # Errors
+    /// Sentinels know no master just now.
+    async fn follow(&self, before: Option<&SlotMap>) -> Result<Option<StoreError>, StoreError> {
+        let Some(failover) = self.client().failover(before).await? else { return Ok(None) };
+        let Failover { client, from, to } = failover;
         *self.client.lock().unwrap_or_else(PoisonError::into_inner) = client;
         Ok(Some(StoreError::FailedOver { from, to }))
     }

@@ -23,7 +23,7 @@ fn changes(count: usize, bytes: u64) -> Vec<Change> {
 }
 
 fn lengths(changes: &[Change], most_keys: usize) -> Vec<usize> {
-    batches(changes, most_keys).map(<[Change]>::len).collect()
+    batches(changes, most_keys).into_iter().map(<[Change]>::len).collect()
 }
 
 /// Rule: a call names so many Redis keys at most, the others of a record among them.
@@ -97,7 +97,7 @@ fn what_was_left_alone_is_taken_back_from_the_backup() {
     assert_eq!(batch.save().len(), 4);
     batch.dumped(&mut (0..4).map(|_| Some([0; 8].to_vec())));
     assert_eq!(batch.entries().count(), 4);
-    batch.came_to(vec![Outcome::Done, Outcome::Changed, Outcome::Unknown, Outcome::Refused]);
+    batch.set_outcomes(vec![Outcome::Done, Outcome::Changed, Outcome::Unknown, Outcome::Refused]);
     assert_eq!(batch.left_alone(), [b"k1", b"k3"]);
 }
 
@@ -105,7 +105,7 @@ fn what_was_left_alone_is_taken_back_from_the_backup() {
 #[test]
 fn a_record_of_two_keys_is_one_change() {
     let two = change(&["lock", "result"], 9);
-    let two = [Change { roles: vec![0, 1], saves: vec![0, 1], ..two }];
+    let two = [Change { changed: vec![0, 1], backed_up: vec![0, 1], ..two }];
     let mut batch = Batch::new(&two);
     assert_eq!(batch.save(), [b"lock".as_slice(), b"result"]);
     batch.dumped(&mut (0..2).map(|_| Some([0; 8].to_vec())));

@@ -1,4 +1,4 @@
-//! What was seen of a completion on a private server, and what may be promised for that.
+//! The trial of a completion on a temporary local Redis, and what may be promised because of it.
 
 use crate::context::Context;
 use crate::domain::record::{Expiry, Record};
@@ -7,54 +7,56 @@ use crate::domain::step::Answer;
 use crate::render::words;
 use crate::sim::{Rehearsal, Rehearsed};
 
-pub(super) enum Tried {
+/// A trial of the service's complete step, and of the begin step of the next request.
+pub(super) enum Trial {
     /// There is nothing to promise.
     NotNeeded,
-    Came(Rehearsal),
-    /// No private server could be had; why.
-    Nobody(String),
+    /// The steps were executed.
+    Ran(Rehearsal),
+    /// No local Redis could be started, for this reason.
+    NotRun(String),
 }
 
-impl Tried {
-    /// True where what is foretold of the next request was seen, or needs not be.
-    pub(super) fn vouches_for(&self, completed: &Record) -> bool {
+impl Trial {
+    /// True if what the schema predicts of the next request was seen, or needs not be.
+    pub(super) fn verifies(&self, completed: &Record) -> bool {
         match self {
             Self::NotNeeded => true,
-            Self::Came(Rehearsal { then: Rehearsed::Answers(means), .. }) => {
-                is_as_predicted(*means, completed.next_request.answer)
-            }
-            Self::Came(_) | Self::Nobody(_) => false,
+            Self::Ran(_) => self
+                .answer()
+                .is_some_and(|means| is_as_predicted(means, completed.next_request.answer)),
+            Self::NotRun(_) => false,
         }
     }
 
-    /// What the service's own begin answered.
+    /// What the service's own begin answered after the completion.
     pub(super) fn answer(&self) -> Option<Meaning> {
         match self {
-            Self::Came(Rehearsal { then: Rehearsed::Answers(means), .. }) => Some(*means),
+            Self::Ran(Rehearsal { then: Rehearsed::Answers(means), .. }) => Some(*means),
             _ => None,
         }
     }
 
-    /// How long the result will live, as far as that was seen.
+    /// When the result will expire, as far as that was seen.
     pub(super) fn lives(&self) -> Option<Expiry> {
         match self {
-            Self::Came(rehearsal) => rehearsal.lives,
+            Self::Ran(rehearsal) => rehearsal.lives,
             _ => None,
         }
     }
 
-    /// Says what the next request gets with the record completed, as far as that was seen.
-    pub(super) fn tell(&self, context: &mut Context, completed: &Record) {
+    /// Prints what the next request gets with the record completed, as far as that was seen.
+    pub(super) fn print(&self, context: &mut Context, completed: &Record) {
         let then = words::then(completed);
         match self {
             Self::NotNeeded => context.ui.status(&format!("Then {then}.")),
-            Self::Came(_) if self.vouches_for(completed) => {
+            Self::Ran(_) if self.verifies(completed) => {
                 context.ui.status(&format!(
                     "Then {then}. Tested with the service's scripts on a temporary local Redis."
                 ));
             }
-            Self::Came(other) => {
-                let what = match &other.then {
+            Self::Ran(rehearsal) => {
+                let what = match &rehearsal.then {
                     Rehearsed::Answers(means) => {
                         format!("the service's begin answers {}", means.as_str())
                     }
@@ -63,12 +65,11 @@ impl Tried {
                         "the service's begin answers what its schema does not know".to_owned()
                     }
                 };
-                let message = format!(
+                context.ui.warning(&format!(
                     "tried on a private server, {what}, although the schema foretells that {then}"
-                );
-                context.ui.warning(&message);
+                ));
             }
-            Self::Nobody(why) => {
+            Self::NotRun(why) => {
                 context.ui.status(&format!(
                     "Nobody tried what comes then ({why}); the schema foretells that {then}."
                 ));
@@ -77,6 +78,7 @@ impl Tried {
     }
 }
 
+/// True if a reply of the begin step is what the schema predicts for the next request.
 fn is_as_predicted(means: Meaning, predicted: Answer) -> bool {
     match predicted {
         Answer::Execute => means == Meaning::Acquired,

@@ -1,0 +1,140 @@
+//! The records of a batch that are changed, each in one call: backed up, compared and changed, and counted.
+//!
+//! Only if a cluster keeps the Redis keys of a record in two slots, two calls follow each other, and a record can be changed
+//! partly.
+
+use anyhow::Result;
+
+use super::rule::Planned;
+use crate::change::Journal;
+use crate::context::Context;
+use crate::domain::change::outcome::Account;
+use crate::domain::record::{Content, Record};
+use crate::render::escape;
+use crate::store::backup::About;
+use crate::store::{Change, KeyAction, Outcome, Writer};
+
+/// By what the changes of a run are made, and where they are noted.
+pub(super) struct BatchChanger<'a> {
+    pub(super) context: &'a Context,
+    pub(super) writer: Writer,
+    pub(super) journal: &'a mut Journal,
+    /// What the audit log calls a change.
+    pub(super) noted_as: &'static str,
+}
+
+/// The change of a selected record to what is planned for it. An absent Redis key is compared and not changed.
+pub(super) fn change_of<G>(record: Record, planned: &Planned<G>) -> Change {
+    let mut changed = Vec::with_capacity(planned.key_indexes.len());
+    for key_index in &planned.key_indexes {
+        if record.seen.keys[*key_index].content != Content::Absent {
+            changed.push(*key_index);
+        }
+    }
+    let state = record.state.as_str();
+    let about = About { schema: record.schema.name.clone(), key: record.key, state };
+    Change::new(changed, record.seen, about)
+}
+
+impl BatchChanger<'_> {
+    /// Makes changes, and counts what became of each record.
+    ///
+    /// # Errors
+    /// As every change; the account has what was done before.
+    pub(super) async fn change(
+        &mut self,
+        changes: Vec<(KeyAction, Change)>,
+        account: &mut Account,
+    ) -> Result<()> {
+        // One call makes one action, and schemas with different lock TTLs have different ones.
+        let mut by_action: Vec<(KeyAction, Vec<Change>)> = Vec::new();
+        for (action, change) in changes {
+            match by_action.iter_mut().find(|(known, _)| *known == action) {
+                Some((_, changes)) => changes.push(change),
+                None => by_action.push((action, vec![change])),
+            }
+        }
+        for (action, changes) in by_action {
+            self.change_with(action, changes, account).await?;
+        }
+        Ok(())
+    }
+
+    /// Makes one action on records.
+    async fn change_with(
+        &mut self,
+        action: KeyAction,
+        mut changes: Vec<Change>,
+        account: &mut Account,
+    ) -> Result<()> {
+        let mut other_slots = Vec::with_capacity(changes.len());
+        for change in &mut changes {
+            other_slots.push(self.writer.split_off_other_slot(change).await?);
+        }
+        let now = self.context.now();
+        let (outcomes, mut ended) =
+            self.journal.apply(&self.writer, &changes, action, self.noted_as, now).await;
+        for ((mut change, other_slot), first) in changes.into_iter().zip(other_slots).zip(outcomes)
+        {
+            let mut outcome = first;
+            if !other_slot.is_empty() && first.is_done() {
+                if ended.is_ok() {
+                    (outcome, ended) =
+                        self.change_other_slot(action, &mut change, other_slot, first).await;
+                } else {
+                    // Nothing is sent after an error, so that the rest of this record stays.
+                    outcome = Outcome::Partly;
+                }
+            }
+            count(account, &change.about, outcome);
+        }
+        ended
+    }
+
+    /// Changes the Redis keys of a record in its other slot, after those in the first slot were changed. The backup has all of
+    /// them already.
+    async fn change_other_slot(
+        &mut self,
+        action: KeyAction,
+        change: &mut Change,
+        other_slot: Vec<usize>,
+        first: Outcome,
+    ) -> (Outcome, Result<()>) {
+        // The rest of the record is compared with what the first call left.
+        for key_index in std::mem::replace(&mut change.changed, other_slot) {
+            change.seen.keys[key_index].content = Content::Absent;
+        }
+        change.backed_up.clear();
+        let now = self.context.now();
+        let only = std::slice::from_ref(&*change);
+        let (outcomes, ended) =
+            self.journal.apply(&self.writer, only, action, self.noted_as, now).await;
+        if let Some(second) = outcomes.first()
+            && (second.is_done() || *second == Outcome::Absent)
+        {
+            return (first, ended);
+        }
+        // The records that follow are counted even if the log cannot be written.
+        let noted = self.journal.note_left(&self.writer, change, self.context.now()).await;
+        (Outcome::Partly, ended.and(noted))
+    }
+}
+
+/// Counts what became of a record.
+fn count(account: &mut Account, about: &About, outcome: Outcome) {
+    match outcome {
+        Outcome::Done | Outcome::Expires(_) => account.done += 1,
+        Outcome::FoundDone => {
+            account.done += 1;
+            account.read_back += 1;
+        }
+        Outcome::Partly => {
+            account.partly.push(format!("{}/{}", about.schema, escape::text(&about.key)));
+        }
+        Outcome::Kept => account.left_to_expire += 1,
+        Outcome::Changed => account.changed += 1,
+        Outcome::Absent => account.gone += 1,
+        Outcome::Unknown => account.unknown += 1,
+        Outcome::Refused => {}
+    }
+}

@@ -1,0 +1,131 @@
+//! What a run is about, counted before anybody is asked, or while records are changed.
+
+use anyhow::Result;
+
+use super::recheck::{SelectedRecord, is_too_large, refresh};
+use super::rule::{BulkRule, Planned};
+use super::source::RecordSource;
+use crate::domain::record::Record;
+use crate::domain::select::{Coverage, Tally};
+use crate::exit::CommandError;
+use crate::interrupt::Interrupt;
+use crate::scan::{ScanEnd, ScanPage, ScanReport};
+use crate::store::{RecordReader, StoreError};
+
+/// Records that are kept between counting and changing. If more are selected, a second scan finds them, so that memory stays
+/// flat.
+pub(super) const MOST_KEPT: usize = 10_000;
+
+/// What a run is about.
+pub struct Preview<G> {
+    /// The selected records, counted by group.
+    pub tally: Tally<G>,
+    /// Redis keys, or named keys, that were read.
+    pub keys: u64,
+    /// Records of the schemas that were read, selected or not.
+    pub records: u64,
+    /// Selected records that end by themselves.
+    pub ending: u64,
+    /// Selected records that no change touches, because a value is too large to tell what the record is. If more are selected
+    /// than are kept, they are not counted before the change.
+    pub too_large: u64,
+    /// The selected records; `None` if there are more than [`MOST_KEPT`].
+    pub selected: Option<Vec<SelectedRecord>>,
+    /// A warning that records were left out that the user may not read.
+    pub forbidden: Option<String>,
+    /// Why nodes of a cluster were left out, if any were.
+    pub unreachable: Option<StoreError>,
+    /// What was left out, and which default TTLs the records contradict.
+    pub coverage: Coverage,
+}
+
+impl<G: Ord> Default for Preview<G> {
+    fn default() -> Self {
+        Self {
+            tally: Tally::default(),
+            keys: 0,
+            records: 0,
+            ending: 0,
+            too_large: 0,
+            selected: Some(Vec::new()),
+            forbidden: None,
+            unreachable: None,
+            coverage: Coverage::default(),
+        }
+    }
+}
+
+impl<G: Ord + Clone> Preview<G> {
+    /// Counts what a source selects, and keeps the records. Those that end by themselves are kept only if `keeps_ending`.
+    ///
+    /// # Errors
+    /// The server could not be asked; Ctrl-C. Nothing was changed.
+    pub(super) async fn count<R: BulkRule<Group = G>>(
+        rule: &R,
+        mut source: RecordSource<'_>,
+        reader: &mut RecordReader,
+        keeps_ending: bool,
+        interrupt: &Interrupt,
+    ) -> Result<Self> {
+        let mut preview = Self::default();
+        loop {
+            let page = source.next_page(rule).await;
+            if interrupt.is_raised() {
+                let message =
+                    format!("interrupted: {} keys so far; nothing was changed", source.keys());
+                return Err(CommandError::interrupted(message).into());
+            }
+            let Some(page) = page? else { break };
+            preview.add(&page, source.keys());
+            let mut kept = Vec::with_capacity(page.selected.len());
+            for (record, planned) in page.selected {
+                if keeps_ending || !planned.ends_by_itself {
+                    kept.push(record);
+                }
+            }
+            preview.keep(reader, rule, kept).await?;
+        }
+        preview.add_report(source.finish());
+        Ok(preview)
+    }
+
+    /// Counts a page; `keys` were read so far.
+    pub(super) fn add(&mut self, page: &ScanPage<Planned<G>>, keys: u64) {
+        self.keys = keys;
+        self.records += page.records as u64;
+        for (record, planned) in &page.selected {
+            self.ending += u64::from(planned.ends_by_itself);
+            self.tally.add(planned.group.clone(), record, planned.age);
+        }
+    }
+
+    /// Adds what a source reports at its end.
+    pub(super) fn add_report(&mut self, report: ScanReport) {
+        self.keys = report.keys;
+        self.forbidden = report.forbidden;
+        self.coverage = report.coverage;
+        self.unreachable = match report.end {
+            ScanEnd::Incomplete(error) => Some(error),
+            ScanEnd::Complete | ScanEnd::Interrupted | ScanEnd::Failed(_) => None,
+        };
+    }
+
+    async fn keep(
+        &mut self,
+        reader: &mut RecordReader,
+        rule: &impl BulkRule,
+        mut records: Vec<Record>,
+    ) -> Result<()> {
+        let Some(kept) = &mut self.selected else { return Ok(()) };
+        if kept.len() + records.len() > MOST_KEPT {
+            self.selected = None;
+            return Ok(());
+        }
+        refresh(reader, rule, records.iter_mut()).await?;
+        for record in records {
+            self.too_large += u64::from(is_too_large(&record));
+            kept.push(SelectedRecord::new(record).compact());
+        }
+        Ok(())
+    }
+}

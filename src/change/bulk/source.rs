@@ -1,0 +1,264 @@
+//! Where the records of a run come from: a scan of the keyspace, or keys that are named one by one.
+
+use std::collections::{BTreeMap, HashSet};
+use std::hash::{BuildHasher as _, RandomState};
+
+use anyhow::Result;
+
+use super::rule::{BulkRule, Planned};
+use crate::context::key_file::KeyFile;
+use crate::domain::record::Record;
+use crate::domain::select::{Coverage, Selected};
+use crate::exit::CommandError;
+use crate::interrupt::Interrupt;
+use crate::scan::{Lengths, Scan, ScanEnd, ScanPage, ScanPlan, ScanReport};
+use crate::store::read::records::{Lookup, LookupResult};
+use crate::store::{MOST_WHOLE, ReadLimit, RecordReader, StoreError};
+use crate::terminal::frame::ProgressLine;
+
+/// Named keys that are looked up in one round trip: a page is as large as one of a scan, and other clients do not wait.
+const PAGE: usize = 200;
+
+/// If at least one record in this many is selected, the next pages bring whole values: rechecking the selected records would
+/// cost more than the bytes of the others.
+const SELECTED_IN: usize = 4;
+
+/// Where the records of a run come from.
+pub(super) enum RecordSource<'a> {
+    Scan(Box<Scan<'a>>),
+    Named(Box<NamedRecords<'a>>),
+}
+
+impl<'a> RecordSource<'a> {
+    /// Starts at the beginning of the keyspace, or of the named keys if there are any.
+    ///
+    /// # Errors
+    /// No node can be reached, or the keys cannot be read again; Ctrl-C.
+    pub(super) async fn open(
+        rule: &'a impl BulkRule,
+        reader: RecordReader,
+        named_keys: Option<&'a mut KeyFile>,
+        interrupt: &Interrupt,
+        progress: ProgressLine,
+    ) -> Result<Self> {
+        if let Some(keys) = named_keys {
+            keys.rewind()?;
+            let named = NamedRecords::new(keys, reader, interrupt.clone(), progress);
+            return Ok(Self::Named(Box::new(named)));
+        }
+        let scope = rule.scope();
+        let plan = ScanPlan {
+            catalog: &scope.catalog,
+            thresholds: scope.thresholds.clone(),
+            head: ReadLimit::Bytes(scope.least),
+            lengths: if scope.lengths { Lengths::All } else { Lengths::None },
+        };
+        Ok(Self::Scan(Box::new(Scan::start(reader, plan, interrupt, progress).await?)))
+    }
+
+    /// Redis keys, or named keys, that were read so far.
+    pub(super) fn keys(&self) -> u64 {
+        match self {
+            Self::Scan(scan) => scan.keys(),
+            Self::Named(named) => named.keys,
+        }
+    }
+
+    /// About how many keys the servers went through so far, those of other names included.
+    pub(super) fn keys_passed(&self) -> u64 {
+        match self {
+            Self::Scan(scan) => scan.keys_passed(),
+            Self::Named(named) => named.keys,
+        }
+    }
+
+    /// The next page, which may be empty; `None` at the end. Nodes of a cluster that do not answer are left out: the report
+    /// has them.
+    ///
+    /// # Errors
+    /// The server could not be asked; Ctrl-C.
+    pub(super) async fn next_page<R: BulkRule>(
+        &mut self,
+        rule: &R,
+    ) -> Result<Option<ScanPage<Planned<R::Group>>>> {
+        match self {
+            Self::Scan(scan) => {
+                let page = scan.next_page(rule).await;
+                if page.is_none() {
+                    scan.require_end()?;
+                }
+                Ok(page)
+            }
+            Self::Named(named) => named.next_page(rule).await,
+        }
+    }
+
+    /// The next page of a run that changes the selected records. If many are selected, later pages bring whole values.
+    ///
+    /// # Errors
+    /// As [`RecordSource::next_page`].
+    pub(super) async fn next_page_to_change<R: BulkRule>(
+        &mut self,
+        rule: &R,
+    ) -> Result<Option<ScanPage<Planned<R::Group>>>> {
+        let page = self.next_page(rule).await?;
+        if let Self::Scan(scan) = self
+            && let Some(page) = &page
+            && page.selected.len() * SELECTED_IN > page.records
+        {
+            scan.bring_heads(ReadLimit::Bytes(MOST_WHOLE));
+        }
+        Ok(page)
+    }
+
+    /// What was read. A source that has not reached its end stops here.
+    pub(super) fn finish(self) -> ScanReport {
+        match self {
+            Self::Scan(scan) => scan.finish(),
+            Self::Named(named) => named.finish(),
+        }
+    }
+}
+
+/// The records of keys that are named one by one.
+pub(super) struct NamedRecords<'a> {
+    list: &'a mut KeyFile,
+    reader: RecordReader,
+    interrupt: Interrupt,
+    progress: ProgressLine,
+    /// Named keys that were read.
+    keys: u64,
+    /// Two hashes of the first Redis key of each record so far, because a list may name a record again in other words. They
+    /// take 16 bytes per record, and two Redis keys share both with a chance of one in 2^128.
+    seen: HashSet<[u64; 2]>,
+    hashers: [RandomState; 2],
+    coverage: Coverage,
+    /// Why a node of a cluster could not be asked, if one could not.
+    unreachable: Option<StoreError>,
+}
+
+impl<'a> NamedRecords<'a> {
+    fn new(
+        list: &'a mut KeyFile,
+        reader: RecordReader,
+        interrupt: Interrupt,
+        progress: ProgressLine,
+    ) -> Self {
+        Self {
+            list,
+            reader,
+            interrupt,
+            progress,
+            keys: 0,
+            seen: HashSet::new(),
+            hashers: [RandomState::new(), RandomState::new()],
+            coverage: Coverage::default(),
+            unreachable: None,
+        }
+    }
+
+    async fn next_page<R: BulkRule>(
+        &mut self,
+        rule: &R,
+    ) -> Result<Option<ScanPage<Planned<R::Group>>>> {
+        let interrupt = self.interrupt.clone();
+        let Some(read) = interrupt.unless_raised(self.read_page(rule)).await else {
+            return Err(CommandError::interrupted("interrupted").into());
+        };
+        let Some(records) = read? else { return Ok(None) };
+        let count = records.len();
+        let mut selected = Vec::new();
+        for record in records {
+            if rule.is_about(&record) {
+                self.coverage.contradictions.note(&record);
+            }
+            let selection = rule.select(&record);
+            // The operator named this key, and is told why nothing is done to its record.
+            if matches!(selection, Selected::No) {
+                self.coverage.named.add_not_chosen(&record);
+            }
+            if let Some(planned) = self.coverage.take(&record, selection) {
+                selected.push((record, planned));
+            }
+        }
+        Ok(Some(ScanPage { records: count, selected }))
+    }
+
+    /// The records of the next keys, each once however often the list names it; `None` at the end of the list.
+    async fn read_page(&mut self, rule: &impl BulkRule) -> Result<Option<Vec<Record>>> {
+        let scope = rule.scope();
+        let keys = self.list.next(PAGE)?;
+        if keys.is_empty() {
+            return Ok(None);
+        }
+        self.keys += keys.len() as u64;
+        let lookup = Lookup {
+            head: ReadLimit::Bytes(MOST_WHOLE),
+            thresholds: scope.thresholds.clone(),
+            both: false,
+        };
+        let found = lookup.find(&mut self.reader, &scope.catalog, keys).await?;
+        let scanned = scope.catalog.scanned();
+        let mut records = Vec::new();
+        for mut found in found {
+            if self.unreachable.is_none() {
+                self.unreachable = found.silent().cloned();
+            }
+            if let Some(names) = found.several() {
+                self.coverage.named.add_ambiguous(&found.key, names);
+                continue;
+            }
+            for record in std::mem::take(&mut found.records) {
+                let is_scanned = scanned.iter().any(|schema| schema.name == record.schema.name);
+                if is_scanned || found.says_schema_of(&record) {
+                    found.records.push(record);
+                }
+            }
+            self.add_new(found, &mut records);
+        }
+        self.progress.set_position(self.keys);
+        Ok(Some(records))
+    }
+
+    /// Adds the records of a key that no earlier key named, and counts what else the key names.
+    fn add_new(&mut self, found: LookupResult, records: &mut Vec<Record>) {
+        let mut was_seen = false;
+        for redis_key in &found.looked_at {
+            was_seen |= self.seen.contains(&self.hash(redis_key));
+        }
+        // A record that an earlier line named may be gone by now: it was found all the same.
+        if found.records.is_empty() && found.unread.is_none() && !was_seen {
+            self.coverage.named.add_absent(&found.key);
+        }
+        let has_own = found.records.iter().any(|record| !record.claim.is_foreign());
+        for record in found.records {
+            let hash = self.hash(&record.seen.keys[0].redis_key);
+            if !self.seen.insert(hash) {
+                continue;
+            }
+            if self.coverage.claims(&record) {
+                records.push(record);
+            } else if !has_own {
+                let why = record.claim.foreign_because().unwrap_or_default();
+                let why = format!("not {}'s: {why}", record.schema.name);
+                self.coverage.named.add_unrecognised(&record, why);
+            }
+        }
+    }
+
+    fn hash(&self, redis_key: &[u8]) -> [u64; 2] {
+        [self.hashers[0].hash_one(redis_key), self.hashers[1].hash_one(redis_key)]
+    }
+
+    fn finish(self) -> ScanReport {
+        self.progress.finish_and_clear();
+        ScanReport {
+            end: self.unreachable.map_or(ScanEnd::Complete, ScanEnd::Incomplete),
+            coverage: self.coverage,
+            keys: self.keys,
+            passed: self.keys,
+            forbidden: None,
+            unread: BTreeMap::new(),
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! Reading a record on the connection of a guarded step: right before the call, and in the same transaction right after it.
+
+use redis::Value;
+
+use super::set_words::Words;
+use crate::domain::record::{Content, Deadline, Expiry, Observation, SeenKey};
+use crate::store::cluster::client::Client;
+use crate::store::cluster::deadlines::{TRIED, is_known as knows_pexpiretime};
+use crate::store::cluster::routing::Route;
+use crate::store::connection::{Connection, pack, reply};
+use crate::store::error::StoreError;
+use crate::store::read::observed::observation;
+use crate::store::scripts;
+
+/// How a node tells when a Redis key expires.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum DeadlineCommand {
+    PexpireTime,
+    /// TIME and PTTL, right after each other: Redis 6.2 has no PEXPIRETIME.
+    TimeAndPttl,
+}
+
+/// The commands that read all that identifies a record, and what their replies say.
+pub(super) struct IdentityCommands<'a> {
+    client: &'a Client,
+    /// The record as it was seen: its types decide what is asked.
+    seen: &'a Observation,
+    deadline: DeadlineCommand,
+    /// The Redis keys whose fields are read, by their indexes in the record.
+    hashes: &'a [usize],
+}
+
+/// Sends ASKING to a node that is only importing the record's slot. It holds for the next command.
+///
+/// # Errors
+/// As every command.
+pub(super) async fn send_asking(
+    connection: &mut Connection,
+    route: &Route,
+) -> Result<(), StoreError> {
+    if route.asking {
+        connection.tell(&pack(["ASKING"])).await?;
+    }
+    Ok(())
+}
+
+impl<'a> IdentityCommands<'a> {
+    /// The commands for the node behind a connection.
+    ///
+    /// # Errors
+    /// The node does not answer.
+    pub(super) async fn for_node(
+        client: &'a Client,
+        connection: &mut Connection,
+        seen: &'a Observation,
+        hashes: &'a [usize],
+    ) -> Result<Self, StoreError> {
+        let tried = match connection.exchange(&pack(["PEXPIRETIME", TRIED])).await? {
+            Value::ServerError(error) => Err(client.error(&error.into())),
+            value => Ok(value),
+        };
+        let deadline = if knows_pexpiretime(tried.as_ref()) {
+            DeadlineCommand::PexpireTime
+        } else {
+            DeadlineCommand::TimeAndPttl
+        };
+        Ok(Self { client, seen, deadline, hashes })
+    }
+
+    /// What is sent, for all Redis keys of the record.
+    pub(super) fn commands(&self) -> Vec<Words> {
+        let mut commands = Vec::new();
+        for (index, key) in self.seen.keys.iter().enumerate() {
+            let of_key = |command: &str| vec![command.as_bytes().to_vec(), key.redis_key.clone()];
+            commands.push(of_key(if self.reads_dump(index) { "DUMP" } else { "GET" }));
+            commands.push(of_key("TYPE"));
+            commands.push(of_key("PTTL"));
+            commands.push(match self.deadline {
+                DeadlineCommand::PexpireTime => of_key("PEXPIRETIME"),
+                DeadlineCommand::TimeAndPttl => vec![b"TIME".to_vec()],
+            });
+            if self.is_hash(index) {
+                commands.push(of_key("HGETALL"));
+            }
+        }
+        commands
+    }
+
+    /// Reads the record before the call.
+    ///
+    /// # Errors
+    /// As every read, also if the record is on another node.
+    pub(super) async fn read(
+        &self,
+        connection: &mut Connection,
+        route: &Route,
+    ) -> Result<Observation, StoreError> {
+        if self.deadline == DeadlineCommand::TimeAndPttl {
+            return self.read_by_script(connection, route).await;
+        }
+        let mut replies = Vec::new();
+        for words in self.commands() {
+            send_asking(connection, route).await?;
+            replies.push(connection.exchange(&pack(words)).await?);
+        }
+        self.observation(replies)
+    }
+
+    /// Outside a transaction the round trips of TIME and PTTL are too far apart to tell a deadline; a script runs both at one
+    /// moment.
+    async fn read_by_script(
+        &self,
+        connection: &mut Connection,
+        route: &Route,
+    ) -> Result<Observation, StoreError> {
+        let mut keys = Vec::with_capacity(self.seen.keys.len());
+        for key in &self.seen.keys {
+            keys.push(key.redis_key.clone());
+        }
+        let mut call: Words = vec![b"EVAL".to_vec(), scripts::OBSERVE.into()];
+        call.push(keys.len().to_string().into_bytes());
+        call.extend(keys.iter().cloned());
+        call.extend([b"-1".to_vec(), b"0".to_vec()]);
+        send_asking(connection, route).await?;
+        let reply = connection.tell(&pack(call)).await?;
+        // Nobody asked for CLIENT NO-TOUCH on this connection, so that idle times are idemctl's own.
+        observation(reply, &keys, false).ok_or_else(|| self.client.unexpected("EVAL"))
+    }
+
+    /// What the replies to [`IdentityCommands::commands`] say.
+    ///
+    /// # Errors
+    /// A command was refused, or a reply is not one of Redis.
+    pub(super) fn observation(&self, replies: Vec<Value>) -> Result<Observation, StoreError> {
+        let mut replies = replies.into_iter();
+        let mut keys = Vec::with_capacity(self.seen.keys.len());
+        for (index, seen) in self.seen.keys.iter().enumerate() {
+            let mut next = || replies.next().ok_or_else(|| self.client.unexpected("GET"));
+            let value = next()?;
+            let kind = self.no_error(next()?)?;
+            let pttl = self.no_error(next()?)?;
+            let moment = self.no_error(next()?)?;
+            let fields = if self.is_hash(index) { Some(next()?) } else { None };
+            let pttl = reply::integer(&pttl).ok_or_else(|| self.client.unexpected("PTTL"))?;
+            let deadline = self.deadline(moment, pttl)?;
+            let mut checksum = None;
+            let content = match value {
+                _ if pttl == -2 => Content::Absent,
+                Value::BulkString(dump) if self.reads_dump(index) => {
+                    // DUMP ends in a checksum of type and bytes.
+                    checksum = dump.last_chunk().copied();
+                    match fields.and_then(fields_of) {
+                        Some(fields) => fields,
+                        None => Content::Other(reply::word(kind).unwrap_or_default()),
+                    }
+                }
+                Value::ServerError(error) if error.code() == "WRONGTYPE" => {
+                    Content::Other(reply::word(kind).unwrap_or_default())
+                }
+                value => match reply::bytes(self.no_error(value)?) {
+                    Some(text) => Content::text(text),
+                    None => Content::Absent,
+                },
+            };
+            let expiry = Expiry::from_pttl(pttl);
+            let now = SeenKey::new(&seen.redis_key, content, expiry, deadline);
+            keys.push(SeenKey { checksum, ..now });
+        }
+        Ok(Observation { server_ms: self.seen.server_ms, keys, atomic: true })
+    }
+
+    fn deadline(&self, moment: Value, pttl: i64) -> Result<Deadline, StoreError> {
+        let (told, command) = match self.deadline {
+            DeadlineCommand::PexpireTime => {
+                (reply::integer(&moment).map(Deadline::from_pexpiretime), "PEXPIRETIME")
+            }
+            DeadlineCommand::TimeAndPttl => {
+                let now = reply::millis(moment);
+                (now.map(|now| Deadline::from_pttl(pttl, Some(now), Some(now))), "TIME")
+            }
+        };
+        told.ok_or_else(|| self.client.unexpected(command))
+    }
+
+    fn is_hash(&self, index: usize) -> bool {
+        self.hashes.contains(&index)
+    }
+
+    /// True for a value that is not a string: DUMP tells whether it is the same.
+    fn reads_dump(&self, index: usize) -> bool {
+        self.is_hash(index) || self.seen.keys[index].content.other_type().is_some()
+    }
+
+    fn no_error(&self, reply: Value) -> Result<Value, StoreError> {
+        match reply {
+            Value::ServerError(error) => Err(self.client.error(&error.into())),
+            reply => Ok(reply),
+        }
+    }
+}
+
+/// The reply of HGETALL, in either protocol; `None` for what is not a hash.
+fn fields_of(reply: Value) -> Option<Content> {
+    let words = match reply {
+        Value::Map(pairs) => pairs.into_iter().flat_map(|(name, value)| [name, value]).collect(),
+        other => reply::array(other)?,
+    };
+    let mut fields = Vec::with_capacity(words.len());
+    for word in words {
+        fields.push(reply::bytes(word)?);
+    }
+    Some(Content::hash(fields))
+}
