@@ -53,6 +53,7 @@ pub struct AuditTrail {
     writing: Option<JoinHandle<Result<(), StoreError>>>,
 }
 
+/// A Redis key that was changed, as the audit log has it.
 pub struct Noted<'a> {
     pub schema: &'a str,
     pub key: &'a [u8],

@@ -62,6 +62,7 @@ impl ConfirmArgs {
         }
     }
 
+    /// True if a person is asked, who then sees what is to be changed.
     pub fn asks_somebody(&self, context: &Context) -> bool {
         self.confirm.is_none() && (!self.yes || context.settings.is_protected())
     }

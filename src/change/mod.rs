@@ -1,5 +1,5 @@
 //! What commands that change records share: the operator's leave, accounting for each change, changing many records, and
-//! doing a service's own step to one record.
+//! making a service's own step on one record.
 
 mod audit_trail;
 pub mod bulk;
@@ -17,8 +17,8 @@ mod summary;
 pub use self::audit_trail::{AuditTrail, Noted};
 pub use self::journal::{Journal, JournalStep};
 pub use self::manual_step::ManualStep;
-pub use self::one_record::{check_ttls, find_held, show, time_for, undescribed};
-pub use self::owner::{of_lock as owner_of_lock, of_new as owner_of_new};
+pub use self::one_record::{check_ttls, find_record, show, time_for, undescribed};
+pub use self::owner::{owner_of_lock, owner_of_new_lock};
 pub use self::rate_limiter::RateLimiter;
 pub use self::stated_ttl::needs_a_stated_lock_ttl;
 pub use self::summary::{

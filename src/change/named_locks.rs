@@ -22,7 +22,9 @@ pub const MOST: usize = 1_000;
 
 /// What a command does to the locks.
 pub struct LockAction {
+    /// The command, as the log names it.
     pub command: &'static str,
+    /// What is done to the lock's Redis key.
     pub action: KeyAction,
     /// The outcome of a dry run for a lock that the action can be applied to.
     pub possible: &'static str,
@@ -64,6 +66,7 @@ enum LockStatus {
 
 /// A lock that can be changed.
 pub struct PossibleLock {
+    /// The record as it was read, whole.
     pub record: Record,
     /// The index of the lock's Redis key among those of the record.
     pub key_index: usize,
@@ -71,6 +74,7 @@ pub struct PossibleLock {
     shown: String,
 }
 
+/// The locks of a run, and what is done to them.
 pub struct NamedLocks {
     action: LockAction,
     locks: Vec<NamedLock>,
@@ -134,6 +138,10 @@ impl NamedLocks {
         })
     }
 
+    /// Shows what can be done to each lock as a table.
+    ///
+    /// # Errors
+    /// Stdout cannot be written.
     pub fn show(&self, context: &mut Context) -> Result<()> {
         let mut rows = Vec::with_capacity(self.locks.len());
         for lock in &self.locks {

@@ -9,12 +9,12 @@ use crate::domain::schema::Step;
 use crate::exit::{CommandError, Exit};
 use crate::render::escape;
 
-/// The owner in whose name a step is done to a lock. Where the service checks the owner: the owner that was given, or that
-/// the operator names when asked. Else: the owner whom the lock names. A dry run asks nobody.
+/// The owner in whose name a step is made on a lock. If the service checks the owner: the owner that was given, or that
+/// the operator names when asked; a dry run asks nobody. Otherwise the owner whom the lock names.
 ///
 /// # Errors
 /// Usage: none was given and nobody can be asked, or the schema knows no owners. No: it is not the lock's.
-pub fn of_lock(
+pub fn owner_of_lock(
     context: &mut Context,
     record: &Record,
     step: &Step,
@@ -22,43 +22,57 @@ pub fn of_lock(
     dry_run: bool,
 ) -> Result<Vec<u8>> {
     let holder = record.owner();
-    match given {
-        Some(given) if step.checks_owner => Ok(meant(given, holder)),
-        None if step.checks_owner && !dry_run => ask(context, record, holder),
-        None => Ok(holder.unwrap_or_default().to_vec()),
-        Some(given) => match holder {
-            Some(holder) if *meant(given, Some(holder)) == *holder => Ok(holder.to_vec()),
-            Some(holder) => Err(CommandError::new(
-                Exit::No,
-                format!(
-                    "the lock is {}'s, not {}'s; nothing was done",
-                    escape::text(holder),
-                    escape::text(given.as_bytes())
-                ),
-            )
-            .into()),
-            None => Err(no_owners(record).into()),
-        },
-    }
-}
-
-/// The owner of a lock that is taken anew: the owner that was given, else the record's where `keep`, else a new UUID. Empty
-/// where the schema knows no owners.
-pub fn of_new(record: &Record, given: Option<&str>, keep: bool) -> Result<Vec<u8>, CommandError> {
-    let stored = record.owner().filter(|_| keep);
-    match (record.schema.names_owner(), given) {
-        (false, Some(_)) => Err(no_owners(record)),
-        (false, None) => Ok(Vec::new()),
-        (true, Some(given)) => Ok(given.as_bytes().to_vec()),
-        (true, None) => {
-            Ok(stored.map_or_else(|| Uuid::new_v4().to_string().into_bytes(), <[u8]>::to_vec))
+    let Some(given) = given else {
+        if step.checks_owner && !dry_run {
+            return ask(context, record, holder);
         }
+        return Ok(holder.unwrap_or_default().to_vec());
+    };
+    let owner = meant(given, holder);
+    // The service decides; a wrong owner is reported as its refusal.
+    if step.checks_owner {
+        return Ok(owner);
     }
+    let Some(holder) = holder else { return Err(no_owners(record).into()) };
+    if owner != holder {
+        let holder = escape::text(holder);
+        let given = escape::text(given.as_bytes());
+        let message = format!("the lock is {holder}'s, not {given}'s; nothing was done");
+        return Err(CommandError::new(Exit::No, message).into());
+    }
+    Ok(owner)
 }
 
-/// The owner that an operator names: nobody types bytes that are no text, so the holder is named by what is shown of it, too.
+/// The owner of a new lock: the owner that was given, else the record's if `keep`, else a new UUID. Empty if the schema knows
+/// no owners.
+///
+/// # Errors
+/// Usage: an owner was given, and the schema knows none.
+pub fn owner_of_new_lock(
+    record: &Record,
+    given: Option<&str>,
+    keep: bool,
+) -> Result<Vec<u8>, CommandError> {
+    if !record.schema.names_owner() {
+        return if given.is_some() { Err(no_owners(record)) } else { Ok(Vec::new()) };
+    }
+    if let Some(given) = given {
+        return Ok(given.as_bytes().to_vec());
+    }
+    if let Some(stored) = record.owner()
+        && keep
+    {
+        return Ok(stored.to_vec());
+    }
+    Ok(Uuid::new_v4().to_string().into_bytes())
+}
+
+/// The owner that an operator names. Nobody types bytes that are not text, so that what is shown of the holder names it, too.
 fn meant(typed: &str, holder: Option<&[u8]>) -> Vec<u8> {
-    holder.filter(|holder| escape::text(holder) == typed).unwrap_or(typed.as_bytes()).to_vec()
+    match holder {
+        Some(holder) if escape::text(holder) == typed => holder.to_vec(),
+        _ => typed.as_bytes().to_vec(),
+    }
 }
 
 fn no_owners(record: &Record) -> CommandError {

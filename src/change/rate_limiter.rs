@@ -1,15 +1,17 @@
-//! Batches over time.
+//! How fast many records are changed.
 
 use tokio::time::{Instant, sleep_until};
 
 use crate::domain::select::Rate;
 
-/// Records dealt with at a time: as many as are backed up with one sync of the disk.
+/// Records that are changed at a time: as many as are backed up with one sync of the disk.
 const BATCH: usize = 500;
 
+/// Spaces batches out, so that a run changes no more records per second than the operator allows.
 #[derive(Debug)]
 pub struct RateLimiter {
     rate: Option<Rate>,
+    /// When the next batch may be changed.
     next: Instant,
 }
 
@@ -19,16 +21,17 @@ impl RateLimiter {
         Self { rate, next: Instant::now() }
     }
 
+    /// True if the operator set a rate.
     pub fn is_limited(&self) -> bool {
         self.rate.is_some()
     }
 
-    /// Records a batch: fewer where the rate is low.
+    /// Records per batch: fewer if the rate is low, so that the changes are spread evenly.
     pub fn batch(&self) -> usize {
         self.rate.map_or(BATCH, |rate| rate.at_a_time(BATCH))
     }
 
-    /// Waits after a batch of this many records until the next may go.
+    /// Waits after a batch of this many records until the next may be changed.
     pub async fn wait(&mut self, records: usize) {
         let Some(rate) = self.rate else { return };
         self.next = self.next.max(Instant::now()) + rate.time_for(records);

@@ -11,7 +11,10 @@ use crate::domain::select::Coverage;
 use crate::exit::{self, CommandError, Exit};
 use crate::render::document;
 
-/// Writes what was found and done, where JSON is wanted: one object, which is one line with `jsonl`.
+/// Writes what was found and done, if JSON is wanted: one object, which is one line with `jsonl`.
+///
+/// # Errors
+/// Stdout cannot be written.
 pub fn write_report(context: &mut Context, output: Output, value: &Value) -> Result<()> {
     let text = match output {
         Output::Table => return Ok(()),
@@ -22,16 +25,17 @@ pub fn write_report(context: &mut Context, output: Output, value: &Value) -> Res
     Ok(context.ui.flush()?)
 }
 
-/// The exit code of a run that changes many records and came to its end: partial if records were left out because too little
-/// is known of them, or schemas because any Redis key may be theirs.
-pub fn exit_after(of: &Coverage, catalog: &Catalog, has_scanned: bool) -> Exit {
-    let is_whole = of.unproven.is_empty()
-        && !(has_scanned
-            && (catalog.skipped().next().is_some() || !catalog.unreadable().is_empty()));
-    if is_whole { Exit::Done } else { Exit::Partial }
+/// The exit code of a run that changes many records and finished: partial if records were left out because too little is known
+/// of them, or a scan left out schemas because any Redis key may be theirs.
+pub fn exit_after(coverage: &Coverage, catalog: &Catalog, has_scanned: bool) -> Exit {
+    let leaves_out_schemas = catalog.skipped().next().is_some() || !catalog.unreadable().is_empty();
+    if !coverage.unproven.is_empty() || (has_scanned && leaves_out_schemas) {
+        return Exit::Partial;
+    }
+    Exit::Done
 }
 
-/// Says how many of the chosen records no change touches, because a value is larger than is ever read.
+/// Prints how many of the selected records no change touches, because a value is larger than is ever read.
 pub fn print_too_large(context: &mut Context, count: u64) {
     if count > 0 {
         let records =
@@ -43,7 +47,7 @@ pub fn print_too_large(context: &mut Context, count: u64) {
     }
 }
 
-/// Says how many Redis keys were changed without a reply, as reading back showed.
+/// Prints how many Redis keys were changed without a reply, as reading back showed.
 pub fn print_read_back(context: &mut Context, count: u64) {
     let keys = if count == 1 { "key" } else { "keys" };
     if count > 0 {
@@ -53,7 +57,7 @@ pub fn print_read_back(context: &mut Context, count: u64) {
     }
 }
 
-/// Passes when the run came to its end after `done` changes.
+/// Passes if the run finished, after `done` changes.
 ///
 /// # Errors
 /// Interrupted, or the error that stopped the run; both say how far the run got and how to go on.

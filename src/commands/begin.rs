@@ -34,11 +34,11 @@ pub struct Args {
 }
 
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
-    let record = change::find_held(context, &args.step).await?;
+    let record = change::find_record(context, &args.step).await?;
     let schema = record.schema.clone();
     let step = schema.begin.as_ref().ok_or_else(|| change::undescribed(&schema, "begin"))?;
     change::check_ttls(&schema, step)?;
-    let owner = change::owner_of_new(&record, args.owner.as_deref(), false)?;
+    let owner = change::owner_of_new_lock(&record, args.owner.as_deref(), false)?;
     let fingerprint = fingerprint(&args, &record)?;
     // A request that begins has no response yet.
     let response = Response::default();

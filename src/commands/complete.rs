@@ -72,7 +72,7 @@ pub struct Args {
 
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let given = given(context, &args)?;
-    let record = change::find_held(context, &args.step).await?;
+    let record = change::find_record(context, &args.step).await?;
     let schema = record.schema.clone();
     let step = schema.complete.as_ref().ok_or_else(|| change::undescribed(&schema, "complete"))?;
     change::check_ttls(&schema, step)?;

@@ -233,7 +233,7 @@ async fn account(
     for (count, what) in [
         (account.changed + account.renewed, "left alone, for they changed since they were seen"),
         (
-            account.foreign,
+            account.unrecognised,
             "left alone, for they have a form that the schema does not write, as the whole value told",
         ),
         (account.too_large, "left alone, for a value is larger than 16 MiB and was not read whole"),

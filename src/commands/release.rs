@@ -32,7 +32,7 @@ pub struct Args {
 }
 
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
-    let record = change::find_held(context, &args.step).await?;
+    let record = change::find_record(context, &args.step).await?;
     let schema = record.schema.clone();
     change::show(context, args.step.output, &record)?;
     let step = manual::releasable(&record).map_err(|why| refused(&record, &why))?;

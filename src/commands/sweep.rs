@@ -216,7 +216,10 @@ fn account(
     for (count, why) in [
         (account.changed + account.gone, "changed since the first look"),
         (account.renewed, "were renewed or taken anew since the first look"),
-        (account.foreign, "have a form that the schema does not write, as the whole value told"),
+        (
+            account.unrecognised,
+            "have a form that the schema does not write, as the whole value told",
+        ),
         (account.too_large, "have a value that is larger than 16 MiB and was not read whole"),
         (account.skipped_alive, "have an owner that is alive"),
         (account.left_to_expire, "end by themselves"),

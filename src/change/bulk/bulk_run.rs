@@ -32,6 +32,7 @@ use crate::terminal::frame::ProgressLine;
 /// A run, what it found, and what became of the records.
 pub struct BulkRun<'a, R: BulkRule> {
     rule: &'a R,
+    /// Reads records; it never changes any.
     pub reader: RecordReader,
     /// `None` if the run only shows what it finds, and once the change has begun.
     writer: Option<Writer>,
@@ -50,6 +51,7 @@ pub struct BulkRun<'a, R: BulkRule> {
 
 /// How the selected records are changed.
 pub struct BulkOptions {
+    /// The command, as the log and the backup name it.
     pub command: &'static str,
     /// What the audit log calls the change.
     pub noted_as: &'static str,

@@ -100,6 +100,7 @@ pub(super) struct PendingRecords {
 }
 
 impl PendingRecords {
+    /// The records that come out of a queue.
     pub(super) fn new(queue: Receiver<Result<SelectedRecord>>) -> Self {
         Self { queue, failed: None }
     }

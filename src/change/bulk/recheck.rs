@@ -196,7 +196,7 @@ impl<G> Rechecked<G> {
         if is_too_large(&record) {
             self.account.too_large += 1;
         } else if record.claim.is_foreign() || record.claim == Claim::SoFar {
-            self.account.foreign += 1;
+            self.account.unrecognised += 1;
         } else if let Some(planned) = rule.select(&record).yes() {
             self.same.push((record, planned));
         } else {

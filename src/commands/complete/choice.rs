@@ -1,4 +1,4 @@
-//! What completing comes to: on what, in whose name, for which payload.
+//! How a record is completed: on what, in whose name, for which payload.
 
 use anyhow::Result;
 
@@ -11,22 +11,27 @@ use crate::domain::step::Request;
 use crate::exit::{CommandError, Exit};
 use crate::render::escape;
 
+/// What the options of `complete` say.
 pub(super) struct CompleteRequest<'a> {
+    /// What the operator permits besides completing a lock.
     pub(super) overrides: Overrides,
     pub(super) owner: Option<&'a str>,
     pub(super) fingerprint: Option<&'a str>,
     pub(super) dry_run: bool,
 }
 
+/// How a record is completed.
 pub(super) struct ChosenCompletion {
+    /// What completing does to the record.
     pub(super) completion: Completion,
-    /// Empty where the schema knows no owners.
+    /// In whose name; empty if the schema knows no owners.
     pub(super) owner: Vec<u8>,
+    /// The hash of the payload that is stored with the result; empty if the schema keeps none.
     fingerprint: String,
 }
 
 impl ChosenCompletion {
-    /// Decides, and asks for the owner where the schema checks one.
+    /// Decides, and asks for the owner if the schema checks one.
     ///
     /// # Errors
     /// Why this record is not to be completed in this way.
@@ -37,14 +42,14 @@ impl ChosenCompletion {
         step: &Step,
     ) -> Result<Self> {
         let completion =
-            manual::of_record(record, asked.overrides).map_err(|why| refused(record, &why))?;
+            manual::completion_of(record, asked.overrides).map_err(|why| refused(record, &why))?;
         let fingerprint = fingerprint(record, completion, asked.fingerprint)?;
         let owner = match completion {
             Completion::OfLock => {
                 change::owner_of_lock(context, record, step, asked.owner, asked.dry_run)?
             }
             Completion::Creating | Completion::Replacing => {
-                change::owner_of_new(record, asked.owner, true)?
+                change::owner_of_new_lock(record, asked.owner, true)?
             }
         };
         Ok(Self { completion, owner, fingerprint })
@@ -62,59 +67,77 @@ impl ChosenCompletion {
     ) -> Result<Request<'a>, CommandError> {
         let schema = &record.schema;
         let sends_time = schema.complete.as_ref().is_some_and(|step| schema.sends_time(step));
-        let needs_time =
-            sends_time || (schema.write.keeps_time() && self.completion != Completion::OfLock);
+        // A lock that is taken for the step has a time of its own in it.
+        let takes_lock = self.completion != Completion::OfLock;
+        let needs_time = sends_time || (takes_lock && schema.write.keeps_time());
         let now_ms = change::time_for(record, needs_time)?;
-        let before = &record.seen.keys[schema.result_role()].content;
-        let before = Some(before).filter(|before| **before != Content::Absent);
-        let request = Request::new(schema, &record.key, &self.owner, response);
-        let request = Request { fingerprint: &self.fingerprint, error, now_ms, before, ..request };
-        match &manual::lost_fields(record, &request)[..] {
-            [] => is_read_back(record, &request).map(|()| request),
-            lost => Err(loses(record, lost)),
+        let stored = &record.seen.keys[schema.result_role()].content;
+        let request = Request {
+            fingerprint: &self.fingerprint,
+            error,
+            now_ms,
+            before: if *stored == Content::Absent { None } else { Some(stored) },
+            ..Request::new(schema, &record.key, &self.owner, response)
+        };
+        let lost = manual::lost_fields(record, &request);
+        if !lost.is_empty() {
+            return Err(loses(record, &lost));
         }
+        check_read_back(record, &request)?;
+        Ok(request)
     }
 
-    /// The value of the lock to take for the step, where there is no lock and the step wants one.
+    /// The value of the lock to take for the step, if there is no lock and the step needs one.
+    ///
+    /// # Errors
+    /// Usage: no lock of this request would let the step store.
     pub(super) fn hold(
         &self,
         record: &Record,
         request: &Request<'_>,
     ) -> Result<Option<Content>, CommandError> {
-        match self.completion {
-            Completion::OfLock => Ok(None),
-            _ => manual::hold(record, request)
-                .map_err(|why| CommandError::usage(format!("{}: {why}", record.schema.name))),
+        if self.completion == Completion::OfLock {
+            return Ok(None);
         }
+        manual::hold(record, request)
+            .map_err(|why| CommandError::usage(format!("{}: {why}", record.schema.name)))
     }
 }
 
 /// Passes a result that can be written, and reads back as one: quotes in a key or a fingerprint may break the text that they
-/// stand in.
-fn is_read_back(record: &Record, request: &Request<'_>) -> Result<(), CommandError> {
-    let (key, name) = (escape::text(&record.key), &record.schema.name);
+/// are part of.
+///
+/// # Errors
+/// Usage: why the result cannot be written or read.
+fn check_read_back(record: &Record, request: &Request<'_>) -> Result<(), CommandError> {
+    let key = escape::text(&record.key);
+    let name = &record.schema.name;
     if let Some(why) = manual::unwritten_result(record, request) {
         return Err(CommandError::usage(format!("{key}: {name} cannot store this: {why}; nothing was done"))
             .hint("is the body what the service's client gets? Quotes and backslashes in the key, the owner or the fingerprint cannot stand in the result as they are"));
     }
-    manual::unread_result(record, request).map_or(Ok(()), |why| {
-        Err(CommandError::usage(format!(
+    if let Some(why) = manual::unread_result(record, request) {
+        return Err(CommandError::usage(format!(
             "{key}: what {name} writes here is not read back as a result: {why}; nothing was done"
         ))
-        .hint("quotes and backslashes in the key, the owner or the fingerprint cannot stand in its result as they are"))
-    })
+        .hint("quotes and backslashes in the key, the owner or the fingerprint cannot stand in its result as they are"));
+    }
+    Ok(())
 }
 
-/// That retries may fail for what the result would not have.
+/// That retries may fail because the result would not have these fields.
 fn loses(record: &Record, lost: &[String]) -> CommandError {
-    let (key, name) = (escape::text(&record.key), &record.schema.name);
-    let fields =
-        lost.iter().map(|path| escape::text(path.as_bytes())).collect::<Vec<_>>().join(", ");
-    let keep = lost
-        .iter()
-        .map(|path| format!("{{kept:{}}}", escape::text(path.as_bytes())))
-        .collect::<Vec<_>>()
-        .join(" ");
+    let key = escape::text(&record.key);
+    let name = &record.schema.name;
+    let mut fields = Vec::with_capacity(lost.len());
+    let mut keep = Vec::with_capacity(lost.len());
+    for path in lost {
+        let path = escape::text(path.as_bytes()).to_string();
+        keep.push(format!("{{kept:{path}}}"));
+        fields.push(path);
+    }
+    let fields = fields.join(", ");
+    let keep = keep.join(" ");
     CommandError::usage(format!(
         "{key}: the result would lose {fields} of what is stored, which {name} does not write; nothing was done"
     ))
@@ -124,7 +147,8 @@ fn loses(record: &Record, lost: &[String]) -> CommandError {
 }
 
 fn refused(record: &Record, why: &Refusal) -> CommandError {
-    let (key, name) = (escape::text(&record.key), &record.schema.name);
+    let key = escape::text(&record.key);
+    let name = &record.schema.name;
     match why {
         Refusal::Absent => CommandError::new(Exit::No, format!("{key}: {why} under {name}; nothing was done"))
             .hint("is it the right --schema (and --prefix)? Where its lock has expired, --create stores the response"),
@@ -138,36 +162,41 @@ fn refused(record: &Record, why: &Refusal) -> CommandError {
     }
 }
 
-/// The hash of the payload that goes with the result: without the hash every retry would be told that its payload differs.
+/// The hash of the payload that is stored with the result: without it every retry would be told that its payload differs.
+///
+/// # Errors
+/// Usage: the option is missing, or the schema or the lock has no use for it.
 fn fingerprint(
     record: &Record,
     completion: Completion,
     given: Option<&str>,
 ) -> Result<String, CommandError> {
-    let (stored, name) = (record.fingerprint(), &record.schema.name);
-    let keeps = record.schema.write.keeps_fingerprint();
+    let schema = &record.schema;
+    let name = &schema.name;
+    let stored = record.fingerprint();
+    let keeps = schema.write.keeps_fingerprint();
     // The locks of some services keep no hash: there the hash comes with the result.
-    let is_the_locks = completion == Completion::OfLock && record.schema.locks_keep_fingerprint();
-    match given {
-        Some(_) if !keeps => {
-            Err(CommandError::usage(format!("--fingerprint: {name} compares no payloads")).hint("leave it out"))
+    let is_the_locks = completion == Completion::OfLock && schema.locks_keep_fingerprint();
+    if let Some(given) = given {
+        if !keeps {
+            let message = format!("--fingerprint: {name} compares no payloads");
+            return Err(CommandError::usage(message).hint("leave it out"));
         }
-        Some(given) if is_the_locks && stored != Some(given) => {
-            Err(CommandError::usage("--fingerprint: the lock has its own, and keeps it").hint("leave it out"))
+        if is_the_locks && stored != Some(given) {
+            let message = "--fingerprint: the lock has its own, and keeps it";
+            return Err(CommandError::usage(message).hint("leave it out"));
         }
-        Some(given) => Ok(given.to_owned()),
-        None => match stored {
-            None if keeps && !is_the_locks => Err(CommandError::usage(format!(
-                "{name} compares payloads: without the request's --fingerprint no retry would get the response"
-            ))
-            .hint(match &record.schema.write.fingerprint_is {
-                Some(what) => format!("--fingerprint is {what}"),
-                None => {
-                    "give what the service makes of the request and compares, or --fingerprint '' where it makes none"
-                        .to_owned()
-                }
-            })),
-            stored => Ok(stored.unwrap_or_default().to_owned()),
-        },
+        return Ok(given.to_owned());
     }
+    if stored.is_none() && keeps && !is_the_locks {
+        let hint = match &schema.write.fingerprint_is {
+            Some(what) => format!("--fingerprint is {what}"),
+            None => "give what the service makes of the request and compares, or --fingerprint '' where it makes none".to_owned(),
+        };
+        return Err(CommandError::usage(format!(
+            "{name} compares payloads: without the request's --fingerprint no retry would get the response"
+        ))
+        .hint(hint));
+    }
+    Ok(stored.unwrap_or_default().to_owned())
 }

@@ -1,4 +1,4 @@
-//! Which records a purge is about.
+//! Which records a purge removes.
 
 use clap::Args;
 
@@ -18,6 +18,7 @@ use crate::store::KeyAction;
 /// Bytes of the longest string that Redis keeps (`proto-max-bulk-len`).
 const LONGEST_VALUE: usize = 512 << 20;
 
+/// The options that choose records.
 #[derive(Debug, Args)]
 pub(super) struct ChoiceArgs {
     #[command(flatten)]
@@ -32,7 +33,10 @@ pub(super) struct ChoiceArgs {
 }
 
 impl ChoiceArgs {
-    /// The keys that are named, where any are.
+    /// The keys that are named one by one, if any are.
+    ///
+    /// # Errors
+    /// Usage: the list cannot be read.
     pub(super) fn open_key_file(
         &self,
         context: &mut Context,
@@ -40,9 +44,9 @@ impl ChoiceArgs {
         KeyFile::of(&self.keys, context)
     }
 
-    /// Says where `--match` seems to be meant for something else.
-    pub(super) fn remark(&self, choice: &PurgeRule) -> Option<String> {
-        self.select.filter.remark(&choice.scope.catalog)
+    /// What to say if `--match` seems to be meant for something else.
+    pub(super) fn remark(&self, rule: &PurgeRule) -> Option<String> {
+        self.select.filter.remark(&rule.scope.catalog)
     }
 
     /// True if an option chooses among the records.
@@ -50,26 +54,34 @@ impl ChoiceArgs {
         self.select.narrows()
     }
 
-    /// Passes where an option says which records are meant.
+    /// Passes if an option says which records are meant.
+    ///
+    /// # Errors
+    /// Usage: none does. A purge of everything is asked for with --all.
     fn check(&self, schemas: &SchemaArgs) -> Result<(), CommandError> {
-        if self.select.narrows() || !schemas.schema.is_empty() || self.keys.are_given() || self.all
-        {
+        let names_schema = !schemas.schema.is_empty();
+        if self.select.narrows() || names_schema || self.keys.are_given() || self.all {
             return Ok(());
         }
         Err(CommandError::usage("nothing says which records to purge")
             .hint("name keys, or choose with --state, --older-than, --match, --schema, --finding or --key-file; --all takes all that are completed"))
     }
 
-    /// The states that are purged: completed, unless said otherwise; locks only where their state is named.
+    /// The states that are purged: completed, unless said otherwise; locks only if their state is named, because a worker may
+    /// still hold them.
+    ///
+    /// # Errors
+    /// Usage: a finding is about records that a purge leaves alone.
     fn states(&self) -> Result<Vec<State>, CommandError> {
-        let of_locks = |code: &&FindingCode| code.is_of_an_open_lock();
         let takes_locks = self.select.state.contains(&StateArg::InProgress);
-        if let Some(code) = self.select.finding.iter().find(of_locks).filter(|_| !takes_locks) {
-            return Err(CommandError::usage(format!(
-                "--finding {} is of locks, which a purge leaves alone",
-                code.as_str()
-            ))
-            .hint("`idemctl sweep --orphaned` removes them after two looks; --state in-progress purges them"));
+        for code in &self.select.finding {
+            if code.is_of_an_open_lock() && !takes_locks {
+                return Err(CommandError::usage(format!(
+                    "--finding {} is of locks, which a purge leaves alone",
+                    code.as_str()
+                ))
+                .hint("`idemctl sweep --orphaned` removes them after two looks; --state in-progress purges them"));
+            }
         }
         if self.select.finding.contains(&FindingCode::WrongType) {
             return Err(CommandError::usage(
@@ -81,23 +93,26 @@ impl ChoiceArgs {
             return Ok(self.select.state.iter().map(|state| State::from(*state)).collect());
         }
         let mut states = vec![State::Completed];
-        states.extend(
-            self.select.finding.contains(&FindingCode::Unreadable).then_some(State::Unreadable),
-        );
+        if self.select.finding.contains(&FindingCode::Unreadable) {
+            states.push(State::Unreadable);
+        }
         Ok(states)
     }
 }
 
+/// The rule of a purge: what the options choose is removed with all of its Redis keys.
 pub(super) struct PurgeRule {
     scope: Scope,
     selection: Selection,
-    /// True when every record is to be read, to be counted.
+    /// True if every record is read, because a percentage of all is asked for.
     reads_all: bool,
 }
 
 impl PurgeRule {
+    /// The rule of these options.
+    ///
     /// # Errors
-    /// Usage: nothing is chosen, or what never can be.
+    /// Usage: nothing is chosen, or what a purge never removes.
     pub(super) fn new(
         context: &mut Context,
         args: &ChoiceArgs,
@@ -118,10 +133,13 @@ impl PurgeRule {
             ..args.select.selection()?
         };
         let thresholds = thresholds.thresholds();
-        let least = match selection.states.contains(&State::Unreadable) {
-            _ if selection.reads_bodies() => LONGEST_VALUE,
-            true => LONG_HEAD_BYTES,
-            false => 0,
+        // A body is searched to its end, and only a long beginning tells whether a long value decodes.
+        let least = if selection.reads_bodies() {
+            LONGEST_VALUE
+        } else if selection.states.contains(&State::Unreadable) {
+            LONG_HEAD_BYTES
+        } else {
+            0
         };
         let lengths = selection.findings.contains(&FindingCode::Oversized);
         let scope = Scope { catalog, thresholds, least, lengths };
@@ -143,7 +161,7 @@ impl PurgeRule {
         check_narrow(&self.scope.catalog, schemas, key_glob, names_keys, takes_unreadable)
     }
 
-    /// True when locks that are held are purged, too.
+    /// True if locks that are held are purged, too.
     pub(super) fn takes_locks(&self) -> bool {
         self.selection.states.contains(&State::InProgress)
     }

@@ -17,13 +17,13 @@ pub(super) struct LimitArgs {
 }
 
 impl LimitArgs {
-    /// True when an option judges how many records are chosen, before any of them goes.
+    /// True if an option bounds how many records are chosen, so that they are counted before any is removed.
     pub(super) fn is_given(&self) -> bool {
         self.max.is_some() || self.max_percent.is_some()
     }
 
-    /// How many of `total` chosen records among `records` may be removed: all of them, or, should there be more by then, as
-    /// many as the options allow.
+    /// How many records may be removed, if `total` of `records` are chosen: as many as the options allow, because there may
+    /// be more by then; without options, as many as were counted.
     ///
     /// # Errors
     /// Refused: more are chosen than the options allow.
@@ -37,21 +37,25 @@ impl LimitArgs {
             ))
             .hint("choose more narrowly, or allow more")
         };
-        if let Some(max) = self.max.filter(|max| total > *max) {
-            return Err(refuse(max, "--max".to_owned()));
+        let mut most = total;
+        if let Some(max) = self.max {
+            if total > max {
+                return Err(refuse(max, "--max".to_owned()));
+            }
+            most = max;
         }
+        let Some(percent) = self.max_percent else { return Ok(most) };
         #[expect(
             clippy::cast_precision_loss,
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
             reason = "a percentage of a count, rounded down"
         )]
-        let part = self.max_percent.map(|percent| (records as f64 * percent / 100.0) as u64);
-        if let Some((part, percent)) = part.zip(self.max_percent).filter(|(part, _)| total > *part)
-        {
+        let part = (records as f64 * percent / 100.0) as u64;
+        if total > part {
             return Err(refuse(part, format!("--max-percent {percent} of {records}")));
         }
-        Ok(self.max.into_iter().chain(part).min().unwrap_or(total))
+        Ok(if self.max.is_some() { most.min(part) } else { part })
     }
 }
 

@@ -1,4 +1,4 @@
-//! Which locks a sweep is about.
+//! Which locks a sweep removes or lets expire.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use crate::exit::CommandError;
 use crate::scan::RecordFilter;
 use crate::store::KeyAction;
 
-/// Bytes of each value that are read at the first look: a lock fits.
+/// Bytes of each value that a scan reads: a lock fits.
 const HEAD_BYTES: usize = 128;
 
 /// The options that choose locks.
@@ -60,6 +60,7 @@ impl SoughtArgs {
     }
 }
 
+/// The rule of a sweep: the locks with the findings that are sought.
 pub(super) struct Orphans {
     scope: Scope,
     sought: Vec<FindingCode>,
@@ -68,8 +69,10 @@ pub(super) struct Orphans {
 }
 
 impl Orphans {
+    /// The rule of these options.
+    ///
     /// # Errors
-    /// Usage: there is no schema to sweep, or no lock TTL is stated where one is needed.
+    /// Usage: there is no schema to sweep, or a lock TTL is needed and none is stated.
     pub(super) fn new(
         context: &mut Context,
         args: &SoughtArgs,
@@ -82,9 +85,14 @@ impl Orphans {
                 .hint("name one with --schema")
                 .into());
         }
-        let mut sought: Vec<_> = args.orphaned.then_some(ORPHANED).into_iter().collect();
+        let mut sought = Vec::new();
+        if args.orphaned {
+            sought.push(ORPHANED);
+        }
         sought.extend(INCLUDABLE.into_iter().filter(|code| args.include.contains(code)));
-        sought.extend(args.older_than.map(|_| FindingCode::Overdue));
+        if args.older_than.is_some() {
+            sought.push(FindingCode::Overdue);
+        }
         needs_a_stated_ttl(&catalog.scanned(), &sought, action)?;
         let thresholds =
             Thresholds { overdue_ms: args.older_than.map(age::millis), ..Thresholds::default() };
@@ -166,7 +174,7 @@ impl RecordFilter for Orphans {
     }
 }
 
-/// Passes where a lock TTL is stated, or none is needed.
+/// Passes if a lock TTL is stated, or none is needed.
 ///
 /// # Errors
 /// Usage: none of the schemas has a lock TTL that the deployment states.

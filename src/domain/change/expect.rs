@@ -55,6 +55,7 @@ impl Expectation {
         Ok(Self::Token { sha256, expires_at_ms })
     }
 
+    /// True if the record is the expected one.
     pub(crate) fn holds(&self, record: &Record) -> bool {
         match self {
             Self::Owner(owner) => record.owner() == Some(owner),

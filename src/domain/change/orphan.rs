@@ -13,13 +13,16 @@ use crate::domain::step::fencing;
 /// The finding of a lock that will never end by itself: an orphan under any setting of the deployment.
 pub(crate) const ORPHANED: FindingCode = FindingCode::NoExpiry;
 
+/// Further findings that make a lock an orphan if `--include` names them.
 pub(crate) const INCLUDABLE: [FindingCode; 3] =
     [FindingCode::ExcessTtl, FindingCode::LeftoverLock, FindingCode::Unreadable];
 
+/// A lock that nobody will release.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Orphan {
     /// The finding that makes it one, the first of those sought.
     pub(crate) code: FindingCode,
+    /// The lock's Redis key, by its index in the record.
     pub(crate) role: usize,
 }
 

@@ -11,6 +11,7 @@ const RUN_ID_DIGITS: usize = 40;
 /// By how much an uptime has to exceed the age of a backup. A server tells its uptime in whole seconds.
 const MARGIN: Duration = Duration::from_secs(5);
 
+/// Where Redis keys were taken from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Provenance {
     pub(crate) address: String,

@@ -8,22 +8,24 @@ use crate::domain::step::next_request::predict_reply;
 /// What completing does to a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Completion {
+    /// The lock that is there is completed.
     OfLock,
-    /// Nothing is there, and the result comes all the same.
+    /// Nothing is there, and the result is stored all the same.
     Creating,
-    /// What is there goes, and the result comes in its place.
+    /// The result replaces what is there.
     Replacing,
 }
 
 /// What the operator permits besides completing a lock: each overrides a refusal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Overrides {
-    /// To store a result where no record is.
+    /// To store a result although there is no record.
     pub(crate) create: bool,
     /// To store the result over another result, or over a value that cannot be read.
     pub(crate) replace: bool,
 }
 
+/// Why a record is not completed or released.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Refusal {
     #[error("nothing is stored there")]
@@ -38,16 +40,16 @@ pub(crate) enum Refusal {
     /// The service never does that.
     #[error("the service has no release step: it never gives a lock up")]
     NoSuchStep,
-    /// The schema tells how records look, and not what the service does.
+    /// The schema describes records, and not what the service does.
     #[error("the schema describes no {0} step")]
     Undescribed(&'static str),
 }
 
-/// What completing this record is.
+/// What completing does to this record.
 ///
 /// # Errors
 /// Why the record is not completed, or which override completes the record.
-pub(crate) fn of_record(record: &Record, overrides: Overrides) -> Result<Completion, Refusal> {
+pub(crate) fn completion_of(record: &Record, overrides: Overrides) -> Result<Completion, Refusal> {
     if record.readings.iter().any(|reading| matches!(reading, Reading::WrongType(_))) {
         return Err(Refusal::WrongType);
     }
@@ -63,26 +65,22 @@ pub(crate) fn of_record(record: &Record, overrides: Overrides) -> Result<Complet
     }
 }
 
-/// The lock that the complete step has to find, where the record has no lock; `None` where the step stores a result without
-/// a lock.
+/// The lock that the complete step has to find, if the record has no lock; `None` if the step stores a result without a lock.
 ///
 /// # Errors
 /// Why no lock of this request would let the step store.
 pub(crate) fn hold(record: &Record, request: &Request<'_>) -> Result<Option<Content>, String> {
     let schema = &record.schema;
-    let stores = |readings: &[Reading]| {
-        let predicted =
-            schema.complete.as_ref().and_then(|step| predict_reply(step, readings, false));
-        predicted.is_some_and(|(reply, _)| reply.means == Meaning::Stored)
-    };
+    let lock_index = schema.lock_role();
     let checks_owner = schema.complete.as_ref().is_some_and(|step| step.checks_owner);
-    if !checks_owner && stores(&record.readings) {
+    if !checks_owner && is_stored(record, &record.readings) {
         return Ok(None);
     }
     let lock = request.lock();
     let mut readings = record.readings.clone();
-    readings[schema.lock_role()] = decode::read(schema, schema.lock_role(), &lock);
-    let held = readings[schema.lock_role()].decoded();
+    readings[lock_index] = decode::read(schema, lock_index, &lock);
+    let held = readings[lock_index].decoded();
+    // A lock that the service could not read would block the key until it expires.
     let Some(held) = held.filter(|held| schema.values[held.case].state == State::InProgress) else {
         return Err(
             "a lock with this owner and fingerprint cannot be read back: leave out quotes and backslashes".into()
@@ -93,10 +91,19 @@ pub(crate) fn hold(record: &Record, request: &Request<'_>) -> Result<Option<Cont
         return Err("the owner cannot stand in a lock as it is: leave out quotes and backslashes"
             .to_owned());
     }
-    if stores(&readings) {
+    if is_stored(record, &readings) {
         Ok(Some(lock))
     } else {
         Err("its complete step would refuse a lock taken for it".to_owned())
+    }
+}
+
+/// True if the schema predicts that the complete step stores, with these values in the record's Redis keys.
+fn is_stored(record: &Record, readings: &[Reading]) -> bool {
+    let Some(step) = &record.schema.complete else { return false };
+    match predict_reply(step, readings, false) {
+        Some((reply, _)) => reply.means == Meaning::Stored,
+        None => false,
     }
 }
 
@@ -124,22 +131,22 @@ mod tests {
 
     #[test]
     fn a_lock_is_completed_and_the_rest_needs_leave() {
-        assert_eq!(of_record(&chi(CHI_LOCK, SOON), NO), Ok(Completion::OfLock));
-        assert_eq!(of_record(&chi(CHI_LOCK, SOON), ALL), Ok(Completion::OfLock));
-        assert_eq!(of_record(&absent("go-chi"), NO), Err(Refusal::Absent));
-        assert_eq!(of_record(&absent("go-chi"), ALL), Ok(Completion::Creating));
-        assert_eq!(of_record(&chi(CHI_RESULT, SOON), NO), Err(Refusal::Completed));
-        assert_eq!(of_record(&chi(CHI_RESULT, SOON), ALL), Ok(Completion::Replacing));
+        assert_eq!(completion_of(&chi(CHI_LOCK, SOON), NO), Ok(Completion::OfLock));
+        assert_eq!(completion_of(&chi(CHI_LOCK, SOON), ALL), Ok(Completion::OfLock));
+        assert_eq!(completion_of(&absent("go-chi"), NO), Err(Refusal::Absent));
+        assert_eq!(completion_of(&absent("go-chi"), ALL), Ok(Completion::Creating));
+        assert_eq!(completion_of(&chi(CHI_RESULT, SOON), NO), Err(Refusal::Completed));
+        assert_eq!(completion_of(&chi(CHI_RESULT, SOON), ALL), Ok(Completion::Replacing));
         assert!(matches!(
-            of_record(&chi("?", SOON), Overrides { create: true, ..NO }),
+            completion_of(&chi("?", SOON), Overrides { create: true, ..NO }),
             Err(Refusal::Unreadable(_))
         ));
-        assert_eq!(of_record(&chi("?", SOON), ALL), Ok(Completion::Replacing));
+        assert_eq!(completion_of(&chi("?", SOON), ALL), Ok(Completion::Replacing));
     }
 
     #[test]
     fn another_programs_value_is_never_replaced() {
-        let other = |schema, keys: &[(Content, Expiry)]| of_record(&record(schema, keys), ALL);
+        let other = |schema, keys: &[(Content, Expiry)]| completion_of(&record(schema, keys), ALL);
         let hash = (Content::Other("hash".to_owned()), SOON);
         assert_eq!(other("go-chi", std::slice::from_ref(&hash)), Err(Refusal::WrongType));
         assert_eq!(other("event-consumer", &[hash, (text("1"), SOON)]), Err(Refusal::WrongType));
@@ -148,7 +155,7 @@ mod tests {
     #[test]
     fn a_lock_beside_a_result_is_completed() {
         let left = record("event-consumer", &[(text("1"), SOON), (text("1"), SOON)]);
-        assert_eq!(of_record(&left, NO), Err(Refusal::Completed));
+        assert_eq!(completion_of(&left, NO), Err(Refusal::Completed));
     }
 
     #[test]

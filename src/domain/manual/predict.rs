@@ -31,6 +31,7 @@ pub(crate) fn predict_complete(record: &Record, owner: &[u8], held: Option<&Cont
     by_owner(record.schema.complete.as_ref(), &readings, owner, Meaning::Refused)
 }
 
+/// What the release step answers this owner.
 pub(crate) fn predict_release(record: &Record, step: &Step, owner: &[u8]) -> Meaning {
     by_owner(Some(step), &record.readings, owner, Meaning::Refused)
 }

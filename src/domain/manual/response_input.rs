@@ -3,6 +3,7 @@
 use crate::domain::record::Response;
 use crate::domain::schema::{Keeps, Schema};
 
+/// The response that the options of `complete` give.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct ResponseInput {
     pub(crate) status: Option<i64>,

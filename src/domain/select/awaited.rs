@@ -2,6 +2,7 @@
 
 use crate::domain::schema::State;
 
+/// Whether a state that somebody waits for has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Awaited {
     Came,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::domain::record::{Evidence, Expiry, Record, SeenKey, age};
 use crate::domain::schema::{Schema, State, TtlOf};
 
+/// Records that contradict a schema's default TTL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Contradiction {
     /// Milliseconds that a schema gives.
@@ -23,6 +24,7 @@ pub(crate) struct Contradictions {
 }
 
 impl Contradictions {
+    /// Counts a record, if it contradicts a default TTL.
     pub(crate) fn note(&mut self, record: &Record) {
         self.note_lock(record);
         self.note_key(
@@ -78,6 +80,7 @@ impl Contradictions {
         self.of_a_sample
     }
 
+    /// The contradictions, by schema and TTL.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, TtlOf, Contradiction)> {
         self.found.iter().map(|(schema, of, found)| (schema.as_str(), *of, *found))
     }

@@ -83,6 +83,7 @@ pub(crate) fn check(pattern: &[u8]) -> Result<(), String> {
     }
 }
 
+/// True for a pattern that matches every key.
 pub(crate) fn is_everything(pattern: &[u8]) -> bool {
     !pattern.is_empty() && pattern.iter().all(|byte| *byte == b'*')
 }

@@ -28,6 +28,7 @@ pub(crate) struct NamedKeys {
 }
 
 impl NamedKeys {
+    /// Adds a key under which no record was found.
     pub(crate) fn add_absent(&mut self, key: &[u8]) {
         self.absent += 1;
         if self.told.len() < MOST_TOLD {
@@ -35,6 +36,7 @@ impl NamedKeys {
         }
     }
 
+    /// Adds a key that names more than one record.
     pub(crate) fn add_ambiguous(&mut self, key: &[u8], names: Vec<Name>) {
         self.ambiguous += 1;
         if self.told_ambiguous.len() < MOST_TOLD {

@@ -3,6 +3,7 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
+/// A number of records per second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rate(NonZeroU32);
 
@@ -21,6 +22,7 @@ impl Rate {
         usize::try_from(self.0.get() / 10).unwrap_or(most).clamp(1, most)
     }
 
+    /// How long this many records take at this rate.
     pub(crate) fn time_for(self, count: usize) -> Duration {
         Duration::from_secs(1) * u32::try_from(count).unwrap_or(u32::MAX) / self.0.get()
     }

@@ -33,6 +33,7 @@ impl<T> Reservoir<T> {
         self.came
     }
 
+    /// The sample.
     pub(crate) fn into_values(self) -> Vec<T> {
         self.values
     }

@@ -10,6 +10,7 @@ pub(crate) struct StatusClass {
 }
 
 impl StatusClass {
+    /// True for a status code of this class.
     pub(crate) fn contains(self, status: i64) -> bool {
         (self.least..=self.most).contains(&status)
     }

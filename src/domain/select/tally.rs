@@ -13,6 +13,7 @@ pub struct Tally<K> {
     groups: BTreeMap<K, TallyGroup>,
 }
 
+/// The records of one group, counted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct TallyGroup {
     pub(crate) count: u64,
@@ -21,6 +22,7 @@ pub(crate) struct TallyGroup {
     pub(crate) sample: Vec<TallySample>,
 }
 
+/// A record of a group, as an example.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TallySample {
     pub(crate) schema: String,
@@ -46,6 +48,7 @@ impl<K: Ord> Tally<K> {
         }
     }
 
+    /// The groups in their order.
     pub(crate) fn groups(&self) -> impl Iterator<Item = (&K, &TallyGroup)> {
         self.groups.iter()
     }
@@ -55,6 +58,7 @@ impl<K: Ord> Tally<K> {
         self.groups.values().any(|group| group.count > group.sample.len() as u64)
     }
 
+    /// All records that were counted.
     pub(crate) fn total(&self) -> u64 {
         self.groups.values().map(|group| group.count).sum()
     }

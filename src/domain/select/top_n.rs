@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::domain::record::Record;
 
+/// By what records are sorted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Order {
     /// The oldest; unknown ages last.
@@ -26,10 +27,12 @@ pub(crate) struct Top {
 }
 
 impl Top {
+    /// Keeps the first `limit` records in this order.
     pub(crate) fn new(order: Order, is_reversed: bool, limit: usize) -> Self {
         Self { order, is_reversed, limit, kept: BTreeMap::new(), added: 0 }
     }
 
+    /// Adds a record, and drops the last one if there are too many.
     pub(crate) fn add(&mut self, record: Record) {
         let number = number(self.order, &record);
         let is_last = number.is_none() != self.is_reversed;
@@ -45,10 +48,12 @@ impl Top {
         }
     }
 
+    /// True if a record was dropped.
     pub(crate) fn was_cut(&self) -> bool {
         self.added > self.limit
     }
 
+    /// The records that were kept, in order.
     pub(crate) fn into_sorted(self) -> Vec<Record> {
         let mut sorted: Vec<_> = self.kept.into_values().collect();
         if self.is_reversed {

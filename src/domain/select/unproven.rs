@@ -16,6 +16,7 @@ pub enum Missing {
 }
 
 impl Missing {
+    /// The word of the JSON.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Ttl(TtlOf::Lock) => "lock_ttl",
@@ -56,6 +57,7 @@ pub(crate) struct LeftOut {
 }
 
 impl Unproven {
+    /// Counts a record of which this is missing.
     pub(crate) fn add(&mut self, record: &Record, missing: Missing) {
         let left_out = self.of_schemas.entry((record.schema.name.clone(), missing)).or_default();
         left_out.count += 1;
@@ -76,6 +78,7 @@ impl Unproven {
             .map(|((schema, missing), left_out)| (schema.as_str(), *missing, *left_out))
     }
 
+    /// True if no record was left out.
     pub(crate) fn is_empty(&self) -> bool {
         self.of_schemas.is_empty()
     }

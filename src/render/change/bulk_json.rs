@@ -37,7 +37,7 @@ pub fn sweep(
         "skipped_alive": swept.skipped_alive,
         "owner_unknown": swept.owner_unknown,
         "left_to_expire": swept.left_to_expire,
-        "left_foreign": swept.foreign,
+        "left_foreign": swept.unrecognised,
         "left_too_large": swept.too_large,
         "backup": swept.backup,
     });
@@ -64,7 +64,7 @@ pub fn purge(
         "partly": purged.partly.len(),
         "changed": purged.changed + purged.renewed,
         "gone": purged.gone,
-        "left_foreign": purged.foreign,
+        "left_foreign": purged.unrecognised,
         "left_too_large": purged.too_large,
         "backup": purged.backup,
     });

@@ -66,6 +66,7 @@ impl KeyAction {
     }
 }
 
+/// What became of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     Done,
@@ -88,6 +89,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    /// True if the change was made.
     pub fn is_done(self) -> bool {
         matches!(self, Self::Done | Self::Expires(_) | Self::FoundDone)
     }

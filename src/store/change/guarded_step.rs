@@ -30,6 +30,7 @@ const MOST_TRIES: usize = 5;
 pub struct Hold {
     /// The Redis key of the lock, by its index in the record.
     pub key_index: usize,
+    /// The value that the service gives its locks.
     pub value: Content,
     /// Its TTL in milliseconds.
     pub ttl_ms: u64,

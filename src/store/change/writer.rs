@@ -80,6 +80,7 @@ impl Client {
 }
 
 impl Writer {
+    /// A writer that waits for no replicas.
     pub(in crate::store) fn new(client: Client) -> Self {
         Self {
             client: Mutex::new(client),
