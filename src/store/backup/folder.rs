@@ -119,7 +119,7 @@ fn look(path: &Path) -> Result<BackupFile, String> {
         _ if is_being_written(path) => BackupState::BeingWritten,
         Some(gap) => BackupState::Damaged(format!("{}: {}", gap.words(), gap.why)),
         None => match reader.closing() {
-            Closing::Whole => BackupState::Complete,
+            Closing::Whole | Closing::NotOfItsFormat => BackupState::Complete,
             Closing::Missing => BackupState::Unended,
             Closing::Differs => BackupState::Damaged(
                 "its closing line counts other lines than there are".to_owned(),
