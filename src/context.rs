@@ -32,11 +32,13 @@ pub struct Context {
     placed: bool,
     /// True when schemas that are left out were told.
     warned: bool,
+    /// True once it is known which contexts keep changes away from the server.
+    knows_guards: bool,
 }
 
 impl Context {
     pub fn new(settings: Settings, ui: Ui) -> Self {
-        Self { settings, ui, sandbox: None, placed: false, warned: false }
+        Self { settings, ui, sandbox: None, placed: false, warned: false, knows_guards: false }
     }
 
     /// Shows values as the operator asked: what `table` makes of them, one JSON document with the values under `name`, or one
@@ -112,7 +114,7 @@ impl Context {
     /// Looks whether the server is one that a protected or read-only context names by another address, and lets what that
     /// context says hold here. Other servers are asked only if they may be this one.
     async fn heed_guards(&mut self, client: &Client) -> Result<()> {
-        if self.is_on_sandbox() {
+        if self.is_on_sandbox() || self.knows_guards {
             return Ok(());
         }
         let guards = self.settings.other_guards();
@@ -154,7 +156,16 @@ impl Context {
             ));
             self.settings.is_kept_by(&guard);
         }
+        self.knows_guards = true;
         Ok(())
+    }
+
+    /// Finds out, before anything is shown, what a change of this server takes. It is asked again before the change if this
+    /// fails.
+    pub async fn learn_protection(&mut self) {
+        if let Ok(client) = self.client().await {
+            let _ = self.heed_guards(&client).await;
+        }
     }
 
     /// The leave to change anything, which a read-only context does not give.
