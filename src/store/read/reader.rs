@@ -4,9 +4,11 @@ use redis::{Cmd, Value};
 
 use super::observed::observation;
 use super::page_size::ScanOptions;
-use crate::domain::record::Observation;
+use crate::domain::record::deadline::FARTHEST_MS;
+use crate::domain::record::{Deadline, Observation, SeenKey};
 use crate::store::cluster::client::Client;
 use crate::store::cluster::scripted::ScriptRef;
+use crate::store::connection::reply;
 use crate::store::error::StoreError;
 use crate::store::scripts;
 
@@ -218,6 +220,7 @@ impl RecordReader {
                             seen.ok_or_else(|| self.client.unexpected(command))
                         }));
                     }
+                    self.tell_far_deadlines(&mut read).await;
                     return Ok(together(&counts, read));
                 }
             }
@@ -234,6 +237,37 @@ impl RecordReader {
             }
         };
         records.iter().flat_map(unit).collect()
+    }
+
+    /// Asks for the moments that no script tells, because they are too far away for the numbers of Lua. What is not told stays.
+    async fn tell_far_deadlines(&self, read: &mut [Seen]) {
+        let is_far = |key: &&mut SeenKey| key.deadline.millis().is_some_and(|at| at >= FARTHEST_MS);
+        let mut keys: Vec<_> =
+            read.iter_mut().flatten().flat_map(|seen| &mut seen.keys).filter(is_far).collect();
+        let mut pipeline = redis::pipe();
+        for key in &keys {
+            pipeline.cmd("PEXPIRETIME").arg(&key.redis_key);
+            pipeline.cmd("PTTL").arg(&key.redis_key);
+            pipeline.cmd("TIME");
+        }
+        if keys.is_empty() {
+            return;
+        }
+        let mut replies = self.client.ask_each(&pipeline).await.into_iter();
+        for key in &mut keys {
+            let at = replies.next().and_then(Result::ok).as_ref().and_then(reply::integer);
+            let left = replies.next().and_then(Result::ok).as_ref().and_then(reply::integer);
+            let now = replies.next().and_then(Result::ok).and_then(reply::millis);
+            let told = match (at, left) {
+                (Some(at), _) => Deadline::from_pexpiretime(at),
+                (None, Some(left)) => Deadline::from_pttl(left, now, now),
+                (None, None) => continue,
+            };
+            // Of a key that expires sooner by now another one was read.
+            if told.is_same(key.deadline) {
+                key.deadline = told;
+            }
+        }
     }
 
     /// How many units each record has.

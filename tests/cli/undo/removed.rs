@@ -86,3 +86,48 @@ fn a_log_without_operations_has_nothing_to_take_back() {
     let server = Server::start();
     server.idemctl(&["undo", "--yes"]).exits(1).says("nothing was changed yet");
 }
+
+/// Rule: what comes back expires at the very moment, also if the moment is beyond the numbers of Lua.
+#[test]
+fn what_expires_in_a_distant_year_comes_back_to_the_millisecond() {
+    let long = format!(
+        r#"{{"status":"COMPLETED","code":200,"headers":{{}},"body":"{}"}}"#,
+        "x".repeat(9_000)
+    );
+    for at in [9_007_199_254_740_993_i64, 18_014_398_509_481_987] {
+        for (value, words) in [
+            (DONE, &["purge", "a", "--yes"][..]),
+            (&long, &["purge", "a", "--yes"]),
+            (PENDING, &["force-unlock", "a", "--yes"]),
+            (
+                PENDING,
+                &[
+                    "complete",
+                    "a",
+                    "--schema",
+                    "go-middleware",
+                    "--status",
+                    "201",
+                    "--body",
+                    "1",
+                    "--yes",
+                ],
+            ),
+        ] {
+            let server = Server::start();
+            let set = ["SET", "idempotency:a", value, "PXAT", &at.to_string()];
+            server.send::<()>(&set.map(str::as_bytes));
+            server.idemctl(words).exits(0);
+            assert_ne!(server.get("idempotency:a").as_deref(), Some(value.as_bytes()));
+            server.idemctl(&["undo", "--yes"]).exits(0).says("Took back 1 of 1");
+            assert_eq!(server.get("idempotency:a").unwrap(), value.as_bytes());
+            let told =
+                redis::cmd("PEXPIRETIME").arg("idempotency:a").query::<i64>(&mut server.connect());
+            match told {
+                Ok(told) => assert_eq!(told, at, "{words:?}"),
+                // The oldest servers do not tell it.
+                Err(_) => assert!(pttl(&server, "idempotency:a") > at - 4_000_000_000_000),
+            }
+        }
+    }
+}
