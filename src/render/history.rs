@@ -214,6 +214,7 @@ mod tests {
             undone_by: None,
             partly_undone_by: None,
             state: Some(OperationState::Ended),
+            why: None,
             says_what_was_left: true,
             is_told: true,
             begun_backup: None,

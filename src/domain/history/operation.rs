@@ -37,6 +37,9 @@ pub(crate) struct Operation {
     pub(crate) partly_undone_by: Option<String>,
     /// `None` if idemctl 0.2 wrote the lines, which do not say it.
     pub(crate) state: Option<OperationState>,
+    /// The error that ended it early.
+    #[serde(skip)]
+    pub(crate) why: Option<String>,
     /// False if nobody knows what the changes left.
     pub(crate) says_what_was_left: bool,
     /// True if a line tells of a change.
@@ -107,12 +110,13 @@ impl Operations {
             Mark::Begin(begin) => {
                 self.push(Operation::from_beginning(begin));
             }
-            Mark::End(OperationEnd { op, state, .. }) => {
+            Mark::End(OperationEnd { op, state, why, .. }) => {
                 let Some(place) = self.places.get(op.as_ref()).copied() else { return };
                 self.all[place].state = Some(match state {
                     EndState::Ended => OperationState::Ended,
                     EndState::Interrupted => OperationState::Interrupted,
                 });
+                self.all[place].why = why.as_ref().map(ToString::to_string);
                 self.note_undone(place);
             }
         }
@@ -267,7 +271,7 @@ mod tests {
     }
 
     fn end(op: &'static str) -> Mark<'static> {
-        Mark::End(OperationEnd { op: op.into(), at: "9".into(), state: EndState::Ended })
+        Mark::End(OperationEnd { op: op.into(), at: "9".into(), state: EndState::Ended, why: None })
     }
 
     #[test]
