@@ -32,11 +32,13 @@ pub struct Context {
     placed: bool,
     /// True when schemas that are left out were told.
     warned: bool,
+    /// True once it is known which contexts keep changes away from the server.
+    knows_guards: bool,
 }
 
 impl Context {
     pub fn new(settings: Settings, ui: Ui) -> Self {
-        Self { settings, ui, sandbox: None, placed: false, warned: false }
+        Self { settings, ui, sandbox: None, placed: false, warned: false, knows_guards: false }
     }
 
     /// Shows values as the operator asked: what `table` makes of them, one JSON document with the values under `name`, or one
@@ -112,7 +114,7 @@ impl Context {
     /// Looks whether the server is one that a protected or read-only context names by another address, and lets what that
     /// context says hold here. Other servers are asked only if they may be this one.
     async fn heed_guards(&mut self, client: &Client) -> Result<()> {
-        if self.is_on_sandbox() {
+        if self.is_on_sandbox() || self.knows_guards {
             return Ok(());
         }
         let guards = self.settings.other_guards();
@@ -122,33 +124,48 @@ impl Context {
         let addresses = client.addresses().await?;
         let own = client.run_id().await?;
         for guard in guards {
-            if guard.is_at(&addresses) {
+            let is_at = guard.is_at(&addresses);
+            if is_at == Some(true) {
                 self.settings.is_kept_by(&guard);
                 continue;
             }
+            let has_unknown_host = is_at.is_none();
             let may_be_this = if guard.has_sentinels() {
                 client.may_be_watched().await
             } else {
-                guard.may_be_beside(&client.target().address)
+                has_unknown_host || guard.may_be_beside(&client.target().address)
             };
-            if !may_be_this || own.is_none() {
+            if !may_be_this || own.is_none() && !has_unknown_host {
                 continue;
             }
-            match run_id_at(&guard.target).await {
-                Ok(id) if id == own => self.settings.is_kept_by(&guard),
-                // Not to know is no reason to change: a busy machine must not open what the context protects.
-                Err(StoreError::TimedOut { .. }) => {
-                    let (name, server) = (guard.context(), client.name());
-                    self.ui.warning(&format!(
-                        "the server of context `{name}` did not answer in time: if {server} is that server is unknown, so \
-                         that the context's protection applies"
-                    ));
+            // Not to know is no reason to change: neither a busy machine nor a name server that does not answer may open what
+            // the context protects.
+            let why = match run_id_at(&guard.target).await {
+                Ok(id) if id.is_some() && id == own => {
                     self.settings.is_kept_by(&guard);
+                    continue;
                 }
-                _ => {}
-            }
+                Ok(id) if id.is_some() && own.is_some() => continue,
+                Err(StoreError::TimedOut { .. }) => "that server did not answer in time",
+                _ if has_unknown_host => "a host name could not be looked up",
+                _ => continue,
+            };
+            let (name, server) = (guard.context(), client.name());
+            self.ui.warning(&format!(
+                "whether {server} is the server of context `{name}` is unknown, because {why}: the context's protection applies"
+            ));
+            self.settings.is_kept_by(&guard);
         }
+        self.knows_guards = true;
         Ok(())
+    }
+
+    /// Finds out, before anything is shown, what a change of this server takes. It is asked again before the change if this
+    /// fails.
+    pub async fn learn_protection(&mut self) {
+        if let Ok(client) = self.client().await {
+            let _ = self.heed_guards(&client).await;
+        }
     }
 
     /// The leave to change anything, which a read-only context does not give.

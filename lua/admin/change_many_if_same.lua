@@ -58,7 +58,7 @@ for i = 1, n do
     lengths[i] = tonumber(length) or 0
     head_length = head_length - (marks[i] ~= '' and 8 or 0)
   end
-  deadlines[i] = seen
+  deadlines[i] = seen and math.min(seen, FARTHEST)
   if seen and (seen < -1 or seen % 1 ~= 0) or (i == 1 and roles[i] ~= '=') then
     return redis.error_reply('ERR a rule is malformed')
   end

@@ -16,7 +16,7 @@ pub(crate) struct KeysArgs {
     #[arg(long, value_name = "FILE", conflicts_with = "keys")]
     pub(crate) key_file: Option<PathBuf>,
 
-    /// Keys in the file, or on stdin, end with NUL instead of a newline
+    /// Keys in the file, or on stdin, end with NUL instead of a newline; a last key without NUL is refused, because it may be cut off
     #[arg(short = '0', long)]
     pub(crate) null: bool,
 }

@@ -45,6 +45,8 @@ pub struct AuditTrail {
     has_begun: bool,
     /// True if the run stops before it has come to everything.
     stops_early: bool,
+    /// The error that stops it.
+    why: Option<String>,
     /// Where changes are made from here on, where no line says so yet.
     place: Option<Provenance>,
     /// Where the last line that says so says that changes were made.
@@ -93,6 +95,7 @@ impl AuditTrail {
             is_part: false,
             has_begun: false,
             stops_early: false,
+            why: None,
             place: None,
             told: None,
             writing: None,
@@ -169,6 +172,12 @@ impl AuditTrail {
         self.stops_early = true;
     }
 
+    /// The same for a run that an error stops.
+    pub fn stops_for(&mut self, error: &anyhow::Error) {
+        self.stops_early = true;
+        self.why = Some(format!("{error:#}"));
+    }
+
     /// Waits until all notes are on the disk, and notes that the run is over.
     ///
     /// # Errors
@@ -182,6 +191,7 @@ impl AuditTrail {
             op: self.op.as_str().into(),
             at: at.into(),
             state,
+            why: self.why.as_deref().map(Into::into),
         }));
         // The log tells of every change. Without this line it counts as one that was killed, which harms nobody.
         let _ = tokio::task::spawn_blocking(move || append::append(&log, lines)).await;

@@ -220,8 +220,10 @@ impl Journal {
         ended: Result<T>,
         now: SystemTime,
     ) -> (Option<PathBuf>, Result<T>) {
-        if ended.is_err() || self.unreachable.is_some() {
-            self.trail.stops_early();
+        match &ended {
+            Err(error) => self.trail.stops_for(error),
+            Ok(_) if self.unreachable.is_some() => self.trail.stops_early(),
+            Ok(_) => {}
         }
         let noted = self.trail.end(now).await;
         let ended = match (ended, self.unreachable) {

@@ -220,7 +220,7 @@ fn operations(settings: &Settings) -> Option<Vec<String>> {
     let mut log = Log::open(&settings.audit_log().ok()?).ok()??;
     let mut names = Vec::new();
     while let Some(entry) = log.next_entry().ok()? {
-        if !entry.is_of_older_version() && names.last().map(String::as_str) != Some(&*entry.op) {
+        if names.last().map(String::as_str) != Some(&*entry.op) {
             names.push(entry.op.into_owned());
         }
     }

@@ -31,7 +31,8 @@ enum Command {
     /// List the backups, the oldest first
     ///
     /// Reads each file to its end: `complete`, `damaged` with the reason, `being-written` while its operation runs, or
-    /// `unended` if the closing line is missing because the run was killed or the file lost its end.
+    /// `unended` if the closing line is missing because the run was killed, its disk was full, or the file lost its end. `undo` and
+    /// `restore` use the lines of an unended backup, which are whole.
     List {
         /// How to show them
         #[arg(short, long, value_enum, default_value_t)]
@@ -78,15 +79,24 @@ pub fn run(context: &mut Context, args: Args) -> Result<Exit> {
 }
 
 fn list(context: &mut Context, output: Output) -> Result<Exit> {
-    let (path, Folder { backups, others }) = read(context)?;
+    let (path, Folder { mut backups, others }) = read(context)?;
+    explain_unended(context, &mut backups)?;
     show(context, output, &backups)?;
-    let damaged = backups.iter().filter_map(|backup| match &backup.state {
-        BackupState::Damaged(why) => Some((&backup.path, why)),
-        BackupState::Complete | BackupState::BeingWritten | BackupState::Unended => None,
-    });
-    for (file, why) in damaged {
-        let file = escape::text(file.as_os_str().as_bytes());
-        context.ui.status(&format!("{file} is damaged: {}", escape::text(why.as_bytes())));
+    for backup in &backups {
+        let file = escape::text(backup.path.as_os_str().as_bytes());
+        match &backup.state {
+            BackupState::Damaged(why) => {
+                context.ui.status(&format!("{file} is damaged: {}", escape::text(why.as_bytes())));
+            }
+            BackupState::Unended(why) => {
+                context.ui.status(&format!("{file} is unended: {}", escape::text(why.as_bytes())));
+                if let Some(by) = &backup.by {
+                    let op = escape::again(&by.op);
+                    context.ui.hint(&format!("`idemctl undo {op}` brings back what it holds"));
+                }
+            }
+            BackupState::Complete | BackupState::BeingWritten => {}
+        }
     }
     let removed = if others.is_empty() { HashMap::new() } else { removed_into_files(context)? };
     for (file, why) in others {
@@ -102,6 +112,29 @@ fn list(context: &mut Context, output: Output) -> Result<Exit> {
     let sum = total(&backups);
     context.ui.status(&format!("{} in {}", sum, escape::text(path.as_os_str().as_bytes())));
     Ok(Exit::Done)
+}
+
+/// Says why backups have no closing line, if the audit log knows it.
+fn explain_unended(context: &Context, backups: &mut [BackupFile]) -> Result<()> {
+    let is_unended = |backup: &BackupFile| matches!(backup.state, BackupState::Unended(_));
+    if !backups.iter().any(is_unended) {
+        return Ok(());
+    }
+    let path = context.settings.audit_log()?;
+    let read = log::each(&path, |_, _| {}).map_err(|error| {
+        CommandError::usage(format!("cannot read the audit log {}: {error}", path.display()))
+    })?;
+    let operations = read.map(|(operations, _)| operations.into_all()).unwrap_or_default();
+    for backup in backups {
+        let (BackupState::Unended(reason), Some(by)) = (&mut backup.state, &backup.by) else {
+            continue;
+        };
+        let operation = operations.iter().find(|operation| operation.op == by.op);
+        if let Some(why) = operation.and_then(|operation| operation.why.as_ref()) {
+            *reason = format!("its operation stopped early: {why}");
+        }
+    }
+    Ok(())
 }
 
 /// What the audit log says of each file into which something was removed: which operation, and how many Redis keys.
@@ -198,7 +231,7 @@ fn line(found: &BackupFile) -> backups::BackupSummary<'_> {
         BackupState::Complete => ("complete", None),
         BackupState::Damaged(why) => ("damaged", Some(why.as_str())),
         BackupState::BeingWritten => ("being-written", None),
-        BackupState::Unended => ("unended", None),
+        BackupState::Unended(why) => ("unended", Some(why.as_str())),
     };
     backups::BackupSummary {
         file: escape::text(found.path.as_os_str().as_bytes()),

@@ -47,7 +47,8 @@ const AT_A_TIME: usize = 100;
 /// CRITICAL: orphaned locks, which will never end by themselves. WARNING, or what --include says: locks with more time left
 /// than the stated lock TTL (`excess-ttl`), and with --overdue locks that are older (`overdue`). WARNING: more records of other
 /// forms than a schema's own under the schema's prefix. UNKNOWN: the server does not answer or refuses, a part could not be
-/// read, nothing tells how old a lock is, or none of the Redis keys there is any schema's and no schema is named.
+/// read, a replica is cut off from its master or may be, nothing tells how old a lock is, or none of the Redis keys there is any
+/// schema's and no schema is named.
 ///
 /// Values are read only if no deadline tells what is sought; the counts of records come from a random sample of at most 1,000.
 /// A context's defaults: [contexts.NAME.check] overdue = "5m", include = ["excess-ttl=CRITICAL"].

@@ -81,7 +81,10 @@ async fn unlock_one(context: &mut Context, args: &Args, mut locks: NamedLocks) -
     let Some(lock) = locks.first_possible() else { return locks.exit() };
     let record = lock.record.clone();
     if args.output == Output::Table {
-        explain(context, &record, lock.key_index)?;
+        let key_index = lock.key_index;
+        // The command line for scripts has to name the context that protects the server, by whichever address it is known.
+        context.learn_protection().await;
+        explain(context, &record, key_index)?;
     }
     if let Some(expected) = &args.expect
         && !expected.holds(&record)

@@ -364,9 +364,10 @@ fn tell(context: &mut Context, catalog: &Catalog, reader: &RecordReader, found: 
             )),
         }
         if let Some(unread) = &found.unread {
-            context
-                .ui
-                .warning(&format!("{key}: some of the schemas' keys were not read: {unread}"));
+            let schemas = found.unread_schemas.join(", ");
+            context.ui.warning(&format!(
+                "{key}: some of the schemas' keys were not read ({schemas}): {unread}"
+            ));
         }
     }
     if found.iter().any(|found| found.unread.is_some()) && !catalog.is_named() {

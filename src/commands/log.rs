@@ -10,7 +10,7 @@ use anyhow::Result;
 use clap::{Args as ClapArgs, Subcommand};
 
 use self::one_operation::ShowOperation;
-use self::reading::{LogFilter, each, is_there, path, say_count, warn_of_unshown};
+use self::reading::{LogFilter, each, is_there, path, say_count, warn_of_damage};
 use crate::args::Output;
 use crate::context::Context;
 use crate::domain::history::Operation;
@@ -63,7 +63,6 @@ fn operations(context: &mut Context, args: &Args) -> Result<Exit> {
         }
     })?;
     let Some((operations, damaged)) = read else { return nothing_yet(context, filter.output) };
-    let older = operations.older().len();
     let now = context.now();
     let is_wanted = |operation: &Operation| {
         let is_command = args.command.as_ref().is_none_or(|name| *name == operation.command);
@@ -82,7 +81,7 @@ fn operations(context: &mut Context, args: &Args) -> Result<Exit> {
         );
     }
     context.show(filter.output, "operations", &shown, |view| history::table(view, &shown))?;
-    warn_of_unshown(context, &path, damaged, older);
+    warn_of_damage(context, &path, damaged);
     say_count(context, "operation", shown.len(), wanted.len() as u64);
     Ok(Exit::Done)
 }

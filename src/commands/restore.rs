@@ -115,7 +115,7 @@ async fn restore(
     trail.begin(&writer.name(), Some(&source.file), context.now()).await?;
     let mut mode = Mode::Restores(&writer, &mut trail);
     let ended = bring_back(context, of, source, &mut mode, rows, &interrupt).await;
-    if !matches!(ended, Ok(true)) || rows.has_moving() {
+    if !matches!(ended, Ok(true)) || rows.may_go_on() {
         trail.stops_early();
     }
     let noted = trail.end(context.now()).await;

@@ -194,8 +194,8 @@ impl Undo<'_> {
         let most = if self.args.output == Output::Table { 0 } else { u64::MAX };
         let mut rows = self.rows(false).showing(most);
         let ended = self.take_back(context, writer, &mut journal, &mut rows).await;
-        // What is in a moving slot can come back later: the next undo goes on with it.
-        if !matches!(ended, Ok(true)) || rows.has_moving() {
+        // What could not be reached can come back later: the next undo goes on with it.
+        if !matches!(ended, Ok(true)) || rows.may_go_on() {
             journal.trail().stops_early();
         }
         let (backup, ended) = journal.close(ended, context.now()).await;

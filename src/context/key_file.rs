@@ -71,7 +71,10 @@ impl KeyFile {
             }
             [] => return Ok(None),
             keys if keys.iter().any(|key| key.is_empty()) => {
-                return Err(CommandError::usage("a key is empty"));
+                // A variable of a script that is not set gives such a word.
+                return Err(CommandError::usage("a key is empty").hint(
+                    "the record with the empty key is named SCHEMA/\"\", e.g. 'express/\"\"'",
+                ));
             }
             [only] if only == "-" => List::open(Path::new("-"), args.null, &temp_dir, most)?,
             keys if keys.iter().any(|key| key == "-") => {
@@ -175,8 +178,14 @@ impl List {
             if read.map_err(|error| cannot_read(&self.name, &error))? == 0 {
                 return Ok(None);
             }
-            if key.last() == Some(&self.end) {
-                key.pop();
+            let is_ended = key.pop_if(|last| *last == self.end).is_some();
+            if !is_ended && self.end == 0 {
+                // A program that writes NULs ends each key with one, and the beginning of a key names another record. Lines are
+                // written by people, too, who leave out the last line feed.
+                let cut = io::Error::other(
+                    "the last key does not end with NUL, so that it may be cut off",
+                );
+                return Err(cannot_read(&self.name, &cut).hint("nothing was changed"));
             }
             // Lines of a file from Windows end with CR LF. A CR may also be the end of a key that somebody else chose.
             let has_cr = self.end == b'\n' && key.last() == Some(&b'\r');

@@ -23,7 +23,7 @@ pub struct BackupSummary<'a> {
     pub from: Option<&'a Provenance>,
     /// `complete`, `damaged`, `being-written` or `unended`.
     pub state: &'static str,
-    /// What is damaged.
+    /// What is damaged, or why it is unended.
     pub why: Option<&'a str>,
 }
 

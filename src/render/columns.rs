@@ -77,6 +77,7 @@ impl Column {
     /// For people: whole, in one line.
     pub fn shown(self, record: &Record) -> String {
         match self {
+            Self::Key => Some(escape::key(&record.key)),
             Self::Ttl => record.expiry().map(words::expiry),
             Self::Age => record.age.map(words::short_age),
             Self::Size => record.size_bytes().map(words::bytes),

@@ -34,6 +34,11 @@ pub fn text(bytes: &[u8]) -> String {
     text
 }
 
+/// An idempotency key for people: an empty one shows its quotes, as in a name.
+pub fn key(bytes: &[u8]) -> String {
+    if bytes.is_empty() { "\"\"".to_owned() } else { text(bytes) }
+}
+
 /// Text that was escaped before it was stored, perhaps by another program: unchanged, except what moves a cursor.
 pub fn again(escaped: &str) -> String {
     let mut text = String::with_capacity(escaped.len());

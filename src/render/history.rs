@@ -77,9 +77,9 @@ impl<'a> ShownOperation<'a> {
             (None, None) => "",
         };
         let ended = match state {
-            OperationState::Unended => ", unended",
-            OperationState::Interrupted => ", interrupted",
-            OperationState::Ended => "",
+            Some(OperationState::Unended) => ", unended",
+            Some(OperationState::Interrupted) => ", interrupted",
+            Some(OperationState::Ended) | None => "",
         };
         format!("{}{of}{ended}{undone}", escape::again(command))
     }
@@ -213,7 +213,8 @@ mod tests {
             undoes: None,
             undone_by: None,
             partly_undone_by: None,
-            state: OperationState::Ended,
+            state: Some(OperationState::Ended),
+            why: None,
             says_what_was_left: true,
             is_told: true,
             begun_backup: None,

@@ -90,8 +90,7 @@ impl Listing {
     /// Lays the columns out for rows of which these are the first. Longer keys that come later fold, or push the columns behind
     /// them where lines have no end.
     pub fn fit(&mut self, records: &[Record]) {
-        let keys =
-            records.iter().map(|record| escape::text(&record.key).width()).max().unwrap_or(0);
+        let keys = records.iter().map(|record| escape::key(&record.key).width()).max().unwrap_or(0);
         let schemas = records.iter().map(|record| record.schema.name.width()).max().unwrap_or(0);
         let width_of = |column: &Column| match column {
             Column::Key => keys.clamp("KEY".len(), KEY_COLUMNS),
@@ -193,7 +192,7 @@ impl Listing {
 
     /// The key, and on a terminal without a column of findings the findings below.
     fn key_cell(&self, record: &Record) -> String {
-        let mut cell = escape::text(&record.key);
+        let mut cell = escape::key(&record.key);
         if !self.laid_out.columns.contains(&Column::Findings) && !record.findings.is_empty() {
             cell.push_str("\n  ");
             cell.push_str(&Column::Findings.shown(record));

@@ -120,7 +120,7 @@ struct RecordPage {
 impl RecordPage {
     fn head(&mut self, record: &Record) {
         let palette = self.page.view.palette;
-        let key = palette.bold(&escape::text(&record.key));
+        let key = palette.bold(&escape::key(&record.key));
         let (state, schema) = (palette.state(record.state), palette.dim(&record.schema.name));
         self.page.line(&format!("{key}  {state}  {schema}"));
         let (word, rest) = words::next_request(record);

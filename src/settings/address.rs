@@ -23,24 +23,50 @@ pub(super) fn is_one(one: &Address, other: &Address) -> bool {
     }
 }
 
-/// True if both addresses lead to one server once their names are looked up, although the spellings differ. A name that is
-/// not among those looked up leads nowhere.
-pub(super) fn resolve_to_one(one: &Address, other: &Address, resolved: &Resolved) -> bool {
-    let (hosts, others) = (hosts(one), hosts(other));
+/// True if both addresses lead to one server once their names are looked up, although the spellings differ. `None` if a name
+/// could not be looked up, so that they may.
+pub(super) fn resolve_to_one(one: &Address, other: &Address, resolved: &Resolved) -> Option<bool> {
     let is_one_kind = match (one, other) {
         (Address::Tcp(..), Address::Tcp(..)) => true,
         (Address::Service(one), Address::Service(other)) => one.service == other.service,
         _ => false,
     };
-    let meets = |(host, port): &(String, u16)| {
-        others.iter().any(|(other, other_port)| port == other_port && resolved.meet(host, other))
-    };
-    is_one_kind && hosts.iter().any(meets)
+    if !is_one_kind {
+        return Some(false);
+    }
+    let others = hosts(other);
+    let mut is_one = Some(false);
+    for (host, port) in hosts(one) {
+        for (other, other_port) in &others {
+            if port != *other_port {
+                continue;
+            }
+            match resolved.meet(&host, other) {
+                Some(true) => return Some(true),
+                Some(false) => {}
+                None => is_one = None,
+            }
+        }
+    }
+    is_one
 }
 
-/// True if both addresses lead to one server, names looked up where nothing else tells.
-pub(super) fn is_one_resolved(one: &Address, other: &Address) -> bool {
-    is_one(one, other) || resolve_to_one(one, other, &Resolved::of(names(one, other)))
+/// True if one of these addresses leads to the server at the first, names looked up if nothing else tells. `None` if one of
+/// them may, because a name could not be looked up.
+pub(super) fn is_among(one: &Address, others: &[Address]) -> Option<bool> {
+    if others.iter().any(|other| is_one(one, other)) {
+        return Some(true);
+    }
+    let resolved = Resolved::of(others.iter().flat_map(|other| names(one, other)).collect());
+    let mut is_among = Some(false);
+    for other in others {
+        match resolve_to_one(one, other, &resolved) {
+            Some(true) => return Some(true),
+            Some(false) => {}
+            None => is_among = None,
+        }
+    }
+    is_among
 }
 
 /// True for a server of this machine, as far as the address alone tells.

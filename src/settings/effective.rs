@@ -40,9 +40,9 @@ impl Guard {
         &self.context
     }
 
-    /// True if the context's server is at one of these addresses.
-    pub(crate) fn is_at(&self, addresses: &[Address]) -> bool {
-        addresses.iter().any(|address| address::is_one_resolved(&self.target.address, address))
+    /// True if the context's server is at one of these addresses. `None` if it may be, because a name could not be looked up.
+    pub(crate) fn is_at(&self, addresses: &[Address]) -> Option<bool> {
+        address::is_among(&self.target.address, addresses)
     }
 
     /// True if the context's server is on this machine, and so is the one at this address: it may be the same by another

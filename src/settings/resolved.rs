@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 /// What stands for this machine, however its address is written.
 pub(super) const THIS_MACHINE: &str = "localhost";
 
-/// How long all names together are looked up. A name without an answer by then is compared as text.
+/// How long all names together are looked up. Where a name without an answer by then leads is not known.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// An address for documentation (RFC 5737), which no machine has.
@@ -61,14 +61,20 @@ impl Resolved {
         Self(resolved)
     }
 
-    /// True if both hosts are numbers, or names that were looked up, and one place is common to both.
-    pub(super) fn meet(&self, one: &str, other: &str) -> bool {
-        let places = |host: &str| match number(host) {
-            Some(ip) => HashSet::from([place(ip)]),
-            None if host == THIS_MACHINE => HashSet::from([ResolvedHost::ThisMachine]),
-            None => self.0.get(host).cloned().unwrap_or_default(),
-        };
-        !places(one).is_disjoint(&places(other))
+    /// True if one place is common to both hosts, as numbers or as names that were looked up. `None` if nobody knows where
+    /// one of them leads.
+    pub(super) fn meet(&self, one: &str, other: &str) -> Option<bool> {
+        let (one, other) = (self.places(one)?, self.places(other)?);
+        Some(!one.is_disjoint(&other))
+    }
+
+    /// Where a host leads; `None` for a name that could not be looked up, or not in time.
+    fn places(&self, host: &str) -> Option<HashSet<ResolvedHost>> {
+        match number(host) {
+            Some(ip) => Some(HashSet::from([place(ip)])),
+            None if host == THIS_MACHINE => Some(HashSet::from([ResolvedHost::ThisMachine])),
+            None => self.0.get(host).filter(|places| !places.is_empty()).cloned(),
+        }
     }
 }
 
@@ -158,16 +164,18 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_looked_up_meets_nothing() {
+    fn of_what_cannot_be_looked_up_nobody_knows_what_it_meets() {
         let resolved = Resolved::of(HashSet::from(["no-such-host.invalid".to_owned()]));
-        assert!(!resolved.meet("no-such-host.invalid", "127.0.0.1"));
-        assert!(!resolved.meet("no-such-host.invalid", "other.invalid"));
+        assert_eq!(resolved.meet("no-such-host.invalid", "127.0.0.1"), None);
+        assert_eq!(resolved.meet("no-such-host.invalid", "other.invalid"), None);
+        assert_eq!(resolved.meet("192.0.2.7", "127.0.0.1"), Some(false));
     }
 
     #[test]
     fn the_host_s_own_name_is_this_machine() {
         let name = rustix::system::uname().nodename().to_string_lossy().to_ascii_lowercase();
-        assert!(Resolved::of(HashSet::from([name.clone()])).meet(&name, "127.1"), "{name}");
+        let resolved = Resolved::of(HashSet::from([name.clone()]));
+        assert_eq!(resolved.meet(&name, "127.1"), Some(true), "{name}");
         assert_eq!(
             place(IpAddr::from([192, 0, 2, 7])),
             ResolvedHost::At(IpAddr::from([192, 0, 2, 7]))

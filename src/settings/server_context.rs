@@ -145,7 +145,10 @@ fn contexts_at<'a>(address: &Address, file: &'a ConfigFile) -> Vec<(NamedContext
     there.extend(
         guards
             .into_iter()
-            .filter(|(_, target)| address::resolve_to_one(&target.address, address, &resolved)),
+            // Of a name that could not be looked up the server itself is asked, before anything is changed.
+            .filter(|(_, target)| {
+                address::resolve_to_one(&target.address, address, &resolved) == Some(true)
+            }),
     );
     there.into_iter().map(|(named, target)| (named, target.db)).collect()
 }

@@ -263,3 +263,24 @@ fn a_url_is_never_taken_for_another_database() {
     assert_eq!(lists(&format!("{}?database=5", server.url())).0, 2);
     assert_eq!(lists("redis-sentinel://127.0.0.1:1/payments?db=5").0, 2);
 }
+
+/// Rule: a command line that idemctl prints does what it says when it is pasted, by whichever address the server is named.
+#[test]
+fn the_command_line_for_scripts_names_the_context_that_protects_the_server() {
+    let port = free_port();
+    let server = Server::start_with(&[&format!("port {port}"), "bind 127.0.0.1"]);
+    server.put("idem:stuck", LOCK);
+    let home = Home::with(&format!(
+        "[contexts.prod]\nurl = \"redis://127.0.0.1:{port}\"\nprotected = true\n"
+    ));
+    let by_socket = ["-s", &socket(&server)];
+    let shown =
+        home.run(&[&by_socket[..], &["force-unlock", "stuck", "--dry-run"]].concat()).exits(0);
+    let (_, line) = shown.stderr.split_once("For scripts: `idemctl ").unwrap();
+    let (line, _) = line.split_once('`').unwrap();
+    assert!(line.ends_with("--confirm prod"), "{line}");
+    let words = shlex::split(line).unwrap();
+    let words: Vec<_> = words.iter().map(String::as_str).collect();
+    home.run(&words).exits(0);
+    assert!(server.get("idem:stuck").is_none());
+}

@@ -75,4 +75,5 @@ mod sweep;
 mod tls;
 mod undo;
 mod unwritten;
+mod version_0_2;
 mod watch;

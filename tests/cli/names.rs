@@ -1,6 +1,6 @@
 //! A name means one record: what `list -o name` prints, what other commands take, and what is ambiguous.
 
-use crate::support::{PENDING, Run, Runs as _, Server, binary};
+use crate::support::{FOREVER, LOCK, PENDING, Run, Runs as _, Server, binary};
 
 const BAD: &str = r#"{"status":"COMPLETED","statusCode":500,"headers":{},"body":"bad"}"#;
 
@@ -336,4 +336,45 @@ fn a_record_that_is_named_in_different_words_is_dealt_with_once() {
     let run =
         server.idemctl_fed(&["purge", "--yes", "-o", "json", "-"], list.as_bytes()).exits(0).json();
     assert_eq!((&run["total"], &run["done"]), (&301.into(), &301.into()), "{run}");
+}
+
+/// Rule: a record whose client sent an empty key is a record as any other, named with quotes. Nothing empty names it, because
+/// that is what a variable without a value leaves.
+#[test]
+fn the_record_of_an_empty_key_is_counted_named_and_changed_by_its_name() {
+    const NAME: &str = "express/\"\"";
+    let result = r#"{"status":"COMPLETED","statusCode":201,"headers":{},"body":""}"#;
+    let server = Server::holding(&[("idem:", LOCK, FOREVER), ("idem:a", result, 1_000_000)]);
+    server.idemctl(&["check"]).exits(2).shows("1 orphaned");
+    let list = server.idemctl(&["list", "-o", "json"]).exits(0).json();
+    let keys: Vec<_> =
+        list["records"].as_array().unwrap().iter().map(|record| &record["key"]).collect();
+    assert!(keys.len() == 2 && keys.contains(&&"".into()), "{list:#}");
+    server.idemctl(&["list"]).exits(0).shows("\"\" ");
+    for name in [NAME, "idem:"] {
+        let inspected = server.idemctl(&["inspect", name, "-o", "json"]).exits(0).json();
+        assert_eq!(inspected["records"][0]["key"], "", "{inspected:#}");
+    }
+    for words in [["inspect", ""], ["purge", ""], ["force-unlock", ""], ["inspect", "express/"]] {
+        assert_ne!(server.idemctl(&words).code, 0, "{words:?}");
+    }
+    server.idemctl(&["purge", "", "--yes"]).exits(2).says("SCHEMA/\"\"");
+    assert_eq!(server.size(), 2);
+
+    for end in [&[][..], &["-0"]] {
+        let listed =
+            names(&server, &[&["--schema", "express", "--state", "in-progress"], end].concat());
+        let unlock = [&["force-unlock", "-", "--yes"], end].concat();
+        server.idemctl_fed(&unlock, &listed).exits(0);
+        assert!(!has(&server, b"idem:") && has(&server, b"idem:a"));
+        server.idemctl(&["undo", "--yes"]).exits(0).says("Took back 1 of 1");
+        assert!(has(&server, b"idem:"));
+    }
+    server.idemctl(&["purge", "--all", "--state", "any", "--yes"]);
+    server.idemctl(&["force-unlock", NAME, "--yes"]);
+    assert!(!has(&server, b"idem:"));
+    // A schema with two Redis keys has two of them.
+    server.put("idem:started:", "9cdf8104-2072-4119-abbc-c7ddc8386930");
+    let list = server.idemctl(&["list", "-o", "name"]).exits(0).text();
+    assert!(list.contains("event-driven/\"\""), "{list}");
 }

@@ -177,7 +177,7 @@ fn the_advice_on_a_record_names_that_record_alone() {
             servers.looked_at.send(&[b"SET", &look_alike, PENDING.as_bytes(), b"EX", b"250"]);
         let url = servers.looked_at.url();
         let words = ["-u", &url, "inspect", "--schema", "go-middleware", "-0", "-"];
-        let run = servers.command(binary()).args(words).fed(key);
+        let run = servers.command(binary()).args(words).fed(&[key, b"\0"].concat());
         let lines = printed::command_lines(&run);
         let unlock = lines
             .iter()

@@ -155,3 +155,34 @@ fn a_protected_server_is_known_by_each_spelling_of_its_host() {
     }
     assert!(server.get("idem:done").is_some());
 }
+
+/// Rule: a context protects its server although its host's name cannot be looked up: nobody knows that it is another server.
+#[test]
+fn a_context_whose_host_cannot_be_looked_up_keeps_its_protection() {
+    let port = free_port();
+    let server = Server::start_with(&[&format!("port {port}"), "bind 127.0.0.1"]);
+    let purge = |kept: &str, at: u16, more: &[&str]| {
+        server.set("idem:done", DONE, 1_000_000);
+        let url = format!("redis://no-such-host.invalid:{at}");
+        let config = server.folder().join("prod.toml");
+        std::fs::write(&config, format!("[contexts.prod]\nurl = \"{url}\"\n{kept}\n")).unwrap();
+        let words = ["-h", "127.0.0.1", "-p", &port.to_string(), "purge", "--all", "--yes"];
+        let mut command = idemctl(server.folder());
+        command
+            .arg("--config")
+            .arg(&config)
+            .args(words)
+            .args(["--schema", "express"])
+            .args(more)
+            .run()
+    };
+    for (kept, says) in [(PROTECTED, "add --confirm prod"), (READ_ONLY, "is read-only")] {
+        let run = purge(kept, port, &[]).exits(2);
+        run.says(says).says("is the server of context `prod` is unknown");
+        assert!(server.get("idem:done").is_some());
+        // At another port it is another server, whatever the name leads to.
+        purge(kept, port + 1, &[]).exits(0);
+    }
+    purge(PROTECTED, port, &["--confirm", "prod"]).exits(0);
+    assert!(server.get("idem:done").is_none());
+}

@@ -112,6 +112,38 @@ fn a_step_follows_ask_for_keys_that_have_moved_and_for_absent_ones() {
     assert!(get("idem:{m}3").unwrap().contains("201"));
 }
 
+/// Rule: what was read of one record is never taken for another's, and the records that could not be read are named.
+#[test]
+fn a_record_whose_lock_is_on_a_dead_node_gives_nothing_to_the_other_schemas() {
+    let mut cluster = Cluster::start(3);
+    let templates = ["idem:", "idem:result:", "idem:lock:", "idem:done:", "idempotency:"];
+    let key = (0..)
+        .map(|number| format!("k{number}"))
+        .find(|key| {
+            let is_dead = |template: &str| cluster.owner(&format!("{template}{key}")) == 1;
+            is_dead("idem:started:") && !templates.iter().any(|template| is_dead(template))
+        })
+        .unwrap();
+    cluster.set(&format!("idem:result:{key}"), RESULT, 80_000_000);
+    cluster.set(&format!("idem:{key}"), LOCK, 80_000_000);
+    cluster.set(&format!("idempotency:{key}"), DONE, 80_000_000);
+    cluster.kill(1);
+
+    let run = cluster.idemctl(&["inspect", &key, "-o", "json"]).exits(3);
+    let json = run.json();
+    let shown: Vec<_> = json["records"].as_array().unwrap().iter().collect();
+    let of: Vec<_> = shown.iter().map(|record| record["schema"].as_str().unwrap()).collect();
+    assert_eq!(
+        (of.as_slice(), &json["complete"]),
+        (&["express", "go-middleware"][..], &false.into())
+    );
+    for record in shown {
+        let prefix = if record["schema"] == "express" { "idem:" } else { "idempotency:" };
+        assert_eq!(record["redis_keys"][0], format!("{prefix}{key}"), "{record:#}");
+    }
+    run.says("some of the schemas' keys were not read (event-driven").says("cannot reach Redis");
+}
+
 /// Rule: what one node refuses is no matter of the others.
 #[test]
 fn a_busy_node_keeps_nobody_from_the_others() {

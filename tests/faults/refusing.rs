@@ -125,6 +125,20 @@ fn a_replica_is_read_and_refuses_every_change() {
         .exits(3)
         .shows("UNKNOWN")
         .shows(&behind);
+    // Who may not ask whether it is cut off is told so, and gets no OK.
+    let rights = "~* +@read +@connection +eval +time -@dangerous";
+    for (user, more, told) in [
+        ("role", " +role", behind.as_str()),
+        ("info", " +info", "is a replica that is cut off from its master: it may be behind"),
+        ("hello", "", "is a replica, and whether it is cut off from its master is unknown"),
+    ] {
+        stage.server.add_user(user, &format!("{rights}{more}"));
+        let as_user = ["--user", user, "-a", "pw", "--schema", "event-driven"];
+        let check = stage.server.idemctl(&[&["check"][..], &as_user].concat()).exits(3);
+        check.shows("UNKNOWN").shows(told);
+        let list = stage.server.idemctl(&[&["list"][..], &as_user].concat()).exits(3);
+        list.says(told);
+    }
     let before = contents(&stage.server);
     each(&stage.all(CHANGES, &[]), 6, &["READONLY", "connect to its master"]);
     assert_eq!(contents(&stage.server), before);

@@ -35,10 +35,12 @@ pub enum Ending {
     Untold,
     /// No node of the cluster serves its slot as a whole, because the slot is being moved.
     Moving,
+    /// It could not be read: its node does not answer, or the user may not read it.
+    Unread,
 }
 
 /// The endings of Redis keys that did not come back, with the reasons.
-const LEFT: [(Ending, &str); 7] = [
+const LEFT: [(Ending, &str); 8] = [
     (Ending::Present, "there already, left as they are"),
     (
         Ending::Locked,
@@ -52,12 +54,13 @@ const LEFT: [(Ending, &str); 7] = [
         Ending::Untold,
         "left as they are: no backup holds them, or nobody knows what the operation left",
     ),
+    (Ending::Unread, "not brought back, because they could not be read"),
 ];
 
 /// How many of them a restore knows: the others are of an undo.
 const OF_RESTORE: usize = 5;
 
-/// Redis keys in moving slots that are named at most.
+/// Redis keys of one ending that are named with their errors at most.
 const MOST_NAMED: u64 = 5;
 
 impl Ending {
@@ -84,6 +87,7 @@ impl Ending {
             Self::Changed => "changed",
             Self::Untold => "untold",
             Self::Moving => "moving",
+            Self::Unread => "unread",
         }
     }
 
@@ -107,7 +111,7 @@ pub struct RestoredRows {
     /// So many rows are shown at most.
     most: u64,
     /// By [`Ending`].
-    counts: [u64; 9],
+    counts: [u64; 10],
     /// Restored Redis keys whose reply was lost: reading back showed that they are back.
     pub read_back: u64,
     /// Locks without expiry among the restored Redis keys.
@@ -125,7 +129,7 @@ impl RestoredRows {
             dry_run,
             undoes: None,
             most: u64::MAX,
-            counts: [0; 9],
+            counts: [0; 10],
             read_back: 0,
             endless: 0,
             shown: Ok(()),
@@ -183,14 +187,21 @@ impl RestoredRows {
         self.seen() - self.restored() - self.count(Ending::Expired)
     }
 
-    /// True if a Redis key did not come back because its slot is being moved: a later run may bring it back.
-    pub fn has_moving(&self) -> bool {
-        self.count(Ending::Moving) > 0
+    /// True if a Redis key did not come back because its slot is being moved, or its node does not answer: a later run may
+    /// bring it back.
+    pub fn may_go_on(&self) -> bool {
+        self.count(Ending::Moving) + self.count(Ending::Unread) > 0
     }
 
-    /// Names a Redis key in a moving slot, with the error of its node. Called before its row is added.
-    pub fn say_moving(&self, context: &mut Context, redis_key: &[u8], error: &StoreError) {
-        if self.count(Ending::Moving) < MOST_NAMED {
+    /// Names a Redis key that did not come back because of an error. Called before its row is added.
+    pub fn say_error(
+        &self,
+        context: &mut Context,
+        ending: Ending,
+        redis_key: &[u8],
+        error: &StoreError,
+    ) {
+        if self.count(ending) < MOST_NAMED {
             context.ui.warning(&format!("{}: {error}", escape::text(redis_key)));
         }
     }
@@ -217,7 +228,7 @@ impl RestoredRows {
                     }
                     Err(error @ StoreError::OutcomeUnknown { .. }) => refusal = Some(error),
                     Err(error) if error.is_of_the_slot() => {
-                        self.say_moving(context, &key.saved.redis_key, &error);
+                        self.say_error(context, Ending::Moving, &key.saved.redis_key, &error);
                         text.push_str(&self.row(
                             row_of(held, key, None),
                             Ending::Moving,

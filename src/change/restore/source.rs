@@ -186,7 +186,7 @@ impl CheckedBackup {
             ));
         }
         match reader.closing() {
-            Closing::Whole => {}
+            Closing::Whole | Closing::NotOfItsFormat => {}
             Closing::Missing => {
                 context.ui.warning(&format!(
                     "{file} has no closing line: the run was killed, or the file lost its end"

@@ -6,7 +6,7 @@ use anyhow::Result;
 use clap::Args as ClapArgs;
 use serde_json::json;
 
-use super::reading::{each, is_there, path, warn_of_unshown};
+use super::reading::{each, is_there, path, warn_of_damage};
 use crate::args::Output;
 use crate::context::Context;
 use crate::exit::{CommandError, Exit};
@@ -45,12 +45,7 @@ pub(super) fn run(context: &mut Context, args: &ShowOperation) -> Result<Exit> {
     })?;
     let no_such = || CommandError::new(Exit::No, format!("the audit log has no operation {op}"));
     let (operations, damaged) = read.ok_or_else(no_such)?;
-    let older = operations.older().len();
     let operation = match operations.named(&op).as_slice() {
-        [] if operations.older().iter().any(|older| older.starts_with(&op)) => {
-            let message = format!("operation {op} was done by idemctl 0.2");
-            return Err(CommandError::usage(message).hint("show it with idemctl 0.2").into());
-        }
         [] => return Err(no_such().hint("`idemctl log` names the operations").into()),
         [one] => history::ShownOperation::of(one, is_there(one)),
         several => {
@@ -74,7 +69,7 @@ pub(super) fn run(context: &mut Context, args: &ShowOperation) -> Result<Exit> {
         }
     }
     context.ui.flush()?;
-    warn_of_unshown(context, &path, damaged, older);
+    warn_of_damage(context, &path, damaged);
     if all > records.len() as u64 {
         context.ui.status(&format!("The first {} of {all}; --limit shows more.", records.len()));
     }
@@ -83,15 +78,9 @@ pub(super) fn run(context: &mut Context, args: &ShowOperation) -> Result<Exit> {
 
 /// The name of the last operation.
 fn last(path: &Path) -> Result<String, CommandError> {
-    let Some((operations, _)) = each(path, |_, _| {})? else { return Err(nothing_yet()) };
-    match operations.last() {
-        Some(last) => Ok(last.op.clone()),
-        None if operations.older().is_empty() => Err(nothing_yet()),
-        None => Err(CommandError::usage("the audit log has only operations of idemctl 0.2")
-            .hint("show them with idemctl 0.2; `idemctl log` counts them")),
-    }
-}
-
-fn nothing_yet() -> CommandError {
-    CommandError::new(Exit::No, "nothing was changed yet: the audit log is empty")
+    let operations = each(path, |_, _| {})?.map(|(operations, _)| operations);
+    let name = operations.and_then(|operations| operations.last().map(|last| last.op.clone()));
+    name.ok_or_else(|| {
+        CommandError::new(Exit::No, "nothing was changed yet: the audit log is empty")
+    })
 }

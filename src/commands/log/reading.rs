@@ -69,19 +69,13 @@ pub(super) fn each(
     })
 }
 
-/// Warns of what the log holds and idemctl does not show: damaged lines, and so many operations of an older version.
-pub(super) fn warn_of_unshown(context: &mut Context, path: &Path, damaged: Damaged, older: usize) {
-    let path = escape::text(path.as_os_str().as_bytes());
+/// Warns of what the log holds and idemctl does not show.
+pub(super) fn warn_of_damage(context: &mut Context, path: &Path, damaged: Damaged) {
     if let Some(first) = damaged.first {
+        let path = escape::text(path.as_os_str().as_bytes());
         let count = damaged.lines;
         context.ui.warning(&format!(
             "damaged lines of {path} that are not shown: {count}, the first is line {first}"
-        ));
-    }
-    if older > 0 {
-        let operations = if older == 1 { "operation" } else { "operations" };
-        context.ui.warning(&format!(
-            "{older} {operations} of idemctl 0.2 in {path} not shown: use idemctl 0.2 to show and undo them"
         ));
     }
 }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use anyhow::Result;
 
-use super::reading::{LogFilter, each, path, say_count, warn_of_unshown};
+use super::reading::{LogFilter, each, path, say_count, warn_of_damage};
 use crate::context::Context;
 use crate::domain::history::AuditEntry;
 use crate::exit::Exit;
@@ -30,9 +30,8 @@ pub(super) fn run(context: &mut Context, filter: &LogFilter) -> Result<Exit> {
     context.show(filter.output, "changes", &newest, table)?;
     match read {
         None => context.ui.status("Nothing was changed yet: there is no audit log."),
-        Some((operations, damaged)) => {
-            let older = operations.older().len();
-            warn_of_unshown(context, &path, damaged, older);
+        Some((_, damaged)) => {
+            warn_of_damage(context, &path, damaged);
             say_count(context, "change", newest.len(), matching);
         }
     }

@@ -45,13 +45,6 @@ impl<'a> UndoCandidates<'a> {
     }
 
     fn named(&self, op: &str) -> Result<&'a Operation, CommandError> {
-        let is_meant = |older: &&String| older.starts_with(op);
-        if let Some(older) = self.operations.older().iter().find(is_meant) {
-            return Err(CommandError::usage(format!("operation {} was done by idemctl 0.2", escape::again(older)))
-                .hint(
-                    "nothing was changed; undo it with idemctl 0.2, which reads its lines of the log and its backup",
-                ));
-        }
         match self.operations.named(op).as_slice() {
             [one] => Ok(one),
             [] => Err(CommandError::new(Exit::No, format!("the audit log has no operation {op}"))
@@ -75,7 +68,7 @@ impl<'a> UndoCandidates<'a> {
             return Err(self.none_here(context));
         };
         while let Some(undone) = self.undone_by(chosen) {
-            if chosen.state != OperationState::Ended {
+            if matches!(chosen.state, Some(OperationState::Interrupted | OperationState::Unended)) {
                 self.has_ended(chosen)?;
                 self.goes_on(context, chosen, undone)?;
                 return Ok(undone);
@@ -87,27 +80,10 @@ impl<'a> UndoCandidates<'a> {
             }
             chosen = undone;
         }
-        if self.operations.is_followed_by_older(chosen) {
-            let message = format!(
-                "after {} idemctl 0.2 made changes that this version cannot undo",
-                chosen.name()
-            );
-            let hint = format!(
-                "nothing was changed; undo those with idemctl 0.2, or name the operation: `idemctl undo {}`",
-                escape::again(&chosen.op)
-            );
-            return Err(CommandError::usage(message).hint(hint));
-        }
         Ok(chosen)
     }
 
     fn none_here(&self, context: &Context) -> CommandError {
-        if !self.operations.older().is_empty() {
-            return CommandError::usage(
-                "the audit log has no operation on this server but those of idemctl 0.2",
-            )
-            .hint("nothing was changed; undo them with idemctl 0.2");
-        }
         let Some(last) = self.operations.last() else {
             return CommandError::new(
                 Exit::No,
@@ -244,7 +220,8 @@ impl<'a> UndoCandidates<'a> {
 /// The backup of an operation without an end. It may hold records that were removed and that the log does not name.
 pub(super) fn backup_of_unended(operation: &Operation) -> Option<&Path> {
     // A restore reads the backup that it names.
-    let is_its_own = operation.state == OperationState::Unended && operation.command != "restore";
+    let is_its_own =
+        operation.state == Some(OperationState::Unended) && operation.command != "restore";
     let file = operation.begun_backup.as_deref().filter(|_| is_its_own)?;
     Some(Path::new(file)).filter(|file| file.is_file())
 }

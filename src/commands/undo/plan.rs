@@ -57,24 +57,41 @@ pub(super) async fn plan(
         .flat_map(|record| &record.changes)
         .filter_map(|change| change.after.as_ref());
     let needs_checksums = afters.into_iter().any(KeyIdentity::needs_checksum);
+    let seen = client.look_whole(&redis_keys, needs_checksums).await?;
+    let is_nothing_read = seen.iter().all(Result::is_err);
+    let reader = client.reader();
     let mut observations = Vec::with_capacity(records.len());
-    let mut moving = Vec::with_capacity(records.len());
-    for (seen, keys) in
-        client.look_whole(&redis_keys, needs_checksums).await?.into_iter().zip(&redis_keys)
-    {
-        let error = seen.as_ref().err().filter(|error| error.is_of_the_slot()).cloned();
-        // The error belongs to this record: nothing of it is known, and the others go on.
-        observations.push(if error.is_some() { unread(keys) } else { seen? });
-        moving.push(error);
+    let mut errors = Vec::with_capacity(records.len());
+    for (seen, keys) in seen.into_iter().zip(&redis_keys) {
+        match seen {
+            Ok(seen) => {
+                observations.push(seen);
+                errors.push(None);
+            }
+            Err(error) => {
+                // A user who may read none of the records lacks a right, and not these records.
+                let is_forbidden =
+                    matches!(error, StoreError::Permission { .. }) && !is_nothing_read;
+                let is_of_record =
+                    is_forbidden || error.is_of_the_slot() || reader.goes_on_after(&error);
+                if !is_of_record {
+                    return Err(error.into());
+                }
+                // Nothing of this record is known, and the others go on.
+                observations.push(unread(keys));
+                errors.push(Some(error));
+            }
+        }
     }
     let saved = SavedValues::read(op, records, &observations)?;
     let mut planned = Vec::with_capacity(records.len());
     for (((changed, schema), seen), error) in
-        records.iter().zip(&schemas).zip(observations).zip(moving)
+        records.iter().zip(&schemas).zip(observations).zip(errors)
     {
         let mut record = PlannedRecord::new(changed, schema.as_ref(), seen, &saved);
         if let Some(error) = error {
-            record.plan = UndoPlan::Leave(Ending::Moving);
+            let ending = if error.is_of_the_slot() { Ending::Moving } else { Ending::Unread };
+            record.plan = UndoPlan::Leave(ending);
             record.error = Some(error);
         }
         planned.push(record);

@@ -91,8 +91,10 @@ impl Reverter<'_> {
 }
 
 fn add_rows(context: &mut Context, rows: &mut RestoredRows, record: &PlannedRecord) {
-    if let (Some(error), Some(key)) = (&record.error, record.changed.keys.first()) {
-        rows.say_moving(context, &key.redis_key, error);
+    if let (Some(error), UndoPlan::Leave(ending), Some(key)) =
+        (&record.error, &record.plan, record.changed.keys.first())
+    {
+        rows.say_error(context, *ending, &key.redis_key, error);
     }
     for index in 0..record.changed.keys.len() {
         let (row, ending) = record.row(index);

@@ -59,7 +59,7 @@ impl UndoneOperation {
         };
         let choice = UndoCandidates { log: &path, operations: &operations, args, here, server };
         let operation = choice.choose(context, op)?.clone();
-        if operation.state == OperationState::Unended {
+        if operation.state == Some(OperationState::Unended) {
             let name = operation.name();
             context.ui.warning(&format!(
                 "{name} did not end: it was killed. What its backup holds comes back, too"

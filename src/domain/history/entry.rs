@@ -86,8 +86,7 @@ impl AuditEntry<'_> {
         self.what == OUTCOME_UNKNOWN
     }
 
-    /// True if idemctl 0.2 wrote the line. Its operations have no line that says how they began and ended, so that neither
-    /// `log` nor `undo` can say what became of them.
+    /// True if idemctl 0.2 wrote the line. Its operations have no line that says how they began and ended.
     pub(crate) fn is_of_older_version(&self) -> bool {
         self.op.len() < OP_LENGTH
     }

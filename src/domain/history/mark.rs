@@ -50,6 +50,9 @@ pub struct OperationEnd<'a> {
     pub op: Cow<'a, str>,
     pub at: Cow<'a, str>,
     pub state: EndState,
+    /// The error that ended the operation early.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<Cow<'a, str>>,
 }
 
 /// How an operation ended.

@@ -1,6 +1,6 @@
 //! Operations: what one run of a command changed, put together from the lines of the audit log.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 
 use serde::Serialize;
 
@@ -35,7 +35,11 @@ pub(crate) struct Operation {
     pub(crate) undone_by: Option<String>,
     /// The last operation that took only part of this one back.
     pub(crate) partly_undone_by: Option<String>,
-    pub(crate) state: OperationState,
+    /// `None` if idemctl 0.2 wrote the lines, which do not say it.
+    pub(crate) state: Option<OperationState>,
+    /// The error that ended it early.
+    #[serde(skip)]
+    pub(crate) why: Option<String>,
     /// False if nobody knows what the changes left.
     pub(crate) says_what_was_left: bool,
     /// True if a line tells of a change.
@@ -53,14 +57,13 @@ pub(crate) struct Operation {
 }
 
 /// Whether an operation came to its end.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum OperationState {
     Ended,
     /// An error or a signal ended it before it had come to everything.
     Interrupted,
     /// Nothing tells of its end: it was killed, or still runs.
-    #[default]
     Unended,
 }
 
@@ -69,12 +72,8 @@ pub(crate) enum OperationState {
 pub(crate) struct Operations {
     all: Vec<Operation>,
     places: HashMap<String, usize>,
-    /// Names that two runs have.
+    /// Names that two runs have: those of idemctl 0.2 had 32 bits.
     ambiguous: HashSet<String>,
-    /// The names of operations of idemctl 0.2.
-    older: BTreeSet<String>,
-    /// How many operations began before the last line of idemctl 0.2.
-    before_older: usize,
 }
 
 impl Operations {
@@ -95,26 +94,11 @@ impl Operations {
         operation.redis_keys += u64::from(entry.what != LEFT_ALONE);
         operation.unknown += u64::from(entry.is_unknown());
         operation.says_what_was_left |= entry.after.is_some();
+        if entry.is_of_older_version() && !operation.may_have(entry) {
+            self.ambiguous.insert(operation.op.clone());
+        }
         self.note_undone(place);
         &self.all[place]
-    }
-
-    /// Takes the next line of the log, which idemctl 0.2 wrote.
-    pub(crate) fn add_older(&mut self, entry: &AuditEntry<'_>) {
-        if !self.older.contains(entry.op.as_ref()) {
-            self.older.insert(entry.op.to_string());
-        }
-        self.before_older = self.all.len();
-    }
-
-    /// The names of operations of idemctl 0.2, which this version neither shows nor takes back.
-    pub(crate) fn older(&self) -> &BTreeSet<String> {
-        &self.older
-    }
-
-    /// True if idemctl 0.2 made a change after this operation began.
-    pub(crate) fn is_followed_by_older(&self, operation: &Operation) -> bool {
-        self.places.get(&operation.op).is_some_and(|place| *place < self.before_older)
     }
 
     /// Takes the next line of the log that tells of no change.
@@ -126,12 +110,13 @@ impl Operations {
             Mark::Begin(begin) => {
                 self.push(Operation::from_beginning(begin));
             }
-            Mark::End(OperationEnd { op, state, .. }) => {
+            Mark::End(OperationEnd { op, state, why, .. }) => {
                 let Some(place) = self.places.get(op.as_ref()).copied() else { return };
-                self.all[place].state = match state {
+                self.all[place].state = Some(match state {
                     EndState::Ended => OperationState::Ended,
                     EndState::Interrupted => OperationState::Interrupted,
-                };
+                });
+                self.all[place].why = why.as_ref().map(ToString::to_string);
                 self.note_undone(place);
             }
         }
@@ -148,7 +133,7 @@ impl Operations {
             return;
         }
         let by = undo.op.clone();
-        let is_whole = !undo.is_part && undo.state == OperationState::Ended;
+        let is_whole = !undo.is_part && matches!(undo.state, Some(OperationState::Ended) | None);
         let undone = &mut self.all[undone];
         undone.undone_by = is_whole.then(|| by.clone());
         undone.partly_undone_by = (!is_whole).then_some(by);
@@ -200,6 +185,7 @@ impl Operation {
             reason: first.reason.as_ref().map(ToString::to_string),
             backup: first.backup.as_ref().map(ToString::to_string),
             undoes: first.undoes.as_ref().map(ToString::to_string),
+            state: (!first.is_of_older_version()).then_some(OperationState::Unended),
             ..Self::default()
         }
     }
@@ -221,6 +207,7 @@ impl Operation {
             backup: backup.clone(),
             undoes: begin.undoes.as_ref().map(ToString::to_string),
             begun_backup: backup,
+            state: Some(OperationState::Unended),
             is_part: begin.part,
             places: begin.from.iter().cloned().collect(),
             ..Self::default()
@@ -235,7 +222,19 @@ impl Operation {
 
     /// False if it ended without a change.
     fn may_have_changed(&self) -> bool {
-        self.is_told || self.state == OperationState::Unended
+        self.is_told || self.state == Some(OperationState::Unended)
+    }
+
+    /// True if a line of this name may be one of this run. An undo names the backups of both what it reads and what it
+    /// removes.
+    fn may_have(&self, entry: &AuditEntry<'_>) -> bool {
+        let has_same_backup =
+            self.command == "undo" || self.backup.as_deref() == entry.backup.as_deref();
+        let is_same_run =
+            self.who == entry.who && self.host == entry.host && self.command == entry.command;
+        let has_same_words = self.reason.as_deref() == entry.reason.as_deref();
+        let undoes_same = self.undoes.as_deref() == entry.undoes.as_deref();
+        is_same_run && has_same_words && has_same_backup && undoes_same
     }
 
     /// True if it changed something on the server of this place and name.
@@ -272,7 +271,7 @@ mod tests {
     }
 
     fn end(op: &'static str) -> Mark<'static> {
-        Mark::End(OperationEnd { op: op.into(), at: "9".into(), state: EndState::Ended })
+        Mark::End(OperationEnd { op: op.into(), at: "9".into(), state: EndState::Ended, why: None })
     }
 
     #[test]
@@ -312,20 +311,16 @@ mod tests {
         assert_eq!(all.last().map(|last| last.op.as_str()), Some(B));
     }
 
-    /// Rule: an operation of another version is not shown, and not passed over in silence where the order matters.
+    /// The rule: a name of idemctl 0.2 has 32 bits, so that two runs may have it, and no line says that one begins.
     #[test]
-    fn operations_of_an_older_version_are_named_alone() {
+    fn two_runs_of_an_older_version_with_one_name_are_ambiguous() {
         let mut all = Operations::default();
-        let older = entry("0000000a", "1", "purge");
-        assert!(older.is_of_older_version() && !entry(A, "1", "purge").is_of_older_version());
-        all.add_older(&older);
-        all.add(&entry(A, "2", "purge"));
-        assert!(!all.is_followed_by_older(all.named(A)[0]));
-        all.add_older(&older);
-        all.add(&entry(B, "3", "purge"));
-        assert!(
-            all.is_followed_by_older(all.named(A)[0]) && !all.is_followed_by_older(all.named(B)[0])
-        );
-        assert_eq!((all.older().len(), all.into_all().len()), (1, 2));
+        let backed_up = |file| AuditEntry { backup: Some(file), ..entry("0000000a", "1", "purge") };
+        all.add(&backed_up("one".into()));
+        all.add(&backed_up("one".into()));
+        assert!(!all.is_ambiguous("0000000a"));
+        assert_eq!(all.named("0000000a")[0].state, None);
+        all.add(&backed_up("two".into()));
+        assert!(all.is_ambiguous("0000000a"));
     }
 }

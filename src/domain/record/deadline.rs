@@ -5,8 +5,8 @@
 pub(crate) const SLACK_MS: u64 = 2;
 
 /// The farthest moment that is told apart from later ones, in milliseconds since the epoch: in the year 287396. The scripts
-/// compare moments too, and numbers of Lua are exact up to here.
-const FARTHEST_MS: u64 = 1 << 53;
+/// compare moments too, and numbers of Lua are exact up to here. What comes back from a backup expires at the very moment.
+pub(crate) const FARTHEST_MS: u64 = 1 << 53;
 
 /// The moment at which a Redis key expires, in milliseconds since the epoch by its server's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,22 +21,25 @@ pub(crate) enum Deadline {
 }
 
 impl Deadline {
-    /// Reads the reply of PEXPIRETIME; an absent key has no deadline. A moment beyond 2^53 ms counts as that one.
+    /// Reads the reply of PEXPIRETIME; an absent key has no deadline.
     pub(crate) fn from_pexpiretime(at: i64) -> Self {
-        u64::try_from(at).map_or(Self::Never, |at| Self::At(at.min(FARTHEST_MS)))
+        u64::try_from(at).map_or(Self::Never, Self::At)
     }
 
-    /// Puts together the reply of PTTL, and the server's time before and after it. A moment beyond 2^53 ms counts as that one.
+    /// Puts together the reply of PTTL, and the server's time before and after it.
     pub(crate) fn from_pttl(pttl: i64, before: Option<u64>, after: Option<u64>) -> Self {
         let Ok(left) = u64::try_from(pttl) else { return Self::Never };
         let (Some(before), Some(after)) = (before, after) else { return Self::Unknown };
-        let ends = |asked: u64| asked.saturating_add(left).min(FARTHEST_MS);
+        let ends = |asked: u64| asked.saturating_add(left);
         Self::Between(ends(before), ends(after))
     }
 
-    /// True when both readings can be of one moment. An unknown deadline is the same as no other one.
+    /// True when both readings can be of one moment. An unknown deadline is the same as no other one. Moments beyond 2^53 ms
+    /// count as one.
     pub(crate) fn is_same(self, other: Self) -> bool {
-        match (self.bounds(), other.bounds()) {
+        let near =
+            |(earliest, latest): (u64, u64)| (earliest.min(FARTHEST_MS), latest.min(FARTHEST_MS));
+        match (self.bounds().map(near), other.bounds().map(near)) {
             (Some((earliest, latest)), Some((other_earliest, other_latest))) => {
                 let slack = if self.is_exact() && other.is_exact() { 0 } else { SLACK_MS };
                 earliest <= other_latest.saturating_add(slack)
@@ -123,8 +126,11 @@ mod tests {
         assert_eq!(Deadline::from_pttl(-1, Some(1), Some(2)), Never);
         assert_eq!(Deadline::from_pttl(10, Some(1), Some(2)), Between(11, 12));
         assert_eq!(Deadline::from_pttl(10, None, Some(2)), Unknown);
-        assert_eq!(Deadline::from_pexpiretime(i64::MAX), At(1 << 53));
-        assert_eq!(Deadline::from_pttl(i64::MAX, Some(1), Some(2)), Between(1 << 53, 1 << 53));
+        let far = u64::try_from(i64::MAX).unwrap();
+        assert_eq!(Deadline::from_pexpiretime(i64::MAX), At(far));
+        assert_eq!(Deadline::from_pttl(i64::MAX, Some(1), Some(2)), Between(far + 1, far + 2));
+        // The scripts tell no later moment than 2^53 ms.
+        assert!(At(far).is_same(At(1 << 53)) && !At(far).is_same(At((1 << 53) - 1)));
         assert_eq!(
             [Never.millis(), At(5).millis(), Between(4, 6).millis()],
             [None, Some(5), Some(5)]

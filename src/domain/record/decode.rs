@@ -175,13 +175,22 @@ pub(crate) fn read_at(
     reading
 }
 
-/// True when a closed form of the schema reads the content of one of its Redis keys as a value of this state.
-pub(crate) fn is_closed_value(
+/// Whether a closed form of a schema reads a content as a value of one state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ClosedValue {
+    Yes,
+    /// The rest of the value, which was not read, decides.
+    Undecided,
+    No,
+}
+
+/// Whether a closed form of the schema reads the content of one of its Redis keys as a value of this state.
+pub(crate) fn closed_value(
     schema: &Schema,
     role: usize,
     content: &Content,
     state: State,
-) -> bool {
+) -> ClosedValue {
     let head = if let Content::Text { head, .. } = content { &head[..] } else { &[] };
     let is_object = head.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
     let may_be = |case: &ValueFormat| match &case.tests.equals {
@@ -189,12 +198,41 @@ pub(crate) fn is_closed_value(
         None => case.closed.is_some() && (is_object || !case.reads_json_as_it_stands()),
     };
     let of_state = || schema.values.iter().filter(|case| case.role == role && case.state == state);
-    of_state().any(may_be)
-        && match read(schema, role, content) {
-            Reading::Value(value) => {
-                let case = &schema.values[value.case];
-                case.state == state && case.is_closed() && !value.form.is_foreign()
-            }
-            _ => false,
+    if !of_state().any(may_be) {
+        return ClosedValue::No;
+    }
+    match read(schema, role, content) {
+        Reading::Value(value) => {
+            let case = &schema.values[value.case];
+            let is_closed = case.state == state && case.is_closed() && !value.form.is_foreign();
+            if is_closed { ClosedValue::Yes } else { ClosedValue::No }
         }
+        Reading::Undecided if may_become_closed(schema, role, content, state) => {
+            ClosedValue::Undecided
+        }
+        _ => ClosedValue::No,
+    }
+}
+
+/// True if the beginning of a value may be that of a value of this state, by a closed form.
+fn may_become_closed(schema: &Schema, role: usize, content: &Content, state: State) -> bool {
+    let Content::Text { head, .. } = content else { return false };
+    let is_sought =
+        |case: &&ValueFormat| case.role == role && case.state == state && case.is_closed();
+    let cases = || schema.values.iter().filter(is_sought);
+    let undone = views::undone(cases(), head, content.is_whole());
+    let views = Views::of(&undone);
+    for case in cases() {
+        match views.source(case) {
+            None if views.is_open(case) => return true,
+            None => {}
+            Some(source) => {
+                let form = Form::of(schema, case, source.document, source.whole);
+                if fits(case, source) != Fit::No && !form.is_foreign() {
+                    return true;
+                }
+            }
+        }
+    }
+    false
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::claim::Claim;
-use super::decode::{self, Reading};
+use super::decode::{self, ClosedValue, Reading};
 use super::extended::Extended;
 use super::name::{Name, Readings};
 use super::observation::{Content, Observation, SeenKey};
@@ -158,6 +158,21 @@ pub(crate) fn place_of_lock(catalog: &Catalog, record: &Record) -> Option<Candid
         .into_iter()
         .map(|(place, _)| place)
         .find(|place| place.schemas.iter().any(|of| of.name == *other))
+}
+
+/// True if what was not read of a record's values decides whether a closed form of its schema reads them as a lock.
+pub(crate) fn may_be_closed_lock(record: &Record) -> bool {
+    let is_open = |(role, seen): (usize, &SeenKey)| {
+        let value = decode::closed_value(&record.schema, role, &seen.content, State::InProgress);
+        value == ClosedValue::Undecided
+    };
+    record.seen.keys.iter().enumerate().any(is_open)
+}
+
+/// True if what was not read of a result decides whether it is another schema's lock.
+pub(crate) fn may_be_lock_of_another(catalog: &Catalog, record: &Record) -> bool {
+    open_results(record)
+        .any(|seen| catalog.may_be_lock_of_another(&record.schema, &seen.redis_key, &seen.content))
 }
 
 /// True if `wanted` lets the idempotency key of a candidate through, or that of a lock which may be at the same Redis key.
@@ -372,19 +387,20 @@ fn claim(catalog: &Catalog, record: &Record, foreign: Option<&Foreign>) -> Optio
 
 /// The other schema that reads a result of this record as a lock, if nothing but the Redis key says that it is a result.
 fn lock_of_another<'a>(catalog: &'a Catalog, record: &Record) -> Option<&'a Arc<Schema>> {
-    for (seen, reading) in record.seen.keys.iter().zip(&record.readings) {
-        let is_open_result = reading.decoded().is_some_and(|value| {
+    open_results(record)
+        .find_map(|seen| catalog.lock_of_another(&record.schema, &seen.redis_key, &seen.content))
+}
+
+/// The Redis keys of a record whose values are results for no other reason than the names of the Redis keys.
+fn open_results(record: &Record) -> impl Iterator<Item = &SeenKey> {
+    let keys = record.seen.keys.iter().zip(&record.readings);
+    let is_open_result = |reading: &Reading| {
+        reading.decoded().is_some_and(|value| {
             let case = &record.schema.values[value.case];
             case.state == State::Completed && !case.is_closed()
-        });
-        if is_open_result
-            && let Some(other) =
-                catalog.lock_of_another(&record.schema, &seen.redis_key, &seen.content)
-        {
-            return Some(other);
-        }
-    }
-    None
+        })
+    };
+    keys.filter(move |(_, reading)| is_open_result(reading)).map(|(seen, _)| seen)
 }
 
 /// Why a value of this record belongs to another record: a template with more literal bytes claims its Redis key. As in

@@ -121,7 +121,9 @@ impl Name {
             rest.to_vec()
         };
         let schema = String::from_utf8(schema).ok().filter(|schema| !schema.is_empty())?;
-        (!key.is_empty()).then_some(Parsed { name: Self { db, schema, prefix, key }, is_quoted })
+        // Without quotes a name that lost its key would be that of the empty one.
+        (is_quoted || !key.is_empty())
+            .then_some(Parsed { name: Self { db, schema, prefix, key }, is_quoted })
     }
 }
 

@@ -133,7 +133,7 @@ impl KeyTemplate {
     pub(crate) fn idempotency_key<'a>(&self, redis_key: &'a [u8]) -> Option<&'a [u8]> {
         let key = self.between(redis_key)?;
         let is_key = match &self.key {
-            KeyShape::Any => !key.is_empty(),
+            KeyShape::Any => self.may_be_key(key),
             KeyShape::Shaped(shape) => shape.fits(key),
             KeyShape::Fixed => return key.is_empty().then_some(redis_key),
         };
@@ -152,7 +152,7 @@ impl KeyTemplate {
     pub(crate) fn leaves_out(&self, redis_key: &[u8]) -> Option<Exclusion> {
         let key = self.between(redis_key)?;
         let has_parts = match &self.key {
-            KeyShape::Any => !key.is_empty(),
+            KeyShape::Any => self.may_be_key(key),
             KeyShape::Shaped(shape) => shape.has_parts(key),
             KeyShape::Fixed => key.is_empty(),
         };
@@ -162,6 +162,12 @@ impl KeyTemplate {
             KeyShape::Shaped(shape) if !shape.fits(key) => Some(Exclusion::Key),
             _ => None,
         }
+    }
+
+    /// A client may send an empty key, and nothing in a service refuses it. Without literal bytes around it there is no Redis
+    /// key to know it by.
+    fn may_be_key(&self, key: &[u8]) -> bool {
+        !key.is_empty() || self.specificity() > 0
     }
 
     fn ignores(&self, redis_key: &[u8]) -> bool {

@@ -275,9 +275,6 @@ impl Schema {
 
     /// True if each Redis key that the templates build for this key is read back as this key, at its own role.
     pub(crate) fn takes_key(&self, key: &[u8]) -> bool {
-        if key.is_empty() {
-            return false;
-        }
         for (role, of_role) in self.keys.iter().enumerate() {
             if self.role_of(&of_role.template.redis_key(key)) != Some((role, key)) {
                 return false;

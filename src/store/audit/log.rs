@@ -197,8 +197,7 @@ fn parse(line: &[u8]) -> Option<LogLine> {
     humantime::parse_rfc3339(&at).ok().map(|_| line)
 }
 
-/// Hands out each change of the log with the operation that it belongs to; changes that idemctl 0.2 made are counted only.
-/// `None` when there is no log.
+/// Hands out each change of the log with the operation that it belongs to. `None` when there is no log.
 ///
 /// # Errors
 /// When the log is there and cannot be read.
@@ -210,7 +209,6 @@ pub fn each(
     let mut operations = Operations::default();
     while let Some(line) = log.next_line_with(b"")? {
         match line {
-            LogLine::Change(entry) if entry.is_of_older_version() => operations.add_older(&entry),
             LogLine::Change(entry) => {
                 let operation = operations.add(&entry);
                 take(*entry, operation);

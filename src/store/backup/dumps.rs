@@ -10,6 +10,17 @@ impl Client {
         &self,
         redis_keys: &[&[u8]],
     ) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
+        self.dump_each(redis_keys).await?.into_iter().collect()
+    }
+
+    /// The same with an own error for each Redis key.
+    ///
+    /// # Errors
+    /// When a server could not be asked at all.
+    pub(in crate::store) async fn dump_each(
+        &self,
+        redis_keys: &[&[u8]],
+    ) -> Result<Vec<Result<Option<Vec<u8>>, StoreError>>, StoreError> {
         if redis_keys.is_empty() {
             return Ok(Vec::new());
         }
@@ -18,6 +29,6 @@ impl Client {
             pipeline.cmd("DUMP").arg(*redis_key);
         }
         let replies = self.ask_all(&pipeline).await?;
-        replies.into_iter().map(|dump| Ok(reply::bytes(dump?))).collect()
+        Ok(replies.into_iter().map(|dump| Ok(reply::bytes(dump?))).collect())
     }
 }

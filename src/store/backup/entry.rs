@@ -6,9 +6,11 @@ use super::payload;
 use crate::domain::record::{Content, Deadline, Expiry, KeyIdentity, Observation, SeenKey};
 use crate::domain::schema::Role;
 
-/// The format of a backup: an entry for each record, and a closing line. Format 1, of idemctl 0.2, had a line for each
-/// Redis key, and none that closed the file.
+/// The format of a backup that is written: an entry for each record, and a closing line.
 pub(super) const FORMAT: u64 = 2;
+
+/// The format of idemctl 0.2, which is read: an entry for each Redis key, and no closing line.
+pub(super) const FORMAT_1: u64 = 1;
 
 /// The most Redis keys that are backed up at a time: a sync of the disk costs as much as several calls.
 pub(in crate::store) const MOST_SAVED: usize = 500;

@@ -33,8 +33,8 @@ pub(crate) enum BackupState {
     Damaged(String),
     /// Its operation has not ended yet.
     BeingWritten,
-    /// It has no closing line: its run was killed, or the file lost its end.
-    Unended,
+    /// It has no closing line, and why that may be. Its lines are whole.
+    Unended(String),
 }
 
 /// What a folder holds.
@@ -119,8 +119,10 @@ fn look(path: &Path) -> Result<BackupFile, String> {
         _ if is_being_written(path) => BackupState::BeingWritten,
         Some(gap) => BackupState::Damaged(format!("{}: {}", gap.words(), gap.why)),
         None => match reader.closing() {
-            Closing::Whole => BackupState::Complete,
-            Closing::Missing => BackupState::Unended,
+            Closing::Whole | Closing::NotOfItsFormat => BackupState::Complete,
+            Closing::Missing => BackupState::Unended(
+                "its run was killed, its disk was full, or the file lost its end".to_owned(),
+            ),
             Closing::Differs => BackupState::Damaged(
                 "its closing line counts other lines than there are".to_owned(),
             ),

@@ -83,6 +83,8 @@ pub enum Closing {
     Missing,
     /// Its closing line counts other lines than there are.
     Differs,
+    /// Its format, that of idemctl 0.2, has no closing line.
+    NotOfItsFormat,
 }
 
 /// What is wrong with a line.

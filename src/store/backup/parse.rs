@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use super::entry::{Beside, FORMAT, Maker, Saved};
+use super::entry::{Beside, FORMAT, FORMAT_1, Maker, Saved};
 use super::integrity::{self, Count, LineFault};
 use crate::domain::change::provenance::Provenance;
 use crate::domain::schema::Role;
@@ -57,13 +57,18 @@ struct Fields {
     format: Option<u64>,
     #[serde(default)]
     keys: Vec<KeyFields>,
+    /// The Redis key of a line of format 1, which has one. (serde's `flatten` does not read numbers of arbitrary precision.)
+    redis_key_base64: Option<String>,
+    dump_base64: Option<String>,
+    ttl_ms: Option<u64>,
+    expires_at_ms: Option<u64>,
     schema: Option<String>,
     key: Option<String>,
     key_base64: Option<String>,
     state: Option<String>,
     void: Option<Vec<String>>,
     #[serde(default)]
-    beside: Vec<BesideFields>,
+    beside: BesideList,
     from: Option<Provenance>,
     by: Option<Maker>,
     end: Option<Count>,
@@ -93,6 +98,20 @@ struct BesideFields {
     there: bool,
 }
 
+/// Format 1 names one other Redis key at most, and not in a list.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum BesideList {
+    One(BesideFields),
+    Several(Vec<BesideFields>),
+}
+
+impl Default for BesideList {
+    fn default() -> Self {
+        Self::Several(Vec::new())
+    }
+}
+
 /// Reads a line, without its line feed.
 ///
 /// # Errors
@@ -102,10 +121,10 @@ pub(super) fn parse(bytes: &[u8]) -> Result<BackupLine, LineFault> {
         Ok(fields) => fields,
         Err(error) => return Err(other_version(bytes).unwrap_or_else(|| unreadable(bytes, &error))),
     };
-    let format = fields.format.ok_or(LineFault::Foreign)?;
-    if format != FORMAT
-        && let Some(fault) = other_version(bytes)
-    {
+    if fields.format.is_none() {
+        return Err(LineFault::Foreign);
+    }
+    if let Some(fault) = other_version(bytes) {
         return Err(fault);
     }
     if !integrity::is_sealed(bytes) {
@@ -146,20 +165,16 @@ fn unreadable(bytes: &[u8], error: &serde_json::Error) -> LineFault {
 /// Which idemctl wrote the line, if that is one of another format.
 ///
 /// A checksum that does not hold tells a damaged number of the format from another format. A line of a newer format may have
-/// another kind of checksum, and one written before 0.2 has none.
+/// another kind of checksum.
 fn other_version(bytes: &[u8]) -> Option<LineFault> {
     let fields: FormatFields = serde_json::from_slice(bytes).ok()?;
-    let format = fields.format.filter(|format| *format != FORMAT)?;
+    let format = fields.format.filter(|format| ![FORMAT_1, FORMAT].contains(format))?;
     if fields.crc64.is_some() && !integrity::is_sealed(bytes) {
         return None;
     }
-    Some(LineFault::OtherVersion(if format < FORMAT {
-        "idemctl 0.2 or older wrote this backup: restore it with that version".to_owned()
-    } else {
-        format!(
-            "this idemctl reads backups of format {FORMAT}, and a newer one wrote format {format}"
-        )
-    }))
+    Some(LineFault::OtherVersion(format!(
+        "this idemctl reads backups of formats {FORMAT_1} and {FORMAT}, and a newer one wrote format {format}"
+    )))
 }
 
 fn missing(name: &str) -> LineFault {
@@ -167,16 +182,34 @@ fn missing(name: &str) -> LineFault {
 }
 
 fn held(fields: Fields) -> Result<Held, LineFault> {
+    let beside_fields = match fields.beside {
+        BesideList::One(one) => vec![one],
+        BesideList::Several(several) => several,
+    };
+    let mut others = Vec::with_capacity(beside_fields.len());
+    for other in beside_fields {
+        others.push(beside(other)?);
+    }
     let mut keys = Vec::with_capacity(fields.keys.len());
     for key in fields.keys {
         keys.push(held_key(key)?);
     }
+    if fields.format == Some(FORMAT_1) {
+        // The line does not name the role of its Redis key, but of the other one.
+        let other_role = others.first().map(|other| other.role);
+        let mut key = held_key(KeyFields {
+            redis_key_base64: fields.redis_key_base64,
+            dump_base64: fields.dump_base64,
+            ttl_ms: fields.ttl_ms,
+            expires_at_ms: fields.expires_at_ms,
+            role: None,
+        })?;
+        key.role =
+            other_role.map(|other| if other == Role::Lock { Role::Result } else { Role::Lock });
+        keys.push(key);
+    }
     if keys.is_empty() {
         return Err(missing("keys"));
-    }
-    let mut others = Vec::with_capacity(fields.beside.len());
-    for other in fields.beside {
-        others.push(beside(other)?);
     }
     let key = match (fields.key_base64, fields.key) {
         (Some(key), _) => decode("key_base64", &key)?,

@@ -12,6 +12,9 @@ use super::parse::{self, BEGINNING, BackupLine, Held};
 use crate::domain::change::provenance::Provenance;
 use crate::files;
 
+/// How a line of format 1 begins, whose backups have no closing line.
+const FORMAT_1_BEGINNING: &[u8] = b"{\"format\":1,";
+
 /// The longest line: the largest value Redis keeps, in base64, and what stands around it.
 const LONGEST_LINE: u64 = 1 << 30;
 
@@ -46,7 +49,7 @@ impl BackupReader {
     /// told by [`BackupReader::damage`].
     ///
     /// # Errors
-    /// When the file cannot be read, is no backup, or is in another format.
+    /// When the file cannot be read, is no backup, or is in a format that this idemctl does not read.
     pub fn open(path: &Path, mut look: impl FnMut(&Held)) -> Result<Self, BackupError> {
         let of_file = |error: io::Error| Stopped::from(error).at(path);
         let mut first_pass =
@@ -134,6 +137,8 @@ struct Pass {
     count: Count,
     /// What the closing line says, and what was counted above it.
     end: Option<(Count, Count)>,
+    /// True if a line is of format 1.
+    is_format_1: bool,
 }
 
 impl Pass {
@@ -148,6 +153,7 @@ impl Pass {
             damage: Damage::default(),
             count: Count::default(),
             end: None,
+            is_format_1: false,
         }
     }
 
@@ -166,6 +172,7 @@ impl Pass {
         match self.end {
             Some((said, counted)) if said == counted => Closing::Whole,
             Some(_) => Closing::Differs,
+            None if self.is_format_1 => Closing::NotOfItsFormat,
             None => Closing::Missing,
         }
     }
@@ -202,6 +209,7 @@ impl Pass {
 
     /// Counts a line, and remembers what it says of those below.
     fn take(&mut self, line: BackupLine, bytes: &[u8]) -> BackupLine {
+        self.is_format_1 |= bytes.starts_with(FORMAT_1_BEGINNING);
         match line {
             BackupLine::Held(held) => {
                 self.count.add(bytes, held.keys.len() as u64);

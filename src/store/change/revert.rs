@@ -124,14 +124,27 @@ impl Client {
         checksums: bool,
     ) -> Result<Vec<Seen>, StoreError> {
         let mut seen = self.reader().observe_each(records, ReadLimit::Whole).await?;
-        if checksums {
-            let there = |key: &&mut SeenKey| matches!(key.content, Content::Text { .. });
-            let mut keys: Vec<_> =
-                seen.iter_mut().flatten().flat_map(|seen| &mut seen.keys).filter(there).collect();
-            let redis_keys: Vec<_> = keys.iter().map(|key| key.redis_key.clone()).collect();
-            let redis_keys: Vec<_> = redis_keys.iter().map(Vec::as_slice).collect();
-            for (key, dump) in keys.iter_mut().zip(self.dumps(&redis_keys).await?) {
-                key.checksum = dump.and_then(|dump| dump.last_chunk().copied());
+        if !checksums {
+            return Ok(seen);
+        }
+        let mut places = Vec::new();
+        let mut redis_keys = Vec::new();
+        for (record, seen) in seen.iter().enumerate() {
+            let Ok(seen) = seen else { continue };
+            for (key, seen) in seen.keys.iter().enumerate() {
+                if matches!(seen.content, Content::Text { .. }) {
+                    places.push((record, key));
+                    redis_keys.push(records[record][key].as_slice());
+                }
+            }
+        }
+        for ((record, key), dump) in places.into_iter().zip(self.dump_each(&redis_keys).await?) {
+            match (&mut seen[record], dump) {
+                (Ok(seen), Ok(dump)) => {
+                    seen.keys[key].checksum = dump.and_then(|dump| dump.last_chunk().copied());
+                }
+                (seen @ Ok(_), Err(error)) => *seen = Err(error),
+                (Err(_), _) => {}
             }
         }
         Ok(seen)

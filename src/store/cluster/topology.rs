@@ -227,13 +227,41 @@ impl Client {
         Some(format!("{host}:{port}"))
     }
 
-    /// Why reads here may show what was long ago: the server is a replica that is cut off from its master. `None` for any
-    /// other server, and where nobody may ask.
+    /// Why reads here may show what was long ago: the server is a replica that is cut off from its master, or may be one,
+    /// because the user may not ask. `None` for any other server.
     pub async fn is_behind(&self) -> Option<String> {
         if self.is_cluster() {
             return None;
         }
-        let mut parts = reply::array(self.home.ask(&redis::cmd("ROLE")).await.ok()?)?.into_iter();
+        match self.home.ask(&redis::cmd("ROLE")).await {
+            Ok(role) => self.is_behind_by_role(role),
+            Err(error) if does_not_tell(&error) => self.is_behind_without_role().await,
+            // What comes next gets the same error.
+            Err(_) => None,
+        }
+    }
+
+    /// The same for a user who may not ask for the role. INFO tells of the link to the master, too. HELLO, which nearly
+    /// everybody may say, tells only whether the server is a replica.
+    async fn is_behind_without_role(&self) -> Option<String> {
+        let name = self.name();
+        let info = self.home.ask(redis::cmd("INFO").arg("replication")).await;
+        if let Some(info) = info.ok().and_then(reply::word) {
+            let is_cut_off = info.contains("role:slave") && !info.contains("master_link_status:up");
+            return is_cut_off.then(|| {
+                format!("{name} is a replica that is cut off from its master: it may be behind")
+            });
+        }
+        let what = match self.is_replica().await {
+            Ok(Some(false)) => return None,
+            Ok(Some(true)) => "is a replica, and whether it is cut off from its master is unknown",
+            Ok(None) | Err(_) => "may be a replica that is cut off from its master",
+        };
+        Some(format!("{name} {what}: to ask takes +role or +info"))
+    }
+
+    fn is_behind_by_role(&self, role: redis::Value) -> Option<String> {
+        let mut parts = reply::array(role)?.into_iter();
         let role = reply::word(parts.next()?)?;
         let (host, port) = (reply::word(parts.next()?)?, reply::integer(&parts.next()?)?);
         let link = reply::word(parts.next()?)?;

@@ -261,39 +261,54 @@ impl KeyspaceScan {
     ) -> Result<Vec<Record>, StoreError> {
         let RecordRecognizer { catalog, thresholds, coverage } = decoding;
         let mut records = Vec::with_capacity(read.len());
-        let mut again = Vec::new();
-        for (candidate, seen) in read {
-            let is_owned = candidate.is_owned;
-            let Some(record) = locate::first_record(catalog, candidate, seen, thresholds) else {
-                continue;
-            };
-            let of_lock = locate::place_of_lock(catalog, &record);
-            if is_owned && record.is_undecided() {
-                again.push(with_every_schema(catalog, record));
-            } else if holds(is_owned, &record) && wanted(&record.key) {
-                let present = record.seen.keys.iter().filter(|key| key.content != Content::Absent);
-                // The schema that owns the lock reports it.
-                let is_reported = of_lock.is_some() && present.count() == 1;
-                if !is_reported && coverage.claims(&record) {
-                    records.push(record);
+        let mut read = read;
+        let mut is_longer = false;
+        loop {
+            let mut again = Vec::new();
+            for (candidate, seen) in read {
+                let is_owned = candidate.is_owned;
+                let Some(record) = locate::first_record(catalog, candidate, seen, thresholds)
+                else {
+                    continue;
+                };
+                if !is_longer && is_open(catalog, &record, is_owned) {
+                    again.push(if is_owned {
+                        with_every_schema(catalog, record)
+                    } else {
+                        Candidate { is_owned, ..Candidate::from(record) }
+                    });
+                    continue;
                 }
+                // A lock that another schema's record turned out to be is read once.
+                let of_lock = if is_owned || !is_longer {
+                    locate::place_of_lock(catalog, &record)
+                } else {
+                    None
+                };
+                if holds(is_owned, &record) && wanted(&record.key) {
+                    let present =
+                        record.seen.keys.iter().filter(|key| key.content != Content::Absent);
+                    // The schema that owns the lock reports it.
+                    let is_reported = of_lock.is_some() && present.count() == 1;
+                    if !is_reported && coverage.claims(&record) {
+                        records.push(record);
+                    }
+                }
+                again.extend(of_lock);
             }
-            again.extend(of_lock);
+            if again.is_empty() {
+                return Ok(records);
+            }
+            let redis_keys: Vec<_> =
+                again.iter().map(|candidate| candidate.redis_keys.clone()).collect();
+            let longer = self.read_longer(&redis_keys).await?;
+            read = Vec::with_capacity(again.len());
+            for (candidate, seen) in again.into_iter().zip(longer) {
+                // Of one that can no longer be read it is known that it is left out.
+                read.extend(seen.ok().map(|seen| (candidate, seen)));
+            }
+            is_longer = true;
         }
-        if again.is_empty() {
-            return Ok(records);
-        }
-        let redis_keys: Vec<_> =
-            again.iter().map(|candidate| candidate.redis_keys.clone()).collect();
-        let longer = self.read_longer(&redis_keys).await?;
-        for (candidate, seen) in again.into_iter().zip(longer) {
-            let Ok(seen) = seen else { continue };
-            let is_owned = candidate.is_owned;
-            let record = locate::first_record(catalog, candidate, seen, thresholds);
-            let record = record.filter(|record| holds(is_owned, record) && wanted(&record.key));
-            records.extend(record.filter(|record| coverage.claims(record)));
-        }
-        Ok(records)
     }
 
     /// When the Redis keys of the next page's records expire, `None` for an absent one. For scans that read
@@ -460,6 +475,16 @@ impl KeyspaceScan {
             !seen.is_absent() && !unread.contains(&(index - 1))
         });
         Ok(())
+    }
+}
+
+/// True if what was not read of a record's values decides whose record it is.
+fn is_open(catalog: &Catalog, record: &Record, is_owned: bool) -> bool {
+    if is_owned {
+        record.is_undecided() || locate::may_be_lock_of_another(catalog, record)
+    } else {
+        // Only a lock that is told by its bytes is a record there.
+        locate::may_be_closed_lock(record)
     }
 }
 

@@ -4,9 +4,11 @@ use redis::{Cmd, Value};
 
 use super::observed::observation;
 use super::page_size::ScanOptions;
-use crate::domain::record::Observation;
+use crate::domain::record::deadline::FARTHEST_MS;
+use crate::domain::record::{Deadline, Observation, SeenKey};
 use crate::store::cluster::client::Client;
 use crate::store::cluster::scripted::ScriptRef;
+use crate::store::connection::reply;
 use crate::store::error::StoreError;
 use crate::store::scripts;
 
@@ -172,7 +174,7 @@ impl RecordReader {
             }
             let each: Vec<_> = redis_keys.iter().map(|redis_key| vec![redis_key.clone()]).collect();
             let read = self.observe_with(&each, head, depth).await?;
-            all.extend(together(std::slice::from_ref(redis_keys), read));
+            all.extend(together(&[redis_keys.len()], read));
         }
         Ok(all)
     }
@@ -200,8 +202,9 @@ impl RecordReader {
                 }
             };
             let units = self.units(records);
+            let counts = self.unit_counts(records);
             let replies = self.observe_by(command, &units, head, depth).await;
-            if self.units(records) != units {
+            if self.unit_counts(records) != counts {
                 // It turned out to be a cluster that keeps the keys of a record apart.
                 continue;
             }
@@ -217,7 +220,8 @@ impl RecordReader {
                             seen.ok_or_else(|| self.client.unexpected(command))
                         }));
                     }
-                    return Ok(together(records, read));
+                    self.tell_far_deadlines(&mut read).await;
+                    return Ok(together(&counts, read));
                 }
             }
         }
@@ -233,6 +237,43 @@ impl RecordReader {
             }
         };
         records.iter().flat_map(unit).collect()
+    }
+
+    /// Asks for the moments that no script tells, because they are too far away for the numbers of Lua. What is not told stays.
+    async fn tell_far_deadlines(&self, read: &mut [Seen]) {
+        let is_far = |key: &&mut SeenKey| key.deadline.millis().is_some_and(|at| at >= FARTHEST_MS);
+        let mut keys: Vec<_> =
+            read.iter_mut().flatten().flat_map(|seen| &mut seen.keys).filter(is_far).collect();
+        let mut pipeline = redis::pipe();
+        for key in &keys {
+            pipeline.cmd("PEXPIRETIME").arg(&key.redis_key);
+            pipeline.cmd("PTTL").arg(&key.redis_key);
+            pipeline.cmd("TIME");
+        }
+        if keys.is_empty() {
+            return;
+        }
+        let mut replies = self.client.ask_each(&pipeline).await.into_iter();
+        for key in &mut keys {
+            let at = replies.next().and_then(Result::ok).as_ref().and_then(reply::integer);
+            let left = replies.next().and_then(Result::ok).as_ref().and_then(reply::integer);
+            let now = replies.next().and_then(Result::ok).and_then(reply::millis);
+            let told = match (at, left) {
+                (Some(at), _) => Deadline::from_pexpiretime(at),
+                (None, Some(left)) => Deadline::from_pttl(left, now, now),
+                (None, None) => continue,
+            };
+            // Of a key that expires sooner by now another one was read.
+            if told.is_same(key.deadline) {
+                key.deadline = told;
+            }
+        }
+    }
+
+    /// How many units each record has.
+    fn unit_counts(&self, records: &[Vec<Vec<u8>>]) -> Vec<usize> {
+        let count = |keys: &Vec<Vec<u8>>| if self.client.parts(keys) { keys.len() } else { 1 };
+        records.iter().map(count).collect()
     }
 
     async fn observe_by(
@@ -292,21 +333,24 @@ pub(in crate::store) fn of_the_record(seen: Seen) -> Result<Seen, StoreError> {
     }
 }
 
-/// Puts together what was read of each record; not atomic where its Redis keys were read one after the other.
-fn together(records: &[Vec<Vec<u8>>], read: Vec<Seen>) -> Vec<Seen> {
+/// Puts together what was read of each record in so many units; not atomic where its Redis keys were read one after the other.
+fn together(counts: &[usize], read: Vec<Seen>) -> Vec<Seen> {
     let mut read = read.into_iter();
-    let record = |keys: &Vec<Vec<u8>>| {
-        let mut whole = read.next()?;
-        while whole.as_ref().is_ok_and(|seen| seen.keys.len() < keys.len()) {
-            whole = match (whole, read.next()?) {
-                (Ok(mut seen), Ok(mut more)) => {
+    let mut records = Vec::with_capacity(counts.len());
+    for count in counts {
+        // Each record takes all of its units, also behind one that failed: the next unit is another record's.
+        let mut whole: Option<Seen> = None;
+        for unit in read.by_ref().take(*count) {
+            whole = Some(match (whole, unit) {
+                (None, unit) => unit,
+                (Some(Ok(mut seen)), Ok(mut more)) => {
                     seen.keys.append(&mut more.keys);
                     Ok(Observation { atomic: false, ..seen })
                 }
-                (_, Err(error)) | (Err(error), _) => Err(error),
-            };
+                (Some(Err(error)), _) | (Some(Ok(_)), Err(error)) => Err(error),
+            });
         }
-        Some(whole)
-    };
-    records.iter().map_while(record).collect()
+        records.extend(whole);
+    }
+    records
 }

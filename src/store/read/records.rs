@@ -24,6 +24,8 @@ pub struct LookupResult {
     pub looked_at: Vec<Vec<u8>>,
     /// Why some of the Redis keys were not read: the user may not, or their node of a cluster does not answer.
     pub unread: Option<StoreError>,
+    /// The schemas whose records were not read for that.
+    pub unread_schemas: Vec<String>,
 }
 
 /// What is read of a value where the part that was read first does not tell what it is.
@@ -200,9 +202,18 @@ impl Lookup {
                     found.records.extend(records);
                     found.looked_at.extend(candidate.redis_keys.iter().cloned());
                 }
-                // That a node does not answer weighs more than that something is not this user's.
-                Err(error) if error.is_permission() => found.unread = found.unread.or(Some(error)),
-                Err(error) => found.unread = Some(error),
+                Err(error) => {
+                    for schema in candidate.schemas.iter() {
+                        if !found.unread_schemas.contains(&schema.name) {
+                            found.unread_schemas.push(schema.name.clone());
+                        }
+                    }
+                    // That a node does not answer weighs more than that something is not this user's.
+                    found.unread = match found.unread {
+                        Some(unread) if error.is_permission() => Some(unread),
+                        _ => Some(error),
+                    };
+                }
             }
         }
         found

@@ -418,3 +418,53 @@ fn a_lock_whose_key_looks_like_a_result_belongs_to_the_schema_that_wrote_it() {
         assert_eq!(server.size(), 0);
     }
 }
+
+/// Rule: a lock is known by its bytes, also if a scan reads only the beginning of each value and the word that tells it is
+/// behind.
+#[test]
+fn a_long_lock_whose_key_looks_like_a_result_belongs_to_the_schema_that_wrote_it() {
+    let schema = r#"
+format = 2
+name = "tasks"
+summary = "Locks that name their owner before their state"
+[keys]
+record = "idem:do{key}"
+[ttl]
+lock = "30s"
+result = "1h"
+[[value]]
+name = "held"
+where = { "/status" = "LOCKED" }
+required = ["/owner", "/status"]
+state = "in-progress"
+[[value]]
+name = "done"
+where = { "/status" = "DONE" }
+required = ["/status"]
+state = "completed"
+"#;
+    let owner = "w".repeat(3_000);
+    let lock = format!(r#"{{"owner":"{owner}","status":"LOCKED"}}"#);
+    let other = format!(r#"{{"owner":"{owner}","status":"OPEN"}}"#);
+    let server = Server::holding(&[
+        ("idem:done:held", lock.as_str(), FOREVER),
+        ("idem:done:other", other.as_str(), HOUR),
+    ]);
+    server.describe("tasks", &[("schema.toml", schema)]);
+    server.idemctl(&["check"]).exits(2).shows("1 orphaned");
+    server.idemctl(&["check", "--schema", "tasks"]).exits(2);
+    let list = server.idemctl(&["list", "-o", "json"]).exits(0).json();
+    let mut names: Vec<_> = list["records"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|record| format!("{}/{} {}", record["schema"], record["key"], record["state"]))
+        .map(|name| name.replace('"', ""))
+        .collect();
+    names.sort();
+    assert_eq!(names, ["event-consumer/other completed", "tasks/ne:held in-progress"], "{list:#}");
+    server.idemctl(&["purge", "--all", "--yes"]).exits(0).says("1 of 1 records purged");
+    assert_eq!(server.keys(), ["idem:done:held"]);
+    server.idemctl(&["sweep", "--orphaned", "--grace", "0s", "--yes"]).exits(0);
+    assert_eq!(server.size(), 0);
+}

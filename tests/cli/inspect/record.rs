@@ -92,7 +92,7 @@ fn several_keys_come_from_a_file_and_those_without_a_record_are_named() {
         .exits(3);
     assert_eq!(run.json_lines().len(), 2);
     run.says("nowhere: no record");
-    server.idemctl_fed(&["inspect", "-", "-0"], b"nowhere\0never").exits(1);
+    server.idemctl_fed(&["inspect", "-", "-0"], b"nowhere\0never\0").exits(1);
     server.idemctl(&["inspect", "-0"]).exits(2);
 }
 

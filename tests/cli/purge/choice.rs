@@ -110,7 +110,7 @@ fn each_selector_removes_what_it_says_and_no_lock_unless_asked() {
         ["idem:result:one", "idempotency:old"]
     );
     assert_eq!(
-        removed(&["--key-file", "-", "-0", "--state", "in-progress"], b"old\0held"),
+        removed(&["--key-file", "-", "-0", "--state", "in-progress"], b"old\0held\0"),
         ["idempotency:held"]
     );
     assert_eq!(removed(&["--key-file", "-"], b"bare\nunrelated\nbroken\nhash\n"), [""; 0]);

@@ -29,6 +29,25 @@ fn keys_that_cannot_be_meant_are_refused() {
     assert!(server.get("idempotency:old").is_some());
 }
 
+/// Rule: the beginning of a key names another record, so that a list which is cut inside a key changes nothing.
+#[test]
+fn a_list_that_is_cut_inside_its_last_key_is_refused() {
+    let server = seeded();
+    let before = server.keys();
+    for list in [&b"old\0new"[..], b"old"] {
+        for words in [["-", "-0"], ["--key-file=-", "-0"]] {
+            let all = [&["purge"], &words[..], &["--yes"]].concat();
+            let run = server.idemctl_fed(&all, list).exits(2);
+            run.says("the last key does not end with NUL").says("nothing was changed");
+        }
+    }
+    assert_eq!(server.keys(), before);
+    // The last line of a file that somebody wrote may have no line feed.
+    let run = server.idemctl_fed(&["purge", "-", "--yes"], b"old").exits(0);
+    run.says("1 of 1 records purged");
+    server.idemctl_fed(&["purge", "-", "-0", "--yes"], b"new\0").exits(0);
+}
+
 /// Rule: a key that is named twice is one, however far apart the two places are.
 #[test]
 fn a_key_that_a_long_list_names_twice_is_counted_and_missed_once() {

@@ -164,3 +164,27 @@ fn a_preview_shows_the_state_of_what_comes_back() {
         .exits(0)
         .says("warning: this brings back a lock without expiry");
 }
+
+/// Rule: a failure belongs to the record in which it happened: a record that cannot be read keeps no other from going back.
+#[test]
+fn a_record_that_cannot_be_read_is_named_and_the_others_go_back() {
+    let server =
+        Server::holding(&[("idempotency:a", PENDING, 50_000), ("idempotency:b", PENDING, 50_000)]);
+    server.idemctl(&["extend", "a", "b", "--for", "1h", "--yes"]).exits(0);
+    server.add_user("half", "~idempotency:b +@all");
+    server.add_user("none", "~other +@all");
+    let undo = |user: &str, more: &[&str]| {
+        server.idemctl(&[&["undo", "--user", user, "-a", "pw", "-o", "json"], more].concat())
+    };
+    // A user who may read nothing lacks a right: that is no matter of single records.
+    undo("none", &["--yes"]).exits(4);
+    undo("half", &["--dry-run"]).exits(3).says("Would take back 1 of 2 Redis keys");
+    let run = undo("half", &["--yes"]).exits(3);
+    run.says("idempotency:a: ").says("does not permit it");
+    run.says("Took back 1 of 2 Redis keys; 1 not brought back, because they could not be read");
+    assert_eq!((&run.json()["restored"], &run.json()["unread"]), (&1.into(), &1.into()));
+    assert!(pttl(&server, "idempotency:a") > 3_000_000 && pttl(&server, "idempotency:b") < 60_000);
+    // The next undo goes on with what is left of that one.
+    server.idemctl(&["undo", "--yes"]).exits(3).says("Took back 1 of 2");
+    assert!(pttl(&server, "idempotency:a") < 60_000);
+}

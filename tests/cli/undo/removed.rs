@@ -81,54 +81,53 @@ fn what_no_backup_holds_is_named_and_left() {
     server.idemctl(&["undo", "--yes"]).exits(2).says("cannot read the backup");
 }
 
-/// Puts what idemctl 0.2 wrote of its changes into the log: no line at the beginning and the end of an operation, and a shorter name.
-fn log_of_an_older_version(server: &Server, op: &str) {
-    let log = server.state("audit.jsonl");
-    std::fs::create_dir_all(log.parent().unwrap()).unwrap();
-    let line = serde_json::json!({
-        "at": "2026-11-23T00:00:00.000Z", "who": "ana", "host": "h", "server": "s", "command": "purge", "schema": "express",
-        "key": "k", "redis_key": "idem:k", "what": "purged", "reason": null, "backup": "/b.jsonl", "op": op,
-    });
-    let before = std::fs::read_to_string(&log).unwrap_or_default();
-    std::fs::write(log, format!("{before}{line}\n")).unwrap();
-}
-
-/// Rule: an operation of an older version is left to that version, and never passed over for one before it.
-#[test]
-fn an_operation_of_an_older_version_is_refused_and_counted() {
-    let server = Server::holding(&[("idempotency:a", DONE, 50_000)]);
-    log_of_an_older_version(&server, "0a1b2c3d");
-    server
-        .idemctl(&["undo", "--yes"])
-        .exits(2)
-        .says("no operation on this server but those of idemctl 0.2");
-    server.idemctl(&["log", "show"]).exits(2).says("only operations of idemctl 0.2");
-    server.idemctl(&["purge", "--all", "--yes"]).exits(0);
-    for op in ["0a1b2c3d", "0a1b"] {
-        server
-            .idemctl(&["undo", op, "--yes"])
-            .exits(2)
-            .says("operation 0a1b2c3d was done by idemctl 0.2");
-        server.idemctl(&["log", "show", op]).exits(2).says("was done by idemctl 0.2");
-    }
-    let log = server.idemctl(&["log", "-o", "jsonl"]).exits(0);
-    log.says("1 operation of idemctl 0.2 in ").says("use idemctl 0.2 to show and undo them");
-    assert_eq!(log.json_lines().len(), 1, "{}", log.all());
-    let records = server.idemctl(&["log", "--records", "-o", "jsonl"]).exits(0);
-    records.says("1 operation of idemctl 0.2");
-    assert_eq!(records.json_lines().len(), 1, "{}", records.all());
-    server.idemctl(&["undo", "--dry-run"]).exits(0).says("Would take back 1 of 1");
-    // Somebody goes on with the older version.
-    log_of_an_older_version(&server, "4e5f6a7b");
-    let run = server.idemctl(&["undo", "--yes"]).exits(2);
-    run.says("idemctl 0.2 made changes that this version cannot undo").says("nothing was changed");
-    assert!(server.keys().is_empty());
-    let op = log.json_lines()[0]["op"].as_str().unwrap().to_owned();
-    server.idemctl(&["undo", &op, "--yes"]).exits(0).says("Took back 1 of 1");
-}
-
 #[test]
 fn a_log_without_operations_has_nothing_to_take_back() {
     let server = Server::start();
     server.idemctl(&["undo", "--yes"]).exits(1).says("nothing was changed yet");
+}
+
+/// Rule: what comes back expires at the very moment, also if the moment is beyond the numbers of Lua.
+#[test]
+fn what_expires_in_a_distant_year_comes_back_to_the_millisecond() {
+    let long = format!(
+        r#"{{"status":"COMPLETED","code":200,"headers":{{}},"body":"{}"}}"#,
+        "x".repeat(9_000)
+    );
+    for at in [9_007_199_254_740_993_i64, 18_014_398_509_481_987] {
+        for (value, words) in [
+            (DONE, &["purge", "a", "--yes"][..]),
+            (&long, &["purge", "a", "--yes"]),
+            (PENDING, &["force-unlock", "a", "--yes"]),
+            (
+                PENDING,
+                &[
+                    "complete",
+                    "a",
+                    "--schema",
+                    "go-middleware",
+                    "--status",
+                    "201",
+                    "--body",
+                    "1",
+                    "--yes",
+                ],
+            ),
+        ] {
+            let server = Server::start();
+            let set = ["SET", "idempotency:a", value, "PXAT", &at.to_string()];
+            server.send::<()>(&set.map(str::as_bytes));
+            server.idemctl(words).exits(0);
+            assert_ne!(server.get("idempotency:a").as_deref(), Some(value.as_bytes()));
+            server.idemctl(&["undo", "--yes"]).exits(0).says("Took back 1 of 1");
+            assert_eq!(server.get("idempotency:a").unwrap(), value.as_bytes());
+            let told =
+                redis::cmd("PEXPIRETIME").arg("idempotency:a").query::<i64>(&mut server.connect());
+            match told {
+                Ok(told) => assert_eq!(told, at, "{words:?}"),
+                // The oldest servers do not tell it.
+                Err(_) => assert!(pttl(&server, "idempotency:a") > at - 4_000_000_000_000),
+            }
+        }
+    }
 }
