@@ -92,7 +92,7 @@ fn list(context: &mut Context, output: Output) -> Result<Exit> {
                 context.ui.status(&format!("{file} is unended: {}", escape::text(why.as_bytes())));
                 if let Some(by) = &backup.by {
                     let op = escape::again(&by.op);
-                    context.ui.hint(&format!("`idemctl undo {op}` brings back what it holds"));
+                    context.ui.hint(&format!("`idemctl undo {op}` restores its records"));
                 }
             }
             BackupState::Complete | BackupState::BeingWritten => {}

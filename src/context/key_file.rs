@@ -72,9 +72,8 @@ impl KeyFile {
             [] => return Ok(None),
             keys if keys.iter().any(|key| key.is_empty()) => {
                 // A variable of a script that is not set gives such a word.
-                return Err(CommandError::usage("a key is empty").hint(
-                    "the record with the empty key is named SCHEMA/\"\", e.g. 'express/\"\"'",
-                ));
+                return Err(CommandError::usage("a key is empty")
+                    .hint("the record with the empty key is named SCHEMA/\"\""));
             }
             [only] if only == "-" => List::open(Path::new("-"), args.null, &temp_dir, most)?,
             keys if keys.iter().any(|key| key == "-") => {

@@ -112,7 +112,7 @@ fn a_step_follows_ask_for_keys_that_have_moved_and_for_absent_ones() {
     assert!(get("idem:{m}3").unwrap().contains("201"));
 }
 
-/// Rule: what was read of one record is never taken for another's, and the records that could not be read are named.
+/// Rule: no read of one record is taken for another record, and the records that could not be read are named.
 #[test]
 fn a_record_whose_lock_is_on_a_dead_node_gives_nothing_to_the_other_schemas() {
     let mut cluster = Cluster::start(3);

@@ -159,7 +159,7 @@ fn on_a_full_disk_nothing_goes_that_is_not_in_the_backup() {
         let gone = gone(&server, LOCKS);
         assert!(!gone.is_empty() && gone.len() < LOCKS, "{}", some.all());
         assert_eq!(gone, backed_up(&server), "{}", some.all());
-        // With less room the closing line is missing, too. The log has the reason, and what the backup holds comes back.
+        // With less room the closing line is missing, too. The log has the reason, and the records of the backup come back.
         let file = backup::only(&server);
         let text = fs::read_to_string(&file).unwrap();
         let lines = text.lines().filter(|line| !line.starts_with(r#"{"format":2,"end":"#));
@@ -169,7 +169,7 @@ fn on_a_full_disk_nothing_goes_that_is_not_in_the_backup() {
         let op = backup["op"].as_str().unwrap();
         assert_eq!(backup["state"], "unended");
         assert!(backup["why"].as_str().unwrap().contains("File too large"), "{}", listed.all());
-        listed.says("stopped early: ").says(format!(" undo {op}` brings back what it holds"));
+        listed.says("stopped early: ").says(format!(" undo {op}` restores its records"));
         let undo = server.idemctl(&["undo", "--yes"]);
         undo.says(format!("Took back {} of {}", gone.len(), gone.len()));
     }

@@ -125,7 +125,7 @@ fn a_replica_is_read_and_refuses_every_change() {
         .exits(3)
         .shows("UNKNOWN")
         .shows(&behind);
-    // Who may not ask whether it is cut off is told so, and gets no OK.
+    // A user who may not ask whether it is cut off gets UNKNOWN, and not OK.
     let rights = "~* +@read +@connection +eval +time -@dangerous";
     for (user, more, told) in [
         ("role", " +role", behind.as_str()),

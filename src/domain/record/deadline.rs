@@ -129,7 +129,7 @@ mod tests {
         let far = u64::try_from(i64::MAX).unwrap();
         assert_eq!(Deadline::from_pexpiretime(i64::MAX), At(far));
         assert_eq!(Deadline::from_pttl(i64::MAX, Some(1), Some(2)), Between(far + 1, far + 2));
-        // The scripts tell no later moment than 2^53 ms.
+        // The scripts report later moments as 2^53 ms.
         assert!(At(far).is_same(At(1 << 53)) && !At(far).is_same(At((1 << 53) - 1)));
         assert_eq!(
             [Never.millis(), At(5).millis(), Between(4, 6).millis()],

@@ -160,7 +160,7 @@ pub(crate) fn place_of_lock(catalog: &Catalog, record: &Record) -> Option<Candid
         .find(|place| place.schemas.iter().any(|of| of.name == *other))
 }
 
-/// True if what was not read of a record's values decides whether a closed form of its schema reads them as a lock.
+/// True if the unread part of a record's values decides whether a closed form of its schema reads them as a lock.
 pub(crate) fn may_be_closed_lock(record: &Record) -> bool {
     let is_open = |(role, seen): (usize, &SeenKey)| {
         let value = decode::closed_value(&record.schema, role, &seen.content, State::InProgress);
@@ -169,7 +169,7 @@ pub(crate) fn may_be_closed_lock(record: &Record) -> bool {
     record.seen.keys.iter().enumerate().any(is_open)
 }
 
-/// True if what was not read of a result decides whether it is another schema's lock.
+/// True if the unread part of a result decides whether it is another schema's lock.
 pub(crate) fn may_be_lock_of_another(catalog: &Catalog, record: &Record) -> bool {
     open_results(record)
         .any(|seen| catalog.may_be_lock_of_another(&record.schema, &seen.redis_key, &seen.content))

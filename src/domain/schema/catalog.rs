@@ -267,7 +267,7 @@ impl Catalog {
         self.keys.iter().find(reads).map(|owner| &owner.schema)
     }
 
-    /// True if what was not read of the content decides whether another schema reads it as a lock.
+    /// True if the unread part of the content decides whether another schema reads it as a lock.
     pub(crate) fn may_be_lock_of_another(
         &self,
         schema: &Schema,

@@ -164,8 +164,7 @@ impl KeyTemplate {
         }
     }
 
-    /// A client may send an empty key, and nothing in a service refuses it. Without literal bytes around it there is no Redis
-    /// key to know it by.
+    /// A client may send an empty key, and no service refuses it. Only literal bytes around it make a Redis key that is known.
     fn may_be_key(&self, key: &[u8]) -> bool {
         !key.is_empty() || self.specificity() > 0
     }

@@ -241,8 +241,8 @@ impl Client {
         }
     }
 
-    /// The same for a user who may not ask for the role. INFO tells of the link to the master, too. HELLO, which nearly
-    /// everybody may say, tells only whether the server is a replica.
+    /// The same for a user who may not ask for the role. INFO shows the link to the master, too. HELLO, which nearly
+    /// everybody may send, shows only whether the server is a replica.
     async fn is_behind_without_role(&self) -> Option<String> {
         let name = self.name();
         let info = self.home.ask(redis::cmd("INFO").arg("replication")).await;

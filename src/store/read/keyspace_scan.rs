@@ -478,12 +478,12 @@ impl KeyspaceScan {
     }
 }
 
-/// True if what was not read of a record's values decides whose record it is.
+/// True if the unread part of a record's values decides which schema's record it is.
 fn is_open(catalog: &Catalog, record: &Record, is_owned: bool) -> bool {
     if is_owned {
         record.is_undecided() || locate::may_be_lock_of_another(catalog, record)
     } else {
-        // Only a lock that is told by its bytes is a record there.
+        // Only a lock of a closed form is a record there.
         locate::may_be_closed_lock(record)
     }
 }

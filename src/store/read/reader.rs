@@ -239,7 +239,7 @@ impl RecordReader {
         records.iter().flat_map(unit).collect()
     }
 
-    /// Asks for the moments that no script tells, because they are too far away for the numbers of Lua. What is not told stays.
+    /// Reads again the deadlines that scripts cut off, because the numbers of Lua are not exact there. A key without a reply stays.
     async fn tell_far_deadlines(&self, read: &mut [Seen]) {
         let is_far = |key: &&mut SeenKey| key.deadline.millis().is_some_and(|at| at >= FARTHEST_MS);
         let mut keys: Vec<_> =
@@ -333,7 +333,7 @@ pub(in crate::store) fn of_the_record(seen: Seen) -> Result<Seen, StoreError> {
     }
 }
 
-/// Puts together what was read of each record in so many units; not atomic where its Redis keys were read one after the other.
+/// Joins the reads of each record, which has so many units; not atomic where its Redis keys were read one after the other.
 fn together(counts: &[usize], read: Vec<Seen>) -> Vec<Seen> {
     let mut read = read.into_iter();
     let mut records = Vec::with_capacity(counts.len());

@@ -419,8 +419,7 @@ fn a_lock_whose_key_looks_like_a_result_belongs_to_the_schema_that_wrote_it() {
     }
 }
 
-/// Rule: a lock is known by its bytes, also if a scan reads only the beginning of each value and the word that tells it is
-/// behind.
+/// Rule: a lock is known by its bytes, also if a scan reads only the beginning of each value and its state is behind that.
 #[test]
 fn a_long_lock_whose_key_looks_like_a_result_belongs_to_the_schema_that_wrote_it() {
     let schema = r#"

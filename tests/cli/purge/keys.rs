@@ -42,7 +42,7 @@ fn a_list_that_is_cut_inside_its_last_key_is_refused() {
         }
     }
     assert_eq!(server.keys(), before);
-    // The last line of a file that somebody wrote may have no line feed.
+    // The last line of a file may have no line feed.
     let run = server.idemctl_fed(&["purge", "-", "--yes"], b"old").exits(0);
     run.says("1 of 1 records purged");
     server.idemctl_fed(&["purge", "-", "-0", "--yes"], b"new\0").exits(0);

@@ -184,7 +184,7 @@ fn a_record_that_cannot_be_read_is_named_and_the_others_go_back() {
     run.says("Took back 1 of 2 Redis keys; 1 not brought back, because they could not be read");
     assert_eq!((&run.json()["restored"], &run.json()["unread"]), (&1.into(), &1.into()));
     assert!(pttl(&server, "idempotency:a") > 3_000_000 && pttl(&server, "idempotency:b") < 60_000);
-    // The next undo goes on with what is left of that one.
+    // The next undo restores the other record.
     server.idemctl(&["undo", "--yes"]).exits(3).says("Took back 1 of 2");
     assert!(pttl(&server, "idempotency:a") < 60_000);
 }

@@ -130,7 +130,7 @@ fn its_operations_are_undone() {
     }
 }
 
-/// Rule: whatever the version that wrote a backup, what it lost is named and never guessed.
+/// Rule: whichever version wrote a backup, its missing records are named and never guessed.
 #[test]
 fn what_its_backups_lost_is_named() {
     let server = server();
