@@ -1,4 +1,5 @@
-//! A completion tried beforehand: the service's own steps on a temporary local server, on a copy of the record.
+//! Tries a completion in advance: executes the service's own steps on a temporary local Redis, with
+//! a copy of the record.
 
 use uuid::Uuid;
 
@@ -9,10 +10,10 @@ use crate::sim::service::set_content;
 use crate::sim::simulate::LocalServers;
 use crate::store::{Connection, Sandbox, SandboxError, StoreError, pack};
 
-/// Longer than a step takes, in milliseconds.
+/// In milliseconds; longer than a step takes.
 const LONGEST_STEP_MS: u64 = 5_000;
 
-/// What came of a completion that was tried.
+/// The result of a completion that was tried.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Rehearsal {
     pub(crate) then: Rehearsed,
@@ -20,17 +21,18 @@ pub(crate) struct Rehearsal {
     pub(crate) lives: Option<Expiry>,
 }
 
-/// What the next request gets.
+/// The answer to the next request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Rehearsed {
-    /// Its begin step answers this.
+    /// The begin step of the next request has this meaning.
     Answers(Meaning),
-    /// The complete step did not store the response there.
+    /// The complete step did not store the response.
     NotStored,
-    /// No reply of its begin step decides that the schema lists.
+    /// The begin step of the next request gets no decisive reply that the schema lists.
     Unknown,
 }
 
+/// Why a completion could not be tried.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NotRehearsed {
     #[error(transparent)]
@@ -39,11 +41,12 @@ pub(crate) enum NotRehearsed {
     Store(#[from] StoreError),
 }
 
-/// Completes a copy of the record on a temporary local server, with the lock in `hold` taken for it, and begins once more with
-/// the same payload; `None` if the schema does not describe the begin step.
+/// Completes a copy of the record on a temporary local Redis, and begins again with the same
+/// payload. `hold` is the lock that is acquired for the completion, if there is one. `None` if the
+/// schema does not describe the begin step.
 ///
 /// # Errors
-/// No local server, or one that fails.
+/// The local server cannot be started, or it fails.
 pub(crate) async fn rehearse(
     record: &Record,
     complete: &Step,
@@ -54,13 +57,14 @@ pub(crate) async fn rehearse(
     let Some(begin) = &record.schema.begin else { return Ok(None) };
     let sandbox = Sandbox::start(&servers.path, &servers.temp_dir).await?;
     let mut connection = Connection::connect(&sandbox.first_database(&servers.like)).await?;
-    // The steps run on a copy because the operator has not confirmed anything yet.
+    // A copy, because the operator has not confirmed the change yet.
     copy_record(record, hold, &mut connection).await?;
     let completed = execute(request, &complete.calls, &mut connection).await?;
     if completed.meaning() != Some(Meaning::Stored) {
         return Ok(Some(Rehearsal { then: Rehearsed::NotStored, lives: None }));
     }
     let lives = result_lives(record, &mut connection).await?;
+    // The next request comes from another worker, which has its own owner ID.
     let owner = Uuid::new_v4().to_string();
     let response = Response::default();
     let again = Request {
@@ -77,7 +81,7 @@ pub(crate) async fn rehearse(
     Ok(Some(Rehearsal { then, lives: Some(lives) }))
 }
 
-/// How long the result lives that the step stored. A step that sets no expiry keeps the one that the Redis key had.
+/// How long the stored result lives. A step that sets no expiry keeps the expiry of the Redis key.
 async fn result_lives(record: &Record, connection: &mut Connection) -> Result<Expiry, StoreError> {
     let key = &record.seen.keys[record.schema.result_role()];
     let StepReply::Integer(left) = connection.ask(&pack([&b"PTTL"[..], &key.redis_key])).await?
@@ -85,16 +89,17 @@ async fn result_lives(record: &Record, connection: &mut Connection) -> Result<Ex
         return Ok(Expiry::Never);
     };
     let Ok(left) = u64::try_from(left) else { return Ok(Expiry::Never) };
+    // PTTL decreases while the steps run, so that nearly equal TTLs are the same deadline.
     if let Some(ms) = key.expiry.millis()
         && at_least(ms).abs_diff(left) < LONGEST_STEP_MS
     {
         return Ok(key.expiry);
     }
-    // The step set a TTL, part of which has passed since.
+    // The step set a TTL, and part of a second has passed since.
     Ok(Expiry::In(left.div_ceil(1_000).saturating_mul(1_000)))
 }
 
-/// Sets the record's Redis keys as they were seen, and the lock that is taken for the step.
+/// Sets the record's Redis keys as they were read, and the lock that is acquired for the step.
 async fn copy_record(
     record: &Record,
     hold: Option<&Content>,
@@ -123,7 +128,8 @@ async fn set(
     set_content(connection, redis_key, content, expiry.millis().map(at_least)).await
 }
 
-/// The TTL of a Redis key during the trial: a key that is about to expire must not expire in between.
+/// The TTL of a Redis key during the trial. A key that is about to expire must not expire during
+/// the trial.
 fn at_least(millis: u64) -> u64 {
     millis.max(60_000)
 }

@@ -1,4 +1,4 @@
-//! A service whose workers idemctl runs: its scripts, and the server's time.
+//! A service whose workers idemctl runs: its loaded scripts, and the server's time.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -8,18 +8,19 @@ use crate::domain::schema::{Action, Schema};
 use crate::domain::step::{CallPerformer, StepCall, StepReply};
 use crate::store::{Connection, Packed, StoreError, pack, set_words};
 
-/// A service whose scripts the server knows.
+/// A service whose scripts are loaded into the server.
 pub(super) struct LoadedService<'a> {
     pub(super) schema: &'a Schema,
-    /// The digests of the scripts that could be loaded ahead of time.
+    /// The digests of the scripts that were loaded in advance.
     digests: BTreeMap<&'a str, Vec<u8>>,
-    /// The server's time in milliseconds since 1970 at `started`; 0 if the user may not ask for it.
+    /// The server's time at `started`, in milliseconds since the epoch; 0 if the user may not read
+    /// it.
     started_ms: u64,
     started: Instant,
 }
 
 impl<'a> LoadedService<'a> {
-    /// Loads the schema's scripts into the server.
+    /// Loads the schema's scripts into the server, and reads the server's time.
     pub(super) async fn load(
         schema: &'a Schema,
         connection: &mut Connection,
@@ -31,11 +32,12 @@ impl<'a> LoadedService<'a> {
                     digests.insert(name.as_str(), digest);
                 }
                 Err(error) if !error.is_permission() => return Err(error),
-                // A user who may not load scripts ahead of time sends them whole each time.
+                // A user who may not load scripts sends the whole script with each call.
                 _ => {}
             }
         }
-        // Read once: each TIME would cost a round trip, and the difference of clocks does not change within a race.
+        // Read once: each TIME would cost a round trip, and the clocks' difference does not change
+        // within a race.
         let started = Instant::now();
         let started_ms = match connection.ask(&pack(["TIME"])).await {
             Ok(time) => server_ms(&time),
@@ -45,15 +47,16 @@ impl<'a> LoadedService<'a> {
         Ok(Self { schema, digests, started_ms, started })
     }
 
-    /// The server's time, in milliseconds since 1970: what a worker on a machine with the right time sends.
+    /// The server's time in milliseconds since the epoch, which a worker with a correct clock
+    /// sends.
     pub(super) fn now_ms(&self) -> u64 {
         self.started_ms.saturating_add(age::millis(self.started.elapsed()))
     }
 
-    /// Packs a call, with the script's digest if the server knows it.
+    /// Packs a call, with the script's digest if the script is loaded.
     ///
-    /// A server can forget scripts at any time. It then replies NOSCRIPT and has executed nothing, so
-    /// that the caller may send the whole script: [`is_no_script`].
+    /// A server can forget scripts at any time. It then replies NOSCRIPT and has executed nothing.
+    /// The caller may then send the whole script ([`is_no_script`]).
     pub(super) fn pack(&self, call: StepCall<'_>) -> Packed {
         let Action::Script { name, keys, args } = &call.call.action else {
             return pack(call.words());
@@ -67,7 +70,7 @@ impl<'a> LoadedService<'a> {
     }
 }
 
-/// A connection sends each call at once, with the script's text.
+/// A connection sends each call immediately, with the script's text.
 impl CallPerformer for Connection {
     type Error = StoreError;
 
@@ -76,12 +79,12 @@ impl CallPerformer for Connection {
     }
 }
 
-/// True if the server has forgotten a script that was called by its digest.
+/// True if the server forgot a script that was called by its digest.
 pub(super) fn is_no_script(reply: &StepReply) -> bool {
     matches!(reply, StepReply::Error { code, .. } if code == "NOSCRIPT")
 }
 
-/// A reply as people read it.
+/// A reply in words, for people.
 pub(super) fn words(reply: &StepReply) -> String {
     match reply {
         StepReply::Nil => "nil".to_owned(),
@@ -97,7 +100,7 @@ pub(super) fn words(reply: &StepReply) -> String {
     }
 }
 
-/// The reply to TIME in milliseconds; 0 if the reply is not a time.
+/// The reply to TIME in milliseconds since the epoch; 0 if the reply is not a time.
 pub(super) fn server_ms(reply: &StepReply) -> u64 {
     let StepReply::Array(items) = reply else { return 0 };
     number_at(items, 0) * 1_000 + number_at(items, 1) / 1_000
@@ -110,7 +113,7 @@ fn number_at(items: &[StepReply], index: usize) -> u64 {
     }
 }
 
-/// The content of a Redis key: GET, and HGETALL for what GET refuses.
+/// The content of a Redis key, read with GET, or with HGETALL if it is not a string.
 pub(super) async fn read_content(
     connection: &mut Connection,
     redis_key: &[u8],
@@ -118,7 +121,7 @@ pub(super) async fn read_content(
     match connection.ask(&pack([b"GET", redis_key])).await? {
         StepReply::Text(text) => return Ok(Content::text(text)),
         StepReply::Nil => return Ok(Content::Absent),
-        // WRONGTYPE: it is not a string.
+        // WRONGTYPE: the value is not a string.
         _ => {}
     }
     let StepReply::Array(items) = connection.ask(&pack([b"HGETALL", redis_key])).await? else {

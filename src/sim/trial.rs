@@ -1,5 +1,5 @@
-//! A schema's steps executed on a temporary local server, in every state that its Redis keys can be in: whether the replies
-//! are those that the schema lists, and those that it predicts.
+//! Executes a schema's steps on a temporary local Redis, in every state that its Redis keys can
+//! have. It checks that the schema lists and predicts every reply.
 
 use crate::domain::record::{Content, Deadline, Expiry, Observation, Response, SeenKey, decode};
 use crate::domain::schema::{Meaning, Schema, Step};
@@ -9,7 +9,7 @@ use crate::domain::step::{ExecutedStep, Request, StepReply, execute};
 use crate::sim::service::{server_ms, set_content, words};
 use crate::store::{Connection, StoreError, pack};
 
-/// Longer than a trial takes.
+/// The TTL of the keys, in milliseconds; longer than a trial takes.
 const LIVES_MS: u64 = 60_000;
 
 const OWNER: &str = "7b0e2c1a-5d0f-4a6e-9a57-0b7f3a3f6f11";
@@ -17,18 +17,18 @@ const NEXT_OWNER: &str = "0d3f6f2e-58f5-4c0b-9d6c-1f1f8f2a7b11";
 const FINGERPRINT: &str = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
 const KEY: &[u8] = b"order-1";
 
-/// What a step does that the schema does not say.
+/// A reply that the schema does not list, or does not predict.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct StrayReply {
     pub(crate) step: &'static str,
-    /// The index of the call whose reply it is.
+    /// The index of the call with this reply.
     pub(crate) call: usize,
     pub(crate) message: String,
-    /// False for a state that another program leaves, and in format 1.
+    /// False for a state that only another program leaves, and for schemas of format 1.
     pub(crate) is_error: bool,
 }
 
-/// What one Redis key can hold, in words, and whether the schema's service writes it.
+/// One content of a Redis key, its name, and whether the schema's service writes it.
 #[derive(Clone)]
 struct TrialContent {
     name: &'static str,
@@ -36,10 +36,10 @@ struct TrialContent {
     is_own: bool,
 }
 
-/// Executes every step in every state; the replies that stray, once for each call.
+/// Executes every step in every state. Returns the wrong replies, at most one for each call.
 ///
 /// # Errors
-/// The server's.
+/// An error of the server.
 pub(crate) async fn try_steps(
     schema: &Schema,
     connection: &mut Connection,
@@ -63,13 +63,14 @@ pub(crate) async fn try_steps(
     for state in states(schema, &request) {
         for (name, step) in steps {
             let Some(step) = step else { continue };
-            // Before each step, because the step before may have changed the state.
+            // Before each step, because the previous step may have changed the state.
             set_state(schema, &state, connection).await?;
-            // Whoever begins is another worker than the one that holds the lock.
+            // The worker that begins is not the worker that holds the lock.
             let owner = if name == "begin" { NEXT_OWNER } else { OWNER };
             let request = Request { owner: owner.as_bytes(), ..request.clone() };
             let trial = Trial { name, step, state: &state, request: &request };
             let Some(stray) = trial.run(connection).await? else { continue };
+            // One wrong reply is enough to correct the entries of a call.
             if !found.iter().any(|known| known.step == stray.step && known.call == stray.call) {
                 found.push(stray);
             }
@@ -78,7 +79,8 @@ pub(crate) async fn try_steps(
     Ok(found)
 }
 
-/// Every combination of what the Redis keys can hold, those that the service itself writes first.
+/// Every combination of contents of the Redis keys. Those that the service itself writes come
+/// first.
 fn states(schema: &Schema, request: &Request<'_>) -> Vec<Vec<TrialContent>> {
     let mut states = vec![Vec::new()];
     for role in 0..schema.keys.len() {
@@ -91,6 +93,8 @@ fn states(schema: &Schema, request: &Request<'_>) -> Vec<Vec<TrialContent>> {
         }
         states = longer;
     }
+    // Only the first wrong reply of each call is reported, and it should be an error if there is
+    // one.
     states.sort_by_key(|state| !is_own(state));
     states
 }
@@ -126,7 +130,7 @@ async fn set_state(
 ) -> Result<(), StoreError> {
     for (redis_key, content) in schema.redis_keys(KEY).iter().zip(state) {
         connection.ask(&pack([b"DEL", &redis_key[..]])).await?;
-        // A hash with fields that no value format knows, which a plain string command refuses.
+        // A hash with unknown fields, which string commands refuse with WRONGTYPE.
         let content = match &content.content {
             Content::Other(_) => Content::hash([b"a".to_vec(), b"b".to_vec()]),
             known => known.clone(),
@@ -145,7 +149,7 @@ struct Trial<'a> {
 }
 
 impl Trial<'_> {
-    /// Executes the step; what strays.
+    /// Executes the step, and returns its wrong reply, if there is one.
     async fn run(&self, connection: &mut Connection) -> Result<Option<StrayReply>, StoreError> {
         let executed = execute(self.request, &self.step.calls, connection).await?;
         let state = self.describe_state();
@@ -181,13 +185,14 @@ impl Trial<'_> {
                 )
             }
         };
-        // What the steps of a file of format 1 answer was not checked when it was written, so that such a fault is a
-        // warning there.
+        // Older versions of idemctl did not check the replies of format 1, so that a fault is only
+        // a warning there.
         let is_error = !self.request.schema.from_format_1 && is_own(self.state);
         Ok(Some(StrayReply { step: self.name, call, message, is_error }))
     }
 
-    /// What the conditions of the replies predict; `None` if they predict nothing. A begin for which they predict nothing fails.
+    /// The meaning that the replies' conditions predict; `None` if they predict nothing. A begin
+    /// without a prediction fails.
     fn predicted(&self) -> Option<Meaning> {
         let schema = self.request.schema;
         let mut keys = Vec::new();
@@ -216,7 +221,7 @@ impl Trial<'_> {
     }
 }
 
-/// A reply in words, without the digest that an error of a script ends with.
+/// A reply in words, without the digest at the end of a script's error.
 fn shown(reply: &StepReply) -> String {
     words(reply).split(" script: ").next().unwrap_or_default().to_owned()
 }

@@ -1,10 +1,10 @@
-//! How long steps took.
+//! Latencies of steps.
 
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
 
-/// Latencies of many steps, in three digits.
+/// The latencies of many steps, with a precision of three digits.
 #[derive(Debug, Clone)]
 pub(crate) struct Latencies(Histogram<u64>);
 
@@ -20,17 +20,18 @@ impl Latencies {
         Self(Histogram::new(3).expect("3 digits are allowed"))
     }
 
-    /// Adds one, in nanoseconds.
+    /// Adds a latency in nanoseconds.
     pub(crate) fn add(&mut self, nanos: u64) {
-        // It grows as needed, so that nothing is too long for it.
+        // The histogram grows as needed, so that no latency is too long and `record` cannot fail.
         let _ = self.0.record(nanos.max(1));
     }
 
-    /// The latency that this share of the steps, 0 to 1, did not exceed.
+    /// The latency that this share of the steps (0 to 1) did not exceed.
     pub(crate) fn quantile(&self, share: f64) -> Duration {
         Duration::from_nanos(self.0.value_at_quantile(share))
     }
 
+    /// The longest latency.
     pub(crate) fn max(&self) -> Duration {
         Duration::from_nanos(self.0.max())
     }
@@ -39,13 +40,16 @@ impl Latencies {
         self.0.is_empty()
     }
 
-    /// At most this many rows, evenly spaced from the shortest latency to the 99th percentile; the last takes the
-    /// rest. Each is the upper limit and how many steps fell below it and above the one before.
+    /// At most this many rows, evenly spaced from the shortest latency to the 99th percentile. The
+    /// last row contains all longer latencies. Each row is its upper limit, and the number of steps
+    /// between the previous limit and this one.
     pub(crate) fn rows(&self, rows: usize) -> Vec<(Duration, u64)> {
         if self.is_empty() || rows == 0 {
             return Vec::new();
         }
         let low = self.0.min();
+        // The slowest percent would make the other rows too wide. Equal latencies still need a
+        // width.
         let high = self.0.value_at_quantile(0.99).max(low + 1);
         let width = (high - low).div_ceil(rows as u64).max(1);
         let mut counts = vec![0; rows];
@@ -85,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn none_and_one_have_rows_too() {
+    fn no_latencies_and_a_single_latency_have_their_rows() {
         assert!(Latencies::new().rows(8).is_empty());
         let mut latencies = Latencies::new();
         latencies.add(0);

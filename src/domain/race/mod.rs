@@ -1,4 +1,5 @@
-//! Races: what the workers did, whether that can have been atomic, and what a whole run comes to.
+//! Races: what the workers did, whether the steps can have been atomic, and the result of a whole
+//! race.
 
 mod event;
 mod latency;

@@ -1,4 +1,4 @@
-//! What the rounds of one race come to.
+//! The result of all rounds of a race.
 
 use std::time::Duration;
 
@@ -10,88 +10,98 @@ use crate::domain::race::latency::Latencies;
 use crate::domain::race::strategy::Strategy;
 use crate::domain::race::verdict::{Offence, RaceRule, Ttls, judge};
 
+/// How a race is executed.
 #[derive(Debug, Clone)]
 pub struct RacePlan {
-    /// How many workers, each on a connection of its own.
+    /// The number of workers, each with its own connection.
     pub(crate) concurrency: usize,
     pub(crate) rounds: usize,
     /// The longest pause between the calls of a step.
     pub(crate) think_time: Duration,
-    /// True when a winner completes at once, without waiting for the others.
+    /// True if a winner completes at once, without waiting for the other workers.
     pub(crate) overlap: bool,
-    /// The handler fails in every n-th round; 0 is never.
+    /// The handler fails in every n-th round; 0 means never.
     pub(crate) fail_every: usize,
 }
 
+/// The events of one round.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Round {
     pub(crate) events: Vec<RaceEvent>,
-    /// Steps that were answered after a release of all workers, or of all losers.
+    /// Steps that were answered after all workers, or all losers, were released at the same time.
     pub(crate) raced: u64,
-    /// The time from each such release to the last reply, added up.
+    /// The sum of the times from each such release to the last reply.
     pub(crate) released: Duration,
-    /// How long it took, by idemctl's clock.
+    /// The duration of the round by idemctl's clock.
     pub(crate) lasted: Duration,
-    /// True when a lock that nobody raced for was still there afterwards.
+    /// True if the witness lock, for which no worker races, still existed after the round.
     pub(crate) has_witness: bool,
 }
 
 impl Round {
-    /// True when a lock or a result may have ended, or was removed by somebody, within the round: nothing that was seen
-    /// then tells whether the steps are atomic.
+    /// True if a lock or a result may have expired or been removed within the round. Its events
+    /// then do not show whether the steps are atomic.
     fn is_void(&self, ttls: Ttls) -> bool {
         !self.has_witness || self.lasted >= ttls.lock.min(ttls.result)
     }
 }
 
+/// The judged rounds of a race.
 #[derive(Debug, Clone)]
 pub struct RaceRun {
     pub(crate) schema: String,
     pub(crate) strategy: Strategy,
-    /// How the race went, as played: a strategy can change what was asked.
+    /// How the race was executed. A strategy can change the requested plan.
     pub(crate) plan: RacePlan,
+    /// All rounds, including void ones.
     pub(crate) rounds: usize,
-    /// Rounds among them in which a lock ended or vanished. They are judged by nobody, and count nowhere else.
+    /// Rounds in which a lock expired or disappeared. They are not judged, and no other counter
+    /// includes them.
     pub(crate) void_rounds: usize,
-    /// Begin steps, those of retries aside, that were answered in the rounds that are judged.
+    /// Begin steps, except retries, that were answered in the judged rounds.
     pub(crate) begins: u64,
     pub(crate) winners_min: usize,
     pub(crate) winners_max: usize,
     pub(crate) rounds_with_many_winners: usize,
     pub(crate) conflicts: u64,
     pub(crate) replays: u64,
-    /// Replies that no atomic service gives.
+    /// Replies that an atomic service never gives.
     pub(crate) wrong_replies: u64,
     pub(crate) lost_replies: u64,
     pub(crate) steps: u64,
-    /// Steps that were answered after a release of all workers, or of all losers.
+    /// Steps that were answered after all workers, or all losers, were released at the same time.
     pub(crate) raced: u64,
-    /// The time from each such release to the last reply, added up.
+    /// The sum of the times from each such release to the last reply.
     pub(crate) released: Duration,
     pub(crate) latencies: Latencies,
+    /// The first offence of the race.
     pub(crate) offending: Option<Offending>,
     ttls: Ttls,
 }
 
+/// The verdict on a race.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 pub(crate) enum RaceVerdict {
-    /// Nothing was seen that an atomic service does not do, in as many begins as there were. A rarer flaw stays unseen.
+    /// No event contradicts an atomic service, among this number of begins. A rarer flaw may remain
+    /// undetected.
     #[strum(serialize = "atomic")]
     NoneSeen,
     NotAtomic,
+    /// No round could be judged.
     Void,
 }
 
 as_str!(RaceVerdict);
 
+/// The first round that cannot have been atomic.
 #[derive(Debug, Clone)]
 pub(crate) struct Offending {
-    /// Which round, from 1.
+    /// The number of the round, from 1.
     pub(crate) round: usize,
     pub(crate) events: Vec<RaceEvent>,
     pub(crate) offence: Offence,
-    /// The most workers that acquired the lock before it ended.
+    /// The largest number of workers that acquired the lock before it ended.
     pub(crate) winners: usize,
 }
 
@@ -127,13 +137,15 @@ impl RaceRun {
             self.void_rounds += 1;
             return;
         }
-        // The rules compare the events in the order of their starts, and the timeline shows them so.
+        // The rules compare events in the order of their starts, and the timeline shows this order.
         round.events.sort_by_key(|event| event.start);
         let ruling = judge(&round.events, self.ttls);
+        // The first judged round sets the minimum, which is 0 before it.
         self.winners_min =
             if self.judged() == 1 { ruling.winners } else { self.winners_min.min(ruling.winners) };
         self.winners_max = self.winners_max.max(ruling.winners);
         self.rounds_with_many_winners += usize::from(ruling.winners > 1);
+        // `ManyWinners` is counted per round, not per reply.
         self.wrong_replies +=
             ruling.offences.iter().filter(|offence| offence.rule != RaceRule::ManyWinners).count()
                 as u64;
@@ -142,6 +154,7 @@ impl RaceRun {
         }
         self.raced += round.raced;
         self.released += round.released;
+        // The first example is enough to show the flaw.
         if let (None, Some(offence)) = (&self.offending, ruling.offences.first()) {
             let winners = ruling.winners;
             self.offending = Some(Offending {
@@ -158,6 +171,7 @@ impl RaceRun {
             RaceAnswer::Conflict => self.conflicts += 1,
             RaceAnswer::Replay(_) => self.replays += 1,
             RaceAnswer::Lost(_) => {
+                // A lost reply has no latency, and it is unknown whether the step was executed.
                 self.lost_replies += 1;
                 return;
             }
@@ -168,6 +182,7 @@ impl RaceRun {
         self.latencies.add(event.end - event.start);
     }
 
+    /// The number of judged rounds.
     pub(crate) fn judged(&self) -> usize {
         self.rounds - self.void_rounds
     }
@@ -180,8 +195,9 @@ impl RaceRun {
         }
     }
 
-    /// Steps answered in a second of the time that all workers, or all losers, were released. A winner that finishes
-    /// alone, while the others wait at the barrier, says nothing about throughput and does not count.
+    /// Answered steps per second, during the time in which all workers or all losers were released.
+    /// A winner that finishes alone while the others wait does not count, because it does not show
+    /// throughput.
     pub(crate) fn steps_per_second(&self) -> f64 {
         #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
         let steps = self.raced as f64;
@@ -195,7 +211,7 @@ mod tests {
 
     const TTLS: Ttls = Ttls { lock: Duration::from_secs(30), result: Duration::from_secs(60) };
 
-    /// Two workers get the lock of one key: what no atomic service lets happen.
+    /// Two workers acquire the lock of one key, which no atomic service allows.
     fn two_winners() -> Round {
         let acquired = |worker| RaceEvent {
             worker,
@@ -221,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_round_in_which_a_lock_may_have_ended_accuses_nobody() {
+    fn a_round_in_which_a_lock_may_have_ended_is_void() {
         let stopped = |lasted| Round { lasted, ..two_winners() };
         let robbed = Round { has_witness: false, ..two_winners() };
         for (round, verdict) in [
@@ -235,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn void_rounds_are_counted_and_nothing_in_them_is() {
+    fn void_rounds_are_counted_but_their_events_are_not() {
         let begun = RaceEvent {
             worker: 1,
             act: RaceAct::Begin,

@@ -1,4 +1,4 @@
-//! How the workers of a race proceed: by the schema's own steps, or as naive services do.
+//! The strategies of a race's workers: the schema's own steps, or those of naive services.
 
 use strum::IntoStaticStr;
 
@@ -6,14 +6,15 @@ use crate::domain::as_str::as_str;
 use crate::domain::schema::value_template::Placeholder;
 use crate::domain::schema::{Action, Call, Meaning, Reply, ReplyPattern, Schema, State, Template};
 
-/// How the workers of a race take the lock.
+/// How the workers of a race acquire the lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Strategy {
+    /// The schema's own begin step.
     Schema,
-    /// GET, and SET when nothing was there.
+    /// GET, then SET if the key did not exist.
     CheckThenAct,
-    /// SET NX, and GET when that fails: what an older release does.
+    /// SET NX, then GET if that fails, as older releases do.
     SetNx,
 }
 
@@ -24,11 +25,12 @@ as_str!(Strategy);
 pub(crate) struct RaceSteps {
     pub(crate) begin: Vec<Call>,
     pub(crate) complete: Vec<Call>,
-    /// `None` if the service has no such step: the lock stays until its TTL ends.
+    /// `None` if the service has no release step, so that the lock remains until its TTL expires.
     pub(crate) release: Option<Vec<Call>>,
 }
 
 impl RaceSteps {
+    /// The steps of a schema's service with this strategy.
     pub(crate) fn new(schema: &Schema, strategy: Strategy) -> Self {
         let release = schema.release.as_ref().map(|step| step.calls.clone());
         let begin = match strategy {
@@ -56,7 +58,8 @@ fn check_then_act(schema: &Schema) -> Vec<Call> {
 
 fn set_nx(schema: &Schema) -> Vec<Call> {
     let mut calls = get_all(schema);
-    // A result with a Redis key of its own is read first, as the older releases of such layouts did.
+    // If the result has its own Redis key, it is read first, as older releases with such a layout
+    // do.
     calls.pop();
     calls.push(set_lock(schema, true));
     calls.extend(get_all(schema));
@@ -65,18 +68,20 @@ fn set_nx(schema: &Schema) -> Vec<Call> {
 
 /// A GET of each of the record's Redis keys.
 ///
-/// The lock's comes last: a reader of the lock first would miss a completion in between.
+/// The lock is read last. A reader that reads the lock first would miss a completion between the
+/// two reads.
 fn get_all(schema: &Schema) -> Vec<Call> {
     (0..schema.keys.len()).rev().map(|role| get(schema, role)).collect()
 }
 
-/// A GET of one Redis key: a value that is there decides, and nothing leaves it to the next call.
+/// A GET of one Redis key. If a value exists, it decides; otherwise the next call decides.
 fn get(schema: &Schema, role: usize) -> Call {
     let mut replies = vec![entry(ReplyPattern::Nil, Meaning::Next)];
     for (index, value) in schema.values.iter().enumerate() {
         if value.role != role {
             continue;
         }
+        // A naive client decides only by the state of the value that it finds.
         let meaning = match value.state {
             State::Completed => Meaning::Replay,
             _ => Meaning::Conflict,
@@ -86,7 +91,7 @@ fn get(schema: &Schema, role: usize) -> Call {
     command([Template::from_word("GET"), redis_key(schema, role)], replies)
 }
 
-/// A SET of the lock, or a SET NX.
+/// A SET of the lock, with NX if it must not replace an existing value.
 fn set_lock(schema: &Schema, only_if_absent: bool) -> Call {
     let mut words = vec![
         Template::from_word("SET"),
@@ -161,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_naive_get_decides_by_what_the_value_says() {
+    fn a_naive_get_decides_by_the_value_format() {
         let schema = schema("express");
         let response = Response { status: Some(201), body: b"{}".to_vec(), ..Response::default() };
         let request = Request::new(&schema, b"1", "me", &response);

@@ -1,9 +1,10 @@
-//! Whether what was seen in a round can have been atomic.
+//! Decides whether the events of a round can have been atomic.
 //!
-//! The rule is direct, and linear but for sorting: at most one worker acquires the lock in an epoch (from an acquired
-//! lock to its release or expiry); every conflict overlaps or follows an acquired lock and does not follow its end;
-//! every replay follows the start of a completion and carries what that one stored; a failed request or an unknown
-//! reply is wrong in itself. A lost reply counts as "maybe": it excuses others and accuses nobody.
+//! The rules are direct, and linear except for sorting. An epoch lasts from the acquisition of a
+//! lock to its release or expiry, and at most one worker acquires the lock in it. Every conflict
+//! overlaps or follows an acquired lock, and does not follow its end. Every replay follows the
+//! start of a completion, and carries its response. A failed request or an unlisted reply is always
+//! wrong. A lost reply counts as "maybe": it can excuse other events, but is never an offence.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -13,49 +14,52 @@ use strum::IntoStaticStr;
 use crate::domain::as_str::as_str;
 use crate::domain::race::event::{RaceAct, RaceAnswer, RaceEvent};
 
-/// How long the raced schema's keys live.
+/// The TTLs of the raced schema.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ttls {
     pub(crate) lock: Duration,
     pub(crate) result: Duration,
 }
 
+/// The verdict on one round.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Ruling {
-    /// The most workers that acquired the lock in one epoch.
+    /// The largest number of workers that acquired the lock in one epoch.
     pub(crate) winners: usize,
-    /// What cannot have been atomic, the most telling first.
+    /// The events that contradict an atomic service, the clearest first.
     pub(crate) offences: Vec<Offence>,
 }
 
-/// Two events that do not go together.
+/// An event that cannot belong to an atomic service, and the event that contradicts it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Offence {
     pub(crate) rule: RaceRule,
-    /// The index of the event that breaks it.
+    /// The index of the event that breaks the rule.
     pub(crate) event: usize,
-    /// The index of the event it cannot go together with, where there is one.
+    /// The index of the event that contradicts it, if there is one.
     pub(crate) against: Option<usize>,
 }
 
+/// The rule that an offence breaks, the clearest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 pub(crate) enum RaceRule {
+    /// Several workers acquired the lock in one epoch.
     ManyWinners,
-    /// A replay of a result that nobody had begun to store.
+    /// A replay before any worker had begun to store a result.
     EarlyReplay,
-    /// A replay of something else than was stored.
+    /// A replay of a response that was not stored.
     ForeignReplay,
-    /// A conflict although nobody can have held the lock.
+    /// A conflict although no worker can have held the lock.
     BaselessConflict,
-    /// A request that failed, or a reply that the schema does not know.
+    /// A failed request, or a reply that the schema does not list.
     WrongReply,
 }
 
 as_str!(RaceRule);
 
 impl RaceRule {
-    /// What happened in a round in which `winners` workers acquired the lock before it ended.
+    /// Describes a round in which `winners` workers acquired the lock before it ended.
     pub(crate) fn sentence(self, winners: usize) -> String {
         let sentence = match self {
             Self::ManyWinners if winners > 2 => {
@@ -79,17 +83,18 @@ impl RaceRule {
     }
 }
 
-/// A lock that a worker acquired, or maybe acquired, and what it did with it.
+/// A lock that a worker acquired, or may have acquired, and how that worker ended it.
 struct LockHold {
     event: usize,
     start: u64,
     end: u64,
-    /// False when the reply was lost.
+    /// False if the reply was lost.
     certain: bool,
-    /// The event that ended the lock.
+    /// The index of the event that ended the lock.
     finish: Option<usize>,
 }
 
+/// Judges the events of a round.
 pub(crate) fn judge(events: &[RaceEvent], ttls: Ttls) -> Ruling {
     let holds = holds(events);
     let mut offences = Vec::new();
@@ -101,7 +106,8 @@ pub(crate) fn judge(events: &[RaceEvent], ttls: Ttls) -> Ruling {
     Ruling { winners, offences }
 }
 
-/// Every lock acquired for certain or maybe, by the time it was asked for, with the next step of its worker.
+/// Every lock that was, or may have been, acquired, ordered by the start of its request. Each has
+/// the next step of its worker.
 fn holds(events: &[RaceEvent]) -> Vec<LockHold> {
     let mut order: Vec<usize> = (0..events.len()).collect();
     order.sort_by_key(|index| events[*index].start);
@@ -114,6 +120,7 @@ fn holds(events: &[RaceEvent]) -> Vec<LockHold> {
                 RaceAct::Begin | RaceAct::Retry,
                 answer @ (RaceAnswer::Acquired | RaceAnswer::Lost(_)),
             ) => {
+                // A request whose reply was lost may have acquired the lock.
                 let certain = *answer == RaceAnswer::Acquired;
                 open.insert(event.worker, holds.len());
                 holds.push(LockHold {
@@ -135,7 +142,7 @@ fn holds(events: &[RaceEvent]) -> Vec<LockHold> {
     holds
 }
 
-/// The most winners in an epoch, and whether there was an epoch with several.
+/// The largest number of winners in an epoch, and whether any epoch had several.
 fn many_winners(
     events: &[RaceEvent],
     holds: &[LockHold],
@@ -149,7 +156,7 @@ fn many_winners(
     for pair in certain.windows(2) {
         let [first, second] = pair else { continue };
         if free_from(events, first, ttls) < second.end {
-            // The lock may have been free before the second one was acquired: a new epoch.
+            // The lock may have been free before the second worker acquired it: a new epoch begins.
             winners = 1;
         } else {
             winners += 1;
@@ -164,29 +171,33 @@ fn many_winners(
     (most, most > 1)
 }
 
-/// The earliest time at which another worker may acquire the lock after this one.
+/// The earliest time at which another worker may acquire the lock after this one, in nanoseconds.
 fn free_from(events: &[RaceEvent], hold: &LockHold, ttls: Ttls) -> u64 {
     let expires = hold.start.saturating_add(nanos(ttls.lock));
     match hold.finish.map(|finish| &events[finish]) {
+        // The lock was not ended by a step, so that it remains until its TTL expires.
         Some(RaceEvent { answer: RaceAnswer::Refused | RaceAnswer::Wrong(_), .. }) | None => {
             expires
         }
         Some(finish) if finish.start >= expires => expires,
         Some(RaceEvent { act: RaceAct::Release, start, .. }) => *start,
+        // A stored result rejects further requests until its own TTL expires.
         Some(finish) => finish.start.saturating_add(nanos(ttls.result)),
     }
 }
 
-/// The latest time at which this worker can have held the lock.
+/// The latest time at which this worker can have held the lock, in nanoseconds.
 fn held_until(events: &[RaceEvent], hold: &LockHold) -> u64 {
     match hold.finish.map(|finish| &events[finish]) {
         Some(RaceEvent { answer: RaceAnswer::Stored | RaceAnswer::Released, end, .. }) => *end,
+        // No step ended the lock for certain: the worker may hold it until the round ends.
         _ => u64::MAX,
     }
 }
 
 fn baseless_conflicts(events: &[RaceEvent], holds: &[LockHold], offences: &mut Vec<Offence>) {
-    // The holds are in the order of their starts, so that the longest of the first n decides for all that started by then.
+    // The holds are ordered by their starts. The latest end among the first n therefore decides for
+    // every conflict that they precede.
     let mut longest = 0;
     let mut longest_by_start = Vec::with_capacity(holds.len());
     for hold in holds {
@@ -212,7 +223,7 @@ fn strange_replays(events: &[RaceEvent], offences: &mut Vec<Offence>) {
         let RaceAnswer::Replay(carried) = &event.answer else { continue };
         let source = match carried {
             Some(bytes) => completions.by_bytes.get(bytes.as_slice()).copied(),
-            // A reply without a response can be that of any completion.
+            // A reply without a response can come from any completion.
             None => completions.first,
         };
         if has_begun_before(events, source, event) {
@@ -226,11 +237,11 @@ fn strange_replays(events: &[RaceEvent], offences: &mut Vec<Offence>) {
     }
 }
 
-/// The completions that may have stored a response, by the index of their events.
+/// The completions that may have stored a response, given by the indexes of their events.
 struct Completions<'e> {
-    /// The earliest one that stored these bytes.
+    /// For each response, the earliest completion that stored it.
     by_bytes: HashMap<&'e [u8], usize>,
-    /// The earliest of all.
+    /// The earliest completion of all.
     first: Option<usize>,
 }
 
@@ -239,6 +250,7 @@ impl<'e> Completions<'e> {
         let mut completions = Self { by_bytes: HashMap::new(), first: None };
         for (index, event) in events.iter().enumerate() {
             let RaceAct::Complete(stored) = &event.act else { continue };
+            // A refused completion stored nothing.
             if event.answer == RaceAnswer::Refused {
                 continue;
             }
@@ -255,12 +267,12 @@ impl<'e> Completions<'e> {
     }
 }
 
-/// True if the completion had begun when the event ended.
+/// True if the completion had started when the event ended.
 fn has_begun_before(events: &[RaceEvent], completion: Option<usize>, event: &RaceEvent) -> bool {
     completion.is_some_and(|completion| events[completion].start <= event.end)
 }
 
-/// Requests that fail, replies that the schema does not list, and a lone holder whose step is refused.
+/// Finds failed requests, unlisted replies, and refused steps of a lone holder.
 fn wrong_replies(
     events: &[RaceEvent],
     holds: &[LockHold],
@@ -270,7 +282,8 @@ fn wrong_replies(
     for (index, event) in events.iter().enumerate() {
         let is_wrong = match event.answer {
             RaceAnswer::Wrong(_) => true,
-            // Of several winners all but one may be refused; the offence is that they are several.
+            // If there are several winners, all but one may be refused. The offence is then that
+            // there are several.
             RaceAnswer::Refused => !crowded,
             _ => false,
         };
@@ -281,7 +294,8 @@ fn wrong_replies(
     }
 }
 
-/// The event that a wrong reply is set against: the latest end of a lock before it, or the latest lock.
+/// The event that explains a wrong reply: the latest end of a lock before it, or else the latest
+/// lock.
 fn cause_of(events: &[RaceEvent], holds: &[LockHold], wrong: usize) -> Option<usize> {
     let is_before = |other: usize| other != wrong && events[other].start <= events[wrong].end;
     let mut latest: Option<usize> = None;

@@ -1,4 +1,5 @@
-//! What idemctl can do with a schema, and why not the rest: make records up, play the service's steps, explore them.
+//! What idemctl can do with a schema: write records, execute the service's steps, explore them.
+//! Each method returns the reason why it cannot.
 
 use super::model::Schema;
 use super::steps::{Call, Step};
@@ -7,14 +8,15 @@ use super::value_format::Timestamp;
 use super::value_template::{Placeholder, Template};
 
 impl Schema {
-    /// Why idemctl cannot make records up; `None` if it can.
+    /// Why idemctl cannot write records of this schema from scratch; `None` if it can.
     pub(crate) fn unwritten_because(&self) -> Option<String> {
         self.no_written_strings_because()
             .or_else(|| missing(&self.unwritten_values()))
             .or_else(|| self.needs_missing_ttl(self.write.values().map(|(_, value)| value)))
     }
 
-    /// Why workers cannot play the service; `None` if they can.
+    /// Why workers cannot execute the service's steps in a race or a simulation; `None` if they
+    /// can.
     pub(crate) fn unplayable_because(&self) -> Option<String> {
         let [lock_value, result_value] = self.unwritten_values();
         let parts = [
@@ -28,12 +30,13 @@ impl Schema {
             .or_else(|| self.some_step_untimed_because())
     }
 
-    /// Why the steps cannot be explored; `None` if they can. An exploration changes Redis by the steps alone, so that values
-    /// which the service's own scripts write need no template.
+    /// Why the steps cannot be explored; `None` if they can. Only the steps change Redis during an
+    /// exploration. Values that the service's own scripts write therefore need no template.
     pub(crate) fn unexplorable_because(&self) -> Option<String> {
         if self.no_written_strings_because().is_none() {
             return self.unplayable_because();
         }
+        // A step cannot send a value that idemctl cannot write. A script may write it by itself.
         let mut words = self.steps().flat_map(|step| &step.calls).flat_map(Call::words);
         if words.any(|word| word.has(&[Placeholder::LockValue, Placeholder::ResultValue]))
             && let Some(why) = self.read_only_because()
@@ -48,19 +51,20 @@ impl Schema {
         missing(&parts).or_else(|| self.some_step_untimed_because())
     }
 
-    /// Why idemctl plays no steps of the service: it cannot write the values of one format. `None` if it writes all of them.
+    /// Why idemctl executes no steps of the service: it cannot write the values of one value
+    /// format. `None` if it can write all of them.
     pub(crate) fn read_only_because(&self) -> Option<String> {
         let format = self.values.iter().find(|format| !format.decoding.is_written())?;
         Some(format!("it keeps `{}` in a form that idemctl reads and does not write", format.name))
     }
 
-    /// Why a step cannot be made: it sends a TTL, and the deployment states that there is none. A schema.toml that
-    /// contradicts itself so is not read at all.
+    /// Why a step cannot be executed: it sends a TTL, but the deployment states that this TTL does
+    /// not exist. The parser already rejects a schema.toml that contradicts itself in this way.
     pub(crate) fn untimed_because(&self, step: &Step) -> Option<String> {
         let words: Vec<_> = step.calls.iter().flat_map(Call::words).collect();
         let mut sent = words.clone();
         for (name, value) in self.write.values() {
-            // A failed result is sent in the place of a result.
+            // A failed result is sent through the same placeholder as a result.
             let placeholder = if name == "lock_value" {
                 Placeholder::LockValue
             } else {
@@ -77,7 +81,8 @@ impl Schema {
         self.steps().find_map(|step| self.untimed_because(step))
     }
 
-    /// Why idemctl neither makes records up nor plays the service: the values are not strings that idemctl writes.
+    /// Why idemctl neither writes records nor executes steps: it cannot write the values, or they
+    /// are not strings.
     fn no_written_strings_because(&self) -> Option<String> {
         if let Some(why) = self.read_only_because() {
             return Some(why);
@@ -95,7 +100,8 @@ impl Schema {
         ]
     }
 
-    /// Says which TTL one of the words needs although this deployment states that there is none.
+    /// Which TTL one of the words needs although this deployment states that the TTL does not
+    /// exist; `None` if no word needs one.
     fn needs_missing_ttl<'a>(&self, words: impl Iterator<Item = &'a Template>) -> Option<String> {
         let without: Vec<_> =
             [TtlOf::Lock, TtlOf::Result].into_iter().filter(|of| self.ttl(*of).is_none()).collect();
@@ -113,7 +119,7 @@ impl Schema {
     }
 }
 
-/// The placeholders for such a TTL, and for the times that idemctl computes from it.
+/// The placeholders of this TTL, and of the times that idemctl computes from it.
 fn placeholders_of(of: TtlOf) -> Vec<Placeholder> {
     let mut placeholders = Timestamp::ALL.map(|unit| Placeholder::Expires(of, unit)).to_vec();
     placeholders.push(match of {
@@ -123,7 +129,7 @@ fn placeholders_of(of: TtlOf) -> Vec<Placeholder> {
     placeholders
 }
 
-/// Names the parts that schema.toml lacks; `None` if it lacks none.
+/// Names the parts that schema.toml lacks; `None` if it lacks none of them.
 fn missing(parts: &[(&str, bool)]) -> Option<String> {
     let missing: Vec<_> =
         parts.iter().filter(|(_, is_missing)| *is_missing).map(|(name, _)| *name).collect();

@@ -1,4 +1,5 @@
-//! The schemas idemctl knows, which of them a command works on, and which one a Redis key belongs to.
+//! The schemas that idemctl knows, the ones that a command works on, and the schema that owns a
+//! Redis key.
 
 use std::sync::Arc;
 
@@ -8,41 +9,47 @@ use crate::domain::record::decode::{self, ClosedValue};
 use crate::domain::record::{Content, Extended};
 use crate::domain::select::glob;
 
-/// Bytes that are read where values that do not decode are sought, for they may begin well.
+/// How many bytes of each value a scan reads when it searches for unreadable values. A value can
+/// have a valid beginning and be damaged later.
 pub(crate) const LONG_HEAD_BYTES: usize = 1024;
 
-/// Every known schema, and the chosen ones.
+/// Every known schema, and the chosen ones among them.
 #[derive(Debug, Clone)]
 pub struct Catalog {
     all: Vec<Arc<Schema>>,
     chosen: Vec<Arc<Schema>>,
-    /// The chosen ones, and behind each the same under its other prefixes.
+    /// The chosen schemas. Each is followed by copies of itself under its other prefixes.
     places: Vec<Arc<Schema>>,
+    /// True if the operator or the context named the schemas.
     named: bool,
-    /// True if schemas without a literal prefix are scanned, too: any Redis key may be theirs.
+    /// True if a scan includes schemas without a literal prefix, to which any Redis key may belong.
     takes_bare: bool,
-    /// Every key of every schema, the most specific templates first.
+    /// Every Redis key of every schema, ordered from the most specific template to the least.
     keys: Vec<OwnedKey>,
-    /// The words that are results to some schema.
+    /// The words that are results in some schema.
     result_words: Vec<Vec<u8>>,
-    /// True when a result of some schema is told from other values by more than how JSON begins.
+    /// True if some schema recognises its results by more than the beginning of a JSON object.
     has_wrapped_results: bool,
     extended: Extended,
-    /// The schemas that the context names and that cannot be read.
+    /// The names of schemas that the context names but idemctl cannot read.
     unreadable: Vec<String>,
-    /// The drafts that are not named, and therefore not read.
+    /// The names of drafts. idemctl does not read a draft unless it is named.
     drafts: Vec<String>,
 }
 
+/// One Redis key of a schema, as the catalog searches for it.
 #[derive(Debug, Clone)]
 pub(crate) struct OwnedKey {
     pub(crate) schema: Arc<Schema>,
+    /// The index in [`Schema::keys`].
     pub(crate) role: usize,
-    /// The scanned schemas with the very same templates, this one included: kept here, for a scan asks once a Redis key.
+    /// The scanned schemas with exactly the same templates, including this one. Computed once,
+    /// because a scan needs them for every Redis key.
     pub(crate) alike: Arc<[Arc<Schema>]>,
     scanned: bool,
-    /// The keys of other schemas that a scan looks for, with less specific templates, whose locks are told by their bytes
-    /// from this key's opaque results. Places in [`Catalog::keys`]; none for a key without opaque results.
+    /// Indexes in [`Catalog::keys`] of other schemas' keys that a scan includes. Their templates
+    /// are less specific, and only their bytes distinguish their locks from this key's opaque
+    /// results. Empty for a key without opaque results.
     locks_beneath: Arc<[usize]>,
 }
 
@@ -53,7 +60,7 @@ impl OwnedKey {
 }
 
 impl Catalog {
-    /// Takes every known schema, and the names of those to work on; no names means all.
+    /// Creates a catalog of all known schemas, and chooses the named ones; no names means all.
     ///
     /// # Errors
     /// The first name that is not known.
@@ -61,11 +68,12 @@ impl Catalog {
         Self::of(all.into_iter().map(Arc::new).collect(), names)
     }
 
-    /// The same schemas, all of them chosen.
+    /// The same schemas, with all of them chosen.
     pub(crate) fn of_all(&self) -> Self {
-        // Without a name none can be unknown.
+        // Without names, no name can be unknown.
         let mut all = Self::of(self.all.clone(), &[]).unwrap_or_else(|_| self.clone());
-        // Any Redis key may be that of a schema without a literal prefix: such a schema is read only if it was named.
+        // Any Redis key may belong to a schema without a literal prefix. Such a schema is read only
+        // if it was named.
         all.takes_bare = self.takes_bare && self.chosen.iter().any(|schema| !schema.has_prefix());
         all.keys = owned_keys(&everywhere(&all.all), &all.places, all.takes_bare);
         all.with_extended(self.extended.clone())
@@ -81,12 +89,15 @@ impl Catalog {
             }
         }
         let named = !names.is_empty();
+        // Any Redis key may belong to a schema without a literal prefix, so only a name includes
+        // it.
         let takes_bare = named;
         let chosen = if named { chosen } else { all.clone() };
         let everywhere = everywhere(&all);
         let is_chosen =
             |schema: &&Arc<Schema>| chosen.iter().any(|chosen| chosen.name == schema.name);
         let places: Vec<_> = everywhere.iter().filter(is_chosen).cloned().collect();
+        // Collected once, because a scan needs it for every lock: see `may_be_result`.
         let results = || {
             all.iter()
                 .flat_map(|schema| &schema.values)
@@ -111,48 +122,51 @@ impl Catalog {
         })
     }
 
-    /// The same for schemas that a context names, and not the operator of this run: those without a literal prefix are left
-    /// out, unless the context names no others.
+    /// The same for schemas that the context names and the operator did not. It omits schemas
+    /// without a literal prefix, unless the context names no others.
     pub(crate) fn of_context(mut self) -> Self {
         self.takes_bare = self.named && self.chosen.iter().all(|schema| !schema.has_prefix());
         self.keys = owned_keys(&everywhere(&self.all), &self.places, self.takes_bare);
         self
     }
 
-    /// With the locks that operators gave more time.
+    /// Adds the locks whose TTL operators extended.
     pub(crate) fn with_extended(self, extended: Extended) -> Self {
         Self { extended, ..self }
     }
 
-    /// With the names of the schemas that the context names and that cannot be read.
+    /// Adds the names of schemas that the context names but idemctl cannot read.
     pub(crate) fn with_unreadable(self, unreadable: Vec<String>) -> Self {
         Self { unreadable, ..self }
     }
 
-    /// With the names of the drafts that are not read.
+    /// Adds the names of drafts that idemctl does not read.
     pub(crate) fn with_drafts(self, drafts: Vec<String>) -> Self {
         Self { drafts, ..self }
     }
 
-    /// The drafts that are not read, because they are not named.
+    /// The drafts that idemctl does not read, because they are not named.
     pub(crate) fn drafts(&self) -> &[String] {
         &self.drafts
     }
 
-    /// The schemas that the context names and that cannot be read: nobody looks for their records.
+    /// The schemas that the context names but idemctl cannot read. A scan cannot find their
+    /// records.
     pub(crate) fn unreadable(&self) -> &[String] {
         &self.unreadable
     }
 
+    /// The locks whose TTL operators extended.
     pub(crate) fn extended(&self) -> &Extended {
         &self.extended
     }
 
+    /// Every known schema.
     pub fn all(&self) -> &[Arc<Schema>] {
         &self.all
     }
 
-    /// The schemas a command works on.
+    /// The schemas that a command works on.
     pub fn chosen(&self) -> &[Arc<Schema>] {
         &self.chosen
     }
@@ -162,41 +176,44 @@ impl Catalog {
         &self.places
     }
 
-    /// True when the operator, or the context, named the schemas to work on.
+    /// True if the operator or the context named the schemas to work on.
     pub(crate) fn is_named(&self) -> bool {
         self.named
     }
 
-    /// True if a Redis key may be taken for a record of a schema without a literal prefix.
+    /// True if idemctl may treat a Redis key as a record of a schema without a literal prefix.
     pub(crate) fn takes_bare(&self) -> bool {
         self.takes_bare
     }
 
-    /// The schemas that a scan looks for: the chosen ones, but those without a literal prefix only when named.
+    /// The schemas that a scan includes. Chosen schemas without a literal prefix are included only
+    /// if they were named.
     pub(crate) fn scanned(&self) -> Vec<Arc<Schema>> {
         self.places.iter().filter(|schema| is_scanned(schema, self.takes_bare)).cloned().collect()
     }
 
-    /// The names of the schemas that a scan looks for, each once.
+    /// The names of the schemas that a scan includes, without duplicates.
     pub(crate) fn scanned_names(&self) -> Vec<String> {
         let mut names: Vec<_> = self.scanned().iter().map(|schema| schema.name.clone()).collect();
-        // A schema is there once for each of its prefixes.
+        // `places` lists a schema once for each of its prefixes, one after the other.
         names.dedup();
         names
     }
 
-    /// The chosen schemas that a scan leaves out: any Redis key may be theirs, and nobody named them.
+    /// The chosen schemas that a scan omits: any Redis key may belong to them, and they were not
+    /// named.
     pub(crate) fn left_out(&self) -> impl Iterator<Item = &Arc<Schema>> {
         self.chosen.iter().filter(|schema| !is_scanned(schema, self.takes_bare))
     }
 
-    /// Those that are left out although the context names them.
+    /// The schemas that a scan omits although the context names them.
     pub(crate) fn skipped(&self) -> impl Iterator<Item = &Arc<Schema>> {
         self.left_out().filter(|_| self.named)
     }
 
-    /// One `MATCH` pattern that lets through every Redis key of the scanned schemas, so that a single scan over the
-    /// keyspace serves them all: their longest common literal beginning and a star.
+    /// One `MATCH` pattern that includes every Redis key of the scanned schemas. It is their
+    /// longest common literal beginning and a star, so that one scan of the keyspace serves all of
+    /// them.
     pub(crate) fn scan_pattern(&self) -> Vec<u8> {
         let scanned = self.scanned();
         let mut prefixes =
@@ -206,25 +223,28 @@ impl Catalog {
             let shared = common.iter().zip(prefix).take_while(|(a, b)| a == b).count();
             &common[..shared]
         });
+        // A prefix may contain characters that are special in a pattern.
         let mut pattern = glob::escape(common);
         pattern.push(b'*');
         pattern
     }
 
-    /// The schemas a Redis key belongs to, each with its role there: those with the most specific of the templates
-    /// that fit. More than one when schemas share a template.
+    /// The schemas that own a Redis key, each with its role there. Only the most specific of the
+    /// matching templates count. There are several owners if schemas share a template.
     pub(crate) fn owners(&self, redis_key: &[u8]) -> impl Iterator<Item = (&Arc<Schema>, usize)> {
         self.owning_keys(redis_key).map(|owner| (&owner.schema, owner.role))
     }
 
-    /// The owners of a Redis key, those alone that a scan looks for.
+    /// The owners of a Redis key that a scan includes.
     pub(crate) fn scanned_owners(&self, redis_key: &[u8]) -> impl Iterator<Item = &OwnedKey> {
         self.owning_keys(redis_key).filter(|owner| owner.scanned)
     }
 
-    /// The schema that a Redis key belongs to and that this run does not read, because others were named. A schema without a
-    /// literal prefix does not count, because any Redis key would belong to it.
+    /// The schema that owns a Redis key but that this command does not read, because other schemas
+    /// were named. A schema without a literal prefix does not count, because it would own any Redis
+    /// key.
     pub(crate) fn unread_owner(&self, redis_key: &[u8]) -> Option<&Arc<Schema>> {
+        // Without names, every schema is read.
         if !self.named {
             return None;
         }
@@ -233,14 +253,15 @@ impl Catalog {
         is_unread.then_some(&owner.schema)
     }
 
-    /// The first other schema that reads the value at a Redis key as a result, by a format that lists its fields.
+    /// The first other schema that reads the value at a Redis key as a result. Only value formats
+    /// that list their fields count.
     pub(crate) fn result_of_another(
         &self,
         schema: &Schema,
         redis_key: &[u8],
         content: &Content,
     ) -> Option<&Arc<Schema>> {
-        // A scan asks this of every lock, and nearly none is anything like a result.
+        // A scan asks this for every lock, and almost no lock resembles a result.
         if !self.may_be_result(content) {
             return None;
         }
@@ -253,8 +274,9 @@ impl Catalog {
         self.keys.iter().find(reads).map(|owner| &owner.schema)
     }
 
-    /// The first schema besides this one of which a closed form reads the content of a Redis key as a lock. A schema without a
-    /// literal prefix counts only if a scan looks for its records: any Redis key may be its, and a result may look like its lock.
+    /// The first other schema that reads the content of a Redis key as a lock, by a value format
+    /// that lists its fields. A schema without a literal prefix counts only if a scan includes it.
+    /// Any Redis key may belong to such a schema, and a result may look like its lock.
     pub(crate) fn lock_of_another(
         &self,
         schema: &Schema,
@@ -296,8 +318,8 @@ impl Catalog {
         decode::closed_value(&owner.schema, owner.role, content, State::InProgress)
     }
 
-    /// The schemas that a scan looks for and whose locks may be at a Redis key that another schema owns, each with its role
-    /// there. Only a lock that is told by its bytes is theirs.
+    /// The scanned schemas whose locks may be at a Redis key that another schema owns, each with
+    /// its role there. Such a lock belongs to them only if its bytes identify it.
     pub(crate) fn locks_beneath(
         &self,
         redis_key: &[u8],
@@ -309,6 +331,8 @@ impl Catalog {
             .map(|key| (&key.schema, key.role))
     }
 
+    /// False if the content is certainly no result of any schema. Decoding every lock by every schema
+    /// would slow a scan.
     fn may_be_result(&self, content: &Content) -> bool {
         let Content::Text { head, .. } = content else { return self.has_wrapped_results };
         let is_object = head.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
@@ -320,18 +344,19 @@ impl Catalog {
         let mut keys = self.keys.iter();
         let first = keys.find(fits);
         let best = first.map_or(0, |owner| owner.template().specificity());
+        // `keys` is ordered by specificity: every later owner is less specific.
         let as_specific = keys.take_while(move |owner| owner.template().specificity() == best);
         first.into_iter().chain(as_specific.filter(fits))
     }
 }
 
-/// The one rule for what a scan looks for and takes for a record: a schema without a literal prefix only when it is named,
-/// for any Redis key may be its.
+/// The only rule for what a scan includes and claims. A schema without a literal prefix is included
+/// only if it was named, because any Redis key may belong to it.
 fn is_scanned(schema: &Schema, takes_bare: bool) -> bool {
     takes_bare || schema.has_prefix()
 }
 
-/// Every schema, each followed by itself under its other prefixes.
+/// Every schema, followed by copies of itself under its other prefixes.
 fn everywhere(all: &[Arc<Schema>]) -> Vec<Arc<Schema>> {
     let with_others = |schema: &Arc<Schema>| {
         [Arc::clone(schema)].into_iter().chain(schema.elsewhere().map(Arc::new).collect::<Vec<_>>())
@@ -360,8 +385,9 @@ fn owned_keys(all: &[Arc<Schema>], chosen: &[Arc<Schema>], takes_bare: bool) -> 
         (0..schema.keys.len()).map(owned).collect::<Vec<_>>()
     };
     let mut keys: Vec<_> = all.iter().flat_map(of).collect();
-    // A stable sort: among equals the schemas keep their order.
+    // The sort is stable: schemas with equal specificity keep their order.
     keys.sort_by_key(|owner| std::cmp::Reverse(owner.template().specificity()));
+    // After sorting, because `locks_beneath` contains indexes in the sorted list.
     let beneath: Vec<_> = keys.iter().map(|owner| locks_beneath(owner, &keys)).collect();
     for (owner, beneath) in keys.iter_mut().zip(beneath) {
         owner.locks_beneath = beneath;
@@ -369,7 +395,8 @@ fn owned_keys(all: &[Arc<Schema>], chosen: &[Arc<Schema>], takes_bare: bool) -> 
     keys
 }
 
-/// The keys whose locks may be at a Redis key of this one, as [`OwnedKey::locks_beneath`] keeps them.
+/// The keys whose locks may be at a Redis key of this owner, as [`OwnedKey::locks_beneath`]
+/// describes.
 fn locks_beneath(owner: &OwnedKey, keys: &[OwnedKey]) -> Arc<[usize]> {
     let is_open_result = |case: &ValueFormat| {
         case.role == owner.role && case.state == State::Completed && !case.is_closed()
@@ -402,8 +429,9 @@ mod tests {
     use super::*;
     use crate::domain::samples::{self, any_key, catalog, schemas};
 
-    /// Rule: one rule tells what is scanned and what is claimed. A schema of the operator's own with another prefix widens the
-    /// scan to all Redis keys; a schema without a prefix is nobody's until it is named.
+    /// Rule: the schemas that a scan includes are those that claim its keys. An operator's schema
+    /// with another prefix widens the scan to all Redis keys. A schema without a prefix claims none
+    /// of them until it is named.
     #[test]
     fn without_a_prefix_nothing_is_scanned_or_claimed_unless_named() {
         let of = |names: &[&str]| {

@@ -1,48 +1,53 @@
-//! The fields of a value format that lists them: which fields a value has on the levels that the service writes.
+//! The fields of a value format that lists them: the fields that a value has on each level that the
+//! service writes.
 //!
-//! A level is an object in the value: the value itself, or an object in it of which the schema names a field. All other
-//! fields hold what the client or the handler wrote, and may hold anything.
+//! A level is the value itself, or an object in the value of which the schema names a field. All
+//! other fields hold data of the client or the handler, and may hold anything.
 
 use std::borrow::Cow;
 
-/// The fields of a value, by levels.
+/// The fields of a value, grouped by level.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ClosedFields {
-    /// The levels, the value itself first.
+    /// The levels; the first is the value itself.
     levels: Vec<Level>,
-    /// True if the service's scripts, too, reject a value with any other field.
+    /// True if the service's own scripts also reject a value with any other field.
     pub(crate) is_strict: bool,
 }
 
-/// An object of a value, and the fields that it may have.
+/// An object in a value, and the fields that it may have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Level {
-    /// The JSON pointer to it; empty for the value itself.
+    /// The JSON pointer to the object; empty for the value itself.
     pub(crate) at: String,
     pub(crate) members: Vec<Member>,
 }
 
+/// A field of a level.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Member {
     pub(crate) name: String,
     pub(crate) is_required: bool,
-    /// True if the service's encoder writes `null` for what is missing.
+    /// True if the service's encoder writes `null` for a missing value.
     pub(crate) may_be_null: bool,
-    /// The level that it is, if the schema names its fields as well.
+    /// The index of the level that this field is, if the schema also names fields in it.
     pub(crate) level: Option<usize>,
 }
 
 impl ClosedFields {
-    /// The fields at these pointers. An object with a required field is required itself, unless it is named as optional.
+    /// Creates the levels from JSON pointers to fields. An object with a required field is itself
+    /// required, unless it is listed as optional.
     pub(super) fn new<'a>(
         required: impl IntoIterator<Item = &'a str>,
         optional: &[&str],
         is_strict: bool,
     ) -> Self {
         let mut closed = Self { levels: Vec::new(), is_strict };
+        // The value itself is a level even if no field in it is named.
         closed.level("");
         for path in required {
             closed.member(path).is_required = true;
+            // A required field cannot exist without the objects around it.
             let mut around = split(path).0;
             while !around.is_empty() {
                 closed.member(around).is_required |= !optional.contains(&around);
@@ -55,18 +60,20 @@ impl ClosedFields {
         closed
     }
 
+    /// The levels; the first is the value itself.
     pub(crate) fn levels(&self) -> &[Level] {
         &self.levels
     }
 
-    /// The field at a pointer, if it is one of these.
+    /// The field at a JSON pointer, if it is listed.
     pub(super) fn get_mut(&mut self, path: &str) -> Option<&mut Member> {
         let (parent, name) = split(path);
         let level = self.levels.iter_mut().find(|level| level.at == parent)?;
         level.members.iter_mut().find(|member| member.name == name)
     }
 
-    /// Adds a field to its level; `None` if the field is on no level of these, where any field may be anyway.
+    /// Adds a field to its level. Returns `None` if no level contains the field, because any field
+    /// may be there anyway.
     pub(crate) fn allow(&mut self, path: &str) -> Option<&mut Member> {
         let (parent, _) = split(path);
         if !self.levels.iter().any(|level| level.at == parent) {
@@ -75,7 +82,7 @@ impl ClosedFields {
         Some(self.member(path))
     }
 
-    /// The pointers of the fields that pass.
+    /// The JSON pointers of the fields that pass the test.
     pub(crate) fn paths(&self, passes: impl Fn(&Member) -> bool) -> Vec<String> {
         let mut paths = Vec::new();
         for level in &self.levels {
@@ -118,10 +125,12 @@ impl ClosedFields {
     }
 }
 
-/// The pointer of the object that a pointer leads into, and the name of the field there.
+/// Splits a JSON pointer into the pointer to the surrounding object and the unescaped name of the
+/// field in it.
 fn split(path: &str) -> (&str, Cow<'_, str>) {
     let (parent, step) = path.rsplit_once('/').unwrap_or(("", path));
     let name = if step.contains('~') {
+        // RFC 6901: `~1` is decoded before `~0`, so that `~01` becomes `~1` and not `/`.
         step.replace("~1", "/").replace("~0", "~").into()
     } else {
         step.into()
@@ -129,6 +138,7 @@ fn split(path: &str) -> (&str, Cow<'_, str>) {
     (parent, name)
 }
 
+/// Escapes a field's name for a JSON pointer (RFC 6901).
 fn escaped(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }
@@ -138,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_level_is_every_object_of_which_a_field_is_named() {
+    fn every_object_with_a_named_field_is_a_level() {
         let closed =
             ClosedFields::new(["/status", "/response/code"], &["/response/~1a", "/note"], false);
         let levels: Vec<_> =
@@ -155,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_is_allowed_where_its_level_is_closed() {
+    fn a_field_is_allowed_only_on_a_listed_level() {
         let mut closed = ClosedFields::new(["/status"], &[], false);
         assert!(closed.allow("/trace").is_some() && closed.allow("/headers/trace").is_none());
         assert_eq!(closed.paths(|_| true), ["/status", "/trace"]);

@@ -1,4 +1,5 @@
-//! How a value is decoded: the codecs around it, the encoding of what they hold, and the fields that are decoded in turn.
+//! How a value is decoded: its codecs, the encoding of the decoded bytes, and the fields that are
+//! decoded in turn.
 
 use std::borrow::Cow;
 
@@ -7,7 +8,7 @@ use strum::{EnumString, IntoStaticStr};
 
 use crate::domain::as_str::as_str;
 
-/// What the bytes of a value are.
+/// The encoding of a value after its codecs are undone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, IntoStaticStr, EnumString)]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
@@ -15,18 +16,19 @@ pub(crate) enum Encoding {
     Text,
     Json,
     Msgpack,
-    /// Python's, told by its first bytes and shown as bytes. To read a pickle is to run what it says.
+    /// Python's pickle, recognised by its first bytes and shown as bytes. Reading a pickle would
+    /// execute the code in it.
     Pickle,
-    /// The text that PHP's `serialize` writes. An object's class stands in it as the field `__class`.
+    /// The output of PHP's `serialize`. An object's class is the field `__class`.
     Php,
-    /// JSON in which Newtonsoft.Json for .NET names types, which are left out.
+    /// JSON in which Newtonsoft.Json for .NET names types. idemctl removes the type names.
     Newtonsoft,
-    /// Ruby's, told by its first bytes.
+    /// Ruby's Marshal format, recognised by its first bytes.
     Marshal,
-    /// No string but a hash, whose fields are the first step of pointers.
+    /// A Redis hash, not a string. The first step of a JSON pointer names a hash field.
     #[serde(skip_deserializing)]
     Hash,
-    /// No string but a set: that it is there is all that is told.
+    /// A Redis set, not a string. idemctl reads only whether it exists.
     #[serde(skip_deserializing)]
     Set,
     #[serde(skip_deserializing)]
@@ -38,12 +40,12 @@ pub(crate) enum Encoding {
 as_str!(Encoding);
 
 impl Encoding {
-    /// True when pointers lead to fields of it.
+    /// True if JSON pointers can lead to fields of such a value.
     pub(crate) fn has_fields(self) -> bool {
         matches!(self, Self::Json | Self::Msgpack | Self::Php | Self::Newtonsoft | Self::Hash)
     }
 
-    /// True when idemctl writes such a value of the JSON that the value stands for.
+    /// True if idemctl can encode such a value from JSON.
     fn is_written(self) -> bool {
         matches!(
             self,
@@ -51,18 +53,19 @@ impl Encoding {
         )
     }
 
-    /// Redis's name of the type of a value that is no string.
+    /// The Redis name of the type; `None` for a string.
     pub(crate) fn other_type(self) -> Option<&'static str> {
         matches!(self, Self::Hash | Self::Set | Self::Zset | Self::List).then(|| self.as_str())
     }
 
-    /// True when nothing but its first bytes is looked at: what is in it is shown as bytes, and never decoded.
+    /// True if idemctl checks only the first bytes. It shows the value as bytes and never decodes
+    /// it.
     pub(crate) fn is_shown_only(self) -> bool {
         matches!(self, Self::Pickle | Self::Marshal)
     }
 }
 
-/// The type of a Redis key, if a value format names it.
+/// The type of a Redis key, as a value format names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum ValueType {
@@ -74,7 +77,8 @@ pub(super) enum ValueType {
 }
 
 impl ValueType {
-    /// What a value of the type is, where that is no string.
+    /// The encoding of a value of this type; `None` for a string, whose encoding the format names
+    /// separately.
     pub(super) fn encoding(self) -> Option<Encoding> {
         match self {
             Self::String => None,
@@ -86,24 +90,24 @@ impl ValueType {
     }
 }
 
-/// What a service puts around a value before it stores the value.
+/// A codec that a service applies to a value before it stores the value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Codec {
     Gzip,
     Zlib,
     Hex,
     Base64,
-    /// A text in front of what follows, such as a version.
+    /// A text before the value, such as a version.
     Prefix(String),
-    /// A text behind.
+    /// A text after the value.
     Suffix(String),
 }
 
-/// Separates the name of `prefix` and `suffix` from their text.
+/// Separates the names `prefix` and `suffix` from their text.
 const TEXT_FOLLOWS: char = '=';
 
 impl Codec {
-    /// Reads the word of `schema.toml`; `None` for any other word.
+    /// Parses a word of `schema.toml`; `None` if it is not a codec.
     fn from_word(word: &str) -> Option<Self> {
         match word.split_once(TEXT_FOLLOWS) {
             Some(("prefix", text)) if !text.is_empty() => Some(Self::Prefix(text.to_owned())),
@@ -126,13 +130,13 @@ impl Codec {
         })
     }
 
-    /// True if the first bytes may tell nothing of what the codec holds.
+    /// True if the first bytes may not show what the codec contains.
     pub(crate) fn compresses(&self) -> bool {
         matches!(self, Self::Gzip | Self::Zlib)
     }
 }
 
-/// The codecs to undo, in this order, and what comes out.
+/// The codecs to undo, in this order, and the encoding of the result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Decoder {
     pub(crate) codecs: Vec<Codec>,
@@ -146,10 +150,10 @@ impl From<Encoding> for Decoder {
 }
 
 impl Decoder {
-    /// Reads such a list as `["base64", "gzip", "json"]`.
+    /// Parses a list such as `["base64", "gzip", "json"]`.
     ///
     /// # Errors
-    /// The index of the word that is wrong, and why.
+    /// The index of the wrong word, and the reason.
     pub(super) fn parse(words: &[String]) -> Result<Self, (usize, String)> {
         let Some((last, before)) = words.split_last() else {
             return Err((0, "`decode` names no step".to_owned()));
@@ -158,16 +162,18 @@ impl Decoder {
         for (index, word) in before.iter().enumerate() {
             codecs.push(Codec::from_word(word).ok_or_else(|| (index, unknown(word)))?);
         }
+        // A hash, a set or a list is a type of Redis key, not the encoding of a string.
         let encoding =
             last.parse().ok().filter(|encoding: &Encoding| encoding.other_type().is_none());
         if let Some(encoding) = encoding {
             return Ok(Self { codecs, encoding });
         }
+        // A list that ends with a codec contains text.
         codecs.push(Codec::from_word(last).ok_or_else(|| (before.len(), unknown(last)))?);
         Ok(Self { codecs, encoding: Encoding::Text })
     }
 
-    /// The steps as `schema.toml` lists them.
+    /// The steps of the decoder as `schema.toml` lists them.
     pub(crate) fn words(&self) -> Vec<Cow<'static, str>> {
         self.codecs.iter().map(Codec::word).chain([self.encoding.as_str().into()]).collect()
     }
@@ -181,7 +187,7 @@ fn unknown(word: &str) -> String {
     })
 }
 
-/// What to say of a word that older versions read; `None` for any other word.
+/// The message for an encoding that older versions of idemctl read; `None` for any other word.
 pub(super) fn removed(word: &str) -> Option<String> {
     let name = match word {
         "brotli" => "brotli",
@@ -193,28 +199,29 @@ pub(super) fn removed(word: &str) -> Option<String> {
     ))
 }
 
-/// How a value is decoded before its fields are read.
+/// How a value is decoded before idemctl reads its fields.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Decoding {
     pub(crate) value: Decoder,
-    /// Pointers to fields that are decoded in turn, outer ones first. A pointer goes on into what comes out.
+    /// JSON pointers to fields that are decoded in turn, outer fields first. A later pointer may
+    /// lead into a decoded field.
     pub(crate) inside: Vec<(String, Decoder)>,
 }
 
 impl Decoding {
-    /// True if a value is stored as the very text that `[write]` has.
+    /// True if the stored value is exactly the text that `[write]` produces.
     pub(crate) fn is_as_stored(&self) -> bool {
         let is_text = matches!(self.value.encoding, Encoding::Text | Encoding::Json);
         is_text && self.value.codecs.is_empty() && self.inside.is_empty()
     }
 
-    /// True if idemctl can write such values from the text that `[write]` has.
+    /// True if idemctl can encode such values from the text that `[write]` produces.
     pub(crate) fn is_written(&self) -> bool {
         self.value.encoding.is_written()
             && self.inside.iter().all(|(_, decoder)| decoder.encoding.is_written())
     }
 
-    /// True if the first bytes of a value may tell nothing of what is in it.
+    /// True if the first bytes of a value may not show what the value contains.
     pub(crate) fn compresses(&self) -> bool {
         let decoders = self.inside.iter().map(|(_, decoder)| decoder).chain([&self.value]);
         decoders.flat_map(|decoder| &decoder.codecs).any(Codec::compresses)
@@ -231,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn codecs_come_first_and_what_they_wrap_last() {
+    fn codecs_come_first_and_the_encoding_last() {
         assert_eq!(parse(&["base64", "gzip", "json"]).unwrap(), ["base64", "gzip", "json"]);
         assert_eq!(parse(&["hex"]).unwrap(), ["hex", "text"]);
         assert_eq!(parse(&["msgpack"]).unwrap(), ["msgpack"]);
@@ -250,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn what_older_versions_read_is_named() {
+    fn the_error_names_a_removed_encoding() {
         for (words, at) in [(["brotli", "json"], 0), (["gzip", "cbor"], 1), (["gzip", "brotli"], 1)]
         {
             let (index, why) = parse(&words).unwrap_err();

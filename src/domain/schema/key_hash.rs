@@ -1,4 +1,4 @@
-//! How a service makes the idempotency key of a request's body.
+//! How a service derives the idempotency key from a request's body.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use sha2::{Digest as _, Sha256, Sha512};
 
 use crate::domain::hex::hex;
 
-/// A hash of the body, as text.
+/// A hash of the request's body, written as text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct KeyHash {
     digest: Digest,
@@ -40,10 +40,10 @@ impl fmt::Display for KeyHash {
 }
 
 impl KeyHash {
-    /// Reads `sha256(body)`, which is hex, or `base64(sha256(body))`.
+    /// Parses `sha256(body)`, which is hex, or `base64(sha256(body))`.
     ///
     /// # Errors
-    /// What can be written.
+    /// A message that lists the supported hashes.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let inside = |name: &str, text: &'_ str| {
             Some(text.strip_prefix(name)?.strip_prefix('(')?.strip_suffix(')')?.to_owned())
@@ -65,6 +65,7 @@ impl KeyHash {
         Ok(Self { digest, letters })
     }
 
+    /// The idempotency key of a request with this body.
     pub(crate) fn of(self, body: &[u8]) -> String {
         let digest = match self.digest {
             Digest::Sha256 => Sha256::digest(body).to_vec(),
@@ -83,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_body_gives_the_key_that_other_programs_make() {
+    fn a_body_gives_the_same_key_as_other_programs() {
         let of = |text: &str| KeyHash::parse(text).map(|hash| hash.of(b"abc"));
         let sum = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
         assert_eq!(

@@ -1,25 +1,26 @@
-//! The text of a key template, taken apart: literal bytes, named groups, and the place of the client's key.
+//! The parts of a key template: literal bytes, named groups, and the client's key.
 
 use std::fmt::Write as _;
 
 use bstr::ByteSlice as _;
 use regex_lite::Regex;
 
-/// What stands for itself behind a backslash.
+/// The characters that are literal after a backslash.
 const ESCAPED: &str = "{}\\";
 
+/// One part of a key template.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum KeyPart {
     Literal(Vec<u8>),
-    /// What stands in front of the client's key, or behind: a function, a tenant.
+    /// A named part before or after the client's key, such as a function or a tenant.
     Group(String),
     Key,
 }
 
-/// Takes `{prefix}{tenant}:{key}` apart.
+/// Parses a template such as `{prefix}{tenant}:{key}` into its parts.
 ///
 /// # Errors
-/// A placeholder that is none, an escape that is none.
+/// A placeholder or an escape that is not valid, or two placeholders without text between them.
 pub(super) fn parse(text: &str, prefix: &str) -> Result<Vec<KeyPart>, String> {
     let mut parts = Parts { parts: Vec::new(), literal: Vec::new() };
     let mut rest = text;
@@ -38,18 +39,20 @@ pub(super) fn parse(text: &str, prefix: &str) -> Result<Vec<KeyPart>, String> {
     Ok(parts.parts)
 }
 
-/// These parts as a template, without escapes if it reads back as the same parts without any.
+/// Writes these parts as a template. It uses escapes only if the template would otherwise parse to
+/// other parts.
 pub(super) fn write(parts: &[KeyPart]) -> String {
     let plain = plain(parts);
     if parse(&plain, "").is_ok_and(|read| read == parts) { plain } else { text(parts, escaped) }
 }
 
-/// These parts without escapes: text for people alone.
+/// Writes these parts without escapes, as text for people only.
 pub(super) fn plain(parts: &[KeyPart]) -> String {
     text(parts, str::to_owned)
 }
 
-/// These parts, whose literals are written in this way. A literal comes from a text, so that it is UTF-8.
+/// Writes these parts, and each literal with this function. A literal was parsed from text, so that
+/// it is UTF-8.
 fn text(parts: &[KeyPart], literal: impl Fn(&str) -> String) -> String {
     let mut text = String::new();
     for part in parts {
@@ -85,7 +88,7 @@ impl Parts {
         }
     }
 
-    /// What stands behind a backslash: a brace, or another backslash.
+    /// Reads the character after a backslash, and returns the text that follows.
     fn escaped<'a>(&mut self, after: &'a str) -> Result<&'a str, String> {
         let next = after.chars().next().filter(|next| ESCAPED.contains(*next));
         let next = next.ok_or("a backslash stands before `{`, `}` or another backslash")?;
@@ -93,8 +96,11 @@ impl Parts {
         Ok(&after[next.len_utf8()..])
     }
 
-    /// Reads on after an opening brace: a placeholder, or anything else, for which the brace is literal.
+    /// Reads a placeholder after an opening brace, and returns the text that follows. If no
+    /// placeholder follows, the brace is literal.
     fn brace<'a>(&mut self, after: &'a str, prefix: &str) -> Result<&'a str, String> {
+        // A second opening brace before the closing one makes the first literal, as in a hash tag
+        // `{{key}}`.
         let Some((name, rest)) = after.split_once('}').filter(|(name, _)| !name.contains('{'))
         else {
             self.literal.push(b'{');
@@ -106,6 +112,7 @@ impl Parts {
         }
         let part = if name == "key" { KeyPart::Key } else { KeyPart::Group(group(name)?) };
         self.end_literal();
+        // Without text between them, idemctl could not tell where one placeholder ends.
         if self.parts.last().is_some_and(|last| !matches!(last, KeyPart::Literal(_))) {
             return Err(format!(
                 "`{{{name}}}` needs text in front that parts it from the place before"
@@ -129,17 +136,17 @@ fn group(name: &str) -> Result<String, String> {
     Ok(name.to_owned())
 }
 
-/// What the text between the first place of a template and the last looks like.
+/// The pattern of the text between the first placeholder of a template and the last.
 #[derive(Debug, Clone)]
 pub(super) struct Shape {
     parts: Vec<KeyPart>,
-    /// The pattern that the key is of.
+    /// The regular expression that the key must match.
     key: Option<String>,
-    /// All of the text, where the key is of a pattern.
+    /// The regular expression for the whole text, if the key has one.
     regex: Option<Regex>,
 }
 
-/// Patterns are compared by their text.
+/// Compares regular expressions by their text, because `Regex` has no equality.
 impl PartialEq for Shape {
     fn eq(&self, other: &Self) -> bool {
         self.parts == other.parts && self.key == other.key
@@ -149,10 +156,11 @@ impl PartialEq for Shape {
 impl Eq for Shape {}
 
 impl Shape {
-    /// The shape of these parts, whose key is of a pattern where one is given.
+    /// Creates the shape of these parts. `key` is the regular expression that the key must match,
+    /// if there is one.
     ///
     /// # Errors
-    /// Why the pattern is none.
+    /// The regular expression is not valid.
     pub(super) fn new(parts: &[KeyPart], key: Option<&str>) -> Result<Self, String> {
         let regex = match key {
             Some(key) => Some(
@@ -168,21 +176,24 @@ impl Shape {
         self.key.as_deref()
     }
 
-    /// True where the text is of these parts, and its key of the pattern. The parts are looked for first: a scan asks this of every
-    /// Redis key, and a pattern takes a hundred times as long.
+    /// True if the text consists of these parts, and its key matches the regular expression. The
+    /// parts are checked first: a scan asks this for every Redis key, and a regular expression
+    /// takes a hundred times as long.
     pub(super) fn fits(&self, text: &[u8]) -> bool {
+        // `regex_lite` matches only UTF-8.
         let Ok(text) = std::str::from_utf8(text) else { return false };
         self.has_parts(text.as_bytes())
             && self.regex.as_ref().is_none_or(|regex| regex.is_match(text))
     }
 
-    /// True where each literal is found behind the one before, with something in each place between them. Where a literal
-    /// occurs more than once the first one leaves most room for what follows.
+    /// True if the literals occur in this order, with at least one byte for each placeholder. If a
+    /// literal occurs more than once, the first occurrence is used, because it leaves most text for
+    /// the later parts.
     pub(super) fn has_parts(&self, text: &[u8]) -> bool {
         let mut rest = text;
         for part in &self.parts {
             let KeyPart::Literal(literal) = part else { continue };
-            // Behind a place, which holds a byte at least.
+            // The placeholder before the literal has at least one byte.
             let Some(at) = rest.get(1..).and_then(|behind| behind.find(literal)) else {
                 return false;
             };
@@ -191,13 +202,13 @@ impl Shape {
         !rest.is_empty()
     }
 
-    /// The client's key in a text of these parts.
+    /// The client's key in a text that consists of these parts.
     pub(super) fn key_in<'a>(&self, text: &'a [u8]) -> &'a [u8] {
         let mut rest = text;
         for (index, part) in self.parts.iter().enumerate() {
             let length = match (part, self.parts.get(index + 1)) {
                 (KeyPart::Literal(literal), _) => literal.len(),
-                // A place holds a byte at least.
+                // A placeholder has at least one byte.
                 (_, Some(KeyPart::Literal(next))) => rest
                     .get(1..)
                     .and_then(|behind| behind.find(next))
@@ -217,11 +228,12 @@ impl Shape {
         &self.parts
     }
 
-    /// The parts as they are written, where there is more than the key.
+    /// The parts as a template; `None` if the key is the only part.
     pub(super) fn groups(&self) -> Option<String> {
         (self.parts.len() > 1).then(|| write(&self.parts))
     }
 
+    /// How many literal bytes the shape has.
     pub(super) fn literal_bytes(&self) -> usize {
         let length =
             |part: &KeyPart| if let KeyPart::Literal(bytes) = part { bytes.len() } else { 0 };
@@ -229,10 +241,13 @@ impl Shape {
     }
 }
 
-/// The pattern of a text of these parts, whose key is of this pattern. Text that is not UTF-8 is of no shape.
+/// The regular expression of a text of these parts, whose key matches `key`. Text that is not UTF-8
+/// has no shape.
 fn regex(parts: &[KeyPart], key: &str) -> Result<Regex, regex_lite::Error> {
-    // Alone first: what closes a bracket that it did not open must not close one of these.
+    // The key's expression is checked alone first: a bracket that it closes without opening must
+    // not close one of ours.
     Regex::new(key)?;
+    // `(?s)`, because a key may contain line breaks.
     let mut pattern = "(?s)^".to_owned();
     for part in parts {
         let _ = match part {
@@ -252,16 +267,18 @@ mod tests {
 
     use super::*;
 
-    /// Bytes between places: braces, backslashes, and what would be a place without an escape.
+    /// Literals that are hard to escape: braces, backslashes, and texts that are placeholders
+    /// without an escape.
     fn literal() -> impl Strategy<Value = KeyPart> {
         r"([{}\\:aé*]|\{key\}|\{prefix\}|\{tenant\}){1,4}"
             .prop_map(|text: String| KeyPart::Literal(text.into_bytes()))
     }
 
     proptest! {
-        /// Rule: a text is of the parts that a pattern finds in the text.
+        /// Rule: a text consists of these parts exactly if the regular expression of the parts
+        /// matches it.
         #[test]
-        fn parts_are_found_as_a_pattern_finds_them(text in "[ab:#é]{0,12}", literals in prop::collection::vec("[ab:#é]{1,3}", 0..4)) {
+        fn the_parts_match_if_the_regular_expression_matches(text in "[ab:#é]{0,12}", literals in prop::collection::vec("[ab:#é]{1,3}", 0..4)) {
             let mut parts = vec![KeyPart::Group("tenant".to_owned())];
             for literal in literals {
                 parts.extend([KeyPart::Literal(literal.into_bytes()), KeyPart::Key]);
@@ -270,7 +287,8 @@ mod tests {
             prop_assert_eq!(shape.fits(text.as_bytes()), regex(&parts, ".+").unwrap().is_match(&text));
         }
 
-        /// Rule: what is written is read back as the same, whatever stands for itself.
+        /// Rule: a written template parses to the same parts, whatever characters the literals
+        /// contain.
         #[test]
         fn what_is_written_is_read_back(
             before in literal(), between in literal(), after in literal(), has_group in any::<bool>(), has_key in any::<bool>()

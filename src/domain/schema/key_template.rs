@@ -1,30 +1,34 @@
-//! Key templates: where a schema keeps a record, and back from a Redis key to the idempotency key.
+//! Key templates: how a schema derives a record's Redis key from the idempotency key, and the
+//! reverse.
 
 use strum::IntoStaticStr;
 
 use super::key_parts::{self, KeyPart, Shape};
 use crate::domain::as_str::as_str;
 
-/// One Redis key pattern of a schema: the literal bytes before and after the idempotency key, and what the key looks like.
+/// One Redis key pattern of a schema: the literal bytes around the idempotency key, and the shape
+/// of the key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct KeyTemplate {
     before: Vec<u8>,
     after: Vec<u8>,
     key: KeyShape,
-    /// Redis keys of these templates are not of this one.
+    /// Redis keys that match one of these templates do not match this one.
     ignored: Vec<KeyTemplate>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum KeyShape {
     Any,
-    /// Groups in front of the client's key or behind, or a pattern of the client's key.
+    /// The key has groups before or after the client's key, or the client's key must match a
+    /// regular expression.
     Shaped(Shape),
-    /// One Redis key for all: there is no key in it, and the Redis key stands for one.
+    /// The template has no key. All records share one Redis key, which then serves as the
+    /// idempotency key.
     Fixed,
 }
 
-/// The word of `[keys]` by which a schema takes Redis keys of its templates for none of its own.
+/// The field of `[keys]` by which a schema excludes Redis keys that match a template's literals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 pub(crate) enum Exclusion {
@@ -38,7 +42,7 @@ impl KeyTemplate {
     /// Parses `idem:lock:{key}`, with `{prefix}` replaced by the deployment's prefix.
     ///
     /// # Errors
-    /// Why the text is not a template, such as a second `{key}`, or groups without one.
+    /// The text is not a template: it has a second `{key}`, or groups but no `{key}`.
     pub(crate) fn parse(text: &str, prefix: &str) -> Result<Self, String> {
         let parts = key_parts::parse(text, prefix)?;
         let keys = parts.iter().filter(|part| **part == KeyPart::Key).count();
@@ -51,7 +55,7 @@ impl KeyTemplate {
                 _ => Err(format!("`{text}` has no {{key}}")),
             };
         }
-        // Literals are never next to each other, so that there is one at most on either side.
+        // The parser joins adjacent literals, so that there is at most one on each side.
         let (before, rest) = match parts.split_first() {
             Some((KeyPart::Literal(before), rest)) => (before.clone(), rest),
             _ => (Vec::new(), &parts[..]),
@@ -87,17 +91,17 @@ impl KeyTemplate {
         }
     }
 
-    /// This template with more literal bytes in front.
+    /// This template with more literal bytes at the beginning.
     #[must_use]
     pub(crate) fn behind(self, prefix: &str) -> Self {
         let ignored = self.ignored.into_iter().map(|ignored| ignored.behind(prefix)).collect();
         Self { before: [prefix.as_bytes(), &self.before].concat(), ignored, ..self }
     }
 
-    /// This template, whose `{key}` is of a pattern.
+    /// This template, whose `{key}` must match a regular expression.
     ///
     /// # Errors
-    /// Why the pattern is none.
+    /// The regular expression is not valid, or the template has no `{key}`.
     pub(crate) fn matching(self, pattern: &str) -> Result<Self, String> {
         let key = match self.key {
             KeyShape::Any => KeyShape::Shaped(Shape::new(&[KeyPart::Key], Some(pattern))?),
@@ -111,17 +115,18 @@ impl KeyTemplate {
         Ok(Self { key, ..self })
     }
 
-    /// This template, to which Redis keys of those do not belong.
+    /// This template without the Redis keys that match one of the `ignored` templates.
     #[must_use]
     pub(crate) fn without(self, ignored: &[Self]) -> Self {
         Self { ignored: ignored.to_vec(), ..self }
     }
 
-    /// The templates whose Redis keys are not of this one.
+    /// The templates whose Redis keys do not match this one.
     pub(crate) fn ignored(&self) -> &[Self] {
         &self.ignored
     }
 
+    /// The Redis key of an idempotency key.
     pub(crate) fn redis_key(&self, key: &[u8]) -> Vec<u8> {
         match self.key {
             KeyShape::Fixed => self.before.clone(),
@@ -129,7 +134,7 @@ impl KeyTemplate {
         }
     }
 
-    /// The idempotency key inside a Redis key, or `None` when the Redis key is not of this template.
+    /// The idempotency key in a Redis key; `None` if the Redis key does not match this template.
     pub(crate) fn idempotency_key<'a>(&self, redis_key: &'a [u8]) -> Option<&'a [u8]> {
         let key = self.between(redis_key)?;
         let is_key = match &self.key {
@@ -140,7 +145,7 @@ impl KeyTemplate {
         (is_key && !self.ignores(redis_key)).then_some(key)
     }
 
-    /// What the client handed in, in an idempotency key of this template: the key without the groups before and behind.
+    /// The client's part of an idempotency key: the key without the groups before and after it.
     pub(crate) fn client_key<'a>(&self, key: &'a [u8]) -> &'a [u8] {
         match &self.key {
             KeyShape::Shaped(shape) => shape.key_in(key),
@@ -148,7 +153,8 @@ impl KeyTemplate {
         }
     }
 
-    /// By which word a Redis key is not of this template though its literals fit; `None` where it is, or they do not.
+    /// Which field of `[keys]` excludes a Redis key although the literals match. `None` if the
+    /// Redis key matches the template, or its literals do not.
     pub(crate) fn leaves_out(&self, redis_key: &[u8]) -> Option<Exclusion> {
         let key = self.between(redis_key)?;
         let has_parts = match &self.key {
@@ -173,23 +179,25 @@ impl KeyTemplate {
         self.ignored.iter().any(|ignored| ignored.idempotency_key(redis_key).is_some())
     }
 
-    /// The idempotency key inside a Redis key that is of this template.
+    /// The idempotency key in a Redis key that is known to match this template.
     pub(crate) fn key_in<'a>(&self, redis_key: &'a [u8]) -> Option<&'a [u8]> {
         if self.is_fixed() { Some(redis_key) } else { self.between(redis_key) }
     }
 
-    /// What stands between the literal bytes of the template. The end first: a scan asks this of every Redis key several times,
-    /// also for a dozen siblings that begin alike, and nearly no template goes on behind the key.
+    /// The bytes between the template's literals. The end is compared first: a scan asks this for
+    /// every Redis key several times. Often a dozen schemas share their beginning, and almost no
+    /// template has text after the key.
     fn between<'a>(&self, redis_key: &'a [u8]) -> Option<&'a [u8]> {
         let Some(last) = self.after.last() else { return redis_key.strip_prefix(&self.before[..]) };
-        // One byte first: it rules nearly every other key out.
+        // A single byte first, which already excludes almost every other key.
         if redis_key.last() != Some(last) {
             return None;
         }
         redis_key.strip_suffix(&self.after[..])?.strip_prefix(&self.before[..])
     }
 
-    /// The text between the first place and the last one; `None` where `{key}` is the only one.
+    /// The template between the first placeholder and the last one; `None` if `{key}` is the only
+    /// placeholder.
     pub(crate) fn groups(&self) -> Option<String> {
         match &self.key {
             KeyShape::Shaped(shape) => shape.groups(),
@@ -197,7 +205,7 @@ impl KeyTemplate {
         }
     }
 
-    /// The pattern that `{key}` is of.
+    /// The regular expression that `{key}` must match.
     pub(crate) fn key_pattern(&self) -> Option<&str> {
         match &self.key {
             KeyShape::Shaped(shape) => shape.key_pattern(),
@@ -205,7 +213,7 @@ impl KeyTemplate {
         }
     }
 
-    /// True when no `{key}` is in it.
+    /// True if the template has no `{key}`.
     pub(crate) fn is_fixed(&self) -> bool {
         self.key == KeyShape::Fixed
     }
@@ -215,24 +223,28 @@ impl KeyTemplate {
         &self.before
     }
 
-    /// True when the template starts with literal bytes, so that its keys can be told from a stranger's.
+    /// True if the template starts with literal bytes, which distinguish its keys from unclaimed
+    /// keys.
     pub(crate) fn has_prefix(&self) -> bool {
         !self.before.is_empty()
     }
 
-    /// How many literal bytes a matching key shares with the template: the most specific template has most.
+    /// How many literal bytes the template has. If several templates match a Redis key, the one
+    /// with most literal bytes owns it.
     pub(crate) fn specificity(&self) -> usize {
         let within =
             if let KeyShape::Shaped(shape) = &self.key { shape.literal_bytes() } else { 0 };
         self.before.len() + within + self.after.len()
     }
 
-    /// The template as `schema.toml` writes it, e.g. `idem:lock:{key}`: it is read back as the same.
+    /// The template as `schema.toml` writes it, e.g. `idem:lock:{key}`. It parses to the same
+    /// template.
     pub(crate) fn display(&self) -> String {
         key_parts::write(&self.parts())
     }
 
-    /// The names of its Redis keys, with a star for the key: no template, for braces stand as they are.
+    /// The names of its Redis keys with a star for the key. This is not a template, because braces
+    /// are not escaped.
     pub(crate) fn pattern(&self) -> String {
         let mut parts = self.parts();
         for part in &mut parts {

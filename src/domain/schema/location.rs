@@ -1,14 +1,15 @@
-//! Where in a `schema.toml` something is: a path of keys and indexes, and the line that it leads to.
+//! Positions in a `schema.toml`: a path of keys and indexes, and the line that the path leads to.
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// The key of a step under which its calls stand.
+/// The key of a step that holds its calls.
 pub(super) const CALL: &str = "call";
 
-/// The key of a call under which its replies stand.
+/// The key of a call that holds its replies.
 pub(super) const REPLIES: &str = "replies";
 
+/// One step of a path in `schema.toml`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Segment {
     Key(String),
@@ -36,20 +37,23 @@ impl From<usize> for Segment {
     }
 }
 
-/// What is wrong, and where: the path grows from the inside out as the error goes up, and costs nothing without one.
+/// An error and its path. Each caller adds its part of the path as the error is returned, so that a
+/// valid file costs nothing.
 #[derive(Debug)]
 pub(super) struct Wrong {
     path: Vec<Segment>,
     pub(crate) message: String,
 }
 
+/// The checked value, or the first error in it.
 pub(super) type Checked<T> = Result<T, Wrong>;
 
+/// An error whose path is still empty.
 pub(super) fn wrong<T>(message: impl Into<String>) -> Checked<T> {
     Err(Wrong { path: Vec::new(), message: message.into() })
 }
 
-/// Says where the thing that was checked is in the thing around it.
+/// Adds to an error's path the place of the checked part in the part around it.
 pub(super) trait At {
     fn at(self, segment: impl Into<Segment>) -> Self;
 }
@@ -63,7 +67,7 @@ impl<T> At for Checked<T> {
     }
 }
 
-/// What was checked, or all that is wrong with it.
+/// The checked value, or all errors in it.
 pub(super) type AllChecked<T> = Result<T, Vec<Wrong>>;
 
 impl<T> At for AllChecked<T> {
@@ -76,27 +80,30 @@ impl<T> At for AllChecked<T> {
     }
 }
 
-/// What is wrong with one thing, as all that is wrong.
+/// Turns a single error into a list of errors.
 pub(super) fn all<T>(checked: Checked<T>) -> AllChecked<T> {
     checked.map_err(|wrong| vec![wrong])
 }
 
 impl Wrong {
-    /// The message, with the field of a call where the error is in one: a call has many fields and few lines.
+    /// The message. It names the field if the error is in a call, because a call has many fields on
+    /// few lines.
     pub(super) fn told(&self) -> String {
+        // The path is stored from the inside out.
         let keys = self.path.iter().rev().filter_map(Segment::key);
         let within = keys.skip_while(|key| *key != CALL).skip(1);
         in_field(&self.message, &within.collect::<Vec<_>>())
     }
 
-    /// The line it is on, from 1.
+    /// The line of the error, from 1.
     pub(super) fn line(&self, toml: &str) -> usize {
         line_at(toml, self.path.iter().rev())
     }
 }
 
-/// The message of an error in this field of a call, the outermost key first. Without keys the message speaks of all of the call, or
-/// of one reply: of its replies each has fields of its own.
+/// The message of an error in this field of a call, given by its keys from the outside in. Without
+/// keys, the message is about the whole call. For an error in a reply, only the reply's own field
+/// is named.
 pub(super) fn in_field(message: &str, keys: &[&str]) -> String {
     let keys = keys.strip_prefix(&[REPLIES]).unwrap_or(keys);
     if keys.is_empty() {
@@ -111,8 +118,10 @@ pub(crate) fn line_of_key(toml: &str, key: &str) -> usize {
     line_at(toml, [&key.into()].into_iter())
 }
 
-/// The line a path leads to, or that of the nearest thing around where it leads to nothing.
+/// The line that a path leads to. If part of the path does not exist, the line of the nearest
+/// existing part.
 fn line_at<'a>(toml: &str, path: impl Iterator<Item = &'a Segment>) -> usize {
+    // Parsed again, because only an error needs positions and most files have none.
     let Ok(table) = DeTable::parse(toml) else { return 1 };
     let root = Spanned::new(0..0, DeValue::Table(table.into_inner()));
     let mut here = &root;
@@ -129,6 +138,7 @@ fn line_at<'a>(toml: &str, path: impl Iterator<Item = &'a Segment>) -> usize {
     line_of(toml, here.span().start)
 }
 
+/// The line of a byte offset, from 1.
 pub(super) fn line_of(text: &str, offset: usize) -> usize {
     text.as_bytes().iter().take(offset).filter(|byte| **byte == b'\n').count() + 1
 }
@@ -160,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_to_nothing_leads_to_what_is_around() {
+    fn a_path_to_nothing_leads_to_the_nearest_existing_part() {
         leads_to(1, &[]);
         leads_to(1, &["nothing".into()]);
         leads_to(1, &["a".into(), "nothing".into()]);

@@ -1,12 +1,15 @@
-//! Compares the positions that a script uses, KEYS and ARGV, with its header and with the calls that send it.
+//! Compares the KEYS and ARGV positions that a script uses with the script's header and with the
+//! calls that send it.
 
 use std::collections::BTreeSet;
 
+/// A difference between a script, its header and its calls.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LuaFault {
     /// The line, from 1.
     pub(crate) line: usize,
     pub(crate) message: String,
+    /// True if the script cannot work: it reads a position that the call does not send.
     pub(crate) breaks: bool,
 }
 
@@ -19,6 +22,8 @@ pub(crate) struct ArgumentCounts {
 
 /// Compares a script with its own header and with the calls that send it.
 pub(crate) fn check(text: &str, calls: &[ArgumentCounts]) -> Vec<LuaFault> {
+    // Only comments and strings can mention the tables without using them, so no Lua parser is
+    // needed.
     let code = code_of(text);
     let mut faults = Vec::new();
     for (table, sent) in [
@@ -36,10 +41,11 @@ pub(crate) fn check(text: &str, calls: &[ArgumentCounts]) -> Vec<LuaFault> {
     faults
 }
 
-/// The positions of a table that a text names, each with its first line; and whether the text uses the table in another way.
+/// The positions of a table that a text names, each with its first line.
 #[derive(Debug, Default)]
 struct Positions {
     named: Vec<(usize, usize)>,
+    /// True if the text also uses the table in another way, such as `#KEYS` or `unpack(KEYS)`.
     otherwise: bool,
 }
 
@@ -57,6 +63,7 @@ fn against_call(table: &str, used: &Positions, sent: usize) -> Vec<LuaFault> {
             faults.push(LuaFault { line: *line, message, breaks: true });
         }
     }
+    // A script that uses the table as a whole may use every position.
     if used.otherwise {
         return faults;
     }
@@ -67,9 +74,11 @@ fn against_call(table: &str, used: &Positions, sent: usize) -> Vec<LuaFault> {
     faults
 }
 
-/// A script needs no header; one that has a header names every position in it.
+/// Compares a script with its header. A script does not need a header, but a header must name every
+/// position.
 fn against_header(table: &str, used: &Positions, header: &Positions) -> Vec<LuaFault> {
     let mut faults = Vec::new();
+    // A header that also mentions the table in another way cannot be compared.
     if header.otherwise {
         return faults;
     }
@@ -97,7 +106,8 @@ fn count(sent: usize) -> String {
     }
 }
 
-/// Every `TABLE[number]` in a text; any other mention, such as `#TABLE`, is a use in another way.
+/// Finds every `TABLE[number]` in a text. Any other mention of the table, such as `#TABLE`, is a
+/// use in another way.
 fn positions(text: &str, table: &str) -> Positions {
     let mut found = Positions::default();
     let mut seen = BTreeSet::new();
@@ -115,7 +125,7 @@ fn positions(text: &str, table: &str) -> Positions {
     found
 }
 
-/// The positions that the comment at the top of a script names.
+/// The positions that the comment at the beginning of a script names.
 fn header(text: &str, table: &str) -> Positions {
     let mut named = String::new();
     for line in text.lines().take_while(|line| line.trim_start().starts_with("--")) {
@@ -123,13 +133,13 @@ fn header(text: &str, table: &str) -> Positions {
         if comment.starts_with(table) {
             named.push_str(comment.split_whitespace().next().unwrap_or_default());
         }
-        // One line each, so that a position keeps the number of its line.
+        // One line of output for each line of the script, so that a position keeps its line number.
         named.push('\n');
     }
     positions(&named, table)
 }
 
-/// The text with comments and strings blanked out, line by line as before.
+/// The text without comments and strings, with the same line numbers.
 fn code_of(text: &str) -> String {
     let mut code = String::with_capacity(text.len());
     let mut rest = text;
@@ -140,7 +150,7 @@ fn code_of(text: &str) -> String {
             rest = &rest[first.len_utf8()..];
         } else {
             code.extend(rest[..hidden].chars().filter(|character| *character == '\n'));
-            // Without a space the words before and after it would run together.
+            // Without a space, the words before and after the comment would become one word.
             code.push(' ');
             rest = &rest[hidden..];
         }
@@ -148,7 +158,7 @@ fn code_of(text: &str) -> String {
     code
 }
 
-/// How many bytes at the start of the text are a comment or a string.
+/// The length in bytes of the comment or string at the beginning of the text; 0 if there is none.
 fn hidden_length(text: &str) -> usize {
     if let Some(comment) = text.strip_prefix("--") {
         return 2 + long_bracket(comment)
@@ -160,6 +170,7 @@ fn hidden_length(text: &str) -> usize {
             match character {
                 _ if escaped => escaped = false,
                 '\\' => escaped = true,
+                // A quote that is not closed must not hide the rest of the script.
                 '\n' => return index,
                 other if other == quote => return index + 1,
                 _ => {}
@@ -170,7 +181,7 @@ fn hidden_length(text: &str) -> usize {
     long_bracket(text).unwrap_or(0)
 }
 
-/// The length of `[[…]]` or `[==[…]==]` at the start of the text.
+/// The length of `[[…]]` or `[==[…]==]` at the beginning of the text.
 fn long_bracket(text: &str) -> Option<usize> {
     let inside = text.strip_prefix('[')?;
     let level = inside.len() - inside.trim_start_matches('=').len();
@@ -209,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_position_that_is_not_used_is_named() {
+    fn an_unused_position_is_reported() {
         assert_eq!(
             messages(SOUND, 2, 1),
             ["1: the call sends KEYS[2], which the script never uses"]
@@ -217,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn the_header_is_held_against_the_body() {
+    fn the_header_is_compared_with_the_body() {
         let text = SOUND.replace("ARGV[1] .. a", "ARGV[2] .. a");
         assert_eq!(
             messages(&text, 1, 2),
@@ -230,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn comments_and_strings_use_nothing() {
+    fn positions_in_comments_and_strings_do_not_count() {
         let text = "local a = KEYS[1] -- not KEYS[2]\n--[[ KEYS[3]\nKEYS[4] ]] local b = 'KEYS[5] \\' KEYS[6]'\nreturn [==[KEYS[7]]==]";
         assert_eq!(messages(text, 1, 0), [""; 0]);
         assert_eq!(positions(&code_of(text), "KEYS").named, [(1, 1)]);

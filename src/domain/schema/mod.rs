@@ -1,4 +1,4 @@
-//! Schemas: how one service library stores a record, as data read from a `schema.toml`.
+//! Schemas: how a service library stores a record, as data from a `schema.toml`.
 
 mod capabilities;
 pub mod catalog;

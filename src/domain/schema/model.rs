@@ -1,4 +1,4 @@
-//! The schema as the rest of idemctl uses it: checked, with every name resolved.
+//! The schema as the rest of idemctl uses it: checked, and with every name resolved.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -18,80 +18,86 @@ use super::value_template::{Placeholder, Template};
 use super::write_format::{TIMES, WriteFormat};
 use crate::domain::record::Evidence;
 
-/// Bytes that tell what a record of most schemas is.
+/// How many bytes of a value idemctl reads to recognise a record of most schemas.
 const HEAD_BYTES: usize = 64;
 
-/// Bytes that hold the owner and the times of a JSON value as well.
+/// How many bytes of a JSON value idemctl reads to find also the owner and the times.
 const DETAILED_HEAD_BYTES: usize = 512;
 
-/// How one service library stores a record: key templates, values, TTLs, and the three steps.
+/// How a service library stores a record: key templates, value formats, TTLs, and steps.
 #[derive(Debug, Clone)]
 pub struct Schema {
-    /// True if the file is of format 1. What format 2 rejects stays a warning there, because such folders are in use.
+    /// True if the file has format 1. Problems that are errors in format 2 are only warnings there,
+    /// because such folders are in use.
     pub(crate) from_format_1: bool,
-    /// The name operators type, e.g. `go-middleware`; also the folder's name.
+    /// The name that operators type, e.g. `go-middleware`; also the name of the schema's folder.
     pub name: String,
     pub(crate) summary: String,
-    /// The schema of the newer release that shares this one's Redis keys, where there is one.
+    /// The schema of the newer release that uses the same Redis keys, if there is one.
     pub(crate) older_release_of: Option<String>,
-    /// True if the schema is read only where `--schema` or a context names it.
+    /// True if the schema is read only when `--schema` or a context names it.
     pub(crate) is_draft: bool,
-    /// The Redis keys of a record, the lock's first: one (`record`) or two (`lock`, `result`).
+    /// The Redis keys of a record, the lock's first: one (`record`), or a `lock`, a `result`, or
+    /// both.
     pub keys: Vec<RoleKey>,
-    /// True when a deployment can put a prefix before its keys.
+    /// True if a deployment can set a prefix for its keys.
     pub takes_prefix: bool,
-    /// The prefix of the Redis keys, and where the prefix stands.
+    /// The prefix of the Redis keys, and its place in them.
     pub(crate) prefix: Prefix,
-    /// The same Redis keys under prefixes that the service has used besides: records are read there, and none is written.
+    /// The same Redis keys under other prefixes that the service has used. idemctl reads records
+    /// there and writes none.
     pub(crate) other_places: Vec<(Prefix, Vec<RoleKey>)>,
+    /// True if this is a copy of the schema under one of its other prefixes.
     pub(crate) is_elsewhere: bool,
-    /// How the service makes a key of a request's body, where it does.
+    /// How the service derives a key from a request's body, if it does so.
     pub(crate) key_hash: Option<KeyHash>,
-    /// `NO_TTL` where the service gives its locks no TTL.
+    /// `NO_TTL` if the service sets no TTL on locks.
     pub lock_ttl: Duration,
-    /// `NO_TTL` where the service gives its results no TTL.
+    /// `NO_TTL` if the service sets no TTL on results.
     pub result_ttl: Duration,
-    /// The TTLs that this deployment states; the others are the schema's defaults.
+    /// The TTLs that this deployment states. The others are the schema's defaults.
     pub(crate) stated: Vec<TtlOf>,
-    /// How values are told apart, in the order they are tried.
+    /// The value formats, in the order in which idemctl tries them.
     pub values: Vec<ValueFormat>,
     pub write: WriteFormat,
-    /// Take the lock, or learn who has it or what the result is; `None` where the schema does not describe the step.
+    /// Acquires the lock, or returns a conflict or the result; `None` if the schema does not
+    /// describe the step.
     pub begin: Option<Step>,
-    /// Store the result and give up the lock; `None` where the schema does not describe the step.
+    /// Stores the result and releases the lock; `None` if the schema does not describe the step.
     pub complete: Option<Step>,
-    /// Keep the lock while the work takes longer; `None` where the service cannot.
+    /// Extends the lock while the work takes longer; `None` if the service cannot do this.
     pub renew: Option<Step>,
-    /// Give up the lock without a result; `None` where the service never does.
+    /// Releases the lock without a result; `None` if the service never does this.
     pub release: Option<Step>,
-    /// What the service does around the steps, as far as the file says.
+    /// What the service does around its steps, as far as the file describes it.
     pub(crate) service: ServiceBehavior,
+    /// The schema's Lua scripts, by name.
     pub scripts: BTreeMap<String, Script>,
     pub(crate) origin: SchemaOrigin,
 }
 
 impl Schema {
-    /// True if some value holds its own expiry.
+    /// True if some value format holds its own expiry.
     pub(crate) fn lapses(&self) -> bool {
         self.values.iter().any(|format| format.expires_at.is_some())
     }
 
-    /// True if some value holds its own age or expiry.
+    /// True if some value format holds its own creation time or expiry.
     pub(crate) fn tells_time(&self) -> bool {
         self.lapses() || self.values.iter().any(|format| format.fields.created_at.is_some())
     }
 
-    /// True when this deployment states such a TTL, and that there is one.
+    /// True if this deployment states this TTL, and the TTL is not `none`.
     pub(crate) fn states_ttl(&self, of: TtlOf) -> bool {
         self.ttl_evidence(of) == Evidence::Stated && self.ttl(of).is_some()
     }
 
-    /// False for a schema of results alone.
+    /// False for a schema that has only results.
     pub(crate) fn has_locks(&self) -> bool {
         self.keys[self.lock_role()].role != Role::Result
     }
 
-    /// True if the schema is compiled in, and not a folder of the operator.
+    /// True if the schema is compiled into idemctl, and not read from an operator's folder.
     pub(crate) fn is_built_in(&self) -> bool {
         self.origin == SchemaOrigin::BuiltIn
     }
@@ -101,12 +107,13 @@ impl Schema {
         0
     }
 
-    /// The role of the Redis key that holds the result: the lock's own in a one-key layout.
+    /// The role of the Redis key that holds the result; the same as the lock's if they share one
+    /// Redis key.
     pub fn result_role(&self) -> usize {
         self.keys.len() - 1
     }
 
-    /// Lets a field be there, or be null, in every value format that lists the fields of the field's level.
+    /// Allows a field, which may be null, in every value format that lists the fields of its level.
     pub(crate) fn allow_field(&mut self, path: &str) {
         for format in &mut self.values {
             let Some(closed) = &mut format.closed else { continue };
@@ -127,7 +134,8 @@ impl Schema {
         })
     }
 
-    /// This schema with shorter TTLs, none longer than `most`: for the steps that are sent, and for the answers expected.
+    /// This schema with TTLs of at most `most`, both for the steps that are sent and for the
+    /// predicted replies.
     #[must_use]
     pub(crate) fn living_at_most(&self, most: Duration) -> Self {
         Self {
@@ -137,7 +145,7 @@ impl Schema {
         }
     }
 
-    /// How long the service lets its locks or results live; `None` where it gives them no TTL.
+    /// The TTL that the service sets on its locks or results; `None` if it sets none.
     pub(crate) fn ttl(&self, of: TtlOf) -> Option<Duration> {
         let ttl = match of {
             TtlOf::Lock => self.lock_ttl,
@@ -146,46 +154,50 @@ impl Schema {
         (ttl != NO_TTL).then_some(ttl)
     }
 
-    /// The calls of the begin step; none where the schema does not describe the step.
+    /// The calls of the begin step; empty if the schema does not describe the step.
     pub fn begin_calls(&self) -> &[Call] {
         self.begin.as_ref().map_or(&[], |step| &step.calls)
     }
 
-    /// The calls of the complete step; none where the schema does not describe the step.
+    /// The calls of the complete step; empty if the schema does not describe the step.
     pub fn complete_calls(&self) -> &[Call] {
         self.complete.as_ref().map_or(&[], |step| &step.calls)
     }
 
+    /// Whether this deployment states a TTL, or idemctl estimates it from the schema's default.
     pub(crate) fn ttl_evidence(&self, of: TtlOf) -> Evidence {
         if self.stated.contains(&of) { Evidence::Stated } else { Evidence::Estimated }
     }
 
-    /// True when both keep their records at the same Redis keys.
+    /// True if both schemas keep their records at the same Redis keys.
     pub(crate) fn has_templates_of(&self, other: &Self) -> bool {
         self.keys.iter().map(|key| &key.template).eq(other.keys.iter().map(|key| &key.template))
     }
 
-    /// True when every Redis key starts with literal bytes.
+    /// True if every Redis key starts with literal bytes.
     pub fn has_prefix(&self) -> bool {
         self.keys.iter().all(|key| key.template.has_prefix())
     }
 
-    /// True when the begin step is one script, so that only one request can win by construction.
+    /// True if the begin step is one script. Redis executes it atomically, so that only one request
+    /// can get the lock.
     pub(crate) fn begins_with_a_script(&self) -> bool {
         matches!(self.begin_calls(), [Call { action: Action::Script { .. }, .. }])
     }
 
-    /// What the service does when its handler fails; where it does not say, it releases when it has such a step.
+    /// What the service does when its handler fails. If the file does not say this, idemctl assumes
+    /// a release if there is a release step.
     pub(crate) fn on_failure(&self) -> OnFailure {
         let derived = if self.release.is_some() { OnFailure::Release } else { OnFailure::Keep };
         self.service.on_failure.unwrap_or(derived)
     }
 
+    /// True if the begin step sends the lock TTL.
     pub(crate) fn sends_lock_ttl(&self) -> bool {
         self.begin_calls().iter().flat_map(Call::words).any(Template::is_lock_ttl)
     }
 
-    /// True when its complete step sends the whole result.
+    /// True if the complete step sends the whole result.
     pub(crate) fn sends_result_value(&self) -> bool {
         self.complete_calls()
             .iter()
@@ -193,7 +205,7 @@ impl Schema {
             .any(|word| word.has(&[Placeholder::ResultValue]))
     }
 
-    /// True when a call of the step sends the time, by itself or in a value that it stores.
+    /// True if a call of the step sends the time, directly or in a value that it stores.
     pub(crate) fn sends_time(&self, step: &Step) -> bool {
         let is_time = |word: &Template| {
             word.has(&TIMES)
@@ -203,20 +215,21 @@ impl Schema {
         step.calls.iter().flat_map(Call::words).any(is_time)
     }
 
-    /// True when a lock holds what the client compares with the request's payload.
+    /// True if a lock holds a hash that the client compares with the hash of its request's payload.
     pub(crate) fn locks_keep_fingerprint(&self) -> bool {
         let mut locks = self.values.iter().filter(|format| format.state == State::InProgress);
         locks.any(|format| format.fields.fingerprint.is_some())
     }
 
-    /// True if a worker names itself, in a value or to a script.
+    /// True if a worker sends its owner ID, in a value or to a script.
     pub fn names_owner(&self) -> bool {
         let values = self.write.values().map(|(_, value)| value);
         let words = self.steps().flat_map(|step| &step.calls).flat_map(Call::words);
         values.chain(words).any(|text| text.has(&[Placeholder::Owner]))
     }
 
-    /// True when its begin step sends a hash of the request's payload, or the client compares the hash with the stored one.
+    /// True if the begin step sends a hash of the request's payload, or the client compares it with
+    /// the stored hash.
     pub(crate) fn compares_payloads(&self) -> bool {
         let mut words = self.begin_calls().iter().flat_map(Call::words);
         let mut replies = self.begin_calls().iter().flat_map(|call| &call.replies);
@@ -224,12 +237,12 @@ impl Schema {
             || replies.any(Reply::is_for_other_payloads)
     }
 
-    /// The steps there are, in the order of a record's life.
+    /// The steps that the schema describes, in the order of a record's life.
     pub fn steps(&self) -> impl Iterator<Item = &Step> {
         [&self.begin, &self.renew, &self.complete, &self.release].into_iter().flatten()
     }
 
-    /// Redis's name of the type of what the schema keeps at the Redis key of a role.
+    /// The Redis name of the type that the schema keeps at the Redis key of a role.
     pub(crate) fn type_at(&self, role: usize) -> &'static str {
         let format = self.values.iter().find(|format| format.role == role);
         format.and_then(|format| format.encoding().other_type()).unwrap_or("string")
@@ -240,12 +253,13 @@ impl Schema {
         (0..self.keys.len()).filter(|role| self.type_at(*role) == Encoding::Hash.as_str()).collect()
     }
 
-    /// True when one of its Redis keys holds no string.
+    /// True if one of its Redis keys does not hold a string.
     pub(crate) fn keeps_collections(&self) -> bool {
         self.values.iter().any(|format| format.encoding().other_type().is_some())
     }
 
-    /// How many bytes of a value tell its state, status and owner. A word that a value has to equal is read whole.
+    /// How many bytes of a value idemctl reads to recognise its state, status and owner. A word
+    /// that a value must equal is read completely.
     pub(crate) fn head_bytes(&self) -> usize {
         let mut most = HEAD_BYTES;
         for format in &self.values {
@@ -259,13 +273,14 @@ impl Schema {
         most
     }
 
-    /// The role of a Redis key, and the idempotency key in it. If the templates of both roles fit, the more specific one wins.
+    /// The role of a Redis key, and the idempotency key in it. If the templates of both roles
+    /// match, the more specific one wins.
     pub(crate) fn role_of<'a>(&self, redis_key: &'a [u8]) -> Option<(usize, &'a [u8])> {
         let mut best: Option<(usize, usize, &'a [u8])> = None;
         for (role, of_role) in self.keys.iter().enumerate() {
             let Some(key) = of_role.template.idempotency_key(redis_key) else { continue };
             let specificity = of_role.template.specificity();
-            // Of two that are as specific the first counts.
+            // Of two equally specific templates, the first wins.
             if best.is_none_or(|(most, _, _)| specificity > most) {
                 best = Some((specificity, role, key));
             }
@@ -273,7 +288,8 @@ impl Schema {
         best.map(|(_, role, key)| (role, key))
     }
 
-    /// True if each Redis key that the templates build for this key is read back as this key, at its own role.
+    /// True if every Redis key that the templates build from this key yields the same key and the
+    /// same role again.
     pub(crate) fn takes_key(&self, key: &[u8]) -> bool {
         for (role, of_role) in self.keys.iter().enumerate() {
             if self.role_of(&of_role.template.redis_key(key)) != Some((role, key)) {
@@ -288,36 +304,38 @@ impl Schema {
         self.keys.iter().map(|of_role| of_role.template.redis_key(key)).collect()
     }
 
-    /// By which word a Redis key is none of the schema's, though a template's literals fit; `None` where it is, or none fits.
+    /// Which field of `[keys]` excludes a Redis key although a template's literals match. `None` if
+    /// the schema owns the Redis key, or no literals match.
     pub(crate) fn leaves_out(&self, redis_key: &[u8]) -> Option<Exclusion> {
         let is_own = self.role_of(redis_key).is_some();
         self.keys.iter().find_map(|key| key.template.leaves_out(redis_key)).filter(|_| !is_own)
     }
 
-    /// The templates of its Redis keys, the lock's first, as its `schema.toml` writes templates.
+    /// The templates of its Redis keys, the lock's first, as `schema.toml` writes them.
     pub(crate) fn templates(&self) -> Vec<String> {
         self.keys.iter().map(|key| key.template.display()).collect()
     }
 
-    /// The pattern that its keys are of.
+    /// The regular expression that its keys must match.
     pub(crate) fn key_pattern(&self) -> Option<&str> {
         self.keys.first().and_then(|key| key.template.key_pattern())
     }
 
-    /// The templates of Redis keys that are no records, which each of its Redis keys leaves out alike.
+    /// The templates of Redis keys that are not records. Each of the schema's Redis keys excludes
+    /// the same ones.
     pub(crate) fn ignored(&self) -> Vec<String> {
         let ignored = self.keys.first().map(|key| key.template.ignored()).unwrap_or_default();
         ignored.iter().map(|template| template.display()).collect()
     }
 
-    /// The index of the key that a placeholder of this role stands for.
+    /// The index of the key that a placeholder for this role refers to.
     pub(crate) fn index_of(&self, role: Role) -> Option<usize> {
         redis_keys::index_of(&self.keys, role)
     }
 }
 
-/// True for values with an owner or times of their own, and for those whose first bytes may tell nothing: what is compressed,
-/// a hash, and PHP's objects, which begin with the name of their class.
+/// True for values with an owner or times. Also true for values whose first bytes may show nothing
+/// else: compressed values, hashes, and PHP objects, which begin with the name of their class.
 fn needs_longer_head(format: &ValueFormat) -> bool {
     let fields = &format.fields;
     let has_times = fields.owner.is_some()
@@ -330,15 +348,18 @@ fn needs_longer_head(format: &ValueFormat) -> bool {
         || matches!(encoding, Encoding::Hash | Encoding::Php)
 }
 
+/// Where a schema comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum SchemaOrigin {
     BuiltIn,
-    /// A folder of the operator's.
+    /// A folder of the operator.
     Folder(PathBuf),
 }
 
+/// A Lua script of a schema.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Script {
+    /// The name of its file, without `.lua`.
     pub(crate) name: String,
     pub text: Cow<'static, str>,
 }

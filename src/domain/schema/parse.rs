@@ -1,4 +1,4 @@
-//! Reading a `schema.toml`: every name resolved, every error with its line.
+//! Parses a `schema.toml`: resolves every name, and reports every error with its line.
 
 mod format_1;
 mod keys;
@@ -25,14 +25,15 @@ use super::value_format::{State, Timestamp};
 use super::value_template::Placeholder;
 use super::write_format::WriteFormat;
 
-/// What the replies of each step may mean. One reply must have the first of its meanings.
+/// The meanings that the replies of each step may have. At least one reply must have the first of
+/// them.
 const BEGIN: &[Meaning] =
     &[Meaning::Acquired, Meaning::Conflict, Meaning::Replay, Meaning::Mismatch, Meaning::Fail];
 const RENEW: &[Meaning] = &[Meaning::Renewed, Meaning::Refused];
 const COMPLETE: &[Meaning] = &[Meaning::Stored, Meaning::Refused];
 const RELEASE: &[Meaning] = &[Meaning::Released, Meaning::Refused];
 
-/// What is wrong with a schema, and on which line of which file.
+/// An error in a schema, with its file and line.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{file}:{line}: {message}")]
 pub struct SchemaError {
@@ -42,21 +43,22 @@ pub struct SchemaError {
     pub(crate) message: String,
 }
 
-/// The text of a schema before it is read.
+/// The text of a schema before it is parsed.
 pub struct SchemaSource<'a> {
     pub(crate) file: &'a str,
     pub(crate) toml: &'a str,
-    /// The file as JSON, for the built-in schemas: JSON is read many times faster, and the TOML only to find a line.
+    /// The file as JSON, for the built-in schemas. JSON parses many times faster; the TOML is then
+    /// used only to find the line of an error.
     pub(crate) json: Option<&'a str>,
     pub(crate) scripts: Vec<Script>,
     pub(crate) origin: SchemaOrigin,
     pub(crate) prefixes: Prefixes<'a>,
 }
 
-/// Reads and checks a schema.
+/// Parses and checks a schema.
 ///
 /// # Errors
-/// All that is wrong, each with its line, in the order of the lines; one thing at least.
+/// All errors, at least one, in the order of their lines.
 pub(crate) fn parse_all(source: SchemaSource<'_>) -> Result<Schema, Vec<SchemaError>> {
     let SchemaSource { file, toml, json, scripts, origin, prefixes } = source;
     let error = |line, message| SchemaError { file: file.to_owned(), line, message };
@@ -78,12 +80,13 @@ pub(crate) fn parse_all(source: SchemaSource<'_>) -> Result<Schema, Vec<SchemaEr
     })
 }
 
-/// Reads and checks a schema.
+/// Parses and checks a schema.
 ///
 /// # Errors
-/// The first thing that is wrong, with its line.
+/// The first error, with its line.
 pub fn parse(source: SchemaSource<'_>) -> Result<Schema, SchemaError> {
     let file = source.file.to_owned();
+    // `parse_all` returns at least one error, so that this message is never used.
     let none = || SchemaError { file, line: 1, message: "it cannot be read".to_owned() };
     parse_all(source).map_err(|all| all.into_iter().next().unwrap_or_else(none))
 }
@@ -99,9 +102,11 @@ fn resolve(
     all(check_name(&raw.name))?;
     let key_hash = all(key_hash(raw.keys.hash.as_deref()).at("hash").at("keys"))?;
     let mut places = all(keys::resolve(&raw, prefixes).at("keys"))?;
+    // There is at least one place, and the first has the prefix in use.
     let (prefix, keys) = places.remove(0);
 
-    // From here on an error in one part does not stop the others, so that all errors are reported at once.
+    // From here on, an error in one part does not stop the other parts, so that all errors are
+    // reported at once.
     let mut found: Vec<Wrong> = Vec::new();
     let mut symbols = SymbolTable::new(scripts, keys);
     for (index, value) in raw.value.iter().enumerate() {
@@ -116,6 +121,7 @@ fn resolve(
             }
         }
     }
+    // A TTL that has an error is not `NO_TTL`, which would cause further errors about the same TTL.
     let lock_ttl = ttl(&raw, TtlOf::Lock).unwrap_or_else(|wrong| {
         found.push(wrong);
         Duration::ZERO
@@ -166,6 +172,7 @@ fn resolve(
     })
 }
 
+/// Converts a file of format 1 to format 2, so that the rest of the parser knows only format 2.
 fn in_format_2(raw: RawSchema) -> Checked<RawSchema> {
     match raw.format {
         1 => format_1::convert(raw),
@@ -191,7 +198,7 @@ fn key_hash(text: Option<&str>) -> Checked<Option<KeyHash>> {
     }
 }
 
-/// How long locks or results live; [`NO_TTL`] if no value of the schema is one.
+/// The TTL of locks or results; [`NO_TTL`] if the schema has no such values.
 fn ttl(raw: &RawSchema, of: TtlOf) -> Checked<Duration> {
     let (name, ttl, state) = match of {
         TtlOf::Lock => ("lock", raw.ttl.lock, State::InProgress),
@@ -207,7 +214,8 @@ fn ttl(raw: &RawSchema, of: TtlOf) -> Checked<Duration> {
     }
 }
 
-/// Passes values whose placeholders all have a TTL or a previous value to take their text from.
+/// Checks that every placeholder in the written values has a TTL or a previous value that provides
+/// its text.
 fn check_written(write: &WriteFormat, lock_ttl: Duration, result_ttl: Duration) -> Checked<()> {
     for (name, text) in write.values() {
         if let Some(left) = text.leftover() {
@@ -234,7 +242,7 @@ fn check_written(write: &WriteFormat, lock_ttl: Duration, result_ttl: Duration) 
     Ok(())
 }
 
-/// The placeholders of TTLs and values that the file does not give.
+/// The placeholders of TTLs and values that the file does not define.
 fn unset(write: &WriteFormat, lock_ttl: Duration, result_ttl: Duration) -> Vec<Placeholder> {
     let given = [
         (Placeholder::LockTtl, lock_ttl != NO_TTL),
@@ -245,7 +253,8 @@ fn unset(write: &WriteFormat, lock_ttl: Duration, result_ttl: Duration) -> Vec<P
     given.into_iter().filter(|(_, is_given)| !is_given).map(|(place, _)| place).collect()
 }
 
-/// A step of the file; `None` if it has no such step, or one with errors, which are added to `found`.
+/// Resolves a step of the file. Returns `None` if the file has no such step, or if the step has
+/// errors, which are added to `found`.
 fn step(
     symbols: &SymbolTable,
     name: &'static str,

@@ -1,5 +1,6 @@
-//! `schema.toml` as the file is written, before the names in the file are resolved: where a type of the room says the
-//! same, that type itself is read. The built-in schemas are compiled in as JSON, which these types read as well.
+//! A `schema.toml` as it is written, before its names are resolved. Types of this module that have
+//! the same form in the file are read directly. The built-in schemas are compiled in as JSON, which
+//! these types read as well.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -20,6 +21,7 @@ use super::value_template::Template;
 use super::write_format::WriteFormat;
 use crate::domain::duration::parse_duration;
 
+/// A whole `schema.toml`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawSchema {
@@ -43,7 +45,7 @@ pub(super) struct RawSchema {
 }
 
 impl RawSchema {
-    /// Every call of every step, with the step's name and the call's index there.
+    /// Every call of every step, with the step's name and the call's index in the step.
     pub(super) fn calls(&self) -> impl Iterator<Item = (&'static str, usize, &RawCall)> {
         let mut calls = Vec::new();
         let steps = [
@@ -61,6 +63,7 @@ impl RawSchema {
     }
 }
 
+/// The table `[keys]`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawKeys {
@@ -69,14 +72,16 @@ pub(super) struct RawKeys {
     pub(crate) result: Option<String>,
     #[serde(default)]
     pub(crate) prefix: OneOrMore,
-    /// The pattern of `{key}`.
+    /// The regular expression that `{key}` must match.
     pub(crate) key: Option<String>,
     #[serde(default)]
+    /// Templates of Redis keys that are not records.
     pub(crate) ignore: Vec<String>,
+    /// How the service derives the key from a request's body.
     pub(crate) hash: Option<String>,
 }
 
-/// A text, or a list of texts.
+/// A string, or a list of strings.
 #[derive(Deserialize)]
 #[serde(untagged, expecting = "a text, or a list of texts")]
 pub(super) enum OneOrMore {
@@ -91,6 +96,7 @@ impl Default for OneOrMore {
 }
 
 impl OneOrMore {
+    /// The strings as a list.
     pub(super) fn texts(&self) -> Vec<&str> {
         match self {
             Self::One(text) => vec![text],
@@ -99,6 +105,7 @@ impl OneOrMore {
     }
 }
 
+/// The table `[ttl]`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawTtl {
@@ -108,7 +115,7 @@ pub(super) struct RawTtl {
     pub(crate) result: Option<Duration>,
 }
 
-/// Reads `30s`, or `none` for a Redis key that the service gives no TTL.
+/// Parses `30s`, or `none` for a Redis key on which the service sets no TTL.
 fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
     let text = String::deserialize(deserializer)?;
     if text == NONE {
@@ -121,6 +128,7 @@ fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duratio
     }
 }
 
+/// One `[[value]]`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawValue {
@@ -156,7 +164,8 @@ pub(super) struct RawValue {
     pub(crate) expires_at: Option<ExpiresAt>,
 }
 
-/// Reads an encoding. Of one that older versions read the error says what to do instead.
+/// Parses an encoding. For an encoding that only older versions read, the error says what to use
+/// instead.
 fn encoding<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Encoding>, D::Error> {
     let word = String::deserialize(deserializer)?;
     match decoder::removed(&word) {
@@ -165,6 +174,7 @@ fn encoding<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Encodin
     }
 }
 
+/// One step, such as `[begin]`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawStep {
@@ -174,6 +184,7 @@ pub(super) struct RawStep {
     pub(crate) call: Vec<RawCall>,
 }
 
+/// One `[[begin.call]]`, or a call of another step.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawCall {
@@ -187,7 +198,8 @@ pub(super) struct RawCall {
 }
 
 impl RawCall {
-    /// What is sent, by the names of the lists: KEYS and ARGV of a script, or the words of a command.
+    /// The words that are sent, with the name of their list: KEYS and ARGV of a script, or the
+    /// words of a command.
     pub(super) fn lists(&self) -> [(&'static str, &[Template]); 3] {
         [
             ("keys", &self.keys),
@@ -196,11 +208,13 @@ impl RawCall {
         ]
     }
 
+    /// All words that are sent.
     pub(super) fn words(&self) -> impl Iterator<Item = &Template> {
         self.lists().into_iter().flat_map(|(_, words)| words)
     }
 }
 
+/// One entry of a call's `replies`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawReply {
@@ -217,7 +231,7 @@ pub(super) struct RawReply {
     pub(crate) client: Option<String>,
 }
 
-/// Reads the alternatives of a reply: one table, or a list of tables.
+/// Parses the alternatives of a reply: one table, or a list of tables.
 fn alternatives<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Vec<BTreeMap<String, String>>, D::Error> {

@@ -1,4 +1,4 @@
-//! The Redis keys of a record: what each is for, and the prefix before them.
+//! The Redis keys of a record: the role of each, and their prefix.
 
 use serde::Deserialize;
 use strum::IntoStaticStr;
@@ -6,12 +6,12 @@ use strum::IntoStaticStr;
 use super::key_template::KeyTemplate;
 use crate::domain::as_str::as_str;
 
-/// What one Redis key of a record is for.
+/// The role of one Redis key of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize, IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum Role {
-    /// Lock and result in one key.
+    /// One key holds the lock first, and then the result.
     Record,
     Lock,
     Result,
@@ -19,14 +19,16 @@ pub enum Role {
 
 as_str!(Role);
 
-/// One Redis key of a record. Where a role is a number it is the index of such a key in [`super::Schema::keys`].
+/// One Redis key of a record. A role given as a number is an index of such a key in
+/// [`super::Schema::keys`].
 #[derive(Debug, Clone)]
 pub struct RoleKey {
     pub(crate) role: Role,
     pub(crate) template: KeyTemplate,
 }
 
-/// The index of the key that a placeholder of this role stands for. A key that holds lock and result stands for both.
+/// The index of the key that a placeholder for this role refers to. A key with the role `record`
+/// serves as both lock and result.
 pub(crate) fn index_of(keys: &[RoleKey], role: Role) -> Option<usize> {
     let named = keys.iter().position(|key| key.role == role);
     named.or_else(|| keys.iter().position(|key| key.role == Role::Record))
@@ -35,28 +37,30 @@ pub(crate) fn index_of(keys: &[RoleKey], role: Role) -> Option<usize> {
 /// The prefix of a schema's Redis keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Prefix {
-    /// The text in use: the deployment's, else the schema's own.
+    /// The text in use: the deployment's prefix if it sets one, otherwise the schema's own.
     pub(crate) text: String,
     pub(crate) place: PrefixPlace,
 }
 
+/// Where a deployment's prefix is placed in the Redis keys.
 #[derive(Debug, Clone, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 pub(crate) enum PrefixPlace {
-    /// Where the key templates write `{prefix}`.
+    /// At `{prefix}` in the key templates.
     Written,
-    /// Where the key templates and the steps write `{prefix}`: in the key that scripts are sent, and build Redis keys from.
+    /// At `{prefix}` in the key templates and in the steps: the key that scripts receive, and build
+    /// Redis keys from, contains the prefix.
     InKey,
-    /// In front of every Redis key, for the key templates write no `{prefix}`.
+    /// At the beginning of every Redis key, because the key templates have no `{prefix}`.
     InFront,
-    /// Nowhere but where the schema's own stands, for this reason.
+    /// A deployment cannot set a prefix, for this reason. Only the schema's own prefix is used.
     Nowhere(String),
 }
 
 as_str!(PrefixPlace);
 
 impl PrefixPlace {
-    /// Why a deployment can set no prefix; `None` where it can.
+    /// Why a deployment cannot set a prefix; `None` if it can.
     pub(crate) fn refusal(&self) -> Option<&str> {
         match self {
             Self::Nowhere(why) => Some(why),
@@ -65,10 +69,11 @@ impl PrefixPlace {
     }
 }
 
-/// The prefixes of Redis keys that a deployment sets.
+/// The prefixes that a deployment sets for Redis keys.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Prefixes<'a> {
+    /// The prefix for this schema alone; it wins over `shared`.
     pub(crate) own: Option<&'a str>,
-    /// The prefix of the Redis keys of every schema whose key templates say where a prefix stands.
+    /// The prefix for every schema whose key templates contain `{prefix}`.
     pub(crate) shared: Option<&'a str>,
 }

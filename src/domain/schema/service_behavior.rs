@@ -1,4 +1,4 @@
-//! What a service does that no script shows.
+//! The behaviour of a service that no script shows.
 
 use std::ops::RangeInclusive;
 
@@ -8,21 +8,24 @@ use strum::IntoStaticStr;
 
 use crate::domain::as_str::as_str;
 
-/// What a service does around the steps of the state machine: its own code, which no script shows.
+/// What a service does around the steps of the state machine. Its own code does this, and no script
+/// shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct ServiceBehavior {
-    /// When its handler fails; `None` where it is not told.
+    /// What it does when its handler fails; `None` if the file does not say.
     pub(crate) on_failure: Option<OnFailure>,
-    /// When the client is gone before the response; `None` where it is not told.
+    /// What it does when the client disconnects before the response; `None` if the file does not
+    /// say.
     pub(crate) on_hang_up: Option<OnHangUp>,
-    /// When Redis cannot be reached; `None` where it is not told.
+    /// What it does when Redis is unreachable; `None` if the file does not say.
     pub(crate) without_redis: Option<WithoutRedis>,
-    /// The status codes of responses it stores; `None` is all.
+    /// The status codes of responses that it stores; `None` if it stores all.
     #[serde(deserialize_with = "status_codes")]
     pub(crate) stores: Option<RangeInclusive<i64>>,
 }
 
+/// What a service does when its handler fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
@@ -30,37 +33,39 @@ pub(crate) enum OnFailure {
     /// The service stores the error as a result.
     Store,
     Release,
-    /// Nothing: the lock stays until its TTL ends.
+    /// The service does nothing: the lock remains until its TTL expires.
     Keep,
 }
 
 as_str!(OnFailure);
 
+/// What a service does when the client disconnects before the response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub(crate) enum OnHangUp {
-    /// The service releases the lock, while the handler still runs.
+    /// The service releases the lock while the handler is still running.
     Release,
-    /// The service goes on and stores the result.
+    /// The service continues and stores the result.
     GoOn,
 }
 
 as_str!(OnHangUp);
 
+/// What a service does when Redis is unreachable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub(crate) enum WithoutRedis {
-    /// The service refuses the request (fail closed).
+    /// The service rejects the request (fail closed).
     Refuse,
-    /// The service executes the request all the same (fail open).
+    /// The service executes the request anyway (fail open).
     Execute,
 }
 
 as_str!(WithoutRedis);
 
-/// Reads `200-299`: the first and the last status code.
+/// Parses `200-299`: the first and the last status code.
 fn status_codes<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<RangeInclusive<i64>>, D::Error> {

@@ -1,4 +1,4 @@
-//! The steps of the state machine: what is sent, and what each reply means.
+//! The steps of the state machine: the calls that are sent, and the meaning of each reply.
 
 use serde::Deserialize;
 use strum::IntoStaticStr;
@@ -6,25 +6,25 @@ use strum::IntoStaticStr;
 use super::value_template::Template;
 use crate::domain::as_str::as_str;
 
-/// One step of the state machine: calls made one after another until one's reply decides.
+/// One step of the state machine: calls that are made one after another, until a reply decides.
 #[derive(Debug, Clone)]
 pub struct Step {
-    /// True when the step changes nothing unless the lock is still the caller's.
+    /// True if the step changes nothing unless the caller still owns the lock.
     pub checks_owner: bool,
     pub(crate) note: Option<String>,
     pub calls: Vec<Call>,
 }
 
-/// One request to Redis, and what each reply to it means.
+/// One request to Redis, and the meaning of each reply.
 #[derive(Debug, Clone)]
 pub struct Call {
     pub action: Action,
-    /// The replies, the first that fits counts.
+    /// The replies that the schema lists. The first entry that matches a reply counts.
     pub replies: Vec<Reply>,
 }
 
 impl Call {
-    /// What is sent: a script's KEYS and ARGV, or a command's words.
+    /// The words that are sent: a script's KEYS and ARGV, or the words of a command.
     pub(crate) fn words(&self) -> impl Iterator<Item = &Template> {
         match &self.action {
             Action::Command(words) => words.iter().chain(&[]),
@@ -32,77 +32,84 @@ impl Call {
         }
     }
 
-    /// True if a word of the call is the time.
+    /// True if a word of the call contains the time.
     pub(crate) fn sends_time(&self) -> bool {
         self.words().any(|word| word.time().is_some())
     }
 }
 
+/// What a call executes.
 #[derive(Debug, Clone)]
 pub enum Action {
     Script { name: String, keys: Vec<Template>, args: Vec<Template> },
     Command(Vec<Template>),
 }
 
-/// One reply: how it is recognised, what it means, and in which state of the Redis keys it comes.
+/// One reply: how it is recognised, what it means, and in which states of the Redis keys it is
+/// predicted.
 #[derive(Debug, Clone)]
 pub struct Reply {
     pub pattern: ReplyPattern,
-    /// The value format that the reply's text has to have, by its index in [`super::Schema::values`].
+    /// The value format that the reply's text must have: an index into [`super::Schema::values`].
     pub(crate) value: Option<usize>,
     pub means: Meaning,
-    /// The alternatives, any of which makes it come. Empty: never foreseen. One without keys: always.
+    /// The alternative conditions, any of which predicts the reply. An empty list never predicts
+    /// it; a condition without keys always does.
     pub when: Vec<Condition>,
-    /// What the client is told, e.g. `409 Conflict`.
+    /// The client's response, e.g. `409 Conflict`.
     pub client: Option<String>,
 }
 
 impl Reply {
-    /// True if the reply is for a value that is past its own expiry.
+    /// True if the reply is only for a value whose own expiry has passed.
     pub(crate) fn is_for_lapsed(&self) -> bool {
         !self.when.is_empty() && self.when.iter().all(Condition::is_for_lapsed)
     }
 
-    /// True when the reply comes only to a request whose payload is another than the stored one.
+    /// True if the reply is only for a request whose payload differs from the stored one.
     pub(crate) fn is_for_other_payloads(&self) -> bool {
         !self.when.is_empty() && self.when.iter().all(|condition| condition.other_payload)
     }
 }
 
-/// What must hold for a reply to come.
+/// The condition under which a reply is predicted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Condition {
-    /// What each of these Redis keys, named by its role, must be: all must be so.
+    /// The required state of each of these Redis keys, given by its role. All of them must hold.
     pub keys: Vec<(usize, KeyIs)>,
-    /// True when the request's payload has to be another than the stored one.
+    /// True if the request's payload must differ from the stored one.
     pub other_payload: bool,
 }
 
 impl Condition {
-    /// True if it holds for a value that is past its own expiry: such a value counts as absent, or can be taken over.
+    /// True if the condition holds for a value whose own expiry has passed. Such a value counts as
+    /// absent or reclaimable.
     fn is_for_lapsed(&self) -> bool {
         self.keys.iter().any(|(_, is)| matches!(is, KeyIs::Absent | KeyIs::Reclaimable))
     }
 }
 
+/// The state of a Redis key in a condition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeyIs {
     Absent,
     Present,
-    /// A string that no value format of the role fits.
+    /// A string that matches no value format of the role.
     Unreadable,
+    /// A value of another Redis type.
     WrongType,
-    /// A value whose own moment is past, and which the next request takes over.
+    /// A value whose own expiry has passed, and which the next request replaces.
     Reclaimable,
     /// The value format with this index in [`super::Schema::values`].
     Value(usize),
 }
 
-/// The word of `when` for a value that the next request takes over. Format 1 did not have it.
+/// The word of `when` for a value that the next request replaces. Format 1 does not have it.
 pub(super) const RECLAIMABLE: &str = "reclaimable";
 
 impl KeyIs {
-    /// The state of a Redis key that a word of `when` names; `None` for the name of a value.
+    /// Parses a word of `when` that names a state of a Redis key; `None` for the name of a value
+    /// format.
     pub(super) fn from_word(word: &str) -> Option<Self> {
         match word {
             "absent" => Some(Self::Absent),
@@ -115,22 +122,24 @@ impl KeyIs {
     }
 }
 
+/// How a reply is recognised.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReplyPattern {
-    /// A string equal to this.
+    /// A string that equals this text.
     Word(String),
     Integer(i64),
     Nil,
-    /// An error with this code; `*` is any.
+    /// An error with this code; `*` matches any error.
     Error(String),
-    /// An array whose first element is this; a second one is the stored response.
+    /// An array with this first element. A second element is the stored response.
     Array(First),
-    /// Any string: the stored response.
+    /// Any string, which is the stored response.
     Text,
-    /// A string of the reply's value format, or an array with one.
+    /// A string of the reply's value format, or an array that contains one.
     Value,
 }
 
+/// The first element of an array reply.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(untagged, expecting = "the first element of an array is a whole number or a word")]
 pub enum First {
@@ -138,25 +147,30 @@ pub enum First {
     Word(String),
 }
 
+/// The meaning of a reply for its step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize, IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum Meaning {
-    /// Begin: the lock is taken, the operation executes.
+    /// Begin: the caller has the lock, and the operation is executed.
     Acquired,
+    /// Begin: another request holds the lock.
     Conflict,
-    /// Begin: a result is stored and comes with the reply, where the service keeps one.
+    /// Begin: a result is stored. The reply carries it if the service stores responses.
     Replay,
-    /// Begin: the key is in use for a request with another payload.
+    /// Begin: the key is in use by a request with another payload.
     Mismatch,
+    /// Begin: the request fails with an error.
     Fail,
+    /// Complete: the result is stored.
     Stored,
-    /// Renew: the lock is still the caller's, and lives on.
+    /// Renew: the caller still owns the lock, whose TTL was extended.
     Renewed,
-    /// Complete, renew or release: nothing was changed.
+    /// Complete, renew or release: the caller does not own the lock, and nothing was changed.
     Refused,
+    /// Release: the lock was deleted.
     Released,
-    /// The next call decides.
+    /// The reply to the next call decides.
     Next,
 }
 

@@ -1,4 +1,4 @@
-//! How long locks and results live.
+//! The TTLs of locks and results.
 
 use std::time::Duration;
 
@@ -7,18 +7,19 @@ use strum::IntoStaticStr;
 use crate::domain::as_str::as_str;
 use crate::domain::duration::parse_duration;
 
-/// The TTL of a Redis key that its service gives none.
+/// Stands for the TTL of a Redis key on which the service sets none.
 pub(crate) const NO_TTL: Duration = Duration::MAX;
 
-/// The word for [`NO_TTL`].
+/// The word for [`NO_TTL`] in a file or on the command line.
 pub(crate) const NONE: &str = "none";
 
-/// Parses `90s`, or `none` for a Redis key that gets no TTL.
+/// Parses `90s`, or `none` for a Redis key without a TTL.
 pub(crate) fn parse_ttl_or_none(text: &str) -> Result<Duration, String> {
     if text == NONE {
         return Ok(NO_TTL);
     }
     match parse_duration(text).map_err(|why| format!("{why}, or {NONE} where there is no TTL"))? {
+        // Redis rejects `EX 0`.
         Duration::ZERO => {
             Err(format!("a TTL is longer than zero; {NONE} says that there is no TTL"))
         }
@@ -26,6 +27,7 @@ pub(crate) fn parse_ttl_or_none(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// The Redis key whose TTL is meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 pub enum TtlOf {
@@ -36,6 +38,7 @@ pub enum TtlOf {
 as_str!(TtlOf);
 
 impl TtlOf {
+    /// The command-line option that sets this TTL.
     pub(crate) fn option(self) -> &'static str {
         match self {
             Self::Lock => "--lock-ttl",

@@ -1,4 +1,4 @@
-//! The formats that the value of a Redis key can have, and how idemctl tells one from another.
+//! The formats that the value of a Redis key can have, and how idemctl distinguishes them.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -8,16 +8,17 @@ use super::closed_fields::ClosedFields;
 use super::decoder::{Decoding, Encoding};
 use crate::domain::as_str::as_str;
 
+/// The state of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize, IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum State {
     #[serde(skip_deserializing)]
     Absent,
-    /// A lock is held and no result is stored.
+    /// A lock is held, and no result is stored.
     InProgress,
     Completed,
-    /// Something is stored that idemctl cannot read by this schema.
+    /// A value is stored that idemctl cannot read with this schema.
     #[serde(skip_deserializing)]
     Unreadable,
 }
@@ -32,7 +33,7 @@ pub(crate) enum BodyEncoding {
     #[default]
     Text,
     Base64,
-    /// Any JSON value; a string stands for its text.
+    /// Any JSON value. A string represents its own text.
     Json,
 }
 
@@ -48,27 +49,28 @@ pub(crate) enum Timestamp {
     #[serde(rename = "ms")]
     #[strum(serialize = "ms")]
     Milliseconds,
-    /// Seconds since the epoch, a fraction allowed.
+    /// Seconds since the epoch, with an optional fraction.
     #[serde(rename = "s")]
     #[strum(serialize = "s")]
     Seconds,
     Rfc3339,
-    /// .NET's: tenths of microseconds since the beginning of the year 1.
+    /// Ticks of .NET: units of 100 nanoseconds since the beginning of the year 1.
     Ticks,
 }
 
 as_str!(Timestamp);
 
 impl Timestamp {
+    /// Every unit.
     pub(crate) const ALL: [Self; 4] =
         [Self::Milliseconds, Self::Seconds, Self::Rfc3339, Self::Ticks];
 }
 
-/// An expiry in the value. The service's client goes by it, whatever TTL the Redis key has.
+/// An expiry in the value itself. The service's client obeys it, whatever TTL the Redis key has.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ExpiresAt {
-    /// The JSON pointer to the time; a value without the field does not expire so.
+    /// The JSON pointer to the time. A value without this field does not expire in this way.
     pub(crate) field: String,
     #[serde(default)]
     pub(crate) unit: Timestamp,
@@ -78,47 +80,48 @@ pub(crate) struct ExpiresAt {
     pub(crate) past: PastExpiry,
 }
 
-/// Whose clock tells whether that time is past.
+/// Whose clock decides whether the expiry has passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub(crate) enum Clock {
-    /// That of the service's client, which idemctl does not see.
+    /// The clock of the service's client, which idemctl cannot read.
     #[default]
     Client,
-    /// That of the Redis server.
+    /// The clock of the Redis server.
     Server,
 }
 
 as_str!(Clock);
 
-/// What a value is to the next request after its own expiry.
+/// How the next request treats a value whose own expiry has passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub(crate) enum PastExpiry {
-    /// As if nothing were there.
+    /// As absent.
     #[default]
     Absent,
-    /// There, and the next request takes it over.
+    /// As present; the next request replaces it.
     Reclaimable,
 }
 
 as_str!(PastExpiry);
 
-/// One `[[value]]`: a format that the value of a Redis key can have, how it is recognised, and what it says of the record.
+/// One `[[value]]`: a format that the value of a Redis key can have, how it is recognised, and what
+/// it shows about the record.
 #[derive(Debug, Clone)]
 pub struct ValueFormat {
-    /// The name that `when` uses.
+    /// The name by which `when` refers to it.
     pub(crate) name: String,
-    /// The role of the Redis key that holds it: an index into [`super::Schema::keys`].
+    /// The role of the Redis key that holds the value: an index into [`super::Schema::keys`].
     pub(crate) role: usize,
     pub(crate) decoding: Decoding,
-    /// What must hold for a value of this format.
+    /// The tests that a value of this format must pass.
     pub(crate) tests: Where,
-    /// The fields that the service writes; `None` if a value may have any other field, too.
+    /// The fields that the service writes; `None` if a value may also have any other field.
     pub(crate) closed: Option<ClosedFields>,
-    /// True if the file says that any text is meant.
+    /// True if the file marks the format as matching any text.
     pub(crate) is_marked_opaque: bool,
     pub(crate) state: State,
     pub(crate) fields: FieldPointers,
@@ -128,67 +131,68 @@ pub struct ValueFormat {
 }
 
 impl ValueFormat {
-    /// What a value of this format is, once its codecs are undone.
+    /// The encoding of a value of this format after its codecs are undone.
     pub(crate) fn encoding(&self) -> Encoding {
         self.decoding.value.encoding
     }
 
-    /// True if any text, or nearly any, is of this format: only the Redis key tells whose the value is.
+    /// True if almost any text has this format. Only the Redis key then shows which schema owns the
+    /// value.
     pub(crate) fn is_opaque(&self) -> bool {
         !self.encoding().has_fields() && self.tests.equals.is_none()
     }
 
-    /// True if a value of this format is JSON with no codec around it.
+    /// True if a value of this format is JSON without a codec.
     pub(crate) fn reads_json_as_it_stands(&self) -> bool {
         self.decoding.value.codecs.is_empty() && self.encoding() == Encoding::Json
     }
 
-    /// True if the bytes of a value tell it from other programs' values.
+    /// True if the bytes of a value distinguish it from values of other programs.
     pub(crate) fn is_closed(&self) -> bool {
         self.closed.is_some() || self.tests.equals.is_some()
     }
 }
 
-/// What must hold for a value of a format.
+/// The tests that a value of a format must pass.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Where {
-    /// The whole value equals these bytes.
+    /// The bytes that the whole value must equal.
     pub(crate) equals: Option<Vec<u8>>,
-    /// JSON pointers and the values that must be there.
+    /// JSON pointers, and the value that must be at each.
     pub(crate) fields: Vec<(String, Value)>,
-    /// JSON pointers that must be there with any value.
+    /// JSON pointers to fields that must exist, with any value.
     pub(crate) has: Vec<String>,
 }
 
 impl Where {
-    /// True if there are no tests: any value of the type passes.
+    /// True if there are no tests: any value of the type has the format.
     pub(crate) fn is_empty(&self) -> bool {
         self.equals.is_none() && self.fields.is_empty() && self.has.is_empty()
     }
 }
 
-/// JSON pointers to what a value holds; the empty pointer is the whole value.
+/// JSON pointers to the fields of a value. The empty pointer is the whole value.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct FieldPointers {
-    /// Who holds the lock (the fencing token).
+    /// The owner of the lock (the fencing token).
     pub(crate) owner: Option<String>,
     pub(crate) fingerprint: Option<String>,
     pub(crate) created_at: Option<String>,
     pub(crate) completed_at: Option<String>,
     pub(crate) status: Option<String>,
-    /// The response's headers: an object of strings or of lists of strings.
+    /// The response's headers: an object of strings, or of lists of strings.
     pub(crate) headers: Option<String>,
-    /// The one header of services that keep no others.
+    /// The content type, for services that store no other header.
     pub(crate) content_type: Option<String>,
     pub(crate) body: Option<String>,
     pub(crate) error: Option<String>,
-    /// A pointer to a result kept in a blob store.
+    /// A reference to a result in a blob store.
     pub(crate) blob: Option<String>,
 }
 
 impl FieldPointers {
-    /// The pointers there are, each with the name of what stands there.
+    /// The pointers that are set, each with the name of its field.
     pub(crate) fn pointers(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let Self {
             owner,

@@ -1,4 +1,5 @@
-//! Texts with placeholders: what a schema sends and stores, before it is known for whom.
+//! Templates of the texts that a service sends and stores. Placeholders represent the parts that
+//! differ per request.
 
 use std::fmt;
 
@@ -10,11 +11,11 @@ use super::redis_keys::Role;
 use super::ttl::TtlOf;
 use super::value_format::Timestamp;
 
-/// What a placeholder stands for.
+/// A placeholder of a template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::domain) enum Placeholder {
     Key,
-    /// The key without the groups of its template.
+    /// The key without the groups of its key template.
     ClientKey,
     Prefix,
     RedisKey(Role),
@@ -39,15 +40,16 @@ pub(in crate::domain) enum Placeholder {
     NowSeconds,
     NowRfc3339,
     NowTicks,
-    /// When the lock, or the result, ends that is written now.
+    /// When the lock or the result that is being written expires.
     Expires(TtlOf, Timestamp),
     BodyHex,
     /// The response's content type as a JSON string, or null.
     ContentType,
-    /// Every field of the value of before that the schema does not name.
+    /// Every field of the previous value that the schema does not name.
     KeptFields,
 }
 
+/// The placeholders that a word of a call may have.
 const IN_CALLS: &[(&str, Placeholder)] = &[
     ("key", Placeholder::Key),
     ("prefix", Placeholder::Prefix),
@@ -64,11 +66,11 @@ const IN_CALLS: &[(&str, Placeholder)] = &[
     ("fingerprint", Placeholder::Fingerprint),
 ];
 
-/// What a word of a call can also be from format 2 on.
+/// Further placeholders that a word of a call may have since format 2.
 const IN_CALLS_OF_FORMAT_2: &[(&str, Placeholder)] =
     &[("now_s", Placeholder::NowSeconds), ("now_ms", Placeholder::NowMilliseconds)];
 
-/// What a response is made of, and a value with it.
+/// The placeholders that a response may have, and so may a value with a response in it.
 const IN_RESPONSES: &[(&str, Placeholder)] = &[
     ("status", Placeholder::Status),
     ("header_lists", Placeholder::HeaderLists),
@@ -80,7 +82,7 @@ const IN_RESPONSES: &[(&str, Placeholder)] = &[
     ("error_text", Placeholder::ErrorText),
 ];
 
-/// What else a value is made of.
+/// The other placeholders that a value may have.
 const IN_VALUES: &[(&str, Placeholder)] = &[
     ("owner", Placeholder::Owner),
     ("response", Placeholder::Response),
@@ -88,7 +90,7 @@ const IN_VALUES: &[(&str, Placeholder)] = &[
     ("now", Placeholder::Now),
 ];
 
-/// What a value is made of from format 2 on, besides `{kept:/pointer}`.
+/// Further placeholders that a value may have since format 2, besides `{kept:/pointer}`.
 const IN_VALUES_OF_FORMAT_2: &[(&str, Placeholder)] = &[
     ("key", Placeholder::Key),
     ("client_key", Placeholder::ClientKey),
@@ -109,7 +111,7 @@ const IN_VALUES_OF_FORMAT_2: &[(&str, Placeholder)] = &[
     ("kept", Placeholder::KeptFields),
 ];
 
-/// A text with placeholders such as `{lock_ttl}`; braces around anything else are literal.
+/// A text with placeholders such as `{lock_ttl}`. Braces around anything else are literal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Template(Vec<TemplatePart>);
 
@@ -117,9 +119,10 @@ pub struct Template(Vec<TemplatePart>);
 enum TemplatePart {
     Literal(Vec<u8>),
     Placeholder(Placeholder),
-    /// What the previous value has at this JSON pointer.
+    /// The part of the previous value at this JSON pointer; `null` if it has none.
     Kept(String),
-    /// The same as a further member of an object, behind a comma; nothing if the previous value has nothing there.
+    /// The same as a further member of an object, after a comma. Empty if the previous value has
+    /// nothing at the pointer.
     KeptMember(String),
 }
 
@@ -129,13 +132,13 @@ impl TemplatePart {
     }
 }
 
-/// The beginning of a placeholder that keeps what the previous value has at a JSON pointer.
+/// The beginning of a placeholder that keeps the part of the previous value at a JSON pointer.
 const KEPT: &str = "kept:";
 
-/// The beginning of one that keeps it as a member, if the previous value has it.
+/// The beginning of one that keeps the part as a member, if the previous value has it.
 const KEPT_MEMBER: &str = "kept?:";
 
-/// The placeholders that a text may have, and the reader of such texts.
+/// The placeholders that a template may have. Also the deserializer of such templates.
 #[derive(Clone, Copy)]
 struct AllowedPlaceholders(&'static [&'static [(&'static str, Placeholder)]]);
 
@@ -151,14 +154,15 @@ impl Visitor<'_> for AllowedPlaceholders {
     }
 }
 
-/// A word of a call: one of its KEYS, of its ARGV, or of a plain command.
+/// A word of a call: an element of its KEYS, of its ARGV, or of a plain command.
 impl<'de> Deserialize<'de> for Template {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        // Format 1 allows fewer words. Its conversion rejects the others with a better message.
         deserializer.deserialize_str(AllowedPlaceholders(&[IN_CALLS, IN_CALLS_OF_FORMAT_2]))
     }
 }
 
-/// Reads the text of a value that the service stores.
+/// Deserializes the template of a value that the service stores.
 fn value<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Template, D::Error> {
     deserializer.deserialize_str(AllowedPlaceholders(&[
         IN_RESPONSES,
@@ -167,14 +171,14 @@ fn value<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Template, D::Erro
     ]))
 }
 
-/// Reads the text of a value that not every service stores.
+/// Deserializes the template of a value that not every service stores.
 pub(super) fn optional_value<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Template>, D::Error> {
     value(deserializer).map(Some)
 }
 
-/// Reads the text of a response that is a part of a value.
+/// Deserializes the template of a response that is part of a value.
 pub(super) fn response<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Template>, D::Error> {
@@ -194,13 +198,15 @@ impl Template {
 
     fn parse(text: &str, allowed: AllowedPlaceholders) -> Result<Self, String> {
         let mut parts = Vec::new();
-        // What follows the last placeholder, and where in it to search for the next one.
+        // The text after the last placeholder, and the position in it at which to search for the
+        // next one.
         let mut rest = text;
         let mut from = 0;
         while let Some(at) = rest[from..].find('{') {
             let open = from + at;
             let inside = &rest[open + 1..];
             let Some((part, after)) = placeholder(inside, allowed)? else {
+                // This brace is literal: search for the next one.
                 from = open + 1;
                 continue;
             };
@@ -213,11 +219,13 @@ impl Template {
         Ok(Self(parts))
     }
 
+    /// Fills in the placeholders of a template that keeps nothing of a previous value.
     pub(in crate::domain) fn fill(&self, value: impl Fn(Placeholder) -> Vec<u8>) -> Vec<u8> {
         self.fill_keeping(value, |_| None)
     }
 
-    /// Fills in the placeholders; `kept` gives what the previous value has at a JSON pointer, as JSON.
+    /// Fills in the placeholders. `kept` returns the part of the previous value at a JSON pointer,
+    /// as JSON.
     pub(in crate::domain) fn fill_keeping(
         &self,
         value: impl Fn(Placeholder) -> Vec<u8>,
@@ -259,13 +267,14 @@ impl Template {
         text
     }
 
+    /// True if it contains one of these placeholders.
     pub(in crate::domain) fn has(&self, any: &[Placeholder]) -> bool {
         self.0
             .iter()
             .any(|part| matches!(part, TemplatePart::Placeholder(place) if any.contains(place)))
     }
 
-    /// True if it keeps something of the previous value.
+    /// True if it keeps part of the previous value.
     pub(in crate::domain) fn keeps(&self) -> bool {
         let is_kept = |part: &TemplatePart| {
             matches!(part, TemplatePart::Kept(_) | TemplatePart::KeptMember(_))
@@ -273,7 +282,7 @@ impl Template {
         self.has(&[Placeholder::KeptFields]) || self.0.iter().any(is_kept)
     }
 
-    /// A placeholder that format 1 does not know.
+    /// A placeholder of a value that format 1 does not have.
     pub(super) fn newer(&self) -> Option<String> {
         let is_newer = |part: &&TemplatePart| match part {
             TemplatePart::Placeholder(place) => {
@@ -285,7 +294,7 @@ impl Template {
         self.0.iter().find(is_newer).map(|part| Self(vec![part.clone()]).display())
     }
 
-    /// The placeholder of the time in a word of a call, which format 1 does not have.
+    /// The placeholder for the time in a word of a call, which format 1 does not have.
     pub(super) fn time(&self) -> Option<&'static str> {
         IN_CALLS_OF_FORMAT_2.iter().find(|(_, place)| self.has(&[*place])).map(|(name, _)| *name)
     }
@@ -305,7 +314,7 @@ impl Template {
         None
     }
 
-    /// The roles of the Redis keys that stand in it.
+    /// The roles of the Redis keys that it contains.
     pub(crate) fn roles(&self) -> impl Iterator<Item = Role> {
         self.0.iter().filter_map(|part| match part {
             TemplatePart::Placeholder(Placeholder::RedisKey(role)) => Some(*role),
@@ -313,12 +322,12 @@ impl Template {
         })
     }
 
-    /// True when it is the lock's TTL and nothing else.
+    /// True if it is only the lock TTL.
     pub(crate) fn is_lock_ttl(&self) -> bool {
         matches!(self.0.as_slice(), [TemplatePart::Placeholder(Placeholder::LockTtl)])
     }
 
-    /// The placeholder that is all of it.
+    /// The placeholder, if the template consists of nothing else.
     pub(in crate::domain) fn only_place(&self) -> Option<Placeholder> {
         match self.0.as_slice() {
             [TemplatePart::Placeholder(place)] => Some(*place),
@@ -326,13 +335,13 @@ impl Template {
         }
     }
 
-    /// True when nothing but one placeholder for a Redis key stands in it.
+    /// True if it is only a placeholder for a Redis key.
     pub(crate) fn is_redis_key(&self) -> bool {
         matches!(self.0.as_slice(), [TemplatePart::Placeholder(Placeholder::RedisKey(_))])
     }
 }
 
-/// True for what stands between the braces of a placeholder, and never so in JSON.
+/// True for a text that can be the name of a placeholder. JSON never has such a text in braces.
 fn is_name(inside: &str) -> bool {
     let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.:/?".contains(&byte);
     !inside.is_empty()
@@ -340,10 +349,11 @@ fn is_name(inside: &str) -> bool {
         && inside.bytes().all(is_part)
 }
 
-/// The placeholder that follows an opening brace, and what is behind its closing brace; `None` if the brace is literal.
+/// The placeholder after an opening brace, and the text after its closing brace; `None` if the
+/// brace is literal.
 ///
 /// # Errors
-/// A word in braces that is not a placeholder of such a text.
+/// A word in braces that is not an allowed placeholder.
 fn placeholder(
     inside: &str,
     allowed: AllowedPlaceholders,
@@ -366,7 +376,7 @@ fn placeholder(
     Err(format!("`{{{name}}}` is no placeholder here: {}", words.join(" ")))
 }
 
-/// The part that is `kept:/pointer}` or `kept?:/pointer}`, and what follows.
+/// Parses `kept:/pointer}` or `kept?:/pointer}`, and returns the part and the text after it.
 fn kept(inside: &str) -> Option<(TemplatePart, &str)> {
     let (is_member, rest) = match inside.strip_prefix(KEPT) {
         Some(rest) => (false, rest),
@@ -379,14 +389,14 @@ fn kept(inside: &str) -> Option<(TemplatePart, &str)> {
     Some((part, after))
 }
 
-/// The word of a placeholder.
+/// The word of a placeholder in `schema.toml`.
 fn word(placeholder: Placeholder) -> &'static str {
     let all = [IN_CALLS, IN_RESPONSES, IN_VALUES, IN_VALUES_OF_FORMAT_2, IN_CALLS_OF_FORMAT_2];
     let known = all.into_iter().flatten().find(|(_, known)| *known == placeholder);
     known.map_or("", |(word, _)| word)
 }
 
-/// A value as a member of an object, by the name that a JSON pointer ends with.
+/// A value as a further member of an object. Its name is the last step of the JSON pointer.
 fn member(pointer: &str, value: Vec<u8>) -> Vec<u8> {
     let name = pointer.rsplit('/').next().unwrap_or_default().replace("~1", "/").replace("~0", "~");
     [b",", Value::from(name).to_string().as_bytes(), b":", &value].concat()
@@ -408,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_as_a_member_is_left_out_where_nothing_stands_there() {
+    fn a_kept_member_is_omitted_if_the_previous_value_has_none() {
         let text = r#"{"s":1{kept?:/a~1b/c},"d":{kept:/d}}"#;
         let template =
             Template::parse(text, AllowedPlaceholders(&[IN_VALUES_OF_FORMAT_2])).unwrap();

@@ -1,4 +1,4 @@
-//! The values that a service writes.
+//! The values that a service writes: the table `[write]`.
 
 use serde::Deserialize;
 use strum::IntoStaticStr;
@@ -8,35 +8,41 @@ use super::value_format::Timestamp;
 use super::value_template::{self, Placeholder, Template};
 use crate::domain::as_str::as_str;
 
+/// The templates of the values that a service writes.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WriteFormat {
-    /// `None` where the schema does not say how a lock is written.
+    /// `None` if the schema does not describe how a lock is written.
     #[serde(default, deserialize_with = "value_template::optional_value")]
     pub(crate) lock_value: Option<Template>,
-    /// `None` where the schema does not say how a result is written.
+    /// `None` if the schema does not describe how a result is written.
     #[serde(default, deserialize_with = "value_template::optional_value")]
     pub(crate) result_value: Option<Template>,
-    /// What the result of an operation that failed looks like; `None` where the service keeps no error.
+    /// The result of a failed operation; `None` if the service stores no errors.
     #[serde(default, deserialize_with = "value_template::optional_value")]
     pub failed_value: Option<Template>,
-    /// The response as the complete step sends it and a replay brings it back, where that is a part of the result.
+    /// The response as the complete step sends it and a replay returns it, if it is only part of
+    /// the result.
     #[serde(default, deserialize_with = "value_template::response")]
     pub(crate) response: Option<Template>,
+    /// The text that the service writes instead of an empty body.
     pub(crate) no_body: Option<String>,
     #[serde(default)]
     pub(crate) header_names: HeaderNames,
-    /// Go's JSON writes `<`, `>` and `&` as `\u003c` and so on.
+    /// True if the service writes `<`, `>` and `&` as `\u003c` and so on, as Go's JSON encoder
+    /// does.
     #[serde(default)]
     pub(crate) escape_html: bool,
-    /// What the fingerprint is, for people: what to give where the lock does not tell.
+    /// A description of the fingerprint, for people who have to pass one because the lock does not
+    /// contain it.
     pub(crate) fingerprint_is: Option<String>,
-    /// Pointers to texts that stand for bytes, as base64: where a format tells bytes from text.
+    /// JSON pointers to base64 texts that represent bytes, for encodings that distinguish bytes
+    /// from text.
     #[serde(default)]
     pub(crate) bytes_at: Vec<String>,
 }
 
-/// What stands for a time.
+/// The placeholders that represent a time.
 pub(super) const TIMES: [Placeholder; 12] = [
     Placeholder::Now,
     Placeholder::NowSeconds,
@@ -57,7 +63,7 @@ pub(super) const TIMES: [Placeholder; 12] = [
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub(crate) enum HeaderNames {
-    /// As the handler gave the names.
+    /// As the handler wrote the names.
     #[default]
     AsGiven,
     /// As Go's `net/http` does: `Content-Type`.
@@ -68,20 +74,21 @@ pub(crate) enum HeaderNames {
 
 as_str!(HeaderNames);
 
-/// What a schema's results keep of a response.
+/// What a schema's results store of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Keeps {
     pub status: bool,
     pub headers: bool,
-    /// The content type alone, of all headers.
+    /// The content type, but no other header.
     pub(crate) content_type: bool,
     pub body: bool,
-    /// The body only as text: bytes that are not UTF-8 would be lost.
+    /// The body is stored only as text: bytes that are not UTF-8 would be lost.
     pub(crate) text_only: bool,
     pub(crate) error: bool,
 }
 
 impl WriteFormat {
+    /// What the results store of a response, according to their templates.
     pub fn keeps(&self) -> Keeps {
         let bytes =
             self.results_have(&[Placeholder::Body, Placeholder::BodyBase64, Placeholder::BodyHex]);
@@ -102,17 +109,17 @@ impl WriteFormat {
         templates.into_iter().flatten().any(|template| template.has(placeholders))
     }
 
-    /// True when a lock holds the time it was taken, or is to end.
+    /// True if a lock contains the time at which it was acquired or expires.
     pub(crate) fn keeps_time(&self) -> bool {
         self.lock_value.as_ref().is_some_and(|lock| lock.has(&TIMES))
     }
 
-    /// True when a result that idemctl writes holds the time it was stored, or is to end.
+    /// True if a result that idemctl writes contains the time at which it was stored or expires.
     pub(crate) fn dates_results(&self) -> bool {
         self.result_value.as_ref().is_some_and(|result| result.has(&TIMES))
     }
 
-    /// The texts that are written, each with its name.
+    /// The templates that the schema has, each with its name.
     pub(super) fn values(&self) -> impl Iterator<Item = (&'static str, &Template)> {
         let values = [
             ("lock_value", &self.lock_value),
@@ -122,7 +129,7 @@ impl WriteFormat {
         values.into_iter().filter_map(|(name, value)| Some((name, value.as_ref()?)))
     }
 
-    /// True when a lock or a result holds the hash of the request's payload.
+    /// True if a lock or a result contains the hash of the request's payload.
     pub fn keeps_fingerprint(&self) -> bool {
         let values = [&self.lock_value, &self.result_value];
         values.into_iter().flatten().any(|value| value.has(&[Placeholder::Fingerprint]))

@@ -1,4 +1,4 @@
-//! A matrix that was accepted before, to compare with.
+//! A matrix of verdicts that was accepted earlier, and the comparison with it.
 
 use std::collections::BTreeMap;
 
@@ -7,20 +7,21 @@ use serde::Deserialize;
 use crate::domain::simulation::cell::Cell;
 use crate::domain::simulation::verdict::ScenarioVerdict;
 
-/// The verdicts of a matrix, by schema and scenario.
+/// The accepted verdicts, by schema and scenario.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct AcceptedMatrix(BTreeMap<(String, String), ScenarioVerdict>);
 
-/// A cell that is not as it was accepted.
+/// A cell whose verdict differs from the accepted one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MatrixDifference {
     pub(crate) schema: String,
     pub(crate) scenario: String,
-    /// The accepted verdict; `None` where the accepted matrix has no such cell.
+    /// The accepted verdict; `None` if the accepted matrix has no such cell.
     pub(crate) accepted: Option<ScenarioVerdict>,
     pub(crate) now: ScenarioVerdict,
 }
 
+/// How a cell changed since its verdict was accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CellChange {
     Worse,
@@ -43,7 +44,10 @@ struct MatrixCell {
 }
 
 impl AcceptedMatrix {
-    /// Reads what `--output json` wrote.
+    /// Parses the output of `simulate --output json`.
+    ///
+    /// # Errors
+    /// The text is not JSON of this form, has another format number, or an unknown verdict.
     pub(crate) fn parse(json: &[u8]) -> Result<Self, String> {
         let document: MatrixDocument =
             serde_json::from_slice(json).map_err(|why| why.to_string())?;
@@ -62,8 +66,8 @@ impl AcceptedMatrix {
         Ok(Self(verdicts))
     }
 
-    /// The cells that are not as they were accepted, the worse ones first. Cells that were accepted and not played now
-    /// are no difference: a part of the matrix can be compared.
+    /// The cells whose verdicts differ from the accepted ones, with the worse ones first. Accepted
+    /// cells that were not simulated now are ignored, so that part of a matrix can be compared.
     pub(crate) fn differences(&self, cells: &[Cell]) -> Vec<MatrixDifference> {
         let mut differences = Vec::new();
         for cell in cells {
@@ -75,6 +79,7 @@ impl AcceptedMatrix {
                 differences.push(MatrixDifference { schema, scenario, accepted, now });
             }
         }
+        // A person looks for what became worse.
         differences.sort_by_key(|difference| {
             (difference.change() != CellChange::Worse, std::cmp::Reverse(difference.now))
         });
@@ -119,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn every_change_counts_the_worse_first() {
+    fn differences_are_listed_with_the_worse_first() {
         let accepted =
             accepted(&[("a", "safe"), ("b", "duplicate"), ("c", "safe"), ("e", "stuck")]);
         let now = [
@@ -142,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_matrix_is_refused() {
+    fn a_text_that_is_not_a_matrix_is_rejected() {
         for wrong in ["", "[]", r#"{"format":2,"cells":[]}"#, r#"{"format":1}"#] {
             assert!(AcceptedMatrix::parse(wrong.as_bytes()).is_err(), "{wrong}");
         }

@@ -1,9 +1,10 @@
-//! One scenario played with one schema.
+//! The result of one scenario with one schema.
 
 use crate::domain::simulation::history::History;
 use crate::domain::simulation::judge::{Judgement, judge};
 use crate::domain::simulation::verdict::ScenarioVerdict;
 
+/// The texts of a scenario.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Story {
     pub(crate) name: &'static str,
@@ -11,32 +12,35 @@ pub struct Story {
     pub(crate) remedy: &'static str,
 }
 
-/// One scenario played with one schema: all takes, and what the worst comes to.
+/// One scenario executed with one schema: all takes, and the verdict on the worst one.
 #[derive(Debug, Clone)]
 pub struct Cell {
     pub(crate) schema: String,
     pub(crate) scenario: Story,
     pub(crate) judgement: Judgement,
-    /// The takes, in the order they were played.
+    /// The takes, in the order in which they were executed.
     pub(crate) takes: Vec<History>,
+    /// The index of the worst take.
     pub(crate) worst: usize,
 }
 
 impl Cell {
-    /// A scenario that was played; without a take it says nothing of the schema.
+    /// The cell of a scenario that was executed. Without a take, the scenario is not applicable.
     pub(crate) fn from_takes(schema: &str, scenario: Story, takes: Vec<History>) -> Self {
         let judged: Vec<_> = takes.iter().map(judge).collect();
-        // The first of several that are equally bad.
+        // The first of several equally bad takes, because `max_by_key` returns the last one.
         let worst = (0..judged.len()).rev().max_by_key(|index| {
             let judgement = &judged[*index];
             (
                 judgement.verdict,
+                // Of several blocked takes, the one that waits longest is the worst.
                 judgement.blocked_ms.filter(|_| judgement.verdict == ScenarioVerdict::Blocked),
             )
         });
         let Some(worst) = worst else {
             return Self::not_applicable(schema, scenario, "there is nothing to play".to_owned());
         };
+        // With several takes, the reason names the take that shows the failure.
         let mut judgement = judged[worst].clone();
         if takes.len() > 1
             && !takes[worst].take.is_empty()
@@ -47,6 +51,7 @@ impl Cell {
         Self { schema: schema.to_owned(), scenario, judgement, takes, worst }
     }
 
+    /// The cell of a scenario that does not apply to the schema, and why.
     pub(crate) fn not_applicable(schema: &str, scenario: Story, why: String) -> Self {
         let judgement = Judgement {
             verdict: ScenarioVerdict::NotApplicable,
@@ -57,6 +62,7 @@ impl Cell {
         Self { schema: schema.to_owned(), scenario, judgement, takes: Vec::new(), worst: 0 }
     }
 
+    /// The take with the worst verdict; `None` if the scenario was not executed.
     pub(crate) fn worst_take(&self) -> Option<&History> {
         self.takes.get(self.worst)
     }
@@ -91,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_take_nothing_is_said() {
+    fn a_scenario_without_takes_is_not_applicable() {
         assert_eq!(
             Cell::from_takes("s", STORY, Vec::new()).judgement.verdict,
             ScenarioVerdict::NotApplicable

@@ -1,4 +1,5 @@
-//! What happened in one take of a scenario. The effects are counted here, outside Redis.
+//! The events in one take of a scenario. Effects are counted here, and not derived from what Redis
+//! stores.
 
 use crate::domain::schema::Meaning;
 
@@ -7,67 +8,75 @@ use crate::domain::schema::Meaning;
 pub(crate) struct HistoryEvent {
     /// Microseconds since the take began.
     pub(crate) at_us: u64,
-    /// Who: a worker, a client, or the world around them.
+    /// Who acts: a worker, a client, or the environment.
     pub(crate) actor: String,
     pub(crate) step: String,
     pub(crate) reply: Option<String>,
     pub(crate) client: Option<String>,
 }
 
+/// One execution of the service's handler.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Execution {
     pub(crate) worker: String,
-    /// Of which operation: requests with the same payload are one operation.
+    /// The operation. Requests with the same payload ask for the same operation.
     pub(crate) operation: &'static str,
-    /// False when it had no effect: it failed, or what it asked for never came about.
+    /// False if the operation had no effect, because the handler failed or the provider did not do
+    /// it.
     pub(crate) effect: bool,
     pub(crate) response: Vec<u8>,
 }
 
+/// One answer to a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Answered {
     pub(crate) operation: &'static str,
     pub(crate) answer: ClientAnswer,
-    /// How many executions there had been by then.
+    /// How many executions preceded the answer.
     pub(crate) after: usize,
 }
 
+/// The content of an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ClientAnswer {
-    /// That it is done, with the stored response where the service keeps one.
+    /// The operation is done; with the stored response if the service stores one.
     Done(Option<Vec<u8>>),
     Error(String),
 }
 
-/// How long a client was turned away with nobody at work.
+/// A client was rejected although no worker was running.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Block {
-    /// Milliseconds, in the schema's own TTLs; `None` for ever.
+    /// How long in milliseconds, converted to the schema's own TTLs; `None` if it never ends.
     pub(crate) ms: Option<u64>,
     pub(crate) by: Meaning,
     pub(crate) reply: String,
 }
 
-/// One take: the story once from beginning to end, on one key.
+/// One take: the story from beginning to end, on one key.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct History {
-    /// What tells this take from the scenario's other takes; empty where there is only one.
+    /// The title that distinguishes this take from the scenario's other takes; empty for the only
+    /// take.
     pub(crate) take: String,
     pub(crate) events: Vec<HistoryEvent>,
     pub(crate) executions: Vec<Execution>,
     pub(crate) answers: Vec<Answered>,
-    /// The longest that a client was turned away with nobody at work.
+    /// The longest block of a client.
     pub(crate) block: Option<Block>,
     pub(crate) notes: Vec<String>,
 }
 
 impl History {
+    /// Adds an answer to a client.
     pub(crate) fn answer(&mut self, operation: &'static str, answer: ClientAnswer) {
         self.answers.push(Answered { operation, answer, after: self.executions.len() });
     }
 
-    /// Notes that a client was turned away with nobody at work; the longest time counts.
+    /// Records that a client was rejected although no worker was running. Only the longest block is
+    /// kept.
     pub(crate) fn note_block(&mut self, block: Block) {
+        // `None` never ends, which is longer than any time.
         let longest =
             |held: &Block| held.ms.is_some_and(|held| block.ms.is_none_or(|ms| ms > held));
         if self.block.as_ref().is_none_or(longest) {
@@ -75,6 +84,7 @@ impl History {
         }
     }
 
+    /// How many executions of an operation had an effect.
     pub(crate) fn effects_of(&self, operation: &str) -> usize {
         self.executions
             .iter()
@@ -82,7 +92,7 @@ impl History {
             .count()
     }
 
-    /// The operations of this take, each with how often its effect came about, the most often first.
+    /// The operations of this take, each with its number of effects, the highest number first.
     pub(crate) fn effects(&self) -> Vec<(&'static str, usize)> {
         let mut counted: Vec<(&'static str, usize)> = Vec::new();
         for Execution { operation, .. } in &self.executions {
@@ -100,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_longest_time_turned_away_counts() {
+    fn the_longest_block_counts() {
         let mut history = History::default();
         for (ms, longest) in [
             (Some(2), Some(2)),

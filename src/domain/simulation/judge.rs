@@ -1,26 +1,30 @@
-//! The verdict on a take, from what happened and nothing else.
+//! The verdict on a take, derived only from its events.
 //!
-//! An operation whose effect came about more than once is a duplicate. A client told that its operation is done was
-//! told right when the response is one that a handler gave for that very operation, and not one of a handler without
-//! effect although another had had it by then. Whoever is turned away while nobody is at work is blocked: until a
-//! TTL ends, or for ever.
+//! An operation with more than one effect is a duplicate. A client's answer is right if it is a
+//! response that a handler gave for this operation. It is wrong if that handler's run had no effect
+//! although another run had one by then. A client that is rejected while no worker is running is
+//! blocked until a TTL expires, or permanently.
 
 use crate::domain::schema::Meaning;
 use crate::domain::simulation::history::{Answered, Block, ClientAnswer, Execution, History};
 use crate::domain::simulation::verdict::ScenarioVerdict;
 
+/// The verdict on a take, with its reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Judgement {
     pub(crate) verdict: ScenarioVerdict,
-    /// How often the operation's effect came about: of the operation where that is the most.
+    /// The number of effects of the operation with the most effects.
     pub(crate) effects: usize,
-    /// How long a client waits at most, in milliseconds; `None` when none does, or for ever.
+    /// How long a client waits at most, in milliseconds; `None` if no client waits, or if the wait
+    /// never ends.
     pub(crate) blocked_ms: Option<u64>,
     pub(crate) why: String,
 }
 
+/// Judges a take by the worst of its events.
 pub(crate) fn judge(history: &History) -> Judgement {
     let effects = history.effects().first().map_or(0, |(_, times)| *times);
+    // The order is that of the verdicts, from the worst to the mildest.
     let (verdict, mut why) = duplicate(history)
         .or_else(|| wrong_answer(history))
         .or_else(|| blocked(history))
@@ -60,6 +64,7 @@ fn wrong_answer(history: &History) -> Option<(ScenarioVerdict, String)> {
 
 fn wrong_response(history: &History, answered: &Answered, response: &[u8]) -> Option<String> {
     let operation = answered.operation;
+    // Only executions before the answer count: a later one cannot be its source.
     let before = &history.executions[..answered.after];
     let own = |execution: &&Execution| execution.operation == operation;
     let Some(source) = before.iter().filter(own).find(|execution| execution.response == response)
@@ -72,6 +77,7 @@ fn wrong_response(history: &History, answered: &Answered, response: &[u8]) -> Op
             None => format!("who asked for the {operation} got a response that no handler gave"),
         });
     };
+    // The handler's own answer was true for its run, but another run had the effect.
     let doer = before.iter().filter(own).find(|execution| execution.effect)?;
     (!source.effect).then(|| {
         format!(
@@ -164,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_handler_is_no_effect_and_its_error_is_its_own_response() {
+    fn a_failed_handler_has_no_effect_and_its_error_is_its_response() {
         let failed = history(vec![ran("a", PAY, false)]);
         assert_eq!(
             told(failed.clone(), PAY, Some("a payment of 10")).verdict,
@@ -178,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_operation_twice_is_a_duplicate_and_two_operations_are_none() {
+    fn the_same_operation_twice_is_a_duplicate_and_two_operations_are_not() {
         let twice = judge(&history(vec![ran("a", PAY, true), ran("b", PAY, true)]));
         assert_eq!((twice.verdict, twice.effects), (ScenarioVerdict::Duplicate, 2));
         assert!(twice.why.contains("by a and b"), "{}", twice.why);
@@ -189,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn the_response_of_another_operation_is_wrong_and_so_is_one_of_nobody() {
+    fn the_response_of_another_operation_is_wrong_and_so_is_an_unknown_one() {
         let once = history(vec![ran("a", PAY, true)]);
         for (response, why) in [
             (Some("a payment of 10"), "of the payment of 10"),
@@ -203,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_later_excuses_nothing() {
+    fn a_later_execution_does_not_justify_an_earlier_answer() {
         let mut early = history(vec![]);
         early.answer(PAY, ClientAnswer::Done(None));
         early.executions.push(ran("a", PAY, true));

@@ -1,4 +1,4 @@
-//! What a simulation comes to: what happened in each scenario, and the verdict that follows from it.
+//! The result of a simulation: the events of each scenario, and the verdict that follows from them.
 
 mod accepted;
 mod cell;

@@ -1,10 +1,10 @@
-//! How a scenario ends for the clients.
+//! The verdicts on a scenario.
 
 use strum::{EnumString, IntoStaticStr, VariantArray};
 
 use crate::domain::as_str::as_str;
 
-/// The verdicts, the mildest first.
+/// The effect of a scenario on its clients, ordered from the mildest verdict to the worst.
 #[derive(
     Debug,
     Clone,
@@ -33,6 +33,7 @@ pub(crate) enum ScenarioVerdict {
 as_str!(ScenarioVerdict);
 
 impl ScenarioVerdict {
+    /// What the verdict means, for the legend of the matrix.
     pub(crate) fn meaning(self) -> &'static str {
         match self {
             Self::NotApplicable => "the scenario says nothing of this schema; the reason is given",
@@ -49,7 +50,7 @@ impl ScenarioVerdict {
         }
     }
 
-    /// True when somebody is hurt: worse than waiting.
+    /// True if a client is harmed, and does not only wait.
     pub(crate) fn is_bad(self) -> bool {
         self > Self::Blocked
     }

@@ -1,4 +1,4 @@
-//! How the languages of the services write a response's parts.
+//! How services in different languages encode the parts of a response.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::domain::record::Response;
 use crate::domain::schema::{HeaderNames, Timestamp};
 use crate::domain::ticks;
 
-/// As Go writes a map: sorted by name, every value of a header in one list.
+/// Headers as Go encodes a map: sorted by name, with all values of a header in one list.
 pub(super) fn header_lists(response: &Response, names: HeaderNames) -> Value {
     let mut lists: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for (name, text) in &response.headers {
@@ -17,7 +17,8 @@ pub(super) fn header_lists(response: &Response, names: HeaderNames) -> Value {
     lists.into_iter().map(|(name, texts)| (name, Value::from(texts))).collect()
 }
 
-/// As JavaScript writes an object: in order, an array where a header occurs more than once.
+/// Headers as JavaScript encodes an object: in their order, with an array for a header that occurs
+/// more than once.
 pub(super) fn headers(response: &Response, names: HeaderNames) -> Value {
     let mut object = Map::new();
     for (name, text) in &response.headers {
@@ -42,8 +43,9 @@ fn header_name(name: &str, names: HeaderNames) -> String {
     }
 }
 
-/// As Go's `textproto.CanonicalMIMEHeaderKey`: the first letter and those after a hyphen in upper case, the others in
-/// lower case; a name with a byte that no header has stays as it is.
+/// A header's name as Go's `textproto.CanonicalMIMEHeaderKey` writes it. The first letter and each
+/// letter after a hyphen are upper case, and the others are lower case. A name with a byte that no
+/// header may have is unchanged.
 fn canonical(name: &str) -> String {
     if name.is_empty() || !name.bytes().all(is_in_header_names) {
         return name.to_owned();
@@ -61,14 +63,17 @@ fn canonical(name: &str) -> String {
     canonical
 }
 
-/// True for the bytes of a token of RFC 9110, which a header's name is.
+/// True for the bytes of a token of RFC 9110. A header's name is such a token.
 fn is_in_header_names(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
-/// A JSON value in any JSON text as `JSON.stringify` writes it: without spaces, and in strings nothing escaped that need
-/// not be. Numbers stay as they are: digits that JavaScript would lose are kept. `None` if the text is not JSON.
+/// Rewrites JSON as `JSON.stringify` does: without spaces, and without unnecessary escapes in
+/// strings. Numbers are unchanged, so that no digits are lost that JavaScript would lose. `None` if
+/// the text is not JSON.
 pub(in crate::domain) fn compact_json(text: &[u8]) -> Option<Vec<u8>> {
+    // Own code, because parsing to a `Value` and back would change numbers, as in `1.0` or 20
+    // digits.
     serde_json::from_slice::<serde::de::IgnoredAny>(text).ok()?;
     let mut compact = Vec::with_capacity(text.len());
     let mut rest = text;
@@ -85,20 +90,20 @@ pub(in crate::domain) fn compact_json(text: &[u8]) -> Option<Vec<u8>> {
     Some(compact)
 }
 
-/// How many bytes the JSON string at the beginning has, quotes included.
+/// The length in bytes of the JSON string at the beginning of the text, including its quotes.
 fn string_length(text: &[u8]) -> usize {
     let mut is_escaped = false;
     for (at, byte) in text.iter().enumerate().skip(1) {
         if *byte == b'"' && !is_escaped {
             return at + 1;
         }
-        // A backslash that is escaped itself escapes nothing.
+        // A backslash that is itself escaped does not escape the next byte.
         is_escaped = *byte == b'\\' && !is_escaped;
     }
     text.len()
 }
 
-/// A JSON string with nothing escaped but what has to be; one with half a character stays as it is.
+/// A JSON string with only the necessary escapes. A string with an unpaired surrogate is unchanged.
 fn unescaped(string: &[u8]) -> Vec<u8> {
     match serde_json::from_slice::<String>(string) {
         Ok(text) => Value::from(text).to_string().into_bytes(),
@@ -106,14 +111,14 @@ fn unescaped(string: &[u8]) -> Vec<u8> {
     }
 }
 
-/// A time in milliseconds since the epoch, as a value holds it.
+/// A time, given in milliseconds since the epoch, as a value stores it.
 pub(super) fn timestamp(ms: u64, unit: Timestamp) -> Vec<u8> {
     match unit {
         Timestamp::Milliseconds => ms.to_string().into_bytes(),
         Timestamp::Seconds => (ms / 1_000).to_string().into_bytes(),
         Timestamp::Ticks => ticks::from_ms(ms).to_string().into_bytes(),
         Timestamp::Rfc3339 => {
-            // RFC 3339 ends with the year 9999.
+            // RFC 3339 has no year after 9999.
             let time = std::time::UNIX_EPOCH
                 + std::time::Duration::from_millis(ms.min(253_402_300_799_000));
             humantime::format_rfc3339_millis(time).to_string().into_bytes()
@@ -121,12 +126,13 @@ pub(super) fn timestamp(ms: u64, unit: Timestamp) -> Vec<u8> {
     }
 }
 
-/// `EX` takes whole seconds: rounded up, so that no lock ends early and none gets 0.
+/// A TTL for `EX`, which takes whole seconds. It is rounded up, so that no lock ends early and no
+/// TTL is 0.
 pub(super) fn whole_seconds(ttl: std::time::Duration) -> Vec<u8> {
     ttl.as_millis().div_ceil(1000).to_string().into_bytes()
 }
 
-/// Go's `encoding/json` writes these characters escaped everywhere.
+/// Escapes the characters that Go's `encoding/json` always escapes.
 pub(super) fn escape_html(json: &str) -> String {
     let mut text = String::with_capacity(json.len());
     for character in json.chars() {

@@ -1,31 +1,32 @@
 //! Executes a step of a service: sends its calls one after another, until a reply decides.
 //!
 //! A manual step, a race, a scenario, an exploration and the trial of a schema all execute the
-//! service's own steps, and all of them do it here. They differ in who performs a call: a connection,
-//! a guarded transaction, a connection that sends requests that were packed ahead of time.
+//! service's own steps, and all of them do it here. They differ in how they perform a call: over a
+//! connection, in a guarded transaction, or with requests that were packed ahead of time.
 
 use super::reply::{ReplyMatch, StepReply};
 use super::request::Request;
 use crate::domain::schema::{Action, Call, Meaning};
 
-/// One call of a step, which is to be performed now.
+/// One call of a step that is to be performed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StepCall<'a> {
     pub(crate) request: &'a Request<'a>,
     pub(crate) call: &'a Call,
-    /// Which of the executed calls it is, from 0.
+    /// The index of the call among the executed calls, from 0.
     pub(crate) index: usize,
 }
 
 impl StepCall<'_> {
-    /// What is sent: the words of a command, or EVAL with the script's text, KEYS and ARGV.
+    /// The words that are sent: a command, or EVAL with the script's text, KEYS and ARGV.
     ///
     /// They are built on demand, because a race packs its requests before it starts the clock.
     pub(crate) fn words(&self) -> Vec<Vec<u8>> {
         self.request.words(self.call)
     }
 
-    /// The record's Redis keys that the call names, by which a cluster's client finds the node for it.
+    /// The record's Redis keys that the call names. A client of a cluster uses them to find the
+    /// node.
     pub(crate) fn redis_keys(&self) -> Vec<Vec<u8>> {
         match &self.call.action {
             Action::Script { keys, .. } => {
@@ -42,30 +43,30 @@ impl StepCall<'_> {
 
 /// Performs the calls of a step.
 pub(crate) trait CallPerformer {
-    /// What ends the step before a reply decides, such as a lost connection.
+    /// An error that ends the step before a reply decides, such as a lost connection.
     type Error;
 
     /// Sends a call and returns its reply.
     async fn perform(&mut self, call: StepCall<'_>) -> Result<StepReply, Self::Error>;
 
-    /// Takes note of a reply and its meaning before the next call is performed; `None` if the schema
-    /// does not list the reply.
+    /// Records a reply and its meaning before the next call is performed; `None` if the schema does
+    /// not list the reply.
     fn note(&mut self, _call: StepCall<'_>, _reply: &StepReply, _matched: Option<ReplyMatch<'_>>) {}
 }
 
-/// What came of a step whose calls were all performed as far as they had to be.
+/// The outcome of a step whose calls were performed until one decided.
 #[derive(Debug)]
 pub(crate) enum ExecutedStep<'c> {
     /// The reply to the call with this index decided.
     Decided { reply: StepReply, matched: ReplyMatch<'c>, index: usize },
-    /// The reply to the call with this index is one that the schema does not list.
+    /// The schema does not list the reply to the call with this index.
     Unrecognised { reply: StepReply, index: usize },
-    /// Every reply left the decision to the next call, and there is none.
+    /// Every reply left the decision to the next call, and no call remains.
     Undecided,
 }
 
 impl ExecutedStep<'_> {
-    /// What the last reply means; `None` if the schema does not list it.
+    /// The meaning of the last reply; `None` if the schema does not list it.
     pub(crate) fn meaning(&self) -> Option<Meaning> {
         match self {
             Self::Decided { matched, .. } => Some(matched.meaning()),
@@ -78,7 +79,7 @@ impl ExecutedStep<'_> {
 /// Executes a step's calls, or some of them, for a request.
 ///
 /// # Errors
-/// The first error of the performer: the calls after it are not performed.
+/// The first error of the performer. The later calls are not performed.
 pub(crate) async fn execute<'c, P: CallPerformer>(
     request: &Request<'_>,
     calls: &'c [Call],
@@ -87,12 +88,13 @@ pub(crate) async fn execute<'c, P: CallPerformer>(
     let matcher = request.matcher();
     for (index, call) in calls.iter().enumerate() {
         let step_call = StepCall { request, call, index };
-        // An error is never followed by another call: whether this one was executed may be unknown.
+        // Never continue after an error: it may be unknown whether this call was executed.
         let reply = performer.perform(step_call).await?;
         let matched = matcher.match_reply(call, &reply);
         performer.note(step_call, &reply, matched);
         match matched {
-            // The service would fail here. To go on would execute calls that it never sends in this state.
+            // The service would fail here. Continuing would execute calls that it never sends in
+            // this state.
             None => return Ok(ExecutedStep::Unrecognised { reply, index }),
             Some(matched) if matched.leaves_it_to_next_call() => {}
             Some(matched) => return Ok(ExecutedStep::Decided { reply, matched, index }),
@@ -133,7 +135,7 @@ command = ["GET", "{record}"]
 replies = [{ word = "running", means = "conflict", when = { record = "running" } }]
 "#;
 
-    /// Replies that were recorded, in order; an error behind the last one.
+    /// Replies that were recorded, in order; after the last one, an error.
     struct Recorded {
         replies: Vec<StepReply>,
         performed: Vec<Vec<Vec<u8>>>,
@@ -161,7 +163,8 @@ replies = [{ word = "running", means = "conflict", when = { record = "running" }
         StepReply::Text(word.into())
     }
 
-    /// Executes begin with these replies: what the last reply means, and the performer afterwards.
+    /// Executes begin with these replies, and returns the meaning of the last reply, and the
+    /// performer.
     fn begin(replies: Vec<StepReply>) -> (Result<Option<Meaning>, &'static str>, Recorded) {
         let schema = schema();
         let response = Response::default();

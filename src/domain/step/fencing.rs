@@ -1,30 +1,34 @@
-//! What happens to a worker that still runs when its lock is gone or another's: derived from the schema's steps.
+//! What a worker can still change after its lock expired or another worker acquired it, derived
+//! from the schema's steps.
 
 use super::next_request::predict_reply;
 use crate::domain::record::decode::Form;
 use crate::domain::record::{Decoded, Reading};
 use crate::domain::schema::{Action, Call, KeyIs, Meaning, Schema, State, Step};
 
-/// What the completion of a late worker does.
+/// What the complete step of a late worker does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LateWorker {
-    /// True if it stores its result although the lock is gone.
+    /// True if it stores its result although the lock no longer exists.
     pub stores_when_absent: bool,
-    /// True if it stores its result over the lock that the next worker took.
+    /// True if it stores its result although another worker has acquired the lock.
     pub stores_when_retaken: bool,
 }
 
 impl LateWorker {
-    /// True if nothing the old worker does later can reach the record.
+    /// True if the late worker cannot change the record.
     pub(crate) fn is_fenced_off(self) -> bool {
         !self.stores_when_absent && !self.stores_when_retaken
     }
 }
 
-/// What a schema's complete step does for a worker whose lock is gone; `None` if the schema does not describe the step.
+/// What the complete step does for a worker that lost its lock; `None` if the schema does not
+/// describe the step.
 pub fn of(schema: &Schema) -> Option<LateWorker> {
     let complete = schema.complete.as_ref()?;
     let lock = schema.lock_role();
+    // The two states in which a late worker can find the lock: expired, or acquired by another
+    // worker.
     let absent = vec![Reading::Absent; schema.keys.len()];
     let mut retaken = absent.clone();
     let held =
@@ -38,7 +42,7 @@ pub fn of(schema: &Schema) -> Option<LateWorker> {
     })
 }
 
-/// A lock in the given form, of which only the form matters.
+/// A lock with this value format. Only the format matters for the prediction.
 fn lock_of_another(case: usize) -> Decoded {
     Decoded {
         case,
@@ -55,9 +59,10 @@ fn lock_of_another(case: usize) -> Decoded {
     }
 }
 
-/// True if a complete step stores its result in this state, in which the lock is not its worker's.
+/// True if the complete step stores its result in this state, in which the worker does not own the
+/// lock.
 fn stores_in(complete: &Step, readings: &[Reading]) -> bool {
-    // A step that checks the owner changes nothing under the lock of another.
+    // A step that checks the owner changes nothing while another worker owns the lock.
     if complete.checks_owner {
         return false;
     }
@@ -65,11 +70,11 @@ fn stores_in(complete: &Step, readings: &[Reading]) -> bool {
         .is_some_and(|(reply, _)| reply.means == Meaning::Stored)
 }
 
-/// True if no worker can hold a lock while there is a result.
+/// True if no worker can hold a lock while a result exists.
 ///
-/// A lock beside a result has no live worker if the service neither takes a lock while there is a result, nor stores a
-/// result without unlocking its own lock at the same time. Otherwise a worker whose begin found no result may take the
-/// lock after the result was stored, whatever TTL that lock has.
+/// This holds if the service never acquires a lock while a result exists, and never stores a result
+/// without deleting its own lock at the same time. Otherwise a worker whose begin found no result
+/// may acquire the lock after the result was stored. The TTL of that lock does not matter.
 pub fn keeps_locks_from_results(schema: &Schema) -> bool {
     let Some(begin) = &schema.begin else { return false };
     let Some(complete) = &schema.complete else { return false };
@@ -83,7 +88,8 @@ fn is_one_script(step: &Step) -> bool {
     matches!(step.calls[..], [Call { action: Action::Script { .. }, .. }])
 }
 
-/// True if every reply that gives the lock comes only while there is no result, and there is such a reply.
+/// True if begin acquires the lock only while no result exists, according to the conditions of its
+/// replies.
 fn acquires_only_without_result(begin: &Step, result: usize) -> bool {
     let mut acquires = false;
     for reply in begin.calls.iter().flat_map(|call| &call.replies) {
@@ -91,7 +97,8 @@ fn acquires_only_without_result(begin: &Step, result: usize) -> bool {
             continue;
         }
         acquires = true;
-        // A reply without conditions is never predicted: the schema does not say when it comes.
+        // A reply without conditions is never predicted, because the schema does not say when it
+        // occurs.
         if reply.when.is_empty() {
             return false;
         }
@@ -109,10 +116,11 @@ mod tests {
     use super::*;
     use crate::domain::samples::schema;
 
-    /// Rule: between two calls a result may come, behind no check of the owner a lock may be another's, and where nothing says
-    /// that there is no result a lock is taken beside one.
+    /// Rule: each of these conditions is necessary. A result may be stored between two calls of a
+    /// step. Without an owner check, the lock may belong to another worker. Without a condition
+    /// that no result exists, begin may acquire a lock beside a result.
     #[test]
-    fn each_condition_of_a_lock_apart_from_results_counts() {
+    fn every_condition_for_locks_apart_from_results_is_necessary() {
         let sound = schema("event-driven");
         assert!(keeps_locks_from_results(&sound));
         let without = |change: fn(&mut Schema)| {

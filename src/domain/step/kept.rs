@@ -1,15 +1,16 @@
-//! What a new value keeps of the value before it: fields that the schema does not name belong to somebody else.
+//! The parts of the previous value that a new value keeps. Fields that the schema does not name
+//! belong to other programs.
 
 use crate::domain::record::{Content, Json, decode, json_prefix};
 use crate::domain::schema::{Member, Schema, ValueFormat};
 
-/// The JSON text at a pointer of the value of before; `None` if there is none.
+/// The JSON text at a pointer of the previous value; `None` if it does not exist.
 pub(super) fn at(before: &Json<'_>, pointer: &str) -> Option<Vec<u8>> {
     before.pointer(pointer).map(text)
 }
 
-/// The fields of the value of before that its form does not name and that `written` does not have, each as a further member
-/// of an object.
+/// The fields of the previous value that neither its value format names nor `written` contains.
+/// Each is a further member of an object.
 pub(super) fn unnamed(schema: &Schema, before: &Content, written: &Json<'_>) -> Vec<u8> {
     let mut members = Vec::new();
     for (name, value) in unknown_fields(schema, before) {
@@ -27,7 +28,7 @@ fn has_member(object: &Json<'_>, name: &str) -> bool {
     }
 }
 
-/// The value at the lock's Redis key as a document: as its form reads the value, or else as JSON.
+/// The value at the lock's Redis key as JSON, decoded by its value format if it has one.
 pub(crate) fn document(schema: &Schema, value: &Content) -> Option<Json<'static>> {
     if let Some(document) = decode::document(schema, schema.lock_role(), value) {
         return Some(document);
@@ -38,14 +39,16 @@ pub(crate) fn document(schema: &Schema, value: &Content) -> Option<Json<'static>
     }
 }
 
-/// The fields of a value at the lock's Redis key that its form does not name, each with its JSON text.
+/// The fields of a value at the lock's Redis key that its value format does not name, each with its
+/// JSON text.
 pub(crate) fn unknown_fields(schema: &Schema, value: &Content) -> Vec<(String, Vec<u8>)> {
     let Some(Json::Object(members)) = document(schema, value) else { return Vec::new() };
     let reading = decode::read(schema, schema.lock_role(), value);
     let form = reading.decoded().map(|value| value.case);
     let mut unknown = Vec::new();
     for (name, value) in members {
-        // A value that has none of the forms may be of any: a field that one of them names is known.
+        // A value without a recognised format may have any format, so that a field named by any of
+        // them is known.
         let mut forms = schema
             .values
             .iter()
@@ -58,7 +61,7 @@ pub(crate) fn unknown_fields(schema: &Schema, value: &Content) -> Vec<(String, V
     unknown
 }
 
-/// True if a form refers to the field of this name, or to a field in it.
+/// True if a value format refers to the field with this name, or to a field in it.
 fn names(case: &ValueFormat, name: &str) -> bool {
     let named_fields = case.fields.pointers().map(|(_, path)| path);
     let expiry = case.expires_at.iter().map(|expires_at| expires_at.field.as_str());
@@ -80,16 +83,17 @@ fn names(case: &ValueFormat, name: &str) -> bool {
     }
 }
 
-/// True for a JSON pointer to the field of this name, or to one in it.
+/// True for a JSON pointer to the field with this name, or to a field in it.
 fn starts_with_field(pointer: &str, name: &str) -> bool {
     let Some(path) = pointer.strip_prefix('/') else { return false };
     let first = path.split('/').next().unwrap_or_default();
-    // RFC 6901 escapes `/` and `~`.
+    // RFC 6901 escapes `/` as `~1` and `~` as `~0`.
     first.replace("~1", "/").replace("~0", "~") == name
 }
 
 fn text(value: Json<'_>) -> Vec<u8> {
     match value {
+        // Numbers are copied as text, so that no digit is lost.
         Json::Raw(text) | Json::Number(text) => text.into_owned().into_bytes(),
         Json::String(text) => string(&text),
         other => other.to_value().to_string().into_bytes(),

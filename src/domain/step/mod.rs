@@ -1,4 +1,5 @@
-//! The steps of a service: what is sent, how calls are executed, what replies mean, and what the next request gets.
+//! The steps of a service: the calls that are sent, how they are executed, and what replies mean.
+//! Also the prediction of the next request's answer.
 
 pub(crate) mod encoding;
 mod executor;

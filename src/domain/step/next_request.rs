@@ -1,4 +1,5 @@
-//! What the next request with a key gets, derived from the replies of the schema's begin step.
+//! The predicted answer to the next request with a key, derived from the replies of the schema's
+//! begin step.
 
 use strum::IntoStaticStr;
 
@@ -6,23 +7,28 @@ use crate::domain::as_str::as_str;
 use crate::domain::record::{Content, Expiry, Observation, Reading};
 use crate::domain::schema::{Condition, KeyIs, Meaning, Reply, Schema, Step};
 
+/// The predicted answer to the next request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NextRequest {
     pub answer: Answer,
-    /// Until when it gets that; `None` when it executes, for then the answer changes with the request itself.
+    /// When the answer changes; `None` if the request executes, because then the request itself
+    /// changes it.
     pub until: Option<Expiry>,
-    /// What the client gets, if the schema says so.
+    /// The client's response, if the schema describes it.
     pub client: Option<String>,
 }
 
+/// How the service answers a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Answer {
-    /// The request takes the lock, and the operation runs.
+    /// The request acquires the lock, and the operation is executed.
     Execute,
     /// The request is rejected, because another request holds the lock.
     Conflict,
+    /// The request gets the stored response.
     Replay,
+    /// The request fails with an error.
     Fail,
     /// The schema does not describe the begin step.
     Unknown,
@@ -30,12 +36,13 @@ pub enum Answer {
 
 as_str!(Answer);
 
-/// Predicts the answer to the next request: the first reply of the begin step whose condition holds in this state of the
-/// Redis keys. If no condition holds, the service fails.
+/// Predicts the answer to the next request: the first reply of the begin step whose condition holds
+/// in this state of the Redis keys. If no condition holds, the service fails.
 pub fn of(schema: &Schema, readings: &[Reading], seen: &Observation) -> NextRequest {
     let Some(begin) = &schema.begin else {
         return NextRequest { answer: Answer::Unknown, until: None, client: None };
     };
+    // The next request is assumed to be a retry with the same payload.
     let Some((reply, condition)) = predict_reply(begin, readings, false) else {
         return NextRequest { answer: Answer::Fail, until: Some(first_expiry(seen)), client: None };
     };
@@ -52,15 +59,16 @@ pub fn of(schema: &Schema, readings: &[Reading], seen: &Observation) -> NextRequ
     NextRequest { answer, until, client: reply.client.clone() }
 }
 
-/// Predicts the reply of a step from what the Redis keys hold, and returns it with the condition that holds.
-/// `other_payload` is for a request with another payload than the stored one.
+/// Predicts the reply of a step from the content of the Redis keys. It returns the reply and the
+/// condition that holds. `other_payload` is true for a request whose payload differs from the
+/// stored one.
 pub(crate) fn predict_reply<'a>(
     step: &'a Step,
     readings: &[Reading],
     other_payload: bool,
 ) -> Option<(&'a Reply, &'a Condition)> {
     for reply in step.calls.iter().flat_map(|call| &call.replies) {
-        // What the next call decides is predicted by that call's replies.
+        // The replies of the next call predict what it decides.
         if reply.means == Meaning::Next {
             continue;
         }
@@ -80,8 +88,8 @@ fn holds(condition: &Condition, readings: &[Reading], other_payload: bool) -> bo
     condition.keys.iter().all(|(role, asked)| readings[*role].is(asked))
 }
 
-/// The expiry of the Redis key that decides the answer, which is the first one that the condition requires to exist. A value
-/// that expires sooner by what it holds ends the answer.
+/// The expiry of the Redis key that decides the answer: the first key that the condition requires
+/// to exist. If the value itself expires earlier, that expiry counts.
 fn expiry_of_answer(condition: &Condition, readings: &[Reading], seen: &Observation) -> Expiry {
     let Some((role, _)) = condition.keys.iter().find(|(_, asked)| *asked != KeyIs::Absent) else {
         return first_expiry(seen);
@@ -94,7 +102,8 @@ fn expiry_of_answer(condition: &Condition, readings: &[Reading], seen: &Observat
     }
 }
 
-/// How long a value lasts by the expiry that it holds; `None` if it holds none, or if that has passed.
+/// The time in milliseconds until the expiry that a value holds; `None` if it holds none, or if it
+/// has passed.
 fn own_time_left(reading: &Reading, seen: &Observation) -> Option<u64> {
     let value = reading.decoded()?;
     if value.lapsed.is_some() {
@@ -115,7 +124,7 @@ mod tests {
     use crate::domain::record::decode;
     use crate::domain::samples::{CHI_LOCK, CHI_RESULT, chi, schemas, seen, text};
 
-    /// Everything a Redis key can be to a condition.
+    /// Contents of a Redis key for every kind of condition.
     fn contents() -> Vec<Content> {
         let texts = [
             "",
@@ -134,7 +143,8 @@ mod tests {
         texts.iter().map(text).chain(others).collect()
     }
 
-    /// What the next request gets when the Redis keys hold this; the lock's goes in 1 ms, the result's in 2 ms.
+    /// The answer to the next request if the Redis keys have these contents. The lock expires in 1
+    /// ms, and the result in 2 ms.
     fn next(schema: &Schema, contents: &[Content]) -> NextRequest {
         let contents: Vec<_> = contents.iter().cloned().zip([1, 2].map(Expiry::In)).collect();
         let seen = seen(schema, &contents);
@@ -166,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_without_end_says_so_and_executing_has_none() {
+    fn a_permanent_answer_never_ends_and_an_execution_has_no_end() {
         assert_eq!(chi(CHI_LOCK, Expiry::Never).next_request.until, Some(Expiry::Never));
         assert_eq!(chi(CHI_LOCK, Expiry::In(7)).next_request.until, Some(Expiry::In(7)));
         let chi = schemas().into_iter().find(|schema| schema.name == "go-chi").unwrap();

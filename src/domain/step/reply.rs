@@ -1,27 +1,27 @@
-//! Replies to a step's calls, and which of the replies that the schema lists each is.
+//! Replies to a step's calls, and how they are matched with the replies that the schema lists.
 
 use crate::domain::record::{Content, Reading, decode};
 use crate::domain::schema::{
     Action, Call, Encoding, First, KeyIs, Meaning, Reply, ReplyPattern, Schema, Template,
 };
 
-/// A reply of Redis to a step's call, as far as schemas can describe it.
+/// A reply of Redis to a call of a step, as far as schemas can describe it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StepReply {
     Nil,
     Integer(i64),
-    /// A string, a status included.
+    /// A string or a status.
     Text(Vec<u8>),
     Array(Vec<StepReply>),
     Error {
-        /// Its first word, e.g. `LOCKED`.
+        /// The first word of the error, e.g. `LOCKED`.
         code: String,
         message: String,
     },
 }
 
 impl StepReply {
-    /// The stored response that comes with a replay: the text itself, or an array's second element.
+    /// The stored response in a replay: the text itself, or the second element of an array.
     pub fn stored(&self) -> Option<&[u8]> {
         match self {
             Self::Text(text) => Some(text),
@@ -37,7 +37,7 @@ impl StepReply {
         }
     }
 
-    /// The texts in which a value format is searched for: the text itself, or those of an array.
+    /// The texts that may have a value format: the text itself, or the texts in an array.
     fn texts(&self) -> impl Iterator<Item = &[u8]> {
         let items = match self {
             Self::Array(items) => &items[..],
@@ -47,39 +47,42 @@ impl StepReply {
     }
 }
 
-/// Finds which of the replies that a schema lists a reply is, as the client would that knows its own payload and time.
+/// Matches replies with the entries that a schema lists. It acts as the client, which knows its own
+/// payload and time.
 #[derive(Debug, Clone, Copy)]
 pub struct ReplyMatcher<'a> {
     pub schema: &'a Schema,
-    /// The hash of the request's payload; empty where there is none.
+    /// The hash of the request's payload; empty if there is none.
     pub fingerprint: &'a str,
     /// The client's time, in milliseconds since the epoch.
     pub now_ms: u64,
 }
 
-/// A reply that the schema lists.
+/// A reply that the schema lists, as matched by [`ReplyMatcher`].
 #[derive(Debug, Clone, Copy)]
 pub struct ReplyMatch<'c> {
-    /// The schema's entry for the reply.
+    /// The schema's entry that matched.
     pub entry: &'c Reply,
 }
 
 impl ReplyMatch<'_> {
-    /// What the reply means for the step.
+    /// The meaning of the reply for its step.
     pub fn meaning(&self) -> Meaning {
         self.entry.means
     }
 
-    /// True if the reply leaves the decision to the step's next call.
+    /// True if the reply leaves the decision to the next call of the step.
     pub(crate) fn leaves_it_to_next_call(&self) -> bool {
         self.entry.means == Meaning::Next
     }
 }
 
 impl ReplyMatcher<'_> {
-    /// Finds the schema's entry for a reply to `call`; `None` if the schema does not list the reply.
+    /// Finds the schema's entry for a reply to `call`; `None` if the schema does not list the
+    /// reply.
     pub fn match_reply<'c>(&self, call: &'c Call, reply: &StepReply) -> Option<ReplyMatch<'c>> {
-        // Several entries can fit, such as a word and any text: the first one in schema.toml counts.
+        // Several entries can match, such as a word and any text. The first one in schema.toml
+        // counts.
         let values = self.values_in(call, reply);
         for entry in &call.replies {
             if self.is_entry_for(entry, reply, &values) {
@@ -89,7 +92,7 @@ impl ReplyMatcher<'_> {
         None
     }
 
-    /// The stored response that a matched reply carries; `None` if it carries none as a text.
+    /// The stored response in a matched reply; `None` if the reply contains no response as text.
     pub fn response_in<'r>(
         &self,
         matched: ReplyMatch<'_>,
@@ -110,7 +113,7 @@ impl ReplyMatcher<'_> {
             return false;
         }
         let Some(format) = entry.value else {
-            // Without a value format, a script has compared the payloads.
+            // Without a value format, a script has already compared the payloads.
             return true;
         };
         let Some(value) = values.iter().find(|value| self.has_format(entry, format, value)) else {
@@ -119,9 +122,11 @@ impl ReplyMatcher<'_> {
         !entry.is_for_other_payloads() || self.has_other_payload(format, value)
     }
 
-    /// The values in which a value format is searched for: the texts of a reply, or the hash whose fields the call asks for.
+    /// The values that may have a value format: the texts of a reply, or the hash whose fields the
+    /// call requested.
     fn values_in(&self, call: &Call, reply: &StepReply) -> Vec<Content> {
-        // Most calls list words and numbers only: the texts of their replies need not be copied. A race depends on it.
+        // Most calls list only words and numbers. Not copying the texts of their replies keeps
+        // races fast.
         let Some(format) = call.replies.iter().find_map(|entry| entry.value) else {
             return Vec::new();
         };
@@ -133,7 +138,8 @@ impl ReplyMatcher<'_> {
         reply.texts().map(|text| Content::text(text.to_vec())).collect()
     }
 
-    /// True for a value of this format. A value whose own expiry has passed is one only if the entry is for such values.
+    /// True for a value of this format. If the value's own expiry has passed, the entry must be for
+    /// such values.
     fn has_format(&self, entry: &Reply, format: usize, value: &Content) -> bool {
         let reading = self.read(format, value);
         match reading.lapsed() {
@@ -155,7 +161,8 @@ impl ReplyMatcher<'_> {
     }
 }
 
-/// The hash that HGETALL gives, or HMGET of the fields it names; `None` for any other call or reply.
+/// The hash that HGETALL returns, or HMGET with the fields that it names; `None` for any other call
+/// or reply.
 fn hash_of(action: &Action, reply: &StepReply) -> Option<Content> {
     let Action::Command(words) = action else { return None };
     let StepReply::Array(items) = reply else { return None };
@@ -168,7 +175,8 @@ fn hash_of(action: &Action, reply: &StepReply) -> Option<Content> {
             }
         }
         "HMGET" => {
-            // The reply has the values in the order of the names; nil is a field that does not exist.
+            // HMGET returns the values in the order of the names, and nil for a field that does not
+            // exist.
             for (name, item) in words.iter().skip(2).zip(items) {
                 if let Some(value) = item.text() {
                     hash.push(name.clone().into_bytes());
@@ -186,6 +194,8 @@ fn fits(pattern: &ReplyPattern, reply: &StepReply) -> bool {
         (ReplyPattern::Word(word), StepReply::Text(text)) => word.as_bytes() == text,
         (ReplyPattern::Integer(number), StepReply::Integer(got)) => number == got,
         (ReplyPattern::Nil, StepReply::Nil) | (ReplyPattern::Text, StepReply::Text(_)) => true,
+        // For a hash that does not exist, HMGET returns an array of nils, and HGETALL an empty
+        // array.
         (ReplyPattern::Nil, StepReply::Array(items)) => {
             items.iter().all(|item| *item == StepReply::Nil)
         }
@@ -195,7 +205,8 @@ fn fits(pattern: &ReplyPattern, reply: &StepReply) -> bool {
             (First::Word(word), Some(StepReply::Text(text))) => word.as_bytes() == text,
             _ => false,
         },
-        // Redis 6.2 wraps an error raised inside a script: the code is somewhere in its text.
+        // Redis 6.2 wraps an error that a script raises, so that the code may be anywhere in the
+        // text.
         (ReplyPattern::Error(wanted), StepReply::Error { code, message }) => {
             wanted == "*"
                 || wanted == code
@@ -239,7 +250,7 @@ replies = [
 ]
 "#;
 
-    /// What a reply means to a request whose payload has the hash `mine`.
+    /// The meaning of a reply for a request whose payload has the hash `mine`.
     fn meaning(command: &str, items: &[Option<&str>]) -> Option<&'static str> {
         let schema = from_toml(&TOML.replace("COMMAND", command));
         let item =
@@ -251,7 +262,7 @@ replies = [
     }
 
     #[test]
-    fn a_hash_is_what_hgetall_gives_or_hmget_of_the_fields_that_it_names() {
+    fn hgetall_and_hmget_return_a_hash() {
         let absent = Some("acquired");
         assert_eq!((meaning("HGETALL", &[]), meaning("HMGET", &[None, None])), (absent, absent));
         let all = [Some("of"), Some("mine"), Some("state"), Some("done")];
@@ -260,7 +271,7 @@ replies = [
         assert_eq!(meaning("HMGET", &[Some("done"), Some("other")]), Some("mismatch"));
         assert_eq!(meaning("HMGET", &[Some("run"), None]), Some("conflict"));
         assert_eq!(meaning("HMGET", &[Some("odd"), None]), None);
-        // Of another command nobody knows which fields come.
+        // For any other command, idemctl does not know which fields the values belong to.
         assert_eq!(meaning("HVALS", &[Some("done"), Some("mine")]), None);
     }
 }

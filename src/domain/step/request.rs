@@ -1,4 +1,5 @@
-//! What a service writes: values and call arguments as templates with named placeholders.
+//! One request of a service: fills the placeholders in the calls that it sends and the values that
+//! it writes.
 
 use std::time::Duration;
 
@@ -17,28 +18,30 @@ use crate::domain::schema::{
     Action, Call, Encoding, Role, Schema, State, Template, Timestamp, TtlOf,
 };
 
-/// One worker's request on one idempotency key: what the placeholders of a schema's calls stand for.
+/// One worker's request with one idempotency key, from which the placeholders of a schema are
+/// filled.
 #[derive(Debug, Clone)]
 pub struct Request<'a> {
     pub schema: &'a Schema,
     pub key: &'a [u8],
-    /// The worker's id (the fencing token, where the schema has one), which need not be text.
+    /// The worker's owner ID (the fencing token, if the schema has one). It need not be UTF-8.
     pub owner: &'a [u8],
-    /// A hash of the request's payload, where the schema compares it.
+    /// A hash of the request's payload, if the schema compares payloads.
     pub fingerprint: &'a str,
     pub response: &'a Response,
-    /// The error text of an operation that failed.
+    /// The error text of a failed operation; `None` for a successful one.
     pub error: Option<&'a str>,
-    /// The time, in milliseconds since the epoch, for values that idemctl itself writes.
+    /// The time in milliseconds since the epoch, for the times in values and calls.
     pub now_ms: u64,
-    /// What is sent as lock TTL in place of the schema's, as it is.
+    /// A text that is sent as lock TTL instead of the schema's lock TTL.
     pub lock_ttl: Option<&'a str>,
-    /// The value of before, which a result keeps something of; `None` where that is the lock as the schema writes it.
+    /// The previous value, part of which a result may keep; `None` for a lock as the schema writes
+    /// it.
     pub before: Option<&'a Content>,
 }
 
 impl<'a> Request<'a> {
-    /// A request without a payload to compare, whose operation goes well.
+    /// Creates a request of a successful operation, without a payload to compare.
     pub fn new(
         schema: &'a Schema,
         key: &'a [u8],
@@ -59,7 +62,7 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// Matches the replies to this request.
+    /// The matcher for replies to this request.
     pub fn matcher(&self) -> ReplyMatcher<'a> {
         ReplyMatcher { schema: self.schema, fingerprint: self.fingerprint, now_ms: self.now_ms }
     }
@@ -83,7 +86,7 @@ impl<'a> Request<'a> {
         })
     }
 
-    /// A word of a call, or the names and values of the hash that it stands for.
+    /// A word of a call. If it is the whole value of a hash, the names and values of the hash.
     pub(crate) fn spread(&self, template: &Template) -> Vec<Vec<u8>> {
         let content = match template.only_place() {
             Some(Placeholder::LockValue) => self.lock(),
@@ -96,11 +99,13 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// The words that are sent for a call: a command, or EVAL with the service's own script, its KEYS and its ARGV.
+    /// The words that are sent for a call: a command, or EVAL with the service's script, its KEYS
+    /// and its ARGV.
     pub(crate) fn words(&self, call: &Call) -> Vec<Vec<u8>> {
         match &call.action {
             Action::Command(command) => command.iter().flat_map(|word| self.spread(word)).collect(),
             Action::Script { name, keys, args } => {
+                // The parser has checked that the script exists.
                 let text = self.schema.scripts.get(name).map_or("", |script| &*script.text);
                 let mut words = vec![b"EVAL".to_vec(), text.as_bytes().to_vec()];
                 words.extend(self.script_arguments(keys, args));
@@ -109,7 +114,7 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// What follows a script, or its digest: the number of its KEYS, its KEYS, its ARGV.
+    /// The words after a script or its digest: the number of KEYS, the KEYS, and the ARGV.
     pub(crate) fn script_arguments(&self, keys: &[Template], args: &[Template]) -> Vec<Vec<u8>> {
         let mut words = vec![keys.len().to_string().into_bytes()];
         for template in keys.iter().chain(args) {
@@ -118,17 +123,19 @@ impl<'a> Request<'a> {
         words
     }
 
-    /// The value of a lock, where that is a string; empty where the schema does not say how one is written.
+    /// The value of a lock that is a string; empty if it is not, or if the schema does not describe
+    /// how a lock is written.
     pub fn lock_value(&self) -> Vec<u8> {
         string_of(self.lock())
     }
 
-    /// The value of a result, where that is a string; empty where the schema does not say how one is written.
+    /// The value of a result that is a string; empty if it is not, or if the schema does not
+    /// describe how a result is written.
     pub fn result_value(&self) -> Vec<u8> {
         string_of(self.result())
     }
 
-    /// What stands at a lock's Redis key.
+    /// The content of the lock's Redis key while this request holds the lock.
     pub(crate) fn lock(&self) -> Content {
         self.stored(
             self.schema.write.lock_value.as_ref(),
@@ -137,12 +144,12 @@ impl<'a> Request<'a> {
         )
     }
 
-    /// What stands at a result's Redis key.
+    /// The content of the result's Redis key after this request stored its result.
     pub(crate) fn result(&self) -> Content {
         self.stored(self.result_template(), self.schema.result_role(), State::Completed)
     }
 
-    /// Why no result can be written for this request; `None` where one can.
+    /// Why no result can be written for this request; `None` if one can.
     pub(crate) fn unwritten_result(&self) -> Option<String> {
         let text = self.value(self.result_template()?);
         self.packed(&text, self.schema.result_role(), State::Completed)?.err()
@@ -153,14 +160,15 @@ impl<'a> Request<'a> {
         write.failed_value.as_ref().filter(|_| self.error.is_some()).or(write.result_value.as_ref())
     }
 
-    /// What stands at the result's Redis key of a request that took its lock before.
+    /// The content of the result's Redis key after this request acquired its lock and stored its
+    /// result.
     pub(crate) fn result_over_lock(&self) -> Content {
         let shares_key = self.schema.lock_role() == self.schema.result_role();
         self.result_over(&if shares_key { self.lock() } else { Content::Absent })
     }
 
-    /// What stands at the result's Redis key once the result is written over what was there: fields of a hash that the result does
-    /// not have stay.
+    /// The content of the result's Redis key after the result replaced the content `before`. The
+    /// new hash keeps fields of the old one that the result does not have.
     pub(crate) fn result_over(&self, before: &Content) -> Content {
         match (self.result(), before) {
             (Content::Hash(result), Content::Hash(before)) => {
@@ -178,8 +186,8 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// What a replay of this request's result brings back: the whole value, or the response in it where the schema
-    /// says what that is.
+    /// What a replay of this request's result returns: the whole value, or only the response if the
+    /// schema describes it.
     pub fn replayed(&self) -> Vec<u8> {
         self.schema
             .write
@@ -194,7 +202,8 @@ impl<'a> Request<'a> {
             .map_or_else(Vec::new, |index| self.schema.keys[index].template.redis_key(self.key))
     }
 
-    /// A value as it is stored. A text that cannot be packed stays as it is, and is read back as what it is: unreadable.
+    /// A value as it is stored. A text that cannot be encoded is stored unchanged, and is
+    /// unreadable when it is read back.
     fn stored(&self, template: Option<&Template>, role: usize, state: State) -> Content {
         let Some(template) = template else { return Content::text(Vec::new()) };
         let text = self.value(template);
@@ -204,7 +213,8 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// The value packed as the first form of the state is opened, or why it cannot be; `None` where it is stored as it is.
+    /// The value, encoded by the first value format of the state, or the reason why it cannot be
+    /// encoded. `None` if the value is stored as it is.
     fn packed(&self, text: &[u8], role: usize, state: State) -> Option<Result<Content, String>> {
         let form =
             self.schema.values.iter().find(|case| case.role == role && case.state == state)?;
@@ -221,7 +231,8 @@ impl<'a> Request<'a> {
         }
         let before = self.before.cloned().unwrap_or_else(|| self.lock());
         let document = kept::document(self.schema, &before).unwrap_or(Json::Null);
-        // Which fields the template itself names is known when it is filled in: once without the kept ones, once with them.
+        // The template is filled twice. The first result shows which fields the template itself
+        // writes; the second adds the kept fields.
         let named = self.fill_keeping(template, &document, b"");
         let named = json_prefix::parse(&named, true).unwrap_or(Json::Null);
         let unnamed = kept::unnamed(self.schema, &before, &named);
@@ -246,7 +257,7 @@ impl<'a> Request<'a> {
         )
     }
 
-    /// When a lock or a result ends that is written now.
+    /// When a lock or a result that is written now expires, in milliseconds since the epoch.
     fn expires_ms(&self, of: TtlOf) -> u64 {
         let sent = match of {
             TtlOf::Lock => self.sent_lock_ttl(),
@@ -256,13 +267,13 @@ impl<'a> Request<'a> {
         self.now_ms.saturating_add(age::millis(ttl))
     }
 
-    /// The lock TTL that is sent in place of the schema's, if it is a number of seconds.
+    /// The lock TTL that is sent instead of the schema's, if it is a number of seconds.
     fn sent_lock_ttl(&self) -> Option<Duration> {
         let seconds = self.lock_ttl?.parse::<f64>().ok()?;
         Duration::try_from_secs_f64(seconds).ok()
     }
 
-    /// What calls and values have in common.
+    /// The text of a placeholder that both calls and values may have.
     fn part(&self, place: Placeholder) -> Vec<u8> {
         let response = self.response;
         let write = &self.schema.write;
@@ -305,7 +316,7 @@ impl<'a> Request<'a> {
             Placeholder::BodyText => json(Value::from(String::from_utf8_lossy(&response.body))),
             Placeholder::BodyJson => {
                 let compact = if response.is_json() { compact_json(&response.body) } else { None };
-                // A body that is not JSON becomes a JSON string.
+                // A body that is not JSON is written as a JSON string.
                 compact
                     .unwrap_or_else(|| json(Value::from(String::from_utf8_lossy(&response.body))))
             }
@@ -321,8 +332,8 @@ fn string_of(content: Content) -> Vec<u8> {
     }
 }
 
-/// Why the scripts of a schema cannot run on a cluster for this idempotency key, with the hash slots named; `None` if they
-/// can. A script works on the Redis keys of one hash slot alone.
+/// Why the scripts of a schema cannot run on a cluster for this idempotency key, with the hash
+/// slots named. `None` if they can. All Redis keys of a script must be in one hash slot.
 pub(crate) fn cluster_problem(schema: &Schema, key: &[u8]) -> Option<String> {
     let record = schema.redis_keys(key);
     let response = Response::default();
@@ -331,7 +342,8 @@ pub(crate) fn cluster_problem(schema: &Schema, key: &[u8]) -> Option<String> {
         let Action::Script { name, keys, .. } = &call.action else { continue };
         let named: Vec<_> = keys.iter().map(|template| request.word(template)).collect();
         let mut all: Vec<&[u8]> = named.iter().map(Vec::as_slice).collect();
-        // A script that gets less than whole Redis keys builds some of the record's by itself.
+        // A script that receives only parts of Redis keys builds some of the record's Redis keys
+        // itself.
         let builds_keys = keys.iter().any(|template| !template.is_redis_key());
         if builds_keys {
             all.extend(record.iter().map(Vec::as_slice));

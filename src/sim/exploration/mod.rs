@@ -1,4 +1,5 @@
-//! Explorations on a real server: the calls that the search asks for, and the schedules that workers execute again.
+//! Explorations on a real server: executes the calls that the search requests, and the schedules of
+//! violations.
 
 mod task;
 mod test_server;

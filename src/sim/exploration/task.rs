@@ -1,4 +1,4 @@
-//! One exploration from beginning to end: the search, and the schedule of each violation executed by workers.
+//! One complete exploration: the search, and the schedule of each violation, which workers execute.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -22,36 +22,42 @@ use crate::interrupt::Interrupt;
 use crate::sim::simulate::{Aborted, LocalServers, Replayed, ScheduleReplay};
 use crate::store::{Connection, Sandbox, SandboxError, StoreError, Writable};
 
-/// What is explored, and how far.
+/// What is explored, and the limits of the search.
 #[derive(Debug, Clone)]
 pub(crate) struct ExplorationTask {
-    /// The schema whose service is explored, or two that share Redis keys.
+    /// The schema whose service is explored, or two schemas that share Redis keys.
     pub(crate) program: Rc<WorkerProgram>,
+    /// The number of workers.
     pub(crate) workers: u8,
+    /// The largest number of each fault.
     pub(crate) most: FaultBudget,
     pub(crate) assumptions: Assumptions,
     pub(crate) limits: SearchLimits,
 }
 
-/// Where it is explored.
+/// The server and the key with which it is explored.
 #[derive(Clone, Copy)]
 pub(crate) struct ExplorationPlace<'a> {
     pub(crate) target: &'a Writable,
     pub(crate) key: &'a [u8],
-    /// True on a temporary local server.
+    /// True on a temporary local Redis.
     pub(crate) is_private: bool,
     pub(crate) interrupt: &'a Interrupt,
 }
 
 impl ExplorationTask {
+    ///
+    /// # Errors
+    /// The program of the workers of these services.
+    /// The services cannot be explored together; the error is a message.
     pub(crate) fn program(services: Vec<Arc<Schema>>) -> Result<Rc<WorkerProgram>, String> {
         WorkerProgram::new(services).map(Rc::new)
     }
 
-    /// Explores, and has workers execute the schedule of each violation.
+    /// Explores, and lets workers execute the schedule of each violation.
     ///
     /// # Errors
-    /// The server's.
+    /// An error of the server.
     pub(crate) async fn run(&self, place: ExplorationPlace<'_>) -> Result<Exploration, StoreError> {
         let since = Instant::now();
         // One connection for everything: no two calls of an exploration may run at the same time.
@@ -76,6 +82,10 @@ impl ExplorationTask {
         })
     }
 
+    ///
+    /// # Errors
+    /// An error of the server.
+    /// Connects to the server on which calls are executed.
     pub(crate) async fn connect<'a>(
         &self,
         place: ExplorationPlace<'a>,
@@ -128,7 +138,7 @@ impl ExplorationTask {
         })
     }
 
-    /// What to change after this schedule, which violates the invariant.
+    /// The advice for a schedule that violates the invariant.
     fn remedy(&self, invariant: &Invariant, token: &ScheduleToken, steps: &[TracedStep]) -> String {
         if self.begin_was_interrupted(steps) {
             return BEGIN_IN_ONE_SCRIPT.to_owned();
@@ -150,14 +160,16 @@ impl ExplorationTask {
         (invariant.remedy)(&Culprit { schema: &self.program.services[service], kind })
     }
 
-    /// True if a later call of begin acquired the lock although another worker held it, or a result was stored, by then.
-    /// Only the workers' own calls had changed the keys until then, so that an earlier call of begin saw another state.
+    /// True if a later call of begin acquired the lock although another worker held it, or a result
+    /// was stored. Until then only the workers' own calls changed the keys. An earlier call of the
+    /// same begin therefore saw another state.
     fn begin_was_interrupted(&self, steps: &[TracedStep]) -> bool {
         let mut holder = None;
         for step in steps {
             if let Some(Fault::Expiry | Fault::Evict | Fault::Failover | Fault::Persist) =
                 step.act.fault()
             {
+                // These faults change the keys without a call, so that begin may not be the cause.
                 return false;
             }
             let is_acquired =
@@ -187,7 +199,7 @@ impl ExplorationTask {
         ScheduleToken { workers, acts: acts.to_vec() }
     }
 
-    /// The services of a token's workers.
+    /// The indexes of the services of a token's workers.
     fn services(&self, token: &ScheduleToken) -> Vec<usize> {
         let mut services = Vec::new();
         for name in &token.workers {
@@ -198,10 +210,11 @@ impl ExplorationTask {
         services
     }
 
-    /// Goes through a token's schedule in the exploration; an error in words if it is impossible.
+    /// Repeats a token's schedule in the exploration. The inner error is a message if the schedule
+    /// is impossible.
     ///
     /// # Errors
-    /// The server's.
+    /// An error of the server.
     pub(crate) async fn retrace(
         &self,
         token: &ScheduleToken,
@@ -209,7 +222,7 @@ impl ExplorationTask {
     ) -> Result<Result<Vec<TracedStep>, String>, StoreError> {
         let beginning: Vec<_> =
             self.services(token).into_iter().map(|service| self.program.starts[service]).collect();
-        // A schedule that is given may contain any fault, in any order of workers.
+        // A schedule from the operator may contain any fault, in any order of workers.
         let rules = Rules {
             most: FaultBudget::ANY,
             assumptions: Assumptions::default(),
@@ -221,10 +234,10 @@ impl ExplorationTask {
         retrace(&rules, responses, ticks, &beginning, &token.acts, server).await
     }
 
-    /// Has workers execute a schedule.
+    /// Lets workers execute a schedule.
     ///
     /// # Errors
-    /// The server's.
+    /// An error of the server.
     pub(crate) async fn replay(
         &self,
         token: &ScheduleToken,
@@ -247,7 +260,7 @@ impl ExplorationTask {
         Ok(Replayed { lines: Vec::new(), deviates: Some(why) })
     }
 
-    /// A replayed schedule as an exploration of that one schedule, with the violations in it.
+    /// A replayed schedule as an exploration of that schedule alone, with its violations.
     pub(crate) fn exploration_of(
         &self,
         token: &ScheduleToken,
@@ -318,16 +331,17 @@ impl ExplorationTask {
     }
 }
 
-/// Workers that are enough for any state of one record's Redis keys, with at most one of each fault that leaves a trace there.
+/// Two workers reach any state of one record's Redis keys, with at most one of each fault that
+/// changes these keys.
 const WORKERS: u8 = 2;
 
-/// The faults that leave a trace in the Redis keys.
+/// The faults that leave traces in the Redis keys.
 const TRACING_FAULTS: &str = "expiry=1,crash=1,lost=1,fail=1,persist=1";
 
-/// More states than two workers of any schema lead to.
+/// More states than two workers of any schema reach.
 const MOST_STATES: usize = 1_000_000;
 
-/// Why it is unknown how a record came about.
+/// Why idemctl cannot explain how a record came about.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NotExplained {
     #[error(transparent)]
@@ -338,11 +352,11 @@ pub(crate) enum NotExplained {
     Schema(String),
 }
 
-/// Finds out how a record can have come about: looks for its state among those that its schema's workers lead to, on a
-/// temporary local server.
+/// Explains how a record can have come about. It searches for the record's state among the states
+/// that its schema's workers reach on a temporary local Redis.
 ///
 /// # Errors
-/// No local server, or one that fails; or a schema that cannot be explored.
+/// The local server cannot be started, or it fails, or the schema cannot be explored.
 pub(crate) async fn explain(
     record: &Record,
     servers: &LocalServers,

@@ -1,4 +1,5 @@
-//! Executes single calls on a server: puts the Redis keys into a state, sends the call, reads the keys.
+//! Executes single calls on a server: sets the Redis keys to a state, sends the call, and reads the
+//! keys.
 
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -12,13 +13,13 @@ use crate::interrupt::Interrupt;
 use crate::sim::service::read_content;
 use crate::store::{Connection, StoreError, pack};
 
-/// A call that took longer is executed again, because the time that it took would show in the TTLs.
+/// A call that took longer is executed again, because its duration would show in the TTLs.
 const QUICK: Duration = Duration::from_millis(50);
 
-/// How often a call is executed until it was quick.
+/// How often a call is executed, at most, until it is quick enough.
 const MOST_TRIES: usize = 200;
 
-/// A server on which the exploration may set and remove the Redis keys of one record.
+/// A server on which the exploration may set and delete the Redis keys of one record.
 pub(crate) struct TestServer<'a> {
     pub(super) workers: Workers,
     connection: Connection,
@@ -34,6 +35,7 @@ impl<'a> TestServer<'a> {
 
     async fn set(&mut self, keys: &KeysState) -> Result<(), StoreError> {
         for (redis_key, stored) in self.redis_keys.iter().zip(&keys.stored) {
+            // RESTORE sets the exact bytes and TTL in one command, for every type of key.
             self.connection.ask(&pack([b"DEL", &redis_key[..]])).await?;
             if let Some(stored) = stored {
                 let ttl = stored.ttl_ms.unwrap_or(0).to_string();
@@ -45,7 +47,7 @@ impl<'a> TestServer<'a> {
     }
 
     async fn read(&mut self, clock_ms: u64) -> Result<KeysState, StoreError> {
-        // All TTLs before the values, so that less time passes until the last one is read.
+        // All TTLs are read before the values, so that less time passes until the last TTL is read.
         let mut pttls = Vec::new();
         for redis_key in &self.redis_keys {
             pttls.push(match self.connection.ask(&pack([b"PTTL", &redis_key[..]])).await? {
@@ -68,7 +70,7 @@ impl<'a> TestServer<'a> {
         Ok(KeysState { stored, clock_ms })
     }
 
-    /// Removes the Redis keys.
+    /// Deletes the Redis keys.
     pub(crate) async fn clear(&mut self) -> Result<(), StoreError> {
         let absent = KeysState::absent(self.redis_keys.len());
         self.set(&absent).await
@@ -95,7 +97,8 @@ impl StateServer for TestServer<'_> {
         let request =
             job.request(&program.services[call.service], &key, Workers::now_ms(before.clock_ms));
         let mut tries = 0;
-        // On a machine that is never quick the last try counts: an unsteady result is noticed when all calls are repeated.
+        // On a machine that is never quick, the last try counts. When all calls are repeated, an
+        // unsteady result is noticed.
         loop {
             let since = Instant::now();
             self.set(before).await?;
@@ -118,13 +121,13 @@ impl StateServer for TestServer<'_> {
     }
 
     async fn is_interrupted(&mut self) -> bool {
-        // Ctrl-C is received by a task that has to get its turn.
+        // Another task receives Ctrl-C, and needs a turn to do so.
         tokio::task::yield_now().await;
         self.interrupt.is_raised()
     }
 }
 
-/// Sends each call with its script whole, and stops the script's clock.
+/// Sends each call with its whole script, and stops the script's clock.
 struct StoppedClock<'c> {
     connection: &'c mut Connection,
     ticks: bool,

@@ -1,5 +1,5 @@
-//! Who sends calls in an exploration: the workers, and the requests that come after them. Their scripts see the time of the
-//! exploration, in which nothing passes by itself.
+//! The callers of an exploration: the workers, and the requests after them. Their scripts see the
+//! time of the exploration, which does not advance by itself.
 
 use std::rc::Rc;
 
@@ -7,15 +7,16 @@ use crate::domain::exploration::{Author, ProgramCall, StepKind, WorkerProgram};
 use crate::domain::schema::{Action, Call, Schema};
 use crate::sim::simulate::{ClientRequest, Job, OTHER_PAYMENT, PAYMENT};
 
-/// The time at the beginning of an exploration, in milliseconds since the epoch.
+/// The time at which an exploration begins, in milliseconds since the epoch.
 const BEGINNING_MS: u64 = 1_700_000_000_000;
 
-/// The workers of a program. A caller is a worker, by its number, or one of the two requests that come after them.
+/// The workers of a program. A caller is the number of a worker, or of one of the two requests
+/// after the workers.
 pub(super) struct Workers {
     pub(super) program: Rc<WorkerProgram>,
     pub(super) count: u8,
     pub(super) key: Vec<u8>,
-    /// True if scripts ask for the time, or clients depend on it.
+    /// True if scripts read the time, or clients depend on it.
     pub(super) ticks: bool,
 }
 
@@ -29,12 +30,13 @@ impl Workers {
         format!("worker {}", worker + 1)
     }
 
-    /// The same in every exploration, so that equal states have equal bytes.
+    /// The owner ID, which is the same in every exploration, so that equal states have equal bytes.
     fn owner(caller: u8) -> String {
         format!("00000000-0000-4000-8000-{:012}", caller + 1)
     }
 
-    /// The time of the exploration, so many milliseconds after its beginning.
+    /// The time of the exploration, in milliseconds since the epoch, `clock_ms` after its
+    /// beginning.
     pub(super) fn now_ms(clock_ms: u64) -> u64 {
         BEGINNING_MS + clock_ms
     }
@@ -48,7 +50,7 @@ impl Workers {
         Job::new(&Self::owner(caller), self.client_request(caller), seconds)
     }
 
-    /// What a caller works on when it sends a call.
+    /// The job of a caller when it sends a call.
     pub(super) fn job(&self, caller: u8, call: ProgramCall) -> Job {
         let mut job = self.new_job(&self.program.services[call.service], caller);
         match call.step {
@@ -59,7 +61,7 @@ impl Workers {
         job
     }
 
-    /// The responses that workers give, by every service.
+    /// The responses of all workers with every service.
     pub(super) fn responses(&self) -> Vec<(Vec<u8>, Author)> {
         let mut responses = Vec::new();
         for schema in &self.program.services {
@@ -78,8 +80,8 @@ impl Workers {
     }
 }
 
-/// True if a script of the schema asks for the time, or a call sends it: then the same call in the same state can get
-/// another reply later.
+/// True if a script of the schema reads the time, or a call sends it. The same call in the same
+/// state may then get another reply later.
 fn sees_time(schema: &Schema) -> bool {
     schema
         .steps()
@@ -92,13 +94,15 @@ fn runs_clock_script(schema: &Schema, call: &Call) -> bool {
     schema.scripts.get(name).is_some_and(|script| asks_time(&script.text))
 }
 
+// A search in the text is enough: a script that only seems to read the time costs more states, and
+// no finding.
 fn asks_time(script: &str) -> bool {
     let script = script.to_ascii_lowercase();
     script.contains("'time'") || script.contains("\"time\"")
 }
 
-/// The script with a clock that is stopped at `ms`. It is put into the script's first line, so that errors name the lines of
-/// the script.
+/// The script with a clock that is stopped at `ms`. The code is added to the first line, so that
+/// errors show the script's own line numbers.
 pub(super) fn with_stopped_clock(script: &str, ms: u64) -> String {
     let clock = format!(
         "local __t={{'{}','{}'}} local function __f(f) return function(c,...) if string.upper(c)=='TIME' then return __t end \
@@ -107,7 +111,7 @@ pub(super) fn with_stopped_clock(script: &str, ms: u64) -> String {
         ms / 1_000,
         ms % 1_000 * 1_000
     );
-    // A script that names its engine has the name in its first line.
+    // The first line must remain first if it names the engine.
     match script.split_once('\n').filter(|(first, _)| first.starts_with("#!")) {
         Some((engine, rest)) => format!("{engine}\n{clock}{rest}"),
         None => clock + script,
@@ -128,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_script_that_asks_for_the_time_is_known() {
+    fn a_script_that_reads_the_time_is_recognised() {
         assert!(asks_time("redis.call('TIME')") && asks_time("redis.pcall(\"time\")"));
         assert!(!asks_time("-- the time of a lock"));
     }

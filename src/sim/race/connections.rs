@@ -1,4 +1,5 @@
-//! The connections of a race: one for each worker, and one that cleans up after the workers and holds a witness lock.
+//! The connections of a race: one for each worker, and one that deletes their keys and holds a
+//! witness lock.
 
 use futures_util::{StreamExt as _, stream};
 use uuid::Uuid;
@@ -10,10 +11,10 @@ use crate::domain::step::{Request, StepReply};
 use crate::sim::test_keys::removals;
 use crate::store::{Client, Connection, Packed, StoreError, Writable, pack};
 
-/// Connections that are opened at a time: servers queue a few hundred, some fewer.
+/// How many connections are opened at the same time. Servers queue a few hundred, and some fewer.
 const OPENED_AT_ONCE: usize = 32;
 
-/// The workers with their connections, and one connection that cleans up after them.
+/// The workers' connections, and one connection that deletes their keys.
 pub struct Connections {
     pub(super) workers: Vec<WorkerConnection>,
     client: Client,
@@ -22,7 +23,7 @@ pub struct Connections {
     cleanup: Connection,
 }
 
-/// Why the workers are not all connected.
+/// Why not all workers are connected.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot open {wanted} connections, {open} are open: {error}")]
 pub struct NotConnected {
@@ -33,10 +34,10 @@ pub struct NotConnected {
 }
 
 impl Connections {
-    /// Connects so many workers; in a cluster all of them to one master.
+    /// Opens this number of connections. In a cluster, all of them lead to one master.
     ///
     /// # Errors
-    /// The first connection that cannot be opened.
+    /// The first connection that cannot be opened, and how many are open.
     pub async fn open(
         client: &Client,
         server: &Writable,
@@ -57,11 +58,12 @@ impl Connections {
                 connection: Some(connection),
             });
         }
+        // `connected` still borrows `target`.
         drop(connected);
         Ok(Self { workers, client: client.clone(), target, cleanup })
     }
 
-    /// True if the node that is raced on serves all of these Redis keys.
+    /// True if the node of the race serves all of these Redis keys.
     pub(super) fn serves(&self, redis_keys: &[Vec<u8>]) -> bool {
         self.client.serves(&self.target, redis_keys)
     }
@@ -70,7 +72,7 @@ impl Connections {
         &mut self.cleanup
     }
 
-    /// Gives workers whose connection broke a new one.
+    /// Opens a new connection for each worker whose connection broke.
     pub(super) async fn reconnect_workers(&mut self) -> Result<(), StoreError> {
         for worker in &mut self.workers {
             if worker.connection.is_none() {
@@ -80,6 +82,7 @@ impl Connections {
         Ok(())
     }
 
+    /// Deletes Redis keys.
     pub(super) async fn remove(&mut self, redis_keys: &[Vec<u8>]) -> Result<(), StoreError> {
         for removal in removals(redis_keys, self.client.is_cluster()) {
             self.ask(&removal).await?;
@@ -87,8 +90,8 @@ impl Connections {
         Ok(())
     }
 
-    /// Sends a request over the connection that cleans up. If that connection is broken, the request is sent again over a
-    /// new one: only requests that may be executed twice are sent here.
+    /// Sends a request over the cleanup connection. If that connection is broken, the request is
+    /// sent again over a new one. The server may therefore execute a request twice.
     pub(super) async fn ask(&mut self, request: &Packed) -> Result<StepReply, StoreError> {
         match self.cleanup.ask(request).await {
             Err(error) if error.lost_the_reply() => {
@@ -100,19 +103,21 @@ impl Connections {
     }
 }
 
-/// A lock that nobody races for: whatever ends or removes the locks of a round ends or removes this lock, too.
+/// A lock that no worker races for. Whatever ends or deletes the locks of a round ends or deletes
+/// this lock too.
 ///
-/// Locks end during a race when idemctl or the server is stopped, when the machine sleeps, when somebody flushes the
-/// database or removes keys by a pattern. A second worker that then gets the lock says nothing about the schema's steps.
+/// Locks end during a race when idemctl or the server is paused, when the machine sleeps, or when
+/// another client flushes the database or deletes keys by a pattern. A second worker that then
+/// acquires the lock is not evidence about the schema's steps.
 pub(super) struct WitnessLock {
-    /// Sets the lock again, and asks for the value before.
+    /// Sets the lock again, and returns the value before.
     renewal: Packed,
-    /// False if this user may not set the lock, or the server cannot set and ask in one command.
+    /// False if the user may not set the lock, or if the server does not support SET with GET.
     is_of_use: bool,
 }
 
 impl WitnessLock {
-    /// A lock that is not set yet. It lives no longer than the first of a round's keys to end.
+    /// Creates a lock that is not set yet. Its TTL is the shorter TTL of the round's keys.
     pub(super) fn new(schema: &Schema, key: &[u8], owner: &str) -> Self {
         let redis_key = schema.keys[schema.lock_role()].template.redis_key(key);
         let value = Request::new(schema, key, owner, &Response::default()).lock_value();
@@ -121,7 +126,7 @@ impl WitnessLock {
         Self { renewal, is_of_use: true }
     }
 
-    /// Sets the lock again for the next round; false if the lock was gone.
+    /// Sets the lock again for the next round; false if the lock no longer existed.
     pub(super) async fn renew(
         &mut self,
         connections: &mut Connections,
@@ -133,7 +138,8 @@ impl WitnessLock {
             Ok(StepReply::Text(_)) => Ok(true),
             Ok(StepReply::Nil) => Ok(false),
             Err(error) if !error.is_permission() => Err(error),
-            // Redis 6.2 knows SET with GET, older servers and some users do not: rounds are judged without a witness.
+            // SET with GET needs Redis 6.2, and some users may not run it. Rounds are then judged
+            // without a witness.
             _ => {
                 self.is_of_use = false;
                 Ok(true)

@@ -1,4 +1,4 @@
-//! A race: workers that begin at the same time on one key, and the replies that each of them got.
+//! A race: workers that begin at the same time with one key, and the replies that they get.
 
 mod connections;
 mod race;

@@ -1,4 +1,4 @@
-//! A race: rounds on fresh keys, judged one by one, and every key removed afterwards.
+//! A race: rounds with fresh keys. Each round is judged, and its keys are deleted afterwards.
 
 use std::time::Instant;
 
@@ -14,17 +14,19 @@ use crate::sim::service::LoadedService;
 use crate::sim::test_keys::TEST_KEYS_LIVE;
 use crate::store::StoreError;
 
-/// Names that are tried at most for a key that a cluster's node serves: of a hundred masters each serves one in a hundred.
+/// How many names are tried for a key that one node of a cluster serves. With a hundred masters,
+/// each serves one name in a hundred.
 const MOST_NAMES: usize = 10_000;
 
-/// In every such round the handler fails for SET NX, unless the operator says otherwise: SET NX is flawed after a release.
+/// With SET NX the handler fails in every such round, unless the operator sets another number. The
+/// flaw of SET NX shows after a release.
 const SET_NX_FAILS_EVERY: usize = 4;
 
-/// What came of a race.
+/// The result of a race.
 pub struct RaceResult {
     pub run: RaceRun,
     pub end: RaceEnd,
-    /// Why keys may be left behind, until their TTL ends.
+    /// Why keys may remain until their TTL expires; `None` if all were deleted.
     pub left_behind: Option<StoreError>,
 }
 
@@ -36,7 +38,8 @@ pub enum RaceEnd {
     Failed(StoreError),
 }
 
-/// Races a schema with a strategy. Every key that was made is removed before this returns, however the race ends.
+/// Races a schema with a strategy. All created keys are deleted before this returns, however the
+/// race ends.
 pub async fn race(
     connections: &mut Connections,
     schema: &Schema,
@@ -45,6 +48,7 @@ pub async fn race(
     interrupt: &Interrupt,
     on_round: impl FnMut(),
 ) -> RaceResult {
+    // Shorter TTLs: keys expire soon if idemctl is killed before it deletes them.
     let schema = &schema.living_at_most(TEST_KEYS_LIVE);
     let plan = plan_for_strategy(strategy, plan);
     let ttls = Ttls { lock: schema.lock_ttl, result: schema.result_ttl };
@@ -55,12 +59,13 @@ pub async fn race(
         Ok(end) => end,
         Err(error) => RaceEnd::Failed(error),
     };
-    // Also after an error or Ctrl-C: nothing of a race may stay on a server that others use.
+    // Also after an error or Ctrl-C: a race must leave nothing on a server that others use.
     let left_behind = connections.remove(&keys.made).await.err();
     RaceResult { run, end, left_behind }
 }
 
-/// The plan with what the strategy needs: SET NX shows its flaw only if steps overlap and locks are released.
+/// The plan with the settings that the strategy needs. The flaw of SET NX shows only if steps
+/// overlap and locks are released.
 fn plan_for_strategy(strategy: Strategy, mut plan: RacePlan) -> RacePlan {
     if strategy == Strategy::SetNx {
         plan.overlap = true;
@@ -81,7 +86,7 @@ async fn run_rounds(
 ) -> Result<RaceEnd, StoreError> {
     let service = LoadedService::load(schema, connections.cleanup()).await?;
     let steps = RaceSteps::new(schema, run.strategy);
-    // Set before the first round, so that the first round has a witness, too.
+    // The witness is set before the first round, so that this round has one too.
     let mut witness = WitnessLock::new(schema, &keys.make("witness", connections), "nobody");
     let keys_of_witness = keys.made.len();
     witness.renew(connections).await?;
@@ -97,18 +102,21 @@ async fn run_rounds(
         let round = run_round(&mut connections.workers, course, number, interrupt).await?;
         let Some(mut round) = round else { return Ok(RaceEnd::Interrupted) };
         round.has_witness = witness.renew(connections).await?;
+        // Measured last, so that it includes the time until the witness was checked.
         round.lasted = began.elapsed();
         run.add(round);
         on_round();
-        // The keys are removed after each round, so that a killed race leaves the keys of one round.
+        // Deleted after each round, so that a killed race leaves the keys of only one round.
         connections.remove(&keys.made.split_off(keys_of_witness)).await?;
     }
     Ok(RaceEnd::Finished)
 }
 
-/// Runs one round: everybody begins on one fresh key, the winner finishes, the losers retry; `None` after Ctrl-C.
+/// Runs one round: all workers begin with one fresh key, the winner finishes, and the losers retry.
+/// `None` after Ctrl-C.
 ///
-/// Between two phases no request is in flight. With `overlap` a winner finishes within the phase in which it won.
+/// No request is in flight between two phases. With `overlap`, a winner finishes in the phase in
+/// which it won.
 async fn run_round(
     connections: &mut [WorkerConnection],
     course: Course<'_>,
@@ -124,7 +132,7 @@ async fn run_round(
 
     run_phase(&mut workers, &mut round, begin, |_| true).await?;
     if !workers.iter().any(got_a_reply) {
-        // No worker got a reply: the error of any of them will do.
+        // No worker got a reply, so that any of their errors explains why.
         let error = workers.iter_mut().find_map(|worker| worker.error.take());
         return error.map_or(Ok(None), Err);
     }
@@ -132,7 +140,7 @@ async fn run_round(
         return Ok(None);
     }
     run_phase(&mut workers, &mut round, finish, |worker| worker.holds_lock).await?;
-    // The retries, and then the handlers of whoever got the lock with one, do not fail.
+    // Neither the retries nor the handlers of their winners fail.
     let retry = Turn { fails: false, ..begin };
     let finish_retry = Turn { fails: false, ..finish };
     run_phase(&mut workers, &mut round, retry, |worker| !worker.won && worker.is_connected())
@@ -142,7 +150,7 @@ async fn run_round(
     Ok(if interrupt.is_raised() { None } else { Some(round) })
 }
 
-/// A worker for each connection; in every round another one is first.
+/// A worker for each connection. Each round starts with another worker.
 fn workers_of_round<'r>(
     connections: &'r mut [WorkerConnection],
     course: Course<'r>,
@@ -152,10 +160,11 @@ fn workers_of_round<'r>(
     let mut workers: Vec<_> =
         connections.iter_mut().map(|connection| RaceWorker::new(connection, course)).collect();
     let first = number % workers.len().max(1);
-    // The first one to send usually wins: without the rotation, one connection would win every round.
+    // The first worker to send usually wins. Without the rotation, one connection would win every
+    // round.
     workers.rotate_left(first);
     let clock = Instant::now();
-    // The pauses differ, because workers that all pause equally long would meet again after the pause.
+    // The pauses differ, because workers with equal pauses would run at the same time again.
     for (place, worker) in (1..).zip(&mut workers) {
         worker.pause = course.plan.think_time * place / count;
         worker.clock = clock;
@@ -163,7 +172,7 @@ fn workers_of_round<'r>(
     workers
 }
 
-/// Releases some of the workers at the same time and waits for all of them.
+/// Releases some of the workers at the same time, and waits for all of them.
 async fn run_phase(
     workers: &mut [RaceWorker<'_>],
     round: &mut Round,
@@ -176,14 +185,16 @@ async fn run_phase(
     }
     let events_before = count_events(&ready);
     let released = Instant::now();
-    // Unconstrained, so that every worker has sent its request before the first reply is read: that is the barrier.
+    // Unconstrained, so that every worker sends its request before the first reply is read. This is
+    // the barrier.
     tokio::task::unconstrained(join_all(ready.iter_mut().map(|worker| worker.run(turn)))).await;
     if turn.begins {
         round.released += released.elapsed();
         round.raced += (count_events(&ready) - events_before) as u64;
     }
     for worker in ready {
-        // A lost reply is an event of the round. Any other error means that the server does not serve the race.
+        // A lost reply is an event of the round. Any other error means that the server cannot serve
+        // the race.
         if let Some(error) = worker.error.take_if(|error| !error.lost_the_reply()) {
             return Err(error);
         }
@@ -199,16 +210,17 @@ fn got_a_reply(worker: &RaceWorker<'_>) -> bool {
     worker.events.iter().any(|event| !matches!(event.answer, RaceAnswer::Lost(_)))
 }
 
-/// The keys of a race. Their names hold the race's UUID, so that they are nobody else's, and the purpose of each.
+/// The keys of a race. Their names contain the race's UUID, so that no other client uses them, and
+/// their purpose.
 struct RaceKeys<'a> {
     schema: &'a Schema,
     name: Uuid,
-    /// The Redis keys that may exist.
+    /// The Redis keys that may exist, and must be deleted.
     made: Vec<Vec<u8>>,
 }
 
 impl RaceKeys<'_> {
-    /// Names a key by its purpose, so that the node that is raced on serves it.
+    /// Chooses a key for a purpose, whose Redis keys the node of the race serves.
     fn make(&mut self, purpose: &str, connections: &Connections) -> Vec<u8> {
         let mut key = format!("idemctl-race-{}-{purpose}", self.name.simple());
         for number in 1..=MOST_NAMES {
@@ -217,6 +229,7 @@ impl RaceKeys<'_> {
             }
             key = format!("idemctl-race-{}-{purpose}-{number}", self.name.simple());
         }
+        // Recorded before the key is used, so that it is deleted even if the race fails.
         self.made.extend(self.schema.redis_keys(key.as_bytes()));
         key.into_bytes()
     }

@@ -1,4 +1,4 @@
-//! One worker in one round of a race: what it sends, and what it has seen.
+//! One worker in one round of a race: the requests that it sends, and the replies that it gets.
 
 use std::time::{Duration, Instant};
 
@@ -9,17 +9,17 @@ use crate::domain::step::{CallPerformer, ExecutedStep, Request, StepCall, StepRe
 use crate::sim::service::{LoadedService, is_no_script, words};
 use crate::store::{Connection, Packed, StoreError, pack};
 
-/// An instance of the service with a connection of its own, for all rounds of a race.
+/// An instance of the service with its own connection, for all rounds of a race.
 pub(super) struct WorkerConnection {
-    /// From 1.
+    /// The worker's number, from 1.
     pub(super) id: usize,
-    /// The worker's name, for services that check owners.
+    /// The owner ID, for services that check owners.
     pub(super) owner: String,
-    /// `None` after a lost reply, which could still arrive in place of a later one.
+    /// `None` after a lost reply, which could still arrive and be taken for a later one.
     pub(super) connection: Option<Connection>,
 }
 
-/// What the workers of one round have in common.
+/// The parameters that all workers of one round share.
 #[derive(Clone, Copy)]
 pub(super) struct Course<'r> {
     pub(super) service: &'r LoadedService<'r>,
@@ -28,14 +28,14 @@ pub(super) struct Course<'r> {
     pub(super) key: &'r [u8],
 }
 
-/// What a worker does in one phase of a round.
+/// The actions of a worker in one phase of a round.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Turn {
-    /// True to ask for the lock, for the first time or again.
+    /// True if the worker requests the lock, for the first time or again.
     pub(super) begins: bool,
-    /// True to finish with a lock that is held, or that was just acquired.
+    /// True if the worker finishes with the lock that it holds.
     pub(super) finishes: bool,
-    /// True if the handler fails, so that finishing means releasing.
+    /// True if the handler fails, so that the worker releases the lock instead of storing a result.
     pub(super) fails: bool,
 }
 
@@ -44,25 +44,26 @@ pub(super) struct RaceWorker<'r> {
     instance: &'r mut WorkerConnection,
     course: Course<'r>,
     response: Response,
-    /// The requests of the begin step, packed ahead of time: when the workers are released they only send.
+    /// The requests of the begin step, packed ahead of time. A released worker then only has to
+    /// send them.
     begin: Vec<Packed>,
-    /// The worker's time when `begin` was packed.
+    /// The time in the packed `begin`, in milliseconds since the epoch.
     begin_ms: u64,
     /// How long the worker pauses between the calls of a step.
     pub(super) pause: Duration,
-    /// The time from which events count.
+    /// The start of the round, from which events are timed.
     pub(super) clock: Instant,
     has_begun: bool,
     pub(super) holds_lock: bool,
     pub(super) won: bool,
     pub(super) events: Vec<RaceEvent>,
-    /// Why a reply was lost or service refused.
+    /// Why a reply was lost, or why the server refused the service.
     pub(super) error: Option<StoreError>,
 }
 
 impl<'r> RaceWorker<'r> {
     pub(super) fn new(instance: &'r mut WorkerConnection, course: Course<'r>) -> Self {
-        // Every worker responds differently, so that a replay shows whose response it is.
+        // Every worker has its own response, so that a replay shows whose response it is.
         let body = format!(r#"{{"worker":{}}}"#, instance.id).into_bytes();
         let response = Response { status: Some(201), headers: Vec::new(), body, whole: true };
         let begin_ms = course.service.now_ms();
@@ -79,7 +80,7 @@ impl<'r> RaceWorker<'r> {
             has_begun: false,
             holds_lock: false,
             won: false,
-            // Most workers begin and retry.
+            // Most workers only begin and retry.
             events: Vec::with_capacity(2),
             error: None,
         }
@@ -90,7 +91,7 @@ impl<'r> RaceWorker<'r> {
         self.instance.connection.is_some()
     }
 
-    /// Takes part in one phase of the round, and adds what came of it to the events.
+    /// Takes part in one phase of the round, and adds the outcome to the events.
     pub(super) async fn run(&mut self, turn: Turn) {
         if turn.begins {
             let act = if self.has_begun { RaceAct::Retry } else { RaceAct::Begin };
@@ -98,7 +99,8 @@ impl<'r> RaceWorker<'r> {
             let steps = self.course.steps;
             let packed = std::mem::take(&mut self.begin);
             self.holds_lock = self.execute(&steps.begin, &packed, self.begin_ms, act).await;
-            // Kept after the lock is given up: only workers that never won retry.
+            // This remains true after the lock is given up, because only workers that never won
+            // retry.
             self.won |= self.holds_lock;
             self.begin = packed;
         }
@@ -122,7 +124,7 @@ impl<'r> RaceWorker<'r> {
         self.execute(calls, &packed, now_ms, act).await;
     }
 
-    /// Executes a step, and returns whether the worker holds the lock now.
+    /// Executes a step, and returns whether it acquired the lock.
     async fn execute(
         &mut self,
         calls: &[Call],
@@ -130,7 +132,7 @@ impl<'r> RaceWorker<'r> {
         now_ms: u64,
         act: RaceAct,
     ) -> bool {
-        // Nothing but the exchange with the server is between the two times.
+        // Only the exchange with the server happens between these two times.
         let start = self.now();
         let replied = self.answer(calls, packed, now_ms).await;
         let end = self.now();
@@ -139,7 +141,7 @@ impl<'r> RaceWorker<'r> {
             Err(error) if error.lost_the_reply() => {
                 let why = error.to_string();
                 self.error = Some(error);
-                // The reply may still arrive, and would be taken for that of the next request.
+                // The reply may still arrive, and would be taken for the reply to the next request.
                 self.instance.connection = None;
                 RaceAnswer::Lost(why)
             }
@@ -190,7 +192,7 @@ fn pack_calls(course: Course<'_>, calls: &[Call], request: &Request<'_>) -> Vec<
     packed
 }
 
-/// Sends requests that were packed ahead of time, with a pause between the calls of a step.
+/// Sends requests that were packed ahead of time, and pauses between the calls of a step.
 struct PackedCalls<'w> {
     connection: &'w mut Connection,
     packed: &'w [Packed],
@@ -205,7 +207,7 @@ impl CallPerformer for PackedCalls<'_> {
             tokio::time::sleep(self.pause).await;
         }
         let reply = self.connection.ask(&self.packed[call.index]).await?;
-        // The server has executed nothing, so that sending the whole script executes it once.
+        // On NOSCRIPT the server executed nothing. Sending the whole script executes it once.
         if is_no_script(&reply) && matches!(call.call.action, Action::Script { .. }) {
             return self.connection.ask(&pack(call.words())).await;
         }
@@ -213,7 +215,7 @@ impl CallPerformer for PackedCalls<'_> {
     }
 }
 
-/// What a step came to for the worker.
+/// The outcome of a step for the worker.
 fn answer_of(request: &Request<'_>, executed: ExecutedStep<'_>) -> RaceAnswer {
     let (reply, matched) = match executed {
         ExecutedStep::Decided { reply, matched, .. } => (reply, matched),

@@ -1,5 +1,5 @@
-//! The Redis keys of seeded records: believable idempotency keys, owners and responses. The same number gives the same
-//! records every time.
+//! The Redis keys of seeded records, with realistic idempotency keys, owners and responses. The
+//! same number always gives the same record.
 
 use std::sync::Arc;
 
@@ -12,7 +12,8 @@ use crate::domain::schema::{Schema, State};
 use crate::domain::step::Request;
 use crate::store::{EntryValue, SandboxKey};
 
-/// The Redis keys of `count` records of each schema. Times in the values are `now_ms`, in milliseconds since the epoch.
+/// The Redis keys of `count` records of each schema. `now_ms` is the time in the values, in
+/// milliseconds since the epoch.
 pub fn entries(
     schemas: &[Arc<Schema>],
     count: u64,
@@ -31,7 +32,8 @@ pub fn entries(
     })
 }
 
-/// Part of an infinite TTL is longer than this; every other TTL is shorter.
+/// In milliseconds. Even part of an infinite TTL is longer than this, and every other TTL is
+/// shorter.
 const FOR_EVER_MS: u64 = u64::MAX / 100;
 
 struct SeededRecord<'a> {
@@ -44,6 +46,7 @@ struct SeededRecord<'a> {
 
 impl<'a> SeededRecord<'a> {
     fn new(schema: &'a Schema, number: u64, now_ms: u64) -> Self {
+        // Seeded with the number, so that each run creates the same records.
         let mut rng = Rng::with_seed(number);
         let key = idempotency_key(&mut rng, number, is_of_messages(schema));
         Self { schema, number, rng, key, now_ms }
@@ -98,11 +101,12 @@ impl<'a> SeededRecord<'a> {
         self.at(self.schema.lock_role(), EntryValue::Text(request.lock_value()), ttl_ms)
     }
 
-    /// A result with so much of its TTL left that nothing is wrong with it.
+    /// A result with enough time left that it has no finding.
     fn finished(&mut self) -> SandboxKey {
         let lock_ttl = millis(self.schema.lock_ttl);
         let result_ttl = millis(self.schema.result_ttl);
         let left = self.part(result_ttl, 10, 99);
+        // A TTL close to the lock TTL would be a finding.
         self.result(Some(if left > lock_ttl.saturating_mul(2) { left } else { result_ttl }))
     }
 
@@ -111,7 +115,8 @@ impl<'a> SeededRecord<'a> {
         self.at(self.schema.result_role(), EntryValue::Text(value), ttl_ms)
     }
 
-    /// The value that the service writes; half of the time a bare marker, where the service may write one.
+    /// The value that the service writes. If the service may write a bare marker instead, half of
+    /// the values are markers.
     fn result_value(&mut self, body: Option<Vec<u8>>) -> Vec<u8> {
         let owner = uuid(&mut self.rng);
         let mut response = response(&mut self.rng, &self.key, self.number);
@@ -130,19 +135,19 @@ impl<'a> SeededRecord<'a> {
     }
 
     fn at(&self, role: usize, value: EntryValue, ttl_ms: Option<u64>) -> SandboxKey {
-        // A service that sets no TTL has an infinite one, and so has any part of it.
+        // A service that sets no TTL has an infinite one, and so has every part of it.
         let ttl_ms = ttl_ms.filter(|ms| *ms < FOR_EVER_MS);
         let redis_key = self.schema.keys[role].template.redis_key(self.key.as_bytes());
         SandboxKey { redis_key, value, ttl_ms }
     }
 
-    /// A random part of a time, from `from` to `to` percent.
+    /// A random part of a time, between `from` and `to` percent.
     fn part(&mut self, of: u64, from: u64, to: u64) -> u64 {
         (of / 100).saturating_mul(self.rng.u64(from..to)).max(1)
     }
 }
 
-/// The bare marker that the service may write in place of a result.
+/// The bare marker that the service may write instead of a result.
 fn result_marker(schema: &Schema) -> Option<&Vec<u8>> {
     for case in &schema.values {
         if case.role == schema.result_role()
@@ -155,7 +160,7 @@ fn result_marker(schema: &Schema) -> Option<&Vec<u8>> {
     None
 }
 
-/// True if the schema keeps no HTTP status: its idempotency keys are names of messages.
+/// True if the schema stores no HTTP status, so that its idempotency keys are names of messages.
 fn is_of_messages(schema: &Schema) -> bool {
     schema.keys.len() == 2 && schema.values.iter().all(|case| case.fields.status.is_none())
 }
@@ -164,7 +169,7 @@ const CUSTOMERS: [&str; 6] = ["acme", "globex", "initech", "umbrella", "hooli", 
 const CURRENCIES: [&str; 4] = ["EUR", "USD", "GBP", "CHF"];
 const TOPICS: [&str; 3] = ["orders.created", "payments.captured", "invoices.sent"];
 
-/// An idempotency key as clients make them; `number` makes it unique.
+/// An idempotency key as clients choose them; `number` makes it unique.
 fn idempotency_key(rng: &mut Rng, number: u64, is_message: bool) -> String {
     if is_message {
         return format!(
@@ -187,7 +192,7 @@ fn uuid(rng: &mut Rng) -> String {
     uuid::Builder::from_random_bytes(bytes).into_uuid().to_string()
 }
 
-/// The response of an operation: a JSON body, and headers with a credential now and then.
+/// The response of an operation: a JSON body, and headers that sometimes contain a credential.
 fn response(rng: &mut Rng, key: &str, number: u64) -> Response {
     let status = [200, 201, 201, 202][rng.usize(..4)];
     let mut headers = vec![("Content-Type".to_owned(), "application/json".to_owned())];

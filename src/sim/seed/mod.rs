@@ -1,4 +1,5 @@
-//! Believable records for a temporary local server: of every schema, in mixed states, healthy and sick.
+//! Realistic records for a temporary local Redis: records of every schema, in various states, with
+//! and without findings.
 
 mod entries;
 mod situation;

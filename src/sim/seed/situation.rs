@@ -1,5 +1,5 @@
-//! What a seeded record is in the middle of, or suffers from, and which record is in which situation: every ailment once on as
-//! few records as possible, and from then on one in four.
+//! The situations of seeded records, and their distribution. Every problem occurs once among as few
+//! records as possible. After that, one record in four has a problem.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -10,24 +10,25 @@ use crate::domain::record::{Content, Reading, Response, decode};
 use crate::domain::schema::{Schema, TtlOf};
 use crate::domain::step::Request;
 
+/// The situation of a seeded record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Situation {
     Running,
     Finished,
     StuckForEver,
-    /// A lock whose TTL in seconds was given as milliseconds, or the other way round.
+    /// A lock whose TTL in seconds was sent as milliseconds, or the reverse.
     SecondsForMillis,
     ResultTtlOnLock,
     LeftoverLock,
     CutOff,
-    /// A hash where a string belongs.
+    /// A hash where the schema expects a string.
     Hash,
     KeptForEver,
     LockTtlOnResult,
     Huge,
 }
 
-/// What can be wrong with records, the worst first.
+/// The situations with a problem, the worst first.
 pub(super) const SICK: [Situation; 9] = [
     Situation::StuckForEver,
     Situation::SecondsForMillis,
@@ -41,13 +42,14 @@ pub(super) const SICK: [Situation; 9] = [
 ];
 
 impl Situation {
-    /// True if a record of this schema can be in this situation, and idemctl finds out.
+    /// True if a record of this schema can be in this situation, and idemctl reports it.
     pub fn fits(self, schema: &Schema) -> bool {
         match self {
             Self::LeftoverLock => schema.keys.len() == 2,
             Self::ResultTtlOnLock => {
                 millis(schema.result_ttl) > millis(schema.lock_ttl).saturating_add(60_000)
             }
+            // If the service sets no TTL, a key that never expires has no problem.
             Self::StuckForEver | Self::SecondsForMillis => schema.ttl(TtlOf::Lock).is_some(),
             Self::KeptForEver => schema.ttl(TtlOf::Result).is_some(),
             Self::LockTtlOnResult => schema.lock_ttl < schema.result_ttl,
@@ -66,14 +68,14 @@ impl Situation {
     }
 }
 
-/// A result half of which was lost.
+/// The first half of a result.
 pub(super) fn cut_off(schema: &Schema) -> Vec<u8> {
     let mut value = sample(schema, br#"{"status":"accepted"}"#.to_vec());
     value.truncate(value.len() / 2);
     value
 }
 
-/// A JSON body that a finding calls oversized.
+/// A JSON body that idemctl reports as oversized.
 pub(super) fn huge_body() -> Vec<u8> {
     let item = r#"{"sku":"A-1047","quantity":2,"price":1295}"#;
     format!("{{\"items\":[{}]}}", vec![item; 2_000].join(",")).into_bytes()
@@ -84,23 +86,23 @@ fn sample(schema: &Schema, body: Vec<u8>) -> Vec<u8> {
     Request::new(schema, b"k", "o", &response).result_value()
 }
 
-/// From the fourth record of a schema on, one record in this many is sick.
+/// From the fourth record of a schema on, one record in this number has a problem.
 const ONE_IN: u64 = 4;
 
-/// Only records with smaller numbers may be huge, so that a large seed stays small in memory.
+/// Only records with smaller numbers may be huge, so that a large seed needs little memory.
 const HUGE_UNTIL: u64 = 100;
 
-/// Which record is in which situation.
+/// The distribution of situations among records.
 pub(super) struct Distribution {
-    /// By schema: what can ail its records.
+    /// For each schema, the problems that its records can have.
     ailments: Vec<Vec<Situation>>,
-    /// The situations of single records, by schema and number.
+    /// The assigned situations, by schema and record number.
     first: HashMap<(usize, u64), Situation>,
 }
 
 impl Distribution {
-    /// Gives each ailment once to the first records of the schemas. Schemas without a literal prefix get ailments
-    /// besides, because a plain scan does not see their records.
+    /// Assigns each problem once to the first records of the schemas. Schemas without a literal
+    /// prefix get additional problems, because a plain scan does not include their records.
     pub fn new(schemas: &[Arc<Schema>], count: u64) -> Self {
         let mut ailments: Vec<Vec<_>> = Vec::new();
         for schema in schemas {
@@ -109,6 +111,7 @@ impl Distribution {
         let some_are_seen = schemas.iter().any(|schema| schema.has_prefix());
         let mut open: VecDeque<_> = SICK.into();
         let mut first = HashMap::new();
+        // The first record has no problem, unless it is the only one.
         let mut number = u64::from(count > 1);
         while number < count && !open.is_empty() {
             for (index, schema) in schemas.iter().enumerate() {
@@ -122,9 +125,9 @@ impl Distribution {
                     first.extend(open.remove(place).map(|situation| ((index, number), situation)));
                 }
             }
-            // An ailment that fits no schema is left out.
+            // A problem that no schema can have is omitted.
             open.retain(|situation| ailments.iter().any(|fitting| fitting.contains(situation)));
-            // Every third record stays healthy.
+            // Every third record has no problem.
             number += if number % 3 == 2 { 2 } else { 1 };
         }
         Self { ailments, first }

@@ -1,4 +1,5 @@
-//! Clients: each asks a worker of the service for an operation, once or until it is served.
+//! Clients of a scenario: each requests an operation from a worker of the service, once or until it
+//! is served.
 
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -11,11 +12,11 @@ use crate::domain::schema::Meaning;
 use crate::domain::simulation::{Block, ClientAnswer};
 use crate::store::{Connection, Writable};
 
-/// How soon a client asks again whose request was rejected.
+/// How long a client waits after a rejection before it asks again.
 const RETRY_AFTER: Duration = Duration::from_millis(25);
 
 impl<'s> ScenarioRun<'s> {
-    /// A worker of the service, on a connection of its own.
+    /// A worker of the service with its own connection.
     pub(super) async fn worker(
         self: &Rc<Self>,
         name: &str,
@@ -25,7 +26,7 @@ impl<'s> ScenarioRun<'s> {
         self.worker_at(&self.target, name, client_request, lifetime).await
     }
 
-    /// A worker of the service, on a connection of its own to another server.
+    /// A worker of the service with its own connection to another server.
     pub(super) async fn worker_at(
         self: &Rc<Self>,
         target: &Writable,
@@ -37,7 +38,7 @@ impl<'s> ScenarioRun<'s> {
         Ok(ScenarioWorker::new(Rc::clone(self), name, client_request, lifetime, connection))
     }
 
-    /// A client asks once; if it gets the lock the operation is executed.
+    /// A client asks once. If it gets the lock, the operation is executed.
     pub(super) async fn request_once(
         self: &Rc<Self>,
         client: &str,
@@ -56,9 +57,9 @@ impl<'s> ScenarioRun<'s> {
         Ok(())
     }
 
-    /// A client asks again and again until it is served: how long that takes is how long a client waits with nobody at
-    /// work. A client whose request was executed for the first time asks once more, as a client does that lost the
-    /// response.
+    /// A client asks repeatedly until it is served. The time until then is the time that a client
+    /// waits although no worker is running. After a first execution the client asks once more, as a
+    /// client does that lost the response.
     pub(super) async fn retry_until_served(
         self: &Rc<Self>,
         client: &str,
@@ -78,7 +79,7 @@ impl<'s> ScenarioRun<'s> {
         client_request: ClientRequest,
     ) -> ScenarioResult<Served> {
         let mut worker = self.worker(client, client_request, LockLifetime::Short).await?;
-        // What the client gets first is what the verdict reports, whatever it gets while it waits.
+        // The verdict reports the client's first answer, whatever it gets while it waits.
         let (by, reply) = match worker.begin().await? {
             BeginOutcome::Acquired => return work_and_complete(&mut worker).await,
             BeginOutcome::Replayed => return Ok(Served::Answered),
@@ -91,12 +92,13 @@ impl<'s> ScenarioRun<'s> {
             BeginOutcome::Fails(reply) => (Meaning::Fail, reply),
         };
         let predicted_ms = self.predict_block().await?;
-        // The client waits for the lock to expire, so that an expired lock is no reason to start again.
+        // The client waits for the lock to expire, so that an expired lock does not make the
+        // scenario late.
         self.let_lock_expire();
         let since = Instant::now();
         let served = self.wait_until_served(&mut worker, predicted_ms).await?;
         let ms = match (predicted_ms, served) {
-            // It was predicted to end and did not, or the other way round: what happened counts.
+            // If the prediction was wrong, the observed result counts.
             (Some(ms), Served::Never) if ms <= millis(self.lock_ttl) => None,
             (None, Served::Executed | Served::Answered) => Some(millis(since.elapsed())),
             (predicted_ms, _) => predicted_ms,
@@ -113,14 +115,16 @@ impl<'s> ScenarioRun<'s> {
         predicted_ms: Option<u64>,
     ) -> ScenarioResult<Served> {
         let patience = match predicted_ms {
-            // A result's TTL, which nobody waits for here. That the request is still rejected is checked once more.
+            // This is a result's TTL, for which the simulation does not wait. One more request
+            // checks the rejection.
             Some(ms) if ms > millis(self.lock_ttl) => Duration::ZERO,
             Some(ms) => Duration::from_millis(ms).saturating_add(self.lock_ttl),
             None => self.lock_ttl.saturating_add(self.lock_ttl / 4),
         };
         let since = Instant::now();
         loop {
-            // Asked once more after the time is over: the lock may have expired during the last pause.
+            // One more request after the time is over, because the lock may have expired during the
+            // last pause.
             let left = patience.saturating_sub(since.elapsed());
             tokio::time::sleep(left.min(RETRY_AFTER)).await;
             match worker.begin_again().await? {
@@ -133,7 +137,7 @@ impl<'s> ScenarioRun<'s> {
     }
 }
 
-/// How a client was served that asked until it was.
+/// How a client was finally served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Served {
     /// It got the lock, and the operation was executed.

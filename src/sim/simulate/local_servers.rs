@@ -1,4 +1,4 @@
-//! Temporary local servers, for scenarios that a shared server must not be put through.
+//! Temporary local Redis servers, for scenarios that must not run on a shared server.
 
 use std::cell::RefCell;
 use std::path::PathBuf;
@@ -11,21 +11,22 @@ use super::story::{Aborted, ScenarioResult};
 use crate::domain::step::StepReply;
 use crate::store::{Connection, Sandbox, SandboxError, Setup, Target, Writable, free_port, pack};
 
-/// How often a server is started, should its port be taken between choosing the port and starting.
+/// How often starting a server is tried, because another process may take its port before it
+/// starts.
 const MOST_STARTS: usize = 3;
 
-/// How temporary local servers are started.
+/// The settings for starting temporary local servers.
 #[derive(Debug, Clone)]
 pub struct LocalServers {
-    /// The folders in which a server program is looked for.
+    /// The folders in which idemctl searches for a server program.
     pub path: Vec<PathBuf>,
-    /// The folder in which each server gets a folder of its own.
+    /// The folder in which each server gets its own folder.
     pub temp_dir: PathBuf,
-    /// The target whose options connections to local servers take over.
+    /// The target whose options are used for connections to local servers.
     pub like: Target,
 }
 
-/// A temporary local server, which ends when it is dropped.
+/// A temporary local Redis, which ends when this value is dropped.
 pub(super) struct LocalServer {
     pub(super) target: Writable,
     pub(super) port: Option<u16>,
@@ -39,7 +40,8 @@ impl LocalServers {
         self.start_with(setup).await.map_err(no_server)
     }
 
-    /// Starts one with a port, so that other servers reach it, and a password, so that nobody else does.
+    /// Starts a server with a port, so that other servers can reach it, and a password, so that no
+    /// other process can use it.
     pub(super) async fn start_with_port(
         &self,
         config: &[&str],
@@ -56,7 +58,7 @@ impl LocalServers {
             };
             match self.start_with(setup).await {
                 Ok(server) => return Ok(server),
-                // Somebody may have taken the port since it was chosen: another one is tried.
+                // Another process may have taken the port in the meantime: try another one.
                 Err(error @ SandboxError::NotServing { .. }) => last_error = Some(error),
                 Err(error) => return Err(no_server(error)),
             }
@@ -66,7 +68,8 @@ impl LocalServers {
     }
 
     async fn start_with(&self, setup: Setup) -> Result<LocalServer, SandboxError> {
-        // The server ends with the sandbox, which therefore belongs to the value that scenarios hold.
+        // The server ends when its sandbox is dropped. The sandbox therefore belongs to the value
+        // that scenarios hold.
         let sandbox = Sandbox::start_as(&self.path, &self.temp_dir, &setup).await?;
         Ok(LocalServer {
             target: sandbox.first_database(&self.like),
@@ -80,7 +83,7 @@ fn owned(config: &[&str]) -> Vec<String> {
     config.iter().map(|line| (*line).to_owned()).collect()
 }
 
-/// A password that nobody knows.
+/// A new random password.
 pub(super) fn password() -> String {
     Uuid::new_v4().simple().to_string()
 }
@@ -89,13 +92,14 @@ fn no_server(error: SandboxError) -> Aborted {
     Aborted::NotApplicable(format!("it takes a private server: {error}"))
 }
 
-/// How long a cluster's node may take to serve; it takes some two seconds.
+/// How long a cluster's node may take until it serves. It usually takes about two seconds.
 const CLUSTER_PATIENCE: Duration = Duration::from_secs(10);
 
-/// A node of a cluster that owns the slots of one call and no others, as if every slot had a node of its own.
+/// A node of a cluster that owns only the slots of the current call, as if every slot had its own
+/// node.
 ///
-/// A real cluster spreads its slots over a few nodes, so that a script with keys in several slots runs if its keys
-/// happen to be on one node. Here such a script is always refused.
+/// A real cluster distributes its slots over a few nodes. A script with keys in several slots runs
+/// there if one node happens to own all of them. Here such a script is always refused.
 pub(super) struct Cluster {
     server: LocalServer,
     connection: Mutex<Connection>,
@@ -116,6 +120,7 @@ impl Cluster {
     pub(super) async fn start(servers: &LocalServers) -> ScenarioResult<Self> {
         let config = [
             "cluster-enabled yes",
+            // Most slots have no node, which must not stop this one.
             "cluster-require-full-coverage no",
             "cluster-node-timeout 2000",
         ];
@@ -127,6 +132,7 @@ impl Cluster {
             owned_slots: RefCell::default(),
             last_keys: RefCell::default(),
         };
+        // A node without any slot reports that the cluster is down.
         cluster.own(&[0]).await?;
         let since = Instant::now();
         while since.elapsed() < CLUSTER_PATIENCE {
@@ -145,8 +151,8 @@ impl Cluster {
         &self.server.target
     }
 
-    /// Makes this the node of a call that names some of a record's Redis keys. The record's other Redis keys are on
-    /// another node, unless they share a slot with a named one.
+    /// Makes this the node for a call that names some of a record's Redis keys. The record's other
+    /// Redis keys are on another node, unless they share a slot with a named key.
     pub(super) async fn serve(&self, named: &[Vec<u8>], record: &[Vec<u8>]) -> ScenarioResult {
         let mut keys = Vec::new();
         for redis_key in named {
@@ -171,7 +177,7 @@ impl Cluster {
         Ok(KeyInSlot { redis_key: String::from_utf8_lossy(redis_key).into_owned(), slot, is_named })
     }
 
-    /// The slots of the last call's Redis keys in words; `None` if all of them are in one slot.
+    /// The slots of the last call's Redis keys in words; `None` if they are all in one slot.
     pub(super) fn slots(&self) -> Option<String> {
         let keys = self.last_keys.borrow();
         let first = keys.first()?;
@@ -190,10 +196,11 @@ impl Cluster {
         let before = self.owned_slots.replace(slots.to_vec());
         let mut added: Vec<_> =
             slots.iter().filter(|slot| !before.contains(slot)).map(i64::to_string).collect();
+        // Named keys may share a slot, and ADDSLOTS refuses a slot that is named twice.
         added.dedup();
         let removed: Vec<_> =
             before.iter().filter(|slot| !slots.contains(slot)).map(i64::to_string).collect();
-        // The new ones first: without any slot the node would be down for a moment.
+        // Slots are added first, because the node would be down without any slot.
         for (command, slots) in [("ADDSLOTS", added), ("DELSLOTS", removed)] {
             if !slots.is_empty() {
                 let mut words = vec!["CLUSTER", command];

@@ -1,4 +1,4 @@
-//! Scenarios in which idempotency fails, executed with a schema's own steps on a real server.
+//! Scenarios in which idempotency can fail, executed with a schema's own steps on a real server.
 
 mod client;
 mod local_servers;

@@ -1,5 +1,5 @@
-//! Replays a schedule of the exploration with the workers of the scenarios: the schema's own steps, unchanged, on the
-//! server. Deadlines are brought forward, so that nobody waits.
+//! Replays a schedule of an exploration with the workers of the scenarios. They execute the
+//! schema's own steps, unchanged, on the server. Keys expire early, so that a replay does not wait.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -18,19 +18,19 @@ use crate::domain::step::StepReply;
 use crate::explore::TracedStep;
 use crate::store::{StoreError, Writable, pack};
 
-/// What is replayed, and where.
+/// The schedule's program, and the server on which it is replayed.
 #[derive(Clone, Copy)]
 pub(crate) struct ScheduleReplay<'s> {
     pub(crate) program: &'s WorkerProgram,
-    /// The service of each worker.
+    /// The index of each worker's service.
     pub(crate) services: &'s [usize],
     pub(crate) key: &'s [u8],
     pub(crate) target: &'s Writable,
-    /// True on a temporary local server.
+    /// True on a temporary local Redis.
     pub(crate) is_private: bool,
 }
 
-/// A schedule that was replayed, and where it went another way than in the exploration.
+/// A replayed schedule, and where it deviated from the exploration.
 #[derive(Debug)]
 pub(crate) struct Replayed {
     pub(crate) lines: Vec<TraceLine>,
@@ -40,18 +40,18 @@ pub(crate) struct Replayed {
 struct Player<'s> {
     program: &'s WorkerProgram,
     schema: &'s Schema,
-    /// A run for each service, all on one key.
+    /// One run for each service, all with the same key.
     runs: Vec<Rc<ScenarioRun<'s>>>,
     workers: Vec<Option<ScenarioWorker<'s>>>,
     names: Vec<String>,
     history: Rc<RefCell<History>>,
     redis_keys: Vec<Vec<u8>>,
-    /// The reply to DUMP before the last write, which a failover brings back.
+    /// The replies to DUMP before the last write. A failover restores them.
     before_last_write: Vec<Option<Vec<u8>>>,
 }
 
 impl<'s> ScheduleReplay<'s> {
-    /// Replays a schedule. The Redis keys are removed before and after it.
+    /// Replays a schedule. The Redis keys are deleted before and after it.
     pub(crate) async fn run(self, steps: &[TracedStep]) -> ScenarioResult<Replayed> {
         let mut player = self.player().await?;
         player.clear().await?;
@@ -60,7 +60,7 @@ impl<'s> ScheduleReplay<'s> {
             let outcome = player.apply(step).await?;
             replayed.lines.push(player.line(step));
             replayed.deviates = player.deviation(step, outcome.as_ref()).await?;
-            // What follows a deviation is another schedule, and proves nothing about this one.
+            // What follows a deviation is another schedule, and is not evidence about this one.
             if replayed.deviates.is_some() {
                 break;
             }
@@ -118,9 +118,9 @@ impl<'s> Player<'s> {
         self.runs[service].worker(name, client_request, LockLifetime::OfSchema).await
     }
 
-    /// Applies one step; what a call came to.
+    /// Applies one step, and returns the outcome of a call.
     async fn apply(&mut self, step: &TracedStep) -> ScenarioResult<Option<CallOutcome>> {
-        // A failover loses the last write alone: the state before it is what the replica has.
+        // A failover loses only the last write, so that the replica has the state before it.
         if step.before != step.after && step.reply.is_some() {
             self.before_last_write = self.dump().await?;
         }
@@ -167,6 +167,7 @@ impl<'s> Player<'s> {
         let call = self.program.calls[usize::from(number)];
         match &mut self.workers[usize::from(worker)] {
             Some(worker) => {
+                // Otherwise the history would hide repeated calls, but every step needs its line.
                 worker.forget_previous();
                 worker.make_call(call.step, call.index).await
             }
@@ -174,7 +175,7 @@ impl<'s> Player<'s> {
         }
     }
 
-    /// One more request, until a reply decides.
+    /// Sends one more request, until a reply decides.
     async fn request(
         &mut self,
         service: u8,
@@ -191,8 +192,8 @@ impl<'s> Player<'s> {
         Ok(None)
     }
 
-    /// Applies a fault that no worker causes: the Redis keys get the TTLs that the exploration's have then, or are
-    /// removed.
+    /// Applies a fault that no worker causes. The Redis keys get the TTLs that the exploration's
+    /// keys have after it, or are deleted.
     async fn apply_fault(&mut self, step: &TracedStep) -> ScenarioResult {
         let run = &self.runs[0];
         for (role, redis_key) in self.redis_keys.iter().enumerate() {
@@ -223,7 +224,7 @@ impl<'s> Player<'s> {
         Ok(())
     }
 
-    /// Who causes a fault, and what the fault is.
+    /// The cause of a fault, and its description.
     fn describe_fault(&self, step: &TracedStep) -> (&'static str, String) {
         match step.act {
             Act::Expiry(role) => ("time", format!("the {}'s TTL ends", self.name_at(step, role))),
@@ -243,7 +244,7 @@ impl<'s> Player<'s> {
         }
     }
 
-    /// The step's line: what it noted last.
+    /// The step's line in the trace: the last event in the history.
     fn line(&self, step: &TracedStep) -> TraceLine {
         let holder = step.holder.and_then(|worker| self.names.get(usize::from(worker)));
         let holds = holds(self.schema, &step.after, holder.map(String::as_str));
@@ -267,7 +268,7 @@ impl<'s> Player<'s> {
         }
     }
 
-    /// A worker that gets no reply does not know the outcome, nor does its client.
+    /// Records that a worker lost its reply. Neither the worker nor its client knows the outcome.
     fn note_lost_reply(&self) {
         if let Some(event) = self.history.borrow_mut().events.last_mut() {
             event.client = Some("an error".to_owned());
@@ -275,7 +276,7 @@ impl<'s> Player<'s> {
         }
     }
 
-    /// How the step went another way than in the exploration.
+    /// How the step deviated from the exploration; `None` if it did not.
     async fn deviation(
         &self,
         step: &TracedStep,
@@ -318,7 +319,8 @@ impl<'s> Player<'s> {
         };
         let name = self.names.get(usize::from(worker))?;
         let history = self.history.borrow();
-        // A response that came before its effect is the violation itself: a replay cannot tell whose it is.
+        // If the response came before its effect, that is the violation itself, and a replay cannot
+        // attribute it.
         let own = history
             .executions
             .iter()

@@ -1,4 +1,4 @@
-//! One run of a scenario: the story once on one key, the time that passes in it, and what is noted of it.
+//! One run of a scenario: one take with one key, its time, and its history.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -17,22 +17,23 @@ use crate::sim::service::{LoadedService, read_content, server_ms, words};
 use crate::sim::test_keys::TEST_KEYS_LIVE;
 use crate::store::{Connection, Packed, StoreError, Writable, pack};
 
+/// One take of a scenario while it is executed.
 pub(crate) struct ScenarioRun<'s> {
     pub(super) service: LoadedService<'s>,
     pub(super) key: Vec<u8>,
     pub(super) target: Writable,
-    /// How long a lock lives that expires in the story.
+    /// The TTL of a lock that expires in the story.
     pub(super) lock_ttl: Duration,
-    /// How long a lock of the schema lives, in the schema's own time.
+    /// The lock TTL of the schema itself.
     own_lock_ttl: Duration,
-    /// How long the record's result lives, in the time of the schema that wrote it.
+    /// The result TTL of the schema that wrote the record's result.
     own_result_ttl: Cell<Duration>,
     /// The server's time when the run began, in milliseconds since the epoch.
     pub(super) now_ms: u64,
     pub(super) history: Rc<RefCell<History>>,
-    /// True on a server of the scenario's own, whose refusals are part of the story.
+    /// True on the scenario's own server, whose refusals are part of the story.
     pub(super) is_private: bool,
-    /// Until when the lock that expires in the story is certainly held.
+    /// Until when the lock that expires in the story is certainly held; `None` if it may expire.
     held_until: Cell<Option<Instant>>,
     cluster: RefCell<Option<Rc<Cluster>>>,
     control: Mutex<Connection>,
@@ -49,7 +50,7 @@ impl<'s> ScenarioRun<'s> {
         lock_ttl: Duration,
         history: Rc<RefCell<History>>,
     ) -> Result<Self, StoreError> {
-        // Apart from the workers' connections, which scenarios cut off or send slow scripts over.
+        // Separate from the workers' connections, which scenarios cut off or use for slow scripts.
         let mut control = Connection::connect(target).await?;
         let service = LoadedService::load(schema, &mut control).await?;
         let now_ms = server_ms(&control.ask(&pack(["TIME"])).await?);
@@ -74,12 +75,12 @@ impl<'s> ScenarioRun<'s> {
         self.service.schema
     }
 
-    /// From here on each call runs on the node of its Redis keys.
+    /// From now on, each call runs on the node of its Redis keys.
     pub(super) fn run_on_cluster(&self, cluster: &Rc<Cluster>) {
         *self.cluster.borrow_mut() = Some(Rc::clone(cluster));
     }
 
-    /// On a cluster, makes sure that a call with these Redis keys runs on their node.
+    /// In a cluster, makes sure that a call with these Redis keys runs on their node.
     pub(super) async fn prepare_node(&self, named: &[Vec<u8>]) -> ScenarioResult {
         let cluster = self.cluster.borrow().clone();
         match cluster {
@@ -88,7 +89,8 @@ impl<'s> ScenarioRun<'s> {
         }
     }
 
-    /// How many milliseconds the next request gets the answer that it gets now; `None` for ever.
+    /// How many milliseconds the next request gets the same answer as now; `None` if it never
+    /// changes.
     pub(super) async fn predict_block(&self) -> ScenarioResult<Option<u64>> {
         self.shorten_long_lock().await?;
         let seen = self.observe().await?;
@@ -97,7 +99,8 @@ impl<'s> ScenarioRun<'s> {
         Ok(until.unwrap_or(Expiry::In(0)).millis())
     }
 
-    /// Shortens a long lock that is left at the end of the story, because nobody waits a minute for it here.
+    /// Shortens a long lock that remains at the end of the story, because the simulation does not
+    /// wait a minute for it.
     async fn shorten_long_lock(&self) -> ScenarioResult {
         let lock = self.lock_key();
         self.prepare_node(std::slice::from_ref(&lock)).await?;
@@ -126,7 +129,8 @@ impl<'s> ScenarioRun<'s> {
             else {
                 continue;
             };
-            // PTTL first: a key that expires in between is read as absent and not as one without a TTL.
+            // PTTL is read first. A key that expires in between is then absent, and not a key
+            // without a TTL.
             let content = read_content(&mut *self.control.lock().await, &redis_key).await?;
             keys.push(SeenKey::new(
                 &redis_key,
@@ -138,12 +142,14 @@ impl<'s> ScenarioRun<'s> {
         Ok(Observation { server_ms: Some(self.time_ms()), atomic: false, keys })
     }
 
-    /// The time by every clock, in milliseconds since the epoch.
+    /// The current time, which is the same by all clocks of the run, in milliseconds since the
+    /// epoch.
     pub(super) fn time_ms(&self) -> u64 {
         self.now_ms + millis(self.clock.elapsed())
     }
 
-    /// How many milliseconds are left of the lock by the expiry that its value holds; `None` if it holds none.
+    /// The milliseconds until the lock's own expiry, which its value holds; `None` if it holds
+    /// none.
     async fn lock_lapses_in(&self) -> ScenarioResult<Option<i64>> {
         if !self.schema().lapses() {
             return Ok(None);
@@ -156,27 +162,28 @@ impl<'s> ScenarioRun<'s> {
         Ok(Some(i64::try_from(left).unwrap_or(i64::MAX)))
     }
 
-    /// A time of the simulation in the time of the schema: locks and results live much shorter here than at a service.
+    /// Converts a time of the simulation to the time of the schema. Locks and results live much
+    /// shorter here than in a service.
     pub(super) fn to_time_of_schema(&self, ms: u64) -> u64 {
         if ms <= millis(self.lock_ttl) {
             return millis(self.own_lock_ttl);
         }
-        // A lock that ends by what it holds is not shortened by its TTL.
+        // The own expiry of a lock's value is not shortened when its TTL is.
         if self.schema().lapses() && ms <= millis(LONG) {
             return millis(self.own_lock_ttl);
         }
         let own = millis(self.own_result_ttl.get());
         let simulated = own.min(millis(TEST_KEYS_LIVE));
-        // A Redis key with this much time left was set within this run, with the TTL of a result.
+        // A Redis key with this much time left was set during this run, with the TTL of a result.
         let passed = millis(self.clock.elapsed()) + 1_000;
         if (simulated.saturating_sub(passed)..=simulated).contains(&ms) {
-            // How long the story took until then is the machine's time, not the schema's.
+            // The time that has passed is the machine's, not the schema's.
             return own;
         }
         ms.div_ceil(1_000) * 1_000
     }
 
-    /// From here on the record's result is another schema's.
+    /// From now on, the record's result is that of another schema.
     pub(super) fn has_result_of(&self, other: &Schema) {
         self.own_result_ttl.set(other.result_ttl);
     }
@@ -188,7 +195,7 @@ impl<'s> ScenarioRun<'s> {
             let StepReply::Integer(ttl) = self.send(&pack([b"PTTL", &lock[..]])).await? else {
                 continue;
             };
-            // The lock ends with its TTL, or by the expiry that its value holds, whichever comes first.
+            // The lock ends with its TTL or with the expiry in its value, whichever comes first.
             let left = match self.lock_lapses_in().await? {
                 Some(0) => break,
                 Some(lapses) if ttl < 0 || lapses < ttl => lapses,
@@ -197,7 +204,7 @@ impl<'s> ScenarioRun<'s> {
             if left == -2 {
                 break;
             }
-            // Any other negative number is a lock without a TTL.
+            // Any other negative number means that the lock has no TTL.
             let Ok(left) = u64::try_from(left) else {
                 return Err(Aborted::NotApplicable(
                     "its lock never runs out: it has no TTL".to_owned(),
@@ -209,6 +216,7 @@ impl<'s> ScenarioRun<'s> {
                         .to_owned(),
                 ));
             }
+            // One more millisecond, so that the lock has expired when it is checked again.
             tokio::time::sleep(Duration::from_millis(left + 1)).await;
         }
         self.let_lock_expire();
@@ -216,20 +224,22 @@ impl<'s> ScenarioRun<'s> {
         Ok(())
     }
 
-    /// Notes that a lock which `lives` that long was asked for at `since`, and was got. Half of that is left for a slow
-    /// machine.
+    /// Records that a lock with the TTL `lives`, requested at `since`, was acquired. Only half of
+    /// the TTL counts as certain, because the machine may be slow.
     pub(super) fn lock_is_held(&self, since: Instant, lives: Duration) {
         // A lock without a TTL never expires.
         self.held_until.set(since.checked_add(lives / 2));
     }
 
-    /// From here on the story expects that the lock may expire.
+    /// From now on, the story expects that the lock may expire.
     pub(super) fn let_lock_expire(&self) {
         self.held_until.set(None);
     }
 
+    ///
+    /// Checks that the lock of the story has not expired too early.
     /// # Errors
-    /// Late: a lock that was to expire later may be gone.
+    /// `Late`: a lock may have expired that should expire later.
     pub(super) fn check_in_time(&self) -> ScenarioResult {
         match self.held_until.get() {
             Some(until) if Instant::now() > until => Err(Aborted::Late),
@@ -251,16 +261,18 @@ impl<'s> ScenarioRun<'s> {
         self.history.borrow_mut().events.push(event);
     }
 
-    /// Adds a remark to the verdict.
+    /// Adds a remark to the reason of the verdict.
     pub(super) fn remark(&self, note: String) {
         self.history.borrow_mut().notes.push(note);
     }
 
+    /// Records an answer to a client.
     pub(super) fn note_client_answer(&self, client_request: ClientRequest, answer: ClientAnswer) {
         self.history.borrow_mut().answer(client_request.operation, answer);
     }
 
-    /// Sends what no worker sends, and adds it to the history.
+    /// Sends a request that no worker sends, and adds it to the history as an event of the
+    /// environment.
     pub(super) async fn apply_fault(
         &self,
         what: &str,
@@ -271,7 +283,7 @@ impl<'s> ScenarioRun<'s> {
         Ok(reply)
     }
 
-    /// Sends what is not part of the story.
+    /// Sends a request that is not part of the story.
     pub(super) async fn send(&self, request: &Packed) -> ScenarioResult<StepReply> {
         Ok(self.control.lock().await.ask(request).await?)
     }

@@ -1,4 +1,5 @@
-//! Runs scenarios with schemas, many at a time, because most of the time they wait for a lock to expire.
+//! Runs scenarios with schemas, many at the same time, because most of the time they wait for a
+//! lock to expire.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -21,10 +22,12 @@ use crate::interrupt::Interrupt;
 use crate::sim::test_keys::{TEST_KEYS_LIVE, removals};
 use crate::store::{Client, Connection, StoreError, Writable};
 
-/// Scenarios that run at a time: enough that waiting overlaps, few enough that locks are not late because of each other.
+/// How many scenarios run at the same time. They wait in parallel, but few enough run that they do
+/// not delay each other.
 const AT_ONCE: usize = 40;
 
-/// How long locks live that expire in a story. If the machine is too slow for the first, the next is tried.
+/// The TTLs of locks that expire in a story. If the machine is too slow for one TTL, the next is
+/// tried.
 const LOCK_TTLS: [Duration; 4] = [
     Duration::from_secs(1),
     Duration::from_secs(2),
@@ -32,13 +35,13 @@ const LOCK_TTLS: [Duration; 4] = [
     Duration::from_secs(10),
 ];
 
-/// The idempotency key on a local server, where no other record exists.
+/// The idempotency key on a local server, on which no other record exists.
 const PRIVATE_KEY: &[u8] = b"order-1";
 
-/// How many names are tried for a key that a cluster's node serves.
+/// How many names are tried for a key that one node of a cluster serves.
 const MOST_NAMES: usize = 10_000;
 
-/// A story of how idempotency can fail, which can be run with any schema.
+/// A story of how idempotency can fail. It can run with any schema.
 #[derive(Clone, Copy)]
 pub struct Scenario {
     pub story: Story,
@@ -53,36 +56,36 @@ impl fmt::Debug for Scenario {
     }
 }
 
-/// What is simulated.
+/// The parameters of a simulation.
 #[derive(Debug, Clone)]
 pub struct SimulationPlan {
     pub schemas: Vec<Arc<Schema>>,
-    /// Every schema there is, because some share Redis keys.
+    /// Every known schema, because some of them share Redis keys.
     pub all: Vec<Arc<Schema>>,
     pub scenarios: Vec<Scenario>,
-    /// How often a scenario is run that depends on chance.
+    /// How often a scenario that depends on chance is repeated.
     pub repeat: usize,
-    /// The seed of all chance.
+    /// The seed of the random numbers.
     pub seed: u64,
 }
 
-/// What came of a simulation.
+/// The result of a simulation.
 #[derive(Debug)]
 pub struct Simulated {
-    /// A cell for each schema and scenario, by schema; fewer after Ctrl-C or an error.
+    /// A cell for each schema and scenario, ordered by schema. Incomplete after Ctrl-C or an error.
     pub cells: Vec<Cell>,
     /// The error that ended the simulation early.
     pub failed: Option<StoreError>,
     pub interrupted: bool,
-    /// Why Redis keys may be left behind, until their TTL ends.
+    /// Why Redis keys may remain until their TTL expires; `None` if all were deleted.
     pub left_behind: Option<StoreError>,
 }
 
-/// The Redis keys that may have been left behind on the operator's server.
+/// The Redis keys on the operator's server that must be deleted.
 type MadeKeys = Rc<RefCell<Vec<Vec<u8>>>>;
 
-/// Runs every scenario with every schema on this server; scenarios that need a server of their own get a local one.
-/// Every Redis key that was made is removed before this returns, however the simulation ends.
+/// Runs every scenario with every schema on this server. Scenarios that need their own server get a
+/// local one. All created Redis keys are deleted before this returns, however the simulation ends.
 pub async fn simulate(
     plan: &SimulationPlan,
     client: &Client,
@@ -105,7 +108,7 @@ pub async fn simulate(
     let made_keys = MadeKeys::default();
     let venue = Venue { client, target: &target };
     let mut runs = Vec::new();
-    // The scenarios that take longest are reported last, and are started first.
+    // The last scenarios take longest, and are therefore started first.
     for (order, scenario) in plan.scenarios.iter().enumerate().rev() {
         for (index, schema) in plan.schemas.iter().enumerate() {
             let made_keys = Rc::clone(&made_keys);
@@ -135,7 +138,7 @@ pub async fn simulate(
             }
         }
     }
-    // The scenarios that still run hold connections, and must not make further keys.
+    // Scenarios that still run hold connections, and must not create further keys.
     drop(running);
     cells.sort_by_key(|(place, _)| *place);
     let cells = cells.into_iter().map(|(_, cell)| cell).collect();
@@ -177,7 +180,8 @@ async fn run_cell(
                 return Ok(Cell::not_applicable(&schema.name, scenario.story, why));
             }
             Err(Aborted::Store(error)) => return Err(error),
-            // The histories of this attempt are dropped with its environment.
+            // The histories of this attempt are dropped with its environment, and the next attempt
+            // uses a longer TTL.
             Err(Aborted::Late) => {}
         }
     }
@@ -190,6 +194,7 @@ async fn remove(venue: Venue<'_>, made_keys: &MadeKeys) -> Result<(), StoreError
     if redis_keys.is_empty() {
         return Ok(());
     }
+    // The connections of the scenarios are closed by now.
     let mut connection = Connection::connect(venue.target).await?;
     for removal in removals(&redis_keys, venue.client.is_cluster()) {
         connection.ask(&removal).await?;
@@ -204,16 +209,17 @@ struct Venue<'s> {
     target: &'s Writable,
 }
 
-/// What a scenario runs with: one schema, the servers, the time that there is, and what came of each run.
+/// The parameters of a scenario: one schema, the servers and the TTL of locks. It collects the
+/// history of each run.
 pub(crate) struct ScenarioEnvironment<'s> {
-    /// The schema, with TTLs that are short enough for a simulation.
+    /// The schema with TTLs that are short enough for a simulation.
     pub(super) schema: &'s Schema,
     /// The schema with its own TTLs, in which times are reported.
     own: &'s Schema,
     pub(super) all: &'s [Arc<Schema>],
     venue: Venue<'s>,
     pub(super) servers: &'s LocalServers,
-    /// How long a lock lives that expires in the story.
+    /// The TTL of a lock that expires in the story.
     pub(super) lock_ttl: Duration,
     pub(super) repeat: usize,
     pub(super) seed: u64,
@@ -222,10 +228,10 @@ pub(crate) struct ScenarioEnvironment<'s> {
 }
 
 impl<'s> ScenarioEnvironment<'s> {
-    /// Begins a run on the operator's server, on a key of its own.
+    /// Begins a run on the operator's server, with a new key.
     pub(super) async fn run(&self, title: &str) -> ScenarioResult<Rc<ScenarioRun<'s>>> {
         let key = self.served_key()?;
-        // Noted before the first request: a run that is cancelled may have set them.
+        // Recorded before the first request, because a cancelled run may have set the keys.
         self.made_keys.borrow_mut().extend(self.schema.redis_keys(&key));
         self.begin(title, key, self.venue.target, false).await
     }
@@ -236,6 +242,7 @@ impl<'s> ScenarioEnvironment<'s> {
         title: &str,
         target: &Writable,
     ) -> ScenarioResult<Rc<ScenarioRun<'s>>> {
+        // Not recorded in `made_keys`, because the key disappears with the local server.
         self.begin(title, PRIVATE_KEY.to_vec(), target, true).await
     }
 
@@ -262,7 +269,7 @@ impl<'s> ScenarioEnvironment<'s> {
         Ok(Rc::new(run))
     }
 
-    /// A key that the node serves on which the scenario runs.
+    /// A key whose Redis keys are served by the node of the scenario.
     fn served_key(&self) -> ScenarioResult<Vec<u8>> {
         let Venue { client, target } = self.venue;
         if client.is_cluster()

@@ -1,17 +1,19 @@
-//! What scenarios are about: clients' requests, locks, and what a begin step comes to.
+//! The terms of scenarios: clients' requests, lock TTLs, and outcomes of a begin step.
 
 use std::time::Duration;
 
 use crate::store::StoreError;
 
+/// The result of part of a scenario.
 pub(crate) type ScenarioResult<T = ()> = Result<T, Aborted>;
 
 /// Why a scenario ended early.
 #[derive(Debug)]
 pub(crate) enum Aborted {
-    /// The scenario says nothing about this schema, and why.
+    /// The scenario does not apply to this schema, for this reason.
     NotApplicable(String),
-    /// The machine was too slow: a lock ended before its time in the story. The scenario is run again with more time.
+    /// The machine was too slow: a lock expired too early in the story. The scenario is repeated
+    /// with longer TTLs.
     Late,
     Store(StoreError),
 }
@@ -22,7 +24,7 @@ impl From<StoreError> for Aborted {
     }
 }
 
-/// What a client asks for. Requests with the same payload ask for the same operation.
+/// The operation that a client requests. Requests with the same payload ask for the same operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ClientRequest {
     pub(super) operation: &'static str,
@@ -30,37 +32,37 @@ pub(crate) struct ClientRequest {
     pub(crate) fingerprint: &'static str,
 }
 
-/// The request of most stories.
+/// The request in most stories.
 pub(crate) const PAYMENT: ClientRequest =
     ClientRequest { operation: "payment of 10", fingerprint: "sha256-of-10" };
 
-/// A request for another operation, by a client that uses the same key for it.
+/// A request for another operation, from a client that uses the same key.
 pub(crate) const OTHER_PAYMENT: ClientRequest =
     ClientRequest { operation: "payment of 99", fingerprint: "sha256-of-99" };
 
-/// How long a lock lives that does not end within the story.
+/// The TTL of a lock that does not expire within the story.
 pub(super) const LONG: Duration = Duration::from_secs(60);
 
-/// How long the lock lives that a worker takes.
+/// The TTL of the lock that a worker acquires.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum LockLifetime {
     /// The lock expires in the story.
     Short,
     Long,
-    /// As long as the schema says.
+    /// The schema's own TTL.
     OfSchema,
-    /// This text is sent as TTL.
+    /// This text is sent as the TTL.
     Raw(&'static str),
 }
 
-/// What a begin step came to.
+/// The outcome of a begin step.
 #[derive(Debug)]
 pub(crate) enum BeginOutcome {
     Acquired,
     Conflict(String),
-    /// The client got the stored response, or that it is done.
+    /// The client got the stored response, or the answer that the operation is done.
     Replayed,
-    /// The key is in use for another payload.
+    /// The key is in use with another payload.
     Mismatch(String),
     Fails(String),
     Unreachable(String),

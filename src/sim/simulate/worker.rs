@@ -1,4 +1,5 @@
-//! One instance of the service at work on one request: what it sends, and what its client sees.
+//! One instance of the service that serves one request: the calls that it sends, and the answers
+//! that its client gets.
 
 use std::ops::Range;
 use std::rc::Rc;
@@ -18,23 +19,24 @@ use crate::sim::service::words;
 use crate::sim::test_keys::TEST_KEYS_LIVE;
 use crate::store::{Connection, pack};
 
-/// What a worker works on, and what it has of it so far.
+/// The data of a worker's request, and its response so far.
 pub(crate) struct Job {
     owner: String,
     client_request: ClientRequest,
-    /// As it is sent, in seconds.
+    /// The text that is sent, in seconds.
     lock_ttl: String,
     response: Response,
     error: Option<String>,
 }
 
 impl Job {
+    /// A job without a response. `lock_ttl` is the text that is sent, in seconds.
     pub(crate) fn new(owner: &str, client_request: ClientRequest, lock_ttl: String) -> Self {
         let response = Response::default();
         Self { owner: owner.to_owned(), client_request, lock_ttl, response, error: None }
     }
 
-    /// The operation has its effect.
+    /// The handler succeeds, and the operation has its effect.
     pub(crate) fn succeed(&mut self, by: &str) {
         self.respond(201, format!(r#"{{"made":"{}","by":"{by}"}}"#, self.client_request.operation));
     }
@@ -56,6 +58,7 @@ impl Job {
             Response { status: Some(status), headers, body: body.into_bytes(), whole: true };
     }
 
+    /// The job as a request of this schema's service. `now_ms` is in milliseconds since the epoch.
     pub(crate) fn request<'a>(
         &'a self,
         schema: &'a Schema,
@@ -72,13 +75,13 @@ impl Job {
     }
 }
 
-/// One instance of the service, with one request.
+/// One instance of the service, which serves one request.
 pub(super) struct ScenarioWorker<'s> {
     calls: WorkerCalls<'s>,
     job: Job,
     /// The time by the worker's clock when it began, in milliseconds since the epoch.
     now_ms: u64,
-    /// How long its lock lives for certain, if the story relies on that.
+    /// How long its lock certainly lives, if the story relies on that.
     lock_lives: Option<Duration>,
 }
 
@@ -101,7 +104,8 @@ impl<'s> ScenarioWorker<'s> {
             LockLifetime::Long | LockLifetime::OfSchema => None,
             LockLifetime::Raw(text) => positive_seconds(text),
         };
-        // An owner of its own, so that a lock shows whose it is, whatever the workers are called.
+        // Each worker has its own owner ID, so that a lock shows its owner even if workers share a
+        // name.
         let job = Job::new(&Uuid::new_v4().to_string(), client_request, lock_ttl);
         let now_ms = run.now_ms;
         Self { calls: WorkerCalls::new(run, name, connection), job, now_ms, lock_lives }
@@ -119,23 +123,24 @@ impl<'s> ScenarioWorker<'s> {
         self.job.request(self.schema(), &self.calls.run.key, self.now_ms)
     }
 
+    /// Executes the begin step, and adds its calls to the history.
     pub(super) async fn begin(&mut self) -> ScenarioResult<BeginOutcome> {
         self.calls.forget_previous();
         self.begin_again().await
     }
 
-    /// Begins; true if the worker got the lock.
+    /// Begins; true if the worker acquired the lock.
     pub(super) async fn acquire_lock(&mut self) -> ScenarioResult<bool> {
         Ok(matches!(self.begin().await?, BeginOutcome::Acquired))
     }
 
-    /// Begins once more. The history shows the calls only if they come to something else than before.
+    /// Begins once more. The history shows only the calls whose outcome differs from before.
     pub(super) async fn begin_again(&mut self) -> ScenarioResult<BeginOutcome> {
         let outcome = self.begin_with_calls(0..self.begin_calls()).await?;
         Ok(outcome.unwrap_or_else(|| BeginOutcome::Fails("no reply decided".to_owned())))
     }
 
-    /// How many calls a begin step has.
+    /// The number of calls in the begin step.
     pub(super) fn begin_calls(&self) -> usize {
         self.schema().begin_calls().len()
     }
@@ -145,11 +150,11 @@ impl<'s> ScenarioWorker<'s> {
         &mut self,
         calls: Range<usize>,
     ) -> ScenarioResult<Option<BeginOutcome>> {
-        // A lock that expires by what it holds is compared with the worker's own time.
+        // A lock with its own expiry is compared with the worker's own time, which must be current.
         if calls.start == 0 && self.schema().lapses() {
             self.now_ms = self.run().time_ms();
         }
-        // Before the call: the lock's TTL begins when Redis executes it, which is later.
+        // Taken before the call, because the lock's TTL starts when Redis executes the call.
         let since = Instant::now();
         let Some(outcome) = self.execute("begins", &self.schema().begin_calls()[calls]).await?
         else {
@@ -186,7 +191,7 @@ impl<'s> ScenarioWorker<'s> {
         self.calls.note(&format!("makes the {}", self.job.client_request.operation), None, None);
     }
 
-    /// The handler asks for the operation, which has no effect.
+    /// The handler requests the operation, which has no effect.
     pub(super) fn work_without_effect(&mut self) {
         self.job.succeed_without_effect(&self.calls.name);
         self.count_execution(false);
@@ -207,7 +212,8 @@ impl<'s> ScenarioWorker<'s> {
         self.run().history.borrow_mut().executions.push(execution);
     }
 
-    /// Renews the lock after a pause, if the service has such a step; false if the lock is no longer the worker's.
+    /// Renews the lock after a pause, if the service has a renew step; false if the worker no
+    /// longer owns the lock.
     pub(super) async fn renew_lock(&mut self) -> ScenarioResult<bool> {
         let Some(renew) = &self.schema().renew else { return Ok(true) };
         let outcome = self.execute("renews its lock", &renew.calls).await?;
@@ -218,11 +224,13 @@ impl<'s> ScenarioWorker<'s> {
         Ok(is_renewed)
     }
 
+    /// Executes the complete step; true if the result is stored.
     pub(super) async fn complete(&mut self) -> ScenarioResult<bool> {
         self.complete_calls(0..self.schema().complete_calls().len()).await
     }
 
-    /// Completes after the worker's lock has expired, and remarks what became of the others' lock or result, `over`.
+    /// Completes after the worker's lock expired. A remark reports whether the result was stored
+    /// over `over`, the lock or result of another worker.
     pub(super) async fn complete_late(&mut self, over: &str) -> ScenarioResult {
         let outcome = self.execute("completes", self.schema().complete_calls()).await?;
         let what = match outcome {
@@ -242,14 +250,15 @@ impl<'s> ScenarioWorker<'s> {
         Ok(meaning(outcome.as_ref()) == Some(Meaning::Stored))
     }
 
-    /// Releases, if the service has such a step; true if the lock is gone.
+    /// Releases the lock, if the service has a release step; true if the lock was deleted.
     pub(super) async fn release(&mut self) -> ScenarioResult<bool> {
         let Some(release) = &self.schema().release else { return Ok(false) };
         let outcome = self.execute("releases", &release.calls).await?;
         Ok(meaning(outcome.as_ref()) == Some(Meaning::Released))
     }
 
-    /// The handler fails without effect, and the service stores the error, releases the lock, or keeps it.
+    /// The handler fails without effect. The service then stores the error, releases the lock, or
+    /// keeps it.
     pub(super) async fn fail(&mut self) -> ScenarioResult {
         self.fail_handler();
         match self.schema().on_failure() {
@@ -271,7 +280,7 @@ impl<'s> ScenarioWorker<'s> {
         self.calls.note("fails: the provider is unavailable", None, Some("500".to_owned()));
     }
 
-    /// Forgets the step before, so that the history shows the next one whatever its calls come to.
+    /// Forgets the previous step, so that the history shows all calls of the next one.
     pub(super) fn forget_previous(&mut self) {
         self.calls.forget_previous();
     }
@@ -293,11 +302,12 @@ impl<'s> ScenarioWorker<'s> {
         self.execute(what, calls.get(index..=index).unwrap_or_default()).await
     }
 
+    /// The worker crashes: it sends nothing more.
     pub(super) fn crash(self) {
         self.calls.note("crashes", None, None);
     }
 
-    /// From here on the worker cannot reach Redis.
+    /// From now on, the worker cannot reach Redis.
     pub(super) fn disconnect(&mut self) {
         self.calls.connection = None;
         self.run().note(
@@ -308,27 +318,29 @@ impl<'s> ScenarioWorker<'s> {
         );
     }
 
-    /// Notes that a lock which expires in the story was asked for at `since`, and was got.
+    /// Records that a lock which expires in the story was requested at `since` and acquired.
     fn note_held_lock(&self, since: Instant) {
         if let Some(lives) = self.lock_lives {
             self.run().lock_is_held(since, lives);
         }
     }
 
-    /// Executes calls of a step. What they come to counts only while the lock is held that the story takes for held.
+    /// Executes calls of a step. The outcome counts only if the lock is still held that the story
+    /// assumes to be held.
     async fn execute(&mut self, what: &str, calls: &[Call]) -> ScenarioResult<Option<CallOutcome>> {
         let run = Rc::clone(&self.calls.run);
         let request = self.job.request(run.schema(), &run.key, self.now_ms);
         let outcome = self.calls.execute(what, calls, &request).await?;
-        // A lock that expired too early would make any outcome a wrong one: the scenario runs again with longer locks.
+        // A lock that expired too early would make any outcome wrong. The scenario is repeated with
+        // longer TTLs.
         run.check_in_time()?;
         Ok(outcome)
     }
 }
 
-/// What workers of other releases leave behind, with plain commands.
+/// What workers of other releases write, with plain commands.
 impl ScenarioWorker<'_> {
-    /// Takes the lock as SET NX does, and sets no TTL.
+    /// Acquires the lock with SET NX, without a TTL.
     pub(super) async fn set_lock_without_ttl(&self) -> ScenarioResult {
         let reply =
             self.set(self.schema().lock_role(), &self.request().lock_value(), &[b"NX"]).await?;
@@ -336,7 +348,7 @@ impl ScenarioWorker<'_> {
         Ok(())
     }
 
-    /// Takes the lock as a service of another schema does that shares the Redis keys.
+    /// Acquires the lock as the service of another schema with the same Redis keys does.
     pub(super) async fn set_lock_of(&self, other: &Schema) -> ScenarioResult {
         let lock = Request { schema: other, ..self.request() }.lock_value();
         let since = Instant::now();
@@ -348,7 +360,8 @@ impl ScenarioWorker<'_> {
         Ok(())
     }
 
-    /// Executes the operation and leaves a result as a service of another schema does that shares the Redis keys.
+    /// Executes the operation, and stores a result as the service of another schema with the same
+    /// Redis keys does.
     pub(super) async fn set_result_of(&mut self, other: &Schema) -> ScenarioResult {
         self.work();
         let request = Request { schema: other, ..self.request() };
@@ -363,7 +376,7 @@ impl ScenarioWorker<'_> {
         Ok(())
     }
 
-    /// Stores its result with a plain SET, and leaves the lock if that has a Redis key of its own.
+    /// Stores its result with a plain SET. A lock with its own Redis key remains.
     pub(super) async fn set_result(&self) -> ScenarioResult {
         let result = self.request().result_value();
         let ttl = seconds(self.schema().result_ttl);
@@ -372,7 +385,7 @@ impl ScenarioWorker<'_> {
         Ok(())
     }
 
-    /// Sets one of the record's Redis keys; the reply in words.
+    /// Sets one of the record's Redis keys, and returns the reply in words.
     async fn set(&self, role: usize, value: &[u8], options: &[&[u8]]) -> ScenarioResult<String> {
         let redis_key = self.schema().keys[role].template.redis_key(&self.run().key);
         let mut command = vec![&b"SET"[..], &redis_key, value];
@@ -385,7 +398,7 @@ fn meaning(outcome: Option<&CallOutcome>) -> Option<Meaning> {
     outcome?.meaning()
 }
 
-/// Whole seconds, rounded up, so that no lock is sent a TTL of 0.
+/// Whole seconds, rounded up, so that a lock's TTL is never 0.
 fn seconds_up(ttl: Duration) -> String {
     ttl.as_millis().div_ceil(1_000).to_string()
 }
@@ -394,7 +407,7 @@ fn seconds(ttl: Duration) -> Vec<u8> {
     ttl.as_secs().to_string().into_bytes()
 }
 
-/// The time that a text means as a number of seconds; `None` if it is not a number above 0.
+/// The duration of a text with a number of seconds; `None` if it is not a number above 0.
 fn positive_seconds(text: &str) -> Option<Duration> {
     let seconds: f64 = text.parse().ok()?;
     if seconds > 0.0 { Duration::try_from_secs_f64(seconds).ok() } else { None }

@@ -1,4 +1,4 @@
-//! Sends the calls of a scenario's worker, and notes what comes back.
+//! Sends the calls of a scenario's worker, and adds their outcomes to the history.
 
 use std::rc::Rc;
 
@@ -12,12 +12,12 @@ use crate::domain::step::{
 use crate::sim::service::{is_no_script, words};
 use crate::store::{Connection, StoreError, nowhere, pack};
 
-/// What a call came to.
+/// The outcome of a call.
 pub(super) enum CallOutcome {
     Replied(KnownReply),
     /// An error, or a reply that the schema does not list.
     Error(String),
-    /// Redis could not be reached.
+    /// Redis was unreachable.
     Unreachable(String),
 }
 
@@ -27,7 +27,7 @@ pub(super) struct KnownReply {
     pub(super) words: String,
     /// The stored response, if the reply carries it.
     pub(super) response: Option<Vec<u8>>,
-    /// What the schema says that the client gets.
+    /// The client's answer according to the schema.
     client: Option<String>,
 }
 
@@ -73,7 +73,7 @@ impl CallOutcome {
         }
     }
 
-    /// What the client sees of the call, if `response` is what the worker has for the client.
+    /// The client's answer after this call; `response` is the worker's response to the client.
     fn client_sees(&self, response: &Response) -> Option<String> {
         let Self::Replied(reply) = self else { return Some("an error".to_owned()) };
         if reply.client.is_some() {
@@ -98,7 +98,7 @@ pub(super) struct WorkerCalls<'s> {
     pub(super) name: String,
     /// `None` for a worker that is cut off from Redis.
     pub(super) connection: Option<Connection>,
-    /// What the calls of the step before came to.
+    /// The outcomes of the previous step's calls.
     previous: Vec<String>,
 }
 
@@ -107,20 +107,20 @@ impl<'s> WorkerCalls<'s> {
         Self { run, name: name.to_owned(), connection: Some(connection), previous: Vec::new() }
     }
 
-    /// Forgets the step before, so that the history shows the next one whatever its calls come to.
+    /// Forgets the previous step, so that the history shows all calls of the next one.
     pub(super) fn forget_previous(&mut self) {
         self.previous.clear();
     }
 
-    /// Adds a line of the worker to the history.
+    /// Adds a line about the worker to the history.
     pub(super) fn note(&self, step: &str, reply: Option<String>, client: Option<String>) {
         self.run.note(&self.name, step, reply, client);
     }
 
     /// Executes a step's calls, or some of them; `None` if each left the decision to the next call.
     ///
-    /// The history shows the calls that come to something else than those of the step before: a client
-    /// that asks again every 25 ms would fill it otherwise.
+    /// The history shows only the calls whose outcome differs from the previous step. Otherwise a
+    /// client that asks every 25 ms would fill it.
     pub(super) async fn execute(
         &mut self,
         what: &str,
@@ -137,7 +137,7 @@ impl<'s> WorkerCalls<'s> {
         }
     }
 
-    /// Sends one call, and the whole script if the server has forgotten the script.
+    /// Sends one call. If the server forgot its script, sends the whole script.
     async fn send(&mut self, call: StepCall<'_>) -> Result<StepReply, StepStopped> {
         let Some(connection) = &mut self.connection else {
             return Err(StepStopped::Failed(CallOutcome::from_error(&self.unreachable().await?)));
@@ -152,8 +152,8 @@ impl<'s> WorkerCalls<'s> {
         }
         match reply {
             Ok(reply) => Ok(reply),
-            // What the operator's server, or its user, refuses is no verdict on the schema. A private server that
-            // refuses is part of the story.
+            // If the operator's server refuses a call, this is not evidence about the schema. If a
+            // private server refuses it, this is part of the story.
             Err(error)
                 if error.lost_the_reply() || error.is_permission() || !self.run.is_private =>
             {
@@ -163,7 +163,8 @@ impl<'s> WorkerCalls<'s> {
         }
     }
 
-    /// The error of a connection to a server that does not exist: what a worker gets that is cut off.
+    /// The error of a connection to a server that does not exist. A worker that is cut off gets
+    /// this error.
     async fn unreachable(&self) -> Result<StoreError, StepStopped> {
         let target =
             nowhere(&self.run.target).map_err(|why| Aborted::NotApplicable(why.to_string()));
@@ -176,28 +177,28 @@ impl<'s> WorkerCalls<'s> {
     }
 }
 
-/// Why a step of a worker stopped before a reply decided.
+/// Why a worker's step stopped before a reply decided.
 enum StepStopped {
-    /// The call failed, and the story goes on.
+    /// The call failed, and the story continues.
     Failed(CallOutcome),
     Aborted(Aborted),
 }
 
-/// Performs the calls of one step of a worker, and notes each of them.
+/// Performs the calls of one step of a worker, and adds each to the history.
 struct NotedCalls<'w, 's> {
     worker: &'w mut WorkerCalls<'s>,
-    /// What the worker does with the step, as in "begins".
+    /// The verb for the step in the history, such as "begins".
     what: &'w str,
-    /// What the calls of the step before came to.
+    /// The outcomes of the previous step's calls.
     previous: Vec<String>,
-    /// What the last call came to.
+    /// The outcome of the last call.
     last: Option<CallOutcome>,
 }
 
 impl NotedCalls<'_, '_> {
     fn note_outcome(&mut self, call: StepCall<'_>, outcome: &CallOutcome) {
         let what = format!("{} ({})", self.what, name(call.call));
-        // Without the numbers that a reply carries, which differ each time.
+        // Compare without the numbers in a reply, which differ each time.
         let came_to = outcome
             .meaning()
             .map_or_else(|| outcome.words(), |meaning| meaning.as_str().to_owned());
@@ -214,6 +215,7 @@ impl CallPerformer for NotedCalls<'_, '_> {
     type Error = StepStopped;
 
     async fn perform(&mut self, call: StepCall<'_>) -> Result<StepReply, StepStopped> {
+        // In a cluster, each call must run on the node of its Redis keys.
         self.worker.run.prepare_node(&call.redis_keys()).await.map_err(StepStopped::Aborted)?;
         let reply = self.worker.send(call).await;
         if let Err(StepStopped::Failed(outcome)) = &reply {
@@ -229,10 +231,12 @@ impl CallPerformer for NotedCalls<'_, '_> {
     }
 }
 
-/// An error's text without the digests and line numbers that each release of Redis adds in its own way.
+/// An error's text without the digests and line numbers, which each release of Redis adds in its
+/// own way.
 fn plain(text: &str) -> String {
     let text = text.split(" script: ").next().unwrap_or_default().trim_end_matches('.');
-    // Redis 6.2: `ERR Error running script (call to f_…): @user_script:25: @user_script: 25: -CODE text`.
+    // Redis 6.2 writes:
+    // `ERR Error running script (call to f_…): @user_script:25: @user_script: 25: -CODE text`.
     let after =
         text.rsplit_once("user_script:").filter(|(before, _)| before.starts_with("error ERR"));
     match after.and_then(|(_, rest)| rest.split_once(": ")) {
@@ -241,7 +245,7 @@ fn plain(text: &str) -> String {
     }
 }
 
-/// The name of a call: that of its script, or of its command.
+/// The name of a call: its script, or its command.
 fn name(call: &Call) -> String {
     match &call.action {
         Action::Script { name, .. } => name.clone(),

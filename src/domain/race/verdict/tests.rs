@@ -34,7 +34,7 @@ fn one_winner_a_conflict_and_a_replay_are_atomic() {
 }
 
 #[test]
-fn two_winners_are_named_as_the_pair() {
+fn two_winners_are_reported_as_a_pair() {
     let events = [
         event(7, RaceAct::Begin, RaceAnswer::Acquired, 0, 10),
         event(3, RaceAct::Begin, RaceAnswer::Acquired, 2, 8),
@@ -92,7 +92,7 @@ fn a_replay_follows_a_completion_and_carries_what_it_stored() {
 }
 
 #[test]
-fn a_failed_request_is_wrong_and_set_against_what_came_before_it() {
+fn a_failed_request_is_wrong_and_points_to_an_earlier_event() {
     let events = [
         event(1, RaceAct::Begin, RaceAnswer::Acquired, 0, 10),
         event(1, RaceAct::Release, RaceAnswer::Released, 20, 30),
@@ -103,7 +103,7 @@ fn a_failed_request_is_wrong_and_set_against_what_came_before_it() {
 }
 
 #[test]
-fn a_lost_begin_excuses_a_conflict_and_accuses_nobody() {
+fn a_lost_begin_excuses_a_conflict_and_is_not_an_offence() {
     let lost = event(1, RaceAct::Begin, RaceAnswer::Lost(String::new()), 0, 10);
     let conflict = event(2, RaceAct::Begin, RaceAnswer::Conflict, 20, 30);
     let acquired = event(3, RaceAct::Begin, RaceAnswer::Acquired, 20, 30);
@@ -111,8 +111,9 @@ fn a_lost_begin_excuses_a_conflict_and_accuses_nobody() {
     assert_eq!(rules(&[lost, acquired]), []);
 }
 
-/// A history of an atomic service: at each point in time one worker's step takes effect, and its interval reaches
-/// from some time before that point to some time after it, never into another step of the same worker.
+/// A history of an atomic service. One worker's step takes effect at each point in time. Its
+/// interval extends from before that point to after it, but never into another step of the same
+/// worker.
 fn history(turns: &[(usize, bool)], slack: &[(u64, u64)]) -> Vec<RaceEvent> {
     let mut next = HashMap::new();
     let following: Vec<u64> = (0..turns.len())
@@ -138,7 +139,7 @@ fn point(index: usize) -> u64 {
     100 * (index as u64 + 1)
 }
 
-/// One step of an atomic service whose state is the holder of the lock and the result.
+/// One step of an atomic service, whose state is the holder of the lock and the result.
 fn turn(
     state: &mut (Option<usize>, Option<Vec<u8>>),
     worker: usize,
@@ -181,7 +182,7 @@ proptest! {
     }
 
     #[test]
-    fn lost_replies_accuse_nobody(turns in turns(), slack in slack(), lost in prop::collection::vec(any::<bool>(), 60)) {
+    fn lost_replies_are_not_offences(turns in turns(), slack in slack(), lost in prop::collection::vec(any::<bool>(), 60)) {
         let mut events = history(&turns, &slack);
         for (event, lost) in events.iter_mut().zip(lost) {
             if lost {

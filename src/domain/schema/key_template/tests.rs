@@ -1,4 +1,4 @@
-//! What templates fit, build and show.
+//! The Redis keys that templates match and build, and how templates are displayed.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
 use super::*;
@@ -65,9 +65,10 @@ fn groups_are_a_part_of_the_key() {
     );
 }
 
-/// Rule: a pattern judges what stands in the place of `{key}`, all of it, and builds nothing.
+/// Rule: a regular expression must match the whole text at `{key}`. It does not change the Redis
+/// keys that are built.
 #[test]
-fn a_pattern_judges_the_key() {
+fn a_regular_expression_restricts_the_key() {
     let hex = parse("cache:{tenant}:{key}").matching("[0-9a-f]{4}").unwrap();
     assert_eq!(key(&hex, "cache:acme:29e1").as_deref(), Some("acme:29e1"));
     for other in [
@@ -86,7 +87,7 @@ fn a_pattern_judges_the_key() {
 }
 
 #[test]
-fn what_is_ignored_and_what_is_fixed() {
+fn ignored_and_fixed_redis_keys() {
     let template = parse("pay#{key}").without(&[parse("pay#{key}:lock")]).behind("eu:");
     assert_eq!(key(&template, "eu:pay#a").as_deref(), Some("a"));
     assert_eq!(key(&template, "eu:pay#a:lock"), None);
@@ -96,9 +97,9 @@ fn what_is_ignored_and_what_is_fixed() {
     assert_eq!(key(&fixed, "billing:lock2"), None);
 }
 
-/// Rule: a template that is shown says in schema.toml what it says here.
+/// Rule: a displayed template has the same meaning in schema.toml.
 #[test]
-fn a_template_is_shown_as_a_file_writes_it() {
+fn a_template_is_displayed_as_schema_toml_writes_it() {
     for text in [
         "orders:{{key}}:idem",
         r"asynq:\{default\}:unique:{key}",
@@ -115,7 +116,7 @@ fn a_template_is_shown_as_a_file_writes_it() {
 
 proptest! {
     #[test]
-    fn a_redis_key_gives_its_idempotency_key_back(key in prop::collection::vec(any::<u8>(), 1..40)) {
+    fn a_redis_key_yields_its_idempotency_key(key in prop::collection::vec(any::<u8>(), 1..40)) {
         for text in ["idem:{key}", "{key}", "{key}:lock", "a:{key}:b"] {
             let template = parse(text);
             let redis_key = template.redis_key(&key);

@@ -1,7 +1,9 @@
-//! `format = 1`: the older file format. A file of it becomes one of format 2 here, before anything else reads it.
+//! `format = 1`: the older file format. A file of format 1 is converted to format 2 here, before
+//! anything else reads it.
 //!
-//! Format 1 asks a file to say everything, and knows fewer words. Both are checked first, so that a file which an older
-//! idemctl rejects is not accepted by accident. What the two formats read differently is then rewritten.
+//! Format 1 requires more fields, and has fewer words. Both are checked first, so that idemctl does
+//! not accept a file that an older idemctl rejects. Then the parts that the two formats read
+//! differently are rewritten.
 
 use crate::domain::schema::decoder::Encoding;
 use crate::domain::schema::location::{At as _, CALL, Checked, REPLIES, wrong};
@@ -10,10 +12,10 @@ use crate::domain::schema::steps::RECLAIMABLE;
 use crate::domain::schema::ttl::NO_TTL;
 use crate::domain::schema::write_format::WriteFormat;
 
-/// The file as format 2 writes it.
+/// Converts the file to format 2.
 ///
 /// # Errors
-/// A field that format 1 asks for is missing, or a field or a word was added with format 2.
+/// A field is missing that format 1 requires, or the file uses a field or a word of format 2.
 pub(super) fn convert(mut raw: RawSchema) -> Checked<RawSchema> {
     check_write(raw.write.as_ref()).at("write")?;
     require("write", raw.write.is_some())?;
@@ -43,13 +45,13 @@ pub(super) fn convert(mut raw: RawSchema) -> Checked<RawSchema> {
     Ok(raw)
 }
 
-/// A key template of format 1 as format 2 writes it.
+/// Converts a key template of format 1 to format 2.
 ///
-/// In format 1 only `{key}` and `{prefix}` are special. A backslash is literal, and so is a brace that no other brace
-/// closes. Format 2 reads a backslash as an escape.
+/// In format 1 only `{key}` and `{prefix}` are special. A backslash is literal, and so is a brace
+/// without a closing brace. Format 2 reads a backslash as an escape.
 ///
 /// # Errors
-/// The template has a placeholder that is not one of these two, or no `{key}`.
+/// The template has any other placeholder, or no `{key}`.
 fn key_template(text: &str) -> Result<String, String> {
     let mut converted = String::with_capacity(text.len());
     let mut has_key = false;
@@ -68,6 +70,7 @@ fn key_template(text: &str) -> Result<String, String> {
             rest = after;
             continue;
         }
+        // Format 2 would read these characters as placeholders or escapes.
         if matches!(character, '{' | '}' | '\\') {
             converted.push('\\');
         }
@@ -77,7 +80,7 @@ fn key_template(text: &str) -> Result<String, String> {
     if has_key { Ok(converted) } else { Err(format!("`{text}` has no {{key}}")) }
 }
 
-/// The name of the placeholder that the text begins with, and what follows the placeholder.
+/// The name of the placeholder at the beginning of the text, and the text after the placeholder.
 fn placeholder(text: &str) -> Option<(&str, &str)> {
     let (name, after) = text.strip_prefix('{')?.split_once('}')?;
     (!name.contains('{')).then_some((name, after))
@@ -133,7 +136,7 @@ fn check_reply(raw: &RawSchema, reply: &RawReply) -> Checked<()> {
             if role == "fingerprint" {
                 return newer(role).at("when");
             }
-            // Before the word had a meaning, a value could have the name.
+            // Before `reclaimable` was a word, a value format could have it as its name.
             let is_named = |value: &RawValue| {
                 value.name == *word && value.at.is_some_and(|at| at.as_str() == role)
             };
@@ -167,7 +170,7 @@ fn require(field: &str, is_written: bool) -> Checked<()> {
     wrong(format!("missing field `{field}`, which format 2 alone lets a file leave out"))
 }
 
-/// Refuses the first of these fields that the file has. All were added with format 2.
+/// Rejects the first of these fields that the file has. All were added with format 2.
 fn refuse_newer(fields: &[(&str, bool)]) -> Checked<()> {
     for (field, is_written) in fields {
         if *is_written {
@@ -189,7 +192,7 @@ mod tests {
     use crate::domain::schema::key_template::KeyTemplate;
 
     #[test]
-    fn what_format_2_reads_otherwise_is_escaped() {
+    fn characters_that_format_2_reads_differently_are_escaped() {
         for (text, converted) in [
             ("idem:{key}", "idem:{key}"),
             ("{prefix}lock:{{key}}", r"{prefix}lock:\{{key}\}"),
@@ -203,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_and_templates_without_a_key_are_of_format_2() {
+    fn groups_and_templates_without_a_key_need_format_2() {
         assert_eq!(key_template("idem:").unwrap_err(), "`idem:` has no {key}");
         for text in ["{tenant}:{key}", "{}:{key}", r"asynq:\{default\}:{key}"] {
             assert!(
@@ -214,8 +217,8 @@ mod tests {
     }
 
     proptest! {
-        /// Rule: a converted template builds the Redis keys that the service builds, which puts the key and the prefix
-        /// into the text and changes nothing else.
+        /// Rule: a converted template builds the same Redis keys as the service, which replaces
+        /// only the key and the prefix.
         #[test]
         fn a_converted_template_builds_the_same_redis_keys(
             text in r"(\{prefix\})?[{}\\:a]{0,4}\{key\}[{}\\:a]{0,4}",

@@ -1,5 +1,5 @@
-//! `[keys]`: the key templates, and where a deployment's prefix is put, which follows from what the templates and the steps
-//! write.
+//! `[keys]`: the key templates, and the place of a deployment's prefix, which depends on the
+//! templates and the steps.
 
 use crate::domain::schema::key_template::KeyTemplate;
 use crate::domain::schema::location::{At as _, Checked, wrong};
@@ -8,7 +8,8 @@ use crate::domain::schema::redis_keys::{Prefix, PrefixPlace, Prefixes};
 use crate::domain::schema::redis_keys::{Role, RoleKey};
 use crate::domain::schema::value_template::Placeholder;
 
-/// The Redis keys of a record under each prefix that the service has used; the prefix in use is the first.
+/// The Redis keys of a record under each prefix that the service has used. The first is the prefix
+/// in use.
 pub(super) fn resolve(
     raw: &RawSchema,
     prefixes: Prefixes<'_>,
@@ -22,12 +23,13 @@ pub(super) fn resolve(
     if own.iter().any(|prefix| !prefix.is_empty()) && !is_written(keys) {
         return wrong("no template writes `{prefix}`: write it where this one stands").at("prefix");
     }
+    // With `InKey`, the prefix is part of the key that scripts receive, and not of Redis keys.
     let given = match place {
         PrefixPlace::Nowhere(_) => None,
         PrefixPlace::Written => prefixes.own.or(prefixes.shared),
         PrefixPlace::InKey | PrefixPlace::InFront => prefixes.own,
     };
-    // A deployment's prefix takes the place of all that the schema names.
+    // A deployment's prefix replaces all prefixes that the schema names.
     let texts = given.map_or(own, |given| vec![given]);
     let mut places = Vec::with_capacity(texts.len());
     for text in texts {
@@ -72,7 +74,7 @@ fn role_keys(raw: &RawSchema, prefix: &Prefix) -> Checked<Vec<RoleKey>> {
     Ok(keys)
 }
 
-/// Checks that idemctl reads the same idempotency key from each of a record's Redis keys.
+/// Checks that idemctl reads the same idempotency key from each Redis key of a record.
 fn check_groups(raw: &RawSchema, keys: &[RoleKey]) -> Checked<()> {
     let [first, others @ ..] = keys else { return Ok(()) };
     let groups = first.template.groups();
@@ -88,6 +90,7 @@ fn check_groups(raw: &RawSchema, keys: &[RoleKey]) -> Checked<()> {
         let message = "a lock for all keys is a schema of its own, with `record`: no result tells which key holds it";
         return wrong(message).at(fixed.role.as_str());
     }
+    // The script would build its Redis keys from a key that already contains the groups.
     let sends_key =
         raw.calls().any(|(_, _, call)| call.words().any(|word| word.has(&[Placeholder::Key])));
     match groups {
@@ -98,10 +101,11 @@ fn check_groups(raw: &RawSchema, keys: &[RoleKey]) -> Checked<()> {
     }
 }
 
-/// Where a deployment's prefix is put.
+/// The place of a deployment's prefix in the Redis keys.
 ///
 /// # Errors
-/// A step writes `{prefix}`, and no key template does: begin would take a lock at another Redis key than is read.
+/// A step uses `{prefix}`, but no key template does. Begin would set a lock at a Redis key that
+/// idemctl does not read.
 fn place(raw: &RawSchema) -> Checked<PrefixPlace> {
     let in_templates = is_written(&raw.keys);
     let in_steps =
@@ -120,7 +124,7 @@ fn place(raw: &RawSchema) -> Checked<PrefixPlace> {
     Ok(if in_templates { PrefixPlace::Written } else { PrefixPlace::InFront })
 }
 
-/// True if a key template writes `{prefix}`.
+/// True if a key template contains `{prefix}`.
 fn is_written(keys: &RawKeys) -> bool {
     [&keys.record, &keys.lock, &keys.result]
         .into_iter()
@@ -128,8 +132,9 @@ fn is_written(keys: &RawKeys) -> bool {
         .any(|text| text.contains("{prefix}"))
 }
 
-/// Why a deployment can set no prefix: a call sends the key without the prefix, and the Redis keys that are made of that key
-/// would lack it. If the templates write `{prefix}`, what a script does with its arguments is left to the schema's author.
+/// Why a deployment cannot set a prefix: a call sends the key without the prefix, and Redis keys
+/// built from that key would lack it. If the templates contain `{prefix}`, the schema's author is
+/// responsible for what a script does with its arguments.
 fn bare_key(raw: &RawSchema, in_templates: bool) -> Option<String> {
     for (step, _, call) in raw.calls() {
         let mut lists =

@@ -1,4 +1,5 @@
-//! `[begin]`, `[renew]`, `[complete]` and `[release]`: what is sent, and what each reply means.
+//! `[begin]`, `[renew]`, `[complete]` and `[release]`: the calls that are sent, and the meaning of
+//! each reply.
 
 use std::collections::BTreeMap;
 
@@ -12,10 +13,10 @@ use crate::domain::schema::steps::{
 };
 use crate::domain::schema::value_template::{Placeholder, Template};
 
-/// What a condition calls the payload by, beside the Redis keys.
+/// The name of the payload in a condition, beside the Redis keys.
 const PAYLOAD: &str = "fingerprint";
 
-/// A step whose replies may have these meanings, the first of which one reply must have.
+/// Resolves a step. Its replies may have these meanings, and one reply must have the first of them.
 pub(super) fn resolve(
     symbols: &SymbolTable,
     raw: &RawStep,
@@ -80,7 +81,7 @@ fn action(symbols: &SymbolTable, raw: &RawCall) -> Checked<Action> {
     }
 }
 
-/// Passes a word whose placeholders all name a Redis key, a TTL or a value of the schema.
+/// Checks that the placeholders of a word all refer to a Redis key, a TTL or a value of the schema.
 fn check_word(symbols: &SymbolTable, word: &Template) -> Checked<()> {
     if let Some(role) = word.roles().find(|role| symbols.index_of(*role).is_none()) {
         return wrong(format!("`{{{0}}}` stands for nothing: [keys] has no `{0}`", role.as_str()));
@@ -132,7 +133,8 @@ fn pattern(raw: &RawReply) -> Checked<ReplyPattern> {
     }
 }
 
-/// The index of the value with that name, at any Redis key; `None` if that value has an error of its own.
+/// The index of the value format with this name, at any Redis key; `None` if that value format has
+/// an error of its own.
 fn value_named(symbols: &SymbolTable, name: &str) -> Checked<Option<usize>> {
     let mut named = None;
     for (index, value) in symbols.values.iter().enumerate() {
@@ -151,8 +153,8 @@ fn value_named(symbols: &SymbolTable, name: &str) -> Checked<Option<usize>> {
     Ok(named)
 }
 
-/// Adds to the conditions of a reply what its `value` implies: such a value is there. Conditions that name a Redis key
-/// themselves stay as they are.
+/// Adds to a reply's conditions the state that its `value` implies: such a value exists. Conditions
+/// that name Redis keys themselves are unchanged.
 fn add_value(when: &mut Vec<Condition>, role: usize, value: usize) {
     let implied = (role, KeyIs::Value(value));
     if when.is_empty() {
@@ -183,9 +185,10 @@ fn resolve_condition(symbols: &SymbolTable, raw: &BTreeMap<String, String>) -> C
             return wrong(format!("`when` names `{role}`, which [keys] does not have"))
                 .at(role.as_str());
         };
-        // The name first: a value of format 1 may have one that became a word later.
+        // Names first: a value format of format 1 may have a name that later became a word.
         let named = symbols.value(index, word).map(KeyIs::Value);
         let Some(is) = named.or_else(|| KeyIs::from_word(word)) else {
+            // The value format has an error of its own, which is reported. Any state will do here.
             if symbols.is_broken(word) {
                 condition.keys.push((index, KeyIs::Present));
                 continue;
@@ -200,7 +203,8 @@ fn resolve_condition(symbols: &SymbolTable, raw: &BTreeMap<String, String>) -> C
     Ok(condition)
 }
 
-/// Passes a call each of whose replies has a meaning of the step. All but the last call may leave the decision to the next.
+/// Checks that each reply of a call has a meaning of the step. Every call except the last may leave
+/// the decision to the next one.
 fn check_meanings(call: &Call, step: &str, meanings: &[Meaning], is_last: bool) -> Checked<()> {
     for (index, reply) in call.replies.iter().enumerate() {
         let is_allowed =

@@ -1,6 +1,8 @@
-//! What format 2 rejects and format 1 accepts. idemctl can read such a schema; but each of these is most likely a mistake.
+//! Checks that format 2 makes and format 1 does not. idemctl could read such a schema, but each
+//! finding is most likely a mistake.
 //!
-//! Folders of format 1 that have them are in use and keep working. `schema check` warns of what it can.
+//! Folders of format 1 with such mistakes are in use, and must keep working. `schema check` warns
+//! about them if it can.
 
 use super::symbol_table::SymbolTable;
 use crate::domain::schema::decoder::Encoding;
@@ -9,7 +11,8 @@ use crate::domain::schema::raw::{RawSchema, RawValue};
 use crate::domain::schema::steps::{RECLAIMABLE, Reply, ReplyPattern, Step};
 use crate::domain::schema::value_format::{ValueFormat, Where};
 
-/// All that format 2 rejects in a schema whose values and steps are resolved as far as they can be.
+/// All mistakes that format 2 rejects. The values and steps are resolved as far as they have no
+/// other errors.
 pub(super) fn faults(
     raw: &RawSchema,
     symbols: &SymbolTable,
@@ -44,7 +47,7 @@ pub(super) fn faults(
     found
 }
 
-/// Passes a value format that tells its values from others, or says that any text is meant.
+/// Checks that a value format distinguishes its values from others, or is marked to match any text.
 fn check_value(raw: &RawValue, encoding: Encoding) -> Checked<()> {
     if raw.name == RECLAIMABLE {
         return wrong(format!("`{RECLAIMABLE}` is a word that `when` already uses")).at("name");
@@ -60,12 +63,12 @@ fn check_value(raw: &RawValue, encoding: Encoding) -> Checked<()> {
                 "takes any JSON, or what stands for JSON: write `where`, `has` or `required`, or leave `encoding` out and mark it `opaque`",
             )
         }
-        // The type of the Redis key, or the first bytes, tell.
+        // The type of the Redis key, or the first bytes, distinguish the value.
         _ => Ok(()),
     }
 }
 
-/// Passes replies each of which can be met: a reply that an earlier one covers says what never happens.
+/// Checks that each reply can be matched. An entry that an earlier one covers would never be used.
 fn check_replies(replies: &[Reply], values: &[ValueFormat]) -> Checked<()> {
     for (later, reply) in replies.iter().enumerate() {
         let earlier = replies[..later].iter().position(|earlier| covers(earlier, reply, values));
@@ -80,8 +83,9 @@ fn check_replies(replies: &[Reply], values: &[ValueFormat]) -> Checked<()> {
     Ok(())
 }
 
-/// True if every reply that fits the later entry fits the earlier one, too.
+/// True if the earlier entry matches every reply that the later entry matches.
 fn covers(earlier: &Reply, later: &Reply, values: &[ValueFormat]) -> bool {
+    // The earlier entry matches only other payloads, and leaves equal ones to the later entry.
     if earlier.value.is_some() && earlier.is_for_other_payloads() && !later.is_for_other_payloads()
     {
         return false;

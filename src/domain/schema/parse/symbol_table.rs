@@ -1,4 +1,4 @@
-//! What the later parts of a `schema.toml` refer to by name.
+//! The names in a `schema.toml` that later parts of the file refer to.
 
 use std::collections::BTreeMap;
 
@@ -7,15 +7,16 @@ use crate::domain::schema::redis_keys::{self, Role, RoleKey};
 use crate::domain::schema::value_format::ValueFormat;
 use crate::domain::schema::value_template::Placeholder;
 
+/// The resolved parts of a file, which the later parts refer to by name.
 pub(super) struct SymbolTable {
     pub(super) scripts: BTreeMap<String, Script>,
     pub(super) keys: Vec<RoleKey>,
     pub(super) values: Vec<ValueFormat>,
-    /// The index in the file of each of `values`.
+    /// The index in the file of each element of `values`.
     pub(super) indexes: Vec<usize>,
-    /// The names of values that have an error: what refers to one of them is not wrong for that.
+    /// The names of value formats with errors. A reference to one of them is not a further error.
     pub(super) broken: Vec<String>,
-    /// The placeholders of TTLs and values that the file does not give.
+    /// The placeholders of TTLs and values that the file does not define.
     pub(super) unset: Vec<Placeholder>,
 }
 
@@ -31,21 +32,22 @@ impl SymbolTable {
         }
     }
 
-    /// The index of the key that a placeholder of this role stands for.
+    /// The index of the key that a placeholder for this role refers to.
     pub(super) fn index_of(&self, role: Role) -> Option<usize> {
         redis_keys::index_of(&self.keys, role)
     }
 
-    /// The index of the key with a role, by the role's word.
+    /// The index of the key with a role, given by the role's word.
     pub(super) fn index_named(&self, role: &str) -> Option<usize> {
         self.keys.iter().position(|key| key.role.as_str() == role)
     }
 
+    /// True if the value format with this name has an error.
     pub(super) fn is_broken(&self, name: &str) -> bool {
         self.broken.iter().any(|broken| broken == name)
     }
 
-    /// The index of the value with a name, of those at a role.
+    /// The index of the value format with this name at a role.
     pub(super) fn value(&self, role: usize, name: &str) -> Option<usize> {
         self.values.iter().position(|value| value.role == role && value.name == name)
     }

@@ -1,5 +1,5 @@
-//! Everything in a `schema.toml` that cannot be read. The TOML reader stops at the first error, so each part of the file
-//! is read again by itself.
+//! All syntax errors of a `schema.toml`. The TOML parser stops at the first error, so each part of
+//! the file is parsed again by itself.
 
 use serde::Deserialize;
 use toml::Spanned;
@@ -10,7 +10,8 @@ use crate::domain::schema::raw::{RawCall, RawReply, RawStep, RawValue};
 
 const STEPS: [&str; 4] = ["begin", "renew", "complete", "release"];
 
-/// The lines and messages of all parts that cannot be read; `first` is the error of the whole file.
+/// The lines and messages of all parts that cannot be parsed; `first` is the error of the whole
+/// file.
 pub(super) fn all(toml: &str, first: toml::de::Error) -> Vec<(usize, String)> {
     let table = DeTable::parse(toml).map(Spanned::into_inner).unwrap_or_default();
     let mut errors = vec![first];
@@ -25,12 +26,14 @@ pub(super) fn all(toml: &str, first: toml::de::Error) -> Vec<(usize, String)> {
         let at = error.span().map_or(0, |span| span.start);
         all.push((line_of(toml, at), in_field(error.message(), &field_of_call(&table, at))));
     }
+    // The first error of the file is also the error of its part.
     all.sort();
     all.dedup();
     all
 }
 
-/// The error of a step's replies, else of its calls, else of the step: an error of a part is one of what is around, too.
+/// The errors of a step's replies; if there are none, those of its calls; otherwise that of the
+/// step. An error in a part is also an error of everything around it.
 fn errors_of_step(step: &Spanned<DeValue<'_>>) -> Vec<toml::de::Error> {
     let mut errors = Vec::new();
     for call in items_at(step, CALL) {
@@ -48,12 +51,12 @@ fn errors_of_step(step: &Spanned<DeValue<'_>>) -> Vec<toml::de::Error> {
     errors
 }
 
-/// Why a part cannot be read; `None` if it can.
+/// Why a part cannot be parsed; `None` if it can.
 fn error<T: for<'de> Deserialize<'de>>(part: &Spanned<DeValue<'_>>) -> Option<toml::de::Error> {
     T::deserialize(ValueDeserializer::from(part.clone())).err()
 }
 
-/// The keys that lead from a call to the innermost value at this offset of the file; empty outside of all calls.
+/// The keys from a call to the innermost value at this byte offset; empty outside all calls.
 fn field_of_call<'a>(table: &'a DeTable<'_>, at: usize) -> Vec<&'a str> {
     for step in STEPS.iter().filter_map(|name| table.get(*name)) {
         for call in items_at(step, CALL) {
@@ -65,7 +68,7 @@ fn field_of_call<'a>(table: &'a DeTable<'_>, at: usize) -> Vec<&'a str> {
     Vec::new()
 }
 
-/// The keys that lead to the innermost value at this offset; `None` if nothing in the value is there.
+/// The keys to the innermost value at this byte offset; `None` if the value has no part there.
 fn field_at<'a>(value: &'a Spanned<DeValue<'_>>, at: usize) -> Option<Vec<&'a str>> {
     match value.get_ref() {
         DeValue::Table(fields) => {
@@ -79,7 +82,7 @@ fn field_at<'a>(value: &'a Spanned<DeValue<'_>>, at: usize) -> Option<Vec<&'a st
     }
 }
 
-/// The items of the array under this key.
+/// The elements of the array under this key.
 fn items_at<'a, 'd>(value: &'a Spanned<DeValue<'d>>, key: &str) -> &'a [Spanned<DeValue<'d>>] {
     value.get_ref().get(key).map_or(&[][..], items)
 }

@@ -1,4 +1,4 @@
-//! What is said of a schema that is wrong, and of which line.
+//! The errors that the parser reports for wrong schemas, and their lines.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
 mod format_1;
@@ -79,7 +79,7 @@ fn deployed(toml: &str, prefixes: Prefixes<'_>) -> Result<Schema, SchemaError> {
     })
 }
 
-/// What is said when the sound schema is changed, `LINE: MESSAGE`.
+/// The error after a change of the sound schema, as `LINE: MESSAGE`.
 fn said(from: &str, to: &str) -> String {
     assert!(SOUND.contains(from), "{from}");
     let error = read(&SOUND.replacen(from, to, 1)).map(|_| ()).unwrap_err();
@@ -87,7 +87,7 @@ fn said(from: &str, to: &str) -> String {
     format!("{}: {}", error.line, error.message)
 }
 
-/// Asserts on the line and on a part of the message.
+/// Asserts the line, and a part of the message.
 #[track_caller]
 fn wrong(from: &str, to: &str, line: usize, message: &str) {
     let said = said(from, to);
@@ -100,7 +100,7 @@ fn the_sound_schema_is_sound() {
 }
 
 #[test]
-fn what_toml_or_the_format_does_not_know() {
+fn unknown_and_malformed_fields_are_errors() {
     wrong("format = 1", "format = ", 1, "");
     wrong(
         "format = 1",
@@ -248,7 +248,7 @@ fn steps_calls_and_replies() {
 }
 
 #[test]
-fn what_is_written() {
+fn templates_of_written_values() {
     let more = |line: &str| format!("[write]\n{line}");
     wrong(
         "[write]",
@@ -287,7 +287,7 @@ fn what_is_written() {
 }
 
 #[test]
-fn the_fields_of_a_closed_form() {
+fn the_listed_fields_of_a_value_format() {
     let state = "state = \"completed\"";
     for (line, at, message) in [
         ("required = [\"code\"]", 25, "`code` is not a JSON pointer to a field"),
@@ -307,7 +307,7 @@ fn the_fields_of_a_closed_form() {
 }
 
 #[test]
-fn what_the_service_does() {
+fn the_service_table() {
     let service = |line: &str| format!("[service]\n{line}\n\n[complete]\n");
     for codes in ["200", "200-", "-299", "299-200", "2xx", "200 - 299", ""] {
         let message = format!("`{codes}` is no range of status codes: write 200-299");

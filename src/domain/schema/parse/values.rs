@@ -1,4 +1,4 @@
-//! `[[value]]`: how a value is decoded and told from others, and where its fields are.
+//! `[[value]]`: how a value is decoded and recognised, and where its fields are.
 
 use serde_json::Value;
 
@@ -10,6 +10,7 @@ use crate::domain::schema::raw::RawValue;
 use crate::domain::schema::steps::{KeyIs, RECLAIMABLE};
 use crate::domain::schema::value_format::{ValueFormat, Where};
 
+/// Resolves a `[[value]]`.
 pub(super) fn resolve(symbols: &SymbolTable, raw: &RawValue) -> Checked<ValueFormat> {
     let role = role(symbols, raw)?;
     let decoding = decoding(raw)?;
@@ -42,10 +43,11 @@ pub(super) fn resolve(symbols: &SymbolTable, raw: &RawValue) -> Checked<ValueFor
     })
 }
 
-/// The role of the Redis key that holds the value, if no other value of that role has its name.
+/// The role of the Redis key that holds the value. It is an error if another value format of that
+/// role has the same name.
 fn role(symbols: &SymbolTable, raw: &RawValue) -> Checked<usize> {
     let name = &raw.name;
-    // Format 1 lets a value have the name `reclaimable`, which was no word of `when` then.
+    // Format 1 allows the name `reclaimable`, because it was not a word of `when` then.
     if KeyIs::from_word(name).is_some() && name != RECLAIMABLE {
         return wrong(format!("`{name}` is a word that `when` already uses")).at("name");
     }
@@ -64,7 +66,7 @@ fn role(symbols: &SymbolTable, raw: &RawValue) -> Checked<usize> {
     Ok(role)
 }
 
-/// How a value is decoded, by `type`, `encoding`, `decode` and `decode_at`.
+/// How a value is decoded, according to `type`, `encoding`, `decode` and `decode_at`.
 fn decoding(raw: &RawValue) -> Checked<Decoding> {
     let value = match (raw.kind.and_then(ValueType::encoding), raw.encoding, &raw.decode) {
         (Some(collection), None, None) => Decoder::from(collection),
@@ -83,7 +85,7 @@ fn decoding(raw: &RawValue) -> Checked<Decoding> {
         return wrong("`decode_at` looks into JSON, msgpack or a hash").at("decode_at");
     }
     let mut inside = Vec::with_capacity(raw.decode_at.len());
-    // In the order of the pointers an outer one comes before those that lead into what it holds.
+    // In this order, a pointer comes before the pointers that lead into its decoded field.
     for (path, words) in &raw.decode_at {
         let opened = if path.starts_with('/') {
             decoder(words)
@@ -99,7 +101,8 @@ fn decoder(words: &[String]) -> Checked<Decoder> {
     Decoder::parse(words).or_else(|(index, why)| wrong(why).at(index))
 }
 
-/// The encoding of a value whose file leaves it out: what tests fields is JSON, what compares a text is text.
+/// The encoding of a value format that does not name one: JSON if it tests fields, text if it
+/// compares the whole text.
 fn derived_encoding(raw: &RawValue) -> Checked<Encoding> {
     if raw.equals.is_some() || raw.opaque {
         return Ok(Encoding::Text);
@@ -162,7 +165,8 @@ fn check_pointer(path: &str, encoding: Encoding) -> Checked<()> {
     Ok(())
 }
 
-/// A value as `where` compares with it. A field of a hash holds text, unless `decode_at` opens the field.
+/// The form in which `where` compares a value. A hash field holds text, unless `decode_at` decodes
+/// the field.
 fn as_stored(decoding: &Decoding, path: &str, value: &Value) -> Value {
     if value.is_string() || decoding.value.encoding != Encoding::Hash {
         return value.clone();
@@ -178,7 +182,7 @@ fn as_stored(decoding: &Decoding, path: &str, value: &Value) -> Value {
     Value::String(value.to_string())
 }
 
-/// The fields of a value that lists its fields; `None` if it lists none.
+/// The fields of a value format that lists them; `None` if it lists none.
 fn closed_fields(raw: &RawValue, encoding: Encoding) -> Checked<Option<ClosedFields>> {
     let lists = [
         ("required", raw.required.as_ref()),
@@ -199,9 +203,11 @@ fn closed_fields(raw: &RawValue, encoding: Encoding) -> Checked<Option<ClosedFie
         }
         return Ok(None);
     }
+    // A field that a test needs exists in every value of the format.
     let required = raw.fields_are.keys().chain(&raw.has).chain(raw.required.iter().flatten());
     let optional: Vec<_> = raw.optional.iter().flatten().map(String::as_str).collect();
     let mut closed = ClosedFields::new(required.map(String::as_str), &optional, raw.strict);
+    // A field that idemctl reads is allowed even if the file lists it only in `fields`.
     for (_, path) in raw.fields.pointers() {
         allow(&mut closed, path);
     }
@@ -221,7 +227,8 @@ fn closed_fields(raw: &RawValue, encoding: Encoding) -> Checked<Option<ClosedFie
     Ok(Some(closed))
 }
 
-/// Lets a field be there that `fields` or `expires_at` names. The empty pointer is the whole value, and no field.
+/// Allows a field that `fields` or `expires_at` names. The empty pointer is the whole value, not a
+/// field.
 fn allow(closed: &mut ClosedFields, path: &str) {
     if !path.is_empty() {
         closed.allow(path);

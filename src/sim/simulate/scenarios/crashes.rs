@@ -1,4 +1,4 @@
-//! Workers that die, or lose Redis, between the steps of their work.
+//! Workers that crash, or lose Redis, between the steps of their work.
 
 use crate::domain::simulation::Story;
 use crate::sim::simulate::{
@@ -6,7 +6,8 @@ use crate::sim::simulate::{
 };
 use crate::store::pack;
 
-/// A worker takes the lock and dies before it has done anything. How long does its client wait?
+/// A worker acquires the lock and crashes before it has done anything. How long does its client
+/// wait?
 pub(super) const CRASH_BEFORE_COMPLETE: Scenario = Scenario {
     story: Story {
         name: "crash-before-complete",
@@ -25,7 +26,8 @@ async fn crash_before_complete(environment: &ScenarioEnvironment<'_>) -> Scenari
     run.retry_until_served("a retry", PAYMENT).await
 }
 
-/// Completing takes several calls, and the worker dies between two of them: a lock may be left beside the result.
+/// The completion has several calls, and the worker crashes between two of them. A lock may remain
+/// beside the result.
 pub(super) const CRASH_BETWEEN_STEPS: Scenario = Scenario {
     story: Story {
         name: "crash-between-steps",
@@ -58,7 +60,7 @@ async fn crash_between_steps(environment: &ScenarioEnvironment<'_>) -> ScenarioR
     Ok(())
 }
 
-/// As older releases of such a service complete: SET of the result, then DEL of the lock.
+/// Completes as older releases of such a service do: SET of the result, then DEL of the lock.
 async fn older_worker_keeps_its_lock(environment: &ScenarioEnvironment<'_>) -> ScenarioResult {
     let run =
         environment.run("an older worker's SET of the result, without DEL of the lock").await?;
@@ -71,7 +73,8 @@ async fn older_worker_keeps_its_lock(environment: &ScenarioEnvironment<'_>) -> S
     run.retry_until_served("a retry", PAYMENT).await
 }
 
-/// A lock without TTL is left behind: by a worker that died between SET NX and EXPIRE, or by the schema's own begin.
+/// A lock without a TTL remains, because a worker crashed between SET NX and EXPIRE, or between the
+/// calls of the schema's own begin.
 pub(super) const LOCK_WITHOUT_EXPIRY: Scenario = Scenario {
     story: Story {
         name: "lock-without-expiry",
@@ -83,7 +86,8 @@ pub(super) const LOCK_WITHOUT_EXPIRY: Scenario = Scenario {
 };
 
 async fn lock_without_expiry(environment: &ScenarioEnvironment<'_>) -> ScenarioResult {
-    // On a server of its own: were idemctl killed now, the operator's would keep such a lock.
+    // On a temporary server: if idemctl were killed now, such a lock would remain on the operator's
+    // server.
     let server = environment.servers.start(&[]).await?;
     let calls = environment.schema.begin_calls().len();
     for done in 1..calls {
@@ -94,6 +98,7 @@ async fn lock_without_expiry(environment: &ScenarioEnvironment<'_>) -> ScenarioR
         first.begin_with_calls(0..done).await?;
         first.crash();
         run.retry_until_served("a retry", PAYMENT).await?;
+        // The next take uses the same key on this server, which belongs to the scenario.
         run.send(&pack(["FLUSHALL"])).await?;
     }
     let run = environment.run_on("an older worker's SET NX", &server.target).await?;
@@ -103,7 +108,7 @@ async fn lock_without_expiry(environment: &ScenarioEnvironment<'_>) -> ScenarioR
     run.retry_until_served("a retry", PAYMENT).await
 }
 
-/// The operation is made, and then Redis cannot be reached to store the result.
+/// The operation has its effect, but then Redis is unreachable and the result is not stored.
 pub(super) const RESULT_NOT_STORED: Scenario = Scenario {
     story: Story {
         name: "result-not-stored",

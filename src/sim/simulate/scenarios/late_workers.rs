@@ -1,4 +1,5 @@
-//! Workers that come back after their lock has expired, while another worker holds it or has completed.
+//! Workers that continue after their lock expired, while another worker holds the lock or has
+//! completed.
 
 use std::sync::Arc;
 
@@ -8,7 +9,8 @@ use crate::sim::simulate::{
     Aborted, BeginOutcome, LockLifetime, PAYMENT, Scenario, ScenarioEnvironment, ScenarioResult,
 };
 
-/// A worker is paused beyond its lock. Another takes the lock and is at work when the first comes back.
+/// A worker pauses until its lock has expired. Another worker acquires the lock and is still
+/// running when the first continues.
 pub(super) const ZOMBIE_COMPLETES: Scenario = Scenario {
     story: Story {
         name: "zombie-completes",
@@ -23,7 +25,7 @@ async fn zombie_completes(environment: &ScenarioEnvironment<'_>) -> ScenarioResu
     zombie_without_effect_completes(environment).await
 }
 
-/// The paused worker had done nothing yet, and goes on with its work.
+/// The paused worker has done nothing yet, and continues with its work.
 async fn zombie_works_and_completes(environment: &ScenarioEnvironment<'_>) -> ScenarioResult {
     let run = environment.run("it goes on working").await?;
     let mut zombie = run.worker("worker 1", PAYMENT, LockLifetime::Short).await?;
@@ -45,7 +47,7 @@ async fn zombie_works_and_completes(environment: &ScenarioEnvironment<'_>) -> Sc
     run.retry_until_served("a later retry", PAYMENT).await
 }
 
-/// The paused worker's operation had no effect, and the worker comes back to complete with that answer.
+/// The paused worker's operation had no effect, and the worker now completes with that answer.
 async fn zombie_without_effect_completes(environment: &ScenarioEnvironment<'_>) -> ScenarioResult {
     let run = environment.run("it completes what had no effect").await?;
     let mut zombie = run.worker("worker 1", PAYMENT, LockLifetime::Short).await?;
@@ -65,7 +67,8 @@ async fn zombie_without_effect_completes(environment: &ScenarioEnvironment<'_>) 
     run.retry_until_served("a later retry", PAYMENT).await
 }
 
-/// A worker is paused beyond its lock. Another takes the lock and completes before the first comes back.
+/// A worker pauses until its lock has expired. Another worker acquires the lock and completes
+/// before the first continues.
 pub(super) const ZOMBIE_OVERWRITES: Scenario = Scenario {
     story: Story {
         name: "zombie-overwrites",
@@ -80,7 +83,7 @@ async fn zombie_overwrites(environment: &ScenarioEnvironment<'_>) -> ScenarioRes
     zombie_without_effect_overwrites(environment).await
 }
 
-/// The paused worker had done nothing yet, and goes on with its work.
+/// The paused worker has done nothing yet, and continues with its work.
 async fn zombie_works_and_overwrites(environment: &ScenarioEnvironment<'_>) -> ScenarioResult {
     let run = environment.run("it goes on working").await?;
     let mut zombie = run.worker("worker 1", PAYMENT, LockLifetime::Short).await?;
@@ -101,7 +104,7 @@ async fn zombie_works_and_overwrites(environment: &ScenarioEnvironment<'_>) -> S
     run.retry_until_served("a retry", PAYMENT).await
 }
 
-/// The paused worker's operation had no effect, and the worker comes back to complete with that answer.
+/// The paused worker's operation had no effect, and the worker now completes with that answer.
 async fn zombie_without_effect_overwrites(environment: &ScenarioEnvironment<'_>) -> ScenarioResult {
     let run = environment.run("it completes what had no effect").await?;
     let mut zombie = run.worker("worker 1", PAYMENT, LockLifetime::Short).await?;
@@ -120,7 +123,7 @@ async fn zombie_without_effect_overwrites(environment: &ScenarioEnvironment<'_>)
     run.retry_until_served("a retry", PAYMENT).await
 }
 
-/// A worker's handler fails, but only after its lock has run out and another worker holds it.
+/// A worker's handler fails, but only after its lock has expired and another worker holds it.
 pub(super) const ZOMBIE_RELEASES: Scenario = Scenario {
     story: Story {
         name: "zombie-releases",
@@ -164,7 +167,8 @@ async fn fails_late(
     run.retry_until_served("a later retry", PAYMENT).await
 }
 
-/// A slow worker completes after its lock has run out, and the worker that holds the lock by then fails.
+/// A slow worker completes after its lock has expired, and then the worker that holds the lock
+/// fails.
 pub(super) const FAILURE_DELETES_RESULT: Scenario = Scenario {
     story: Story {
         name: "failure-deletes-result",
@@ -193,7 +197,8 @@ async fn failure_deletes_result(environment: &ScenarioEnvironment<'_>) -> Scenar
     run.retry_until_served("a retry", PAYMENT).await
 }
 
-/// Another schema shares the Redis keys, such as the service's older release, and its values are met.
+/// Another schema, such as the service's older release, shares the Redis keys, and the service
+/// reads its values.
 pub(super) const FOREIGN_VALUE: Scenario = Scenario {
     story: Story {
         name: "foreign-value",
@@ -225,7 +230,7 @@ async fn foreign_value(environment: &ScenarioEnvironment<'_>) -> ScenarioResult 
     Ok(())
 }
 
-/// The other schemas whose services write the Redis keys of this one.
+/// The other schemas whose services write the Redis keys of this schema.
 fn schemas_on_the_same_keys<'a>(environment: &ScenarioEnvironment<'a>) -> Vec<&'a Arc<Schema>> {
     let mut others = Vec::new();
     for other in environment.all {
@@ -240,7 +245,8 @@ fn schemas_on_the_same_keys<'a>(environment: &ScenarioEnvironment<'a>) -> Vec<&'
     others
 }
 
-/// The lock TTL that is sent is not a whole number of seconds, or zero, or a whole number that the lock must live for.
+/// The sent lock TTL is a fraction, zero, or a whole number of seconds. A lock with the last one
+/// must live that long.
 pub(super) const CLOCK_OF_TTL: Scenario = Scenario {
     story: Story {
         name: "clock-of-ttl",
@@ -271,7 +277,7 @@ async fn clock_of_ttl(environment: &ScenarioEnvironment<'_>) -> ScenarioResult {
     lives_for_its_ttl(environment).await
 }
 
-/// Seconds that are taken for milliseconds are over in no time.
+/// A lock whose TTL in seconds is taken for milliseconds would expire too early.
 async fn lives_for_its_ttl(environment: &ScenarioEnvironment<'_>) -> ScenarioResult {
     let run = environment.run("a TTL of which a quarter passes").await?;
     let mut first = run.worker("worker 1", PAYMENT, LockLifetime::Short).await?;

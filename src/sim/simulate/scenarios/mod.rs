@@ -1,4 +1,4 @@
-//! The scenarios, by what goes wrong in them, and the order in which they are reported.
+//! The scenarios, grouped by the kind of failure, and the order in which they are reported.
 
 mod crashes;
 mod late_workers;

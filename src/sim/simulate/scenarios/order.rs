@@ -1,8 +1,10 @@
-//! The order in which scenarios are reported: what always happens first, what needs a server of its own last.
+//! The order in which scenarios are reported: everyday events first, scenarios that need their own
+//! server last.
 
 use super::{crashes, late_workers, redis_faults, requests};
 use crate::sim::simulate::Scenario;
 
+/// All scenarios, in this order.
 pub const ALL: [Scenario; 20] = [
     requests::FIRST_THEN_RETRY,
     requests::CONCURRENT_DUPLICATES,

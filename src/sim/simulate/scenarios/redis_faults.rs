@@ -1,4 +1,5 @@
-//! Redis fails: it is unreachable, forgets scripts, evicts the lock, fails over, or spreads keys over slots.
+//! Failures of Redis: it is unreachable, forgets scripts, evicts the lock, fails over, or
+//! distributes keys over slots.
 
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -13,7 +14,8 @@ use crate::sim::simulate::{
 };
 use crate::store::{Connection, pack};
 
-/// Redis cannot be reached when a request comes. Does the service refuse, or execute without a lock?
+/// Redis is unreachable when a request arrives. Does the service reject the request, or execute it
+/// without a lock?
 pub(super) const STORE_DOWN: Scenario = Scenario {
     story: Story {
         name: "store-down",
@@ -43,7 +45,7 @@ async fn store_down(environment: &ScenarioEnvironment<'_>) -> ScenarioResult {
     Ok(())
 }
 
-/// Redis forgets its scripts between a worker's steps, as a restart or SCRIPT FLUSH makes it.
+/// Redis forgets its scripts between a worker's steps, as after a restart or SCRIPT FLUSH.
 pub(super) const SCRIPT_FLUSH: Scenario = Scenario {
     story: Story {
         name: "script-flush",
@@ -71,7 +73,7 @@ async fn script_flush(environment: &ScenarioEnvironment<'_>) -> ScenarioResult {
     run.retry_until_served("a retry", PAYMENT).await
 }
 
-/// The schema's steps on a cluster. Can its scripts run there, and what becomes of those that cannot?
+/// The schema's steps on a cluster. Can its scripts run there, and what happens if they cannot?
 pub(super) const CLUSTER_SLOTS: Scenario = Scenario {
     story: Story {
         name: "cluster-slots",
@@ -107,7 +109,7 @@ async fn cluster_slots(environment: &ScenarioEnvironment<'_>) -> ScenarioResult 
     run.retry_until_served("a retry", PAYMENT).await
 }
 
-/// Redis runs out of memory while a worker holds the lock, under each policy of what to do then.
+/// Redis runs out of memory while a worker holds the lock, under each `maxmemory-policy`.
 pub(super) const EVICTED_LOCK: Scenario = Scenario {
     story: Story {
         name: "evicted-lock",
@@ -117,7 +119,7 @@ pub(super) const EVICTED_LOCK: Scenario = Scenario {
     run: |environment| Box::pin(evicted_lock(environment)),
 };
 
-/// Every policy that all engines know.
+/// The policies that all engines support.
 const POLICIES: [&str; 8] = [
     "noeviction",
     "allkeys-lru",
@@ -129,16 +131,17 @@ const POLICIES: [&str; 8] = [
     "volatile-ttl",
 ];
 
-/// Memory beyond what the empty server takes, in bytes.
+/// The memory limit above what the empty server uses, in bytes.
 const ROOM: u64 = 256 * 1024;
 
-/// How large what fills it is, in bytes.
+/// The size of each filler value, in bytes.
 const FILLER: usize = 4 * 1024;
 
-/// How many fillers are written at most: a hundred times what there is room for, so that chance spares no lock.
+/// How many fillers are written at most. This is a hundred times the available memory, so that a
+/// random policy does not spare the lock by chance.
 const MOST_FILLERS: usize = 6_400;
 
-/// How many are written between two looks at the lock.
+/// How many fillers are written between two checks of the lock.
 const BATCH: usize = 64;
 
 async fn evicted_lock(environment: &ScenarioEnvironment<'_>) -> ScenarioResult {
@@ -158,12 +161,14 @@ async fn evicted_lock(environment: &ScenarioEnvironment<'_>) -> ScenarioResult {
             BeginOutcome::Fails(why) => run.note_client_answer(PAYMENT, ClientAnswer::Error(why)),
             _ => run.retry_until_served("a retry", PAYMENT).await?,
         }
+        // The next policy uses the same key on this server, which belongs to the scenario.
         run.send(&pack(["FLUSHALL"])).await?;
     }
     Ok(())
 }
 
-/// Fills the memory until the lock is gone, or as long as chance could have spared it.
+/// Fills the memory until the lock is evicted, or until it can no longer have been spared by
+/// chance.
 async fn fill(run: &ScenarioRun<'_>) -> ScenarioResult {
     let lock = run.schema().keys[run.schema().lock_role()].template.redis_key(&run.key);
     let used = used_memory(run).await?;
@@ -171,7 +176,8 @@ async fn fill(run: &ScenarioRun<'_>) -> ScenarioResult {
     let filler = "x".repeat(FILLER);
     let mut is_full = false;
     for number in 0..MOST_FILLERS {
-        // As results do, they live longer than locks.
+        // Fillers live longer than locks, as results do: `volatile-ttl` evicts the key with the
+        // shortest TTL.
         let set = pack(["SET", &format!("filler:{number}"), &filler, "EX", "86400"]);
         is_full = run.send(&set).await.is_err();
         if is_full {
@@ -190,6 +196,7 @@ async fn fill(run: &ScenarioRun<'_>) -> ScenarioResult {
         (true, false) => "memory is full: the lock is spared",
     };
     run.note("world", what, None, None);
+    // Without a limit, so that the story continues even if Redis refused writes.
     run.send(&pack(["CONFIG", "SET", "maxmemory", "0"])).await?;
     Ok(())
 }
@@ -201,7 +208,8 @@ async fn used_memory(run: &ScenarioRun<'_>) -> ScenarioResult<u64> {
     Ok(used.and_then(|used| used.trim().parse().ok()).unwrap_or(0))
 }
 
-/// The master dies before the lock has reached its replica, which is then promoted: replication is asynchronous.
+/// The master crashes before the lock reaches its replica, which is then promoted. Replication is
+/// asynchronous.
 pub(super) const FAILOVER_LOSES_LOCK: Scenario = Scenario {
     story: Story {
         name: "failover-loses-lock",
@@ -211,10 +219,11 @@ pub(super) const FAILOVER_LOSES_LOCK: Scenario = Scenario {
     run: |environment| Box::pin(failover_loses_lock(environment)),
 };
 
-/// How long a replica may take to be in step; it takes a second or two.
+/// How long a replica may take until it is in sync. It usually takes one or two seconds.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 async fn failover_loses_lock(environment: &ScenarioEnvironment<'_>) -> ScenarioResult {
+    // Both servers have the same password, with which the replica logs in to the master.
     let password = password();
     let config =
         ["repl-diskless-sync yes", "repl-diskless-sync-delay 0", "repl-ping-replica-period 1"];
@@ -224,7 +233,8 @@ async fn failover_loses_lock(environment: &ScenarioEnvironment<'_>) -> ScenarioR
 
     let run = environment.run_on("", &master.target).await?;
     let mut first = run.worker("worker 1", PAYMENT, LockLifetime::Long).await?;
-    // The replica cannot come back under another password: what a broken network does, at a moment of our choosing.
+    // With another password the replica cannot reconnect, as in a broken network, but at a chosen
+    // time.
     run.send(&pack(["CONFIG", "SET", "requirepass", &self::password()])).await?;
     run.apply_fault(
         "the replica loses its link to the master",
@@ -237,6 +247,7 @@ async fn failover_loses_lock(environment: &ScenarioEnvironment<'_>) -> ScenarioR
         _ => {}
     }
     first.crash();
+    // Dropping a local server ends it.
     drop(master);
     run.note("world", "the master dies", None, None);
     let mut promoted = Connection::connect(&replica.target).await?;
@@ -250,7 +261,7 @@ async fn failover_loses_lock(environment: &ScenarioEnvironment<'_>) -> ScenarioR
     Ok(())
 }
 
-/// Makes one server the other's replica, and waits until it is in step.
+/// Makes one server a replica of the other, and waits until it is in sync.
 async fn follow_master(replica: &LocalServer, master: &LocalServer) -> ScenarioResult {
     let mut wire = Connection::connect(&replica.target).await?;
     let port = master.port.unwrap_or_default().to_string();

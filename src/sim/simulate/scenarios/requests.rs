@@ -1,4 +1,5 @@
-//! Duplicate requests while everything works: retries, simultaneous requests, other payloads, failing handlers.
+//! Duplicate requests while everything works: retries, simultaneous requests, other payloads,
+//! failing handlers.
 
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use crate::sim::simulate::{
     ScenarioResult, ScenarioWorker,
 };
 
-/// A request is served, and its client, who lost the response, asks again.
+/// A request is served. Its client lost the response, and asks again.
 pub(super) const FIRST_THEN_RETRY: Scenario = Scenario {
     story: Story {
         name: "first-then-retry",
@@ -32,10 +33,10 @@ async fn first_then_retry(environment: &ScenarioEnvironment<'_>) -> ScenarioResu
     run.retry_until_served("a retry", PAYMENT).await
 }
 
-/// Two requests with one key come at the same moment.
+/// Several requests with one key arrive at the same time.
 ///
-/// What chance may bring about is also played on purpose: where begin has several calls, everything that another
-/// request can do between two of them.
+/// Chance may or may not cause the critical interleavings. If begin has several calls, the scenario
+/// therefore also executes on purpose everything that another request can do between two of them.
 pub(super) const CONCURRENT_DUPLICATES: Scenario = Scenario {
     story: Story {
         name: "concurrent-duplicates",
@@ -47,11 +48,11 @@ pub(super) const CONCURRENT_DUPLICATES: Scenario = Scenario {
 
 const REQUESTS: usize = 8;
 
-/// How far apart they may be, in microseconds.
+/// The largest time between the requests, in microseconds.
 const SPREAD_US: u64 = 500;
 
 async fn concurrent_duplicates(environment: &ScenarioEnvironment<'_>) -> ScenarioResult {
-    // A failure that leaves everything as it is brings nothing in between.
+    // A failure that keeps the lock changes nothing between the calls.
     let keeps = environment.schema.on_failure() == OnFailure::Keep;
     let all = [Between::Everything, Between::Completion, Between::Failure, Between::Expiry];
     for done in 1..environment.schema.begin_calls().len() {
@@ -66,7 +67,8 @@ async fn concurrent_duplicates(environment: &ScenarioEnvironment<'_>) -> Scenari
     Ok(())
 }
 
-/// Everybody begins, and who gets the lock works and completes while the others are still at it.
+/// All workers begin. The worker that gets the lock works and completes while the others are still
+/// running.
 async fn at_once(
     environment: &ScenarioEnvironment<'_>,
     title: &str,
@@ -96,16 +98,16 @@ async fn serve(worker: &mut ScenarioWorker<'_>) -> ScenarioResult {
     Ok(())
 }
 
-/// What happens between two calls of a begin step.
+/// An event between two calls of a begin step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Between {
     /// Another request begins, works and completes.
     Everything,
-    /// Another request that had begun before completes.
+    /// Another request, which began earlier, completes.
     Completion,
-    /// Another request that had begun before fails.
+    /// Another request, which began earlier, fails.
     Failure,
-    /// The lock of another request that had begun before runs out.
+    /// The lock of another request, which began earlier, expires.
     Expiry,
 }
 
@@ -156,7 +158,8 @@ async fn interleaved(
     run.retry_until_served("a retry", PAYMENT).await
 }
 
-/// The handler fails without effect. Is the error stored, the lock released, or does it stay?
+/// The handler fails without effect. Does the service store the error, release the lock, or keep
+/// it?
 pub(super) const HANDLER_FAILS: Scenario = Scenario {
     story: Story {
         name: "handler-fails",
@@ -175,7 +178,7 @@ async fn handler_fails(environment: &ScenarioEnvironment<'_>) -> ScenarioResult 
     run.retry_until_served("a retry", PAYMENT).await
 }
 
-/// Another operation comes with the key of one that is made already, or is being made.
+/// Another operation uses the key of an operation that has completed, or is still running.
 pub(super) const PAYLOAD_MISMATCH: Scenario = Scenario {
     story: Story {
         name: "payload-mismatch",
@@ -207,7 +210,7 @@ async fn payload_mismatch(environment: &ScenarioEnvironment<'_>) -> ScenarioResu
     Ok(())
 }
 
-/// The client is gone before the response, while the handler is still at work, and asks again.
+/// The client disconnects before the response, while the handler is still running, and asks again.
 pub(super) const CLIENT_HANGS_UP: Scenario = Scenario {
     story: Story {
         name: "client-hangs-up",

@@ -1,11 +1,12 @@
-//! Format 1: what it asks for, and that its files read as they always have.
+//! Format 1: the fields that it requires, and that its files keep their meaning.
 
 use super::*;
 use crate::domain::samples;
 
-/// Rule: a folder that a version reads, a later version reads with the same meaning. Operators have copies of these files.
+/// Rule: later versions read a folder with the same meaning as earlier versions. Operators have
+/// copies of these files.
 #[test]
-fn the_files_of_an_older_release_say_what_the_files_of_today_say() {
+fn the_files_of_an_older_release_keep_their_meaning() {
     for toml in samples::FORMAT_1 {
         assert!(toml.contains("\nformat = 1\n"), "{toml}");
         let mut older = samples::from_toml(toml);
@@ -15,9 +16,10 @@ fn the_files_of_an_older_release_say_what_the_files_of_today_say() {
     }
 }
 
-/// Rule: a file of format 1 says all that format 1 asks for, so that an older idemctl reads it as this one does.
+/// Rule: a file of format 1 has every field that format 1 requires, so that an older idemctl reads
+/// it in the same way.
 #[test]
-fn nothing_is_left_out() {
+fn a_field_that_format_1_requires_may_not_be_missing() {
     for (from, message) in [
         ("at = \"result\"\n", "missing field `at`"),
         ("encoding = \"json\"\n", "missing field `encoding`"),
@@ -38,7 +40,7 @@ fn nothing_is_left_out() {
 }
 
 #[test]
-fn what_came_with_format_2_is_refused() {
+fn fields_and_words_of_format_2_are_rejected() {
     let result = "result = \"result:{key}\"";
     for (line, message) in [
         ("prefix = [\"a\"]", "a list of prefixes is of format 2"),
@@ -77,9 +79,10 @@ fn what_came_with_format_2_is_refused() {
     wrong(result, r"result = 'result:\{a\}:{key}'", 6, "placeholder other than");
 }
 
-/// Rule: what format 2 rejects and format 1 accepts stays accepted, because such folders are in use.
+/// Rule: mistakes that only format 2 rejects remain accepted in format 1, because such folders are
+/// in use.
 #[test]
-fn what_format_2_rejects_stays_accepted() {
+fn mistakes_that_only_format_2_rejects_are_accepted() {
     let in_format_2 = SOUND
         .replace("format = 1", "format = 2")
         .replace("state = \"in-", "opaque = true\nstate = \"in-");
@@ -101,13 +104,13 @@ fn what_format_2_rejects_stays_accepted() {
 }
 
 #[test]
-fn a_value_may_have_the_name_of_a_word_that_came_later() {
+fn a_value_may_have_the_name_of_a_later_word() {
     let schema = read(&SOUND.replace("\"held\"", "\"reclaimable\"")).unwrap();
     let conflict = &schema.begin_calls()[1].replies[1];
     assert_eq!(conflict.when[0].keys, [(0, crate::domain::schema::KeyIs::Value(0))]);
 }
 
-/// A backslash stands for itself in format 1.
+/// A backslash is literal in format 1.
 #[test]
 fn a_template_keeps_its_meaning() {
     let toml = SOUND.replace("lock = \"lock:{key}\"", r"lock = '{{lock}\{key}'");

@@ -1,4 +1,4 @@
-//! Where a deployment's prefix stands in the Redis keys of a schema.
+//! The place of a deployment's prefix in the Redis keys of a schema.
 
 use super::*;
 
@@ -16,7 +16,7 @@ fn redis_keys(toml: &str, prefixes: Prefixes<'_>) -> Vec<String> {
 }
 
 #[test]
-fn a_prefix_stands_in_front_of_every_redis_key_unless_the_schema_says_where() {
+fn a_prefix_precedes_every_redis_key_unless_the_schema_places_it() {
     assert_eq!(redis_keys(SOUND, NONE), ["lock:k", "result:k"]);
     assert_eq!(redis_keys(SOUND, SHOP), ["shop:lock:k", "shop:result:k"]);
     // A hash tag is a prefix like any other.
@@ -29,7 +29,7 @@ fn a_prefix_stands_in_front_of_every_redis_key_unless_the_schema_says_where() {
 }
 
 #[test]
-fn a_prefix_takes_the_place_of_the_schemas_own() {
+fn a_deployments_prefix_replaces_the_schemas_own() {
     let own = SOUND
         .replace("lock:{key}", "{prefix}lock:{key}")
         .replace("[ttl]", "prefix = \"old:\"\n[ttl]");
@@ -44,7 +44,7 @@ fn a_prefix_takes_the_place_of_the_schemas_own() {
 }
 
 #[test]
-fn a_shared_prefix_is_for_schemas_that_say_where_a_prefix_stands() {
+fn a_shared_prefix_applies_to_schemas_that_place_it() {
     let shared = Prefixes { shared: Some("pay:"), ..NONE };
     assert_eq!(redis_keys(SOUND, shared), ["lock:k", "result:k"]);
     let written = SOUND.replace("lock:{key}", "{prefix}lock:{key}");
@@ -53,14 +53,14 @@ fn a_shared_prefix_is_for_schemas_that_say_where_a_prefix_stands() {
         redis_keys(&written, Prefixes { shared: Some("pay:"), ..SHOP }),
         ["shop:lock:k", "result:k"]
     );
-    // What stands in the key is another kind of prefix.
+    // A prefix in the key that scripts receive is not a shared prefix of Redis keys.
     let in_key = written.replace("\"{owner}\",\n", "\"{owner}\", \"{prefix}{key}\",\n");
     assert_eq!(redis_keys(&in_key, shared), ["lock:k", "result:k"]);
     assert_eq!(redis_keys(&in_key, SHOP), ["shop:lock:k", "result:k"]);
 }
 
 #[test]
-fn a_schema_that_sends_the_bare_key_takes_no_prefix() {
+fn a_schema_that_sends_the_bare_key_cannot_have_a_prefix() {
     for (from, to) in [
         ("keys = [\"{lock}\"]", "keys = [\"{key}\"]"),
         ("  \"{owner}\",", "  \"{key}\","),

@@ -1,4 +1,4 @@
-//! Format 2: what a file may leave out, and what it then has to say all the same.
+//! Format 2: the fields that a file may omit, and the fields that are then required.
 
 use super::*;
 use crate::domain::schema::{Condition, KeyIs, TtlOf};
@@ -31,7 +31,7 @@ fn says(from: &str, to: &str, line: usize, message: &str) {
 }
 
 #[test]
-fn what_can_be_told_need_not_be_said() {
+fn fields_that_can_be_derived_are_optional() {
     let schema = read(OBSERVED).unwrap();
     let encodings: Vec<_> =
         schema.values.iter().map(|case| (case.role, case.encoding().as_str())).collect();
@@ -41,7 +41,7 @@ fn what_can_be_told_need_not_be_said() {
 }
 
 #[test]
-fn what_cannot_be_told_is_asked_for() {
+fn fields_that_cannot_be_derived_are_required() {
     says("equals = \"done\"\n", "", 11, "what tells this value?");
     says(", result = \"none\"", "", 4, "missing field `result`");
     says(
@@ -55,7 +55,7 @@ fn what_cannot_be_told_is_asked_for() {
 }
 
 #[test]
-fn how_a_value_is_opened_is_checked() {
+fn the_decoders_of_a_value_are_checked() {
     let state = "state = \"in-progress\"";
     let with =
         |lines: &str, line, message: &str| says(state, &format!("{lines}\n{state}"), line, message);
@@ -72,7 +72,7 @@ fn how_a_value_is_opened_is_checked() {
 }
 
 #[test]
-fn locks_alone_need_no_ttl_of_results() {
+fn a_schema_without_results_needs_no_result_ttl() {
     let lock =
         OBSERVED.split("\n[[value]]\nname = \"done\"").next().unwrap().replace("record", "lock");
     let schema = read(&lock.replace(", result = \"none\"", "")).unwrap();
@@ -84,9 +84,9 @@ fn locks_alone_need_no_ttl_of_results() {
     assert!(!read(&results).unwrap().has_locks());
 }
 
-/// Rule: a placeholder that stands for nothing would be sent as an empty word.
+/// Rule: a placeholder without a definition would be sent as an empty word.
 #[test]
-fn a_step_sends_nothing_that_the_file_does_not_give() {
+fn a_step_may_not_send_an_undefined_placeholder() {
     let begin = |word: &str| {
         format!(
             "state = \"completed\"\n[[begin.call]]\ncommand = [\"SET\", \"{{record}}\", \"{word}\"]\nreplies = [{{ word = \"OK\", means = \"acquired\" }}]"
@@ -126,7 +126,7 @@ fn asking(from: &str, to: &str) -> Result<Schema, SchemaError> {
 }
 
 #[test]
-fn a_reply_with_a_form_is_foretold_where_such_a_value_stands() {
+fn a_reply_with_a_value_format_is_predicted_if_such_a_value_exists() {
     let schema = asking("", "").unwrap();
     let replies = &schema.begin_calls()[0].replies;
     let when: Vec<_> = replies.iter().map(|reply| reply.when.clone()).collect();
@@ -140,9 +140,9 @@ fn a_reply_with_a_form_is_foretold_where_such_a_value_stands() {
     assert_eq!(explicit.begin_calls()[0].replies[2].when[0].keys, [(0, KeyIs::Present)]);
 }
 
-/// Rule: a reply that an earlier one leaves nothing to says what never happens.
+/// Rule: a reply that an earlier entry always matches would never be used.
 #[test]
-fn a_reply_that_is_never_met_is_refused() {
+fn a_reply_that_never_matches_is_an_error() {
     let met = |replies: &str| {
         let from = &ASKING[ASKING.find("  {").unwrap()..ASKING.find("\n]\n").unwrap()];
         asking(from, &format!("{replies}\n  {{ nil = true, means = \"acquired\" }},"))
@@ -168,7 +168,7 @@ fn a_reply_that_is_never_met_is_refused() {
 }
 
 #[test]
-fn a_form_is_named_once_and_only_for_texts() {
+fn a_value_format_is_named_once_and_only_for_texts() {
     let error = |to: &str| asking("value = \"running\"", to).unwrap_err().to_string();
     assert!(error("value = \"gone\"").contains("no [[value]] is called `gone`"));
     assert!(
@@ -180,7 +180,7 @@ fn a_form_is_named_once_and_only_for_texts() {
 }
 
 #[test]
-fn what_is_written_has_something_to_stand_for() {
+fn a_written_value_has_only_known_placeholders() {
     let write = |line: &str| format!("state = \"completed\"\n\n[write]\n{line}");
     let fits = |line: &str| observed("state = \"completed\"", &write(line));
     fits("lock_value = '{\"k\":\"{key}\",\"until\":{lock_expires_s},\"at\":\"{now_rfc3339}\"}'")
