@@ -1,6 +1,7 @@
-//! The stable words of enums: what `schema.toml`, the JSON documents and the messages call a variant.
+//! Stable words for enum variants, as `schema.toml`, the JSON documents and the messages write
+//! them.
 
-/// Gives enums that derive [`strum::IntoStaticStr`] the method `as_str`.
+/// Adds the method `as_str` to enums that derive [`strum::IntoStaticStr`].
 macro_rules! as_str {
     ($($name:ty),+) => {
         $(impl $name {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Milliseconds as `4m 12s`: the two largest units, rounded down; below a second `350ms`.
+/// Milliseconds as `4m 12s`: the two largest units, rounded down. Below a second `350ms`.
 pub fn short(millis: u64) -> String {
     const UNITS: [(u64, &str); 4] = [(86_400, "d"), (3_600, "h"), (60, "m"), (1, "s")];
     if millis < 1_000 {
@@ -21,10 +21,11 @@ pub fn short(millis: u64) -> String {
     parts.join(" ")
 }
 
-/// The longest duration that idemctl takes: 100 years. Added to any moment it gives a moment that clocks can count.
+/// The longest duration that idemctl accepts: 100 years. Added to any point in time, it gives one
+/// that clocks can represent.
 const LONGEST: Duration = Duration::from_secs(100 * 31_557_600);
 
-/// Parses `90s`, `10m`, `24h`. Every duration that a person writes is read here, in options, settings and schemas.
+/// Parses `90s`, `10m`, `24h`. Options, settings and schemas all use this parser.
 ///
 /// # Errors
 /// The text is not a duration, or the duration is longer than 100 years.
@@ -38,7 +39,7 @@ pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// True for a text that says a duration, also one that is too long.
+/// True for a text that is a duration, even one that is too long.
 pub(crate) fn is_duration(text: &str) -> bool {
     humantime::parse_duration(text).is_ok()
 }

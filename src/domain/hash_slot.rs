@@ -1,25 +1,26 @@
-//! Where a Redis Cluster keeps a Redis key: one of 16384 slots.
+//! The slot of a Redis key in a Redis Cluster, which has 16384 slots.
 
 use crc::{CRC_16_XMODEM, Crc};
 
-/// How many slots a cluster has.
+/// The number of slots in a cluster.
 pub(crate) const SLOTS: u16 = 16_384;
 
 static CRC: Crc<u16> = Crc::<u16>::new(&CRC_16_XMODEM);
 
-/// The slot of a Redis key: CRC-16 of what stands between the first `{` and the next `}`, where there is something, else
-/// of the whole key (Redis Cluster specification, "Hash tags").
+/// The slot of a Redis key: CRC-16 of the text between the first `{` and the next `}` if there is
+/// any, else of the whole key (Redis Cluster specification, "Hash tags").
 pub fn of(redis_key: &[u8]) -> u16 {
     CRC.checksum(hashed(redis_key)) % SLOTS
 }
 
-/// True when all of them are in one slot.
+/// True if all keys are in one slot.
 pub(crate) fn is_one<'a>(redis_keys: impl IntoIterator<Item = &'a [u8]>) -> bool {
     let mut slots = redis_keys.into_iter().map(of);
     let Some(first) = slots.next() else { return true };
     slots.all(|slot| slot == first)
 }
 
+/// The slot of each key in words, for messages.
 pub(crate) fn words<'a>(redis_keys: impl IntoIterator<Item = &'a [u8]>) -> String {
     let one =
         |redis_key: &[u8]| format!("{} is in slot {}", redis_key.escape_ascii(), of(redis_key));
@@ -40,11 +41,13 @@ pub(crate) fn ranges(slots: &[u16]) -> String {
     ranges.into_iter().map(range).collect::<Vec<_>>().join(", ")
 }
 
+/// The part of the key that determines its slot.
 fn hashed(redis_key: &[u8]) -> &[u8] {
     let position = |bytes: &[u8], wanted: u8| bytes.iter().position(|byte| *byte == wanted);
     let Some(open) = position(redis_key, b'{') else { return redis_key };
     let inside = &redis_key[open + 1..];
     match position(inside, b'}') {
+        // An empty tag `{}` does not count, and neither does a later one in the same key.
         Some(close) if close > 0 => &inside[..close],
         _ => redis_key,
     }
@@ -55,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slots_are_those_of_the_specification() {
+    fn slots_match_the_specification() {
         assert_eq!(of(b"123456789"), 0x31c3);
         assert_eq!(of(b""), 0);
         assert_eq!(of(b"{user1000}.following"), of(b"{user1000}.followers"));
@@ -66,13 +69,13 @@ mod tests {
     }
 
     #[test]
-    fn slots_are_named_by_ranges() {
+    fn slots_are_listed_as_ranges() {
         assert_eq!(ranges(&[]), "");
         assert_eq!(ranges(&[0, 1, 2, 5, 16_382, 16_383]), "0-2, 5, 16382-16383");
     }
 
     #[test]
-    fn keys_of_one_slot_are_told_from_others() {
+    fn keys_of_one_slot_are_recognised() {
         assert!(is_one([&b"a{t}"[..], b"b{t}"]));
         assert!(!is_one([&b"a"[..], b"b"]));
         assert!(is_one([]));

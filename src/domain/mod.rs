@@ -1,5 +1,5 @@
-//! What idemctl knows about idempotency records, without any I/O: key templates, schemas, decoding,
-//! diagnosis, and what the next request gets.
+//! The rules of idempotency records, without any I/O: key templates, schemas, decoding, diagnosis,
+//! and the prediction for the next request.
 
 pub(crate) mod as_str;
 pub(crate) mod change;

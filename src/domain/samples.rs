@@ -1,4 +1,4 @@
-//! Schemas and records for the unit tests of this room.
+//! Schemas and records for the unit tests of `domain`.
 
 use std::sync::{Arc, LazyLock};
 
@@ -10,7 +10,7 @@ use crate::domain::record::{Content, Deadline, Expiry, Observation, Record, Seen
 use crate::domain::schema;
 use crate::domain::schema::{Catalog, Prefixes, Schema, SchemaOrigin, SchemaSource, Script};
 
-/// A schema whose values carry times; none of the built-in ones does.
+/// A schema whose values contain times; none of the built-in ones does.
 const TIMED: &str = r#"
 format = 1
 name = "timed"
@@ -47,7 +47,7 @@ command = ["SET", "{record}", "{result_value}"]
 replies = [{ word = "OK", means = "stored", when = {} }]
 "#;
 
-/// Parsed once, for property tests ask for them thousands of times.
+/// Parsed once, because property tests ask for them thousands of times.
 static SCHEMAS: LazyLock<Vec<Schema>> =
     LazyLock::new(|| TOMLS.map(|toml| parse(toml, None)).into());
 
@@ -94,7 +94,7 @@ fn parse(toml: &str, prefix: Option<&str>) -> Schema {
     schema::parse(source).expect("a sound schema")
 }
 
-/// The schema of such a file.
+/// The schema of a file with this text.
 pub(crate) fn from_toml(toml: &str) -> Schema {
     parse(toml, None)
 }
@@ -104,7 +104,7 @@ pub(crate) fn schema(name: &str) -> Schema {
     SCHEMAS.iter().find(|schema| schema.name == name).cloned().unwrap_or_else(|| parse(TIMED, None))
 }
 
-/// All built-in schemas, these named; go-chi with a prefix where one is given.
+/// All built-in schemas, of which these are named. If a prefix is given, go-chi gets it.
 pub(crate) fn catalog(names: &[&str], prefix: Option<&str>) -> Catalog {
     let mut all = schemas();
     if prefix.is_some() {
@@ -115,11 +115,13 @@ pub(crate) fn catalog(names: &[&str], prefix: Option<&str>) -> Catalog {
         .expect("known names")
 }
 
+/// A string value.
 pub(crate) fn text(bytes: impl AsRef<[u8]>) -> Content {
     Content::text(bytes.as_ref().to_vec())
 }
 
-/// The record of the idempotency key `k` with this at its Redis keys, read at one second past the epoch.
+/// The record of the idempotency key `k` with these values at its Redis keys, read one thousand
+/// seconds after the epoch.
 pub(crate) fn seen(schema: &Schema, keys: &[(Content, Expiry)]) -> Observation {
     let seen = |((content, expiry), redis_key): (&(Content, Expiry), Vec<u8>)| {
         let deadline =
@@ -130,7 +132,7 @@ pub(crate) fn seen(schema: &Schema, keys: &[(Content, Expiry)]) -> Observation {
     Observation { server_ms: Some(1_000_000), keys, atomic: true }
 }
 
-/// The same, decoded, without findings.
+/// The same record, decoded, without findings.
 pub(crate) fn record(schema_name: &str, keys: &[(Content, Expiry)]) -> Record {
     let schema = Arc::new(schema(schema_name));
     let seen = seen(&schema, keys);
@@ -138,16 +140,19 @@ pub(crate) fn record(schema_name: &str, keys: &[(Content, Expiry)]) -> Record {
     Record::new(schema, b"k".to_vec(), seen, readings)
 }
 
+/// A record of go-chi with this value.
 pub(crate) fn chi(value: &str, expiry: Expiry) -> Record {
     record("go-chi", &[(text(value), expiry)])
 }
 
+/// A lock of go-chi.
 pub(crate) const CHI_LOCK: &str = r#"{"status":0}"#;
 
+/// A result of go-chi.
 pub(crate) const CHI_RESULT: &str =
     r#"{"status":1,"response":{"StatusCode":200,"Header":{},"Body":""}}"#;
 
-/// Idempotency keys, Redis keys near those of the schemas, and what looks like either.
+/// Idempotency keys, Redis keys like those of the schemas, and random bytes.
 pub(crate) fn any_key() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop::sample::select(vec![
         "idem:",
@@ -185,9 +190,10 @@ pub(crate) fn json() -> impl Strategy<Value = serde_json::Value> {
     })
 }
 
-/// The built-in schemas, each of which takes a prefix.
+/// The built-in schemas as a set in which each accepts a prefix.
 pub(crate) struct BuiltIns(Vec<Arc<Schema>>);
 
+/// The built-in schemas as a [`SchemaSet`].
 pub(crate) fn schema_set() -> BuiltIns {
     BuiltIns(schemas().into_iter().map(Arc::new).collect())
 }

@@ -1,14 +1,15 @@
-//! A password, which nothing shows.
+//! A password that never appears in output.
 
 use std::fmt;
 
 use serde::de::{self, Visitor};
 
-/// A password: what it is only [`Secret::reveal`] tells.
+/// A password. Its debug output is `***`; only [`Secret::reveal`] returns the text.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Secret(String);
 
 impl Secret {
+    /// The password itself, for the connection alone.
     pub(crate) fn reveal(&self) -> &str {
         &self.0
     }
@@ -38,7 +39,7 @@ impl<'de> serde::Deserialize<'de> for Secret {
     }
 }
 
-/// Takes text, and does not say what else there was.
+/// Accepts text. Its errors never contain the input, because the input may be a password.
 struct Text;
 
 impl Visitor<'_> for Text {
@@ -52,6 +53,7 @@ impl Visitor<'_> for Text {
         Ok(Secret::from(text))
     }
 
+    // serde's default error would print the number, which may be a password without quotes.
     fn visit_i64<E: de::Error>(self, _: i64) -> Result<Secret, E> {
         Err(E::custom("a password stands in quotes"))
     }

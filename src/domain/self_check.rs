@@ -1,4 +1,5 @@
-//! A schema held against itself: what it writes must read back as what it says, and lead to the answers it foretells.
+//! Checks a schema against itself: its written values must be read back as their own state, and
+//! lead to the predicted answers.
 
 use crate::domain::record::response::CONTENT_TYPE;
 use crate::domain::record::{
@@ -7,11 +8,12 @@ use crate::domain::record::{
 use crate::domain::schema::{Schema, State};
 use crate::domain::step::{Answer, Request, next_request};
 
-/// Something that does not fit together.
+/// A contradiction within a schema.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Mismatch {
-    /// How the line of `schema.toml` starts that it is about.
+    /// The beginning of the line in `schema.toml` that is wrong.
     pub(crate) about: &'static str,
+    /// The contradiction in words.
     pub(crate) message: String,
 }
 
@@ -20,7 +22,8 @@ const FINGERPRINT: &str = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6
 const ERROR: &str = "card declined";
 const BODY: &[u8] = br#"{"id":"order-1","amount":10}"#;
 
-/// Writes a lock and results as the schema's service does, reads them, and asks what the next request gets.
+/// Writes a lock and results as the schema's service does, reads them back, and predicts the next
+/// request after each.
 pub(crate) fn mismatches(schema: &Schema) -> Vec<Mismatch> {
     if schema.read_only_because().is_some() {
         return Vec::new();
@@ -63,6 +66,7 @@ pub(crate) fn mismatches(schema: &Schema) -> Vec<Mismatch> {
         found.extend(keeps_error(schema, &failed));
     }
 
+    // Files of format 1 are older than this rule, and must stay valid.
     if !schema.from_format_1 {
         found.extend(constant_times(&request));
     }
@@ -95,15 +99,17 @@ pub(crate) fn mismatches(schema: &Schema) -> Vec<Mismatch> {
     found
 }
 
-/// The headers of a response that nothing is missing from: a service that keeps the content type has one.
+/// The headers of a complete response. A service that keeps the content type needs one.
 pub(crate) fn headers(schema: &Schema) -> Vec<(String, String)> {
     let content_type = (CONTENT_TYPE.to_owned(), "application/json".to_owned());
     if schema.write.keeps().content_type { vec![content_type] } else { Vec::new() }
 }
 
-/// Times that are written as they stand in the file: a lock would seem to be of that day for ever.
+/// Finds times that are constants in the file. A lock with a constant time would seem to date from
+/// that day.
 fn constant_times(request: &Request<'_>) -> Vec<Mismatch> {
     let schema = request.schema;
+    // A real time differs a day later, even in a format with whole days.
     let later = Request { now_ms: request.now_ms + 86_400_000, ..request.clone() };
     let values = [
         ("lock_value", schema.lock_role(), request.lock(), later.lock()),
@@ -163,7 +169,8 @@ fn keeps_owner(schema: &Schema, lock: &Content) -> Option<Mismatch> {
     Some(Mismatch { about: "lock_value", message })
 }
 
-/// Only where the fingerprint is written: a service may keep one that idemctl does not know.
+/// Checks the fingerprint only if it is written, because a service may store one that idemctl
+/// cannot compute.
 fn keeps_fingerprint(
     schema: &Schema,
     role: usize,
@@ -191,7 +198,8 @@ fn keeps_error(schema: &Schema, failed: &Content) -> Option<Mismatch> {
     Some(Mismatch { about: "failed_value", message })
 }
 
-/// What to say when a text that stands in a value is not what is read there.
+/// The message if a text that is part of a value is not read back; `None` if it is, or is not part
+/// of the value.
 fn lost(
     content: &Content,
     written: &str,
@@ -213,7 +221,7 @@ fn contains(whole: &[u8], part: &[u8]) -> bool {
     !part.is_empty() && whole.windows(part.len()).any(|bytes| bytes == part)
 }
 
-/// A replay brings the response back as it stands in the result.
+/// A replay returns the response exactly as the result contains it.
 fn keeps_response(request: &Request<'_>) -> Option<Mismatch> {
     request.schema.write.response.as_ref()?;
     (!contains(&request.result_value(), &request.replayed())).then(|| Mismatch {

@@ -1,17 +1,18 @@
-//! .NET's ticks: tenths of microseconds since the beginning of the year 1.
+//! .NET's ticks: units of 100 nanoseconds since the beginning of the year 1.
 //! <https://learn.microsoft.com/dotnet/api/system.datetime.ticks>
 
 /// The ticks at the beginning of 1970, which .NET calls `DateTime.UnixEpoch.Ticks`.
 const AT_EPOCH: u64 = 621_355_968_000_000_000;
 
+/// The number of ticks in a millisecond.
 const IN_MS: u64 = 10_000;
 
-/// The ticks at a moment in milliseconds since 1970.
+/// The ticks for a time in milliseconds since 1970.
 pub(crate) fn from_ms(ms: u64) -> u64 {
     ms.saturating_mul(IN_MS).saturating_add(AT_EPOCH)
 }
 
-/// The moment in milliseconds since 1970; zero for any before.
+/// The time in milliseconds since 1970; zero for any earlier time.
 pub(crate) fn to_ms(ticks: u64) -> u64 {
     ticks.saturating_sub(AT_EPOCH) / IN_MS
 }

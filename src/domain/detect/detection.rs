@@ -1,4 +1,5 @@
-//! From samples to groups: Redis keys named alike, of one type, each held against every schema.
+//! Turns samples into groups: Redis keys of one type with similar names, each group matched against
+//! every schema.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,29 +14,31 @@ use crate::domain::diagnosis::{FindingCode, Thresholds, findings};
 use crate::domain::record::{Content, Deadline, Expiry, Observation, Record, SeenKey, locate};
 use crate::domain::schema::{Schema, TtlOf};
 
-/// The part of a group that has to be read for the group to be somebody's.
+/// The share of a group that one schema must read before the whole group is attributed to it.
 const NEARLY_ALL: f64 = 0.95;
 
-/// Points without which nobody is named.
+/// The fewest points with which a schema is named at all.
 const LEAST: f64 = 2.0;
 
-/// Points without which nobody is named for sure, where the names of the keys say nothing: `{"status":0}` may be anybody's.
+/// The fewest points for certainty if the key names give no points: many services write
+/// `{"status":0}`.
 const LEAST_OF_VALUES: f64 = 4.0;
 
-/// Points that no value has by accident: such values are told apart in a group of mixed ones.
+/// Points that a value does not reach by accident. Only such values are separated from others in a
+/// mixed group.
 const STRONG: f64 = 5.0;
 
-/// A schema is alone where no other has this part of its points.
+/// A schema is the only candidate if every other one has less than this share of its points.
 const HALF: f64 = 0.5;
 
-/// The part of a group that has to be read by a schema that is named elsewhere in the keyspace: damaged records are found with
-/// sound ones.
+/// The share of a group that a schema must read if another group already proves that the keyspace
+/// uses it. The remaining records may be damaged ones.
 const MOST: f64 = 0.5;
 
-/// The part of a group that has to be read for a schema to be named as perhaps meant.
+/// The share of a group that a schema must read to be mentioned as a possible match.
 const SOME: f64 = 0.2;
 
-/// The groups of these Redis keys, the largest first.
+/// Groups these Redis keys; the largest group comes first.
 pub fn detect(samples: &[SeenKey], schema_set: &dyn SchemaSet) -> Vec<KeyGroup> {
     let mut by_type: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (sample, seen) in
@@ -56,13 +59,13 @@ pub fn detect(samples: &[SeenKey], schema_set: &dyn SchemaSet) -> Vec<KeyGroup> 
         let panel = |(kind, pattern)| PatternJudge { samples, schema_set, kind, pattern, named };
         patterned.iter().flat_map(|(kind, pattern)| panel((*kind, pattern)).judge()).collect()
     };
-    // Once more, with what the first time tells of the whole keyspace.
+    // A second pass, because the first one shows which schemas the rest of the keyspace uses.
     let mut groups = tenants_together(together(judged(&named(&judged(&NamedSchemas::new())))));
     groups.sort_by(|a, b| b.sampled.cmp(&a.sampled).then_with(|| a.pattern.cmp(&b.pattern)));
     groups
 }
 
-/// The names of the fields of these hashes and JSON objects; none if one of them is anything else.
+/// The field names of these hashes and JSON objects; empty if one of them is anything else.
 fn fields(samples: &[SeenKey], among: &[usize]) -> BTreeSet<Vec<u8>> {
     let mut names = BTreeSet::new();
     for sample in among.iter().filter(|sample| samples[**sample].content.is_whole()).take(ASKED) {
@@ -80,8 +83,8 @@ fn fields(samples: &[SeenKey], among: &[usize]) -> BTreeSet<Vec<u8>> {
     names
 }
 
-/// The groups, where unclaimed ones whose values have the same fields, and whose patterns differ in one part, are one: keys
-/// often have the name of a tenant in them.
+/// Joins unclaimed groups whose values have the same fields and whose patterns differ in one part.
+/// That part is often the name of a tenant.
 fn tenants_together(mut groups: Vec<KeyGroup>) -> Vec<KeyGroup> {
     let mut at = 0;
     while at < groups.len() {
@@ -99,7 +102,7 @@ fn tenants_together(mut groups: Vec<KeyGroup>) -> Vec<KeyGroup> {
     groups
 }
 
-/// The pattern that two unclaimed groups have in common.
+/// The pattern that two unclaimed groups have in common; `None` if they are not alike.
 fn common_pattern(one: &KeyGroup, other: &KeyGroup) -> Option<String> {
     let is_unclaimed = one.guess.is_none() && other.guess.is_none();
     if !is_unclaimed
@@ -129,7 +132,8 @@ fn common_pattern(one: &KeyGroup, other: &KeyGroup) -> Option<String> {
         if !is_any(one) && !is_any(other) {
             names_that_differ += 1;
         }
-        // Without its first part a key says nothing of whose it is.
+        // The first part of a key is the best sign of its service, so two groups that differ there
+        // stay apart.
         if part == 0 || names_that_differ > 1 {
             return None;
         }
@@ -139,19 +143,19 @@ fn common_pattern(one: &KeyGroup, other: &KeyGroup) -> Option<String> {
     Some(common.concat())
 }
 
-/// What these groups name beyond doubt.
+/// The schemas that these groups identify with certainty.
 fn named(groups: &[KeyGroup]) -> NamedSchemas {
     let sure = groups.iter().filter(|group| group.confidence == Confidence::Is);
     let guesses = sure.filter_map(|group| group.guess.as_ref());
     guesses.map(|guess| (guess.schema.name.clone(), guess.schema.prefix.text.clone())).collect()
 }
 
-/// Redis's name of a value's type.
+/// The type of a value, as Redis names it.
 fn kind(content: &Content) -> &str {
     content.other_type().unwrap_or("string")
 }
 
-/// What the groups of one pattern are told by.
+/// Divides the keys of one pattern among the schemas that read their values.
 struct PatternJudge<'a> {
     samples: &'a [SeenKey],
     schema_set: &'a dyn SchemaSet,
@@ -160,14 +164,15 @@ struct PatternJudge<'a> {
     named: &'a NamedSchemas,
 }
 
-/// Samples that a bid gets.
+/// The samples that one schema match takes.
 struct SampleClaim {
     schema_match: usize,
     taken: Vec<usize>,
 }
 
 impl PatternJudge<'_> {
-    /// The groups: one for each schema that reads a part of the samples, and one of the rest.
+    /// Returns one group for each schema that reads a part of the samples, and one group for the
+    /// remaining samples.
     fn judge(&self) -> Vec<KeyGroup> {
         let among = &self.pattern.members;
         let bids = bids(self.schema_set, self.sample_set(among));
@@ -183,12 +188,16 @@ impl PatternJudge<'_> {
         } else {
             NEARLY_ALL
         };
+        // A value of which too few bytes were read does not count against the schemas.
         let is_covered =
             !claims.is_empty() && left(&rest) - share(open(&rest), among.len()) <= 1.0 - read;
         let mut parts = Vec::new();
         if is_covered {
+            // The few remaining samples are likely damaged records of the same service.
             claims[0].taken.append(&mut rest);
         } else {
+            // A few points may be chance. A mixed group is split only where the values are
+            // unmistakable.
             let weak = claims
                 .extract_if(.., |claim| bids[claim.schema_match].points(&claim.taken) < STRONG);
             for claim in weak.collect::<Vec<_>>() {
@@ -287,7 +296,7 @@ impl PatternJudge<'_> {
         }
     }
 
-    /// How many of the samples are in which state, and how many of them are locks without expiry.
+    /// Counts the samples by state, and the locks without expiry among them.
     fn states(
         &self,
         guess: &Guess,
@@ -306,15 +315,19 @@ impl PatternJudge<'_> {
     }
 }
 
-/// False for a service that gives its locks no TTL by design: whether somebody holds one is not to be seen.
+/// False for a service whose locks have no TTL by design: such a lock looks the same whether it is
+/// held or stuck.
 fn tells_stuck(schema: &Schema) -> bool {
     !schema.has_locks() || schema.ttl(TtlOf::Lock).is_some()
 }
 
-/// The samples that each bid gets, the best bid first, and those that nobody gets.
+/// Assigns each sample to one schema match, the best match first. The second list holds the samples
+/// that no match takes.
 fn claims(bids: &[SchemaMatch], among: &[usize]) -> (Vec<SampleClaim>, Vec<usize>) {
     let (mut claims, mut rest) = (Vec::new(), among.to_vec());
     while !rest.is_empty() {
+        // `b.cmp(a)` prefers the earlier schema if the points are equal, so that the operator's own
+        // schemas come first.
         let best = (0..bids.len()).max_by(|a, b| {
             bids[*a].points(&rest).total_cmp(&bids[*b].points(&rest)).then(b.cmp(a))
         });
@@ -329,7 +342,7 @@ fn claims(bids: &[SchemaMatch], among: &[usize]) -> (Vec<SampleClaim>, Vec<usize
     (claims, rest)
 }
 
-/// A schema that reads a part of the samples, and too small a part to be theirs.
+/// A schema that reads only a part of the samples, too small for a group of its own.
 fn in_part(schema_match: &SchemaMatch, taken: &[usize], among: &[usize]) -> Option<Other> {
     let is_some = share(taken.len(), among.len()) >= SOME && schema_match.points_of_keys() > 0.0;
     is_some.then(|| Other {
@@ -338,7 +351,7 @@ fn in_part(schema_match: &SchemaMatch, taken: &[usize], among: &[usize]) -> Opti
     })
 }
 
-/// The record of a Redis key, as far as this one Redis key tells.
+/// The record of a Redis key, as far as this one key shows it.
 fn record(guess: &Guess, seen: &SeenKey) -> Record {
     let key = guess.schema.keys[guess.role]
         .template
@@ -347,6 +360,8 @@ fn record(guess: &Guess, seen: &SeenKey) -> Record {
     let keys =
         guess.schema.redis_keys(key).into_iter().enumerate().map(|(role, redis_key)| match role {
             role if role == guess.role => seen.clone(),
+            // A sample is a single Redis key. The record's other key was not read, so it counts as
+            // absent.
             _ => SeenKey::new(&redis_key, Content::Absent, Expiry::In(0), Deadline::Unknown),
         });
     let seen = Observation { server_ms: None, keys: keys.collect(), atomic: true };
@@ -355,7 +370,8 @@ fn record(guess: &Guess, seen: &SeenKey) -> Record {
     record
 }
 
-/// The groups, where those of one role in one schema are one: idempotency keys are named in many ways.
+/// Joins the groups that have the same role in the same schema, because idempotency keys are named
+/// in many ways.
 fn together(groups: Vec<KeyGroup>) -> Vec<KeyGroup> {
     let mut all: Vec<KeyGroup> = Vec::new();
     for group in groups {
@@ -378,11 +394,12 @@ fn is_one(a: &KeyGroup, b: &KeyGroup) -> bool {
 }
 
 impl KeyGroup {
-    /// Takes in a group of the same records, whose keys are named another way.
+    /// Adds a group of the same records whose keys are named differently.
     fn take_in(&mut self, other: Self) {
         if self.pattern != other.pattern
             && let Some(guess) = &self.guess
         {
+            // Two patterns have no common text. The schema's own template covers both.
             self.pattern = guess.schema.keys[guess.role].template.pattern();
         }
         self.sampled += other.sampled;

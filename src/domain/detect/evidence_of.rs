@@ -1,4 +1,4 @@
-//! What speaks for a schema, in short sentences, and what parts two schemas.
+//! The evidence for a schema in short sentences, and the fields that distinguish two schemas.
 
 use std::collections::BTreeSet;
 
@@ -10,17 +10,17 @@ use super::schema_match::SampleSet;
 use crate::domain::record::{Content, decode};
 use crate::domain::schema::{Schema, ValueFormat};
 
-/// Samples of an unclaimed group whose fields are looked at.
+/// The most samples of an unclaimed group whose fields are read.
 pub(super) const ASKED: usize = 50;
 
-/// Parts of a Redis key that say that a lock is meant.
+/// Parts of a Redis key that suggest a lock.
 const LOCK_WORDS: [&str; 8] =
     ["lock", "locks", "mutex", "started", "idem", "idempotency", "idempotent", "dedup"];
 
-/// Longer than any owner's token.
+/// The longest value that may be an owner token; longer values are data.
 const LONGEST_TOKEN: usize = 64;
 
-/// What the values and keys say for the schema.
+/// The evidence that the values and the keys give for a schema.
 pub(super) fn of(guess: &Guess) -> Vec<String> {
     let cases: Vec<_> = guess.cases.iter().map(|case| &guess.schema.values[*case]).collect();
     let template = &guess.schema.keys[guess.role].template;
@@ -28,7 +28,8 @@ pub(super) fn of(guess: &Guess) -> Vec<String> {
     words(&cases).into_iter().chain(fields(&cases)).chain(any_text(&cases)).chain(key).collect()
 }
 
-/// Each field that tells the forms apart with its values, then the words that are whole values.
+/// A sentence for each field that identifies a value format, then one for values that are a single
+/// word.
 fn words(cases: &[&ValueFormat]) -> Vec<String> {
     let paths: BTreeSet<_> =
         cases.iter().flat_map(|case| &case.tests.fields).map(|(path, _)| path.as_str()).collect();
@@ -48,7 +49,7 @@ fn words(cases: &[&ValueFormat]) -> Vec<String> {
     fields.chain((!whole.is_empty()).then(|| format!("the value is {whole}"))).collect()
 }
 
-/// The fields that the forms have to have, besides those that tell the forms apart.
+/// The required fields of the value formats, except the fields that identify the formats.
 fn fields(cases: &[&ValueFormat]) -> Option<String> {
     let tested: Vec<_> =
         cases.iter().flat_map(|case| &case.tests.fields).map(|(path, _)| path).collect();
@@ -61,17 +62,20 @@ fn fields(cases: &[&ValueFormat]) -> Option<String> {
     (!shown.is_empty()).then(|| format!("fields {}", shown.join(", ")))
 }
 
+/// A sentence for schemas that accept any text, so that only the key names identify their records.
 fn any_text(cases: &[&ValueFormat]) -> Option<String> {
     let any = cases.iter().any(|case| case.is_opaque());
     any.then(|| "any text is of its form: the keys alone tell".to_owned())
 }
 
+/// The JSON pointers of the fields that a value format requires.
 fn required(case: &ValueFormat) -> Vec<String> {
     let closed = case.closed.as_ref().map(|closed| closed.paths(|member| member.is_required));
     closed.unwrap_or_else(|| case.tests.has.clone())
 }
 
-/// The field that parts two schemas: one that the forms of one of them have to have and those of the other have not.
+/// The field that distinguishes two schemas: one that the formats of one schema require and those
+/// of the other do not have.
 pub(super) fn parting(first: &Schema, second: &Schema) -> String {
     let only = |of: &Schema, not_of: &Schema| {
         let others: Vec<_> = not_of.values.iter().flat_map(known).collect();
@@ -94,11 +98,12 @@ pub(super) fn parting(first: &Schema, second: &Schema) -> String {
     if parts.is_empty() { "no field parts the two".to_owned() } else { parts.join(", ") }
 }
 
+/// The JSON pointers of every field that a value format allows; empty if it allows any field.
 fn known(case: &ValueFormat) -> Vec<String> {
     case.closed.as_ref().map(|closed| closed.paths(|_| true)).unwrap_or_default()
 }
 
-/// The schema whose keys these are by their words, and whose form the values nearly have.
+/// The schema whose words are in these keys and whose value format the values nearly match.
 pub(super) fn nearest(schema_set: &dyn SchemaSet, sample_set: SampleSet<'_>) -> Option<Other> {
     let SampleSet { samples, among, leader, named } = sample_set;
     let asked = &among[..among.len().min(ASKED)];
@@ -108,7 +113,8 @@ pub(super) fn nearest(schema_set: &dyn SchemaSet, sample_set: SampleSet<'_>) -> 
             let why = asked.iter().find_map(|sample| {
                 let reading = decode::read(schema, role, &samples[*sample].content);
                 let decoded = reading.decoded()?;
-                // A format without tests reads any hash, or any object: that says nothing.
+                // A format without tests reads any hash or object, so a near miss of it is not
+                // evidence.
                 let is_tested = !schema.values[decoded.case].tests.is_empty();
                 let why = decoded.form.strangeness().filter(|_| is_tested)?;
                 Some(why.to_owned())
@@ -129,7 +135,8 @@ pub(super) fn nearest(schema_set: &dyn SchemaSet, sample_set: SampleSet<'_>) -> 
     })
 }
 
-/// What unknown keys look like: locks, where their names say so and their values are short texts.
+/// A guess about unknown keys: they are locks if their names suggest it and their values are short
+/// texts.
 pub(super) fn look(pattern: &str, sample_set: SampleSet<'_>) -> Option<String> {
     let names_locks = pattern
         .split([':', '/', '#', '_', '.', '-'])

@@ -1,44 +1,48 @@
-//! A group of Redis keys, and whose they seem to be.
+//! A group of Redis keys, and the schema that they seem to belong to.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::domain::schema::Schema;
 
-/// Redis keys named alike, of one type, whose values are alike.
+/// Redis keys of one type that have similar names and similar values.
 #[derive(Debug, Clone)]
 pub(crate) struct KeyGroup {
+    /// The shape of the keys' names, such as `pay:{n}`.
     pub(crate) pattern: String,
-    /// Redis's name of the type.
+    /// The type of the values, as Redis names it.
     pub(crate) kind: String,
-    /// The Redis keys among the samples.
+    /// How many of the samples are in the group.
     pub(crate) sampled: usize,
     pub(crate) confidence: Confidence,
-    /// The schema that comes first; `None` where nobody claims the keys.
+    /// The likeliest schema; `None` if no schema claims the keys.
     pub(crate) guess: Option<Guess>,
-    /// Schemas that may be meant as well, the likeliest first.
+    /// Other schemas that may have written the keys, the likeliest first.
     pub(crate) others: Vec<Other>,
-    /// How that is known, in short sentences.
+    /// The evidence for the schema, in short sentences.
     pub(crate) evidence: Vec<String>,
-    /// Samples by the record's state; `foreign` are those of another form.
+    /// The number of samples by record state; `foreign` counts the unrecognised values.
     pub(crate) states: BTreeMap<&'static str, usize>,
-    /// Locks without expiry among the samples; `None` where nobody can tell.
+    /// The number of locks without expiry among the samples; `None` if the schema's locks never
+    /// expire by design.
     pub(crate) stuck: Option<usize>,
     /// One of the Redis keys.
     pub(crate) example: Vec<u8>,
-    /// The names of the fields that the values have, where they are hashes or JSON objects and nobody claims the keys.
+    /// The field names of the values, if no schema claims the keys and the values are hashes or
+    /// JSON objects.
     pub(crate) fields: BTreeSet<Vec<u8>>,
 }
 
 impl KeyGroup {
-    /// A glob, as SCAN takes one, that matches the Redis keys of the group.
+    /// A glob for SCAN that matches the Redis keys of the group. It may match other keys as well.
     pub(crate) fn glob(&self) -> String {
         let mut glob = String::with_capacity(self.pattern.len());
         let mut rest = self.pattern.chars();
         while let Some(character) = rest.next() {
             match character {
                 '{' => {
-                    // What stands in braces is a class of text, or a hash tag.
+                    // Braces hold a class such as `{uuid}`, or a hash tag. Either may vary from key
+                    // to key.
                     rest.by_ref().find(|inner| *inner == '}');
                     glob.push('*');
                 }
@@ -47,6 +51,7 @@ impl KeyGroup {
                 _ => glob.push(character),
             }
         }
+        // Adjacent parts that vary give `**`, which matches the same keys as `*`.
         while glob.contains("**") {
             glob = glob.replace("**", "*");
         }
@@ -54,17 +59,19 @@ impl KeyGroup {
     }
 }
 
-/// How sure it is whose the keys are.
+/// How certain the schema of a group is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Confidence {
-    /// One schema reads them, and no other half as well.
+    /// One schema reads the values, and no other one reaches half of its points.
     Is,
-    /// Several schemas read them.
+    /// Several schemas read the values, or the values are too plain for certainty.
     Perhaps,
+    /// No schema claims the keys.
     Unknown,
 }
 
 impl Confidence {
+    /// The word for JSON and for people.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Is => "is",
@@ -74,29 +81,31 @@ impl Confidence {
     }
 }
 
+/// The schema to which a group seems to belong.
 #[derive(Debug, Clone)]
 pub(crate) struct Guess {
-    /// The schema, with the prefix that these keys have.
+    /// The schema with the prefix of these keys.
     pub(crate) schema: Arc<Schema>,
+    /// The index of the schema's Redis key that these keys are.
     pub(crate) role: usize,
-    /// True when the prefix is the schema's own.
+    /// True if the prefix is the one that the schema defines.
     pub(crate) is_default: bool,
-    /// The forms that the values have, as indexes into the schema's.
+    /// The value formats that occur, as indexes into the schema's list.
     pub(crate) cases: BTreeSet<usize>,
 }
 
 impl Guess {
-    /// The prefix, where it is not the schema's own.
+    /// The prefix, if it differs from the one that the schema defines.
     pub(crate) fn other_prefix(&self) -> Option<&str> {
         (!self.is_default).then_some(self.schema.prefix.text.as_str())
     }
 }
 
-/// A schema that may be meant as well.
+/// Another schema that may have written the keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Other {
     pub(crate) schema: String,
-    /// What speaks for the schema, or parts it from the first one.
+    /// The evidence for the schema, or its difference from the likeliest one.
     pub(crate) why: String,
 }
 

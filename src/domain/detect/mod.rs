@@ -1,4 +1,5 @@
-//! Whose keys these are: samples of an unknown Redis grouped by their names, and each group held against every schema.
+//! Identifies the services of an unknown Redis: groups sampled keys by name, and matches each group
+//! against every schema.
 
 mod detection;
 mod evidence_of;

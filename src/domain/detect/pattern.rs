@@ -1,32 +1,36 @@
-//! Redis keys that are named alike: a tree of their parts, in which the parts that differ from key to key are folded.
+//! Finds the patterns of Redis keys: a tree of key parts, in which parts that vary from key to key
+//! are folded into classes.
 
 use std::collections::BTreeMap;
 
 use super::token::{ANY, Folded, LOOSE, fold};
 
-/// Where a Redis key is taken apart.
+/// The bytes at which a Redis key is divided into parts.
 const SEPARATORS: &[u8] = b":/#_.";
 
-/// Parts that are looked at; what comes behind them is any text.
+/// The most parts that are compared; the remainder of a longer key counts as any text.
 const MOST_PARTS: usize = 8;
 
-/// A part that one key in so many has is no word of a pattern, where there are others like it.
+/// A part that fewer than one key in this many has is not a word of a pattern, if there are similar
+/// ones.
 const RARE: usize = 20;
 
-/// Words that may stand beside each other in front of further parts.
+/// The most distinct words at one level of the tree that each keep a branch. More of them are names
+/// of tenants or users.
 const MOST_WORDS: usize = 20;
 
-/// Redis keys named alike.
+/// Redis keys with similar names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Pattern {
+    /// The pattern for people, such as `pay:{n}`.
     pub(super) text: String,
-    /// The bytes with which each of the keys begins, up to a separator.
+    /// The words with which all the keys begin, up to and including a separator.
     pub(super) leader: Vec<u8>,
     /// The indexes of the keys.
     pub(super) members: Vec<usize>,
 }
 
-/// The patterns of these Redis keys; each key is a member of one of them.
+/// Divides these Redis keys among patterns; each key is a member of exactly one.
 pub(super) fn patterns(keys: &[&[u8]]) -> Vec<Pattern> {
     let split: Vec<_> = keys.iter().map(|key| parts(key)).collect();
     let mut found = Vec::new();
@@ -34,11 +38,12 @@ pub(super) fn patterns(keys: &[&[u8]]) -> Vec<Pattern> {
     together(found)
 }
 
+/// True for a character that separates the parts of a key.
 pub(super) fn is_separator(letter: char) -> bool {
     u8::try_from(letter).is_ok_and(|byte| SEPARATORS.contains(&byte))
 }
 
-/// The places of a leader where a word may begin or end.
+/// The byte positions in a leader at which a word begins or ends, from 0 to its length.
 pub(crate) fn boundaries(leader: &[u8]) -> Vec<usize> {
     let ends = leader
         .iter()
@@ -50,7 +55,7 @@ pub(crate) fn boundaries(leader: &[u8]) -> Vec<usize> {
     all
 }
 
-/// A part of a key, and the separator behind it; the last one has none.
+/// A part of a key and the separator after it; the last part has none.
 struct Part<'a> {
     raw: &'a [u8],
     folded: Folded,
@@ -66,6 +71,8 @@ fn parts(key: &[u8]) -> Vec<Part<'_>> {
         parts.push(Part { raw: &rest[..at], folded: fold(&rest[..at]), separator: Some(rest[at]) });
         rest = &rest[at + 1..];
     }
+    // The remainder may contain separators, so folding it as one token would give a meaningless
+    // shape.
     let folded = if parts.len() == MOST_PARTS { any() } else { fold(rest) };
     parts.push(Part { raw: rest, folded, separator: None });
     parts
@@ -75,18 +82,19 @@ fn any() -> Folded {
     Folded { shape: ANY.to_owned(), varies: true }
 }
 
-/// What a branch has come to.
+/// The path from the root of the tree to a branch.
 #[derive(Clone, Default)]
 struct Trunk {
     text: String,
     leader: Vec<u8>,
-    /// True behind the first part that varies.
+    /// True after the first part that varies.
     varies: bool,
 }
 
 impl Trunk {
     fn and(&self, branch: &Branch) -> Self {
         let mut next = self.clone();
+        // Two adjacent stars match the same keys as one.
         let any_behind_any = branch.folded.shape == ANY && next.text.ends_with('*');
         if !any_behind_any {
             next.text.push_str(&branch.folded.shape);
@@ -94,6 +102,7 @@ impl Trunk {
         next.varies |= branch.folded.varies;
         if let Some(separator) = branch.separator {
             next.text.push(char::from(separator));
+            // The leader ends at the first part that varies: it must be a prefix of every member.
             if !next.varies {
                 next.leader.extend(&branch.raw);
                 next.leader.push(separator);
@@ -103,7 +112,7 @@ impl Trunk {
     }
 }
 
-/// Keys with the same part at one place.
+/// Keys that have the same part at the same level.
 struct Branch {
     raw: Vec<u8>,
     folded: Folded,
@@ -140,7 +149,7 @@ fn branches(keys: &[Vec<Part<'_>>], members: Vec<usize>, depth: usize) -> Vec<Br
     }
     let branches = apart.into_iter().map(|((separator, folded), members)| {
         let raw = keys[members[0]][depth].raw.to_vec();
-        // A number that all keys have is a word of theirs: a version, a database, a tenant.
+        // A number that all keys share is a word, such as a version, a database or a tenant.
         let is_word =
             members.len() > 2 && members.iter().all(|member| keys[*member][depth].raw == raw);
         let word = || Folded { shape: String::from_utf8_lossy(&raw).into_owned(), varies: false };
@@ -154,7 +163,7 @@ fn branches(keys: &[Vec<Part<'_>>], members: Vec<usize>, depth: usize) -> Vec<Br
     joined(branches.collect(), all)
 }
 
-/// The branches, where those that few keys have are one: any text.
+/// Joins the branches that few keys have into one branch for any text.
 fn joined(branches: Vec<Branch>, all: usize) -> Vec<Branch> {
     let mut kept = Vec::new();
     let mut rare: BTreeMap<Option<u8>, Vec<Branch>> = BTreeMap::new();
@@ -162,6 +171,8 @@ fn joined(branches: Vec<Branch>, all: usize) -> Vec<Branch> {
     for branch in branches {
         let is_class = ["{uuid}", "{n}", "{hex}"].contains(&branch.folded.shape.as_str());
         let is_few = branch.members.len() == 1 || branch.members.len() * RARE < all;
+        // Last parts are usually identifiers, so rare ones always fold. Inner parts fold only if
+        // there are too many words.
         let is_rare = match branch.separator {
             None => is_few || LOOSE.contains(&branch.folded.shape.as_str()),
             Some(_) => is_few && inner > MOST_WORDS,
@@ -173,6 +184,7 @@ fn joined(branches: Vec<Branch>, all: usize) -> Vec<Branch> {
         }
     }
     for (separator, mut few) in rare {
+        // A single rare branch gains nothing by becoming `*`.
         if few.len() == 1 {
             kept.append(&mut few);
             continue;
@@ -184,11 +196,12 @@ fn joined(branches: Vec<Branch>, all: usize) -> Vec<Branch> {
     kept
 }
 
-/// The patterns, where several that came to the same text are one.
+/// Joins the patterns that have the same text.
 fn together(found: Vec<Pattern>) -> Vec<Pattern> {
     let mut all: BTreeMap<String, Pattern> = BTreeMap::new();
     for mut pattern in found {
-        // Base64 has separators among its characters: what comes behind any text in it is more of the same.
+        // Base64 contains separator characters, so several loose parts in a row are one Base64
+        // text.
         let leader = String::from_utf8_lossy(&pattern.leader).into_owned();
         let tail = pattern.text.strip_prefix(&leader).unwrap_or_default();
         let is_loose = |part: &str| part == ANY || LOOSE.contains(&part);
@@ -226,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_named_alike_are_one_pattern_and_its_words_the_leader() {
+    fn keys_with_similar_names_share_a_pattern_and_a_leader() {
         assert_eq!(texts(&["idem:order-1", "idem:order-22"]), [is("idem:order-{n}", "idem:", 2)]);
         assert_eq!(texts(&["idem:a", "idem:b", "idem:c"]), [is("idem:*", "idem:", 3)]);
         assert_eq!(
@@ -237,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_all_keys_have_is_a_word() {
+    fn a_number_that_all_keys_share_is_a_word() {
         assert_eq!(
             texts(&["v2:idem:a", "v2:idem:b", "v2:idem:c"]),
             [is("v2:idem:*", "v2:idem:", 3)]
@@ -246,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn base64_is_one_text_whatever_separators_are_in_it() {
+    fn base64_is_one_part_despite_its_separators() {
         let keys = [
             "pay#0tXET60XEBZ+v9jUIdm9A==",
             "pay#Fk/aoM3qMy2bB1o6sRuKqPA==",
@@ -257,14 +270,14 @@ mod tests {
     }
 
     #[test]
-    fn the_places_of_a_leader_are_behind_its_separators() {
+    fn the_boundaries_of_a_leader_follow_its_separators() {
         assert_eq!(boundaries(b"shop:idem:"), [0, 5, 10]);
         assert_eq!(boundaries(b""), [0]);
     }
 
     proptest! {
         #[test]
-        fn each_key_is_a_member_of_one_pattern_and_begins_with_its_leader(
+        fn each_key_belongs_to_one_pattern_and_begins_with_its_leader(
             keys in prop::collection::vec("[ab1:/_]{0,8}|[a-z]{1,3}:[0-9]{1,3}|\\PC{0,6}", 0..40),
         ) {
             let keys: Vec<_> = keys.iter().map(|key| key.as_bytes()).collect();

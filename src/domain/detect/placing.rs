@@ -1,5 +1,5 @@
-//! Where a schema would have to keep its records for these Redis keys to be its: with its own prefix, or with another one that
-//! stands in the keys.
+//! Finds the prefix with which a schema would own given Redis keys: its own prefix, or another one
+//! that the keys contain.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -7,37 +7,39 @@ use std::sync::Arc;
 use super::pattern::{boundaries, is_separator};
 use crate::domain::schema::Schema;
 
-/// The schemas that there are.
+/// The available schemas.
 pub trait SchemaSet {
-    /// Each with its own prefix, the operator's own first.
+    /// Every schema with its own prefix, the operator's own schemas first.
     fn all(&self) -> &[Arc<Schema>];
 
-    /// A schema with another prefix; `None` where it takes none.
+    /// A schema with another prefix; `None` if it accepts no prefix.
     fn with_prefix(&self, name: &str, prefix: &str) -> Option<Arc<Schema>>;
 }
 
-/// The schemas that were named for a part of the keyspace, each with its prefix.
+/// The schemas that were identified in a part of the keyspace, each as its name and prefix.
 pub(super) type NamedSchemas = BTreeSet<(String, String)>;
 
-/// A schema with the prefix that it would have.
+/// A schema with the prefix that the keys imply.
 #[derive(Debug, Clone)]
 pub(super) struct Placed {
     pub(super) schema: Arc<Schema>,
-    /// True when the prefix is the schema's own.
+    /// True if the prefix is the one that the schema defines.
     pub(super) is_default: bool,
 }
 
-/// Redis keys of one name, and what of them all is known.
+/// Redis keys with one pattern, and the facts that are known about the whole keyspace.
 #[derive(Clone, Copy)]
 pub(super) struct KeyspacePart<'a> {
-    /// What all of them begin with.
+    /// The bytes with which all the keys begin.
     pub(super) leader: &'a [u8],
     pub(super) redis_keys: &'a [&'a [u8]],
-    /// What was named elsewhere in the keyspace: a schema that has its own prefix there has no other one here.
+    /// The schemas that were identified elsewhere. A schema that has its own prefix there has no
+    /// other prefix here.
     pub(super) named: &'a NamedSchemas,
 }
 
-/// The schema with the prefix under which these Redis keys have one of its roles.
+/// Finds the prefix with which all these Redis keys have the given role in the schema; `None` if
+/// there is none.
 pub(super) fn place(
     schema_set: &dyn SchemaSet,
     schema: &Arc<Schema>,
@@ -61,7 +63,8 @@ pub(super) fn place(
             .filter_map(|prefix| schema_set.with_prefix(&schema.name, &prefix))
     };
     let other = |schema| Some(Placed { schema, is_default: false });
-    // A prefix that takes all of the words in front leaves none of them to the idempotency key.
+    // Prefer the prefix that covers all common words, so that none of them counts as a part of the
+    // idempotency key.
     let is_whole =
         |schema: &Arc<Schema>| schema.keys[role].template.prefix() == leader && has_all(schema);
     let own_is_whole = is_default && schema.keys[role].template.prefix() == leader;
@@ -69,7 +72,7 @@ pub(super) fn place(
         Some(schema) => other(schema),
         None if is_default => Some(default()),
         None => {
-            // A prefix ends as the schema's own does, where both are told.
+            // Prefer a prefix that ends with the same separator as the schema's own prefix.
             let end = |prefix: &str| prefix.chars().next_back();
             let is_alike =
                 |other: &Arc<Schema>| end(&other.prefix.text) == end(&schema.prefix.text);
@@ -79,9 +82,10 @@ pub(super) fn place(
     }
 }
 
-/// What may be a prefix: words of the leader that stand beside each other, the longest first. A schema may have the separator
-/// behind its prefix.
+/// The possible prefixes: runs of adjacent words of the leader, the longest first. Each is listed
+/// with and without its last separator, because some schemas write that separator themselves.
 fn prefixes(leader: &[u8]) -> Vec<String> {
+    // Prefixes come from settings and schema files, which are UTF-8.
     let Ok(leader) = std::str::from_utf8(leader) else { return Vec::new() };
     let at = boundaries(leader.as_bytes());
     let ends = |from: usize| at.iter().filter(move |to| **to > from).map(move |to| (from, *to));
@@ -124,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schemas_own_keys_need_no_prefix() {
+    fn keys_with_the_schemas_own_words_need_no_prefix() {
         let own = Some((String::new(), true));
         assert_eq!(placed("express", 0, "idem:", &["idem:a"]), own);
         assert_eq!(
@@ -137,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prefix_is_found_where_the_schema_lets_one_stand() {
+    fn a_prefix_is_found_where_the_schema_accepts_one() {
         assert_eq!(placed("express", 0, "shop:idem:", &["shop:idem:a"]), with("shop:"));
         assert_eq!(placed("go-chi", 0, "pay:v2:", &["pay:v2:a"]), with("pay:v2:"));
         assert_eq!(
@@ -148,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_without_the_schemas_words_are_not_its() {
+    fn keys_without_the_schemas_words_do_not_match() {
         assert_eq!(placed("express", 0, "pay:", &["pay:a"]), None);
         assert_eq!(placed("express", 0, "idem", &["idem"]), None);
     }

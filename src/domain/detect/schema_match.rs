@@ -1,4 +1,5 @@
-//! What one schema says of a group of Redis keys: which of them have values of its forms, and how much that says for the schema.
+//! Matches one schema against a group of Redis keys: which values it reads, and how strong that
+//! evidence is.
 
 use std::sync::Arc;
 
@@ -6,56 +7,61 @@ use crate::domain::detect::placing::{KeyspacePart, NamedSchemas, Placed, SchemaS
 use crate::domain::record::{Reading, SeenKey, decode};
 use crate::domain::schema::{PrefixPlace, Schema, ValueFormat};
 
-/// Samples by which a schema is left out that reads none of them.
+/// How many samples are tried first. A schema that reads none of them is skipped.
 const PROBES: usize = 50;
 
-/// A schema that may have written some of a group's values.
+/// A schema that may have written some values of a group.
 pub(super) struct SchemaMatch {
+    /// The schema with the prefix that the keys imply.
     pub(super) placed: Placed,
+    /// The index of the schema's Redis key that the keys would be.
     pub(super) role: usize,
-    /// The samples whose values have the schema's forms, as indexes, and the case of each.
+    /// The samples that match a value format of the schema: the sample's index and the format's
+    /// index.
     pub(super) own: Vec<(usize, usize)>,
-    /// The samples of which too little was read.
+    /// The samples of which too few bytes were read for a decision.
     pub(super) open: Vec<usize>,
 }
 
 impl SchemaMatch {
+    /// The schema with the implied prefix.
     pub(super) fn schema(&self) -> &Arc<Schema> {
         &self.placed.schema
     }
 
-    /// Points for a value among these samples, on average; what the schema does not read counts as nothing.
+    /// The average points per value among these samples. A sample that the schema does not read
+    /// counts as zero.
     pub(super) fn points(&self, among: &[usize]) -> f64 {
         let own = self.own.iter().filter(|(sample, _)| among.binary_search(sample).is_ok());
         let values: Vec<_> = own.map(|(_, case)| of_value(&self.schema().values[*case])).collect();
         share(values.len(), among.len()) * (mean(&values) + self.points_of_keys())
     }
 
-    /// Those of the points that the names of the Redis keys give.
+    /// The part of the points that the names of the Redis keys give.
     pub(super) fn points_of_keys(&self) -> f64 {
         of_keys(self.schema(), self.role, self.placed.is_default)
     }
 
-    /// Those of these samples that the schema reads.
+    /// The samples among these that the schema reads.
     pub(super) fn own_among(&self, among: &[usize]) -> Vec<usize> {
         let own = self.own.iter().map(|(sample, _)| *sample);
         own.filter(|sample| among.binary_search(sample).is_ok()).collect()
     }
 }
 
-/// Samples whose Redis keys are named alike.
+/// Samples whose Redis keys have one pattern.
 #[derive(Clone, Copy)]
 pub(super) struct SampleSet<'a> {
     pub(super) samples: &'a [SeenKey],
-    /// The indexes of those that are meant.
+    /// The indexes of the samples that belong to the set.
     pub(super) among: &'a [usize],
-    /// What their Redis keys begin with.
+    /// The bytes with which their Redis keys begin.
     pub(super) leader: &'a [u8],
-    /// What was named elsewhere in the keyspace.
+    /// The schemas that were identified elsewhere in the keyspace.
     pub(super) named: &'a NamedSchemas,
 }
 
-/// The bids of all schemas for these samples.
+/// Matches every role of every schema against these samples.
 pub(super) fn bids(schema_set: &dyn SchemaSet, sample_set: SampleSet<'_>) -> Vec<SchemaMatch> {
     let roles = schema_set
         .all()
@@ -72,6 +78,8 @@ fn schema_match(
 ) -> Option<SchemaMatch> {
     let SampleSet { samples, among, leader, named } = sample_set;
     let reader = reader(schema_set, schema, role, leader);
+    // A keyspace has thousands of samples and dozens of schemas. A few probes rule most schemas out
+    // cheaply.
     let step = among.len().div_ceil(PROBES).max(1);
     let reads = |sample: &usize| decode::read(&reader, role, &samples[*sample].content);
     let is_maybe = |reading: &Reading| reading.is_own() || *reading == Reading::Undecided;
@@ -98,7 +106,8 @@ fn schema_match(
     Some(SchemaMatch { placed, role, own, open })
 }
 
-/// The schema as its values are read: text of any kind is nobody's where the Redis key has no words.
+/// The schema for reading values. Without a prefix in its keys, a schema would claim any short
+/// text, so the leader becomes its prefix.
 fn reader(
     schema_set: &dyn SchemaSet,
     schema: &Arc<Schema>,
@@ -113,10 +122,12 @@ fn reader(
         .unwrap_or_else(|| Arc::clone(schema))
 }
 
+/// The arithmetic mean; 0 for no values.
 pub(super) fn mean(values: &[f64]) -> f64 {
     if values.is_empty() { 0.0 } else { values.iter().sum::<f64>() / float(values.len()) }
 }
 
+/// The share of `part` in `all`, from 0 to 1; 0 if `all` is 0.
 pub(super) fn share(part: usize, all: usize) -> f64 {
     if all == 0 { 0.0 } else { float(part) / float(all) }
 }
@@ -126,22 +137,23 @@ fn float(count: usize) -> f64 {
     count as f64
 }
 
-/// A word of the service's own in a field, or as the whole value.
+/// Points for a word of the service in a field, or as the whole value.
 const WORD: f64 = 3.0;
 
-/// A number or a truth value that a field has to have.
+/// Points for a number or a truth value that a field must have.
 const OTHER_VALUE: f64 = 2.0;
 
-/// A field that is there.
+/// Points for a field that must exist.
 const FIELD: f64 = 1.0;
 
-/// The service's own words in the Redis key.
+/// Points for the service's own words in the Redis key.
 const KEY: f64 = 2.0;
 
-/// Words of that many characters are nobody else's in the middle of a Redis key.
+/// The shortest word that counts in full. Shorter ones, such as `1` or `ok`, are common to many
+/// services.
 const TELLING: usize = 4;
 
-/// Points of a value of this case.
+/// The points for a value of this format.
 pub(super) fn of_value(case: &ValueFormat) -> f64 {
     let word = case
         .tests
@@ -159,9 +171,11 @@ pub(super) fn of_value(case: &ValueFormat) -> f64 {
     word + values.sum::<f64>() + FIELD * count(fields)
 }
 
-/// Points of Redis keys with this role in a schema, whose prefix is the one that the schema is read with here. `is_default`
-/// says that the schema has this prefix by itself.
+/// The points for Redis keys with this role in a schema. `is_default` is true if the prefix is the
+/// schema's own, and not one that was guessed from the keys.
 pub(super) fn of_keys(schema: &Schema, role: usize, is_default: bool) -> f64 {
+    // A guessed prefix was taken from the keys themselves, so finding it there again is not
+    // evidence.
     let words = schema.keys[role].template.specificity().saturating_sub(schema.prefix.text.len());
     let is_in_front = is_default || schema.prefix.text.is_empty();
     match words {
@@ -187,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn words_say_more_than_fields_and_any_text_nothing() {
+    fn words_score_higher_than_fields_and_any_text_scores_zero() {
         assert!(
             (value("express", "in-progress") - 4.0).abs() < f64::EPSILON,
             "its word, and the field that has the word"
@@ -202,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_speaks_for_whom_its_words_are() {
+    fn only_a_schemas_own_words_in_a_key_score() {
         let express = schema("express");
         assert!((of_keys(&express, 0, true) - KEY).abs() < f64::EPSILON);
         assert!(of_keys(&schema("go-chi"), 0, true).abs() < f64::EPSILON, "it has no words");

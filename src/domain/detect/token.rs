@@ -1,25 +1,28 @@
-//! One part of a Redis key, folded: what differs from key to key gives way to the class that it is of.
+//! Folds one part of a Redis key: text that varies from key to key becomes the name of its class.
 
-/// The fewest characters of a random text: a shorter one may be a word.
+/// The shortest random text; a shorter one may be a word.
 const LEAST_RANDOM: usize = 16;
 
-/// The fewest characters of a number in hexadecimal.
+/// The shortest hexadecimal number.
 const LEAST_HEX: usize = 8;
 
-/// A part of a Redis key as a pattern shows the part.
+/// A part of a Redis key as a pattern shows it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Folded {
+    /// The text with its varying pieces as `{n}`, `{uuid}` and the like.
     pub(super) shape: String,
-    /// True when something in the part was folded.
+    /// True if a piece of the part was folded.
     pub(super) varies: bool,
 }
 
-/// Any text.
+/// The shape of any text.
 pub(super) const ANY: &str = "*";
 
-/// Classes whose members another member of the same kind may look unlike: beside other texts, they are any text.
+/// Classes that do not recognise every random text of their kind. If other texts occur beside them,
+/// all are any text.
 pub(super) const LOOSE: [&str; 2] = ["{base64}", "{id}"];
 
+/// Folds a part of a Redis key.
 pub(super) fn fold(token: &[u8]) -> Folded {
     let text = String::from_utf8_lossy(token);
     let shape = whole(&text).map_or_else(|| of_parts(&text), str::to_owned);
@@ -27,7 +30,7 @@ pub(super) fn fold(token: &[u8]) -> Folded {
     Folded { shape, varies }
 }
 
-/// The class of a part that is nothing else.
+/// The class of a part that consists of one token; `None` if it contains words.
 fn whole(text: &str) -> Option<&'static str> {
     if is_uuid(text) {
         return Some("{uuid}");
@@ -37,9 +40,12 @@ fn whole(text: &str) -> Option<&'static str> {
         return Some("{n}");
     }
     let has = |is: fn(&u8) -> bool| text.bytes().any(|byte| is(&byte));
+    // Without a digit, text such as `deadbeef` may be a word.
     if text.len() >= LEAST_HEX && all(u8::is_ascii_hexdigit) && has(u8::is_ascii_digit) {
         return Some("{hex}");
     }
+    // Random text of this length nearly always has a digit. Without one, only the padding of Base64
+    // identifies it.
     if text.len() < LEAST_RANDOM || !has(u8::is_ascii_digit) {
         return (text.len() >= LEAST_RANDOM && text.ends_with('=') && all(is_base64))
             .then_some("{base64}");
@@ -48,11 +54,12 @@ fn whole(text: &str) -> Option<&'static str> {
     if all(is_base64) && (is_mixed || text.ends_with('=')) {
         return Some("{base64}");
     }
+    // One digit in five is what random base 32 or base 36 has; a word with a number has fewer.
     let digits = text.bytes().filter(u8::is_ascii_digit).count();
     (all(u8::is_ascii_alphanumeric) && digits * 5 >= text.len()).then_some("{id}")
 }
 
-/// The shape of a part that is made of words and classes, with `-` between them.
+/// The shape of a part that consists of words and classes, separated by `-`.
 fn of_parts(text: &str) -> String {
     let uuid =
         text.len().checked_sub(36).filter(|at| text.is_char_boundary(*at) && is_uuid(&text[*at..]));
@@ -94,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_differs_from_key_to_key_is_folded() {
+    fn text_that_varies_from_key_to_key_is_folded() {
         for (token, shape) in [
             ("orders", "orders"),
             ("10008", "{n}"),
@@ -116,13 +123,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_uuid_and_a_number_are_told_whatever_their_digits(uuid in "[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", n in "[0-9]{1,20}") {
+        fn a_uuid_and_a_number_are_recognised_whatever_their_digits(uuid in "[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", n in "[0-9]{1,20}") {
             prop_assert_eq!(fold(uuid.as_bytes()).shape, "{uuid}");
             prop_assert_eq!(fold(n.as_bytes()).shape, "{n}");
         }
 
         #[test]
-        fn what_does_not_vary_stands_as_it_is(token in "[a-zA-Z-]{0,12}") {
+        fn a_word_stays_as_it_is(token in "[a-zA-Z-]{0,12}") {
             let folded = fold(token.as_bytes());
             prop_assert!(!folded.varies);
             prop_assert_eq!(folded.shape, token);

@@ -1,4 +1,4 @@
-//! The forms that sample values have: one for each word that tells them apart.
+//! The value formats of sample values: one for each state word.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,36 +8,40 @@ use super::sample::SampleValue;
 use super::states;
 use crate::domain::schema::{Decoding, State};
 
-/// Words that tell so many forms apart; more of them are no states.
+/// The most state words of one field; a field with more values is not a state.
 const MOST_WORDS: usize = 8;
 
-/// A text that all samples have and that is no longer than this is a word of the service.
+/// The longest text that counts as a word of the service if all samples have it.
 const LONGEST_MARKER: usize = 16;
 
-/// Values of one form.
+/// The samples of one value format.
 #[derive(Debug)]
 pub(super) struct DraftFormat {
+    /// How a value is recognised.
     pub(super) test: FormatTest,
+    /// How a value is decoded.
     pub(super) decoding: Decoding,
+    /// The state of the records; `None` if a person must decide.
     pub(super) state: Option<State>,
     pub(super) samples: Vec<SampleValue>,
 }
 
-/// What tells a form.
+/// How values of a format are recognised.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum FormatTest {
-    /// A field of a JSON value, and what stands there.
+    /// A field of a JSON value, by name, and its value.
     Field(String, Value),
-    /// Any object of its fields.
+    /// Any object with these fields.
     Fields,
-    /// Any array of so many items.
+    /// Any array with this many items.
     Items(usize),
     /// The whole text.
     Word(String),
     AnyText,
 }
 
-/// The forms of these values, those of documents first: any text may be of the others.
+/// Divides the values among formats. Formats of documents come first, because a format for any text
+/// would match documents too.
 pub(super) fn cases(samples: Vec<SampleValue>) -> Vec<DraftFormat> {
     let (documents, texts): (Vec<_>, Vec<_>) =
         samples.into_iter().partition(|sample| sample.document.is_some());
@@ -54,6 +58,7 @@ pub(super) fn cases(samples: Vec<SampleValue>) -> Vec<DraftFormat> {
     };
     let words: BTreeSet<_> = texts.iter().map(|sample| sample.text.as_str()).collect();
     let are_words = words.iter().all(|word| states::of_word(word).is_some());
+    // A constant such as `1` carries no state word, but every lock of the service holds it.
     let is_marker = texts.len() > 1
         && words.len() == 1
         && words.iter().all(|word| word.len() <= LONGEST_MARKER);
@@ -73,6 +78,7 @@ fn by(samples: Vec<SampleValue>, test: impl Fn(&SampleValue) -> FormatTest) -> V
             FormatTest::Word(word) => states::of_word(word),
             FormatTest::Fields | FormatTest::Items(_) | FormatTest::AnyText => None,
         };
+        // The debug text is the map key, because JSON values have no order.
         let case = apart.entry(format!("{test:?} {decoding:?}"));
         case.or_insert_with(|| DraftFormat { test, decoding, state, samples: Vec::new() })
             .samples
@@ -81,7 +87,8 @@ fn by(samples: Vec<SampleValue>, test: impl Fn(&SampleValue) -> FormatTest) -> V
     apart.into_values().collect()
 }
 
-/// True if the values of a field go with different further fields: `st` if each `P` has an owner and each `D` a response.
+/// True if the other fields of a value depend on this field: `st`, if each `P` has an owner and
+/// each `D` a response.
 fn parts_fields(objects: &[&Map<String, Value>], name: &str) -> bool {
     let mut by_value: BTreeMap<String, (usize, BTreeSet<&String>)> = BTreeMap::new();
     for object in objects {
@@ -95,11 +102,12 @@ fn parts_fields(objects: &[&Map<String, Value>], name: &str) -> bool {
         *count += 1;
     }
     let kinds: BTreeSet<_> = by_value.values().map(|(_, fields)| fields).collect();
-    // A value that occurs once tells nothing: each owner and each time would part the fields.
+    // A value that occurs once is not evidence: unique owners and times would also divide the
+    // fields.
     kinds.len() > 1 && by_value.values().all(|(count, _)| *count > 1)
 }
 
-/// The field whose words tell the values apart: one that all of them have, of few words.
+/// The field that holds the state: every value has it, and it has few distinct words.
 fn state_field(samples: &[SampleValue]) -> Option<String> {
     let objects: Vec<_> = samples.iter().filter_map(SampleValue::fields).collect();
     let first = objects.first()?;

@@ -1,8 +1,8 @@
-//! What the fields of sample values hold, told from their names and values.
+//! Guesses the meaning of fields of sample values from their names and values.
 
 use serde_json::Value;
 
-/// The names that a field goes by, and what stands there.
+/// The fields that a schema can name, and the names that services give them.
 const NAMES: [(&str, &[&str]); 8] = [
     ("owner", &["owner", "worker", "workerid", "token", "lockid", "holder", "lockedby", "by"]),
     (
@@ -17,13 +17,13 @@ const NAMES: [(&str, &[&str]); 8] = [
     ("error", &["error", "errormessage"]),
 ];
 
-/// Objects in which a response stands.
+/// Names of objects that hold a response.
 const RESPONSES: [&str; 6] = ["response", "res", "result", "reply", "data", "value"];
 
-/// A field of a form: what it is, and the pointer to it.
+/// A field's meaning and the JSON pointer to it.
 pub(super) type FoundField = (&'static str, String);
 
-/// What the fields of this value hold: those of its outermost level, and of a response in it.
+/// The meanings of a value's fields: those at its top level, and those in a response object.
 pub(super) fn of(value: &Value, state_field: Option<&str>) -> Vec<FoundField> {
     let mut found = Vec::new();
     let fields = match value {
@@ -31,6 +31,8 @@ pub(super) fn of(value: &Value, state_field: Option<&str>) -> Vec<FoundField> {
         Value::Array(items) => return of_items(items),
         _ => return found,
     };
+    // The response comes first: its `status` is an HTTP status, and a top-level `status` is often
+    // the state.
     for (name, inner) in fields {
         if let Value::Object(response) = inner
             && RESPONSES.contains(&plain(name).as_str())
@@ -46,7 +48,8 @@ pub(super) fn of(value: &Value, state_field: Option<&str>) -> Vec<FoundField> {
     found
 }
 
-/// What an array holds, whose items have no names: a status code, headers, and a text that is the body, or parts of one.
+/// The meanings of an array's items, which have no names: a status code, headers, and a text or
+/// parts of one as the body.
 fn of_items(items: &[Value]) -> Vec<FoundField> {
     let place = |is: fn(&Value) -> bool| items.iter().position(is).map(|index| format!("/{index}"));
     let status = place(|item| fits("status", item)).map(|pointer| ("status", pointer));
@@ -79,11 +82,13 @@ fn fits(what: &str, value: &Value) -> bool {
     }
 }
 
-/// How a time is written, as `schema.toml` names it.
+/// The format of a time, as `schema.toml` names it; `None` if the value is not a time.
 pub(super) fn timestamp(value: &Value) -> Option<&'static str> {
     match value {
         Value::String(text) => humantime::parse_rfc3339_weak(text).ok().map(|_| "rfc3339"),
         Value::Number(number) => number.as_f64().and_then(|number| match number {
+            // The ranges cover 2001 to 5138 in seconds and 1973 to 5138 in milliseconds. Smaller
+            // numbers are counts or codes.
             ..1e9 => None,
             ..1e11 => Some("s"),
             ..1e14 => Some("ms"),
@@ -93,11 +98,12 @@ pub(super) fn timestamp(value: &Value) -> Option<&'static str> {
     }
 }
 
-/// A step of a JSON pointer.
+/// A field name as a step of a JSON pointer (RFC 6901).
 pub(super) fn step(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }
 
+/// The name in lower case without punctuation, so that `created_at` and `createdAt` are equal.
 fn plain(name: &str) -> String {
     name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase()
 }
@@ -109,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_are_told_by_their_names_and_values() {
+    fn fields_are_recognised_by_their_names_and_values() {
         let value = json!({"status": "DONE", "createdAt": 1_795_223_514_263_u64, "fingerPrint": "f", "response": {"statusCode": 201, "body": {}, "headers": {}}});
         let mut found = of(&value, Some("status"));
         found.sort_unstable();
@@ -127,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_is_told_by_its_size() {
+    fn the_unit_of_a_time_follows_from_its_size() {
         assert_eq!(timestamp(&json!(1_795_223_514_263_u64)), Some("ms"));
         assert_eq!(timestamp(&json!(1_795_223_514.25)), Some("s"));
         assert_eq!(timestamp(&json!("2026-11-21T01:11:44.246377Z")), Some("rfc3339"));

@@ -1,4 +1,5 @@
-//! A schema to start from, drafted from sample records: what they show is written down, what a person has to know is marked.
+//! Drafts a schema from sample records. The draft contains what the samples show, and marks what a
+//! person must decide.
 
 mod case;
 mod fields;

@@ -1,4 +1,4 @@
-//! A sample value: what stands in it, and how it is opened.
+//! A sample value, decoded as far as its bytes allow.
 
 use serde_json::{Map, Value};
 
@@ -6,17 +6,20 @@ use crate::domain::record::codec::undo;
 use crate::domain::record::{Content, Expiry, Hash, Json, SeenKey, packed};
 use crate::domain::schema::{Codec, Decoder, Decoding, Encoding};
 
-/// A value, and how long its Redis key stays.
+/// A sample value and the expiry of its Redis key.
 #[derive(Debug, Clone)]
 pub(super) struct SampleValue {
+    /// The value as text; empty if it is a document.
     pub(super) text: String,
-    /// What comes out of the value; `None` where it is text.
+    /// The decoded object or array; `None` if the value is text.
     pub(super) document: Option<Value>,
+    /// The decoding that yields the document.
     pub(super) decoding: Decoding,
     pub(super) expiry: Expiry,
 }
 
 impl SampleValue {
+    /// Decodes the value of a Redis key.
     pub(super) fn of(key: &SeenKey) -> Self {
         let (text, document, decoding) = match &key.content {
             Content::Hash(hash) => {
@@ -36,6 +39,7 @@ impl SampleValue {
         Self { text, document, decoding, expiry: key.expiry }
     }
 
+    /// The fields of the document, if it is an object.
     pub(super) fn fields(&self) -> Option<&Map<String, Value>> {
         self.document.as_ref()?.as_object()
     }
@@ -45,7 +49,7 @@ fn plain(value: Decoder) -> Decoding {
     Decoding { value, inside: Vec::new() }
 }
 
-/// The fields of a hash, those that hold more opened.
+/// The fields of a hash. Fields that contain encoded documents are decoded.
 fn of_hash(hash: &Hash) -> (Decoding, Value) {
     let (mut inside, mut members) = (Vec::new(), Map::new());
     for field in &hash.fields {
@@ -62,23 +66,24 @@ fn of_hash(hash: &Hash) -> (Decoding, Value) {
     (Decoding { value: Encoding::Hash.into(), inside }, Value::Object(members))
 }
 
-/// A hash has no numbers: what is written as one is meant as one.
+/// Redis hashes store text only, so text that is written as a number becomes a number.
 fn text_or_number(text: &str) -> Value {
     let number = serde_json::from_str(text).ok().filter(Value::is_number);
     number.unwrap_or_else(|| Value::from(text))
 }
 
-/// Codecs around one value: as many as anybody puts on.
+/// The most codecs around one value. Services use one or two; the limit bounds the work for crafted
+/// values.
 const MOST_CODECS: usize = 3;
 
-/// The longest version behind a compressed value that is looked for, in bytes.
+/// The longest suffix after a compressed value, such as `:1`, in bytes.
 const LONGEST_SUFFIX: usize = 4;
 
-/// Base64 and hex of fewer letters are words.
+/// The shortest text that counts as Base64 or hex; shorter ones may be words.
 const SHORTEST_LETTERS: usize = 16;
 
-/// How these bytes are opened, and the document that comes out: an object or an array. `None` for text, and for what no
-/// encoding tells.
+/// Decodes bytes to an object or an array, and returns the decoder that did it. `None` for text,
+/// and for bytes that no encoding recognises.
 pub(super) fn open(bytes: &[u8]) -> Option<(Decoder, Value)> {
     within(bytes, MOST_CODECS)
 }
@@ -94,7 +99,7 @@ fn within(bytes: &[u8], codecs_left: usize) -> Option<(Decoder, Value)> {
     Some((Decoder { codecs, encoding: inner.encoding }, value))
 }
 
-/// What was put around these bytes last.
+/// The outermost codecs around these bytes, judged by the first bytes or the alphabet.
 fn around(bytes: &[u8]) -> Option<Vec<Codec>> {
     let are_letters = |is: fn(&u8) -> bool| bytes.len() >= SHORTEST_LETTERS && bytes.iter().all(is);
     match bytes {
@@ -113,7 +118,8 @@ fn around(bytes: &[u8]) -> Option<Vec<Codec>> {
     }
 }
 
-/// Zlib tells its end: what can be left out behind it is none of it.
+/// Finds the text after a zlib stream. The stream marks its own end, so the longest text that can
+/// be cut off is the suffix.
 fn compressed_with_suffix(bytes: &[u8]) -> Option<Vec<Codec>> {
     let is_whole =
         |length: &usize| undo(&[Codec::Zlib], &bytes[..bytes.len() - length], true).is_ok();
@@ -125,6 +131,7 @@ fn compressed_with_suffix(bytes: &[u8]) -> Option<Vec<Codec>> {
 
 fn document(bytes: &[u8]) -> Option<(Encoding, Value)> {
     let is_document = |value: &Value| value.is_object() || value.is_array();
+    // JSON is tried first because MessagePack accepts nearly any bytes.
     let json =
         serde_json::from_slice(bytes).ok().filter(is_document).map(|value| (Encoding::Json, value));
     let has_type = json.as_ref().is_some_and(|(_, value)| packed::has_type(value));
@@ -152,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_around_a_value_is_told() {
+    fn the_codecs_around_a_value_are_found() {
         let document = json!({ "status": "DONE", "code": 201 });
         let text = document.to_string().into_bytes();
         for codecs in [
@@ -175,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn words_and_tokens_are_no_documents() {
+    fn words_and_tokens_are_not_documents() {
         for text in [
             &b"in-progress"[..],
             b"",

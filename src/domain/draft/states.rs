@@ -1,10 +1,11 @@
-//! What the words and times of sample values mean, as far as their names tell.
+//! Guesses states and TTLs from the words and times of sample values.
 
 use std::collections::BTreeMap;
 
 use crate::domain::record::{Content, Expiry, SeenKey};
 use crate::domain::schema::State;
 
+/// Words for a request in progress, in lower case without punctuation.
 const AT_WORK: [&str; 12] = [
     "pending",
     "inprogress",
@@ -20,6 +21,7 @@ const AT_WORK: [&str; 12] = [
     "active",
 ];
 
+/// Words for a finished request. A stored failure is a result as well: the next request gets it.
 const DONE: [&str; 12] = [
     "completed",
     "complete",
@@ -35,16 +37,16 @@ const DONE: [&str; 12] = [
     "ok",
 ];
 
-/// Fields in which a service keeps a record's state, the likeliest first.
+/// Names of fields that hold a record's state, the likeliest first.
 const STATE_FIELDS: [&str; 8] = ["status", "state", "phase", "stage", "stat", "st", "s", "done"];
 
-/// TTLs that people configure, in seconds.
+/// Common TTLs, in seconds.
 const USUAL: [u64; 20] = [
     5, 10, 15, 30, 60, 90, 120, 300, 600, 900, 1_800, 3_600, 7_200, 21_600, 43_200, 86_400,
     172_800, 259_200, 604_800, 2_592_000,
 ];
 
-/// The state that a word names; `None` where a person has to say.
+/// The state that a word names; `None` if a person must decide.
 pub(super) fn of_word(word: &str) -> Option<State> {
     let plain: String =
         word.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase();
@@ -54,7 +56,7 @@ pub(super) fn of_word(word: &str) -> Option<State> {
         .or_else(|| is_in(&DONE).then_some(State::Completed))
 }
 
-/// How likely a field of this name holds the state: less is likelier.
+/// How likely a field with this name holds the state; a lower rank is likelier.
 pub(super) fn rank(name: &str) -> usize {
     STATE_FIELDS
         .iter()
@@ -62,13 +64,15 @@ pub(super) fn rank(name: &str) -> usize {
         .unwrap_or(STATE_FIELDS.len())
 }
 
-/// The TTL that was configured, where this is the most that was left of it.
+/// The configured TTL, given the longest remaining time among the samples: the next common TTL
+/// above it.
 pub(super) fn usual_ttl(most_ms: u64) -> String {
     let seconds = USUAL
         .into_iter()
         .find(|seconds| seconds * 1_000 >= most_ms)
         .unwrap_or(most_ms.div_ceil(1_000));
     match seconds {
+        // Up to three days, people write hours: `24h`, `72h`.
         seconds if seconds % 86_400 == 0 && seconds > 259_200 => format!("{}d", seconds / 86_400),
         seconds if seconds % 3_600 == 0 => format!("{}h", seconds / 3_600),
         seconds if seconds % 60 == 0 => format!("{}m", seconds / 60),
@@ -76,12 +80,13 @@ pub(super) fn usual_ttl(most_ms: u64) -> String {
     }
 }
 
-/// Bytes at the beginning of a value that tell formats apart.
+/// The number of leading bytes by which formats are distinguished.
 const BEGINNING: usize = 32;
 
-/// At most `most` of these keys: of each format as many as of any other, as far as there are some.
+/// At most `most` of these keys, with an equal share of each format as far as possible.
 ///
-/// Two values have one format if they begin alike (digits aside) or have the same fields, and either both expire or neither.
+/// Two values have one format if they begin alike (digits aside) or have the same fields, and
+/// either both expire or neither.
 pub(crate) fn representatives(samples: Vec<SeenKey>, most: usize) -> Vec<SeenKey> {
     let mut formats: BTreeMap<(bool, Vec<Vec<u8>>), Vec<SeenKey>> = BTreeMap::new();
     for sample in samples {
@@ -91,6 +96,8 @@ pub(crate) fn representatives(samples: Vec<SeenKey>, most: usize) -> Vec<SeenKey
     let mut chosen = Vec::with_capacity(most);
     while chosen.len() < most {
         let before = chosen.len();
+        // One of each format per round: a rare format is represented before a common one fills the
+        // space.
         for samples in formats.values_mut() {
             if chosen.len() < most {
                 chosen.extend(samples.pop());
@@ -123,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_tell_states_however_they_are_written() {
+    fn words_name_states_in_any_spelling() {
         assert_eq!(of_word("IN_PROGRESS"), Some(State::InProgress));
         assert_eq!(of_word("In-Progress"), Some(State::InProgress));
         assert_eq!(of_word("COMPLETED"), Some(State::Completed));
@@ -132,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ttl_is_the_next_usual_one() {
+    fn a_ttl_is_the_next_common_one() {
         assert_eq!(usual_ttl(291_000), "5m");
         assert_eq!(usual_ttl(86_399_765), "24h");
         assert_eq!(usual_ttl(300_000), "5m");

@@ -1,4 +1,4 @@
-//! The draft as a `schema.toml`.
+//! Writes the draft as a `schema.toml`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -14,17 +14,17 @@ use crate::domain::record::{Expiry, SeenKey};
 use crate::domain::schema::key_template::KeyTemplate;
 use crate::domain::schema::{Decoder, Decoding, Encoding, State};
 
-/// What stands where a person has to decide: no field of a schema takes this word.
+/// The placeholder for a value that a person must decide. No field of a schema accepts this word.
 pub(crate) const DECIDE: &str = "DECIDE";
 
-/// The line that keeps a new schema from being read until it is named. Without it, a copy would claim the Redis keys of the schema
-/// that it was copied from, on every server.
+/// The line that excludes a new schema from use until it is named. Without it, a copied schema
+/// would claim the Redis keys of its original on every server.
 pub(crate) const DRAFT: &str = "draft = true    # read only if --schema or a context names it; delete the line when it is ready";
 
-/// The format of drafts.
+/// The format of `schema.toml` in which drafts are written.
 const FORMAT: u32 = 2;
 
-/// The text of a schema of this name for these strings and hashes.
+/// The text of a schema with this name, drafted from these strings and hashes.
 pub(crate) fn draft(name: &str, seen: &[SeenKey]) -> String {
     let keys: Vec<_> = seen.iter().map(|key| &key.redis_key[..]).collect();
     let template = template(&keys);
@@ -53,8 +53,10 @@ pub(crate) fn draft(name: &str, seen: &[SeenKey]) -> String {
     text
 }
 
+/// Writes the `[ttl]` table.
 fn ttls(text: &mut String, cases: &[DraftFormat]) {
     for (name, state) in [("lock", State::InProgress), ("result", State::Completed)] {
+        // A format without a state may be either kind, so its TTL cannot be left out.
         let is_open = cases.iter().any(|case| case.state.is_none());
         let of: Vec<_> = cases
             .iter()
@@ -90,6 +92,7 @@ fn ttls(text: &mut String, cases: &[DraftFormat]) {
     }
 }
 
+/// Writes one `[[value]]` table.
 fn form(text: &mut String, case: &DraftFormat, all: usize, names: &mut BTreeSet<String>) {
     let name = form_name(case, names);
     let _ =
@@ -122,7 +125,7 @@ fn form(text: &mut String, case: &DraftFormat, all: usize, names: &mut BTreeSet<
     meanings(text, case);
 }
 
-/// How the values are opened, where that is more than the tests tell.
+/// Writes how the values are decoded, unless the tests imply it.
 fn opened(text: &mut String, decoding: &Decoding) {
     let list = |decoder: &Decoder| {
         let words: Vec<_> = decoder.words().iter().map(|word| quoted(word)).collect();
@@ -144,6 +147,7 @@ fn opened(text: &mut String, decoding: &Decoding) {
     }
 }
 
+/// A unique name for a value format.
 fn form_name(case: &DraftFormat, names: &mut BTreeSet<String>) -> String {
     let word = match &case.test {
         FormatTest::Field(_, Value::String(word)) | FormatTest::Word(word) => word.clone(),
@@ -159,7 +163,7 @@ fn form_name(case: &DraftFormat, names: &mut BTreeSet<String>) -> String {
     name
 }
 
-/// The fields that every value has, those that some have, and those that may be null.
+/// Writes the fields that every value has, those that some have, and those that may be null.
 fn members(text: &mut String, case: &DraftFormat) {
     let objects: Vec<_> = case.samples.iter().filter_map(SampleValue::fields).collect();
     let mut counts: BTreeMap<&String, (usize, bool)> = BTreeMap::new();
@@ -186,7 +190,7 @@ fn members(text: &mut String, case: &DraftFormat) {
     }
 }
 
-/// What the fields hold.
+/// Writes the guessed meanings of the fields.
 fn meanings(text: &mut String, case: &DraftFormat) {
     let state_field = match &case.test {
         FormatTest::Field(field, _) => Some(field.as_str()),
@@ -223,7 +227,7 @@ fn meanings(text: &mut String, case: &DraftFormat) {
     }
 }
 
-/// A text as TOML writes texts.
+/// A text as a TOML string.
 fn quoted(text: &str) -> String {
     toml_edit::Value::from(text).to_string().trim().to_owned()
 }
@@ -235,12 +239,12 @@ fn literal(value: &Value) -> String {
     }
 }
 
-/// A Redis key's template, as `schema.toml` writes templates.
+/// The template of these Redis keys, as `schema.toml` writes templates.
 pub(super) fn template(keys: &[&[u8]]) -> String {
     let (first, rest) = keys.split_first().map_or((&[][..], keys), |(first, rest)| (*first, rest));
     let shared =
         rest.iter().fold(first.len(), |most, key| most.min(alike(first.iter(), key.iter())));
-    // A single key does not tell where the idempotency key begins: its last part is the likeliest.
+    // A single key does not show where the idempotency key begins; its last part is the likeliest.
     let most = if rest.is_empty() { last_part(first) } else { shared };
     let before =
         boundaries(first).into_iter().rfind(|at| *at <= most && *at < first.len()).unwrap_or(0);
@@ -259,7 +263,7 @@ fn last_part(key: &[u8]) -> usize {
     boundaries(key).into_iter().rfind(|at| *at < key.len()).unwrap_or(0)
 }
 
-/// How many of the last bytes stand behind the idempotency key: from a separator on.
+/// The number of bytes after the idempotency key, from a separator to the end.
 fn suffix(rest: &[u8], most: usize) -> usize {
     let ends = boundaries(rest)
         .into_iter()
@@ -273,7 +277,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_template_is_what_all_keys_have_in_common_up_to_a_separator() {
+    fn the_template_is_the_common_text_up_to_a_separator() {
         let of =
             |keys: &[&str]| template(&keys.iter().map(|key| key.as_bytes()).collect::<Vec<_>>());
         assert_eq!(of(&["pay:order-1", "pay:order-2"]), "pay:{key}");

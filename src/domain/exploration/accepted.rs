@@ -1,4 +1,4 @@
-//! Frontiers that were accepted before: the violations that are known, to compare with.
+//! Frontiers that were accepted before: the known violations, for comparison.
 
 use std::collections::BTreeSet;
 
@@ -46,7 +46,10 @@ struct DocumentedViolation {
 }
 
 impl AcceptedFrontiers {
-    /// Reads what `--output json` wrote.
+    /// Reads a document that `--output json` wrote.
+    ///
+    /// # Errors
+    /// The text is not such a document, or it has another format.
     pub(crate) fn parse(json: &[u8]) -> Result<Self, String> {
         let document: FrontierDocument =
             serde_json::from_slice(json).map_err(|why| why.to_string())?;
@@ -72,8 +75,8 @@ impl AcceptedFrontiers {
         Ok(accepted)
     }
 
-    /// The differences from what was accepted, the new violations first. Schemas that were accepted and are not explored
-    /// now are not a difference.
+    /// The differences from the accepted violations, the new ones first. An accepted schema that is
+    /// not explored now is not a difference.
     pub(crate) fn differences(&self, explorations: &[Exploration]) -> Vec<FrontierDifference> {
         let mut explored = BTreeSet::new();
         let mut now = BTreeSet::new();

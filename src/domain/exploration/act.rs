@@ -1,8 +1,8 @@
-//! What can happen next: the elements of a schedule.
+//! The possible elements of a schedule.
 
 use super::fault::Fault;
 
-/// One thing that happens. Workers, roles and services count from 0.
+/// One element of a schedule. Workers, roles and services count from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Act {
     /// A worker sends its next call and gets the reply.
@@ -13,12 +13,15 @@ pub enum Act {
     Effect(u8),
     /// A worker's handler fails.
     Fail(u8),
+    /// A worker crashes.
     Crash(u8),
-    /// The TTL of a role's Redis key ends.
+    /// The TTL of a role's Redis key elapses.
     Expiry(u8),
+    /// Redis evicts a role's Redis key.
     Evict(u8),
+    /// A failover loses the last write.
     Failover,
-    /// The TTL of a role's Redis key is taken away.
+    /// A role's Redis key loses its TTL.
     Persist(u8),
     /// One more request of a service begins, when everything else has ended.
     Next(u8),
@@ -29,7 +32,7 @@ pub enum Act {
 impl Act {
     const LETTERS: [char; 11] = ['s', 'l', 'e', 'f', 'c', 'x', 'v', 'o', 'p', 'n', 'm'];
 
-    /// The worker that acts; `None` for what no worker does.
+    /// The worker that acts; `None` if no worker does.
     pub fn worker(self) -> Option<u8> {
         match self {
             Self::Call(worker)
@@ -41,7 +44,7 @@ impl Act {
         }
     }
 
-    /// The fault that it is.
+    /// The fault that the act is; `None` if the act is not a fault.
     pub fn fault(self) -> Option<Fault> {
         match self {
             Self::Lost(_) => Some(Fault::Lost),
@@ -55,7 +58,7 @@ impl Act {
         }
     }
 
-    /// The act as a byte: its kind and its number.
+    /// The act as a byte: its kind in the upper half, its number in the lower.
     pub fn code(self) -> u8 {
         let (kind, number) = match self {
             Self::Call(worker) => (0, worker),
@@ -70,10 +73,11 @@ impl Act {
             Self::Next(service) => (9, service),
             Self::Other(service) => (10, service),
         };
+        // Workers, services and roles are fewer than sixteen, so each half takes four bits.
         kind << 4 | number & 15
     }
 
-    /// The act of a byte.
+    /// The act that [`Act::code`] encoded; `None` for a byte that encodes none.
     pub fn from_code(code: u8) -> Option<Self> {
         Self::from_kind(code >> 4, code & 15)
     }
@@ -101,6 +105,7 @@ impl Act {
         format!("{}{}", Self::LETTERS[usize::from(code >> 4)], code & 15)
     }
 
+    /// The act that [`Act::word`] wrote; `None` for any other text.
     pub fn from_word(word: &str) -> Option<Self> {
         let mut letters = word.chars();
         let letter = letters.next()?;

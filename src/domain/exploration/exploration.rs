@@ -1,4 +1,5 @@
-//! What an exploration found: the violations with their shortest schedules, and how a record can have come about.
+//! The results of an exploration: violations with their shortest schedules, and the schedules that
+//! lead to a record.
 
 use super::act::Act;
 use super::fault::{Assumptions, FaultBudget};
@@ -7,7 +8,7 @@ use super::keys_state::{AbstractState, KeysState};
 use super::token::ScheduleToken;
 use crate::domain::schema::Schema;
 
-/// One schema, or two that share Redis keys, explored.
+/// The result of exploring one schema, or two that share Redis keys.
 #[derive(Debug, Clone)]
 pub(crate) struct Exploration {
     /// The schemas whose steps the workers execute.
@@ -20,19 +21,21 @@ pub(crate) struct Exploration {
     /// The invariants that do not apply to the schemas.
     pub(crate) not_asked: Vec<&'static str>,
     pub(crate) covered: SearchCoverage,
+    /// The duration of the whole exploration, in milliseconds.
     pub(crate) wall_ms: u64,
-    /// The schedule that was replayed, if that was asked for instead of an exploration.
+    /// The replayed schedule, if the run replayed one instead of exploring.
     pub(crate) replay: Option<ReplayedSchedule>,
-    /// A call that replied differently the second time.
+    /// A call that gave another reply or another state when it was executed again.
     pub(crate) unsteady: Option<String>,
 }
 
 /// A schedule that was replayed.
 #[derive(Debug, Clone)]
 pub(crate) struct ReplayedSchedule {
+    /// The steps, as workers executed them.
     pub(crate) lines: Vec<TraceLine>,
     pub(crate) token: ScheduleToken,
-    /// Where the replay went another way than the exploration.
+    /// How the replay deviated from the exploration; `None` if it did not.
     pub(crate) deviates: Option<String>,
 }
 
@@ -41,12 +44,12 @@ pub(crate) struct ReplayedSchedule {
 pub(crate) struct Violation {
     pub(crate) invariant: &'static Invariant,
     pub(crate) faults: FaultBudget,
-    /// What to change, as the schedule shows.
+    /// The suggested change, derived from the schedule.
     pub(crate) remedy: String,
     /// A shortest schedule, as workers executed it.
     pub(crate) lines: Vec<TraceLine>,
     pub(crate) token: ScheduleToken,
-    /// Where the workers went another way than the exploration.
+    /// How the workers deviated from the exploration; `None` if they did not.
     pub(crate) deviates: Option<String>,
 }
 
@@ -54,34 +57,35 @@ pub(crate) struct Violation {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TraceLine {
     pub(crate) act: Act,
+    /// The name of the worker or the fault.
     pub(crate) actor: String,
     pub(crate) step: String,
     pub(crate) reply: Option<String>,
-    /// What the client of the worker sees.
+    /// The reply that the worker's client gets.
     pub(crate) sees: Option<String>,
     /// The state of the Redis keys afterwards.
     pub(crate) holds: String,
 }
 
-/// How far an exploration went.
+/// The extent of an exploration.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SearchCoverage {
-    /// False if the limit of states was reached, or somebody asked to stop.
+    /// False if the search reached the limit of states, or the operator interrupted it.
     pub complete: bool,
     pub states: usize,
     pub transitions: usize,
-    /// For a complete exploration: how many schedules the states stand for.
+    /// The number of schedules that the states represent; `None` if the exploration is incomplete.
     pub schedules: Option<f64>,
-    /// All schedules up to so many steps were seen.
+    /// The search covered all schedules with up to this many steps.
     pub depth: usize,
     pub server_calls: usize,
     pub bytes_a_state: usize,
-    /// How long the search took without the server's calls, in microseconds.
+    /// The duration of the search without the server's calls, in microseconds.
     pub search_us: u64,
 }
 
 impl Exploration {
-    /// The schedule that was replayed, or that of each violation, with a title.
+    /// The replayed schedule, or the schedule of each violation, with a title.
     pub(crate) fn schedules(&self) -> Vec<(String, &[TraceLine])> {
         let name = self.name();
         if let Some(replay) = &self.replay {
@@ -95,7 +99,7 @@ impl Exploration {
         schedules
     }
 
-    /// The names of the schemas.
+    /// The names of the schemas, as one title.
     pub(crate) fn name(&self) -> String {
         self.schemas.join(" beside ")
     }
@@ -105,16 +109,16 @@ impl Exploration {
 #[derive(Debug, Clone)]
 pub struct ReachedState {
     pub keys: KeysState,
-    /// The worker that took the held lock is at work.
+    /// True if the worker that took the held lock is still running.
     pub holder_lives: bool,
     pub faults: FaultBudget,
-    /// The position at which each worker begins.
+    /// The position in the program at which each worker starts.
     pub beginning: Vec<u8>,
     /// A shortest schedule.
     pub acts: Vec<Act>,
 }
 
-/// The schedules that lead to a record.
+/// The schedules that lead to the state of a record.
 #[derive(Debug, Clone)]
 pub(crate) struct RecordPast {
     /// How often each fault may happen.
@@ -134,7 +138,7 @@ pub(crate) struct PastSchedule {
     pub(crate) lines: Vec<TraceLine>,
 }
 
-/// The reached states that are the wanted one, without those that take more faults than another.
+/// The reached states that equal the wanted one, except those that need more faults than another.
 pub(crate) fn leading_to<'a>(
     schema: &Schema,
     reached: &'a [ReachedState],

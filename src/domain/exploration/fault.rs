@@ -1,4 +1,5 @@
-//! What can fail, how often an exploration lets it, and what an exploration may assume.
+//! The faults, how often an exploration allows each, and the assumptions that an exploration may
+//! make.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,11 +8,11 @@ use strum::{EnumString, IntoStaticStr, VariantArray};
 
 use crate::domain::as_str::as_str;
 
-/// What can fail. The order is that of every list of faults.
+/// A fault. Every list of faults uses this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, IntoStaticStr, EnumString, VariantArray)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Fault {
-    /// Time passes until a TTL ends.
+    /// Time passes until a TTL elapses.
     Expiry,
     /// A worker dies, at any point of its program.
     Crash,
@@ -19,20 +20,21 @@ pub enum Fault {
     Lost,
     /// A worker's handler fails before its effect.
     Fail,
-    /// Redis evicts a key, for memory is short.
+    /// Redis evicts a key because memory is short.
     Evict,
     /// The master fails before its last write reached the replica that takes over.
     Failover,
-    /// Somebody takes a lock's TTL away.
+    /// An operator or another program removes a lock's TTL.
     Persist,
 }
 
 as_str!(Fault);
 
+/// The number of kinds of faults.
 pub const FAULTS: usize = Fault::VARIANTS.len();
 
 impl Fault {
-    /// The fault as a noun behind a number.
+    /// The noun for this fault after a number: `1 expiry`, `2 expiries`.
     pub fn noun(self, count: u8) -> &'static str {
         match (self, count) {
             (Self::Expiry, 1) => "expiry",
@@ -53,25 +55,26 @@ impl Fault {
     }
 }
 
-/// How often each fault happens, or may happen at most.
+/// How often each fault happens, or may happen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct FaultBudget([u8; FAULTS]);
 
 impl FaultBudget {
-    /// The most of one fault.
+    /// The most that the operator can allow of one fault.
     pub const MOST: u8 = 9;
 
-    /// What an exploration lets happen unless it is told otherwise.
+    /// The faults that an exploration allows by default.
     pub const USUAL: Self = Self([2, 1, 1, 1, 0, 0, 0]);
 
     /// A budget that no schedule exceeds.
     pub const ANY: Self = Self([u8::MAX; FAULTS]);
 
+    /// How often a fault happens.
     pub fn of(self, fault: Fault) -> u8 {
         self.0[fault as usize]
     }
 
-    /// The same with one more of a fault; `None` where `most` allows no more.
+    /// The same budget with one more of a fault; `None` if `most` does not allow it.
     pub fn with(self, fault: Fault, most: Self) -> Option<Self> {
         let mut more = self;
         let count = &mut more.0[fault as usize];
@@ -84,11 +87,12 @@ impl FaultBudget {
         self.0.iter().zip(other.0).all(|(own, other)| *own <= other)
     }
 
+    /// The number of all faults together.
     pub fn total(self) -> usize {
         self.0.iter().map(|count| usize::from(*count)).sum()
     }
 
-    /// The faults that happen, each with how often.
+    /// The faults that happen, with their counts.
     pub fn faults(self) -> impl Iterator<Item = (Fault, u8)> {
         Fault::VARIANTS
             .iter()
@@ -96,12 +100,12 @@ impl FaultBudget {
             .filter(|(_, count)| *count > 0)
     }
 
-    /// How many budgets are within this one.
+    /// The number of budgets within this one.
     pub fn count(self) -> usize {
         self.0.iter().map(|count| usize::from(*count) + 1).product()
     }
 
-    /// The number of `used` among those budgets, from 0.
+    /// The index of `used` among those budgets, from 0. [`FaultBudget::at`] is the inverse.
     pub fn place(self, used: Self) -> usize {
         self.0
             .iter()
@@ -109,7 +113,7 @@ impl FaultBudget {
             .fold(0, |place, (most, used)| place * (usize::from(*most) + 1) + usize::from(used))
     }
 
-    /// The budget with such a number.
+    /// The budget with this index.
     pub fn at(self, mut place: usize) -> Self {
         let mut used = [0; FAULTS];
         for (used, most) in used.iter_mut().zip(self.0).rev() {
@@ -121,7 +125,7 @@ impl FaultBudget {
     }
 }
 
-/// `expiry=2,crash=1`: the faults that are not named are those of [`FaultBudget::USUAL`].
+/// Parses `expiry=2,crash=1`. Faults that are not named keep their count in [`FaultBudget::USUAL`].
 impl FromStr for FaultBudget {
     type Err = String;
 
@@ -160,7 +164,7 @@ impl fmt::Display for FaultBudget {
     }
 }
 
-/// What an exploration may take for granted.
+/// A condition that an exploration may assume.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Assumption {
@@ -171,6 +175,7 @@ pub enum Assumption {
 as_str!(Assumption);
 
 impl Assumption {
+    /// The assumption as a phrase for reports.
     pub fn meaning(self) -> &'static str {
         match self {
             Self::CriticalSection => {
@@ -181,7 +186,7 @@ impl Assumption {
     }
 }
 
-/// The assumptions that an exploration makes.
+/// The assumptions of one exploration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Assumptions {
     pub critical_section: bool,
@@ -189,6 +194,7 @@ pub struct Assumptions {
 }
 
 impl Assumptions {
+    /// The assumptions that are made, in their usual order.
     pub fn all(self) -> impl Iterator<Item = Assumption> {
         Assumption::VARIANTS.iter().copied().filter(move |assumption| self.has(*assumption))
     }
@@ -219,7 +225,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_named_is_as_usual() {
+    fn faults_that_are_not_named_keep_their_default() {
         let budget: FaultBudget = "expiry=0,evict=3".parse().unwrap();
         let expected = [(Fault::Crash, 1), (Fault::Lost, 1), (Fault::Fail, 1), (Fault::Evict, 3)];
         assert_eq!(budget.faults().collect::<Vec<_>>(), expected);
@@ -230,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn every_budget_within_another_has_a_place_of_its_own() {
+    fn every_budget_within_another_has_its_own_index() {
         let most: FaultBudget = "evict=1".parse().unwrap();
         for place in 0..most.count() {
             assert!(most.at(place).is_within(most));

@@ -1,4 +1,4 @@
-//! The invariants: what must hold in every schedule.
+//! The invariants: properties that must hold in every schedule.
 
 use std::fmt;
 
@@ -8,12 +8,13 @@ use super::remedy::Culprit;
 use super::transition::{AttributedReply, Author, Transition};
 use crate::domain::schema::{Meaning, Schema};
 
-/// What must hold after every transition of every schedule.
+/// A property that must hold after every transition of every schedule.
 #[derive(Clone, Copy)]
 pub struct Invariant {
     pub name: &'static str,
+    /// The property in words.
     pub(crate) sentence: &'static str,
-    /// What to change if this step violated it.
+    /// The suggested change if this step violated the invariant.
     pub(crate) remedy: fn(&Culprit<'_>) -> String,
     /// Whether the invariant applies to a schema.
     pub(crate) applies_to: fn(&Schema) -> bool,
@@ -60,6 +61,8 @@ fn one_effect_remedy(culprit: &Culprit<'_>) -> String {
 }
 
 fn one_effect_is_violated(transition: &Transition) -> bool {
+    // Only the transition to the second effect counts, or every later transition would be a
+    // violation as well.
     transition.effects.count_ones() > 1 && transition.effects_before.count_ones() < 2
 }
 
@@ -107,7 +110,7 @@ fn no_false_done_is_violated(transition: &Transition) -> bool {
     let Some(AttributedReply { meaning: Some(Meaning::Replay), author }) = transition.reply else {
         return false;
     };
-    // The response of a failure says that the operation was not done.
+    // The response of a failure reports correctly that the operation was not done.
     transition.effects_before == 0 && !matches!(author, Author::Failure(_))
 }
 
@@ -158,6 +161,7 @@ fn result_not_replaced_remedy(culprit: &Culprit<'_>) -> String {
 
 fn result_not_replaced_is_violated(transition: &Transition) -> bool {
     let stands = transition.before.result.is_some() && transition.after.result.is_some();
+    // Without a caller a TTL elapsed or a fault happened. No step of the service did it.
     transition.caller.is_some() && stands && transition.result_rewritten
 }
 

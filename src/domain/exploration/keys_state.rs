@@ -1,4 +1,5 @@
-//! The state of a record's Redis keys: exact, so that it can be restored and compared, and abstract, as people read it.
+//! The state of a record's Redis keys: an exact form for restoring and comparing, and an abstract
+//! form for people.
 
 use std::fmt;
 
@@ -6,42 +7,47 @@ use crate::domain::duration;
 use crate::domain::record::{Content, Observation, Reading, decode};
 use crate::domain::schema::{Role, Schema, State};
 
-/// TTLs count in steps of this many milliseconds, rounded up: how long a call takes on the server is not part of a state.
+/// TTLs are rounded up to a multiple of this many milliseconds, so that the duration of a call does
+/// not make a new state.
 const GRAIN_MS: u64 = 100;
 
-/// The state of a record's Redis keys, the lock's first, and how far time has passed.
+/// The state of a record's Redis keys, the lock's first, and the elapsed time.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct KeysState {
     /// By role; `None` for a Redis key that does not exist.
     pub stored: Vec<Option<StoredKey>>,
-    /// Milliseconds since the beginning of the exploration if scripts ask for the time, else 0.
+    /// Milliseconds since the start of the exploration if scripts read the clock, else 0.
     pub clock_ms: u64,
 }
 
 /// One Redis key that exists.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct StoredKey {
-    /// The reply to DUMP, which RESTORE takes.
+    /// The reply to DUMP, in the format that RESTORE accepts.
     pub dump: Vec<u8>,
+    /// The value.
     pub content: Content,
     /// Milliseconds until it expires; `None` if it never does.
     pub ttl_ms: Option<u64>,
 }
 
 impl StoredKey {
-    /// A key as it was read, its PTTL rounded.
+    /// A key with the PTTL that the server returned, rounded.
     pub fn new(dump: Vec<u8>, content: Content, pttl: i64) -> Self {
+        // A negative PTTL is the reply for a key without expiry. A PTTL of 0 is still an existing
+        // key, so it counts as one step.
         let ttl_ms = u64::try_from(pttl).ok().map(|ms| ms.div_ceil(GRAIN_MS).max(1) * GRAIN_MS);
         Self { dump, content, ttl_ms }
     }
 }
 
 impl KeysState {
-    /// None of so many Redis keys exists.
+    /// The state in which none of this many Redis keys exists.
     pub fn absent(keys: usize) -> Self {
         Self { stored: vec![None; keys], clock_ms: 0 }
     }
 
+    /// The content of a role's Redis key.
     pub fn content(&self, role: usize) -> Content {
         match self.stored.get(role) {
             Some(Some(stored)) => stored.content.clone(),
@@ -49,11 +55,13 @@ impl KeysState {
         }
     }
 
+    /// The remaining TTL of a role's Redis key in milliseconds; `None` if it does not exist or
+    /// never expires.
     pub fn ttl_ms(&self, role: usize) -> Option<u64> {
         self.stored.get(role)?.as_ref()?.ttl_ms
     }
 
-    /// The state so many milliseconds later; `ticks` if scripts see the time pass.
+    /// The state after `ms` milliseconds. `ticks` is true if scripts read the clock.
     pub fn after(&self, ms: u64, ticks: bool) -> Self {
         let mut keys = self.clone();
         for stored in &mut keys.stored {
@@ -70,14 +78,14 @@ impl KeysState {
         keys
     }
 
-    /// The same without one of the keys.
+    /// The same state without one of the keys.
     pub fn without(&self, role: usize) -> Self {
         let mut keys = self.clone();
         keys.stored[role] = None;
         keys
     }
 
-    /// The same with one of the keys made persistent.
+    /// The same state with one of the keys made persistent.
     pub fn without_ttl(&self, role: usize) -> Self {
         let mut keys = self.clone();
         if let Some(stored) = &mut keys.stored[role] {
@@ -87,7 +95,8 @@ impl KeysState {
     }
 }
 
-/// What the Redis key of a role holds: a lock, a result, or a record that nobody can read; `None` if it does not exist.
+/// The kind of value at the Redis key of a role: a lock, a result, or a record that the schema
+/// cannot read. `None` if the key does not exist.
 pub(crate) fn held_at(schema: &Schema, keys: &KeysState, role: usize) -> Option<Role> {
     kind_of(schema, role, &keys.content(role))
 }
@@ -104,7 +113,7 @@ fn kind_of(schema: &Schema, role: usize, content: &Content) -> Option<Role> {
     }
 }
 
-/// The state in words, with TTLs; `holder` is the worker that took the lock.
+/// The state in words, with TTLs. `holder` is the name of the worker that took the lock.
 pub(crate) fn holds(schema: &Schema, keys: &KeysState, holder: Option<&str>) -> String {
     let mut parts = Vec::new();
     for role in 0..schema.keys.len() {
@@ -123,9 +132,11 @@ pub(crate) fn holds(schema: &Schema, keys: &KeysState, holder: Option<&str>) -> 
     if parts.is_empty() { "nothing".to_owned() } else { parts.join(" + ") }
 }
 
-/// A state without bytes and points in time: for each Redis key what it holds, and whether it has a TTL.
+/// A state without bytes and times: for each Redis key the kind of its value, and whether it has a
+/// TTL.
 ///
-/// Two servers reach the same abstract state by the same steps, whatever the owners and clocks of their workers are.
+/// Two servers reach the same abstract state by the same steps, whatever the owners and clocks of
+/// their workers are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct AbstractState(Vec<Option<AbstractKey>>);
 
@@ -136,7 +147,7 @@ struct AbstractKey {
 }
 
 impl AbstractState {
-    /// Of a state of the exploration.
+    /// The abstract form of a state of the exploration.
     pub(crate) fn from_keys(schema: &Schema, keys: &KeysState) -> Self {
         let mut state = Vec::new();
         for role in 0..schema.keys.len() {
@@ -146,7 +157,7 @@ impl AbstractState {
         Self(state)
     }
 
-    /// Of a record that was read.
+    /// The abstract form of a record that was read.
     pub(crate) fn from_observation(schema: &Schema, seen: &Observation) -> Self {
         let mut state = Vec::new();
         for (role, key) in seen.keys.iter().enumerate() {
@@ -158,7 +169,7 @@ impl AbstractState {
     }
 }
 
-/// `lock with a TTL + nothing`
+/// Writes `lock with a TTL + nothing`.
 impl fmt::Display for AbstractState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, key) in self.0.iter().enumerate() {
@@ -196,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn time_ends_shorter_ttls_and_shortens_the_others() {
+    fn elapsed_time_ends_short_ttls_and_shortens_the_others() {
         let keys =
             KeysState { stored: vec![stored(30_000), stored(86_400_000), stored(-1)], clock_ms: 0 };
         let later = keys.after(30_000, true);

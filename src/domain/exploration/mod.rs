@@ -1,4 +1,5 @@
-//! The terms of an exploration: what workers do, what can fail, what must hold, and what was found.
+//! The vocabulary of an exploration: the workers' programs, the faults, the invariants and the
+//! results.
 
 mod accepted;
 mod act;

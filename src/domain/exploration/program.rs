@@ -1,4 +1,4 @@
-//! What a worker does: the positions in its program, from its schema's steps.
+//! The program of a worker: its positions, derived from its schema's steps.
 
 use std::sync::Arc;
 
@@ -7,13 +7,14 @@ use strum::IntoStaticStr;
 use crate::domain::as_str::as_str;
 use crate::domain::schema::{Call, Meaning, OnFailure, Schema, Step};
 
-/// The most workers that are explored.
+/// The most workers of an exploration. The state of the search has one byte for each, and it fills
+/// 24 bytes.
 pub const MOST_WORKERS: usize = 6;
 
-/// The most positions of workers: a state holds each in a byte.
+/// The most positions of all workers' programs, because a state holds each position in one byte.
 const MOST_POSITIONS: usize = 250;
 
-/// The position of a worker that has nothing more to do, or is gone.
+/// The position of a worker that has finished or crashed.
 pub const ENDED: u8 = 0;
 
 /// The step of its work that a worker's call belongs to.
@@ -34,31 +35,33 @@ as_str!(StepKind);
 /// One call of one service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProgramCall {
+    /// The index of the service.
     pub service: usize,
     pub step: StepKind,
-    /// Which of the step's calls, from 0.
+    /// The index of the call in its step, from 0.
     pub index: usize,
 }
 
-/// What a worker does next.
+/// The next action of a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NextAction {
     Nothing,
-    /// It sends the call with this number. If the reply means what is `wanted`, it continues at `then`, if the next call
-    /// decides at `next`, else it has ended.
+    /// The worker sends the call with this number. It continues at `then` if the reply means
+    /// `wanted`, and at `next` if the next call decides. Otherwise it has ended.
     Call {
         number: u8,
         wanted: Meaning,
         then: u8,
         next: u8,
     },
+    /// The worker has its effect, and continues at `then`.
     Effect {
         then: u8,
     },
 }
 
 impl NextAction {
-    /// The position at which a worker continues after a call, by what the reply means.
+    /// The position at which a worker continues after a call, given the meaning of the reply.
     pub fn follow(self, meaning: Option<Meaning>) -> u8 {
         let Self::Call { wanted, then, next, .. } = self else { return ENDED };
         if meaning == Some(wanted) {
@@ -75,27 +78,28 @@ impl NextAction {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Position {
     pub action: NextAction,
-    /// The worker has not begun.
+    /// True if the worker has not begun.
     pub is_waiting: bool,
-    /// The worker is between the last check of its lock and its stored result.
+    /// True if the worker is between the last check of its lock and its stored result.
     pub in_critical_section: bool,
     /// The position at which the worker continues if its handler fails here.
     pub fails_to: Option<u8>,
-    /// The worker has had its effect.
+    /// True if the worker has had its effect.
     pub has_worked: bool,
 }
 
 impl Position {
-    /// True for a worker that has begun and not ended.
+    /// True if the worker has begun and has not ended.
     pub(crate) fn is_at_work(self) -> bool {
         !self.is_waiting && self.action != NextAction::Nothing
     }
 }
 
-/// What workers of one or two services do.
+/// The programs of the workers of one or two services.
 #[derive(Debug, Clone)]
 pub struct WorkerProgram {
     pub services: Vec<Arc<Schema>>,
+    /// Every position of every service; number 0 is [`ENDED`].
     pub positions: Vec<Position>,
     /// Every call of every service.
     pub calls: Vec<ProgramCall>,
@@ -104,8 +108,10 @@ pub struct WorkerProgram {
 }
 
 impl WorkerProgram {
+    /// Builds the programs of these services.
+    ///
     /// # Errors
-    /// The schema does not say what the service does, or its steps have too many calls.
+    /// A schema does not describe its service's behaviour, or its steps have too many calls.
     pub fn new(services: Vec<Arc<Schema>>) -> Result<Self, String> {
         if let Some(why) = services.iter().find_map(|schema| schema.unexplorable_because()) {
             return Err(format!("nothing tells what the service does: {why}"));
@@ -131,8 +137,8 @@ impl WorkerProgram {
         Ok(program)
     }
 
-    /// Adds a service's positions, and returns the first. The last ones are added first, because each position names the one
-    /// it leads to.
+    /// Adds a service's positions and returns the first one. The last position is added first,
+    /// because each position names its successor.
     fn add_service(&mut self, service: usize) -> u8 {
         let schema = Arc::clone(&self.services[service]);
         let complete_part = StepPart {
@@ -160,6 +166,7 @@ impl WorkerProgram {
             fails_to,
             has_worked: false,
         });
+        // A renewal that fails because the lock is gone ends the worker before its effect.
         let acquired = match &schema.renew {
             Some(renew) => {
                 let part = StepPart { fails_to, ..StepPart::new(service, StepKind::Renew) };
@@ -180,8 +187,10 @@ impl WorkerProgram {
             let is_first = index == 0;
             next = self.add_position(Position {
                 action: NextAction::Call { number, wanted, then, next },
+                // After the first call of begin the worker has begun, so it can crash.
                 is_waiting: part.is_waiting && is_first,
                 in_critical_section: part.in_critical_section,
+                // A handler runs between steps, so it cannot fail between two calls of one step.
                 fails_to: part.fails_to.filter(|_| is_first),
                 has_worked: part.has_worked,
             });
@@ -206,7 +215,7 @@ impl WorkerProgram {
     }
 }
 
-/// What the positions of one step have in common.
+/// The properties that the positions of one step share.
 #[derive(Clone, Copy)]
 struct StepPart {
     service: usize,
@@ -230,7 +239,8 @@ impl StepPart {
     }
 }
 
-/// A position's or a call's number; [`WorkerProgram::new`] refuses what does not fit.
+/// The number of a position or a call. [`WorkerProgram::new`] rejects programs with numbers that do
+/// not fit.
 fn number_of(index: usize) -> u8 {
     u8::try_from(index).unwrap_or(u8::MAX)
 }

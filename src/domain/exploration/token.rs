@@ -1,14 +1,14 @@
-//! A schedule as one word, from which it can be replayed.
+//! A schedule as one word that can be copied and replayed.
 
 use std::fmt;
 use std::str::FromStr;
 
 use super::act::Act;
 
-/// The longest schedule that is read.
+/// The longest schedule that is accepted; explorations find shorter ones.
 const MOST_ACTS: usize = 1_000;
 
-/// Whose steps the workers perform, and what happens in which order.
+/// The schemas of the workers, and the order of events.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ScheduleToken {
     /// The name of each worker's schema.
@@ -16,7 +16,7 @@ pub(crate) struct ScheduleToken {
     pub(crate) acts: Vec<Act>,
 }
 
-/// `1:orders,orders:s0.x0.s1`
+/// Writes `1:orders,orders:s0.x0.s1`: the format, the schemas, the acts.
 impl fmt::Display for ScheduleToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let acts: Vec<_> = self.acts.iter().map(|act| act.word()).collect();

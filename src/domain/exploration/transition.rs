@@ -1,22 +1,22 @@
-//! What the invariants judge: one transition, the state before it, the reply, and the state after it.
+//! The input of the invariants: one transition with the states before and after it, and the reply.
 
 use crate::domain::record::{Content, Reading, decode};
 use crate::domain::schema::{Meaning, Schema};
 
-/// Whose response a replay brings.
+/// The author of a replayed response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Author {
-    /// The reply brings no response, or one that several workers' results have in common.
+    /// The reply carries no response, or one that the results of several workers share.
     Untold,
-    /// That of this worker's effect.
+    /// This worker, after its effect.
     Effect(u8),
-    /// That of this worker's failed handler.
+    /// This worker, whose handler failed.
     Failure(u8),
-    /// No worker's.
+    /// No worker gave this response.
     Nobody,
 }
 
-/// A reply, as far as the workers and the invariants depend on it.
+/// A reply, reduced to what workers and invariants depend on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct AttributedReply {
     /// `None` for a reply that the schema does not list.
@@ -45,11 +45,12 @@ impl AttributedReply {
     }
 }
 
-/// True if both are one response: the same bytes, or values that differ in nothing but the times they hold.
+/// True if both are the same response: the same bytes, or values that differ only in their times.
 fn is_same_response(schema: &Schema, known: &[u8], carried: &[u8]) -> bool {
     if known == carried {
         return true;
     }
+    // Decoding is slow, and only a value that holds a time can differ in it.
     if !schema.write.dates_results() {
         return false;
     }
@@ -75,48 +76,51 @@ fn author(is_same: impl Fn(&[u8]) -> bool, responses: &[(Vec<u8>, Author)]) -> A
     match same[..] {
         [] => Author::Nobody,
         [only] => only,
-        // One failure cannot be told from another, which does not matter.
+        // Failed handlers give equal responses, and for the invariants it does not matter which of
+        // them failed.
         [first, ..] if same.iter().all(|author| matches!(author, Author::Failure(_))) => first,
         _ => Author::Untold,
     }
 }
 
-/// What a state of the Redis keys means for requests.
+/// The consequences of a state of the Redis keys for requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct StateFacts {
-    /// A lock is held.
+    /// True if a lock is held.
     pub(crate) lock: bool,
-    /// A request gets a replay, and whose response.
+    /// The author of the response that a request gets as a replay; `None` if it gets no replay.
     pub(crate) result: Option<Author>,
-    /// A request of this service fails.
+    /// The service whose next request fails; `None` if no request fails.
     pub(crate) fails: Option<u8>,
-    /// A request of this service is rejected, and each later one will be.
+    /// The service whose requests will always be rejected; `None` if there is none.
     pub(crate) stuck: Option<u8>,
-    /// A request of this service with another payload is served as if the payload were the same.
+    /// The service that serves a request with another payload as if its payload were the same;
+    /// `None` if there is none.
     pub(crate) mistaken: Option<u8>,
 }
 
 /// One transition of the exploration.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Transition {
-    /// Who sent a call; `None` if nobody did.
+    /// The worker that sent a call; `None` if no call was sent.
     pub(crate) caller: Option<u8>,
     /// The reply of Redis, whether or not the worker received it.
     pub(crate) reply: Option<AttributedReply>,
     pub(crate) before: StateFacts,
     pub(crate) after: StateFacts,
-    /// The bytes at the result's Redis key are not those of before.
+    /// True if the bytes at the result's Redis key changed.
     pub(crate) result_rewritten: bool,
-    /// A lock was held before, and its bytes have changed or are gone.
+    /// True if a lock was held before, and its bytes have changed or no longer exist.
     pub(crate) lock_gone: bool,
-    /// Who took the lock that was held before; `None` if none was.
+    /// The worker that took the lock that was held before; `None` if no lock was held.
     pub(crate) holder: Option<u8>,
-    /// The workers that had their effect before, and now: a bit each.
+    /// The workers that had their effect before the transition, one bit each.
     pub(crate) effects_before: u8,
+    /// The workers that had their effect after the transition.
     pub(crate) effects: u8,
-    /// No worker is at work.
+    /// True if no worker is running.
     pub(crate) quiet: bool,
-    /// A worker has stored the result of its effect.
+    /// True if a worker has stored the result of its effect.
     pub(crate) succeeded: bool,
 }
 
@@ -125,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_response_is_its_authors_unless_several_have_it() {
+    fn a_response_has_one_author_unless_several_workers_gave_it() {
         let responses = [
             (b"a".to_vec(), Author::Effect(0)),
             (b"b".to_vec(), Author::Effect(1)),

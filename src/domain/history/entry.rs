@@ -9,19 +9,19 @@ use serde::{Deserialize, Serialize};
 use crate::domain::change::provenance::Provenance;
 use crate::domain::record::KeyIdentity;
 
-/// What an entry says was done where no reply told what became of a change.
+/// The `what` of an entry if no reply showed the outcome of the change.
 pub(crate) const OUTCOME_UNKNOWN: &str = "outcome-unknown";
 
-/// What an entry says was done where a step of several calls ended between two of them.
+/// The `what` of an entry if a step of several calls ended between two of them.
 pub(crate) const PARTIAL: &str = "partial";
 
-/// What an entry says of a Redis key that stayed although the rest of its record was changed.
+/// The `what` of an entry for a Redis key that was kept although the rest of its record changed.
 pub(crate) const LEFT_ALONE: &str = "left-alone";
 
-/// The length of an operation's name: 64 bits in hex digits. The names of idemctl 0.2 were shorter.
+/// The length of an operation's name: 64 bits in hex digits. idemctl 0.2 used 32 bits.
 const OP_LENGTH: usize = 16;
 
-/// One change: who, where, when, what and why.
+/// One change to one Redis key: who made it, where, when, what and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuditEntry<'a> {
     /// RFC 3339 in UTC.
@@ -32,38 +32,41 @@ pub struct AuditEntry<'a> {
     pub server: Cow<'a, str>,
     pub command: Cow<'a, str>,
     pub schema: Cow<'a, str>,
-    /// The idempotency key; bytes that are not UTF-8 escaped.
+    /// The idempotency key; bytes that are not UTF-8 are escaped.
     pub key: String,
-    /// The Redis key that changed; bytes that are not UTF-8 escaped.
+    /// The changed Redis key; bytes that are not UTF-8 are escaped.
     pub redis_key: String,
+    /// The kind of change, such as `purged`, or one of the constants above.
     pub what: Cow<'a, str>,
     pub reason: Option<Cow<'a, str>>,
     pub backup: Option<Cow<'a, str>>,
-    /// The operation: one run of a command.
+    /// The name of the operation, which is one run of a command.
     pub op: Cow<'a, str>,
-    /// Who called sudo, where the user is another one by it.
+    /// The user who called sudo, if the command ran under sudo.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sudo_user: Option<Cow<'a, str>>,
-    /// The operation that this one takes back.
+    /// The operation that this one undoes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undoes: Option<Cow<'a, str>>,
-    /// The bytes of the idempotency key, where the text does not hold them as they are.
+    /// The bytes of the idempotency key, if `key` does not hold them unchanged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_base64: Option<String>,
+    /// The bytes of the Redis key, if `redis_key` does not hold them unchanged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub redis_key_base64: Option<String>,
-    /// What stood at the Redis key before, where the change left something there.
+    /// The identity of the value before the change, if the change wrote a value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<KeyIdentity>,
-    /// What the change left at the Redis key; `None` where nobody knows.
+    /// The identity of the value after the change; `None` if the outcome is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<KeyIdentity>,
-    /// Where it was changed: on the first line of an operation, and where that changes.
+    /// The server and database of the change. It is set on the first line of an operation, and
+    /// where it differs from the line before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<Provenance>,
 }
 
-/// The bytes that a text and, where the text does not hold them, its Base64 tell.
+/// The decoded Base64 if there is any, else the bytes of the text.
 fn bytes(base64: Option<&str>, text: &str) -> Vec<u8> {
     base64
         .and_then(|base64| STANDARD.decode(base64).ok())
@@ -81,12 +84,13 @@ impl AuditEntry<'_> {
         bytes(self.key_base64.as_deref(), &self.key)
     }
 
-    /// True when nobody knows what became of the change.
+    /// True if the outcome of the change is unknown.
     pub(crate) fn is_unknown(&self) -> bool {
         self.what == OUTCOME_UNKNOWN
     }
 
-    /// True if idemctl 0.2 wrote the line. Its operations have no line that says how they began and ended.
+    /// True if idemctl 0.2 wrote the line. Its operations have no lines for their beginning and
+    /// end.
     pub(crate) fn is_of_older_version(&self) -> bool {
         self.op.len() < OP_LENGTH
     }

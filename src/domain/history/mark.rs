@@ -1,4 +1,4 @@
-//! The lines of the audit log that say that an operation begins and ends.
+//! The lines of the audit log that mark the beginning and the end of an operation.
 
 use std::borrow::Cow;
 
@@ -6,15 +6,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::domain::change::provenance::Provenance;
 
-/// A line that tells of no change.
+/// A line of the audit log that records no change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "mark", rename_all = "lowercase")]
 pub enum Mark<'a> {
-    /// Written before the first change: an operation without an end may have changed more than the log tells.
+    /// Written before the first change. An operation without an end may have made changes that the
+    /// log does not contain.
     Begin(Box<Begin<'a>>),
+    /// Written after the last change.
     End(OperationEnd<'a>),
 }
 
+/// The beginning of an operation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Begin<'a> {
     pub op: Cow<'a, str>,
@@ -23,28 +26,29 @@ pub struct Begin<'a> {
     pub who: Cow<'a, str>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sudo_user: Option<Cow<'a, str>>,
-    /// The user's number on the host, by the kernel; `who` may come from a variable.
+    /// The numeric user ID from the kernel; `who` may come from an environment variable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uid: Option<u32>,
     pub host: Cow<'a, str>,
     pub server: Cow<'a, str>,
     pub command: Cow<'a, str>,
-    /// The options by which the operation chose records, quoted for a shell.
+    /// The options that selected records, quoted for a shell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub filters: Option<Cow<'a, str>>,
     pub reason: Option<Cow<'a, str>>,
-    /// The backup that it writes; of a restore the one that it reads.
+    /// The backup that the operation writes; for a restore, the backup that it reads.
     pub backup: Option<Cow<'a, str>>,
-    /// The operation that this one takes back.
+    /// The operation that this one undoes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undoes: Option<Cow<'a, str>>,
-    /// True if it takes back only the records that `--only` names.
+    /// True if it undoes only the records that `--only` names.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub part: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<Provenance>,
 }
 
+/// The end of an operation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OperationEnd<'a> {
     pub op: Cow<'a, str>,
@@ -59,7 +63,8 @@ pub struct OperationEnd<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EndState {
+    /// The operation finished.
     Ended,
-    /// An error or a signal ended it before it had come to everything.
+    /// An error or a signal ended the operation early.
     Interrupted,
 }

@@ -1,4 +1,4 @@
-//! What was changed: the lines of the audit log, and the operations that they tell of.
+//! The history of changes: the lines of the audit log, and the operations that they form.
 
 pub mod entry;
 pub mod mark;

@@ -1,4 +1,4 @@
-//! Operations: what one run of a command changed, put together from the lines of the audit log.
+//! Operations: the changes of one run of a command, collected from the lines of the audit log.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,86 +8,88 @@ use super::entry::{AuditEntry, LEFT_ALONE};
 use super::mark::{Begin, EndState, Mark, OperationEnd};
 use crate::domain::change::provenance::{Likeness, Provenance};
 
-/// One run of a command, as the audit log tells of it.
+/// One run of a command, as the audit log records it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Operation {
     pub(crate) op: String,
-    /// When its first change was made, RFC 3339 in UTC.
+    /// The time of its beginning or its first change, RFC 3339 in UTC.
     pub(crate) at: String,
     pub(crate) who: String,
     pub(crate) sudo_user: Option<String>,
-    /// The user's number on the host; `None` if the line that says how the operation began is damaged.
+    /// The numeric user ID; `None` if the line for the operation's beginning is damaged.
     pub(crate) uid: Option<u32>,
     pub(crate) host: String,
     pub(crate) server: String,
     pub(crate) command: String,
-    /// The options by which it chose records, quoted for a shell.
+    /// The options that selected records, quoted for a shell.
     pub(crate) filters: Option<String>,
-    /// How many Redis keys were changed.
+    /// The number of changed Redis keys.
     pub(crate) redis_keys: u64,
-    /// How many of them nobody knows to be changed.
+    /// The number of changes with an unknown outcome.
     pub(crate) unknown: u64,
     pub(crate) reason: Option<String>,
     pub(crate) backup: Option<String>,
-    /// The operation that this one takes back.
+    /// The operation that this one undoes.
     pub(crate) undoes: Option<String>,
-    /// The last operation that took this one back.
+    /// The last operation that undid this one completely.
     pub(crate) undone_by: Option<String>,
-    /// The last operation that took only part of this one back.
+    /// The last operation that undid only a part of this one.
     pub(crate) partly_undone_by: Option<String>,
-    /// `None` if idemctl 0.2 wrote the lines, which do not say it.
+    /// `None` if idemctl 0.2 wrote the lines, which do not contain it.
     pub(crate) state: Option<OperationState>,
     /// The error that ended it early.
     #[serde(skip)]
     pub(crate) why: Option<String>,
-    /// False if nobody knows what the changes left.
+    /// True if at least one line contains the identity of the value after its change.
     pub(crate) says_what_was_left: bool,
-    /// True if a line tells of a change.
+    /// True if a line records a change.
     #[serde(skip)]
     pub(crate) is_told: bool,
-    /// The backup that it wrote, or was about to write, before its first change.
+    /// The backup that the operation announced before its first change.
     #[serde(skip)]
     pub(crate) begun_backup: Option<String>,
-    /// True if it takes back only the records that `--only` named.
+    /// True if it undoes only the records that `--only` named.
     #[serde(skip)]
     pub(crate) is_part: bool,
-    /// Where it changed something, each place once; empty where the log does not say.
+    /// The places that it changed, each once; empty if the log does not contain them.
     #[serde(skip)]
     pub(crate) places: Vec<Provenance>,
 }
 
-/// Whether an operation came to its end.
+/// Whether an operation finished.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum OperationState {
+    /// The operation finished.
     Ended,
-    /// An error or a signal ended it before it had come to everything.
+    /// An error or a signal ended the operation early.
     Interrupted,
-    /// Nothing tells of its end: it was killed, or still runs.
+    /// The log contains no end: the operation was killed, or is still running.
     Unended,
 }
 
-/// The operations of a log, the oldest first, put together line by line.
+/// The operations of a log, the oldest first, collected line by line.
 #[derive(Debug, Default)]
 pub(crate) struct Operations {
     all: Vec<Operation>,
     places: HashMap<String, usize>,
-    /// Names that two runs have: those of idemctl 0.2 had 32 bits.
+    /// Names that two runs share. This can happen because the names of idemctl 0.2 had 32 bits.
     ambiguous: HashSet<String>,
 }
 
 impl Operations {
-    /// Takes the next line of the log; gives the operation that it belongs to.
+    /// Adds the next change of the log, and returns its operation.
     pub(crate) fn add(&mut self, entry: &AuditEntry<'static>) -> &Operation {
         let place = match self.places.get(entry.op.as_ref()) {
             Some(place) => *place,
-            // The line that says how the operation began is damaged.
+            // The line for the operation's beginning is damaged or missing.
             None => self.push(Operation::from_change(entry)),
         };
         let operation = &mut self.all[place];
         if !operation.is_told {
             operation.is_told = true;
-            // An undo names the backup of what comes back, too.
+            // The changes of an undo may name another backup than its beginning: the one that they
+            // restore.
             operation.backup = entry.backup.as_ref().map(ToString::to_string);
         }
         operation.note_place(entry.from.as_ref());
@@ -101,7 +103,7 @@ impl Operations {
         &self.all[place]
     }
 
-    /// Takes the next line of the log that tells of no change.
+    /// Adds the next line of the log that marks a beginning or an end.
     pub(crate) fn add_mark(&mut self, mark: &Mark<'_>) {
         match mark {
             Mark::Begin(begin) if self.places.contains_key(begin.op.as_ref()) => {
@@ -111,6 +113,8 @@ impl Operations {
                 self.push(Operation::from_beginning(begin));
             }
             Mark::End(OperationEnd { op, state, why, .. }) => {
+                // The beginning is damaged and there was no change: nothing can be reported about
+                // the operation.
                 let Some(place) = self.places.get(op.as_ref()).copied() else { return };
                 self.all[place].state = Some(match state {
                     EndState::Ended => OperationState::Ended,
@@ -122,7 +126,8 @@ impl Operations {
         }
     }
 
-    /// Notes of the operation that this one takes back, if it is an undo that changed something, how far it is taken back.
+    /// If this operation is an undo that changed something, records at the undone operation whether
+    /// it was undone in full.
     fn note_undone(&mut self, place: usize) {
         let undo = &self.all[place];
         let Some(undone) = undo.undoes.as_ref().and_then(|undoes| self.places.get(undoes).copied())
@@ -133,6 +138,8 @@ impl Operations {
             return;
         }
         let by = undo.op.clone();
+        // An undo by idemctl 0.2 has no state; it counts as complete. An undo that is still running
+        // does not.
         let is_whole = !undo.is_part && matches!(undo.state, Some(OperationState::Ended) | None);
         let undone = &mut self.all[undone];
         undone.undone_by = is_whole.then(|| by.clone());
@@ -146,25 +153,27 @@ impl Operations {
         place
     }
 
+    /// The newest operation that changed something, or may have.
     pub(crate) fn last(&self) -> Option<&Operation> {
         self.all().last()
     }
 
-    /// Those that changed something, or may have, the oldest first.
+    /// The operations that changed something, or may have, the oldest first.
     pub(crate) fn all(&self) -> impl DoubleEndedIterator<Item = &Operation> {
         self.all.iter().filter(|operation| operation.may_have_changed())
     }
 
-    /// The operations whose names begin so.
+    /// The operations whose names begin with this text.
     pub(crate) fn named(&self, beginning: &str) -> Vec<&Operation> {
         self.all().filter(|operation| operation.op.starts_with(beginning)).collect()
     }
 
-    /// True if two runs have this name.
+    /// True if two runs share this name.
     pub(crate) fn is_ambiguous(&self, op: &str) -> bool {
         self.ambiguous.contains(op)
     }
 
+    /// The same operations as [`Operations::all`], by value.
     pub(crate) fn into_all(mut self) -> Vec<Operation> {
         self.all.retain(Operation::may_have_changed);
         self.all
@@ -172,7 +181,7 @@ impl Operations {
 }
 
 impl Operation {
-    /// An operation whose beginning the log does not tell, by its first change.
+    /// An operation without a recorded beginning, from its first change.
     fn from_change(first: &AuditEntry<'_>) -> Self {
         Self {
             op: first.op.to_string(),
@@ -190,7 +199,7 @@ impl Operation {
         }
     }
 
-    /// An operation of which nothing but its beginning is known yet.
+    /// An operation of which only the beginning is known yet.
     fn from_beginning(begin: &Begin<'_>) -> Self {
         let backup = begin.backup.as_ref().map(ToString::to_string);
         Self {
@@ -220,13 +229,15 @@ impl Operation {
         }
     }
 
-    /// False if it ended without a change.
+    /// False if it ended without a change. An operation without an end may have changed something
+    /// before it was killed.
     fn may_have_changed(&self) -> bool {
         self.is_told || self.state == Some(OperationState::Unended)
     }
 
-    /// True if a line of this name may be one of this run. An undo names the backups of both what it reads and what it
-    /// removes.
+    /// True if a line with this name may belong to this run. Only lines of idemctl 0.2 need this
+    /// check, because their names may collide. The lines of an undo name two backups, the one it
+    /// reads and the one it writes.
     fn may_have(&self, entry: &AuditEntry<'_>) -> bool {
         let has_same_backup =
             self.command == "undo" || self.backup.as_deref() == entry.backup.as_deref();
@@ -237,13 +248,14 @@ impl Operation {
         is_same_run && has_same_words && has_same_backup && undoes_same
     }
 
-    /// True if it changed something on the server of this place and name.
+    /// True if it changed something on the server at this place, or with this name if the log
+    /// contains no places.
     pub(crate) fn was_on(&self, here: &Provenance, server: &str) -> bool {
         let is_here = |place: &Provenance| place.likeness(here) != Likeness::Elsewhere;
         if self.places.is_empty() { self.server == server } else { self.places.iter().any(is_here) }
     }
 
-    /// Its name for people.
+    /// The operation as a phrase for people: `purge 1f2e…`.
     pub(crate) fn name(&self) -> String {
         format!("{} {}", self.command, self.op)
     }
@@ -275,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_two_runs_that_came_in_turn_are_two_operations() {
+    fn interleaved_lines_of_two_runs_are_two_operations() {
         let mut all = Operations::default();
         for op in [A, B, A, A, B] {
             all.add(&entry(op, "2026-01-01T00:00:00Z", "purge"));
@@ -295,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn an_operation_that_was_taken_back_says_by_which() {
+    fn an_undone_operation_names_its_undo() {
         let mut all = Operations::default();
         all.add(&entry(A, "1", "purge"));
         all.add(&AuditEntry { undoes: Some(A.into()), ..entry(B, "2", "undo") });
@@ -311,7 +323,8 @@ mod tests {
         assert_eq!(all.last().map(|last| last.op.as_str()), Some(B));
     }
 
-    /// The rule: a name of idemctl 0.2 has 32 bits, so that two runs may have it, and no line says that one begins.
+    /// Rule: two runs of idemctl 0.2 may share a name of 32 bits, and no line marks where a run
+    /// begins.
     #[test]
     fn two_runs_of_an_older_version_with_one_name_are_ambiguous() {
         let mut all = Operations::default();

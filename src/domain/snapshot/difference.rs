@@ -1,64 +1,71 @@
-//! What may have happened to a record between two moments.
+//! The possible differences of a record between two snapshots.
 
 use strum::IntoStaticStr;
 
 use crate::domain::as_str::as_str;
 
-/// What happened to a record.
+/// The difference of a record between two snapshots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 pub(crate) enum DifferenceKind {
+    /// Only the second snapshot has the record.
     Came,
+    /// Only the first snapshot has the record.
     Went,
-    /// It is in another state.
+    /// The state differs.
     State,
-    /// The state is the same, and the value is another one: the key was taken, or its result stored, anew.
+    /// The state is the same and the value differs: the key was acquired again, or its result was
+    /// stored again.
     Retaken,
-    /// The value is the same as far as both moments tell, and expires at another moment: renewed, or taken anew.
+    /// The value is the same as far as both snapshots show, and the expiry differs: the record was
+    /// renewed or acquired again.
     Renewed,
 }
 
 as_str!(DifferenceKind);
 
-/// How a record went.
+/// How a record ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 pub(crate) enum HowRecordEnded {
-    /// By the second moment its time was over.
+    /// Its TTL had elapsed by the time of the second snapshot.
     Expired,
-    /// Somebody removed it before its time was over.
+    /// A client removed it before its TTL elapsed.
     Removed,
 }
 
 as_str!(HowRecordEnded);
 
-/// What became of a record that the second moment does not have: `ends_at` is when it was gone by itself, `at` the time of
-/// the second moment.
+/// How a record ended that the second snapshot does not have. `ends_at` is its expiry and `at` the
+/// time of the second snapshot, both in milliseconds since the epoch. `None` if the time of the
+/// second snapshot is unknown.
 pub(crate) fn how_it_went(ends_at: Option<u64>, at: Option<u64>) -> Option<HowRecordEnded> {
     match (ends_at, at) {
         (Some(ends_at), Some(at)) if ends_at <= at => Some(HowRecordEnded::Expired),
-        // Without an expiry nothing but somebody ends it.
+        // A record without expiry, or one that had not expired yet, can only have been deleted.
         (None, _) | (Some(_), Some(_)) => Some(HowRecordEnded::Removed),
         (Some(_), None) => None,
     }
 }
 
-/// How many records each of it happened to.
+/// The number of records by difference.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct DifferenceCounts {
     pub(crate) came: u64,
     pub(crate) went: u64,
-    /// Of those that went.
+    /// Records among `went` that expired.
     pub(crate) expired: u64,
+    /// Records among `went` that were deleted.
     pub(crate) removed: u64,
     pub(crate) state: u64,
     pub(crate) retaken: u64,
     pub(crate) renewed: u64,
-    /// Records that are as they were.
+    /// Unchanged records.
     pub(crate) same: u64,
 }
 
 impl DifferenceCounts {
+    /// Counts a record; `None` is an unchanged one.
     pub(crate) fn add(&mut self, what: Option<DifferenceKind>) {
         let count = match what {
             Some(DifferenceKind::Came) => &mut self.came,
@@ -71,7 +78,7 @@ impl DifferenceCounts {
         *count += 1;
     }
 
-    /// Counts how a record went that was counted.
+    /// Counts how an already counted record ended.
     pub(crate) fn add_how(&mut self, how: Option<HowRecordEnded>) {
         match how {
             Some(HowRecordEnded::Expired) => self.expired += 1,
@@ -80,7 +87,7 @@ impl DifferenceCounts {
         }
     }
 
-    /// How many records are not as they were.
+    /// The number of records that differ.
     pub(crate) fn differences(&self) -> u64 {
         self.came + self.went + self.state + self.retaken + self.renewed
     }

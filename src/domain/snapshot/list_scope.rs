@@ -1,12 +1,15 @@
-//! Which records a list was to hold. Two lists can be compared only if both were to hold the same records.
+//! The scope of a list: which records it was to contain. Only lists with the same scope can be
+//! compared.
 
 use serde::{Deserialize, Serialize};
 
 use crate::domain::change::provenance::{Likeness, Provenance};
 
+/// The scope of a list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ListScope {
-    /// Where the records were read, of several databases the first one; null if the server does not tell.
+    /// The server and database that was read, for several databases the first one; null if the
+    /// server does not identify itself.
     pub(crate) from: Option<Provenance>,
     /// True if the records of all databases were read.
     pub(crate) all_dbs: bool,
@@ -14,12 +17,12 @@ pub(crate) struct ListScope {
     pub(crate) schemas: Vec<String>,
     /// The options that selected records; null if all were listed.
     pub(crate) filters: Option<String>,
-    /// The most records that were listed; null if the list ended before.
+    /// The limit that ended the list; null if the list is complete.
     pub(crate) limit: Option<u64>,
 }
 
 impl ListScope {
-    /// Why the records of another scope cannot be compared with these; `None` if they can.
+    /// Why the records of another scope cannot be compared with these; `None` if they can be.
     pub(crate) fn differs_from(&self, other: &Self) -> Option<String> {
         if let (Some(these), Some(those)) = (&self.from, &other.from)
             && these.likeness(those) == Likeness::Elsewhere

@@ -1,4 +1,4 @@
-//! A record as a list of one moment shows it.
+//! A record as a stored list contains it.
 
 use std::hash::{BuildHasher, Hash as _, Hasher as _};
 
@@ -14,11 +14,11 @@ use crate::domain::select::glob;
 use crate::domain::select::selection::Selection;
 use crate::domain::select::status_class::StatusClass;
 
-/// What a line of `list -o jsonl` says that a comparison takes; what else the line has is passed over.
+/// The fields of a line of `list -o jsonl` that a comparison uses; all other fields are ignored.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(crate) struct ListedRecord {
     pub(crate) schema: String,
-    /// Escaped where `key_base64` has the bytes.
+    /// The idempotency key; escaped if `key_base64` holds its bytes.
     pub(crate) key: String,
     pub(crate) key_base64: Option<String>,
     pub(crate) redis_keys: Vec<String>,
@@ -36,24 +36,24 @@ pub(crate) struct ListedRecord {
     pub(crate) lock_ttl_ms: Option<u64>,
     #[serde(default)]
     pub(crate) result_ttl_ms: Option<u64>,
-    /// By Redis key; null for one that was not there.
+    /// By Redis key; null for one that did not exist.
     pub(crate) identity: Vec<Option<KeyPrint>>,
 }
 
-/// What a line says of a stored response.
+/// The stored response, as a line contains it.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(crate) struct ListedResponse {
     pub(crate) status: Option<i64>,
 }
 
-/// What a line says of a finding.
+/// A finding, as a line contains it.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(crate) struct ListedFinding {
     pub(crate) code: String,
 }
 
 impl ListedRecord {
-    /// A record that was read just now.
+    /// The line for a record that was just read.
     pub(crate) fn of(record: &Record) -> Self {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let is_text = std::str::from_utf8(&record.key).is_ok();
@@ -83,7 +83,8 @@ impl ListedRecord {
         self.response.as_ref()?.status
     }
 
-    /// When the record is gone by itself, in milliseconds since the epoch; `None` where a Redis key of it has no expiry.
+    /// The time at which the record expires, in milliseconds since the epoch; `None` if one of its
+    /// Redis keys has no expiry.
     pub(crate) fn ends_at_ms(&self) -> Option<u64> {
         let mut last = None;
         for print in self.identity.iter().flatten() {
@@ -92,19 +93,22 @@ impl ListedRecord {
         last
     }
 
-    /// When the record was read, by its server's clock, where the line tells.
+    /// The time at which the record was read, by the server's clock in milliseconds since the
+    /// epoch; `None` if it cannot be derived from the line.
     pub(crate) fn read_at_ms(&self) -> Option<u64> {
         let ttl = match (self.lock_ttl_ms, self.result_ttl_ms) {
             (Some(ttl), None) | (None, Some(ttl)) => ttl,
-            // Which of them is which Redis key's is not told.
+            // With two TTLs it is unknown which of them belongs to which Redis key.
             _ => return None,
         };
         let mut prints = self.identity.iter().flatten();
         let (only, None) = (prints.next()?, prints.next()) else { return None };
+        // A list stores both the absolute expiry and the remaining TTL. Their difference is the
+        // time of the read.
         only.expires_at_ms?.checked_sub(ttl)
     }
 
-    /// True if the record has as much left as a selection asks for.
+    /// True if the record's remaining time matches a selection.
     fn passes_ttl(&self, selection: &Selection) -> bool {
         let is_there = self.identity.iter().flatten().next().is_some();
         let left = match self.state.as_str() {
@@ -119,7 +123,8 @@ impl ListedRecord {
             && (!selection.no_expiry || stays)
     }
 
-    /// True if a selection chooses the record as it was at this moment. What a list does not hold (bodies) is not compared.
+    /// True if a selection matches the record as it was in the snapshot. Fields that a list does
+    /// not contain, such as bodies, are not compared.
     pub(crate) fn is_chosen(&self, selection: &Selection) -> bool {
         let has = |glob: &Option<Vec<u8>>, text: &Option<String>| {
             let text = text.as_ref().map(String::as_bytes);
@@ -143,11 +148,14 @@ impl ListedRecord {
             && self.passes_ttl(selection)
     }
 
-    /// A number for the record, whatever its state: the same for the same record by the same hasher.
+    /// A hash of the record's identity, independent of its state. The same hasher gives the same
+    /// number for the same record.
     pub(super) fn place(&self, by: &impl BuildHasher) -> u64 {
         let mut hasher = by.build_hasher();
         self.schema.hash(&mut hasher);
         match &self.key_base64 {
+            // The Redis keys of such a record are not UTF-8 either, so their text does not identify
+            // them.
             Some(key) => (true, key, self.redis_keys.len()).hash(&mut hasher),
             None => (false, &self.key, &self.redis_keys).hash(&mut hasher),
         }

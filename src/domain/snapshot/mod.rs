@@ -1,4 +1,4 @@
-//! Moments: what records were there at one time, compared with another time.
+//! Snapshots: the records that existed at one time, compared with another time.
 
 mod difference;
 mod list_scope;

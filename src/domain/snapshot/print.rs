@@ -1,27 +1,28 @@
-//! The print of a Redis key in a list: enough to tell at another moment whether it is the same one.
+//! The print of a Redis key in a list: enough to recognise the same value in another snapshot.
 
 use crc::{CRC_64_XZ, Crc, Table};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::domain::record::{Content, Deadline, Hash, SeenKey};
 
-/// Sixteen bytes at a time, for every record of a list goes through.
+/// Processes sixteen bytes at a time, because every record of a list passes through it.
 static CRC: Crc<u64, Table<16>> = Crc::<u64, Table<16>>::new(&CRC_64_XZ);
 
-/// The bytes of a Redis key that were read, and the moment at which it expires. Good for telling what happened, and for no
-/// change: a CRC keeps nobody from making another value with the same one.
+/// A checksum of the bytes that were read of a Redis key, and its expiry. It serves comparisons
+/// only, never a change: anyone can construct another value with the same CRC.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct KeyPrint {
-    /// The CRC-64/XZ of the bytes that were read, 16 hex digits; null for what is no string.
+    /// The CRC-64/XZ of the bytes that were read, as 16 hex digits; null for other types than
+    /// strings and hashes.
     #[serde(serialize_with = "in_hex", deserialize_with = "of_hex")]
     pub(crate) crc64: Option<u64>,
-    /// How many bytes were read from the beginning.
+    /// The number of bytes that were read from the beginning.
     pub(crate) read: u64,
-    /// True when those are all bytes of the value.
+    /// True if those are all bytes of the value.
     pub(crate) whole: bool,
-    /// Null without expiry.
+    /// The expiry in milliseconds since the epoch; null if there is none.
     pub(crate) expires_at_ms: Option<u64>,
-    /// How far from that the moment may be, where TIME and PTTL told it.
+    /// The uncertainty of the expiry in milliseconds, if it was computed from TIME and PTTL.
     #[serde(default, skip_serializing_if = "is_exact")]
     pub(crate) within_ms: u64,
 }
@@ -32,7 +33,7 @@ fn is_exact(within: &u64) -> bool {
 }
 
 impl KeyPrint {
-    /// `None` for a Redis key that is not there.
+    /// The print of a Redis key; `None` if the key does not exist.
     pub(crate) fn of(key: &SeenKey) -> Option<Self> {
         let (crc64, read) = match &key.content {
             Content::Absent => return None,
@@ -41,6 +42,7 @@ impl KeyPrint {
             Content::Hash(hash) => (Some(of_fields(hash)), key.content.read_bytes() as u64),
         };
         let within_ms = match key.deadline {
+            // `millis` is the middle of the interval. One more covers the rounding of the division.
             Deadline::Between(earliest, latest) => latest.saturating_sub(earliest) / 2 + 1,
             _ => 0,
         };
@@ -54,10 +56,12 @@ impl KeyPrint {
     }
 }
 
-/// Of names, lengths and what was read of values: fields stand in the order of their names.
+/// The CRC of the names, the lengths and the read bytes of fields. The fields are sorted by name,
+/// because Redis returns them in no fixed order.
 fn of_fields(hash: &Hash) -> u64 {
     let mut digest = CRC.digest();
     for field in &hash.fields {
+        // Lengths separate the fields: without them, `a` + `bc` and `ab` + `c` would be equal.
         digest.update(&(field.name.len() as u64).to_le_bytes());
         digest.update(&field.name);
         digest.update(&field.length.to_le_bytes());

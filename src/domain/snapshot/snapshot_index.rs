@@ -1,4 +1,5 @@
-//! The records of a moment, in 24 bytes each: a million of them are 24 MB, whatever their keys and values are.
+//! The records of a snapshot in 24 bytes each: a million of them take 24 MB, whatever the size of
+//! their keys and values.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher as _, Hash as _, Hasher as _, RandomState};
@@ -7,18 +8,21 @@ use super::difference::DifferenceKind;
 use super::listed_record::ListedRecord;
 use super::print::KeyPrint;
 
-/// What is kept of a record. Two records share a place with a chance of one in 2^64, and by a hasher that nobody can foretell.
+/// The compact form of a record. Two records share a place with a probability of one in 2^64. The
+/// hasher is seeded at random, so clients cannot construct such keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct SnapshotEntry {
     place: u64,
-    /// From the highest bits: whether the record is chosen (1), the state (2), how its two Redis keys end (2 each), how far the moments may be off (8), a hash of
-    /// how much was read, unless it was all (9), a hash of the bytes (40).
+    /// From the highest bits: whether the record is chosen (1), the state (2), how its two Redis
+    /// keys end (2 each), the uncertainty of the expiries (8), a hash of how much was read if that
+    /// was not everything (9), a hash of the bytes (40).
     content: u64,
-    /// The lowest bits of the moments at which its Redis keys expire: 49 days go by before one comes again.
+    /// The lowest 32 bits of the expiries of its Redis keys in milliseconds. A value repeats after
+    /// 49 days.
     at: [u32; 2],
 }
 
-/// States by their number; what is none of these is the last.
+/// States by number. The last number also stands for any other word.
 const STATES: [&str; 4] = ["in-progress", "completed", "unreadable", "absent"];
 
 const CHOSEN: u32 = 63;
@@ -27,38 +31,38 @@ const ENDS: u32 = 57;
 const WITHIN: u32 = 49;
 const READ: u32 = 40;
 
-/// The records of a moment, to compare another moment with.
+/// The records of one snapshot, for comparison with another.
 #[derive(Debug, Default)]
 pub(crate) struct SnapshotIndex {
     hasher: RandomState,
-    /// In the order of their places, once all are there.
+    /// Sorted by place after [`SnapshotIndex::close`].
     all: Vec<SnapshotEntry>,
-    /// Which of them the other moment has, a bit each.
+    /// The entries that the other snapshot also has, one bit each.
     met: Vec<u64>,
-    /// The places of records that only the other moment has.
+    /// The places of records that only the other snapshot has.
     came: HashSet<u64>,
 }
 
 impl SnapshotIndex {
-    /// Room for so many.
+    /// An empty index with room for this many records.
     pub(crate) fn with_capacity(records: usize) -> Self {
         Self { all: Vec::with_capacity(records), ..Self::default() }
     }
 
-    /// Adds a record, which is chosen for the comparison or not.
+    /// Adds a record of the first snapshot. `is_chosen` is true if the selection matches it.
     pub(crate) fn add(&mut self, listed_record: &ListedRecord, is_chosen: bool) {
         self.all.push(self.kept(listed_record, is_chosen));
     }
 
-    /// Ends the adding. A record that was listed twice, for SCAN may come by a key twice, is one.
+    /// Completes the first snapshot. Duplicates are merged, because SCAN may return a key twice.
     pub(crate) fn close(&mut self) {
         self.all.sort_unstable();
         self.all.dedup_by_key(|kept| kept.place);
         self.met = vec![0; self.all.len().div_ceil(64)];
     }
 
-    /// What happened to a record that the other moment has; `None` where a line before told of the record already, or where
-    /// neither moment's record is chosen.
+    /// Compares a record of the other snapshot. `None` if an earlier line contained the record, or
+    /// if the selection matches it in neither snapshot.
     pub(crate) fn meet(&mut self, now: &ListedRecord, is_chosen: bool) -> Option<RecordMatch> {
         let now = self.kept(now, is_chosen);
         match self.all.binary_search_by_key(&now.place, |kept| kept.place) {
@@ -80,7 +84,8 @@ impl SnapshotIndex {
         }
     }
 
-    /// True for a record of this moment that the other moment does not have; each is told once.
+    /// True for a record of this snapshot that the other one does not have. Later calls for the
+    /// same record return false.
     pub(crate) fn is_gone(&mut self, then: &ListedRecord) -> bool {
         let place = then.place(&self.hasher);
         let Ok(index) = self.all.binary_search_by_key(&place, |kept| kept.place) else {
@@ -100,10 +105,10 @@ impl SnapshotIndex {
         let (mut bytes, mut read) = (self.hasher.build_hasher(), self.hasher.build_hasher());
         for print in prints.iter().map(Option::as_ref) {
             print.map(|print| (print.crc64, print.read)).hash(&mut bytes);
-            // That a key is not there is all of it, too.
+            // An absent key counts as read to its end.
             print.filter(|print| !print.whole).map(|print| print.read).hash(&mut read);
         }
-        // An owner is told from the whole value, however much of it a list shows.
+        // The owner comes from the whole value, even if the print covers only the beginning.
         of.owner.hash(&mut bytes);
         let within =
             prints.iter().flatten().map(|print| print.within_ms).max().unwrap_or(0).min(255);
@@ -123,16 +128,16 @@ impl SnapshotIndex {
     }
 }
 
-/// A record that both moments may have.
+/// A record of the other snapshot, compared with the first one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RecordMatch {
-    /// `None`: the record is as it was.
+    /// `None` if the record is unchanged.
     pub(crate) what: Option<DifferenceKind>,
-    /// Its state at the first moment.
+    /// Its state in the first snapshot.
     pub(crate) before: Option<&'static str>,
 }
 
-/// How a Redis key ends: 0 it is not there, 1 never, 2 at a moment.
+/// How a Redis key ends: 0 if it does not exist, 1 if it never expires, 2 if it expires.
 fn ends(print: Option<&KeyPrint>) -> u64 {
     print.map_or(0, |print| 1 + u64::from(print.expires_at_ms.is_some()))
 }
@@ -150,11 +155,13 @@ impl SnapshotEntry {
         }
         let within = part(self, WITHIN, 8) + part(now, WITHIN, 8);
         let near = |index: usize| {
+            // The difference wraps with the 32 bits, so that expiries on both sides of the wrap
+            // still compare.
             let apart = self.at[index].wrapping_sub(now.at[index]);
             u64::from(apart.min(apart.wrapping_neg())) <= within
         };
         match (is(READ, 9), is(0, READ)) {
-            // As much was read of both.
+            // The same number of bytes was read of both, so different hashes mean different values.
             (true, false) => Some(DifferenceKind::Retaken),
             _ if is(ENDS, 4) && near(0) && near(1) => None,
             _ => Some(DifferenceKind::Renewed),
@@ -167,7 +174,7 @@ mod tests {
     use super::*;
 
     fn print(crc: u64, read: u64, at: Option<u64>) -> Option<KeyPrint> {
-        // Longer ones are read in part.
+        // The lists of these tests read at most 256 bytes.
         Some(KeyPrint {
             crc64: Some(crc),
             read,
@@ -207,9 +214,9 @@ mod tests {
         assert_eq!(size_of::<SnapshotEntry>(), 24);
     }
 
-    /// Rule: identity is bytes and the moment of expiry of each Redis key.
+    /// Rule: identity consists of the bytes and the expiry of each Redis key.
     #[test]
-    fn what_happened_is_told_by_state_bytes_and_expiry() {
+    fn a_difference_follows_from_state_bytes_and_expiry() {
         let then = record("a", "in-progress", &[print(1, 9, Some(5_000)), None]);
         let with = |state: &str, prints: [Option<KeyPrint>; 2]| {
             compare(&then, &record("a", state, &prints))
@@ -238,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_were_read_to_another_length_tell_nothing() {
+    fn prefixes_of_different_length_are_not_compared() {
         let then = record("a", "completed", &[print(1, 256, Some(5_000))]);
         assert_eq!(
             compare(&then, &record("a", "completed", &[print(2, 9_000, Some(5_000))])),
@@ -251,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn moments_that_are_not_told_exactly_are_near_enough() {
+    fn uncertain_expiries_compare_as_equal_within_their_range() {
         let about = |at, within_ms| {
             record(
                 "a",
@@ -278,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_counts_where_either_moment_chooses_it() {
+    fn a_record_counts_if_either_snapshot_selects_it() {
         let (then, now) = (record("a", "in-progress", &[]), record("a", "completed", &[]));
         for (before, after, counts) in
             [(true, true, true), (true, false, true), (false, true, true), (false, false, false)]

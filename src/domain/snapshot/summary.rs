@@ -1,4 +1,4 @@
-//! How many records there were of each kind at two moments.
+//! The number of records of each kind in two snapshots.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use strum::IntoStaticStr;
 use super::listed_record::ListedRecord;
 use crate::domain::as_str::as_str;
 
-/// What records are counted by.
+/// The properties by which records are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 pub(crate) enum SummaryDimension {
@@ -19,12 +19,12 @@ pub(crate) enum SummaryDimension {
 
 as_str!(SummaryDimension);
 
-/// How many records of a kind each moment has: the first, the second.
+/// The number of records of each kind in the first and in the second snapshot.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Summary(BTreeMap<(SummaryDimension, String, String), [u64; 2]>);
 
 impl Summary {
-    /// Counts a record of the first moment (0), or of the second (1).
+    /// Counts a record of the first snapshot (0) or the second (1).
     pub(crate) fn add(&mut self, of: &ListedRecord, snapshot: usize) {
         self.count(SummaryDimension::State, &of.schema, &of.state, snapshot);
         if let Some(status) = of.status() {
@@ -44,7 +44,7 @@ impl Summary {
         self.0.entry((by, schema.to_owned(), name.to_owned())).or_default()[snapshot] += 1;
     }
 
-    /// Each kind: what it is counted by, its schema, its name, and the two counts.
+    /// Each kind: its dimension, its schema, its name, and the two counts.
     pub(crate) fn rows(&self) -> impl Iterator<Item = (SummaryDimension, &str, &str, [u64; 2])> {
         self.0
             .iter()

@@ -1,4 +1,4 @@
-//! What records are counted by.
+//! The dimensions by which records are counted.
 
 use bstr::ByteSlice as _;
 use strum::IntoStaticStr;
@@ -6,27 +6,27 @@ use strum::IntoStaticStr;
 use crate::domain::as_str::as_str;
 use crate::domain::record::Record;
 
-/// What records are counted by, beside their schema.
+/// The dimension by which records are counted, in addition to their schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 pub(crate) enum StatsDimension {
     /// The record's state.
     State,
-    /// Who holds the lock.
+    /// The owner of the lock.
     Owner,
-    /// The Redis key up to its last colon, or up to where the idempotency key begins.
+    /// The Redis key up to its last colon, or up to the idempotency key.
     Prefix,
     /// The HTTP status of the stored response.
     Status,
-    /// Each finding: a record with two counts twice.
+    /// Each finding; a record with two findings counts twice.
     Finding,
 }
 
 as_str!(StatsDimension);
 
 impl StatsDimension {
-    /// The groups that a record counts in: one, or one for each finding. `None` is the group of the records that have no owner,
-    /// status or finding.
+    /// The groups in which a record counts: one, or one per finding. `None` is the group of records
+    /// without owner, status or finding.
     pub(super) fn groups(self, record: &Record) -> Vec<Option<Vec<u8>>> {
         let group = match self {
             Self::State => Some(record.state.as_str().as_bytes().to_vec()),
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_counts_under_what_is_asked_for() {
+    fn a_record_counts_in_the_group_of_the_dimension() {
         let (lock, result) = (chi(CHI_LOCK, Expiry::In(9)), chi(CHI_RESULT, Expiry::In(9)));
         assert_eq!(only(StatsDimension::State, &lock).as_deref(), Some("in-progress"));
         assert_eq!(only(StatsDimension::Status, &lock), None);

@@ -1,6 +1,7 @@
-//! How many records have how much time, by ranges that people think in.
+//! The number of records by age or remaining time, in ranges that suit people.
 
-/// The upper bounds of the ranges, in milliseconds, with their names; what is longer than the last stands in one more range.
+/// The upper bounds of the ranges in milliseconds, with their names. Longer times form one more
+/// range.
 pub(crate) const BOUNDS: [(u64, &str); 7] = [
     (10_000, "10s"),
     (60_000, "1m"),
@@ -18,16 +19,18 @@ pub(crate) struct Histogram {
 }
 
 impl Histogram {
+    /// Counts one time.
     pub(crate) fn add(&mut self, millis: u64) {
         let range = BOUNDS.iter().position(|(bound, _)| millis <= *bound).unwrap_or(BOUNDS.len());
         self.counts[range] += 1;
     }
 
+    /// Adds the counts of another histogram.
     pub(crate) fn merge(&mut self, other: &Self) {
         self.counts.iter_mut().zip(other.counts).for_each(|(count, more)| *count += more);
     }
 
-    /// The counts of the ranges up to each of [`BOUNDS`], and of the one beyond.
+    /// The counts of the ranges up to each of [`BOUNDS`], and of the longer times.
     pub(crate) fn counts(&self) -> [u64; BOUNDS.len() + 1] {
         self.counts
     }

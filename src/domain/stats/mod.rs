@@ -1,4 +1,4 @@
-//! Figures on the records of a server: how many, how large, how old, and how long they stay.
+//! Statistics on the records of a server: number, size, age and remaining time.
 
 mod by;
 mod histogram;

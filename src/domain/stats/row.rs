@@ -1,30 +1,32 @@
-//! The figures on one group of records.
+//! The statistics of one group of records.
 
 use super::histogram::Histogram;
 use crate::domain::record::Record;
 use crate::domain::record::age::Age;
 use crate::domain::record::observation::Expiry;
 
-/// The figures on one group of records.
+/// The statistics of one group of records.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct StatsRow {
     pub(crate) records: u64,
-    /// Bytes of all values together.
+    /// The size of all values together, in bytes.
     pub(crate) bytes: u64,
+    /// The greatest known age.
     pub(crate) oldest: Option<Age>,
+    /// The number of records without expiry.
     pub(crate) no_expiry: u64,
-    /// Records of which nothing tells an age.
+    /// The number of records with an unknown age.
     pub(crate) ageless: u64,
-    /// Time left of the records that expire.
+    /// The remaining time of the records that expire.
     pub(crate) ttl: Histogram,
-    /// Age of the records whose age is told.
+    /// The ages of the records with a known age.
     pub(crate) age: Histogram,
     weighed: Weighed,
-    /// True when a group was taken in of which only a sample was weighed.
+    /// True if a merged group was only sampled for its memory.
     has_sampled: bool,
 }
 
-/// The records of a sample, and the memory that they take together beside the bytes of their values.
+/// The sampled records, and the memory that they take in addition to the bytes of their values.
 #[derive(Debug, Clone, Copy, Default)]
 struct Weighed {
     records: u64,
@@ -32,6 +34,7 @@ struct Weighed {
 }
 
 impl StatsRow {
+    /// Counts a record.
     pub(super) fn add(&mut self, record: &Record) {
         self.records += 1;
         self.bytes += record.size_bytes().unwrap_or(0);
@@ -47,35 +50,38 @@ impl StatsRow {
         self.oldest = self.oldest.into_iter().chain(record.age).max_by_key(|age| age.millis);
     }
 
+    /// Adds the memory of a counted record, in bytes, as the server reported it.
     pub(super) fn weigh(&mut self, record: &Record, memory_bytes: u64) {
         self.weighed.records += 1;
         self.weighed.overhead += memory_bytes.saturating_sub(record.size_bytes().unwrap_or(0));
     }
 
-    /// Records whose memory the server has told.
+    /// The number of records whose memory the server reported.
     pub(super) fn weighed(&self) -> u64 {
         self.weighed.records
     }
 
-    /// Bytes of memory of all records of the group: the bytes of their values, which are known, and what the server takes
-    /// beside them, by the records that were weighed; `None` where none was.
+    /// The memory of all records of the group, in bytes: the sizes of their values, plus the
+    /// average overhead of the sample. `None` if no record was sampled.
     pub(crate) fn memory_bytes(&self) -> Option<u64> {
         Some(self.bytes.saturating_add(self.beside()?))
     }
 
+    /// The overhead of all records, projected from the sample.
     fn beside(&self) -> Option<u64> {
         let Weighed { records, overhead } = self.weighed;
+        // The product of two 64-bit counts needs 128 bits.
         let beside =
             (u128::from(overhead) * u128::from(self.records)).checked_div(u128::from(records))?;
         Some(u64::try_from(beside).unwrap_or(u64::MAX))
     }
 
-    /// True when every record was weighed, so that the memory is no estimate.
+    /// True if every record was sampled, so that the memory is exact.
     pub(crate) fn is_weighed_whole(&self) -> bool {
         self.weighed.records == self.records && !self.has_sampled
     }
 
-    /// Takes another group's figures in.
+    /// Adds the statistics of another group.
     pub(crate) fn merge(&mut self, other: &Self) {
         self.records += other.records;
         self.bytes += other.bytes;
@@ -84,7 +90,8 @@ impl StatsRow {
         self.ttl.merge(&other.ttl);
         self.age.merge(&other.age);
         self.oldest = self.oldest.into_iter().chain(other.oldest).max_by_key(|age| age.millis);
-        // As if all of the other's records had been weighed, so that the memory of both is the sum.
+        // The other group counts as if all of its records had been sampled, so that the merged
+        // memory is the sum of both.
         if let Some(beside) = other.beside() {
             self.weighed.records += other.records;
             self.weighed.overhead += beside;
@@ -99,7 +106,7 @@ mod tests {
     use crate::domain::samples::{CHI_LOCK, chi};
 
     #[test]
-    fn memory_is_told_by_a_sample() {
+    fn memory_is_projected_from_a_sample() {
         let (mut row, lock) = (StatsRow::default(), chi(CHI_LOCK, Expiry::In(10_000)));
         let length = lock.size_bytes().unwrap();
         (0..3).for_each(|_| row.add(&lock));
@@ -132,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_expiry_has_no_time_left_and_no_age() {
+    fn a_record_without_expiry_has_no_remaining_time_and_no_age() {
         let mut row = StatsRow::default();
         row.add(&chi(CHI_LOCK, Expiry::Never));
         row.add(&chi(CHI_LOCK, Expiry::In(5_000)));

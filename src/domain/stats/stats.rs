@@ -1,4 +1,4 @@
-//! Records by schema and group, with memory that does not grow with their number.
+//! Counts records by schema and group, in memory that does not grow with their number.
 
 use std::collections::BTreeMap;
 
@@ -8,55 +8,61 @@ use crate::domain::diagnosis::FindingCode;
 use crate::domain::record::{Evidence, Record};
 use crate::domain::schema::State;
 
-/// Groups that are told apart; the records of further ones count together.
+/// The most distinct groups; the records of further groups count together.
 const MOST_GROUPS: usize = 10_000;
 
-/// Records of a group that are weighed at most.
+/// The most records of a group whose memory the server is asked for. More would slow the server
+/// down, and hardly change the average.
 const MOST_WEIGHED: u64 = 500;
 
-/// Records of a group that are weighed of one page.
+/// The most records per group and page whose memory is read, so that the sample spreads over the
+/// keyspace.
 const WEIGHED_OF_A_PAGE: usize = 4;
 
-/// What a row counts.
+/// The group that a row counts.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum StatsGroup {
-    /// The records with this owner, status and the like.
+    /// The records with this owner, status and so on.
     Of(Vec<u8>),
     /// The records that have none.
     None,
-    /// The records of groups beyond those that are told apart.
+    /// The records of all groups beyond the limit.
     Others,
 }
 
-/// Figures on records, by schema and group.
+/// Statistics on records, by schema and group.
 #[derive(Debug)]
 pub(crate) struct Stats {
     by: StatsDimension,
     rows: BTreeMap<(String, StatsGroup), StatsRow>,
-    /// Findings that the record or the deployment's own TTLs prove.
+    /// Findings that the record or the deployment's own TTLs prove, with their counts.
     findings: BTreeMap<FindingCode, u64>,
-    /// Locks by owner.
+    /// The number of locks by owner.
     owners: BTreeMap<Vec<u8>, u64>,
-    /// Locks of owners that are not told apart.
+    /// The number of locks of all owners beyond the limit.
     of_other_owners: u64,
 }
 
 impl Stats {
+    /// Empty statistics by this dimension.
     pub(crate) fn new(by: StatsDimension) -> Self {
         let (rows, findings, owners) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         Self { by, rows, findings, owners, of_other_owners: 0 }
     }
 
+    /// The dimension by which records are counted.
     pub(crate) fn by(&self) -> StatsDimension {
         self.by
     }
 
-    /// How many records have this finding for certain: what only a schema's default TTL tells does not count.
+    /// The number of records that certainly have this finding. Findings that rest on a schema's
+    /// default TTL do not count.
     pub(crate) fn proven(&self, code: FindingCode) -> u64 {
         self.findings.get(&code).copied().unwrap_or(0)
     }
 
-    /// Counts the records of a page. Gives the indices of those whose memory is to be weighed: some of each group.
+    /// Counts the records of a page. Returns the indexes of the records whose memory is to be read,
+    /// some of each group.
     pub(crate) fn add(&mut self, page: &[Record]) -> Vec<usize> {
         let mut sampled: BTreeMap<(&str, &str), usize> = BTreeMap::new();
         let mut wanted = Vec::new();
@@ -78,7 +84,7 @@ impl Stats {
         wanted
     }
 
-    /// Takes in what the server says of a counted record's memory.
+    /// Adds the memory of a counted record, in bytes, as the server reported it.
     pub(crate) fn weigh(&mut self, record: &Record, memory_bytes: u64) {
         for place in self.places(record) {
             if let Some(row) = self.rows.get_mut(&place) {
@@ -123,7 +129,7 @@ impl Stats {
         self.rows.iter().map(|((schema, group), row)| (schema.as_str(), group, row))
     }
 
-    /// The figures of all rows together.
+    /// The statistics of all rows together.
     pub(crate) fn total(&self) -> StatsRow {
         self.rows.values().fold(StatsRow::default(), |mut total, row| {
             total.merge(row);
@@ -131,8 +137,8 @@ impl Stats {
         })
     }
 
-    /// The owners with the most locks and how many each holds, the most first. Owners beyond those that are told apart are
-    /// left out.
+    /// The owners with the most locks, and how many each holds, the most first. Owners beyond the
+    /// limit are left out.
     pub(crate) fn top_owners(&self, most: usize) -> Vec<(&[u8], u64)> {
         let mut owners: Vec<_> =
             self.owners.iter().map(|(owner, locks)| (owner.as_slice(), *locks)).collect();
@@ -141,7 +147,8 @@ impl Stats {
         owners
     }
 
-    /// True when there are more owners than are told apart, so that one of them may hold more locks than those that are named.
+    /// True if there are more owners than the limit, so that one of them may hold more locks than
+    /// the listed ones.
     pub(crate) fn has_other_owners(&self) -> bool {
         self.of_other_owners > 0
     }
@@ -186,7 +193,7 @@ mod tests {
 
     /// Rule: memory does not grow with the number of owners.
     #[test]
-    fn owners_beyond_those_that_are_told_apart_count_together() {
+    fn owners_beyond_the_limit_count_together() {
         let mut stats = Stats::new(StatsDimension::Owner);
         let page: Vec<_> =
             (0..MOST_GROUPS + 5).map(|number| held_by(&format!("w{number:06}"))).collect();
