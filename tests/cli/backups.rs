@@ -195,13 +195,17 @@ fn a_backup_is_on_the_disk_before_its_records_change() {
 #[test]
 fn a_change_that_is_sent_before_the_backup_is_synced_is_noticed() {
     let sync = "1 fdatasync(9</h/backups/a.jsonl>) = 0\n";
-    let halves =
-        "1 fdatasync(9</h/backups/a.jsonl> <unfinished ...>\n2 write(3, \"\")\n1 <... fdatasync resumed>) = 0\n";
+    let halves = [
+        "1 fdatasync(9</h/backups/a.jsonl> <unfinished ...>\n",
+        "2 write(3, \"\")\n",
+        "1 <... fdatasync resumed>) = 0\n",
+    ]
+    .concat();
     let of_log = "1 fdatasync(9</h/audit.jsonl>) = 0\n";
     let failed = "1 fdatasync(9</h/backups/a.jsonl>) = -1 EIO (Input/output error)\n";
     let change = "2 sendto(8<socket:[1]>, \"EVAL ... UNLINK\") = 15\n";
     assert!(is_synced_before_change(&[sync, change].concat()));
-    assert!(is_synced_before_change(&[halves, change].concat()));
+    assert!(is_synced_before_change(&[&halves, change].concat()));
     for early in [[change, sync], [of_log, change], [failed, change]] {
         assert!(!is_synced_before_change(&early.concat()), "{early:?}");
     }
