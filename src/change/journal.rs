@@ -1,4 +1,5 @@
-//! Accounting for changes: a value is in the backup before it is removed, and the change is in the audit log afterwards.
+//! Accounting for changes: a value is in the backup before it is removed, and the change is in the
+//! audit log afterwards.
 
 use std::path::PathBuf;
 use std::time::SystemTime;
@@ -23,7 +24,8 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Opens the backup and the audit log before anything is changed. Only a removal needs a backup.
+    /// Opens the backup and the audit log before anything is changed. Only a removal needs a
+    /// backup.
     pub fn open(
         context: &mut Context,
         args: &ChangeArgs,
@@ -67,11 +69,13 @@ impl Journal {
         &mut self.trail
     }
 
-    /// Makes changes, each only if the record is exactly what was seen, and notes that `what` was done at `now`. Gives the
-    /// outcomes in the order of the changes, and the error that stopped them: no change without an outcome was made. A master
-    /// of a cluster that does not answer stops nothing; [`Journal::close`] reports it.
+    /// Makes changes, each only if the record is exactly what was seen, and notes that `what` was
+    /// done at `now`. Gives the outcomes in the order of the changes, and the error that stopped
+    /// them: no change without an outcome was made. A master of a cluster that does not answer
+    /// stops nothing; [`Journal::close`] reports it.
     ///
-    /// The error is the error of [`Writer::apply`], or partial if earlier changes could not be noted.
+    /// The error is the error of [`Writer::apply`], or partial if earlier changes could not be
+    /// noted.
     pub async fn apply(
         &mut self,
         writer: &Writer,
@@ -141,7 +145,8 @@ impl Journal {
     /// Backs up every Redis key of a record before a step that may change them.
     ///
     /// # Errors
-    /// The Redis keys cannot be read, or the backup cannot be written; then the step must not be made.
+    /// The Redis keys cannot be read, or the backup cannot be written; then the step must not be
+    /// made.
     pub async fn back_up(
         &mut self,
         writer: &Writer,
@@ -157,8 +162,8 @@ impl Journal {
         Ok(())
     }
 
-    /// Notes that `what` was done to a record: a line for each Redis key that is another one `after`, or for each one if
-    /// nobody knows what is there.
+    /// Notes that `what` was done to a record: a line for each Redis key that is another one
+    /// `after`, or for each one if nobody knows what is there.
     ///
     /// # Errors
     /// Partial: the change was made and could not be noted.
@@ -212,7 +217,8 @@ impl Journal {
         }
     }
 
-    /// The backup's file, where the backup holds anything that was removed, else the file is deleted; and how the run `ended`.
+    /// The backup's file, where the backup holds anything that was removed, else the file is
+    /// deleted; and how the run `ended`.
     ///
     /// The error is the run's own, or partial where the last changes could not be noted.
     pub async fn close<T>(
@@ -273,7 +279,8 @@ fn noted(change: &Change, action: KeyAction, outcome: Outcome) -> Vec<Noted<'_>>
     lines
 }
 
-/// How a run ended, with what went wrong besides: both messages are kept, and the run's own error gives the exit code.
+/// How a run ended, with what went wrong besides: both messages are kept, and the run's own error
+/// gives the exit code.
 fn both<T>(ended: Result<T>, besides: Result<()>) -> Result<T> {
     match (ended, besides) {
         (Err(error), Err(besides)) => {

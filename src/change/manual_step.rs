@@ -1,5 +1,5 @@
-//! A service's own step, made by hand on one record: predicted, confirmed, backed up, guarded by what was seen, noted, and
-//! read back.
+//! A service's own step, made by hand on one record: predicted, confirmed, backed up, guarded by
+//! what was seen, noted, and read back.
 
 use std::path::{Path, PathBuf};
 
@@ -19,7 +19,8 @@ use crate::render::{escape, words};
 use crate::store::backup::About;
 use crate::store::{GuardedOutcome, Hold, StoreError, Writer};
 
-/// The TTL of a lock that is taken for a step, in milliseconds, if the service gives its locks none: long enough for the step.
+/// The TTL of a lock that is taken for a step, in milliseconds, if the service gives its locks
+/// none: long enough for the step.
 const HELD_MS: u64 = 60_000;
 
 /// A service's own step, to be made by hand.
@@ -30,7 +31,7 @@ pub struct ManualStep<'a> {
     pub report: StepReport<'a>,
     /// What the audit log calls the step.
     pub noted_as: &'static str,
-    /// What the step's placeholders stand for.
+    /// The values of the step's placeholders.
     pub request: Request<'a>,
     /// The value of a lock that is taken for the step, in the transaction of the step's first call.
     pub hold: Option<Content>,
@@ -40,18 +41,19 @@ pub struct ManualStep<'a> {
     pub question: &'static str,
     /// What is printed after a step that was made.
     pub afterwards: Option<String>,
-    /// True if what the schema predicts of the next request was seen on a temporary local Redis, or needs not be.
+    /// True if what the schema predicts of the next request was seen on a temporary local Redis, or
+    /// needs not be.
     pub is_verified: bool,
 }
 
 impl ManualStep<'_> {
-    /// Makes the step after the operator's leave, and prints what came of it; a dry run only prints what is predicted.
-    /// `read_back` tells the outcome from the record if the reply was lost. The exit is no unless the step did what it is
-    /// for.
+    /// Makes the step after the operator's leave, and prints its outcome; a dry run only prints the
+    /// prediction. If the reply is lost, `read_back` infers the outcome from the record. The exit
+    /// code is [`Exit::No`] unless the step succeeded.
     ///
     /// # Errors
-    /// Changed: the record is no longer as it was shown, and nothing was done. Outcome unknown, partial, refused leave, and
-    /// whatever the server says.
+    /// Changed: the record is no longer as it was shown, and nothing was done. Outcome unknown,
+    /// partial, refused leave, and whatever the server says.
     pub async fn perform(
         &self,
         context: &mut Context,
@@ -74,7 +76,8 @@ impl ManualStep<'_> {
         Ok(if outcome.is_done() { Exit::Done } else { Exit::No })
     }
 
-    /// Makes the step's calls between the backup and the audit log. Gives the file of the backup beside the outcome.
+    /// Makes the step's calls between the backup and the audit log. Gives the file of the backup
+    /// beside the outcome.
     async fn account_for(
         &self,
         context: &mut Context,
@@ -99,7 +102,7 @@ impl ManualStep<'_> {
 
         let mut noted = Ok(());
         if let Some(noted_as) = self.noted_as(&made) {
-            // A reply that was lost leaves open what came since.
+            // If the reply was lost, the record may have changed again since.
             let mut after = None;
             if let Ok(outcome) = &made
                 && outcome.reply.is_some()
@@ -121,11 +124,11 @@ impl ManualStep<'_> {
         Ok((ended?, backup))
     }
 
-    /// Makes the step's calls, each guarded by what was there right before it.
+    /// Makes the step's calls, each guarded by the record right before it.
     ///
     /// # Errors
-    /// Changed: the record is no longer as it was shown. Partial: a call before changed something. Outcome unknown: the reply
-    /// was lost, and reading back did not tell.
+    /// Changed: the record is no longer as it was shown. Partial: a call before changed something.
+    /// Outcome unknown: the reply was lost, and reading back did not tell.
     async fn make_calls(
         &self,
         writer: &Writer,
@@ -290,7 +293,8 @@ impl ManualStep<'_> {
     }
 }
 
-/// Performs each call in a transaction that does nothing unless the record is as it was seen right before.
+/// Performs each call in a transaction that does nothing unless the record is as it was seen right
+/// before.
 struct GuardedCalls<'a> {
     writer: &'a Writer,
     /// The lock that is taken for the step, in the transaction of its first call.
@@ -309,7 +313,8 @@ struct GuardedCalls<'a> {
 enum CallFailed {
     /// The record was no longer as it was seen before the call.
     Changed,
-    /// The call was sent, and no reply tells its outcome. `now` is the record afterwards, if it can be read.
+    /// The call was sent, and no reply tells its outcome. `now` is the record afterwards, if it can
+    /// be read.
     Lost { now: Option<Observation>, why: StoreError, sent_to: String },
     /// The call was executed, and the reply is an error of the server or about the user.
     Refused(StoreError),
@@ -364,7 +369,7 @@ impl GuardedCalls<'_> {
 }
 
 impl StepOutcome {
-    /// True if the step did what it is for.
+    /// True if the step acquired, stored or released as it should.
     fn is_done(&self) -> bool {
         matches!(self.means, Some(Meaning::Acquired | Meaning::Stored | Meaning::Released))
     }

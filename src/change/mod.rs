@@ -1,5 +1,5 @@
-//! What commands that change records share: the operator's leave, accounting for each change, changing many records, and
-//! making a service's own step on one record.
+//! What commands that change records share: the operator's leave, accounting for each change,
+//! changing many records, and making a service's own step on one record.
 
 mod audit_trail;
 pub mod bulk;

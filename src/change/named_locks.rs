@@ -36,7 +36,8 @@ pub struct LockAction {
 
 /// What can be done to the lock of a record.
 pub enum LockDecision {
-    /// The Redis key at this index of the record can be changed; the text says what is shown of the lock.
+    /// The Redis key at this index of the record can be changed; the text says what is shown of the
+    /// lock.
     Possible(usize, String),
     /// Nothing needs to be done, and why.
     Needless(String),
@@ -158,7 +159,8 @@ impl NamedLocks {
     /// Asks, and changes each lock that is still the one that was shown.
     ///
     /// # Errors
-    /// Not confirmed, or what stopped the changes. [`NamedLocks::was_tried`] says whether anything may have been changed.
+    /// Not confirmed, or what stopped the changes. [`NamedLocks::was_tried`] says whether anything
+    /// may have been changed.
     pub async fn change(
         &mut self,
         context: &mut Context,

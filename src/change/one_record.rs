@@ -14,10 +14,12 @@ use crate::render::{escape, name, record};
 use crate::store::ReadLimit;
 use crate::store::read::records::Lookup;
 
-/// Reads the record that a step is made on. If several schemas are read, it is the one of the schema that has a record there.
+/// Reads the record that a step is made on. If several schemas are read, it is the one of the
+/// schema that has a record there.
 ///
 /// # Errors
-/// Usage: several schemas, no key, a KEY that names two records, or a schema that idemctl only reads; else as every read.
+/// Usage: several schemas, no key, a KEY that names two records, or a schema that idemctl only
+/// reads; else as every read.
 pub async fn find_record(context: &mut Context, args: &StepArgs) -> Result<Record> {
     let catalog = context.catalog(&args.schemas)?;
     if only_schema(&catalog).is_ok() || args.key.is_empty() {
@@ -34,7 +36,8 @@ pub async fn find_record(context: &mut Context, args: &StepArgs) -> Result<Recor
     }
     let mut held = Vec::new();
     for record in &found.records {
-        // Any Redis key may be a record of a schema without a prefix: the operator names such a schema.
+        // Any Redis key may be a record of a schema without a prefix: the operator names such a
+        // schema.
         if record.schema.has_prefix() || found.says_schema_of(record) {
             held.push(Name::of(record));
         }
@@ -55,7 +58,8 @@ pub async fn find_record(context: &mut Context, args: &StepArgs) -> Result<Recor
     find_under_schema(context, &args).await
 }
 
-/// Reads the record of a key under the one schema that was chosen, in whatever state the record is, absent included.
+/// Reads the record of a key under the one schema that was chosen, in whatever state the record is,
+/// absent included.
 ///
 /// # Errors
 /// As [`find_record`].
@@ -147,10 +151,12 @@ pub fn show(context: &mut Context, output: Output, of: &Record) -> Result<()> {
     Ok(())
 }
 
-/// The time by the clock of the record's node, in milliseconds since 1970, for a step that sends the time or not.
+/// The time by the clock of the record's node, in milliseconds since 1970, for a step that sends
+/// the time or not.
 ///
 /// # Errors
-/// Permission: the step sends the time, and the server does not tell the time. An invented one would be stored.
+/// Permission: the step sends the time, and the server does not tell the time. An invented one
+/// would be stored.
 pub fn time_for(record: &Record, sends_time: bool) -> Result<u64, CommandError> {
     if let Some(now_ms) = record.seen.server_ms {
         return Ok(now_ms);

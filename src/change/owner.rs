@@ -9,11 +9,13 @@ use crate::domain::schema::Step;
 use crate::exit::{CommandError, Exit};
 use crate::render::escape;
 
-/// The owner in whose name a step is made on a lock. If the service checks the owner: the owner that was given, or that
-/// the operator names when asked; a dry run asks nobody. Otherwise the owner whom the lock names.
+/// The owner in whose name a step is made on a lock. If the service checks the owner: the owner
+/// that was given, or that the operator names when asked; a dry run asks nobody. Otherwise the
+/// owner whom the lock names.
 ///
 /// # Errors
-/// Usage: none was given and nobody can be asked, or the schema knows no owners. No: it is not the lock's.
+/// Usage: none was given and nobody can be asked, or the schema knows no owners. No: it is not the
+/// lock's.
 pub fn owner_of_lock(
     context: &mut Context,
     record: &Record,
@@ -43,8 +45,8 @@ pub fn owner_of_lock(
     Ok(owner)
 }
 
-/// The owner of a new lock: the owner that was given, else the record's if `keep`, else a new UUID. Empty if the schema knows
-/// no owners.
+/// The owner of a new lock: the owner that was given, else the record's if `keep`, else a new UUID.
+/// Empty if the schema knows no owners.
 ///
 /// # Errors
 /// Usage: an owner was given, and the schema knows none.
@@ -67,7 +69,8 @@ pub fn owner_of_new_lock(
     Ok(Uuid::new_v4().to_string().into_bytes())
 }
 
-/// The owner that an operator names. Nobody types bytes that are not text, so that what is shown of the holder names it, too.
+/// The owner that an operator names. Nobody types bytes that are not text, so that what is shown of
+/// the holder names it, too.
 fn meant(typed: &str, holder: Option<&[u8]>) -> Vec<u8> {
     match holder {
         Some(holder) if escape::text(holder) == typed => holder.to_vec(),

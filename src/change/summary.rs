@@ -25,8 +25,9 @@ pub fn write_report(context: &mut Context, output: Output, value: &Value) -> Res
     Ok(context.ui.flush()?)
 }
 
-/// The exit code of a run that changes many records and finished: partial if records were left out because too little is known
-/// of them, or a scan left out schemas because any Redis key may be theirs.
+/// The exit code of a run that changes many records and finished: partial if records were left out
+/// because too little is known of them, or a scan left out schemas because any Redis key may be
+/// theirs.
 pub fn exit_after(coverage: &Coverage, catalog: &Catalog, has_scanned: bool) -> Exit {
     let leaves_out_schemas = catalog.skipped().next().is_some() || !catalog.unreadable().is_empty();
     if !coverage.unproven.is_empty() || (has_scanned && leaves_out_schemas) {
@@ -35,7 +36,8 @@ pub fn exit_after(coverage: &Coverage, catalog: &Catalog, has_scanned: bool) -> 
     Exit::Done
 }
 
-/// Prints how many of the selected records no change touches, because a value is larger than is ever read.
+/// Prints how many of the selected records no change touches, because a value is larger than is
+/// ever read.
 pub fn print_too_large(context: &mut Context, count: u64) {
     if count > 0 {
         let records =

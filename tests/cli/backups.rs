@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
+use std::process::Command;
 use std::time::{Duration, SystemTime};
 
 use crate::support::{DONE, Server};
@@ -139,4 +140,73 @@ fn no_backups_yet_is_no_error() {
     server.idemctl(&["backup", "list"]).exits(0).says("0 backups");
     server.idemctl(&["backup", "prune", "--older-than", "1d", "--yes"]).exits(0);
     server.idemctl(&["backup", "prune", "--yes"]).exits(2);
+}
+
+/// True once the trace of a run shows that its backup is on the disk, asked at the moment when the change is sent. A call that
+/// another thread interrupts is two lines, and the second one has no path.
+fn is_synced_before_change(trace: &str) -> bool {
+    let mut syncing = None;
+    let mut is_synced = false;
+    for line in trace.lines() {
+        let thread = line.split_whitespace().next();
+        let is_done = line.ends_with("= 0");
+        if line.contains("fdatasync(") && line.contains("/backups/") {
+            is_synced |= is_done;
+            syncing = thread;
+        } else if line.contains("fdatasync resumed") && thread == syncing {
+            is_synced |= is_done;
+        } else if line.contains("UNLINK") {
+            return is_synced;
+        }
+    }
+    panic!("nothing was removed:\n{trace}");
+}
+
+/// Rule: a backup is on the disk before its records are changed, so that a machine that stops in between loses none. No file
+/// system says what is on its disk: the test reads the system calls.
+#[test]
+fn a_backup_is_on_the_disk_before_its_records_change() {
+    let server = Server::start();
+    server.set("idempotency:a", DONE, 50_000);
+    let mut purge = server.command();
+    purge.args(["purge", "--all", "--yes"]);
+    let trace = server.folder().join("trace");
+    let mut traced = Command::new("strace");
+    traced.args(["-f", "-y", "-s", "100000", "-e", "trace=fdatasync,write,writev,sendto,sendmsg"]);
+    traced.arg("-o").arg(&trace).arg(purge.get_program()).args(purge.get_args()).env_clear();
+    for (name, value) in purge.get_envs() {
+        traced.env(name, value.unwrap_or_default());
+    }
+    let Ok(run) = traced.output() else {
+        eprintln!("left out: strace is not here");
+        return;
+    };
+    let trace = fs::read_to_string(trace).unwrap_or_default();
+    let stderr = String::from_utf8_lossy(&run.stderr);
+    if stderr.contains("ptrace") && trace.is_empty() {
+        eprintln!("left out: processes may not be traced here");
+        return;
+    }
+    assert!(run.status.success(), "{stderr}");
+    assert_eq!(server.size(), 0);
+    assert!(is_synced_before_change(&trace), "{trace}");
+}
+
+#[test]
+fn a_change_that_is_sent_before_the_backup_is_synced_is_noticed() {
+    let sync = "1 fdatasync(9</h/backups/a.jsonl>) = 0\n";
+    let halves = [
+        "1 fdatasync(9</h/backups/a.jsonl> <unfinished ...>\n",
+        "2 write(3, \"\")\n",
+        "1 <... fdatasync resumed>) = 0\n",
+    ]
+    .concat();
+    let of_log = "1 fdatasync(9</h/audit.jsonl>) = 0\n";
+    let failed = "1 fdatasync(9</h/backups/a.jsonl>) = -1 EIO (Input/output error)\n";
+    let change = "2 sendto(8<socket:[1]>, \"EVAL ... UNLINK\") = 15\n";
+    assert!(is_synced_before_change(&[sync, change].concat()));
+    assert!(is_synced_before_change(&[&halves, change].concat()));
+    for early in [[change, sync], [of_log, change], [failed, change]] {
+        assert!(!is_synced_before_change(&early.concat()), "{early:?}");
+    }
 }

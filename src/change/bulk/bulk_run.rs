@@ -1,4 +1,5 @@
-//! One run of `purge` or `sweep`: the records that a rule selects are counted, changed, and accounted for.
+//! One run of `purge` or `sweep`: the records that a rule selects are counted, changed, and
+//! accounted for.
 
 use std::convert::Infallible;
 use std::future::pending;
@@ -29,23 +30,23 @@ use crate::scan::ScanEnd;
 use crate::store::{Change, KeyAction, RecordReader, ScanOptions, StoreError, Writer};
 use crate::terminal::frame::ProgressLine;
 
-/// A run, what it found, and what became of the records.
+/// A run, the records that it found, and their outcomes.
 pub struct BulkRun<'a, R: BulkRule> {
     rule: &'a R,
     /// Reads records; it never changes any.
     pub reader: RecordReader,
-    /// `None` if the run only shows what it finds, and once the change has begun.
+    /// `None` for a dry run, and once the change has begun.
     writer: Option<Writer>,
     /// The server's name, for people.
     pub server: String,
     /// The keys that are named one by one, if any are.
     key_file: Option<KeyFile>,
     interrupt: Interrupt,
-    /// What the run is about.
+    /// The selected records, counted.
     pub found: Preview<R::Group>,
     /// True once all selected records were counted.
     pub is_counted: bool,
-    /// What became of the records.
+    /// The outcomes of the records.
     pub account: Account,
 }
 
@@ -68,7 +69,7 @@ pub struct BulkOptions {
 }
 
 impl<'a, R: BulkRule> BulkRun<'a, R> {
-    /// Connects. Without `leave` the run only shows what it finds.
+    /// Connects. Without `leave` the run is a dry run.
     ///
     /// # Errors
     /// As every read, and for `leave` as every change.
@@ -99,8 +100,8 @@ impl<'a, R: BulkRule> BulkRun<'a, R> {
         })
     }
 
-    /// Counts what the rule selects. Records that end by themselves are kept for the change only if `keeps_ending`. Nothing is
-    /// changed, whatever the error.
+    /// Counts the records that the rule selects. Records that end by themselves are kept for the
+    /// change only if `keeps_ending`. Nothing is changed, whatever the error.
     ///
     /// # Errors
     /// The server could not be asked; Ctrl-C.
@@ -136,8 +137,9 @@ impl<'a, R: BulkRule> BulkRun<'a, R> {
         Ok(exit_after(&self.found.coverage, &self.rule.scope().catalog, has_scanned))
     }
 
-    /// Changes what was counted, or, if nothing was counted, what a scan finds now. The account says what was done,
-    /// whatever the error; its outcome is [`Ended::Shown`] as long as no change was tried.
+    /// Changes the records that were counted, or, if none were, the records that a scan finds now.
+    /// The account has every outcome, whatever the error; its own is [`Ended::Shown`] as long as no
+    /// change was tried.
     ///
     /// # Errors
     /// As every change; partial if nodes of a cluster were left out.
@@ -148,7 +150,8 @@ impl<'a, R: BulkRule> BulkRun<'a, R> {
         options: BulkOptions,
     ) -> Result<()> {
         let Some(writer) = self.writer.take() else { return Ok(()) };
-        // From here on SIGTERM, SIGQUIT and SIGHUP wait as Ctrl-C does, until backup and log are whole.
+        // From here on SIGTERM, SIGQUIT and SIGHUP wait as Ctrl-C does, until backup and log are
+        // whole.
         self.interrupt.heed_terminate()?;
         let unreachable = self.found.unreachable.take();
         let counted = if self.is_counted { self.found.selected.take() } else { None };
@@ -211,12 +214,12 @@ struct ChangeLoop<'a, R: BulkRule> {
 }
 
 impl<R: BulkRule> ChangeLoop<'_, R> {
-    /// Changes what was counted, or what `source` finds, until the limit or Ctrl-C. While a batch is changed, the ones after it
-    /// are read.
+    /// Changes the records that were counted, or those that `source` finds, until the limit or
+    /// Ctrl-C. While a batch is changed, the next ones are read.
     ///
     /// # Errors
-    /// As every change; the account has what was done before. A node of a cluster that does not answer keeps nobody from the
-    /// others, and is the error at the end.
+    /// As every change; the account has the outcomes so far. If a node of a cluster does not
+    /// answer, the records of the others are changed, and the error is returned at the end.
     async fn run(
         &mut self,
         counted: Vec<SelectedRecord>,
@@ -224,7 +227,7 @@ impl<R: BulkRule> ChangeLoop<'_, R> {
         uncounted: Option<&mut Preview<R::Group>>,
     ) -> Result<Ended> {
         let ui = &self.batch_changer.context.ui;
-        // Nobody counted what is selected, so the keys of the server are the total.
+        // The selected records were not counted, so that the keys of the server are the total.
         let mut keys_held = None;
         if self.total.is_none()
             && matches!(source, Some(RecordSource::Scan(_)))
@@ -245,7 +248,8 @@ impl<R: BulkRule> ChangeLoop<'_, R> {
             uncounted,
             bar: keys_held.map(|_| progress.clone()),
         };
-        // With a grace all records wait for it together; otherwise the next batch waits while one is changed.
+        // With a grace all records wait for it together; otherwise the next batch waits while one
+        // is changed.
         let most_waiting = if self.grace.is_zero() { self.rate_limiter.batch() } else { MOST_KEPT };
         let (queue, waiting) = mpsc::channel(most_waiting);
         let reading = async {
@@ -260,7 +264,7 @@ impl<R: BulkRule> ChangeLoop<'_, R> {
             ended = changing => ended,
             never = reading => match never {},
         };
-        // However the changes ended, what the scan left out is reported.
+        // However the changes ended, the report says which records the scan left out.
         let mut unread = None;
         if let Some(source) = source {
             let report = source.finish();
@@ -272,7 +276,7 @@ impl<R: BulkRule> ChangeLoop<'_, R> {
             }
         }
         let (ended, unreachable) = ended?;
-        // An interrupted run has more left than those nodes.
+        // An interrupted run reports the interruption: more is left than those nodes.
         if ended != Ended::Whole {
             return Ok(ended);
         }
@@ -284,10 +288,11 @@ impl<R: BulkRule> ChangeLoop<'_, R> {
 
     /// Scan, recheck, back up, compare and change, account: for one batch after the other.
     ///
-    /// Returns, beside how the changes ended, why a node of a cluster could not be asked, if nothing worse ended them.
+    /// Returns, beside how the changes ended, why a node of a cluster could not be asked, if
+    /// nothing worse ended them.
     ///
     /// # Errors
-    /// As every change; the account has what was done before.
+    /// As every change; the account has the outcomes so far.
     async fn change_batches(
         &mut self,
         mut pending: PendingRecords,
@@ -321,7 +326,8 @@ impl<R: BulkRule> ChangeLoop<'_, R> {
             let changes = self.planned_changes(&mut rechecked);
             *self.account = rechecked.account;
 
-            // Back up, compare and change, account. Ctrl-C waits: a change without its line in the log cannot be undone.
+            // Back up, compare and change, account. Ctrl-C waits: a change without its line in the
+            // log cannot be undone.
             self.batch_changer.change(changes, self.account).await?;
 
             processed += records as u64;
@@ -363,7 +369,8 @@ impl<R: BulkRule> ChangeLoop<'_, R> {
     fn planned_changes(&self, rechecked: &mut Rechecked<R::Group>) -> Vec<(KeyAction, Change)> {
         let mut changes = Vec::with_capacity(rechecked.same.len());
         for (record, planned) in rechecked.same.drain(..) {
-            // Also a lock that the read before the recheck took for another one: nobody was asked about its owner.
+            // Also a lock that the scan took for one that never expires: `--owner-alive` was not
+            // asked about its owner.
             let is_left = planned.ends_by_itself && self.owners.is_none();
             match planned.action {
                 PlannedAction::Change(action) if !is_left => {
@@ -382,8 +389,8 @@ fn processed_of_keys(records: u64) -> String {
     format!("{} records dealt with, keys scanned", count(records))
 }
 
-/// Leaves out the records whose owners are alive, or may be. A lock that ends by itself stays unless its owner is known to be
-/// dead.
+/// Leaves out the records whose owners are alive, or may be. A lock that ends by itself stays
+/// unless its owner is known to be dead.
 ///
 /// # Errors
 /// Usage: the command cannot be run.
@@ -402,7 +409,7 @@ async fn leave_out_living<G>(owners: &mut OwnerCheck, rechecked: &mut Rechecked<
                 account.left_to_expire += 1;
                 continue;
             }
-            // The schema keeps no owner, and only somebody else ends such a lock.
+            // The schema keeps no owner, and such a lock never expires.
             None => OwnerAnswer::Dead,
         };
         match answer {

@@ -1,7 +1,8 @@
-//! The records of a batch that are changed, each in one call: backed up, compared and changed, and counted.
+//! The records of a batch that are changed, each in one call: backed up, compared and changed, and
+//! counted.
 //!
-//! Only if a cluster keeps the Redis keys of a record in two slots, two calls follow each other, and a record can be changed
-//! partly.
+//! Only if a cluster keeps the Redis keys of a record in two slots, two calls follow each other,
+//! and a record can be changed partly.
 
 use anyhow::Result;
 
@@ -14,7 +15,7 @@ use crate::render::escape;
 use crate::store::backup::About;
 use crate::store::{Change, KeyAction, Outcome, Writer};
 
-/// By what the changes of a run are made, and where they are noted.
+/// Makes the changes of a run, and notes them in the journal.
 pub(super) struct BatchChanger<'a> {
     pub(super) context: &'a Context,
     pub(super) writer: Writer,
@@ -23,7 +24,7 @@ pub(super) struct BatchChanger<'a> {
     pub(super) noted_as: &'static str,
 }
 
-/// The change of a selected record to what is planned for it. An absent Redis key is compared and not changed.
+/// The planned change of a selected record. An absent Redis key is compared and not changed.
 pub(super) fn change_of<G>(record: Record, planned: &Planned<G>) -> Change {
     let mut changed = Vec::with_capacity(planned.key_indexes.len());
     for key_index in &planned.key_indexes {
@@ -37,10 +38,10 @@ pub(super) fn change_of<G>(record: Record, planned: &Planned<G>) -> Change {
 }
 
 impl BatchChanger<'_> {
-    /// Makes changes, and counts what became of each record.
+    /// Makes changes, and counts the outcome of each record.
     ///
     /// # Errors
-    /// As every change; the account has what was done before.
+    /// As every change; the account has the outcomes so far.
     pub(super) async fn change(
         &mut self,
         changes: Vec<(KeyAction, Change)>,
@@ -91,8 +92,8 @@ impl BatchChanger<'_> {
         ended
     }
 
-    /// Changes the Redis keys of a record in its other slot, after those in the first slot were changed. The backup has all of
-    /// them already.
+    /// Changes the Redis keys of a record in its other slot, after those in the first slot were
+    /// changed. The backup has all of them already.
     async fn change_other_slot(
         &mut self,
         action: KeyAction,
@@ -100,7 +101,7 @@ impl BatchChanger<'_> {
         other_slot: Vec<usize>,
         first: Outcome,
     ) -> (Outcome, Result<()>) {
-        // The rest of the record is compared with what the first call left.
+        // The first call removed these Redis keys: the rest of the record is compared with that.
         for key_index in std::mem::replace(&mut change.changed, other_slot) {
             change.seen.keys[key_index].content = Content::Absent;
         }
@@ -120,7 +121,7 @@ impl BatchChanger<'_> {
     }
 }
 
-/// Counts what became of a record.
+/// Counts the outcome of a record.
 fn count(account: &mut Account, about: &About, outcome: Outcome) {
     match outcome {
         Outcome::Done | Outcome::Expires(_) => account.done += 1,

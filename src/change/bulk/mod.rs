@@ -1,7 +1,8 @@
-//! What `purge` and `sweep` share. A run scans, rechecks, backs up, compares and changes, and accounts for each record:
-//! [`BulkRun::change`] is that sentence.
+//! What `purge` and `sweep` share. A run scans, rechecks, backs up, compares and changes, and
+//! accounts for each record: [`BulkRun::change`] is that sentence.
 //!
-//! A command brings a [`BulkRule`], which says which records are meant and what is planned for each of them.
+//! A command brings a [`BulkRule`], which says which records are meant and what is planned for each
+//! of them.
 
 mod bulk_run;
 mod change_batch;

@@ -1,4 +1,4 @@
-//! What a run is about, counted before anybody is asked, or while records are changed.
+//! The records of a run, counted before the prompt or while they are changed.
 
 use anyhow::Result;
 
@@ -12,11 +12,11 @@ use crate::interrupt::Interrupt;
 use crate::scan::{ScanEnd, ScanPage, ScanReport};
 use crate::store::{RecordReader, StoreError};
 
-/// Records that are kept between counting and changing. If more are selected, a second scan finds them, so that memory stays
-/// flat.
+/// Records that are kept between counting and changing. If more are selected, a second scan finds
+/// them, so that memory stays flat.
 pub(super) const MOST_KEPT: usize = 10_000;
 
-/// What a run is about.
+/// The selected records of a run, counted.
 pub struct Preview<G> {
     /// The selected records, counted by group.
     pub tally: Tally<G>,
@@ -26,8 +26,8 @@ pub struct Preview<G> {
     pub records: u64,
     /// Selected records that end by themselves.
     pub ending: u64,
-    /// Selected records that no change touches, because a value is too large to tell what the record is. If more are selected
-    /// than are kept, they are not counted before the change.
+    /// Selected records that no change touches, because a value is too large to tell what the
+    /// record is. If more are selected than are kept, they are not counted before the change.
     pub too_large: u64,
     /// The selected records; `None` if there are more than [`MOST_KEPT`].
     pub selected: Option<Vec<SelectedRecord>>,
@@ -56,7 +56,8 @@ impl<G: Ord> Default for Preview<G> {
 }
 
 impl<G: Ord + Clone> Preview<G> {
-    /// Counts what a source selects, and keeps the records. Those that end by themselves are kept only if `keeps_ending`.
+    /// Counts the records that a source selects, and keeps them. Those that end by themselves are
+    /// kept only if `keeps_ending`.
     ///
     /// # Errors
     /// The server could not be asked; Ctrl-C. Nothing was changed.

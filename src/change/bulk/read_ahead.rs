@@ -1,4 +1,5 @@
-//! Reading ahead: while a batch is changed, the records after it are found and wait for their change.
+//! Reading ahead: while a batch is changed, the records after it are found and wait for their
+//! change.
 
 use anyhow::{Error, Result};
 use indicatif::ProgressBar;
@@ -11,24 +12,25 @@ use super::source::RecordSource;
 use crate::scan::ScanPage;
 use crate::store::RecordReader;
 
-/// Finds the records of a run, and queues them for their change. The queue is bounded, so that a scan waits for the changes,
-/// and memory stays flat.
+/// Finds the records of a run, and queues them for their change. The queue is bounded, so that a
+/// scan waits for the changes, and memory stays flat.
 pub(super) struct ReadAhead<'a, R: BulkRule> {
     pub(super) rule: &'a R,
     pub(super) reader: RecordReader,
-    /// True if records wait between being read and being rechecked, for a grace or a rate.
+    /// True if a grace or a rate makes records wait between the read and the recheck.
     pub(super) waits: bool,
-    /// True if `--owner-alive` decides about locks that end by themselves; otherwise these are left alone.
+    /// True if `--owner-alive` decides about locks that end by themselves; otherwise these are left
+    /// alone.
     pub(super) asks_owners: bool,
-    /// Counts the records, if nobody counted them before.
+    /// Counts the records, if they were not counted before.
     pub(super) uncounted: Option<&'a mut Preview<R::Group>>,
     /// Shows how many keys were scanned, if that is how far the run is.
     pub(super) bar: Option<ProgressBar>,
 }
 
 impl<R: BulkRule> ReadAhead<'_, R> {
-    /// Queues records that were counted, then those of a source, then why no more could be read. Ends early once nobody takes
-    /// records out of the queue.
+    /// Queues the records that were counted, then those of a source, then the error that ended the
+    /// reading. Ends early once the queue is closed.
     pub(super) async fn read(
         &mut self,
         counted: Vec<SelectedRecord>,
@@ -69,7 +71,8 @@ impl<R: BulkRule> ReadAhead<'_, R> {
                 records.push(record);
             }
         }
-        // A record that waits is recognised later by all of its bytes; one that does not wait needs at least its deadline.
+        // A record that waits is recognised later by all of its bytes; one that does not wait needs
+        // at least its deadline.
         let waits = self.waits;
         let to_refresh =
             records.iter_mut().filter(|record| waits || record.seen.has_unknown_deadline());
@@ -135,7 +138,8 @@ mod tests {
     use crate::domain::record::Expiry;
     use crate::domain::samples::{CHI_LOCK, chi};
 
-    /// Rule: a run takes no more records than its limit leaves room for, and ends with why no more could be read.
+    /// Rule: a run takes no more records than its limit leaves room for, and ends with why no more
+    /// could be read.
     #[tokio::test]
     async fn no_more_records_are_taken_than_are_asked_for() {
         let (queue, waiting) = mpsc::channel(8);

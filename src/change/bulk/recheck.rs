@@ -1,9 +1,11 @@
-//! The recheck right before a change: every selected record is read once more on its node, and selected once more.
+//! The recheck right before a change: every selected record is read once more on its node, and
+//! selected once more.
 //!
-//! The script compares too, so why read twice? The script compares with what was read last, whatever became of the record
-//! since it was selected. Only the recheck knows that a lock was renewed during the grace, and only here is a value read to
-//! its end of which the scan read the beginning: its end may show that the record is not the schema's. A record that waited is
-//! kept as its identity alone, and the script needs the bytes.
+//! The script compares too, so why read twice? The script only compares with the last read. The
+//! recheck notices that a lock was renewed during the grace. It also reads values to their end of
+//! which the scan read the beginning, because the end may show that the schema does not recognise
+//! the record. And a record that waited is kept as its identity alone, while the script needs the
+//! bytes.
 
 use std::time::Duration;
 
@@ -17,7 +19,8 @@ use crate::domain::record::{
 };
 use crate::store::{MOST_FURTHER, RecordReader, Seen, StoreError};
 
-/// How long a read counts as the recheck. A second read within this time would find what the script finds.
+/// How long a read counts as the recheck. A second read within this time would find what the script
+/// finds.
 const FRESH: Duration = Duration::from_secs(1);
 
 /// Bytes of values that are read whole at a time: memory stays flat.
@@ -27,7 +30,7 @@ const MOST_AT_ONCE: u64 = 16 << 20;
 pub enum SelectedRecord {
     /// All that was read of the record.
     Whole { record: Box<Record>, read_at: Instant },
-    /// Where the record is, and what tells whether it changed: as small as can be, whatever the size of the values.
+    /// Its Redis keys and its identity, which are small whatever the size of the values.
     Compact { candidate: Candidate, identity: Identity, read_at: Instant },
 }
 
@@ -37,7 +40,7 @@ impl SelectedRecord {
         Self::Whole { record: Box::new(record), read_at: Instant::now() }
     }
 
-    /// The same, for a record that waits.
+    /// The compact form, which a record has while it waits.
     pub(super) fn compact(self) -> Self {
         let read_at = self.read_at();
         let (candidate, identity) = self.into_identity();
@@ -51,7 +54,7 @@ impl SelectedRecord {
         }
     }
 
-    /// Where the record is, and what it was.
+    /// Its Redis keys and its identity.
     fn into_identity(self) -> (Candidate, Identity) {
         match self {
             Self::Compact { candidate, identity, .. } => (candidate, identity),
@@ -72,11 +75,13 @@ impl SelectedRecord {
 
 /// What a recheck found.
 pub(super) struct Rechecked<G> {
-    /// The records that are still the ones that were selected, each with what is planned now.
+    /// The records that did not change since they were selected, each with its plan.
     pub(super) same: Vec<(Record, Planned<G>)>,
-    /// The account with those that are not. Whoever interrupts a recheck drops it, and has not counted them.
+    /// The account with those that are not. Whoever interrupts a recheck drops it, and has not
+    /// counted them.
     pub(super) account: Account,
-    /// Why a node of a cluster could not be asked, or what the user may not read: these records are left alone.
+    /// Why a node of a cluster could not be asked, or what the user may not read: these records are
+    /// left alone.
     pub(super) unreachable: Option<StoreError>,
 }
 
@@ -149,8 +154,9 @@ impl<G> Rechecked<G> {
         Ok(None)
     }
 
-    /// Decides by the whole values whose records these are, of which only the beginning was read: a field behind it may be one
-    /// that the schema does not write. The records stay as they were read, because a change compares with that.
+    /// Decides by the whole values whose records these are, of which only the beginning was read: a
+    /// field behind it may be one that the schema does not write. The records stay as they were
+    /// read, because a change compares with that.
     ///
     /// # Errors
     /// The server could not be asked.
@@ -187,7 +193,8 @@ impl<G> Rechecked<G> {
         Ok(())
     }
 
-    /// Keeps a record that the rule still selects; the account gets every other. `None` is a record that no longer decodes.
+    /// Keeps a record that the rule still selects; the account gets every other. `None` is a record
+    /// that no longer decodes.
     fn select_again(&mut self, rule: &impl BulkRule<Group = G>, record: Option<Record>) {
         let Some(record) = record else {
             self.account.changed += 1;
@@ -205,13 +212,14 @@ impl<G> Rechecked<G> {
     }
 }
 
-/// True if so much was read of a record that a change can compare with it: values that were read whole or with their checksum,
-/// and exact deadlines.
+/// True if so much was read of a record that a change can compare with it: values that were read
+/// whole or with their checksum, and exact deadlines.
 fn is_comparable(record: &Record) -> bool {
     record.seen.keys.iter().all(SeenKey::is_comparable)
 }
 
-/// True for a record that nobody can tell from another program's: the rest of a value would tell, which is never read.
+/// True for a record that nobody can tell from another program's: the rest of a value would tell,
+/// which is never read.
 pub(super) fn is_too_large(record: &Record) -> bool {
     if record.claim != Claim::SoFar {
         return false;
@@ -220,9 +228,9 @@ pub(super) fn is_too_large(record: &Record) -> bool {
     sizes.any(|size| size > MOST_FURTHER as u64)
 }
 
-/// Reads those records again of which a page says too little to recognise them later: a value was cut, or a deadline comes
-/// from PTTL and the time around a page. A record that changed meanwhile stays as the page has it, and the recheck finds the
-/// change.
+/// Reads records again whose page is not exact enough to recognise them later: a value was cut, or
+/// a deadline was computed from PTTL and the time around the page. A record that changed meanwhile
+/// stays as the page has it, and the recheck finds the change.
 ///
 /// # Errors
 /// The server could not be asked.
@@ -251,7 +259,8 @@ pub(super) async fn refresh<'a>(
     Ok(())
 }
 
-/// Reads as much of each value as was read before, and more if that does not tell what the record is.
+/// Reads as much of each value as was read before, and more if that does not tell what the record
+/// is.
 async fn read_again(
     reader: &mut RecordReader,
     records: &[(Candidate, Identity)],
@@ -285,7 +294,8 @@ mod tests {
     use crate::domain::record::Expiry;
     use crate::domain::samples::{CHI_LOCK, chi};
 
-    /// Rule: a record is read again before a change if the end of its value, which was not read, tells whose the record is.
+    /// Rule: a record is read again before a change if the end of its value, which was not read,
+    /// tells whose the record is.
     #[test]
     fn a_read_that_leaves_the_claim_open_is_not_the_last_one() {
         let mut record = chi(CHI_LOCK, Expiry::Never);

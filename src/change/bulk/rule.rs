@@ -1,4 +1,5 @@
-//! The rule of a command: which records it selects, what it plans for each, and how narrow its selection has to be.
+//! The rule of a command: which records it selects, what it plans for each, and how narrow its
+//! selection has to be.
 
 use crate::args::SchemaArgs;
 use crate::domain::diagnosis::Thresholds;
@@ -40,7 +41,8 @@ pub struct Planned<G> {
     pub key_indexes: Vec<usize>,
     /// What is done to these Redis keys.
     pub action: PlannedAction,
-    /// True for a lock that ends by itself: it is changed only if `--owner-alive` says that its owner is dead.
+    /// True for a lock that ends by itself: it is changed only if `--owner-alive` says that its
+    /// owner is dead.
     pub ends_by_itself: bool,
 }
 
@@ -53,9 +55,9 @@ pub enum PlannedAction {
     LeaveToExpire,
 }
 
-/// Passes a selection that is narrow enough to be changed, so that values of other programs stay. `key_glob` is `--match`, and
-/// `names_keys` is true if keys are named one by one. `takes_unreadable` is true if the command also changes values that do
-/// not decode.
+/// Passes a selection that is narrow enough to be changed, so that values of other programs stay.
+/// `key_glob` is `--match`, and `names_keys` is true if keys are named one by one.
+/// `takes_unreadable` is true if the command also changes values that do not decode.
 ///
 /// # Errors
 /// Usage: refused for safety, with the option that is missing.

@@ -16,11 +16,12 @@ use crate::store::read::records::{Lookup, LookupResult};
 use crate::store::{MOST_WHOLE, ReadLimit, RecordReader, StoreError};
 use crate::terminal::frame::ProgressLine;
 
-/// Named keys that are looked up in one round trip: a page is as large as one of a scan, and other clients do not wait.
+/// Named keys that are looked up in one round trip: a page is as large as one of a scan, and other
+/// clients do not wait.
 const PAGE: usize = 200;
 
-/// If at least one record in this many is selected, the next pages bring whole values: rechecking the selected records would
-/// cost more than the bytes of the others.
+/// If at least one record in this many is selected, the next pages bring whole values: rechecking
+/// the selected records would cost more than the bytes of the others.
 const SELECTED_IN: usize = 4;
 
 /// Where the records of a run come from.
@@ -72,8 +73,8 @@ impl<'a> RecordSource<'a> {
         }
     }
 
-    /// The next page, which may be empty; `None` at the end. Nodes of a cluster that do not answer are left out: the report
-    /// has them.
+    /// The next page, which may be empty; `None` at the end. Nodes of a cluster that do not answer
+    /// are left out: the report has them.
     ///
     /// # Errors
     /// The server could not be asked; Ctrl-C.
@@ -93,7 +94,8 @@ impl<'a> RecordSource<'a> {
         }
     }
 
-    /// The next page of a run that changes the selected records. If many are selected, later pages bring whole values.
+    /// The next page of a run that changes the selected records. If many are selected, later pages
+    /// bring whole values.
     ///
     /// # Errors
     /// As [`RecordSource::next_page`].
@@ -128,8 +130,9 @@ pub(super) struct NamedRecords<'a> {
     progress: ProgressLine,
     /// Named keys that were read.
     keys: u64,
-    /// Two hashes of the first Redis key of each record so far, because a list may name a record again in other words. They
-    /// take 16 bytes per record, and two Redis keys share both with a chance of one in 2^128.
+    /// Two hashes of the first Redis key of each record so far, because a list may name a record
+    /// again in other words. They take 16 bytes per record, and two Redis keys share both with a
+    /// chance of one in 2^128.
     seen: HashSet<[u64; 2]>,
     hashers: [RandomState; 2],
     coverage: Coverage,
@@ -173,7 +176,7 @@ impl<'a> NamedRecords<'a> {
                 self.coverage.contradictions.note(&record);
             }
             let selection = rule.select(&record);
-            // The operator named this key, and is told why nothing is done to its record.
+            // The operator named this key, so the report says why its record stays.
             if matches!(selection, Selected::No) {
                 self.coverage.named.add_not_chosen(&record);
             }
@@ -184,7 +187,8 @@ impl<'a> NamedRecords<'a> {
         Ok(Some(ScanPage { records: count, selected }))
     }
 
-    /// The records of the next keys, each once however often the list names it; `None` at the end of the list.
+    /// The records of the next keys, each once however often the list names it; `None` at the end
+    /// of the list.
     async fn read_page(&mut self, rule: &impl BulkRule) -> Result<Option<Vec<Record>>> {
         let scope = rule.scope();
         let keys = self.list.next(PAGE)?;

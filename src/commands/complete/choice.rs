@@ -104,8 +104,8 @@ impl ChosenCompletion {
     }
 }
 
-/// Passes a result that can be written, and reads back as one: quotes in a key or a fingerprint may break the text that they
-/// are part of.
+/// Passes a result that can be written, and reads back as one: quotes in a key or a fingerprint may
+/// break the text that they are part of.
 ///
 /// # Errors
 /// Usage: why the result cannot be written or read.
@@ -162,7 +162,8 @@ fn refused(record: &Record, why: &Refusal) -> CommandError {
     }
 }
 
-/// The hash of the payload that is stored with the result: without it every retry would be told that its payload differs.
+/// The hash of the payload that is stored with the result: without it every retry would be told
+/// that its payload differs.
 ///
 /// # Errors
 /// Usage: the option is missing, or the schema or the lock has no use for it.

@@ -67,8 +67,8 @@ impl ChoiceArgs {
             .hint("name keys, or choose with --state, --older-than, --match, --schema, --finding or --key-file; --all takes all that are completed"))
     }
 
-    /// The states that are purged: completed, unless said otherwise; locks only if their state is named, because a worker may
-    /// still hold them.
+    /// The states that are purged: completed, unless said otherwise; locks only if their state is
+    /// named, because a worker may still hold them.
     ///
     /// # Errors
     /// Usage: a finding is about records that a purge leaves alone.
@@ -133,7 +133,8 @@ impl PurgeRule {
             ..args.select.selection()?
         };
         let thresholds = thresholds.thresholds();
-        // A body is searched to its end, and only a long beginning tells whether a long value decodes.
+        // A body is searched to its end, and only a long beginning tells whether a long value
+        // decodes.
         let least = if selection.reads_bodies() {
             LONGEST_VALUE
         } else if selection.states.contains(&State::Unreadable) {
@@ -189,8 +190,8 @@ impl RecordFilter for PurgeRule {
         self.selection.is_about(record)
     }
 
-    /// Every Redis key is removed, the lock first: if the result were first, a retry in between would find the lock alone and
-    /// be rejected.
+    /// Every Redis key is removed, the lock first: if the result were first, a retry in between
+    /// would find the lock alone and be rejected.
     fn select(&self, record: &Record) -> Selected<Self::Plan> {
         // Such a Redis key is another program's, whatever its name says.
         if record.readings.iter().any(|reading| matches!(reading, Reading::WrongType(_))) {

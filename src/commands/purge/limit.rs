@@ -17,13 +17,14 @@ pub(super) struct LimitArgs {
 }
 
 impl LimitArgs {
-    /// True if an option bounds how many records are chosen, so that they are counted before any is removed.
+    /// True if an option bounds how many records are chosen, so that they are counted before any is
+    /// removed.
     pub(super) fn is_given(&self) -> bool {
         self.max.is_some() || self.max_percent.is_some()
     }
 
-    /// How many records may be removed, if `total` of `records` are chosen: as many as the options allow, because there may
-    /// be more by then; without options, as many as were counted.
+    /// How many records may be removed, if `total` of `records` are chosen: as many as the options
+    /// allow, because there may be more by then; without options, as many as were counted.
     ///
     /// # Errors
     /// Refused: more are chosen than the options allow.

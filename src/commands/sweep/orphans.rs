@@ -26,7 +26,8 @@ const HEAD_BYTES: usize = 128;
 /// The options that choose locks.
 #[derive(Debug, Args)]
 pub(super) struct SoughtArgs {
-    /// Locks without expiry (`no-expiry`), also beside a result: nothing but a person or a sweep ends them
+    /// Locks without expiry (`no-expiry`), also beside a result: nothing but a person or a sweep
+    /// ends them
     #[arg(long)]
     orphaned: bool,
 
@@ -34,8 +35,9 @@ pub(super) struct SoughtArgs {
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, allow_hyphen_values = true)]
     older_than: Option<Duration>,
 
-    /// Also locks with more time left than the lock TTL that is stated (`excess-ttl`), locks beside a result behind which no
-    /// worker can be (`leftover-lock`), or values in a lock's place that do not decode (`unreadable`: with --schema, and
+    /// Also locks with more time left than the lock TTL that is stated (`excess-ttl`), locks beside
+    /// a result behind which no worker can be (`leftover-lock`), or values in a lock's place that
+    /// do not decode (`unreadable`: with --schema, and
     /// --prefix or a --match that has a literal part)
     #[arg(long, value_name = "CODE", value_delimiter = ',', value_parser = finding_codes(&INCLUDABLE))]
     include: Vec<FindingCode>,
@@ -49,12 +51,14 @@ pub(super) struct SoughtArgs {
 pub(super) enum ActionArg {
     /// Remove the lock: the next request executes.
     Unlock,
-    /// Give it the lock TTL that is stated, so that a worker still at it can finish; never more time than it has.
+    /// Give it the lock TTL that is stated, so that a worker still at it can finish; never more
+    /// time than it has.
     Expire,
 }
 
 impl SoughtArgs {
-    /// True if every lock that is sought has a finding that `list --finding` knows. --older-than has none there.
+    /// True if every lock that is sought has a finding that `list --finding` knows. --older-than
+    /// has none there.
     pub(super) fn finds_by_code(&self) -> bool {
         self.older_than.is_none()
     }

@@ -10,7 +10,8 @@ use crate::domain::select::unproven::{missing_age, missing_for};
 use crate::domain::select::{Selected, Selection};
 use crate::domain::step::fencing;
 
-/// The finding of a lock that will never end by itself: an orphan under any setting of the deployment.
+/// The finding of a lock that will never end by itself: an orphan under any setting of the
+/// deployment.
 pub(crate) const ORPHANED: FindingCode = FindingCode::NoExpiry;
 
 /// Further findings that make a lock an orphan if `--include` names them.
@@ -26,8 +27,8 @@ pub(crate) struct Orphan {
     pub(crate) role: usize,
 }
 
-/// The orphan that a record is by these findings, if any. A stored result never is one, nor what may turn out to be, nor what
-/// only a schema's default makes one.
+/// The orphan that a record is by these findings, if any. A stored result never is one, nor what
+/// may turn out to be, nor what only a schema's default makes one.
 pub(crate) fn of(record: &Record, sought: &[FindingCode]) -> Selected<Orphan> {
     let has_lock = record.schema.has_locks();
     let unlockable = unlock::removable(record)
@@ -61,13 +62,14 @@ pub(crate) fn chosen(
         Selected::Unproven(missing) if matches!(orphan, Selected::Yes(_)) => {
             Selected::Unproven(missing)
         }
-        // A sweep names what it lacks to know that the lock is an orphan before what a filter lacks.
+        // A sweep names what it lacks to know that the lock is an orphan before what a filter
+        // lacks.
         Selected::Unproven(_) => orphan,
     }
 }
 
-/// True if a record whose Redis keys expire like this (`None`: not there) may be such an orphan under one of these schemas, so
-/// that its values have to be read.
+/// True if a record whose Redis keys expire like this (`None`: not there) may be such an orphan
+/// under one of these schemas, so that its values have to be read.
 pub(crate) fn may_be(
     schemas: &[Arc<Schema>],
     expiries: &[Option<Expiry>],
@@ -99,7 +101,8 @@ fn may_have(
             _ => false,
         },
         FindingCode::Overdue => match (lock, lock_ttl, thresholds.overdue_ms) {
-            // The deadline tells the age of a lock: neither does the value, nor is the lock TTL a mere default.
+            // The deadline tells the age of a lock: neither does the value, nor is the lock TTL a
+            // mere default.
             (Expiry::In(left), Some(ttl), Some(overdue)) if is_stated && !schema.tells_time() => {
                 left.saturating_add(overdue) < ttl
             }
@@ -125,8 +128,8 @@ pub(crate) fn age(record: &Record) -> Option<Age> {
     age::of(&record.schema, State::InProgress, &record.readings, &record.seen)
 }
 
-/// True when the lock goes by itself no later than with a lock TTL of its own: giving it one would make it stay
-/// longer, and again with each sweep.
+/// True when the lock goes by itself no later than with a lock TTL of its own: giving it one would
+/// make it stay longer, and again with each sweep.
 pub(crate) fn expires_anyway(record: &Record, role: usize) -> bool {
     match record.seen.keys[role].expiry {
         Expiry::Never => false,
@@ -134,12 +137,14 @@ pub(crate) fn expires_anyway(record: &Record, role: usize) -> bool {
     }
 }
 
-/// True for a lock that ends by itself, and behind which a live worker may stand: no age makes it an orphan.
+/// True for a lock that ends by itself, and behind which a live worker may stand: no age makes it
+/// an orphan.
 ///
-/// Only a lock TTL that the deployment states tells that a lock stays longer than its worker meant: elsewhere every lock
-/// with an expiry ends by itself.
+/// Only a lock TTL that the deployment states tells that a lock stays longer than its worker meant:
+/// elsewhere every lock with an expiry ends by itself.
 ///
-/// Whether a live worker may be behind a lock beside a result is a matter of the schema: [`fencing::keeps_locks_from_results`].
+/// Whether a live worker may be behind a lock beside a result is a matter of the schema:
+/// [`fencing::keeps_locks_from_results`].
 pub(crate) fn may_be_held(record: &Record, orphan: Orphan) -> bool {
     let expires = matches!(record.seen.keys[orphan.role].expiry, Expiry::In(_));
     let is_stated = record.schema.ttl_evidence(TtlOf::Lock) == Evidence::Stated;
@@ -147,7 +152,8 @@ pub(crate) fn may_be_held(record: &Record, orphan: Orphan) -> bool {
         FindingCode::Overdue if is_stated => expires_anyway(record, orphan.role),
         FindingCode::Overdue => expires,
         FindingCode::LeftoverLock => expires && !fencing::keeps_locks_from_results(&record.schema),
-        // It never ends, stays longer than a stated TTL allows, or is no lock that anybody could hold.
+        // It never ends, stays longer than a stated TTL allows, or is no lock that anybody could
+        // hold.
         FindingCode::NoExpiry | FindingCode::ExcessTtl | FindingCode::Unreadable => false,
         // None of them makes a lock an orphan.
         FindingCode::ForeignSchema
@@ -239,7 +245,8 @@ mod tests {
         assert_eq!(age, Some(40_000), "the lock's age, not the result's");
     }
 
-    /// Rule: a lock that ends by itself is no orphan on age, nor beside a result that a live worker may have overlooked.
+    /// Rule: a lock that ends by itself is no orphan on age, nor beside a result that a live worker
+    /// may have overlooked.
     #[test]
     fn a_lock_that_ends_by_itself_may_be_held() {
         let beside = |schema: &str, expiry: Expiry| {

@@ -31,7 +31,8 @@ pub struct Account {
     pub(crate) done: u64,
     /// Redis keys that were changed: their replies were lost, and reading back showed it.
     pub(crate) read_back: u64,
-    /// Redis keys whose outcome is unknown: their replies were lost, and reading back did not show it.
+    /// Redis keys whose outcome is unknown: their replies were lost, and reading back did not show
+    /// it.
     pub(crate) unknown: u64,
     /// Left alone: no longer as they were seen.
     pub(crate) changed: u64,
@@ -41,7 +42,8 @@ pub struct Account {
     pub(crate) gone: u64,
     /// Left alone: the whole value showed that the schema does not recognise it.
     pub(crate) unrecognised: u64,
-    /// Left alone: a value is larger than is ever read, and its beginning does not tell whether the record is the schema's.
+    /// Left alone: a value is larger than is ever read, and its beginning does not tell whether the
+    /// record is the schema's.
     pub(crate) too_large: u64,
     /// Left alone: their owner is alive.
     pub(crate) skipped_alive: u64,
@@ -51,7 +53,8 @@ pub struct Account {
     pub(crate) owner_unknown_because: Option<String>,
     /// Left alone: they end by themselves, or have no more time left than they were to get.
     pub(crate) left_to_expire: u64,
-    /// Records in two slots of a cluster of which one Redis key was changed and the other was not, by name.
+    /// Records in two slots of a cluster of which one Redis key was changed and the other was not,
+    /// by name.
     pub(crate) partly: Vec<String>,
     /// The file that holds what was removed.
     pub(crate) backup: Option<String>,

@@ -1,7 +1,7 @@
 //! Many changes, in batches: backed up, compared and changed, one outcome each.
 //!
-//! A master of a cluster that does not answer is left out from then on. After a failover, what the old master took is done once
-//! more on the new one.
+//! A master of a cluster that does not answer is left out from then on. After a failover, what the
+//! old master took is done once more on the new one.
 
 use std::sync::PoisonError;
 
@@ -14,13 +14,14 @@ use crate::store::cluster::slot_map::SlotMap;
 use crate::store::error::StoreError;
 
 impl Writer {
-    /// Makes many changes, each against exactly what was seen of its record, in batches of a hundred Redis keys, one at
-    /// a time, each compared and changed in one step. With a backup, a few batches at a time are in it and synced
-    /// before the first of them is sent.
+    /// Makes many changes, each against exactly what was seen of its record, in batches of a
+    /// hundred Redis keys, one at a time, each compared and changed in one step. With a backup, a
+    /// few batches at a time are in it and synced before the first of them is sent.
     ///
-    /// Gives one outcome per change, in order, and the error that stopped them: of the changes after these outcomes none
-    /// was made. A master of a cluster that does not answer keeps nobody from the others: then all outcomes are there, and
-    /// the error beside them. If the backup cannot be written, nothing is sent that is not in it.
+    /// Gives one outcome per change, in order, and the error that stopped them: of the changes
+    /// after these outcomes none was made. A master of a cluster that does not answer keeps nobody
+    /// from the others: then all outcomes are there, and the error beside them. If the backup
+    /// cannot be written, nothing is sent that is not in it.
     pub async fn apply(
         &self,
         changes: &[Change],
@@ -65,15 +66,16 @@ impl Writer {
         (outcomes, unreachable.map_or(Ok(()), Err))
     }
 
-    /// True if an error of [`Writer::apply`] leaves the other masters, or slots, of a cluster to go on with.
+    /// True if an error of [`Writer::apply`] leaves the other masters, or slots, of a cluster to go
+    /// on with.
     pub fn goes_on_after(&self, error: &StoreError) -> bool {
         let is_of_one = error.is_of_a_part() || matches!(error, StoreError::OutcomeUnknown { .. });
         is_of_one && self.client().is_cluster()
     }
 
-    /// Splits off the Redis keys of a change that a cluster keeps in another slot than the first, because no script reaches
-    /// both: they need a change of their own, after this one. Gives their indexes in the record. The backup before this change
-    /// gets them all, as the record was.
+    /// Splits off the Redis keys of a change that a cluster keeps in another slot than the first,
+    /// because no script reaches both: they need a change of their own, after this one. Gives their
+    /// indexes in the record. The backup before this change gets them all, as the record was.
     ///
     /// # Errors
     /// Nobody can say which nodes there are.
@@ -118,7 +120,8 @@ impl Writer {
         }
     }
 
-    /// Leaves out the changes of records on a master that did not answer: each would wait for the same timeout.
+    /// Leaves out the changes of records on a master that did not answer: each would wait for the
+    /// same timeout.
     pub(super) fn leave_out_unreachable(&self, batch: &mut Batch<'_>) {
         let unreachable = self.unreachable.lock().unwrap_or_else(PoisonError::into_inner);
         if unreachable.is_empty() {
@@ -151,7 +154,8 @@ struct BatchAttempt<'a, 'b> {
 impl ChangeAttempt for BatchAttempt<'_, '_> {
     async fn send(&mut self, writer: &Writer) -> Result<(), StoreError> {
         let Err(error) = self.back_up_and_change(writer).await else { return Ok(()) };
-        // A connection that lost a reply ends the run. But if reading back told the last outcomes, all is done.
+        // A connection that lost a reply ends the run. But if reading back told the last outcomes,
+        // all is done.
         let is_all = self.is_last && self.outcomes.len() == self.changes.len();
         if is_all && !error.is_without_effect() && all_known(&self.outcomes) {
             return Ok(());
@@ -160,7 +164,8 @@ impl ChangeAttempt for BatchAttempt<'_, '_> {
     }
 
     fn may_have_changed(&self) -> bool {
-        // A master that refuses or does not answer may have been replaced, which says more than its refusal.
+        // A master that refuses or does not answer may have been replaced, which says more than its
+        // refusal.
         true
     }
 
@@ -185,7 +190,7 @@ impl ChangeAttempt for BatchAttempt<'_, '_> {
         let again = self.change_again(writer, before).await;
         let mut ended = StoreError::worse(again, Some(failed_over));
         let stopped = sent.err().or(self.unreachable.take());
-        // What was unknown on the old master may be known from the new one.
+        // An outcome that was unknown on the old master may be known from the new one.
         if self.outcomes.contains(&Outcome::Unknown) {
             ended = StoreError::worse(stopped, ended);
         }
@@ -194,7 +199,8 @@ impl ChangeAttempt for BatchAttempt<'_, '_> {
 }
 
 impl BatchAttempt<'_, '_> {
-    /// Backs the batches up, and changes one after the other. Records that stay as they are leave the backup again.
+    /// Backs the batches up, and changes one after the other. Records that stay as they are leave
+    /// the backup again.
     ///
     /// # Errors
     /// Why the batches after the last outcome were not sent.
@@ -202,7 +208,8 @@ impl BatchAttempt<'_, '_> {
         for batch in &mut self.batches {
             writer.leave_out_unreachable(batch);
         }
-        // Nothing is sent before the backup is on the disk: a value that is deleted first is lost if the machine stops.
+        // Nothing is sent before the backup is on the disk: a value that is deleted first is lost
+        // if the machine stops.
         if self.backup.is_some() {
             self.back_up(writer).await?;
         }
@@ -263,11 +270,12 @@ impl BatchAttempt<'_, '_> {
         }
     }
 
-    /// Makes changes once more whose master is another one now: what was done on the old one may be lost. They are compared
-    /// there as they were here, so that what has arrived there is found done, and what was re-acquired since stays. What was
-    /// done, or may have been, is in the backup already; what was left alone is not, and is left alone again.
+    /// Makes changes once more whose master is another one now, because those on the old one may be
+    /// lost. They are compared there as here: a change that was replicated is found done, and a
+    /// record that was re-acquired since stays. Changes that were made, or may have been, are in
+    /// the backup already. Records that were left alone are not, and are left alone again.
     ///
-    /// Gives why a part of it could not be done.
+    /// Returns why some could not be made.
     async fn change_again(
         &mut self,
         writer: &Writer,

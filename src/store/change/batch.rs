@@ -1,4 +1,5 @@
-//! Batches of changes: how many are sent in one call, what is sent for them, and what the reply says of each.
+//! Batches of changes: how many are sent in one call, what is sent for them, and what the reply
+//! says of each.
 
 #[cfg(test)]
 mod tests;
@@ -18,14 +19,15 @@ use crate::store::scripts;
 /// The most Redis keys that one call names: larger calls stall other clients and are no faster.
 pub(in crate::store) const MOST_KEYS: usize = 100;
 
-/// The most Redis keys that are sent at a time to a cluster, one call per record: no call stalls other clients, and every node
-/// gets some.
+/// The most Redis keys that are sent at a time to a cluster, one call per record: no call stalls
+/// other clients, and every node gets some.
 pub(in crate::store) const MOST_APART: usize = 500;
 
 /// The most bytes of values that one call compares, unless a single value is larger.
 const MOST_BYTES: u64 = 4 << 20;
 
-/// Splits changes into batches, each for one call: so many Redis keys and bytes, and no Redis key twice.
+/// Splits changes into batches, each for one call: so many Redis keys and bytes, and no Redis key
+/// twice.
 pub(in crate::store) fn batches(changes: &[Change], most_keys: usize) -> Vec<&[Change]> {
     let mut batches = Vec::new();
     let mut load = Load::default();
@@ -45,7 +47,8 @@ pub(in crate::store) fn batches(changes: &[Change], most_keys: usize) -> Vec<&[C
     batches
 }
 
-/// Puts together the batches that are backed up at a time: a sync of the disk costs as much as several calls.
+/// Puts together the batches that are backed up at a time: a sync of the disk costs as much as
+/// several calls.
 pub(in crate::store) fn groups(changes: &[Change], most_keys: usize) -> Vec<Vec<Batch<'_>>> {
     let mut groups = Vec::new();
     let mut group = Vec::new();
@@ -105,14 +108,14 @@ pub(in crate::store) struct Batch<'a> {
 struct RequestedChange<'a> {
     index: usize,
     change: &'a Change,
-    /// What the backup gets, in the order of the change's `backed_up`; `None` as long as a DUMP is missing. Empty without a
-    /// backup.
+    /// What the backup gets, in the order of the change's `backed_up`; `None` as long as a DUMP is
+    /// missing. Empty without a backup.
     saved: Vec<Option<Saved>>,
 }
 
 impl<'a> Batch<'a> {
-    /// Takes the changes. A change that cannot be compared counts as changed, and is never sent: the record was not read
-    /// exactly enough, or the Redis key to change was not there.
+    /// Takes the changes. A change that cannot be compared counts as changed, and is never sent:
+    /// the record was not read exactly enough, or the Redis key to change was not there.
     pub(in crate::store) fn new(changes: &'a [Change]) -> Self {
         let mut asked = Vec::with_capacity(changes.len());
         for (index, change) in changes.iter().enumerate() {
@@ -146,8 +149,9 @@ impl<'a> Batch<'a> {
         open
     }
 
-    /// Takes the DUMP of each Redis key that [`Batch::save`] gave from a longer list. A record is not asked for if one of
-    /// its Redis keys is gone, or has a DUMP that is not that of the value that was seen.
+    /// Takes the DUMP of each Redis key that [`Batch::save`] gave from a longer list. A record is
+    /// not asked for if one of its Redis keys is gone, or has a DUMP that is not that of the value
+    /// that was seen.
     pub(in crate::store) fn dumped(&mut self, dumps: &mut impl Iterator<Item = Option<Vec<u8>>>) {
         for asked in &mut self.asked {
             let mut outcome = Outcome::Absent;
@@ -187,8 +191,8 @@ impl<'a> Batch<'a> {
         Some(call(action, ScriptRef::Text, sent.collect()))
     }
 
-    /// What is sent to a cluster: one call per change. It compares the Redis keys in the slot of the one to change, and no
-    /// others, because no script reaches two slots.
+    /// What is sent to a cluster: one call per change. It compares the Redis keys in the slot of
+    /// the one to change, and no others, because no script reaches two slots.
     pub(in crate::store) fn commands_apart(
         &self,
         action: KeyAction,
@@ -202,8 +206,8 @@ impl<'a> Batch<'a> {
         commands
     }
 
-    /// The Redis keys that no call of [`Batch::commands_apart`] compares, as they were seen, each with the index of its change
-    /// among those that are asked for.
+    /// The Redis keys that no call of [`Batch::commands_apart`] compares, as they were seen, each
+    /// with the index of its change among those that are asked for.
     pub(in crate::store) fn elsewhere(&self) -> Vec<(usize, &'a SeenKey)> {
         let mut elsewhere = Vec::new();
         for (index, asked) in self.asked.iter().enumerate() {
@@ -214,8 +218,8 @@ impl<'a> Batch<'a> {
         elsewhere
     }
 
-    /// Leaves out changes, by their indexes among those that are asked for: the records of some changed, and those of others
-    /// could not be read.
+    /// Leaves out changes, by their indexes among those that are asked for: the records of some
+    /// changed, and those of others could not be read.
     pub(in crate::store) fn leave_out(
         &mut self,
         changed: &HashSet<usize>,
@@ -232,7 +236,8 @@ impl<'a> Batch<'a> {
         });
     }
 
-    /// Leaves out the changes of records one of whose Redis keys is on a master that does not answer.
+    /// Leaves out the changes of records one of whose Redis keys is on a master that does not
+    /// answer.
     pub(in crate::store) fn refuse(&mut self, is_unreachable: impl Fn(&[u8]) -> bool) {
         self.leave(|_, change| {
             let mut keys = change.seen.keys.iter();

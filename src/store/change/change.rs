@@ -3,10 +3,12 @@
 use crate::domain::record::{Content, Observation, SeenKey};
 use crate::store::backup::entry::About;
 
-/// A change to a record that must still be as it was seen. All of its Redis keys that change, change in one call.
+/// A change to a record that must still be as it was seen. All of its Redis keys that change,
+/// change in one call.
 #[derive(Debug, Clone)]
 pub struct Change {
-    /// The Redis keys that change, by their indexes in the record; on a cluster all of them are in one slot.
+    /// The Redis keys that change, by their indexes in the record; on a cluster all of them are in
+    /// one slot.
     pub changed: Vec<usize>,
     /// The Redis keys that are backed up before, as one entry, by their indexes in the record.
     pub backed_up: Vec<usize>,
@@ -50,7 +52,8 @@ impl Change {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyAction {
     Remove,
-    /// It lives at least so many milliseconds from now on: a key with as much time left, or no expiry, is kept.
+    /// It lives at least so many milliseconds from now on: a key with as much time left, or no
+    /// expiry, is kept.
     Prolong(u64),
     /// It lives at most so many milliseconds from now on: a key with no more time left is kept.
     Shorten(u64),
@@ -70,13 +73,16 @@ impl KeyAction {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     Done,
-    /// The Redis key expires at this moment now, in milliseconds since the epoch by the clock of its node.
+    /// The Redis key expires at this moment now, in milliseconds since the epoch by the clock of
+    /// its node.
     Expires(u64),
     /// It was made: no reply told so, and reading back does.
     FoundDone,
-    /// Of a record in two slots of a cluster one Redis key was changed, and the other was not, or may not be.
+    /// Of a record in two slots of a cluster one Redis key was changed, and the other was not, or
+    /// may not be.
     Partly,
-    /// The Redis key has as much time left as was asked for, or no more than was asked for; nothing was done.
+    /// The Redis key has as much time left as was asked for, or no more than was asked for; nothing
+    /// was done.
     Kept,
     /// The record is no longer as it was seen; nothing was done.
     Changed,

@@ -1,11 +1,13 @@
 //! A service's own call, made only if the record is still as it was seen.
 //!
-//! idemctl's own changes compare and change in one Lua script. A step of a service is the service's script, or its
-//! plain command, and is sent exactly as the service sends it: wrapped into another script it would be another one, with
-//! other errors, and a script cannot call a script. So the comparison is put around it, with Redis's optimistic locking on a
-//! connection of its own: WATCH the record's Redis keys, read them again and compare, then MULTI, the call, EXEC. Whatever
-//! happens to one of them between WATCH and EXEC, an expiry included, makes EXEC do nothing at all. After the call the
-//! transaction reads the record once more, so that a second call of the same step can be guarded by what the first one left.
+//! idemctl's own changes compare and change in one Lua script. A step of a service is the service's
+//! script, or its plain command, and is sent exactly as the service sends it: wrapped into another
+//! script it would be another one, with other errors, and a script cannot call a script. So the
+//! comparison is put around it, with Redis's optimistic locking on a connection of its own: WATCH
+//! the record's Redis keys, read them again and compare, then MULTI, the call, EXEC. Whatever
+//! happens to one of them between WATCH and EXEC, an expiry included, makes EXEC do nothing at all.
+//! After the call the transaction reads the record once more, so that a second call of the same
+//! step can be guarded by what the first one left.
 
 use redis::Value;
 
@@ -22,7 +24,8 @@ use crate::store::connection::{Connection, Target, pack, reply};
 use crate::store::error::StoreError;
 use crate::store::read::reader::ReadLimit;
 
-/// How often a step is sent to another node while a cluster moves the record: as often as a command of the router is.
+/// How often a step is sent to another node while a cluster moves the record: as often as a command
+/// of the router is.
 const MOST_TRIES: usize = 5;
 
 /// A lock that is taken right before the call, in the same transaction.
@@ -48,7 +51,8 @@ pub enum GuardedOutcome {
     },
     /// The record was no longer as it was seen; nothing was done.
     Changed,
-    /// It was sent, and no reply tells what became of it; or another master has taken over, so that it may be lost.
+    /// It was sent, and no reply tells what became of it; or another master has taken over, so that
+    /// it may be lost.
     Lost {
         /// The record now, if it can be read.
         now: Option<Observation>,
@@ -60,8 +64,9 @@ pub enum GuardedOutcome {
 }
 
 impl Writer {
-    /// Makes a call of a service if the whole record is still as it was seen; with a lock, if one is to be taken for the call.
-    /// `hashes` are the Redis keys whose fields are read, by their indexes in the record.
+    /// Makes a call of a service if the whole record is still as it was seen; with a lock, if one
+    /// is to be taken for the call. `hashes` are the Redis keys whose fields are read, by their
+    /// indexes in the record.
     ///
     /// # Errors
     /// What came in between before anything was done.
@@ -81,7 +86,8 @@ impl Writer {
         self.execute_guarded(seen, commands, hashes).await
     }
 
-    /// Executes commands in one transaction if the record is still as it was seen; the last one's reply is the outcome's.
+    /// Executes commands in one transaction if the record is still as it was seen; the last one's
+    /// reply is the outcome's.
     ///
     /// # Errors
     /// What came in between before anything was done.
@@ -146,13 +152,14 @@ struct GuardedAttempt<'a> {
     /// The server before the attempt, for people.
     server: String,
     outcome: GuardedOutcome,
-    /// The connection that executed the transaction: WAIT counts the changes of the connection that asks.
+    /// The connection that executed the transaction: WAIT counts the changes of the connection that
+    /// asks.
     connection: Option<Connection>,
 }
 
 impl ChangeAttempt for GuardedAttempt<'_> {
-    /// Sends it to the node that serves the record; if the record has moved, which means that nothing was done, to the one
-    /// that does now.
+    /// Sends it to the node that serves the record; if the record has moved, which means that
+    /// nothing was done, to the one that does now.
     async fn send(&mut self, writer: &Writer) -> Result<(), StoreError> {
         let keys = self.redis_keys();
         let mut route = Route { node: node_of(writer, &keys).await?, asking: false };
@@ -237,7 +244,8 @@ impl<'a> GuardedAttempt<'a> {
         // Before MULTI, ASKING holds for the whole transaction; inside it would only be queued.
         send_asking(&mut connection, route).await?;
         connection.tell(&pack(["MULTI"])).await?;
-        // An error here ends the attempt: nothing of a transaction is done before EXEC, and without EXEC nothing ever is.
+        // An error here ends the attempt: nothing of a transaction is done before EXEC, and without
+        // EXEC nothing ever is.
         for command in &self.commands {
             connection.tell(&pack(command)).await?;
         }

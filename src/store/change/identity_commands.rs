@@ -1,4 +1,5 @@
-//! Reading a record on the connection of a guarded step: right before the call, and in the same transaction right after it.
+//! Reading a record on the connection of a guarded step: right before the call, and in the same
+//! transaction right after it.
 
 use redis::Value;
 
@@ -106,8 +107,8 @@ impl<'a> IdentityCommands<'a> {
         self.observation(replies)
     }
 
-    /// Outside a transaction the round trips of TIME and PTTL are too far apart to tell a deadline; a script runs both at one
-    /// moment.
+    /// Outside a transaction the round trips of TIME and PTTL are too far apart to tell a deadline;
+    /// a script runs both at one moment.
     async fn read_by_script(
         &self,
         connection: &mut Connection,
@@ -123,7 +124,8 @@ impl<'a> IdentityCommands<'a> {
         call.extend([b"-1".to_vec(), b"0".to_vec()]);
         send_asking(connection, route).await?;
         let reply = connection.tell(&pack(call)).await?;
-        // Nobody asked for CLIENT NO-TOUCH on this connection, so that idle times are idemctl's own.
+        // Nobody asked for CLIENT NO-TOUCH on this connection, so that idle times are idemctl's
+        // own.
         observation(reply, &keys, false).ok_or_else(|| self.client.unexpected("EVAL"))
     }
 

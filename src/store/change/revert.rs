@@ -1,4 +1,5 @@
-//! Reverting a change: a record gets the values that it had before, if it is still as the change left it.
+//! Reverting a change: a record gets the values that it had before, if it is still as the change
+//! left it.
 
 use super::guarded_step::GuardedOutcome;
 use super::set_words::Words;
@@ -75,7 +76,8 @@ fn expire(redis_key: &[u8], at: Option<u64>) -> Words {
 }
 
 impl Writer {
-    /// Brings each Redis key of a record back to what it was, if the whole record is still as it was seen, whole.
+    /// Brings each Redis key of a record back to what it was, if the whole record is still as it
+    /// was seen, whole.
     ///
     /// # Errors
     /// What came in between before anything was done.
@@ -91,8 +93,8 @@ impl Writer {
         self.execute_guarded(now, commands, &[]).await
     }
 
-    /// Puts back what stood there before a call, if it is still as the call left it; true when that was done. What is no string
-    /// is not put back.
+    /// Puts back what stood there before a call, if it is still as the call left it; true when that
+    /// was done. What is no string is not put back.
     ///
     /// # Errors
     /// What came in between before anything was done.
@@ -114,7 +116,8 @@ impl Writer {
 }
 
 impl Client {
-    /// Looks at records on their masters, all of each value, with the checksum of its DUMP where that is asked for.
+    /// Looks at records on their masters, all of each value, with the checksum of its DUMP where
+    /// that is asked for.
     ///
     /// # Errors
     /// When the server could not be asked at all.

@@ -18,8 +18,9 @@ use crate::store::scripts;
 const RIGHTS: &str = "+unlink +pexpire +getrange +strlen +pexpiretime +pttl +time +dump";
 
 impl Writer {
-    /// Sends a batch once; the batch then has the outcome of each change. Gives why nothing is to be sent after it, if so: a
-    /// connection that lost a reply is not used again, even if reading back told the outcomes.
+    /// Sends a batch once; the batch then has the outcome of each change. Gives why nothing is to
+    /// be sent after it, if so: a connection that lost a reply is not used again, even if reading
+    /// back told the outcomes.
     ///
     /// # Errors
     /// Nothing was done.
@@ -57,8 +58,8 @@ impl Writer {
         }
     }
 
-    /// On a cluster: one call per change, all calls of a node in one write. What a node refuses or does not answer does not
-    /// concern the others.
+    /// On a cluster: one call per change, all calls of a node in one write. What a node refuses or
+    /// does not answer does not concern the others.
     async fn send_apart(
         &self,
         batch: &mut Batch<'_>,
@@ -99,7 +100,8 @@ impl Writer {
             let all = batch.changes();
             let mut changes = Vec::with_capacity(lost.len());
             for (index, error) in &lost {
-                // Nothing more is sent to a node that did not answer. The first error is reported for all of them.
+                // Nothing more is sent to a node that did not answer. The first error is reported
+                // for all of them.
                 let _ = self.note_unreachable(error);
                 changes.push(all[*index]);
             }
@@ -123,9 +125,10 @@ impl Writer {
         }
     }
 
-    /// Rechecks, right before the change, the Redis keys of records that a cluster keeps in another slot than the one to
-    /// change: no script can compare both. A record whose other Redis key changed is left alone, and so is one whose other
-    /// Redis key cannot be read. Gives why one could not be read.
+    /// Rechecks, right before the change, the Redis keys of records that a cluster keeps in another
+    /// slot than the one to change: no script can compare both. A record whose other Redis key
+    /// changed is left alone, and so is one whose other Redis key cannot be read. Gives why one
+    /// could not be read.
     ///
     /// # Errors
     /// A node did not answer.
@@ -168,12 +171,13 @@ impl Writer {
         Ok(why)
     }
 
-    /// What became of these changes of which no reply tells, for the reason `why`; and the error to end with: that one, or
-    /// that the outcome of some is unknown.
+    /// What became of these changes of which no reply tells, for the reason `why`; and the error to
+    /// end with: that one, or that the outcome of some is unknown.
     ///
-    /// A record whose Redis keys are all gone was removed, or needs no removal. A Redis key was given its TTL if it expires that long after a moment between the first reading and
-    /// this one. Any other may have been left alone or re-acquired since, and a slow server may still get to it: its
-    /// outcome is unknown.
+    /// A record whose Redis keys are all gone was removed, or needs no removal. A Redis key was
+    /// given its TTL if it expires that long after a moment between the first reading and this one.
+    /// Any other may have been left alone or re-acquired since, and a slow server may still get to
+    /// it: its outcome is unknown.
     async fn read_back(
         &self,
         changes: &[&Change],
@@ -250,7 +254,8 @@ mod tests {
         is_made(&change, &seen(now, 1_500), KeyAction::Prolong(60_000))
     }
 
-    /// Rule: a TTL whose reply was lost was given if the deadline is that TTL after a moment since the first reading.
+    /// Rule: a TTL whose reply was lost was given if the deadline is that TTL after a moment since
+    /// the first reading.
     #[test]
     fn reading_back_shows_which_ttl_was_given() {
         let had = Deadline::At(31_000);

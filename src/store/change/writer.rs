@@ -1,4 +1,5 @@
-//! The one place that sends changes, and the protocol of every change: batches, guarded steps and restores alike.
+//! The one place that sends changes, and the protocol of every change: batches, guarded steps and
+//! restores alike.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
@@ -23,10 +24,10 @@ pub struct Writer {
     pub(super) unreachable: Mutex<HashSet<String>>,
 }
 
-/// Changes that are sent together, and what became of them.
+/// Changes that are sent together, and their outcomes.
 pub(super) trait ChangeAttempt {
-    /// Sends the changes once. A change whose reply is lost is read back and never sent again: it may have been made, and then
-    /// the reply to the second call would say that nothing was done.
+    /// Sends the changes once. A change whose reply is lost is read back and never sent again: it
+    /// may have been made, and then the reply to the second call would say that nothing was done.
     ///
     /// # Errors
     /// What ended the attempt; the changes that were made before it are made.
@@ -38,11 +39,11 @@ pub(super) trait ChangeAttempt {
     /// The Redis keys that were changed.
     fn changed_keys(&self) -> Vec<&[u8]>;
 
-    /// Handles a failover: `writer` works on the new master now, and what the old one changed may be lost. `before` is the slot
-    /// map before the changes, and `sent` how they ended.
+    /// Handles a failover: `writer` works on the new master now, and changes on the old one may be
+    /// lost. `before` is the slot map before the changes, and `sent` is how they ended.
     ///
     /// # Errors
-    /// What cannot be said of the changes, or done again.
+    /// The changes cannot be confirmed or made again.
     async fn after_failover(
         &mut self,
         writer: &Writer,
@@ -51,7 +52,7 @@ pub(super) trait ChangeAttempt {
         failed_over: StoreError,
     ) -> Result<(), StoreError>;
 
-    /// Handles that nobody can say who the master is, so that what was changed may be lost.
+    /// Handles an unknown master: Sentinels do not agree on one, so the changes may be lost.
     ///
     /// # Errors
     /// The master is unknown.
@@ -99,9 +100,11 @@ impl Writer {
     /// Makes changes by the protocol of every change.
     ///
     /// # Errors
-    /// Nobody can say which nodes there are, and nothing was sent; else what the attempt, or the servers after it, say.
+    /// The nodes of the cluster are unknown, and nothing was sent; else the error of the attempt,
+    /// or of the servers after it.
     pub(super) async fn perform(&self, attempt: &mut impl ChangeAttempt) -> Result<(), StoreError> {
-        // Which nodes there are is known before anything is sent: afterwards a failover could not be noticed.
+        // Which nodes there are is known before anything is sent: afterwards a failover could not
+        // be noticed.
         self.client().masters().await?;
         let before = self.client().slot_map();
 
@@ -110,7 +113,8 @@ impl Writer {
             return sent;
         }
 
-        // A master that was replaced confirms changes for some time before it knows, and those are lost.
+        // A master that was replaced confirms changes for some time before it knows, and those are
+        // lost.
         match self.follow(before.as_deref()).await {
             Ok(None) => sent?,
             Ok(Some(failed_over)) => {
@@ -127,8 +131,8 @@ impl Writer {
         attempt.wait_for_replicas(self).await
     }
 
-    /// The way to read what became of a change whose reply was lost: on new connections, because the old one may be what was
-    /// lost.
+    /// A client to read back a change whose reply was lost. Its connections are new, because the
+    /// old one may be broken.
     ///
     /// # Errors
     /// No server can be reached.
@@ -136,14 +140,16 @@ impl Writer {
         self.client().anew().await
     }
 
-    /// That nobody knows what became of `what`: its reply was lost, for the reason `why`, and reading back did not tell.
+    /// The error that the outcome of `what` is unknown: its reply was lost, for the reason `why`,
+    /// and reading back did not show it.
     pub(super) fn outcome_unknown(&self, what: String, why: &StoreError) -> StoreError {
         // Of a cluster's nodes the one that did not answer, and not the one that was named.
         let target = why.silent_server().map_or_else(|| self.name(), str::to_owned);
         StoreError::OutcomeUnknown { target, what, why: why.to_string() }
     }
 
-    /// Passes if the replicas had every step of a service in time that was made, as many as the operator wants.
+    /// Passes if the replicas had every step of a service in time that was made, as many as the
+    /// operator wants.
     ///
     /// # Errors
     /// They had not; the step was made.
@@ -151,8 +157,9 @@ impl Writer {
         self.behind.lock().unwrap_or_else(PoisonError::into_inner).take().map_or(Ok(()), Err)
     }
 
-    /// Waits for the replicas of a step that was made through a connection of its own, because Redis counts the changes of the
-    /// connection that asks. [`Writer::replicas_have_it`] says whether they had it: the step's reply is reported first.
+    /// Waits for the replicas of a step that was made through a connection of its own, because
+    /// Redis counts the changes of the connection that asks. [`Writer::replicas_have_it`] says
+    /// whether they had it: the step's reply is reported first.
     pub(super) async fn wait_behind(&self, connection: &mut Connection) {
         let Some((wanted, wait)) = self.replicas else { return };
         let wait = millis(wait).to_string();
@@ -179,8 +186,8 @@ impl Writer {
         self.client.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Goes to the master of now, if another one has taken over since the slot map was this: then gives that as an error to
-    /// end with.
+    /// Goes to the master of now, if another one has taken over since the slot map was this: then
+    /// gives that as an error to end with.
     ///
     /// # Errors
     /// Sentinels know no master just now.
