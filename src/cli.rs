@@ -194,7 +194,7 @@ pub fn main(words: impl Iterator<Item = OsString>) -> Exit {
     {
         return help::answer(&asked[1..]);
     }
-    let Parsed { root, own, filters, selection } = match parse(&words) {
+    let Parsed { root, own, filters, selection, schemas } = match parse(&words) {
         Ok(parsed) => parsed,
         Err(error) => return usage(error, &words),
     };
@@ -206,6 +206,7 @@ pub fn main(words: impl Iterator<Item = OsString>) -> Exit {
     invocation.set_own(own);
     invocation.set_filters(filters);
     invocation.set_selection(selection);
+    invocation.set_schema_options(schemas);
     ui.lead_to(invocation);
     ui.when_unread(root.command.when_unread());
     let check = match &root.command {
@@ -253,11 +254,18 @@ fn parse(words: &[OsString]) -> Result<Parsed, clap::Error> {
         let root = Root::from_arg_matches(&matches)?;
         let all = filters(&short, &matches, &[None, Some("Select"), Some("Schemas")]);
         let selection = filters(&short, &matches, &[Some("Select")]);
-        Ok(Parsed { root, own: own_words(&short, &matches), filters: all, selection })
+        let schemas = filters(&short, &matches, &[Some("Schemas")]);
+        Ok(Parsed { root, own: own_words(&short, &matches), filters: all, selection, schemas })
     });
     parsed.or_else(|_| {
         let root = Root::try_parse_from(words)?;
-        Ok(Parsed { root, own: Vec::new(), filters: Vec::new(), selection: Vec::new() })
+        Ok(Parsed {
+            root,
+            own: Vec::new(),
+            filters: Vec::new(),
+            selection: Vec::new(),
+            schemas: Vec::new(),
+        })
     })
 }
 
@@ -270,6 +278,8 @@ struct Parsed {
     filters: Vec<String>,
     /// Those of them that select records by what they are.
     selection: Vec<String>,
+    /// Those of them that say which schemas are read, and what their prefixes and TTLs are.
+    schemas: Vec<String>,
 }
 
 /// The subcommand, and the options and arguments that were given to it, each as `--name value`, without those that say how to

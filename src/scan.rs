@@ -457,7 +457,11 @@ pub fn show_coverage(context: &mut Context, of: &Coverage, catalog: &Catalog) {
     for note in coverage::contradicted_defaults(of) {
         context.ui.note(&note);
     }
-    for options in coverage::stating(of) {
+    let stating = coverage::stating(of);
+    if !stating.is_empty() {
+        context.ui.hint("with the TTL that your service sets in place of DURATION:");
+    }
+    for options in stating {
         let line = context.ui.invocation().again(&options);
         context.ui.hint(&format!("`{line}`"));
     }

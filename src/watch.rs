@@ -12,9 +12,18 @@ use crate::domain::select::awaited::Awaited;
 use crate::exit::{CommandError, Exit};
 use crate::interrupt::Interrupt;
 
+/// A watch that scans the keyspace waits at least so many times as long as its last scan took: then it costs the server less than
+/// a tenth of what scans without a pause cost, however large the keyspace is.
+const PAUSE_OF_SCANS: u32 = 10;
+
+/// From this time on a watch says why it waits longer than asked.
+const NOTICED: Duration = Duration::from_secs(2);
+
 /// How a watch looks, and when it ends.
 pub struct Watch {
     interval: Duration,
+    /// True if each look scans the keyspace.
+    scans: bool,
     until: Option<State>,
     within: Option<Duration>,
     /// True to paint each look over the one before.
@@ -36,7 +45,19 @@ impl Watch {
         }
         let until = args.until.map(State::from);
         let paints = is_table && context.ui.can_paint();
-        Ok(args.interval()?.map(|interval| Self { interval, until, within: args.within, paints }))
+        Ok(args.interval()?.map(|interval| Self {
+            interval,
+            scans: false,
+            until,
+            within: args.within,
+            paints,
+        }))
+    }
+
+    /// The same watch with pauses in proportion to how long a look takes, because each look scans the keyspace.
+    #[must_use]
+    pub fn scanning(self) -> Self {
+        Self { scans: true, ..self }
     }
 
     pub fn until(&self) -> Option<State> {
@@ -59,11 +80,12 @@ impl Watch {
     ) -> Result<Exit> {
         let end = self.within.map(|within| Instant::now() + within);
         let is_plain = self.within.is_none() && self.until.is_none();
+        let mut took = Duration::ZERO;
         loop {
-            let next = Instant::now() + self.interval;
+            let started = Instant::now();
             let is_last = end.is_some_and(|end| Instant::now() >= end);
             if self.paints {
-                context.ui.begin_frame(&self.heading(context));
+                context.ui.begin_frame(&self.heading(context, took));
             }
             let awaited = interrupt.unless_raised(look(context)).await;
             let awaited =
@@ -87,6 +109,8 @@ impl Watch {
                 (_, Some(state)) if is_last => return Err(self.too_late(state).into()),
                 _ => {}
             }
+            took = started.elapsed();
+            let next = (started + self.interval).max(Instant::now() + self.pause_after(took));
             let next = end.map_or(next, |end| next.min(end));
             if interrupt.unless_raised(tokio::time::sleep_until(next)).await.is_none() {
                 return if is_plain {
@@ -98,8 +122,20 @@ impl Watch {
         }
     }
 
-    fn heading(&self, context: &Context) -> String {
-        let every = humantime::format_duration(self.interval);
+    /// The time to wait at least after a look that took so long.
+    fn pause_after(&self, took: Duration) -> Duration {
+        if self.scans { took * PAUSE_OF_SCANS } else { Duration::ZERO }
+    }
+
+    /// The line above a look; `took` says how long the look before took.
+    fn heading(&self, context: &Context, took: Duration) -> String {
+        let paused = took + self.pause_after(took);
+        let every = if paused > self.interval.max(NOTICED) {
+            let seconds = Duration::from_secs(paused.as_secs());
+            format!("{}, because a scan takes long", humantime::format_duration(seconds))
+        } else {
+            humantime::format_duration(self.interval).to_string()
+        };
         let until =
             self.until.map(|state| format!(" until {}", state.as_str())).unwrap_or_default();
         let time = humantime::format_rfc3339_seconds(context.now());

@@ -113,7 +113,7 @@ pub(crate) enum Format {
     /// For people: as many columns as fit; a line a record where stdout is no terminal.
     #[default]
     Table,
-    /// For people: every column, however long the lines.
+    /// For people: every column that has a value, on a terminal as many as fit.
     Wide,
     /// Comma-separated values, for a spreadsheet: times in milliseconds, sizes in bytes.
     Csv,

@@ -25,7 +25,7 @@ pub(crate) struct SelectArgs {
     #[arg(long, value_name = "STATE", value_enum, value_delimiter = ',')]
     pub(crate) state: Vec<StateArg>,
 
-    /// Only records at least this old
+    /// Only records known to be at least this old
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, allow_hyphen_values = true)]
     older_than: Option<Duration>,
 
@@ -53,7 +53,7 @@ pub(crate) struct SelectArgs {
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Select")]
 pub(crate) struct FilterArgs {
-    /// Only records at most this old
+    /// Only records known to be at most this old
     #[arg(long, visible_alias = "since", value_name = "DURATION", value_parser = parse_duration, allow_hyphen_values = true)]
     newer_than: Option<Duration>,
 

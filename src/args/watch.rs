@@ -21,6 +21,9 @@ const SHORTEST: Duration = Duration::from_millis(10);
 #[command(next_help_heading = "Watch")]
 pub(crate) struct WatchArgs {
     /// Look again every INTERVAL [default: 1s] and repaint; where stdout is no terminal, what is new is appended
+    ///
+    /// `list` and `stats` scan all keys each time. They wait at least ten times as long as the last scan took, so that a watch
+    /// costs the server little.
     #[arg(short, long, value_name = "INTERVAL", num_args = 0..=1, default_missing_value = "1s")]
     pub(crate) watch: Option<OsString>,
 }

@@ -249,8 +249,16 @@ impl Checking<'_> {
         {
             return false;
         }
-        self.outlasting_unread += u64::from(self.reads_left == 0);
         let is_read = self.reads_left > 0;
+        if !is_read {
+            self.outlasting_unread += 1;
+            for schema in candidate.schemas.iter() {
+                let unread = &mut self.health.outlasting_unread;
+                if !unread.contains(&schema.name) && !schema.states_ttl(TtlOf::Lock) {
+                    unread.insert(schema.name.clone());
+                }
+            }
+        }
         self.reads_left = self.reads_left.saturating_sub(1);
         is_read
     }

@@ -14,11 +14,14 @@ use crate::domain::diagnosis::Thresholds;
 use crate::domain::record::Record;
 use crate::domain::select::{Selected, Selection};
 use crate::domain::snapshot::{
-    DifferenceCounts, DifferenceKind, ListScope, ListedRecord, SnapshotIndex, Summary, how_it_went,
+    DifferenceCounts, DifferenceKind, ListScope, ListedRecord, SelectedEntry, SnapshotIndex,
+    Summary, how_it_went,
 };
 use crate::exit::{CommandError, Exit};
 use crate::interrupt::Interrupt;
-use crate::render::difference::{self, DifferenceRow, DifferenceRows};
+use crate::render::difference::{
+    self, DifferenceLayout, DifferenceLine, DifferenceRow, DifferenceRows,
+};
 use crate::scan::{Lengths, RecordFilter, Scan, ScanEnd, ScanPlan, ScanReport, show_coverage};
 use crate::store::ReadLimit;
 
@@ -64,8 +67,11 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     }
     let (mut known, mut summary) =
         (SnapshotIndex::with_capacity(snapshot::count(&args.before)?), Summary::default());
+    let mut unproven = 0;
     let before = records(&args.before, |listed_record| {
-        let is_chosen = listed_record.is_chosen(&selection);
+        let selected = listed_record.selected(&selection);
+        let is_chosen = selected == SelectedEntry::Yes;
+        unproven += u64::from(selected == SelectedEntry::AgeUnproven);
         known.add(&listed_record, is_chosen);
         if is_chosen {
             summary.add(&listed_record, 0);
@@ -73,13 +79,14 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         Ok(())
     })?;
     known.close();
-    let held = (args.output == Output::Table).then(String::new);
     let mut diff = Diff {
         known,
         selection,
+        unproven: [unproven, 0],
         summary,
         rows: DifferenceRows::new(),
-        held,
+        held: Vec::new(),
+        layout: None,
         counts: DifferenceCounts::default(),
         output: args.output,
         at: None,
@@ -145,15 +152,19 @@ impl RecordFilter for EveryRecord {
 }
 
 /// The most differences that wait for the summary before them.
-const MOST_HELD: u64 = 10_000;
+const MOST_HELD: usize = 10_000;
 
 struct Diff {
     known: SnapshotIndex,
     selection: Selection,
+    /// Records of each moment that the filter leaves out because nothing proves their age.
+    unproven: [u64; 2],
     summary: Summary,
     rows: DifferenceRows,
-    /// Lines for people that wait for the summary; `None` where they are shown as they come.
-    held: Option<String>,
+    /// Lines for people that wait for the summary, and for the widths of their columns.
+    held: Vec<DifferenceLine>,
+    /// The widths of the columns once lines for people are shown as they come.
+    layout: Option<DifferenceLayout>,
     counts: DifferenceCounts,
     output: Output,
     /// When the second moment's last record was read, by its server's clock.
@@ -202,7 +213,9 @@ impl Diff {
 
     fn meet(&mut self, context: &mut Context, now: &ListedRecord) -> Result<()> {
         self.at = self.at.max(now.read_at_ms());
-        let is_chosen = now.is_chosen(&self.selection);
+        let selected = now.selected(&self.selection);
+        let is_chosen = selected == SelectedEntry::Yes;
+        self.unproven[1] += u64::from(selected == SelectedEntry::AgeUnproven);
         let Some(met) = self.known.meet(now, is_chosen) else { return Ok(()) };
         if is_chosen {
             self.summary.add(now, 1);
@@ -224,7 +237,8 @@ impl Diff {
     }
 
     fn miss(&mut self, context: &mut Context, then: &ListedRecord) -> Result<()> {
-        if !then.is_chosen(&self.selection) || !self.known.is_gone(then) {
+        let is_chosen = then.selected(&self.selection) == SelectedEntry::Yes;
+        if !is_chosen || !self.known.is_gone(then) {
             return Ok(());
         }
         let how = how_it_went(then.ends_at_ms(), self.at);
@@ -294,24 +308,25 @@ impl Diff {
     }
 
     fn show(&mut self, context: &mut Context, row: &DifferenceRow<'_>) -> Result<()> {
-        let text = match self.output {
-            Output::Table => self.rows.line(row),
-            Output::Json => self.rows.element(row),
-            Output::Jsonl => difference::json(row) + "\n",
-        };
-        let Some(held) = &mut self.held else { return Ok(self.write(context, &text)?) };
-        held.push_str(&text);
-        if self.counts.differences() > MOST_HELD {
-            let text = std::mem::take(held);
-            self.held = None;
+        match self.output {
+            Output::Table => {}
+            Output::Json => return Ok(context.ui.data(self.rows.element(row))?),
+            Output::Jsonl => return Ok(context.ui.data(difference::json(row) + "\n")?),
+        }
+        let line = DifferenceLine::of(row);
+        let view = context.ui.view();
+        if let Some(layout) = &self.layout {
+            return Ok(context.ui.page(layout.rows(&[line], view, false))?);
+        }
+        self.held.push(line);
+        if self.held.len() > MOST_HELD {
+            let lines = std::mem::take(&mut self.held);
             context.ui.status("more than 10,000 differences: the summary comes after them");
-            self.write(context, &text)?;
+            let layout = DifferenceLayout::fit(&lines, true, view.width);
+            context.ui.page(layout.rows(&lines, view, true))?;
+            self.layout = Some(layout);
         }
         Ok(())
-    }
-
-    fn write(&self, context: &mut Context, text: &str) -> std::io::Result<()> {
-        if self.output == Output::Table { context.ui.page(text) } else { context.ui.data(text) }
     }
 
     /// Whether both moments have all records; `None` if one of them does not say.
@@ -326,12 +341,14 @@ impl Diff {
             }
             Output::Jsonl => {}
             Output::Table => {
-                let rows = self.held.take().unwrap_or_default();
                 // Counts of what was read so far would look like records that went.
                 if self.knows_all {
                     context.ui.page(difference::summary_table(&self.summary, context.ui.view()))?;
                 }
-                if !rows.is_empty() {
+                if !self.held.is_empty() {
+                    let view = context.ui.view();
+                    let layout = DifferenceLayout::fit(&self.held, false, view.width);
+                    let rows = layout.rows(&self.held, view, true);
                     context.ui.page(format!("\n{rows}"))?;
                 }
             }
@@ -343,6 +360,9 @@ impl Diff {
                 .status("Which records are gone is unknown, because the scan is not complete.");
         }
         context.ui.status(&difference::summary(&self.counts));
+        if let Some(line) = difference::unproven(self.unproven) {
+            context.ui.status(&line);
+        }
         Ok(match self.counts.differences() {
             _ if !self.is_complete => Exit::Partial,
             0 => Exit::Done,

@@ -85,7 +85,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     }
     let selection = args.select.selection()?;
     let is_table = matches!(args.show.output, Format::Table | Format::Wide);
-    let watch = Watch::of(context, &args.follow, is_table)?;
+    let watch = Watch::of(context, &args.follow, is_table)?.map(Watch::scanning);
     check_watch(&args, watch.as_ref(), &selection)?;
     args.select.filter.remark(&catalog).iter().for_each(|remark| context.ui.status(remark));
     let databases = databases(context, &args).await?;
@@ -223,7 +223,8 @@ impl ListRun<'_> {
             return report.require_complete("the list is", &so_far);
         }
         if shown == 0 {
-            context.ui.status(&format!("no such records among {keys} keys of {server}"));
+            let none = report.coverage.none_selected();
+            context.ui.status(&format!("{none} among {keys} keys of {server}"));
             match self.databases {
                 [Database { number: None, reader }] => {
                     scan::explain_nothing(context, self.catalog, reader).await
@@ -241,6 +242,14 @@ impl ListRun<'_> {
             context.ui.status(&format!("the first {shown}; --limit shows more"));
         } else if is_for_people {
             context.ui.status(&so_far);
+        }
+        let without_room = rows.without_room();
+        let is_watch = self.args.follow.interval()?.is_some();
+        if shown > 0 && !is_watch && !without_room.is_empty() {
+            let names = without_room.join(", ");
+            context
+                .ui
+                .hint(&format!("no room for {names}: `less -S` behind a pipe shows all columns"));
         }
         Ok(())
     }

@@ -20,8 +20,9 @@ use crate::render::history;
 /// Show what idemctl changed on this machine, an operation a line, the newest last
 ///
 /// An operation is one run of a command that changed something: when, who, on which server, what, how many Redis keys, why,
-/// and whether its backup is still there. `log show OP` lists the records of one, `undo OP` takes one back. Reads
-/// $XDG_STATE_HOME/idemctl/audit.jsonl of this user only.
+/// and whether its backup is still there. `log show OP` lists the records of one, `undo OP` takes one back. WHO is $USER, which
+/// anyone can set; `log show` adds the user's number. Reads $XDG_STATE_HOME/idemctl/audit.jsonl of this user on this machine
+/// only: what others changed is in their logs.
 #[derive(Debug, ClapArgs)]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct Args {
@@ -88,6 +89,8 @@ fn operations(context: &mut Context, args: &Args) -> Result<Exit> {
 
 fn nothing_yet(context: &mut Context, output: Output) -> Result<Exit> {
     context.show(output, "operations", &[(); 0], |_| String::new())?;
-    context.ui.status("Nothing was changed yet: there is no audit log.");
+    context
+        .ui
+        .status("Nothing was changed yet by this user on this machine: there is no audit log.");
     Ok(Exit::Done)
 }

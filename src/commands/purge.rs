@@ -152,11 +152,7 @@ async fn show(
         context.ui.warning(forbidden);
     }
     if found.tally.total() == 0 && is_complete {
-        let none = if found.coverage.unproven.is_empty() {
-            "no such records"
-        } else {
-            "no records were chosen"
-        };
+        let none = found.coverage.none_selected();
         context.ui.status(&format!("{none} among {} keys of {}", found.keys, purge.server));
         explain_nothing(context, catalog, &purge.reader).await;
     } else if found.tally.total() > 0 {

@@ -49,11 +49,13 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let db = context.settings.target().db;
     let url = context.use_sandbox().await?.url(db);
     if let Some(count) = args.seed {
-        let schemas = context.sparing(
+        let (schemas, left_out) = context.sparing(
             catalog.chosen().to_vec(),
             catalog.is_named(),
             Schema::unwritten_because,
         )?;
+        // Nobody has to do anything about a schema that cannot be filled: the server is for trying out.
+        left_out.iter().for_each(|line| context.ui.detail(line));
         let target = context.settings.target().clone();
         let bar = context
             .ui

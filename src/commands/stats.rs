@@ -130,7 +130,8 @@ async fn figures(context: &mut Context, args: &Args) -> Result<Exit> {
     let selection = args.select.selection()?;
     args.select.filter.remark(&catalog).iter().for_each(|remark| context.ui.status(remark));
     let is_table = args.output == Figures::Table && args.prometheus.is_none();
-    let watch = Watch::of(context, &FollowArgs::of(args.watch.clone()), is_table)?;
+    let watch =
+        Watch::of(context, &FollowArgs::of(args.watch.clone()), is_table)?.map(Watch::scanning);
     if watch.is_some() && args.output == Figures::Json {
         return Err(watch::endless());
     }
@@ -198,7 +199,8 @@ impl Counting<'_> {
             self.show(context, &stats, &report)?;
         }
         if is_complete && counted(&stats) == 0 {
-            context.ui.status(&format!("no such records among {keys} keys of {server}"));
+            let none = report.coverage.none_selected();
+            context.ui.status(&format!("{none} among {keys} keys of {server}"));
             scan::explain_nothing(context, self.catalog, self.reader).await;
         }
         if is_complete || keys > 0 {

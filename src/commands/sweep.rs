@@ -139,13 +139,12 @@ async fn show(
         context.ui.flush()?;
         let is_preview =
             args.change.confirmed.dry_run || args.change.confirmed.asks_somebody(context);
-        if is_preview && found.tally.leaves_keys_out() && args.sought.finds_by_code() {
-            let line = context.ui.invocation().command_line([
-                "list",
-                "--finding",
-                &orphans.codes().join(","),
-            ]);
-            context.ui.hint(&format!("`{line}` lists every lock with these findings"));
+        if is_preview
+            && found.tally.leaves_keys_out()
+            && let Some(words) = args.sought.as_list_options()
+        {
+            let line = context.ui.invocation().list_line(words);
+            context.ui.hint(&format!("`{line}` lists all of these locks"));
         }
     }
     if left > 0 {

@@ -79,7 +79,7 @@ impl Context {
             let chosen = catalog.chosen().len();
             return Err(CommandError::usage(format!("{option} is of one schema, and {chosen} are chosen"))
                 .hint(format!(
-                    "name one with --schema ({known}); a context says it of each: [contexts.NAME.deployment.SCHEMA]"
+                    "name one with --schema ({known}); `idemctl context set NAME --lock-ttl SCHEMA=DURATION` says it of each, as --result-ttl and --prefix do"
                 ))
                 .into());
         }
@@ -152,20 +152,21 @@ impl Context {
             |schema: &&Arc<Schema>| wants_all || catalog.is_named() || is_default(schema);
         let from = if wants_all { catalog.all() } else { catalog.chosen() };
         let wanted = from.iter().filter(is_wanted).cloned().collect();
-        let executed = self.sparing(wanted, catalog.is_named() && !wants_all, lacks)?;
+        let (executed, left_out) = self.sparing(wanted, catalog.is_named() && !wants_all, lacks)?;
+        left_out.iter().for_each(|line| self.ui.warning(line));
         Ok((executed, catalog))
     }
 
-    /// The schemas without those that lack something, which are named on stderr.
+    /// The schemas without those that lack something, and a sentence on each of those.
     ///
     /// # Errors
     /// Usage: the operator named a schema that lacks something, or all do.
     pub fn sparing(
-        &mut self,
+        &self,
         mut schemas: Vec<Arc<Schema>>,
         is_named: bool,
         lacks: impl Fn(&Schema) -> Option<String>,
-    ) -> Result<Vec<Arc<Schema>>, CommandError> {
+    ) -> Result<(Vec<Arc<Schema>>, Vec<String>), CommandError> {
         let lacking: Vec<_> = schemas
             .iter()
             .filter_map(|schema| Some((schema.name.clone(), lacks(schema)?)))
@@ -175,9 +176,7 @@ impl Context {
             let hint = "idemctl plays what [begin], [complete] and [write] describe: `idemctl schema show` shows an example";
             return Err(CommandError::usage(format!("{name} cannot be played: {why}")).hint(hint));
         }
-        for (name, why) in lacking {
-            self.ui.warning(&format!("{name} is left out: {why}"));
-        }
-        Ok(schemas)
+        let left_out = lacking.iter().map(|(name, why)| format!("{name} is left out: {why}"));
+        Ok((schemas, left_out.collect()))
     }
 }

@@ -21,6 +21,9 @@ const NO_PREFIX: &str =
 /// Why a schema of the context is left out.
 const UNREADABLE: &str = "its files are wrong, so nobody looked for its records";
 
+/// The most schemas that each get a line of their own on the records that were left out.
+const MOST_LINES: usize = 2;
+
 /// Every proof that may be missing, in the order of the JSON.
 const MISSING: [Missing; 3] =
     [Missing::Ttl(TtlOf::Lock), Missing::Ttl(TtlOf::Result), Missing::Age];
@@ -49,10 +52,7 @@ pub fn lines(coverage: &Coverage, catalog: &Catalog) -> Vec<String> {
         };
         format!("{records} of these {are}: {name} reads a completed result there")
     });
-    let unproven = coverage.unproven.of_schemas().map(|(name, missing, left_out)| {
-        let schema = catalog.all().iter().find(|schema| schema.name == name);
-        unproven(name, schema.map(Arc::as_ref), missing, left_out)
-    });
+    let unproven = all_unproven(coverage, catalog);
     let skipped =
         catalog.skipped().map(|schema| format!("Skipped the schema {}: {NO_PREFIX}.", schema.name));
     let unreadable =
@@ -141,6 +141,48 @@ fn shown((schema, of, found): (&str, TtlOf, Contradiction)) -> Value {
         "most_ms": found.most_ms,
         "records": found.records,
     })
+}
+
+/// The lines on records that were left out because too little is known of them. If more than two schemas lack the same TTL, they
+/// share a line, because a server may have many schemas.
+fn all_unproven(coverage: &Coverage, catalog: &Catalog) -> Vec<String> {
+    let mut lines = Vec::new();
+    for missing in MISSING {
+        let lacking: Vec<_> =
+            coverage.unproven.of_schemas().filter(|(_, of, _)| *of == missing).collect();
+        if lacking.len() > MOST_LINES {
+            lines.push(unproven_of_several(missing, &lacking));
+            continue;
+        }
+        for (name, _, left_out) in lacking {
+            let schema = catalog.all().iter().find(|schema| schema.name == name);
+            lines.push(unproven(name, schema.map(Arc::as_ref), missing, left_out));
+        }
+    }
+    lines
+}
+
+fn unproven_of_several(missing: Missing, lacking: &[(&str, Missing, LeftOut)]) -> String {
+    let count: u64 = lacking.iter().map(|(.., left_out)| left_out.count).sum();
+    let longest = lacking.iter().filter_map(|(.., left_out)| left_out.longest_ms).max();
+    let mut by_schema = Vec::new();
+    for (name, _, left_out) in lacking {
+        by_schema.push(format!("{name} {}", left_out.count));
+    }
+    let by_schema = by_schema.join(", ");
+    let Missing::Ttl(of) = missing else {
+        return format!(
+            "Skipped {count} records of unknown age ({by_schema}): no expiry, or more time left than the TTL, tells no age."
+        );
+    };
+    let longest = longest
+        .map(|longest| format!(" The longest time left is {}.", duration::short(longest)))
+        .unwrap_or_default();
+    format!(
+        "Skipped {count} records ({by_schema}): the {} TTLs of this deployment are not configured, and a schema's default proves \
+         nothing.{longest}",
+        of.as_str()
+    )
 }
 
 fn unproven(name: &str, schema: Option<&Schema>, missing: Missing, left_out: LeftOut) -> String {

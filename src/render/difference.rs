@@ -1,11 +1,12 @@
 //! Differences between two moments, as lines for people and as JSON.
 
 use serde_json::{Map, Value, json};
+use unicode_width::UnicodeWidthStr;
 
 use super::document::Streamed;
 use super::escape;
 use super::style::View;
-use super::table::Table;
+use super::table::{GAP, Table};
 use crate::domain::snapshot::{
     DifferenceCounts, DifferenceKind, HowRecordEnded, KeyPrint, ListedRecord, Summary,
 };
@@ -23,30 +24,140 @@ pub struct DifferenceRow<'a> {
     pub(crate) of: &'a ListedRecord,
 }
 
-/// Rows, shown as they are found.
+/// A row as people read it.
+#[derive(Debug, Clone)]
+pub struct DifferenceLine {
+    what: &'static str,
+    /// The state, or `before -> after` if it changed.
+    state: String,
+    schema: String,
+    key: String,
+}
+
+impl DifferenceLine {
+    pub fn of(row: &DifferenceRow<'_>) -> Self {
+        let state = match (row.before, row.after) {
+            (Some(before), Some(after)) if before != after => format!("{before}{ARROW}{after}"),
+            (before, after) => after.or(before).unwrap_or_default().to_owned(),
+        };
+        Self {
+            what: row.how.as_ref().map_or(row.what.as_str(), HowRecordEnded::as_str),
+            state: escape::again(&state),
+            schema: escape::again(&row.of.schema),
+            // A key that is no text is escaped in a list already.
+            key: escape::again(&row.of.key),
+        }
+    }
+
+    fn cells(&self) -> [&str; 4] {
+        [self.what, &self.state, &self.schema, &self.key]
+    }
+}
+
+/// Stands between two states. It is as wide in ASCII as elsewhere, so that columns are aligned in every locale.
+const ARROW: &str = " -> ";
+
+const HEADING: [&str; 4] = ["WHAT", "STATE", "SCHEMA", "KEY"];
+
+/// Columns that a key has at least, in several lines.
+const LEAST_KEY_COLUMNS: usize = 18;
+
+/// The widths of the columns.
+#[derive(Debug, Clone)]
+pub struct DifferenceLayout {
+    widths: [usize; 4],
+    /// True if a changed state takes two lines, and a long key several, because the terminal is too narrow.
+    folds: bool,
+}
+
+impl DifferenceLayout {
+    /// For rows of which these are the first, or all.
+    pub fn fit(lines: &[DifferenceLine], more_follow: bool, width: Option<usize>) -> Self {
+        let whole = widths(lines, |state| state.width(), more_follow);
+        let gaps = (whole.len() - 1) * GAP;
+        let Some(width) = width.filter(|width| whole.iter().sum::<usize>() + gaps > *width) else {
+            return Self { widths: whole, folds: false };
+        };
+        let longest_line =
+            |state: &str| two_lines(state).lines().map(str::width).max().unwrap_or(0);
+        let mut widths = widths(lines, longest_line, more_follow);
+        let others = widths[..3].iter().sum::<usize>() + gaps;
+        widths[3] = widths[3].min(width.saturating_sub(others)).max(LEAST_KEY_COLUMNS);
+        Self { widths, folds: true }
+    }
+
+    /// These rows, below the heading if they are the first.
+    pub fn rows(&self, lines: &[DifferenceLine], view: View, are_first: bool) -> String {
+        if self.folds {
+            let mut table = Table::new(view.palette);
+            if are_first {
+                table.heading(HEADING);
+            }
+            for line in lines {
+                let [what, state, schema, key] = line.cells().map(str::to_owned);
+                table.row([what, two_lines(&state), schema, key]);
+            }
+            for (column, width) in self.widths.into_iter().enumerate() {
+                let is_last = column + 1 == self.widths.len();
+                table.fix_width(column, if is_last { width } else { width + GAP });
+            }
+            return table.text(0);
+        }
+        let mut text = String::new();
+        if are_first {
+            text.push_str(&self.line(HEADING));
+        }
+        for line in lines {
+            text.push_str(&self.line(line.cells()));
+        }
+        text
+    }
+
+    fn line(&self, cells: [&str; 4]) -> String {
+        let mut line = String::new();
+        for (cell, width) in cells.into_iter().zip(self.widths) {
+            line.push_str(cell);
+            line.extend(std::iter::repeat_n(' ', width.saturating_sub(cell.width()) + GAP));
+        }
+        line.truncate(line.trim_end().len());
+        line + "\n"
+    }
+}
+
+/// A change of state with the new state below the old one.
+fn two_lines(state: &str) -> String {
+    state.replacen(ARROW, "\n-> ", 1)
+}
+
+/// The widths of the columns in which every cell of these rows has room, where `of_state` is that of a state.
+fn widths(
+    lines: &[DifferenceLine],
+    of_state: impl Fn(&str) -> usize,
+    more_follow: bool,
+) -> [usize; 4] {
+    let mut widths = HEADING.map(str::width);
+    if more_follow {
+        widths[0] = "renewed".len();
+        widths[1] = of_state("in-progress -> completed");
+    }
+    for line in lines {
+        let [what, state, schema, key] = line.cells();
+        let of_line = [what.width(), of_state(state), schema.width(), key.width()];
+        for (width, of_cell) in widths.iter_mut().zip(of_line) {
+            *width = of_cell.max(*width);
+        }
+    }
+    widths
+}
+
+/// The elements of a document, written as they are found.
 pub struct DifferenceRows {
     document: Streamed,
-    is_open: bool,
 }
 
 impl DifferenceRows {
     pub fn new() -> Self {
-        Self { document: Streamed::new("differences"), is_open: false }
-    }
-
-    /// One line for people, the key last for its length, below the heading where it is the first.
-    pub fn line(&mut self, row: &DifferenceRow<'_>) -> String {
-        let heading =
-            if self.is_open { String::new() } else { columns("WHAT", "STATE", "SCHEMA", "KEY") };
-        self.is_open = true;
-        let state = match (row.before, row.after) {
-            (Some(before), Some(after)) if before != after => format!("{before} → {after}"),
-            (before, after) => after.or(before).unwrap_or_default().to_owned(),
-        };
-        let [state, schema] = [&state, &row.of.schema].map(|text| escape::again(text));
-        // A key that is no text is escaped in a list already.
-        let what = row.how.as_ref().map_or(row.what.as_str(), HowRecordEnded::as_str);
-        heading + &columns(what, &state, &schema, &escape::again(&row.of.key))
+        Self { document: Streamed::new("differences") }
     }
 
     /// One element of a document.
@@ -117,10 +228,6 @@ pub(crate) fn summary_table(summary: &Summary, view: View) -> String {
     table.text(0)
 }
 
-fn columns(what: &str, state: &str, schema: &str, key: &str) -> String {
-    format!("{what:<7}  {state:<24}  {schema:<16}  {key}\n")
-}
-
 pub fn json(row: &DifferenceRow<'_>) -> String {
     let DifferenceRow { what, how, before, after, of } = row;
     let expires = |print: &Option<KeyPrint>| print.as_ref().and_then(|print| print.expires_at_ms);
@@ -139,6 +246,18 @@ pub fn json(row: &DifferenceRow<'_>) -> String {
         value["key_base64"] = base64.as_str().into();
     }
     escape::json(value.to_string())
+}
+
+/// How many records of each moment a filter by age left out; `None` if there are none.
+pub(crate) fn unproven([before, after]: [u64; 2]) -> Option<String> {
+    if before + after == 0 {
+        return None;
+    }
+    let records = if before == 1 { "record" } else { "records" };
+    Some(format!(
+        "Skipped {before} {records} before and {after} after: nothing proves their age. A list with the TTLs of your \
+         deployment (--lock-ttl, --result-ttl, or the context) has proven ages."
+    ))
 }
 
 /// The counts as a sentence.

@@ -138,7 +138,7 @@ pub fn page(view: View, shown: &ShownOperation<'_>, records: &[AuditEntry<'_>]) 
     let mut lines = vec![
         ("Operation", escape::again(&of.op)),
         ("Time", second(&of.at)),
-        ("Who", format!("{}{} on {}", shown.who(), user_id(of.uid), escape::again(&of.host))),
+        ("Who", format!("{}{} on {}", shown.who(), user_id(of), escape::again(&of.host))),
         ("Server", escape::again(&of.server)),
         ("Command", shown.command()),
     ];
@@ -167,8 +167,12 @@ pub fn page(view: View, shown: &ShownOperation<'_>, records: &[AuditEntry<'_>]) 
     format!("{head}\n{}", table::grid_folding(view, &heading, rows.collect(), &["REDIS KEY"]))
 }
 
-fn user_id(uid: Option<u32>) -> String {
-    uid.map(|uid| format!(" (uid {uid})")).unwrap_or_default()
+/// The user's number, which no variable can change, unless it replaces the name already.
+fn user_id(of: &Operation) -> String {
+    match of.uid.map(|uid| format!("uid {uid}")) {
+        Some(uid) if uid != of.who => format!(" ({uid})"),
+        _ => String::new(),
+    }
 }
 
 /// What a change left at a Redis key.

@@ -60,6 +60,8 @@ pub struct Invocation {
     filters: Vec<String>,
     /// Those of them that select records by what they are.
     selection: Vec<String>,
+    /// The options that say which schemas are read, and what their prefixes and TTLs are, without `--schema-dir`.
+    schema_options: Vec<String>,
 }
 
 impl Invocation {
@@ -103,6 +105,20 @@ impl Invocation {
     /// Takes in the options that select records by what they are, each as `--name value`.
     pub(crate) fn set_selection<W: AsRef<str>>(&mut self, words: impl IntoIterator<Item = W>) {
         self.selection = words.into_iter().map(|word| self::word(word.as_ref())).collect();
+    }
+
+    /// Takes in the options on the schemas, each as `--name value`.
+    pub(crate) fn set_schema_options<W: AsRef<str>>(&mut self, words: impl IntoIterator<Item = W>) {
+        self.schema_options = words.into_iter().map(|word| self::word(word.as_ref())).collect();
+    }
+
+    /// The command line that lists, of the records that this run reads and selects, those that `words` choose.
+    pub fn list_line<W: AsRef<str>>(&self, words: impl IntoIterator<Item = W>) -> String {
+        let mut line = vec!["list".to_owned()];
+        line.extend(words.into_iter().map(|word| self::word(word.as_ref())));
+        line.extend_from_slice(&self.selection);
+        line.extend_from_slice(&self.schema_options);
+        self.completed(&line.join(" "))
     }
 
     /// The options that select records by what they are, as for a shell; `None` if all records are selected.

@@ -13,11 +13,17 @@ use crate::domain::record::Record;
 /// Columns that a layout leaves for the key: a UUID fits.
 const KEY_COLUMNS: usize = 36;
 
+/// From this width on a terminal has room for keys of any usual length.
+const WIDE: usize = 120;
+
+/// Columns that a key has at most where lines have no end: longer keys move the columns behind them.
+const MOST_KEY_COLUMNS: usize = 100;
+
 /// Columns that a key has at least, in several lines.
 const LEAST_KEY_COLUMNS: usize = KEY_COLUMNS / 2;
 
 /// The columns behind the key, the most generous layout first.
-const LAYOUTS: [&[Column]; 5] = [
+const LAYOUTS: [&[Column]; 6] = [
     &[
         Column::State,
         Column::Schema,
@@ -28,6 +34,7 @@ const LAYOUTS: [&[Column]; 5] = [
         Column::Findings,
     ],
     &[Column::State, Column::Schema, Column::Ttl, Column::Age, Column::Size, Column::Findings],
+    &[Column::State, Column::Schema, Column::Ttl, Column::Age, Column::Findings],
     &[Column::State, Column::Schema, Column::Ttl, Column::Age],
     &[Column::State, Column::Schema, Column::Ttl],
     &[Column::State, Column::Ttl],
@@ -50,6 +57,28 @@ fn width_of(column: Column) -> usize {
     }
 }
 
+/// The columns of `-o wide` that a terminal always shows.
+const WIDE_AT_LEAST: [Column; 5] =
+    [Column::Key, Column::Db, Column::State, Column::Schema, Column::Ttl];
+
+/// Its other columns, the most important first: each that has room is shown.
+const WIDE_MORE: [Column; 9] = [
+    Column::Findings,
+    Column::Age,
+    Column::Size,
+    Column::Owner,
+    Column::Status,
+    Column::ExpiresAt,
+    Column::CreatedAt,
+    Column::Fingerprint,
+    Column::RedisKeys,
+];
+
+/// Columns that a table leaves out if no record has a value there. In all others a `-` says something of the record: that its age is
+/// unknown, or that nothing is wrong with it.
+const OPTIONAL: [Column; 5] =
+    [Column::Owner, Column::Status, Column::Fingerprint, Column::CreatedAt, Column::ExpiresAt];
+
 /// Lays out rows. On a terminal the rows fit its width: where there is no room for a column of findings, the findings stand
 /// below the key. Elsewhere, and for columns that the operator names, each record is one line, and nothing is cut.
 #[derive(Debug, Clone)]
@@ -57,6 +86,8 @@ pub struct Listing {
     view: View,
     columns: Columns,
     laid_out: LaidOut,
+    /// Columns with values for which the terminal has no room.
+    without_room: Vec<Column>,
 }
 
 /// Which columns are shown.
@@ -64,6 +95,8 @@ pub struct Listing {
 enum Columns {
     /// The key, these, and what fits.
     Fitting(Vec<Column>),
+    /// Those of these that fit, whole.
+    Wide(Vec<Column>),
     Named(Vec<Column>),
 }
 
@@ -76,57 +109,102 @@ struct LaidOut {
     folds: bool,
 }
 
+/// The records that columns are laid out for.
+#[derive(Debug, Clone, Copy)]
+struct Sample<'a> {
+    records: &'a [Record],
+    /// True if rows follow that are not known yet.
+    more_follow: bool,
+}
+
+impl Sample<'_> {
+    /// False for a column that no record has a value for.
+    fn has(self, column: Column) -> bool {
+        self.more_follow
+            || !OPTIONAL.contains(&column)
+            || self.records.iter().any(|record| !column.plain(record).is_empty())
+    }
+
+    /// The columns of text that the longest cell takes.
+    fn longest(self, column: Column) -> usize {
+        let cells = self.records.iter().map(|record| column.shown(record).width());
+        cells.max().unwrap_or(0).max(column.heading().width())
+    }
+
+    /// The width of a column in which every row is one line.
+    fn whole(self, column: Column) -> usize {
+        let longest = self.longest(column);
+        if self.more_follow && column != Column::Key {
+            longest.max(width_of(column))
+        } else {
+            longest
+        }
+    }
+
+    /// The width of a column that is the same for most lists, so that lists can be compared.
+    fn usual(self, column: Column) -> usize {
+        match column {
+            Column::Key if !self.more_follow => self.longest(column).min(MOST_KEY_COLUMNS),
+            Column::Key => self.longest(column).min(KEY_COLUMNS),
+            Column::Schema => self.longest(column),
+            Column::Owner if self.more_follow => KEY_COLUMNS,
+            Column::Owner => self.longest(column).min(KEY_COLUMNS),
+            Column::Fingerprint | Column::RedisKeys => width_of(column),
+            column => self.longest(column).max(width_of(column)),
+        }
+    }
+}
+
 impl Listing {
     /// The key, these columns right behind it, and as many others as fit.
     pub fn new(view: View, second: &[Column]) -> Self {
-        Self { view, columns: Columns::Fitting(second.to_vec()), laid_out: LaidOut::default() }
+        Self::with(view, Columns::Fitting(second.to_vec()))
+    }
+
+    /// These columns: on a terminal as many as fit.
+    pub fn wide(view: View, columns: &[Column]) -> Self {
+        Self::with(view, Columns::Wide(columns.to_vec()))
     }
 
     /// These columns, however long the lines.
     pub fn of(view: View, columns: &[Column]) -> Self {
-        Self { view, columns: Columns::Named(columns.to_vec()), laid_out: LaidOut::default() }
+        Self::with(view, Columns::Named(columns.to_vec()))
     }
 
-    /// Lays the columns out for rows of which these are the first. Longer keys that come later fold, or push the columns behind
-    /// them where lines have no end.
-    pub fn fit(&mut self, records: &[Record]) {
-        let keys = records.iter().map(|record| escape::key(&record.key).width()).max().unwrap_or(0);
-        let schemas = records.iter().map(|record| record.schema.name.width()).max().unwrap_or(0);
-        let width_of = |column: &Column| match column {
-            Column::Key => keys.clamp("KEY".len(), KEY_COLUMNS),
-            Column::Schema => schemas.max("SCHEMA".len()),
-            column => width_of(*column),
+    fn with(view: View, columns: Columns) -> Self {
+        Self { view, columns, laid_out: LaidOut::default(), without_room: Vec::new() }
+    }
+
+    /// Lays the columns out for rows of which these are the first, or all. Longer cells that come later fold, or push the columns
+    /// behind them where lines have no end.
+    pub fn fit(&mut self, records: &[Record], more_follow: bool) {
+        let sample = Sample { records, more_follow };
+        let columns = match &self.columns {
+            Columns::Named(columns) => columns.clone(),
+            Columns::Fitting(second) => [&[Column::Key], &second[..], LAYOUTS[0]].concat(),
+            Columns::Wide(columns) => columns.clone(),
         };
-        let (second, width) = match (&self.columns, self.view.width) {
-            (Columns::Named(columns), _) => {
-                self.laid_out = LaidOut::of(columns.clone(), width_of);
-                return;
-            }
-            (Columns::Fitting(second), None) => {
-                self.laid_out =
-                    LaidOut::of([&[Column::Key], &second[..], LAYOUTS[0]].concat(), width_of);
-                return;
-            }
-            (Columns::Fitting(second), Some(width)) => (second, width),
+        let is_named = matches!(self.columns, Columns::Named(_));
+        let columns: Vec<_> =
+            columns.into_iter().filter(|column| is_named || sample.has(*column)).collect();
+        self.laid_out = match (&self.columns, self.view.width) {
+            (Columns::Fitting(second), Some(width)) => fitting(sample, second, width),
+            (Columns::Wide(_), Some(width)) => wide(sample, &columns, width),
+            _ => LaidOut::of(columns.clone(), |column| sample.usual(column)),
         };
-        let taken =
-            |columns: &[Column]| columns.iter().map(|column| width_of(column) + GAP).sum::<usize>();
-        let fitting = |key: usize| {
-            LAYOUTS.into_iter().find(|of| key.min(keys.max(3)) + taken(second) + taken(of) <= width)
-        };
-        let layout = fitting(KEY_COLUMNS)
-            .or_else(|| fitting(LEAST_KEY_COLUMNS))
-            .unwrap_or(LAYOUTS[LAYOUTS.len() - 1]);
-        let room = width.saturating_sub(taken(second) + taken(layout)).max(LEAST_KEY_COLUMNS);
-        let mut laid_out = LaidOut::of([&[Column::Key], &second[..], layout].concat(), width_of);
-        laid_out.folds = true;
-        let below = if laid_out.columns.contains(&Column::Findings) {
-            0
-        } else {
-            longest_findings(records)
-        };
-        laid_out.widths[0] = keys.max(below).clamp("KEY".len(), room);
-        self.laid_out = laid_out;
+        self.without_room.clear();
+        if let Columns::Wide(_) = self.columns {
+            // Findings without a column of their own stand below the key.
+            let shown = &self.laid_out.columns;
+            let is_missing =
+                |column: &Column| !shown.contains(column) && *column != Column::Findings;
+            self.without_room = columns.into_iter().filter(is_missing).collect();
+        }
+    }
+
+    /// The columns of `-o wide` that have values and no room, by their headings.
+    pub fn without_room(&self) -> Vec<String> {
+        self.without_room.iter().map(|column| column.heading()).collect()
     }
 
     pub fn heading(&self) -> String {
@@ -185,9 +263,15 @@ impl Listing {
             Column::State | Column::Findings => {
                 styled(self.view.palette, column.shown(record), worst_style(record))
             }
-            Column::Owner => Cell::new(cut(&column.shown(record), KEY_COLUMNS)),
+            Column::Owner => Cell::new(cut(&column.shown(record), self.width(column))),
             other => Cell::new(other.shown(record)),
         }
+    }
+
+    /// The width of a column that is shown.
+    fn width(&self, column: Column) -> usize {
+        let index = self.laid_out.columns.iter().position(|shown| *shown == column);
+        index.map_or(KEY_COLUMNS, |index| self.laid_out.widths[index])
     }
 
     /// The key, and on a terminal without a column of findings the findings below.
@@ -213,10 +297,70 @@ impl Listing {
 }
 
 impl LaidOut {
-    fn of(columns: Vec<Column>, width_of: impl Fn(&Column) -> usize) -> Self {
-        let widths = columns.iter().map(width_of).collect();
+    fn of(columns: Vec<Column>, width_of: impl Fn(Column) -> usize) -> Self {
+        let widths = columns.iter().map(|column| width_of(*column)).collect();
         Self { columns, widths, folds: false }
     }
+}
+
+/// The most generous layout that fits a terminal, with the columns of `second` behind the key.
+fn fitting(sample: Sample<'_>, second: &[Column], width: usize) -> LaidOut {
+    let keys = sample.longest(Column::Key);
+    let second: Vec<_> = second.iter().copied().filter(|column| sample.has(*column)).collect();
+    let layouts = LAYOUTS.map(|layout| {
+        let shown = layout.iter().copied().filter(|column| sample.has(*column));
+        [&second[..], &shown.collect::<Vec<_>>()].concat()
+    });
+    let taken = |columns: &[Column]| -> usize {
+        columns.iter().map(|column| sample.usual(*column) + GAP).sum()
+    };
+    let fits =
+        |key: usize| layouts.iter().find(|layout| key.min(keys.max(3)) + taken(layout) <= width);
+    // A wide terminal shows each key in one line; a narrow one shows more of a record beside a key that folds.
+    let whole_keys = if width >= WIDE { fits(keys) } else { None };
+    let layout = whole_keys
+        .or_else(|| fits(KEY_COLUMNS))
+        .or_else(|| fits(LEAST_KEY_COLUMNS))
+        .unwrap_or(&layouts[layouts.len() - 1]);
+    let room = width.saturating_sub(taken(layout)).max(LEAST_KEY_COLUMNS);
+    let columns = [&[Column::Key], &layout[..]].concat();
+    let mut laid_out = LaidOut::of(columns, |column| sample.usual(column));
+    laid_out.folds = true;
+    let has_findings = laid_out.columns.contains(&Column::Findings);
+    let below = if has_findings { 0 } else { longest_findings(sample.records) };
+    laid_out.widths[0] = keys.max(below).clamp("KEY".len(), room);
+    laid_out
+}
+
+/// Those of these columns that fit a terminal with every cell in one line. Only a key that is too long for the terminal folds.
+fn wide(sample: Sample<'_>, columns: &[Column], width: usize) -> LaidOut {
+    let of_key = sample.whole(Column::Key);
+    let mut shown = Vec::new();
+    let mut taken = 0;
+    for column in columns.iter().copied().filter(|column| WIDE_AT_LEAST.contains(column)) {
+        shown.push(column);
+        if column != Column::Key {
+            taken += sample.whole(column) + GAP;
+        }
+    }
+    let key = of_key.min(width.saturating_sub(taken)).max(LEAST_KEY_COLUMNS.min(of_key));
+    taken += key;
+    for column in WIDE_MORE {
+        let more = sample.whole(column) + GAP;
+        if columns.contains(&column) && taken + more <= width {
+            taken += more;
+            shown.push(column);
+        }
+    }
+    let columns = columns.iter().copied().filter(|column| shown.contains(column)).collect();
+    let mut laid_out = LaidOut::of(columns, |column| sample.whole(column));
+    laid_out.folds = true;
+    if let Some(first) = laid_out.widths.first_mut() {
+        let has_findings = laid_out.columns.contains(&Column::Findings);
+        let below = if has_findings { 0 } else { longest_findings(sample.records) };
+        *first = key.max(below.min(key + width.saturating_sub(taken)));
+    }
+    laid_out
 }
 
 /// Columns that the findings of a record take below its key, at most.

@@ -129,10 +129,14 @@ fn summary(health: &Health, limits: &Limits) -> String {
 fn outlasting(health: &Health) -> Option<String> {
     let of_locks: Vec<_> = health.outlasting.iter().collect();
     let count: u64 = of_locks.iter().map(|(.., found)| found.records).sum();
-    let option = TtlOf::Lock.option();
+    let state =
+        format!("state it in the context, or with --schema NAME {} DURATION", TtlOf::Lock.option());
     let Some(most) = of_locks.iter().map(|(.., found)| found.most_ms).max() else {
-        let unknown =
-            format!("it is unknown whether locks outlast the default lock TTL: state {option}");
+        let names: Vec<_> = health.outlasting_unread.iter().cloned().collect();
+        let unknown = format!(
+            "it is unknown whether locks of {} outlast the default lock TTL: {state}",
+            words::list(&names, "and")
+        );
         return Some(unknown).filter(|_| health.outlasting_is_partial);
     };
     let mut defaults = Vec::new();
@@ -148,7 +152,7 @@ fn outlasting(health: &Health) -> Option<String> {
     let (locks, outlast) = if count == 1 { ("lock", "outlasts") } else { ("locks", "outlast") };
     let at_least = if health.outlasting_is_partial { "at least " } else { "" };
     Some(format!(
-        "{at_least}{count} {locks} {outlast} {defaults}, up to {}: state {option}",
+        "{at_least}{count} {locks} {outlast} {defaults}, up to {}: {state}",
         duration::short(most),
     ))
 }

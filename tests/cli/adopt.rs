@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
-use crate::support::{Home, LOCK, Server};
+use crate::support::{Home, LOCK, PENDING, Server};
 
 const CONFIG: &str = "# Ours.\ndefault_context = \"prod\" # the one\n\n[contexts.prod]\nurl = \"redis://127.0.0.1:1\" # far\n\n[contexts.other]\nurl = \"redis://127.0.0.1:2\"\nschema = [\"express\"] # one\n";
 
@@ -126,6 +126,36 @@ fn what_is_no_longer_recognised_is_counted() {
     let run =
         server.unnamed(&["schema", "adopt", "express", "--prefix", "shop:", "--yes"]).exits(0);
     run.says("7 records under idem: will no longer be recognised by express");
+}
+
+/// Rule: adopting a draft names it in the context, which reads it from then on. Its file stays a draft for all other contexts.
+#[test]
+fn a_draft_that_is_adopted_is_read_in_that_context_alone() {
+    let server = Server::holding(&[("idempotency:a", PENDING, 60_000)]);
+    let url = server.url();
+    server.configure(&format!(
+        "default_context = \"here\"\n[contexts.here]\nurl = \"{url}\"\n[contexts.other]\nurl = \"{url}\"\n"
+    ));
+    server.unnamed(&["schema", "new", "bar", "--from", "go-middleware"]).exits(0);
+    let file = server.folder().join(".config/idemctl/schemas/bar/schema.toml");
+    let draft = fs::read_to_string(&file).unwrap();
+    assert!(draft.contains("\ndraft = true "), "{draft}");
+    // A list shows a record once, under one of the schemas that claim it.
+    let schemas = |context: &str| {
+        let run = server.unnamed(&["inspect", "a", "-o", "json", "--context", context]).exits(0);
+        let records = run.json()["records"].as_array().unwrap().clone();
+        let mut names: Vec<_> =
+            records.iter().map(|record| record["schema"].as_str().unwrap().to_owned()).collect();
+        names.sort();
+        names
+    };
+    assert_eq!(schemas("here"), ["go-middleware"]);
+    let run = server.unnamed(&["schema", "adopt", "bar", "--yes"]).exits(0);
+    run.says("[contexts.here.deployment.bar]");
+    assert_eq!(schemas("here"), ["bar", "go-middleware"]);
+    assert_eq!(schemas("other"), ["go-middleware"]);
+    assert_eq!(fs::read_to_string(&file).unwrap(), draft);
+    server.unnamed(&["schema", "adopt", "bar"]).exits(0).says("Nothing to write");
 }
 
 /// Rule: a context is changed for its own server alone.

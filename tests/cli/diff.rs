@@ -5,6 +5,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
+use crate::support::terminal::{plain, shown_on};
 use crate::support::{DONE, PENDING, Run, Runs, Server, idemctl, until};
 
 /// Writes what is there now into a file of the server's folder.
@@ -51,6 +52,22 @@ const HAPPENED: [[&str; 2]; 6] = [
     ["owned", "retaken"],
 ];
 
+/// Rule: a filter by age leaves out what nothing proves, and counts it, as in every command.
+#[test]
+fn a_filter_by_age_leaves_out_ages_that_nothing_proves() {
+    let server = Server::holding(&[("idempotency:a", DONE, 50_000_000)]);
+    let before = moment(&server, "before");
+    server.set("idempotency:b", DONE, 50_000_000);
+    let run = server.idemctl(&["diff", &before, "--older-than", "1h"]).exits(0);
+    run.says("Skipped 1 record before and 2 after: nothing proves their age.");
+    server.states(&[("go-middleware", "result_ttl = \"24h\"")]);
+    let before = moment(&server, "before");
+    server.set("idempotency:c", DONE, 50_000_000);
+    let run = server.idemctl(&["diff", &before, "--older-than", "1h"]).exits(1);
+    run.says("1 came");
+    assert!(!run.stderr.contains("Skipped"), "{}", run.all());
+}
+
 #[test]
 fn two_moments_tell_what_came_went_changed_and_was_taken_anew() {
     let server = Server::start();
@@ -84,11 +101,42 @@ fn two_moments_tell_what_came_went_changed_and_was_taken_anew() {
         .shows("\n\nWHAT     STATE ");
     table.shows("go-middleware  status   2xx               0      2      +2\n");
     table.shows("go-middleware  finding  no-expiry         1      1       -\n");
-    table.shows("state    in-progress → completed   go-middleware     done\n");
+    table.shows("state    in-progress -> completed  go-middleware  done\n");
     // The other way round.
     let back =
         idemctl(server.folder()).args(["diff", &after, &before, "-o", "jsonl"]).run().exits(1);
     assert!(happened(&back).contains(&["new".to_owned(), "removed".to_owned()]));
+}
+
+/// Rule: the rows fit the terminal, their columns are aligned in every locale, and each key is whole.
+#[test]
+fn rows_fit_the_terminal_and_are_aligned() {
+    let server = Server::start();
+    let key = |number: u8| format!("6e3ca9a3-5d9d-48c6-b6ed-1a88aa7864f{number}");
+    for number in [1, 2] {
+        server.set(&format!("idempotency:{}", key(number)), PENDING, 50_000_000);
+    }
+    let before = moment(&server, "before");
+    server.set(&format!("idempotency:{}", key(1)), DONE, 50_000_000);
+    server.set(&format!("idempotency:{}", key(3)), DONE, 50_000_000);
+    for columns in [80, 120] {
+        for locale in ["C", "C.UTF-8"] {
+            let mut command = server.command();
+            command.env("LC_ALL", locale);
+            let text = plain(&shown_on(columns, &command, &["diff", &before]).exits(1));
+            let rows: Vec<_> = text.lines().skip_while(|line| !line.contains("WHAT")).collect();
+            let rows: Vec<_> =
+                rows.into_iter().take_while(|line| !line.contains(" came, ")).collect();
+            let at = rows[0].find("KEY").unwrap();
+            assert!(rows.iter().all(|row| row.len() <= usize::from(columns)), "{locale}: {text}");
+            for number in [1, 3] {
+                let of_key = rows.iter().find(|row| row.contains(&key(number))).unwrap();
+                assert_eq!(of_key.find(&key(number)), Some(at), "{locale}: {text}");
+            }
+            let changed = if columns == 80 { "-> completed" } else { "in-progress -> completed" };
+            assert!(rows.iter().any(|row| row.contains(changed)), "{locale}: {text}");
+        }
+    }
 }
 
 #[test]

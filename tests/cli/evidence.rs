@@ -173,6 +173,49 @@ fn an_estimate_is_marked_wherever_it_is_shown() {
     );
 }
 
+/// Rule: a filter by age selects the same records in every command, and each counts the same as left out.
+#[test]
+fn a_filter_by_age_selects_the_same_in_list_stats_sweep_and_purge() {
+    let server = Server::start();
+    // By the default lock TTL of 30 s the first is old, and the second young. The third has no age.
+    server.set("idem:old", LOCK, 10 * SECOND);
+    server.set("idem:young", LOCK, 29 * SECOND);
+    server.put("idem:stuck", LOCK);
+    let proven = r#"{"state":"in-progress","owner":"w","fingerprint":"","created_at":1000}"#;
+    server.set("idemkey:proven", proven, MINUTE);
+    let purge = ["purge", "--state", "in-progress", "--dry-run"];
+    let list = ["list", "--state", "in-progress"];
+    let stats = ["stats", "--state", "in-progress"];
+    for age in [&["--older-than", "15s"][..], &["--newer-than", "15s"]] {
+        let is_old = age[0] == "--older-than";
+        let json = |words: &[&str], code| {
+            server.idemctl(&[words, age, &["-o", "json"]].concat()).exits(code).json()
+        };
+        let listed = json(&list, 0);
+        let names: Vec<_> = listed["records"].as_array().unwrap().iter().collect();
+        assert_eq!(names.len(), usize::from(is_old), "{listed}");
+        assert!(names.iter().all(|record| record["key"] == "proven"), "{listed}");
+        let left_out = json!({ "lock_ttl": 2, "result_ttl": 0, "age": 1 });
+        assert_eq!(listed["unproven"], left_out, "{age:?}");
+        let purged = json(&purge, 3);
+        assert_eq!((&purged["total"], &purged["unproven"]), (&names.len().into(), &left_out));
+        assert_eq!(json(&stats, 0)["unproven"], left_out, "{age:?}");
+        if is_old {
+            let swept = json(&["sweep", "--dry-run"], 3);
+            assert_eq!((&swept["total"], &swept["unproven"]), (&1.into(), &left_out));
+        }
+    }
+    // Each command prints the command line that lacks only the TTL.
+    let old = ["--older-than", "15s"];
+    for words in [[&list[..], &old].concat(), [&["sweep", "--dry-run"][..], &old].concat()] {
+        let run = server.idemctl(&words);
+        run.says("Skipped 2 express records: the lock TTL of this deployment is not configured");
+        run.says("--schema express --lock-ttl DURATION");
+    }
+    let stated = ["--older-than", "15s", "--schema", "express", "--lock-ttl", "30s"];
+    server.idemctl(&[&list[..], &stated].concat()).exits(0).shows("old").says("1 record among");
+}
+
 /// Rule: "no such records" is said only of what was judged.
 #[test]
 fn records_of_unknown_age_are_counted() {

@@ -76,7 +76,8 @@ fn filters_choose() {
     assert_eq!(keys(&server, &["--owner", "worker-7"]), ["pay-1"]);
     assert_eq!(keys(&server, &["--ttl-below", "30s", "--schema", "event-driven"]), ["pay-1"]);
     assert_eq!(keys(&server, &["--ttl-above", "1h", "--schema", "event-consumer"]), ["msg-2"]);
-    assert_eq!(keys(&server, &["--older-than", "150s", "--state", "in-progress"]), ["order-3"]);
+    let stated = ["--schema", "go-middleware-v1", "--lock-ttl", "300s"];
+    assert_eq!(keys(&server, &[&["--older-than", "150s"], &stated[..]].concat()), ["order-3"]);
     assert_eq!(keys(&server, &["--finding", "overdue", "--overdue", "150s"]), ["order-3"]);
     assert_eq!(keys(&server, &["--limit", "2"]).len(), 2);
 }

@@ -87,7 +87,8 @@ fn a_check_tells_of_locks_that_outlast_a_default_lock_ttl() {
     ]);
     let run = server.idemctl(&["check"]).exits(0);
     let says = "; 1 lock outlasts go-middleware's default lock TTL (5m), up to 7h 4";
-    run.shows(says).shows("m: state --lock-ttl |");
+    run.shows(says)
+        .shows("m: state it in the context, or with --schema NAME --lock-ttl DURATION |");
     let json = server.idemctl(&["check", "-o", "json"]).exits(0).json();
     assert_eq!(
         (&json["outlasting"][0]["locks"], &json["outlasting"][0]["default_ms"]),
@@ -108,7 +109,7 @@ fn a_check_says_if_it_does_not_know_whether_locks_outlast_a_default() {
     );
     let json = server.idemctl(&["check", "-o", "json"]).exits(0).json();
     let is_partial = json["outlasting_partial"] == true;
-    let says = "it is unknown whether locks outlast the default lock TTL: state --lock-ttl";
+    let says = "it is unknown whether locks of go-middleware and go-middleware-v1 outlast the default lock TTL: state it in";
     assert_eq!(json["summary"].as_str().unwrap().contains(says), is_partial, "{json}");
     // CLIENT NO-TOUCH is of Redis 7.2 and later.
     let no_touch =

@@ -1,6 +1,6 @@
 //! How `list` shows records: for people, spreadsheets and programs.
 
-use crate::support::terminal::{ends, on_terminal};
+use crate::support::terminal::{ends, on_terminal, plain, shown_on};
 use crate::support::{FOREVER, PENDING, Runs as _, Server};
 
 fn seeded() -> Server {
@@ -31,6 +31,73 @@ fn each_record_is_one_whole_line_where_stdout_is_no_terminal() {
     );
     assert!(lines[3].starts_with("stuck  ") && lines[3].ends_with(" no-expiry"), "{text}");
     server.idemctl(&["list"]).exits(0).says("3 records among 3 keys of");
+}
+
+/// Rule: a cell of a table is one line on a terminal of 120 columns or more, and no line is longer than any terminal.
+#[test]
+fn no_table_is_wider_than_the_terminal_and_no_cell_breaks() {
+    let server = Server::start();
+    let key = |number: u8| format!("6e3ca9a3-5d9d-48c6-b6ed-1a88aa7864f{number}");
+    let owner = "0d3f6f2e-58f5-4c0b-9d6c-1f1f8f2a7b11";
+    let lock = format!(
+        r#"{{"state":"in-progress","owner":"{owner}","fingerprint":"{}","created_at":1000}}"#,
+        "ab".repeat(32)
+    );
+    server.put(&format!("idemkey:{}", key(1)), &lock);
+    server.set(&format!("idem:started:{}", key(2)), "worker-7", 20_000);
+    server.put(&format!("idem:lock:{}", key(3)), "1");
+    server.set(&format!("idem:done:{}", key(3)), "1", 80_000_000);
+    for columns in [80, 100, 120, 150, 200, 400] {
+        for words in [&["list"][..], &["list", "-o", "wide"]] {
+            let shown = shown_on(columns, &server.command(), words).exits(0);
+            let text = plain(&shown);
+            let table = text.split("\n").take_while(|line| !line.starts_with("note:"));
+            let rows: Vec<_> = table.take_while(|line| !line.contains("records among")).collect();
+            for line in &rows {
+                assert!(
+                    line.chars().count() <= usize::from(columns),
+                    "{columns} {words:?}: {text}"
+                );
+            }
+            if columns >= 120 {
+                assert_eq!(rows.len(), 4, "{columns} {words:?}: {text}");
+            }
+            for (number, state) in [(1, "in-progress"), (2, "in-progress"), (3, "completed")] {
+                let row = rows.iter().find(|row| row.starts_with(&key(number))).unwrap();
+                assert!(row.contains(state), "{columns} {words:?}: {text}");
+            }
+            let is_cut = text.contains("no room for ");
+            assert_eq!(is_cut, words.len() == 3 && columns < 400, "{columns} {words:?}: {text}");
+        }
+    }
+    let narrow = plain(&shown_on(120, &server.command(), &["list", "-o", "wide"]));
+    assert!(narrow.contains("FINDINGS") && narrow.contains("no-expiry leftover-lock"), "{narrow}");
+    assert!(narrow.contains("REDIS KEYS: `less -S` behind a pipe"), "{narrow}");
+}
+
+/// Rule: a table has no column in which no record has a value. A file for programs has every column.
+#[test]
+fn a_column_without_any_value_is_left_out_of_a_table() {
+    let server = Server::holding(&[("idempotency:a", PENDING, 200_000)]);
+    let heading = |words: &[&str]| {
+        let run = server.idemctl(&[&["list"], words].concat()).exits(0);
+        run.text().lines().next().unwrap().to_owned()
+    };
+    let columns = |words: &[&str]| {
+        heading(words).split("  ").map(str::trim).filter(|name| !name.is_empty()).count()
+    };
+    assert!(!heading(&[]).contains("OWNER"), "{}", heading(&[]));
+    assert!(heading(&[]).ends_with("FINDINGS"), "nothing found is an answer: {}", heading(&[]));
+    let shown = plain(&shown_on(200, &server.command(), &["list"]));
+    assert!(!shown.contains("OWNER"), "{shown}");
+    for missing in ["OWNER", "STATUS", "FINGERPRINT", "CREATED AT"] {
+        assert!(!heading(&["-o", "wide"]).contains(missing), "{}", heading(&["-o", "wide"]));
+    }
+    assert_eq!(columns(&["--columns", "key,owner"]), 2, "named columns are shown");
+    assert_eq!(heading(&["-o", "csv"]).split(',').count(), 13);
+    server.set("idem:started:b", "worker-7", 20_000);
+    assert!(heading(&[]).contains("OWNER"), "{}", heading(&[]));
+    assert!(!heading(&["--schema", "go-middleware"]).contains("OWNER"));
 }
 
 #[test]
@@ -67,8 +134,8 @@ fn names_are_what_purge_reads() {
 #[test]
 fn every_column_has_its_place_and_the_other_end_may_come_first() {
     let server = seeded();
-    let wide = sorted(&server, &["-o", "wide"]);
-    for heading in ["STATE", "CREATED AT", "EXPIRES AT", "REDIS KEYS", "FINGERPRINT"] {
+    let wide = sorted(&server, &["-o", "wide", "--lock-ttl", "30s"]);
+    for heading in ["STATE", "CREATED AT", "EXPIRES AT", "REDIS KEYS", "STATUS"] {
         assert!(wide.lines().next().unwrap().contains(heading), "{wide}");
     }
     assert_eq!(

@@ -84,7 +84,7 @@ fn on_a_terminal_each_look_is_painted_over_the_one_before() {
             session.exp_string("\x1b[H").unwrap();
             let frame = session.exp_string("\x1b[J").unwrap();
             assert!(
-                frame.contains("every 20ms") && frame.contains("go-middleware"),
+                frame.contains(", every ") && frame.contains("go-middleware"),
                 "{words:?}: {frame:?}"
             );
             assert!(
@@ -98,6 +98,36 @@ fn on_a_terminal_each_look_is_painted_over_the_one_before() {
         let spinner = ['⠁', '⠋', '⠙', '⠹'];
         assert!(!shown.contains(spinner), "{shown:?}");
     }
+}
+
+/// Rule: a watch that scans costs the server a small part of its time, however long a scan takes. A look at keys is cheap, and comes
+/// as often as asked.
+#[test]
+fn a_watch_waits_in_proportion_to_how_long_its_scan_took() {
+    let server =
+        Server::filled((0..1_000).map(|index| (format!("idempotency:{index}"), PENDING)), 0);
+    let scans = |words: &[&str]| {
+        server.send::<()>(&[b"CONFIG", b"RESETSTAT"]);
+        server.idemctl(words);
+        server.calls("scan")
+    };
+    let slow = ["--rate", "2000/s"];
+    for command in ["list", "stats"] {
+        let once = scans(&[&[command][..], &slow].concat());
+        let watch = ["-o", "jsonl", "-w", "10ms"];
+        let words = [&[command][..], &watch, &slow].concat();
+        server.send::<()>(&[b"CONFIG", b"RESETSTAT"]);
+        let mut child = server.command();
+        child.args(&words).stdout(std::process::Stdio::null());
+        let child = child.stderr(std::process::Stdio::piped()).spawn().unwrap();
+        // Without a pause there would be five scans or more.
+        std::thread::sleep(std::time::Duration::from_secs(3));
+        child.signal(Signal::INT);
+        child.ends();
+        assert!(server.calls("scan") <= once, "{command}: {} {once}", server.calls("scan"));
+    }
+    let shown = server.idemctl(&["help", "list"]).exits(0);
+    assert!(shown.text().contains("at least ten times as long"), "{}", shown.text());
 }
 
 #[test]

@@ -20,6 +20,31 @@ pub fn on_terminal(mut command: Command, words: &[&str]) -> PtySession {
     spawn_command(command, Some(LIMIT)).unwrap()
 }
 
+/// What a command shows on a terminal with so many columns, until it ends.
+#[track_caller]
+pub fn shown_on(columns: u16, command: &Command, words: &[&str]) -> Run {
+    let mut sized = Command::new("/bin/sh");
+    sized.env_clear().envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let script = format!("stty cols {columns} rows 500 && exec \"$0\" \"$@\"");
+    sized.arg("-c").arg(script).arg(command.get_program()).args(command.get_args());
+    if let Some(folder) = command.get_current_dir() {
+        sized.current_dir(folder);
+    }
+    ends(on_terminal(sized, words))
+}
+
+/// What stays on the terminal of a run: without colours, and without the progress lines that were erased.
+pub fn plain(run: &Run) -> String {
+    let text = String::from_utf8_lossy(&run.stdout).replace("\r\n", "\n");
+    let text = anstream::adapter::strip_str(&text).to_string();
+    let mut plain = String::new();
+    for line in text.split_inclusive('\n') {
+        // A progress line ends with a carriage return, behind which the next line begins.
+        plain.push_str(line.rsplit('\r').next().unwrap_or(line));
+    }
+    plain
+}
+
 /// Waits for a question, and presses keys.
 #[track_caller]
 pub fn press(session: &mut PtySession, question: &str, keys: &str) {

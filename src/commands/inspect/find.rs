@@ -118,7 +118,7 @@ pub(super) async fn find(
         return Ok(FoundKeys { names: Some(names), report });
     }
     let mut listing = Listing::new(context.ui.view(), &[]);
-    listing.fit(&found);
+    listing.fit(&found, false);
     context.ui.page(listing.heading() + &listing.rows(&found))?;
     context.ui.flush()?;
     let first = if is_cut { "the first " } else { "" };

@@ -13,7 +13,7 @@ use crate::render::document::Streamed;
 use crate::render::listing::Listing;
 use crate::render::{record_json, words};
 
-/// The most rows that wait on a terminal until all are known.
+/// The most rows of a table that wait until all are known, so that its columns fit all of them.
 const MOST_HELD: usize = 10_000;
 
 /// Which rows are kept.
@@ -44,8 +44,11 @@ pub(super) struct ListRows {
     document: Streamed,
     top: Option<Top>,
     is_sorted: bool,
-    /// Rows held back until all are known, so that problems come first; `None` where rows are shown as they come.
+    /// Rows held back until all are known, so that columns without a value are left out and, on a terminal, problems come first;
+    /// `None` where rows are shown as they come.
     held: Option<Vec<Record>>,
+    /// True once no more rows come.
+    knows_all: bool,
     limit: usize,
     shown: usize,
     cut: bool,
@@ -80,11 +83,10 @@ impl ListRows {
         }
         let listing = match output {
             Format::Table if show.columns.is_empty() => Listing::new(view, &second),
+            Format::Wide if show.columns.is_empty() => Listing::wide(view, &columns),
             _ => Listing::of(view, &columns),
         };
-        let waits = context.ui.out_is_terminal()
-            && matches!(output, Format::Table | Format::Wide)
-            && top.is_none();
+        let waits = matches!(output, Format::Table | Format::Wide) && top.is_none();
         Self {
             held: waits.then(Vec::new),
             is_sorted: top.is_some(),
@@ -97,6 +99,7 @@ impl ListRows {
             listing,
             document: Streamed::new("records"),
             top,
+            knows_all: false,
             limit,
             shown: 0,
             cut: false,
@@ -129,6 +132,11 @@ impl ListRows {
         is_cut.then_some(self.limit as u64)
     }
 
+    /// The columns of `-o wide` that have values and no room on the terminal, by their headings.
+    pub(super) fn without_room(&self) -> Vec<String> {
+        self.listing.without_room()
+    }
+
     /// True when sorting left out rows beyond the default limit.
     pub(super) fn was_cut(&self) -> bool {
         self.cut
@@ -155,10 +163,12 @@ impl ListRows {
         }
         let all = std::mem::take(held);
         self.held = None;
-        context.ui.status(&format!(
-            "more than {} records: they are shown as they are found, not problems first; --finding and --sort choose",
-            words::count(MOST_HELD as u64)
-        ));
+        if context.ui.out_is_terminal() {
+            context.ui.status(&format!(
+                "more than {} records: they are shown as they are found, not problems first; --finding and --sort choose",
+                words::count(MOST_HELD as u64)
+            ));
+        }
         self.show(context, &all)
     }
 
@@ -169,10 +179,13 @@ impl ListRows {
         whole: bool,
         mut covered: Map<String, Value>,
     ) -> io::Result<()> {
+        self.knows_all = true;
         if let Some(mut held) = self.held.take() {
-            let worst =
-                |record: &Record| record.findings.iter().map(|finding| finding.severity).max();
-            held.sort_by_key(|record| std::cmp::Reverse(worst(record)));
+            if context.ui.out_is_terminal() {
+                let worst =
+                    |record: &Record| record.findings.iter().map(|finding| finding.severity).max();
+                held.sort_by_key(|record| std::cmp::Reverse(worst(record)));
+            }
             self.show(context, &held)?;
         }
         if let Some(top) = self.top.take() {
@@ -195,7 +208,7 @@ impl ListRows {
         match self.output {
             Format::Table | Format::Wide => {
                 if self.shown == 0 {
-                    self.listing.fit(records);
+                    self.listing.fit(records, !self.knows_all);
                 }
                 if self.shown == 0 && self.has_header {
                     context.ui.page(self.listing.heading())?;

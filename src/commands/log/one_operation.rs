@@ -81,6 +81,9 @@ fn last(path: &Path) -> Result<String, CommandError> {
     let operations = each(path, |_, _| {})?.map(|(operations, _)| operations);
     let name = operations.and_then(|operations| operations.last().map(|last| last.op.clone()));
     name.ok_or_else(|| {
-        CommandError::new(Exit::No, "nothing was changed yet: the audit log is empty")
+        CommandError::new(
+            Exit::No,
+            "nothing was changed yet by this user on this machine: the audit log is empty",
+        )
     })
 }

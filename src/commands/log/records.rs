@@ -29,7 +29,9 @@ pub(super) fn run(context: &mut Context, filter: &LogFilter) -> Result<Exit> {
     };
     context.show(filter.output, "changes", &newest, table)?;
     match read {
-        None => context.ui.status("Nothing was changed yet: there is no audit log."),
+        None => context
+            .ui
+            .status("Nothing was changed yet by this user on this machine: there is no audit log."),
         Some((_, damaged)) => {
             warn_of_damage(context, &path, damaged);
             say_count(context, "change", newest.len(), matching);

@@ -129,7 +129,7 @@ impl PurgeRule {
         }
         let selection = Selection {
             states: args.states()?,
-            evidence: Evidence::Stated,
+            finding_evidence: Evidence::Stated,
             ..args.select.selection()?
         };
         let thresholds = thresholds.thresholds();

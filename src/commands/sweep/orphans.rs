@@ -14,7 +14,7 @@ use crate::domain::change::orphan::{self, INCLUDABLE, ORPHANED, Orphan};
 use crate::domain::diagnosis::{FindingCode, Thresholds};
 use crate::domain::record::{Evidence, Record, age};
 use crate::domain::schema::catalog::LONG_HEAD_BYTES;
-use crate::domain::schema::{Schema, TtlOf};
+use crate::domain::schema::{Schema, State, TtlOf};
 use crate::domain::select::{Missing, Selected, Selection};
 use crate::exit::CommandError;
 use crate::scan::RecordFilter;
@@ -57,10 +57,34 @@ pub(super) enum ActionArg {
 }
 
 impl SoughtArgs {
-    /// True if every lock that is sought has a finding that `list --finding` knows. --older-than
-    /// has none there.
-    pub(super) fn finds_by_code(&self) -> bool {
-        self.older_than.is_none()
+    /// The options with which `list` shows the locks that are sought. `None` if these options seek locks by their age and
+    /// by findings: each lock needs one of the two here, and both in `list`.
+    pub(super) fn as_list_options(&self) -> Option<Vec<String>> {
+        let codes = self.codes();
+        let words = match self.older_than {
+            None => vec![
+                "--finding".to_owned(),
+                codes.iter().map(FindingCode::as_str).collect::<Vec<_>>().join(","),
+            ],
+            Some(age) if codes.is_empty() => vec![
+                "--state".to_owned(),
+                State::InProgress.as_str().to_owned(),
+                "--older-than".to_owned(),
+                humantime::format_duration(age).to_string().replace(' ', ""),
+            ],
+            Some(_) => return None,
+        };
+        Some(words)
+    }
+
+    /// The findings that are sought, without that of `--older-than`.
+    fn codes(&self) -> Vec<FindingCode> {
+        let mut codes = Vec::new();
+        if self.orphaned {
+            codes.push(ORPHANED);
+        }
+        codes.extend(INCLUDABLE.into_iter().filter(|code| self.include.contains(code)));
+        codes
     }
 }
 
@@ -89,11 +113,7 @@ impl Orphans {
                 .hint("name one with --schema")
                 .into());
         }
-        let mut sought = Vec::new();
-        if args.orphaned {
-            sought.push(ORPHANED);
-        }
-        sought.extend(INCLUDABLE.into_iter().filter(|code| args.include.contains(code)));
+        let mut sought = args.codes();
         if args.older_than.is_some() {
             sought.push(FindingCode::Overdue);
         }
@@ -103,7 +123,8 @@ impl Orphans {
         let least =
             if sought.contains(&FindingCode::Unreadable) { LONG_HEAD_BYTES } else { HEAD_BYTES };
         let scope = Scope { catalog, thresholds, least, lengths: false };
-        let selection = Selection { evidence: Evidence::Stated, ..args.filter.selection()? };
+        let selection =
+            Selection { finding_evidence: Evidence::Stated, ..args.filter.selection()? };
         Ok(Self { scope, sought, action, selection })
     }
 

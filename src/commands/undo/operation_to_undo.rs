@@ -87,7 +87,7 @@ impl<'a> UndoCandidates<'a> {
         let Some(last) = self.operations.last() else {
             return CommandError::new(
                 Exit::No,
-                "nothing was changed yet: the audit log has no operation",
+                "nothing was changed yet by this user on this machine: the audit log has no operation",
             );
         };
         let server = escape::again(&last.server);

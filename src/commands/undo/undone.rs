@@ -53,7 +53,7 @@ impl UndoneOperation {
         let Some((operations, _)) = read else {
             return Err(CommandError::new(
                 Exit::No,
-                "nothing was changed yet: there is no audit log",
+                "nothing was changed yet by this user on this machine: there is no audit log",
             )
             .into());
         };

@@ -68,7 +68,9 @@ impl FindingCode {
             }
             Self::WrongType => "the Redis key is not a string",
             Self::ResultNoExpiry => "a result that is never forgotten",
-            Self::ShortResultTtl => "a result that goes sooner than retries may come",
+            Self::ShortResultTtl => {
+                "a result that, by the time in its value, was stored with too short a TTL"
+            }
             Self::Oversized => "a value above 64 KiB",
         }
     }

@@ -1,6 +1,6 @@
 //! Health: what a monitoring plugin makes of the records of a server.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr;
 
 use strum::{EnumString, IntoStaticStr};
@@ -43,6 +43,8 @@ pub struct Health {
     pub(crate) outlasting: Contradictions,
     /// True if there may be more of them, because not all values were read.
     pub(crate) outlasting_is_partial: bool,
+    /// The schemas that they may be of.
+    pub(crate) outlasting_unread: BTreeSet<String>,
 }
 
 /// The schemas of a check that does not read every schema.

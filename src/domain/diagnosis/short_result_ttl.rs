@@ -1,4 +1,4 @@
-//! `short-result-ttl`: a result that goes sooner than retries may come.
+//! `short-result-ttl`: a result whose whole life is shorter than its schema's result TTL, so that a late retry executes again.
 
 use super::case::DiagnosisInput;
 use super::finding::{Finding, FindingCode, Severity};
@@ -15,36 +15,22 @@ pub(super) fn check(case: &DiagnosisInput<'_>) -> Option<Finding> {
         return None;
     };
     let result_ttl = age::millis(record.schema.ttl(TtlOf::Result)?);
-    let written = record.age.filter(|age| age.source == AgeSource::Record);
-    if let Some(life) = written.map(|age| age.millis.saturating_add(left)) {
-        let evidence = record.schema.ttl_evidence(TtlOf::Result);
-        // Within a tenth of the schema's TTL the deployment has merely chosen its own.
-        return (life < result_ttl - result_ttl / 10).then(|| Finding {
-            code: FindingCode::ShortResultTtl,
-            severity: Severity::Warning,
-            evidence,
-            message: format!(
-                "the result lives {}, not {}: a retry after that executes again",
-                duration::short(life),
-                duration::short(result_ttl)
-            ),
-            advice: ADVICE.to_owned(),
-        });
-    }
-    let evidence = record.schema.ttl_evidence(TtlOf::Lock);
-    // Where both live equally long a lock's TTL on a result is none too short.
-    let lock_ttl = age::millis(record.schema.ttl(TtlOf::Lock)?);
-    if lock_ttl >= result_ttl {
+    // The whole life of a result is known only from a time in its value. Without one, a result with little time left may
+    // simply be about to expire, as every result does in the end.
+    let written = record.age.filter(|age| age.source == AgeSource::Record)?;
+    let life = written.millis.saturating_add(left);
+    // Within a tenth of the schema's TTL the deployment has merely chosen its own.
+    if life >= result_ttl - result_ttl / 10 {
         return None;
     }
-    // Without a time in the record its end of life and a lock's TTL on a result look the same: say so.
-    (left <= lock_ttl).then(|| Finding {
+    Some(Finding {
         code: FindingCode::ShortResultTtl,
-        severity: Severity::Info,
-        evidence,
+        severity: Severity::Warning,
+        evidence: record.schema.ttl_evidence(TtlOf::Result),
         message: format!(
-            "the result goes in {}, within one lock TTL: at the end of its life, or stored with the lock's TTL; a retry after that executes again",
-            duration::short(left)
+            "the result lives {}, not {}: a retry after that executes again",
+            duration::short(life),
+            duration::short(result_ttl)
         ),
         advice: ADVICE.to_owned(),
     })
@@ -60,10 +46,12 @@ mod tests {
         check(&DiagnosisInput::of(record)).map(|found| found.severity)
     }
 
+    /// Rule: a result that is about to expire gets no finding.
     #[test]
-    fn fires_within_one_lock_ttl_of_the_end_and_is_silent_before_that_without_ttl_and_on_a_lock() {
-        assert_eq!(severity(&chi(CHI_RESULT, Expiry::In(60_000))), Some(Severity::Info));
-        assert_eq!(severity(&chi(CHI_RESULT, Expiry::In(60_001))), None);
+    fn silent_without_a_time_in_the_record_however_little_time_is_left() {
+        for left in [1, 60_000, 86_400_000] {
+            assert_eq!(severity(&chi(CHI_RESULT, Expiry::In(left))), None, "{left}");
+        }
         assert_eq!(severity(&chi(CHI_RESULT, Expiry::Never)), None);
         assert_eq!(severity(&chi(CHI_LOCK, Expiry::In(1))), None);
     }

@@ -36,6 +36,11 @@ impl Coverage {
         !is_foreign || self.keeps_unrecognised
     }
 
+    /// What a command that selected nothing says of that. Records of which too little is known may be meant all the same.
+    pub(crate) fn none_selected(&self) -> &'static str {
+        if self.unproven.is_empty() { "no such records" } else { "no records were chosen" }
+    }
+
     /// What the command plans for a record, if `selected` says that it is selected. A record of which too little is known is
     /// counted as left out.
     pub(crate) fn take<T>(&mut self, record: &Record, selected: Selected<T>) -> Option<T> {

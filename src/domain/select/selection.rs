@@ -17,8 +17,8 @@ pub(crate) struct Selection {
     pub(crate) older_than: Option<u64>,
     /// At most this old, in milliseconds.
     pub(crate) newer_than: Option<u64>,
-    /// The least evidence that an age or a finding must have.
-    pub(crate) evidence: Evidence,
+    /// The least evidence that a finding must have. An age has to be proven in any case.
+    pub(crate) finding_evidence: Evidence,
     /// Less than this many milliseconds left.
     pub(crate) ttl_below: Option<u64>,
     /// More than this many milliseconds left, or no expiry.
@@ -98,11 +98,12 @@ impl Selection {
             return Selected::Yes(());
         }
         let range = self.older_than.unwrap_or(0)..=self.newer_than.unwrap_or(u64::MAX);
-        match record.age {
-            // What `list` would not show for its age is not chosen, however little is known of the age.
-            Some(age) if !range.contains(&age.millis) => Selected::No,
-            Some(age) if age.evidence >= self.evidence => Selected::Yes(()),
-            _ => Selected::Unproven(missing_age(record)),
+        // A record of estimated age may be older or younger than it looks. Reads follow the same rule as changes, so
+        // that `list` shows what `purge` removes, and its names can be piped into commands that change records.
+        match record.age.filter(|age| age.evidence > Evidence::Estimated) {
+            Some(age) if range.contains(&age.millis) => Selected::Yes(()),
+            Some(_) => Selected::No,
+            None => Selected::Unproven(missing_age(record)),
         }
     }
 
@@ -113,7 +114,9 @@ impl Selection {
             .filter(|finding| self.findings.contains(&finding.code))
             .peekable();
         let first = sought.peek().copied();
-        if self.findings.is_empty() || sought.any(|finding| finding.evidence >= self.evidence) {
+        if self.findings.is_empty()
+            || sought.any(|finding| finding.evidence >= self.finding_evidence)
+        {
             return Selected::Yes(());
         }
         first.map_or(Selected::No, |finding| Selected::Unproven(missing_for(finding)))
@@ -154,9 +157,14 @@ mod tests {
     use crate::domain::samples::{CHI_LOCK, CHI_RESULT, chi, record, text};
     use crate::domain::schema::TtlOf;
 
-    /// A lock of ten seconds' age, held by `w`, as event-driven keeps it.
+    /// A lock that is ten seconds old by the default lock TTL, held by `w`, as event-driven keeps it.
     fn lock() -> Record {
         record("event-driven", &[(text("w"), Expiry::In(20_000)), (Content::Absent, Expiry::In(0))])
+    }
+
+    /// A lock that is ten seconds old by the time in its value.
+    fn lock_with_time() -> Record {
+        record("timed", &[(text(r#"{"done":false,"at":990000}"#), Expiry::In(20_000))])
     }
 
     fn passes(record: &Record, change: impl FnOnce(&mut Selection)) -> bool {
@@ -182,35 +190,41 @@ mod tests {
 
     #[test]
     fn age_is_at_least_and_an_unknown_one_does_not_pass() {
-        assert!(passes(&lock(), |s| s.older_than = Some(10_000)));
-        assert!(!passes(&lock(), |s| s.older_than = Some(10_001)));
-        assert!(passes(&lock(), |s| s.newer_than = Some(10_000)));
-        assert!(!passes(&lock(), |s| s.newer_than = Some(9_999)));
-        assert!(!passes(&lock(), |s| (s.older_than, s.newer_than) = (Some(5_000), Some(9_000))));
-        let judge = |record: &Record, older_than, evidence| {
-            Selection { older_than: Some(older_than), evidence, ..Selection::default() }
-                .selects(record)
-        };
-        assert_eq!(
-            judge(&chi(CHI_LOCK, Expiry::Never), 0, Evidence::Estimated),
-            Selected::Unproven(Missing::Age)
-        );
+        let old = lock_with_time();
+        assert!(passes(&old, |s| s.older_than = Some(10_000)));
+        assert!(!passes(&old, |s| s.older_than = Some(10_001)));
+        assert!(passes(&old, |s| s.newer_than = Some(10_000)));
+        assert!(!passes(&old, |s| s.newer_than = Some(9_999)));
+        assert!(!passes(&old, |s| (s.older_than, s.newer_than) = (Some(5_000), Some(9_000))));
+        let stays = Selection { older_than: Some(0), ..Selection::default() };
+        assert_eq!(stays.selects(&chi(CHI_LOCK, Expiry::Never)), Selected::Unproven(Missing::Age));
+    }
+
+    /// Rule: a record of estimated age may be older or younger than it looks.
+    #[test]
+    fn an_estimated_age_is_left_out_whatever_it_is() {
         let by_ttl = Selected::Unproven(Missing::Ttl(TtlOf::Lock));
-        assert_eq!(judge(&lock(), 10_000, Evidence::Stated), by_ttl, "an estimate proves nothing");
-        assert_eq!(
-            judge(&lock(), 10_001, Evidence::Stated),
-            Selected::No,
-            "what a list leaves out is no longer in question"
-        );
+        for (older_than, newer_than) in
+            [(Some(10_000), None), (Some(10_001), None), (None, Some(10_000)), (None, Some(9_999))]
+        {
+            let selection = Selection { older_than, newer_than, ..Selection::default() };
+            assert_eq!(selection.selects(&lock()), by_ttl, "{older_than:?} {newer_than:?}");
+        }
+        let of_others = Selection {
+            older_than: Some(10_000),
+            states: vec![State::Completed],
+            ..Selection::default()
+        };
+        assert_eq!(of_others.selects(&lock()), Selected::No, "another filter decides");
     }
 
     #[test]
     fn an_estimated_finding_proves_nothing() {
         let mut long = chi(CHI_LOCK, Expiry::In(600_000));
         long.findings = diagnosis::findings(&long, &diagnosis::Thresholds::default(), None);
-        let judge = |evidence, states: &[State]| {
+        let judge = |finding_evidence, states: &[State]| {
             let (findings, states) = (vec![FindingCode::ExcessTtl], states.to_vec());
-            Selection { findings, evidence, states, ..Selection::default() }.selects(&long)
+            Selection { findings, finding_evidence, states, ..Selection::default() }.selects(&long)
         };
         assert_eq!(judge(Evidence::Estimated, &[]), Selected::Yes(()));
         assert_eq!(judge(Evidence::Stated, &[]), Selected::Unproven(Missing::Ttl(TtlOf::Lock)));

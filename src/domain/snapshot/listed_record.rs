@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::print::KeyPrint;
 use crate::domain::diagnosis::FindingCode;
-use crate::domain::record::Record;
+use crate::domain::record::{Evidence, Record};
 use crate::domain::schema::State;
 use crate::domain::select::glob;
 use crate::domain::select::selection::Selection;
@@ -32,6 +32,9 @@ pub(crate) struct ListedRecord {
     pub(crate) findings: Vec<ListedFinding>,
     #[serde(default)]
     pub(crate) age_ms: Option<u64>,
+    /// How the age is known; `None` if it is not.
+    #[serde(default)]
+    pub(crate) age_evidence: Option<String>,
     #[serde(default)]
     pub(crate) lock_ttl_ms: Option<u64>,
     #[serde(default)]
@@ -50,6 +53,15 @@ pub(crate) struct ListedResponse {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(crate) struct ListedFinding {
     pub(crate) code: String,
+}
+
+/// Whether a selection matches a record of a snapshot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SelectedEntry {
+    Yes,
+    No,
+    /// Only its age decides, and nothing proves its age.
+    AgeUnproven,
 }
 
 impl ListedRecord {
@@ -72,6 +84,7 @@ impl ListedRecord {
                 .map(|finding| ListedFinding { code: finding.code.as_str().to_owned() })
                 .collect(),
             age_ms: record.age.map(|age| age.millis),
+            age_evidence: record.age.map(|age| age.evidence.as_str().to_owned()),
             lock_ttl_ms: record.lock().and_then(|key| key.expiry.millis()),
             result_ttl_ms: record.result().and_then(|key| key.expiry.millis()),
             identity: record.seen.keys.iter().map(KeyPrint::of).collect(),
@@ -123,9 +136,24 @@ impl ListedRecord {
             && (!selection.no_expiry || stays)
     }
 
-    /// True if a selection matches the record as it was in the snapshot. Fields that a list does
+    /// Whether a selection matches the record as it was in the snapshot. Fields that a list does
     /// not contain, such as bodies, are not compared.
-    pub(crate) fn is_chosen(&self, selection: &Selection) -> bool {
+    pub(crate) fn selected(&self, selection: &Selection) -> SelectedEntry {
+        let ages = selection.older_than.unwrap_or(0)..=selection.newer_than.unwrap_or(u64::MAX);
+        let asks_age = selection.older_than.is_some() || selection.newer_than.is_some();
+        let is_proven = self.age_evidence.as_deref() != Some(Evidence::Estimated.as_str());
+        if !self.passes_but_for_age(selection) {
+            return SelectedEntry::No;
+        }
+        match self.age_ms.filter(|_| is_proven) {
+            _ if !asks_age => SelectedEntry::Yes,
+            Some(age) if ages.contains(&age) => SelectedEntry::Yes,
+            Some(_) => SelectedEntry::No,
+            None => SelectedEntry::AgeUnproven,
+        }
+    }
+
+    fn passes_but_for_age(&self, selection: &Selection) -> bool {
         let has = |glob: &Option<Vec<u8>>, text: &Option<String>| {
             let text = text.as_ref().map(String::as_bytes);
             glob.as_ref().is_none_or(|glob| text.is_some_and(|text| glob::matches(glob, text)))
@@ -136,13 +164,10 @@ impl ListedRecord {
             |class: &StatusClass| self.status().is_some_and(|status| class.contains(status));
         let is_found =
             |code: &FindingCode| self.findings.iter().any(|finding| finding.code == code.as_str());
-        let ages = selection.older_than.unwrap_or(0)..=selection.newer_than.unwrap_or(u64::MAX);
-        let asks_age = selection.older_than.is_some() || selection.newer_than.is_some();
         selection.passes_key(key.as_deref().unwrap_or(self.key.as_bytes()))
             && (selection.states.is_empty() || selection.states.iter().any(is_in))
             && (selection.statuses.is_empty() || selection.statuses.iter().any(has_status))
             && (selection.findings.is_empty() || selection.findings.iter().any(is_found))
-            && (!asks_age || self.age_ms.is_some_and(|age| ages.contains(&age)))
             && has(&selection.owner_glob, &self.owner)
             && has(&selection.fingerprint_glob, &self.fingerprint)
             && self.passes_ttl(selection)

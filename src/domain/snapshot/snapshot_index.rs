@@ -196,6 +196,7 @@ mod tests {
             response: None,
             findings: Vec::new(),
             age_ms: None,
+            age_evidence: None,
             lock_ttl_ms: None,
             result_ttl_ms: None,
             identity: identity.to_vec(),

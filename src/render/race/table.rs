@@ -23,7 +23,7 @@ const LEFT: [&str; 3] = ["VERDICT", "SCHEMA", "LATENCIES"];
 /// The table, with how fast the runs went if that is wanted; then in a narrow terminal two, one below the other.
 pub(super) fn text(runs: &[RaceRun], view: View, with_speed: bool) -> String {
     let is_wide = !with_speed || view.width.is_none_or(|width| width >= WIDE);
-    let (rows, palette) = (rows(runs, is_wide, view.palette), view.palette);
+    let (rows, palette) = (rows(runs, view.palette), view.palette);
     let judged =
         |row: &RaceRow| [vec![row.seen.clone(), Cell::new(&row.name)], cells(&row.counts)].concat();
     let judged_heads = [&["VERDICT", "SCHEMA"][..], &COUNTS].concat();
@@ -47,7 +47,7 @@ struct RaceRow {
 }
 
 /// A run of a schema's own steps bears the schema's name; runs of other strategies stand indented below the name.
-fn rows(runs: &[RaceRun], is_wide: bool, palette: Palette) -> Vec<RaceRow> {
+fn rows(runs: &[RaceRun], palette: Palette) -> Vec<RaceRow> {
     let mut rows = Vec::new();
     let mut headed = "";
     for run in runs {
@@ -59,7 +59,7 @@ fn rows(runs: &[RaceRun], is_wide: bool, palette: Palette) -> Vec<RaceRow> {
         headed = &run.schema;
         let name = if is_own { run.schema.clone() } else { format!("  {}", run.strategy.as_str()) };
         rows.push(RaceRow {
-            seen: seen(run, is_wide, palette),
+            seen: seen(run, palette),
             name,
             counts: counts(run),
             speed: speed(run),
@@ -68,11 +68,10 @@ fn rows(runs: &[RaceRun], is_wide: bool, palette: Palette) -> Vec<RaceRow> {
     rows
 }
 
-fn seen(run: &RaceRun, is_wide: bool, palette: Palette) -> Cell {
+fn seen(run: &RaceRun, palette: Palette) -> Cell {
     let verdict = run.verdict();
     let text = match verdict {
-        RaceVerdict::NoneSeen if is_wide => format!("no violation in {}", run.begins),
-        RaceVerdict::NoneSeen => format!("none in {}", run.begins),
+        RaceVerdict::NoneSeen => format!("no violation in {}", run.begins),
         _ => verdict.as_str().to_owned(),
     };
     let color = match verdict {

@@ -16,28 +16,32 @@ fn server() -> Server {
     server
 }
 
-/// Rule: what `list` counts with the same words is chosen or left out, and the exit code says that something is left out.
+/// Rule: `list` with the same words shows what a purge removes and counts what it leaves out, and the exit code of the purge says
+/// that something is left out.
 #[test]
 fn chosen_and_left_out_are_what_a_list_counts() {
     let server = server();
     let words = ["--status", "5xx", "--newer-than", "1h"];
-    let listed = server
-        .idemctl(&[&["list", "-o", "jsonl"], &words[..]].concat())
-        .exits(0)
-        .json_lines()
-        .len();
-    assert_eq!(listed, 2);
+    let listed = server.idemctl(&[&["list"], &words[..]].concat()).exits(0);
+    listed.says("no records were chosen among 4 keys");
+    listed.says("Skipped 2 go-middleware records: the result TTL of this deployment");
+    assert_eq!(printed::command_lines(&listed).len(), 2, "{}", listed.all());
+    let stated = ["--schema", "event-driven", "--result-ttl", "24h"];
+    let names = server.idemctl(&[&["list", "-o", "name"], &words[..], &stated].concat()).exits(0);
+    assert_eq!(names.text(), "event-driven/\"new\"\n");
+    let purged = server.idemctl(&[&["purge", "--dry-run"], &words[..], &stated].concat()).exits(0);
+    purged.shows("event-driven  completed  1").shows("new");
     for last in ["--dry-run", "--yes"] {
         let run = server.idemctl(&[&["purge", last], &words[..]].concat()).exits(3);
         run.says("no records were chosen among 4 keys");
         run.says(
-            "Skipped 1 go-middleware record: the result TTL of this deployment is not configured",
+            "Skipped 2 go-middleware records: the result TTL of this deployment is not configured",
         );
-        run.says("Skipped 1 event-driven record");
+        run.says("Skipped 2 event-driven records");
         run.says("The longest time left is 23h 29m.");
         let json =
             server.idemctl(&[&["purge", last, "-o", "json"], &words[..]].concat()).exits(3).json();
-        assert_eq!(json["unproven"]["result_ttl"], 2, "{json}");
+        assert_eq!(json["unproven"]["result_ttl"], 4, "{json}");
     }
     assert_eq!(server.size(), 4);
 }

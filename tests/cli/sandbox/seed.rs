@@ -41,6 +41,42 @@ fn a_sandbox_has_the_records_of_all_schemas_whatever_the_context_names() {
         .says("of 1 schemas");
 }
 
+const OF_HASHES: &str = r#"
+format = 2
+name = "plain"
+[keys]
+record = "h:{key}"
+[ttl]
+lock = "1m"
+result = "1h"
+[[value]]
+name = "held"
+type = "hash"
+where = { "/status" = "LOCKED" }
+required = ["/owner"]
+state = "in-progress"
+fields = { owner = "/owner" }
+"#;
+
+/// Rule: nothing is warned of that needs no attention. A schema of hashes cannot be filled, which only `-v` says.
+#[test]
+fn a_schema_that_cannot_be_filled_is_no_warning() {
+    let home = home();
+    let folder = home.path().join(".config/idemctl/schemas/plain");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("schema.toml"), OF_HASHES).unwrap();
+    let filled = run(home.path(), &["sandbox", "--seed", "2", "--", "true"]).exits(0);
+    filled.says("records of 7 schemas");
+    assert!(!filled.stderr.contains("plain"), "{}", filled.all());
+    run(home.path(), &["sandbox", "--seed", "2", "-v", "--", "true"])
+        .exits(0)
+        .says("plain is left out: it keeps hashes");
+    // What is named is meant.
+    run(home.path(), &["sandbox", "--seed", "2", "--schema", "plain", "--", "true"])
+        .exits(2)
+        .says("plain cannot be played");
+}
+
 /// Every schema, as deployed by default.
 fn catalog() -> Catalog {
     Catalog::new(wire::built_in(), &[]).unwrap()

@@ -143,9 +143,8 @@ fn an_empty_log_says_that_nothing_was_changed_yet() {
     let log = server.state("audit.jsonl");
     std::fs::create_dir_all(log.parent().unwrap()).unwrap();
     std::fs::write(&log, "").unwrap();
-    server
-        .idemctl(&["undo", "--yes"])
-        .exits(1)
-        .says("nothing was changed yet: the audit log has no operation");
+    server.idemctl(&["undo", "--yes"]).exits(1).says(
+        "nothing was changed yet by this user on this machine: the audit log has no operation",
+    );
     server.idemctl(&["undo", "abc", "--yes"]).exits(1).says("the audit log has no operation abc");
 }
