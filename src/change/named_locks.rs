@@ -14,7 +14,7 @@ use crate::interrupt::Interrupt;
 use crate::render::change::named;
 use crate::render::{escape, name};
 use crate::store::backup::About;
-use crate::store::read::records::{Lookup, LookupResult};
+use crate::store::read::lookup::{Lookup, LookupResult};
 use crate::store::{Change, KeyAction, Outcome, StoreError};
 
 /// Locks that are named at a time, with one question.

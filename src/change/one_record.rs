@@ -12,7 +12,7 @@ use crate::domain::schema::{Catalog, Schema, Step};
 use crate::exit::{CommandError, Exit};
 use crate::render::{escape, name, record};
 use crate::store::ReadLimit;
-use crate::store::read::records::Lookup;
+use crate::store::read::lookup::Lookup;
 
 /// Reads the record that a step is made on. If several schemas are read, it is the one of the
 /// schema that has a record there.
@@ -80,8 +80,7 @@ async fn find_under_schema(context: &mut Context, args: &StepArgs) -> Result<Rec
     for candidate in &candidates {
         wanted.push(candidate.redis_keys.clone());
     }
-    let seen =
-        interruptible(async { Ok(reader.observe(&wanted, ReadLimit::Whole).await?) }).await?;
+    let seen = interruptible(async { Ok(reader.read(&wanted, ReadLimit::Whole).await?) }).await?;
     let mut there = Vec::new();
     let mut absent = Vec::new();
     for (candidate, seen) in candidates.iter().zip(seen) {

@@ -15,7 +15,7 @@ use crate::domain::diagnosis::Thresholds;
 use crate::domain::duration;
 use crate::domain::record::{Record, age};
 use crate::exit::Exit;
-use crate::store::read::records::Lookup;
+use crate::store::read::lookup::Lookup;
 use crate::store::{KeyAction, ReadLimit};
 
 /// Why a lock without expiry is not extended.

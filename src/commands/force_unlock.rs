@@ -16,7 +16,7 @@ use crate::domain::schema::State;
 use crate::exit::{CommandError, Exit};
 use crate::render::invocation::name_of;
 use crate::render::{document, escape, record, record_json, words};
-use crate::store::read::records::Lookup;
+use crate::store::read::lookup::Lookup;
 use crate::store::{KeyAction, ReadLimit};
 
 /// Remove a lock that nobody will release, so that the next request executes
@@ -203,7 +203,7 @@ fn explain(context: &mut Context, record: &Record, key_index: usize) -> Result<(
 async fn read_back(context: &mut Context, record: &Record) {
     let Ok(mut reader) = context.reader().await else { return };
     let wanted = vec![record.schema.redis_keys(&record.key)];
-    let Ok(mut seen) = reader.observe(&wanted, ReadLimit::Bytes(1024)).await else { return };
+    let Ok(mut seen) = reader.read(&wanted, ReadLimit::Bytes(1024)).await else { return };
     match seen.pop() {
         Some(Ok(now)) if now.is_absent() => context.ui.status("Read back: the key is free."),
         Some(Ok(_)) if record.state == State::Completed => {

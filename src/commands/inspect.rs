@@ -1,4 +1,8 @@
 //! `idemctl inspect`: the records of a key, and what the next request with it gets.
+//!
+//! The way of the data: `store/read/lookup.rs` reads the Redis keys that a KEY may mean under each schema,
+//! `domain/record/locate.rs` decides which schema's record they hold, `decode.rs` decodes the values, `diagnosis/rules.rs` finds
+//! problems, `domain/step/next_request.rs` predicts the next reply, and `render/record.rs` makes a page of it.
 
 mod explain;
 mod find;
@@ -11,32 +15,33 @@ use std::collections::HashSet;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use anyhow::Result;
 use clap::Args as ClapArgs;
-use serde_json::Map;
+use serde_json::{Map, Value};
 
 use crate::args::{FollowArgs, KeysArgs, Output, ScanArgs, SchemaArgs, ThresholdArgs};
 use crate::context::key_file::KeyFile;
 use crate::context::{Context, interruptible};
 use crate::domain::record::{Given, Record, name};
-use crate::domain::schema::Catalog;
+use crate::domain::schema::{Catalog, Schema};
 use crate::exit::{CommandError, Exit};
 use crate::render::invocation::word;
 use crate::render::record_json::RecordJson;
 use crate::render::{escape, exploration, record, unclaimed_key};
 use crate::scan;
-use crate::store::read::records::{Lookup, LookupResult};
+use crate::store::read::lookup::{Lookup, LookupResult};
 use crate::store::{ReadLimit, RecordReader, StoreError};
 use crate::watch::{self, Watch};
 
-/// Bytes of a value that `--raw` shows unless `--full` asks for all.
+/// Bytes of a value that `--raw` shows unless `--full` asks for all: about a screen.
 const RAW_BYTES: usize = 4 * 1024;
 
-/// Bytes of a value that are read unless `--full` asks for all.
+/// Bytes of a value that are read unless `--full` asks for all. The finding `oversized` starts here, too.
 const HEAD_BYTES: usize = 64 * 1024;
 
-/// Keys that are taken at most: all records are kept until they are shown.
+/// The most keys that one run takes: all records are kept until they are shown.
 const MOST: usize = 10_000;
 
 /// Show a key's records, what is wrong with them, and what the next request with the key gets
@@ -102,6 +107,7 @@ pub struct Args {
 }
 
 impl Args {
+    /// True if the command runs until something ends it.
     pub(crate) fn is_watch(&self) -> bool {
         self.follow.watch.watch.is_some() || self.follow.until.is_some()
     }
@@ -112,10 +118,44 @@ impl Args {
     }
 }
 
+/// Runs `inspect`. The exit status says whether every key has a record.
 pub async fn run(context: &mut Context, mut args: Args) -> Result<Exit> {
+    // `--watch KEY`: the option takes an optional interval, so that clap gives it the first key.
     let first = args.follow.watch.take_key();
     args.keys.keys.splice(0..0, first);
     let watch = Watch::of(context, &args.follow, args.output == Output::Table)?;
+    check_options(&args, watch.is_some())?;
+    let named = if args.find.is_some() || args.request_body.is_some() {
+        Vec::new()
+    } else {
+        KeyFile::few(&args.keys, context, MOST)?
+    };
+    // Everything that the options alone can refuse is refused before the first connection.
+    if args.find.is_none() && args.scan.is_given() {
+        return Err(CommandError::usage(
+            "--rate, --scan-count and --read-from go with --find: nothing else scans",
+        )
+        .into());
+    }
+    let catalog = context.catalog(&args.schemas)?;
+    let mut reader = context.reader().await?;
+    if let Some(text) = &args.find {
+        return find_and_inspect(context, &args, text.as_bytes(), catalog, reader).await;
+    }
+    let keys = match &args.request_body {
+        Some(file) => request_body::keys(&catalog, file)?.into_iter().map(Given::word).collect(),
+        None => named,
+    };
+    if let Some(watch) = watch {
+        let lookup = lookup(&args);
+        return follow::follow(context, &mut reader, &catalog, keys, &lookup, (&watch, &args))
+            .await;
+    }
+    inspect(context, &args, &catalog, reader, keys, true).await
+}
+
+/// Refuses options that do not go together.
+fn check_options(args: &Args, is_watch: bool) -> Result<()> {
     if args.raw && args.output != Output::Table {
         return Err(CommandError::usage(
             "--raw shows bytes for people: JSON has no field for them",
@@ -123,102 +163,88 @@ pub async fn run(context: &mut Context, mut args: Args) -> Result<Exit> {
         .hint("leave out -o")
         .into());
     }
-    if watch.is_some() && args.output == Output::Json {
+    if is_watch && args.output == Output::Json {
         return Err(watch::endless());
     }
-    let named = if args.find.is_some() || args.request_body.is_some() {
-        Vec::new()
-    } else {
-        KeyFile::few(&args.keys, context, MOST)?
-    };
-    if args.find.is_none() && args.scan.is_given() {
-        return Err(CommandError::usage(
-            "--rate, --scan-count and --read-from go with --find: nothing else scans",
-        )
-        .into());
+    Ok(())
+}
+
+/// `--find TEXT`: scans for the keys that hold the text, and inspects them unless they are listed.
+async fn find_and_inspect(
+    context: &mut Context,
+    args: &Args,
+    text: &[u8],
+    mut catalog: Catalog,
+    reader: RecordReader,
+) -> Result<Exit> {
+    if args.schemas.schema.is_empty() {
+        // Whoever searches for a key does not know whose it is: the context's list of schemas would hide it.
+        catalog = catalog.of_all();
     }
-    let mut catalog = context.catalog(&args.schemas)?;
-    let reader = context.reader().await?;
-    if let Some(text) = &args.find {
-        if args.schemas.schema.is_empty() {
-            // Whoever searches for a key does not know whose it is: the context's list of schemas would hide it.
-            catalog = catalog.of_all();
-        }
-        let mut found = find::find(context, &args, text.as_bytes(), &catalog, &reader).await?;
-        if let Some(names) = found.names.take() {
-            let shown = interruptible(inspect(
-                context,
-                &args,
-                &catalog,
-                reader.clone(),
-                names,
-                Some(&found),
-            ))
-            .await;
-            // That the scan is not complete weighs more than what became of the records that it found.
-            found.require_complete(&reader)?;
-            return shown;
-        }
+    let mut found = find::find(context, args, text, &catalog, &reader).await?;
+    let Some(names) = found.names.take() else {
         found.require_complete(&reader)?;
         return Ok(Exit::Done);
-    }
-    let keys = match &args.request_body {
-        Some(file) => request_body::keys(&catalog, file)?.into_iter().map(Given::word).collect(),
-        None => named,
     };
-    if let Some(watch) = watch {
-        let mut reader = reader;
-        return follow::follow(
-            context,
-            &mut reader,
-            &catalog,
-            keys,
-            &lookup(&args),
-            (&watch, &args),
-        )
-        .await;
-    }
-    inspect(context, &args, &catalog, reader, keys, None).await
+    let has_all_keys = found.are_complete();
+    let shown = inspect(context, args, &catalog, reader.clone(), names, has_all_keys);
+    let shown = interruptible(shown).await;
+    // That the scan is not complete weighs more than what became of the records that it found.
+    found.require_complete(&reader)?;
+    shown
 }
 
 fn lookup(args: &Args) -> Lookup {
-    Lookup { head: head(args), thresholds: args.thresholds.thresholds(), both: true }
+    let head = if args.full || args.body.is_some() {
+        ReadLimit::Whole
+    } else {
+        ReadLimit::Bytes(HEAD_BYTES)
+    };
+    Lookup { head, thresholds: args.thresholds.thresholds(), both: true }
 }
 
-/// Reads and shows the records of these keys. `by_scan` is the scan that found the keys, if one did.
+/// Reads and shows the records of these keys. `has_all_keys` is false if a scan that was not complete found the keys.
 async fn inspect(
     context: &mut Context,
     args: &Args,
     catalog: &Catalog,
     mut reader: RecordReader,
     keys: Vec<Given>,
-    by_scan: Option<&find::FoundKeys>,
+    has_all_keys: bool,
 ) -> Result<Exit> {
-    let mut found = lookup(args).find(&mut reader, catalog, keys).await?;
+    let lookup = lookup(args);
+    let mut found = lookup.find(&mut reader, catalog, keys).await?;
     keep_each_once(&mut found);
-    context.advise(found.iter_mut().flat_map(|found| &mut found.records));
+    for found in &mut found {
+        context.advise(&mut found.records);
+    }
     let exit = exit_of(&found);
     match &args.body {
         Some(file) => write_body::write(context, &found, file, args.force)?,
-        None => {
-            show(context, &found, args, by_scan.is_none_or(find::FoundKeys::are_complete)).await?
-        }
+        None => show(context, &found, args, has_all_keys).await?,
     }
-    tell(context, catalog, &reader, &found);
+
+    // Data is on stdout now. Everything that follows is for people, on stderr.
+    for found in &found {
+        report(context, catalog, &reader, found);
+    }
+    if found.iter().any(|found| found.unread.is_some()) && !catalog.is_named() {
+        context.ui.hint("--schema NAME looks at that schema's keys alone");
+    }
     if !reader.keeps_idle_times() {
         context.ui.detail(
             "The idle time is left out: idemctl's own earlier reads count as use here. CLIENT NO-TOUCH, which prevents that, needs \
              Redis 7.2 and the right to CLIENT, and is not used on clusters.",
         );
     }
+    // A scan for a text has read every schema already.
     if args.find.is_none() {
-        other_schemas::hint(context, &mut reader, catalog, &lookup(args), (&found, &args.schemas))
-            .await;
+        other_schemas::hint(context, &mut reader, catalog, &lookup, (&found, &args.schemas)).await;
     }
     if let Some(why) = reader.is_behind().await {
         context.ui.warning(&why);
     }
-    if found.iter().all(|found| found.records.is_empty() && found.strangers.is_empty()) {
+    if found.iter().all(|found| found.records.is_empty() && found.unclaimed.is_empty()) {
         scan::show_other_databases(context, &reader).await;
     }
     Ok(exit)
@@ -230,11 +256,146 @@ fn keep_each_once(found: &mut Vec<LookupResult>) {
     found.retain(|found| {
         let mut is_new = found.records.is_empty();
         for record in &found.records {
-            is_new |=
-                shown.insert(record.seen.keys.iter().map(|key| key.redis_key.clone()).collect());
+            let redis_keys = record.seen.keys.iter().map(|key| key.redis_key.clone()).collect();
+            is_new |= shown.insert(redis_keys);
         }
         is_new
     });
+}
+
+/// Done if every key has a record.
+fn exit_of(found: &[LookupResult]) -> Exit {
+    if found.iter().any(|found| found.unreachable().is_some()) {
+        return Exit::Partial;
+    }
+    let missing: Vec<_> = found.iter().filter(|found| found.records.is_empty()).collect();
+    if missing.iter().any(|found| found.unread.is_some()) {
+        // There may be a record where the user may not read.
+        Exit::Permission
+    } else if missing.len() == found.len() {
+        Exit::No
+    } else if !missing.is_empty() {
+        Exit::Partial
+    } else {
+        Exit::Done
+    }
+}
+
+/// Prints the records, as pages or as JSON.
+async fn show(
+    context: &mut Context,
+    found: &[LookupResult],
+    args: &Args,
+    has_all_keys: bool,
+) -> Result<()> {
+    let mut records: Vec<&Record> = Vec::new();
+    let mut unclaimed: Vec<Value> = Vec::new();
+    let mut complete = has_all_keys;
+    for found in found {
+        records.extend(&found.records);
+        unclaimed.extend(found.unclaimed.iter().map(unclaimed_key::value));
+        complete &= found.unread.is_none();
+    }
+    // Fields of the JSON document beside the records.
+    let mut of_all = Map::new();
+    of_all.insert("unclaimed".to_owned(), Value::Array(unclaimed));
+    of_all.insert("complete".to_owned(), Value::Bool(complete));
+
+    let mut pasts = vec![None; records.len()];
+    if args.explain {
+        pasts = explain::pasts(context, &records).await?;
+        let mut explained = Vec::new();
+        for (record, past) in records.iter().zip(&pasts) {
+            if let Some(past) = past {
+                explained.push(exploration::past_json(record, past));
+            }
+        }
+        of_all.insert("explained".to_owned(), Value::Array(explained));
+    }
+
+    let most_raw = if args.full { usize::MAX } else { RAW_BYTES };
+    let pages = |view| {
+        let mut pages = Vec::with_capacity(records.len());
+        for (record, past) in records.iter().zip(&pasts) {
+            let mut page = record::page(record, view, args.reveal);
+            if args.raw {
+                page += &record::raw(record, view, most_raw, args.reveal);
+            }
+            if let Some(past) = past {
+                page += &exploration::past(record, past, view);
+            }
+            pages.push(page);
+        }
+        pages.join("\n")
+    };
+    let shown: Vec<_> = records.iter().map(|record| RecordJson::of(record, args.reveal)).collect();
+    Ok(context.show_with(args.output, "records", &shown, &of_all, pages)?)
+}
+
+/// Reports what the records of a key do not show: that there is none, that there are several, or that some Redis keys were not
+/// read.
+fn report(context: &mut Context, catalog: &Catalog, reader: &RecordReader, found: &LookupResult) {
+    let key = escape::text(&found.key);
+    match found.records.len() {
+        0 => report_no_record(context, catalog, reader, found),
+        1 => {}
+        count => {
+            let names: Vec<_> =
+                found.records.iter().map(|record| record.schema.name.as_str()).collect();
+            let names = names.join(" and ");
+            let shows_one = one_of(found);
+            context
+                .ui
+                .warning(&format!("{key}: {count} records, under {names}; {shows_one} shows one"));
+        }
+    }
+    if let Some(unread) = &found.unread {
+        let schemas = found.unread_schemas.join(", ");
+        context.ui.warning(&format!(
+            "{key}: some of the schemas' keys were not read ({schemas}): {unread}"
+        ));
+    }
+}
+
+/// Reports which Redis keys were read for a key without a record, and those of them that exist.
+fn report_no_record(
+    context: &mut Context,
+    catalog: &Catalog,
+    reader: &RecordReader,
+    found: &LookupResult,
+) {
+    let key = escape::text(&found.key);
+    if !found.unclaimed.is_empty() && (found.unread.is_none() || !found.checked.is_empty()) {
+        for unclaimed in &found.unclaimed {
+            context.ui.status(&unclaimed_key::line(unclaimed));
+        }
+        for name in unclaimed_key::leaving_out(&found.unclaimed) {
+            context.ui.hint(&format!(
+                "[keys] in the schema.toml of {name} says which Redis keys are records"
+            ));
+        }
+    } else if !found.checked.is_empty() {
+        let unread = found.unread.as_ref();
+        let is_forbidden = unread.is_some_and(StoreError::is_permission);
+        let part = if is_forbidden { " where this user may look" } else { "" };
+        context.ui.status(&format!("{key}: no record on {}{part}", reader.name()));
+        let checked: Vec<_> = found.checked.iter().map(|key| escape::text(key)).collect();
+        context.ui.hint(&format!("looked at {}", checked.join("  ")));
+        let lacks_prefix = |schema: &Arc<Schema>| schema.takes_prefix && !schema.has_prefix();
+        if catalog.chosen().iter().any(lacks_prefix) {
+            context.ui.hint("a deployment that puts a prefix before its keys needs --prefix");
+        }
+    } else if found.unread.is_none() {
+        context.ui.status(&format!("{key}: no key that the chosen schemas have, and no Redis key"));
+        let mut templates = Vec::new();
+        for schema in catalog.chosen() {
+            for template in schema.templates() {
+                templates.push(escape::again(&template));
+            }
+        }
+        context.ui.hint(&format!("theirs look like {}", templates.join("  ")));
+    }
+    // If none of the Redis keys could be read, the warning about them says all.
 }
 
 /// What shows one of the records that a key names: its name, or, if several schemas read the same record, the schema.
@@ -245,132 +406,4 @@ fn one_of(found: &LookupResult) -> String {
     }
     let names: Vec<_> = names.iter().map(|name| word(&name.instead_of(&found.key))).collect();
     names.join(" or ")
-}
-
-/// Done where every key has a record.
-fn exit_of(found: &[LookupResult]) -> Exit {
-    let is_missing = |found: &&LookupResult| found.records.is_empty();
-    let missing = found.iter().filter(is_missing).count();
-    if found.iter().any(|found| found.silent().is_some()) {
-        Exit::Partial
-    } else if found.iter().filter(is_missing).any(|found| found.unread.is_some()) {
-        // There may be a record where the user may not look.
-        Exit::Permission
-    } else if missing == found.len() {
-        Exit::No
-    } else if missing > 0 {
-        Exit::Partial
-    } else {
-        Exit::Done
-    }
-}
-
-fn head(args: &Args) -> ReadLimit {
-    if args.full || args.body.is_some() { ReadLimit::Whole } else { ReadLimit::Bytes(HEAD_BYTES) }
-}
-
-async fn show(
-    context: &mut Context,
-    found: &[LookupResult],
-    args: &Args,
-    has_all_keys: bool,
-) -> Result<()> {
-    let records: Vec<&Record> = found.iter().flat_map(|found| &found.records).collect();
-    let shown: Vec<_> = records.iter().map(|record| RecordJson::of(record, args.reveal)).collect();
-    let unclaimed =
-        found.iter().flat_map(|found| &found.strangers).map(unclaimed_key::value).collect();
-    let complete = has_all_keys && found.iter().all(|found| found.unread.is_none());
-    let mut of_all = Map::from_iter([
-        ("unclaimed".to_owned(), unclaimed),
-        ("complete".to_owned(), complete.into()),
-    ]);
-    let pasts = if args.explain {
-        explain::pasts(context, &records).await?
-    } else {
-        vec![None; records.len()]
-    };
-    let of_past = || records.iter().zip(&pasts);
-    if args.explain {
-        let told = of_past()
-            .filter_map(|(record, past)| Some(exploration::past_json(record, past.as_ref()?)));
-        of_all.insert("explained".to_owned(), told.collect());
-    }
-    let most_raw = if args.full { usize::MAX } else { RAW_BYTES };
-    let table = |view| {
-        let page = |(record, past): (&&Record, &Option<_>)| {
-            let past =
-                past.as_ref().map(|past| exploration::past(record, past, view)).unwrap_or_default();
-            let raw = if args.raw {
-                record::raw(record, view, most_raw, args.reveal)
-            } else {
-                String::new()
-            };
-            record::page(record, view, args.reveal) + &raw + &past
-        };
-        of_past().map(page).collect::<Vec<_>>().join("\n")
-    };
-    Ok(context.show_with(args.output, "records", &shown, &of_all, table)?)
-}
-
-/// Says what the records alone do not tell: keys without a record, keys with several, Redis keys that may not be read.
-fn tell(context: &mut Context, catalog: &Catalog, reader: &RecordReader, found: &[LookupResult]) {
-    for found in found {
-        let key = escape::text(&found.key);
-        let names: Vec<_> =
-            found.records.iter().map(|record| record.schema.name.as_str()).collect();
-        match names.as_slice() {
-            [] if found.looked_at.is_empty() && found.unread.is_some() => {}
-            [] if !found.strangers.is_empty() => {
-                found
-                    .strangers
-                    .iter()
-                    .for_each(|there| context.ui.status(&unclaimed_key::line(there)));
-                for name in unclaimed_key::leaving_out(&found.strangers) {
-                    context.ui.hint(&format!(
-                        "[keys] in the schema.toml of {name} says which Redis keys are records"
-                    ));
-                }
-            }
-            [] if found.looked_at.is_empty() => {
-                let keys = catalog.chosen().iter().flat_map(|schema| schema.templates());
-                let keys: Vec<_> = keys.map(|key| escape::again(&key)).collect();
-                context.ui.status(&format!(
-                    "{key}: no key that the chosen schemas have, and no Redis key"
-                ));
-                context.ui.hint(&format!("theirs look like {}", keys.join("  ")));
-            }
-            [] => {
-                let places: Vec<_> = found.looked_at.iter().map(|key| escape::text(key)).collect();
-                let part = if found.unread.as_ref().is_some_and(StoreError::is_permission) {
-                    " where this user may look"
-                } else {
-                    ""
-                };
-                context.ui.status(&format!("{key}: no record on {}{part}", reader.name()));
-                context.ui.hint(&format!("looked at {}", places.join("  ")));
-                if catalog.chosen().iter().any(|schema| schema.takes_prefix && !schema.has_prefix())
-                {
-                    context
-                        .ui
-                        .hint("a deployment that puts a prefix before its keys needs --prefix");
-                }
-            }
-            [_] => {}
-            names => context.ui.warning(&format!(
-                "{key}: {} records, under {}; {} shows one",
-                names.len(),
-                names.join(" and "),
-                one_of(found),
-            )),
-        }
-        if let Some(unread) = &found.unread {
-            let schemas = found.unread_schemas.join(", ");
-            context.ui.warning(&format!(
-                "{key}: some of the schemas' keys were not read ({schemas}): {unread}"
-            ));
-        }
-    }
-    if found.iter().any(|found| found.unread.is_some()) && !catalog.is_named() {
-        context.ui.hint("--schema NAME looks at that schema's keys alone");
-    }
 }

@@ -136,7 +136,7 @@ pub(crate) fn seen(schema: &Schema, keys: &[(Content, Expiry)]) -> Observation {
 pub(crate) fn record(schema_name: &str, keys: &[(Content, Expiry)]) -> Record {
     let schema = Arc::new(schema(schema_name));
     let seen = seen(&schema, keys);
-    let readings = decode::read_all(&schema, &seen);
+    let readings = decode::decode_all(&schema, &seen);
     Record::new(schema, b"k".to_vec(), seen, readings)
 }
 

@@ -116,7 +116,8 @@ fn constant_times(request: &Request<'_>) -> Vec<Mismatch> {
         ("result_value", schema.result_role(), request.result(), later.result()),
     ];
     let constant = |(about, role, now, then): (&'static str, usize, Content, Content)| {
-        let (now, then) = (decode::read(schema, role, &now), decode::read(schema, role, &then));
+        let (now, then) =
+            (decode::decode_value(schema, role, &now), decode::decode_value(schema, role, &then));
         let (now, then) = (now.decoded()?, then.decoded()?);
         let times = [
             ("created_at", now.created_ms, then.created_ms),
@@ -139,9 +140,9 @@ fn reads_as(
     wanted: State,
     about: &'static str,
 ) -> Option<Mismatch> {
-    let got = match decode::read(schema, role, content) {
+    let got = match decode::decode_value(schema, role, content) {
         Reading::Value(decoded) if schema.values[decoded.case].state == wanted => {
-            return decoded.form.strangeness().map(|why| Mismatch {
+            return decoded.conformance.deviation().map(|why| Mismatch {
                 about,
                 message: format!("what it writes has not the form of its own `[[value]]`: {why}"),
             });
@@ -150,7 +151,9 @@ fn reads_as(
             let case = &schema.values[decoded.case];
             format!("`{}`, {}", case.name, case.state.as_str())
         }
-        Reading::Unreadable(why) | Reading::Foreign { why, .. } => format!("unreadable ({why})"),
+        Reading::Unreadable(why) | Reading::Unrecognised { why, .. } => {
+            format!("unreadable ({why})")
+        }
         Reading::Absent | Reading::Undecided | Reading::WrongType(_) => "unreadable".to_owned(),
     };
     let message = format!("what it writes is read back as {got}, not as {}", wanted.as_str());
@@ -158,7 +161,7 @@ fn reads_as(
 }
 
 fn keeps_owner(schema: &Schema, lock: &Content) -> Option<Mismatch> {
-    let reading = decode::read(schema, schema.lock_role(), lock);
+    let reading = decode::decode_value(schema, schema.lock_role(), lock);
     let decoded = reading.decoded()?;
     schema.values[decoded.case].fields.owner.as_ref()?;
     let message = match decoded.owner.as_deref() {
@@ -177,7 +180,7 @@ fn keeps_fingerprint(
     content: &Content,
     about: &'static str,
 ) -> Option<Mismatch> {
-    let reading = decode::read(schema, role, content);
+    let reading = decode::decode_value(schema, role, content);
     let decoded = reading.decoded()?;
     schema.values[decoded.case].fields.fingerprint.as_ref()?;
     let message = lost(
@@ -191,7 +194,7 @@ fn keeps_fingerprint(
 }
 
 fn keeps_error(schema: &Schema, failed: &Content) -> Option<Mismatch> {
-    let reading = decode::read(schema, schema.result_role(), failed);
+    let reading = decode::decode_value(schema, schema.result_role(), failed);
     let decoded = reading.decoded()?;
     schema.values[decoded.case].fields.error.as_ref()?;
     let message = lost(failed, ERROR, decoded.error.as_deref(), "the error text", "fields.error")?;
@@ -232,7 +235,7 @@ fn keeps_response(request: &Request<'_>) -> Option<Mismatch> {
 }
 
 fn keeps_body(schema: &Schema, result: &Content) -> Option<Mismatch> {
-    let reading = decode::read(schema, schema.result_role(), result);
+    let reading = decode::decode_value(schema, schema.result_role(), result);
     let decoded = reading.decoded()?;
     schema.values[decoded.case].fields.body.as_ref()?;
     let body = decoded.response.as_ref().map(Stored::body).unwrap_or_default();
@@ -259,7 +262,7 @@ fn leads_to(
             .map(|content| SeenKey::new(&[], content, Expiry::In(1_000), Deadline::Unknown))
             .collect(),
     };
-    let answer = next_request::of(schema, &decode::read_all(schema, &seen), &seen).answer;
+    let answer = next_request::of(schema, &decode::decode_all(schema, &seen), &seen).answer;
     (answer != wanted).then(|| Mismatch {
         about: "[[begin.call]]",
         message: format!(

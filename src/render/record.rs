@@ -1,7 +1,5 @@
 //! One record for people: what it is, what the next request gets, what is wrong and what to do.
 
-use std::time::Duration;
-
 use super::page::Page;
 use super::schema::named;
 use super::style::View;
@@ -12,7 +10,7 @@ use crate::domain::record::response::{SECRET_HEADERS, is_secret_header};
 use crate::domain::record::{Content, Expiry, Record, Response, SeenKey};
 use crate::domain::schema::{Schema, State, TtlOf};
 
-/// A record as a page; `reveal` shows credentials in headers.
+/// A record as a page of text. `reveal` shows credentials in headers.
 pub fn page(record: &Record, view: View, reveal: bool) -> String {
     let mut page = RecordPage { page: Page::new(view), reveal };
     page.head(record);
@@ -40,7 +38,7 @@ pub fn raw(record: &Record, view: View, most: usize, reveal: bool) -> String {
     let mut page = Page::new(view);
     for key in &record.seen.keys {
         let redis_key = escape::text(&key.redis_key);
-        if let Some(name) = secret_in(record, &key.content).filter(|_| !reveal) {
+        if !reveal && let Some(name) = secret_in(record, &key.content) {
             let why = format!(
                 "{redis_key}: withheld, because the bytes hold the header {name}; --reveal shows them"
             );
@@ -74,35 +72,64 @@ pub fn raw(record: &Record, view: View, most: usize, reveal: bool) -> String {
 /// The name of a header with credentials that a value holds. Its name in quotes among the bytes counts, too: nobody decoded a
 /// value of another program.
 fn secret_in(record: &Record, content: &Content) -> Option<String> {
-    let name_among =
-        |bytes: &[u8]| SECRET_HEADERS.iter().find(|name| quoted_at(bytes, name).is_some()).copied();
-    let in_bytes = match content {
+    match content {
         Content::Absent | Content::Other(_) => return None,
-        Content::Text { head, .. } => name_among(head),
-        Content::Hash(hash) => hash.fields.iter().find_map(|field| {
-            let is_name = |name: &&&str| field.name.eq_ignore_ascii_case(name.as_bytes());
-            SECRET_HEADERS.iter().find(is_name).copied().or_else(|| name_among(&field.head))
-        }),
-    };
-    let decoded = || {
-        let headers = record.response()?.headers;
-        headers.into_iter().map(|(name, _)| name).find(|name| is_secret_header(name))
-    };
-    in_bytes.map(str::to_owned).or_else(decoded).map(|name| name.to_ascii_lowercase())
+        Content::Text { head, .. } => {
+            if let Some(name) = secret_name_in(head) {
+                return Some(name.to_owned());
+            }
+        }
+        Content::Hash(hash) => {
+            for field in &hash.fields {
+                let is_name = |name: &&&str| field.name.eq_ignore_ascii_case(name.as_bytes());
+                let own_name = SECRET_HEADERS.iter().find(is_name).copied();
+                if let Some(name) = own_name.or_else(|| secret_name_in(&field.head)) {
+                    return Some(name.to_owned());
+                }
+            }
+        }
+    }
+    // A codec may hide the name among the bytes.
+    for (name, _) in record.response()?.headers {
+        if is_secret_header(&name) {
+            return Some(name.to_ascii_lowercase());
+        }
+    }
+    None
+}
+
+/// The first name of a header with credentials that bytes hold in double quotes.
+fn secret_name_in(bytes: &[u8]) -> Option<&'static str> {
+    SECRET_HEADERS.iter().find(|name| quoted_at(bytes, name).is_some()).copied()
+}
+
+/// How many of the first bytes of a value are shown: the name of a header with credentials, and what follows, is not.
+fn bytes_before_secret(head: &[u8]) -> usize {
+    let first = &head[..head.len().min(FIRST_BYTES)];
+    let mut most = FIRST_BYTES;
+    for name in SECRET_HEADERS {
+        if let Some(at) = quoted_at(first, name) {
+            most = most.min(at);
+        }
+    }
+    most
 }
 
 /// Where bytes hold this name in double quotes, in capitals or not.
 fn quoted_at(bytes: &[u8], name: &str) -> Option<usize> {
-    memchr::memchr_iter(b'"', bytes).find(|at| {
-        let behind = &bytes[at + 1..];
-        let is_name = behind
-            .get(..name.len())
-            .is_some_and(|found| found.eq_ignore_ascii_case(name.as_bytes()));
-        is_name && behind.get(name.len()) == Some(&b'"')
-    })
+    for at in memchr::memchr_iter(b'"', bytes) {
+        let after = &bytes[at + 1..];
+        if let Some(found) = after.get(..name.len())
+            && found.eq_ignore_ascii_case(name.as_bytes())
+            && after.get(name.len()) == Some(&b'"')
+        {
+            return Some(at);
+        }
+    }
+    None
 }
 
-/// Says how much of a value is shown, where that is not all.
+/// Says how much of a value is shown; empty if all of it is.
 fn cut(head: &[u8], most: usize, length: Option<u64>) -> String {
     let shown = head.len().min(most) as u64;
     match length {
@@ -112,16 +139,19 @@ fn cut(head: &[u8], most: usize, length: Option<u64>) -> String {
     }
 }
 
+/// A page under construction.
 struct RecordPage {
     page: Page,
     reveal: bool,
 }
 
 impl RecordPage {
+    /// What the record is, and what the next request gets.
     fn head(&mut self, record: &Record) {
         let palette = self.page.view.palette;
         let key = palette.bold(&escape::key(&record.key));
-        let (state, schema) = (palette.state(record.state), palette.dim(&record.schema.name));
+        let state = palette.state(record.state);
+        let schema = palette.dim(&record.schema.name);
         self.page.line(&format!("{key}  {state}  {schema}"));
         let (word, rest) = words::next_request(record);
         let word = palette.answer(record.next_request.answer, word);
@@ -130,30 +160,33 @@ impl RecordPage {
 
     fn keys(&mut self, record: &Record) {
         let label = if record.seen.keys.len() > 1 { "Redis keys" } else { "Redis key" };
-        for (index, key) in record.seen.keys.iter().enumerate() {
-            self.page.field(if index == 0 { label } else { "" }, &redis_key(record, key));
+        for (role, key) in record.seen.keys.iter().enumerate() {
+            let label = if role == 0 { label } else { "" };
+            self.page.field(label, &redis_key(record, role, key));
         }
     }
 
     fn lock_and_result(&mut self, record: &Record) {
-        if let Some(why) = record.claim.foreign_because() {
+        if let Some(why) = record.claim.unrecognised_because() {
             let name = &record.schema.name;
             self.page.field("Form", &format!("not {name}'s: {}", escape::text(why.as_bytes())));
         }
         if record.state == State::InProgress || record.owner().is_some() {
-            self.page.field(
-                "Owner",
-                &record
-                    .owner()
-                    .map_or_else(|| "unknown: the schema keeps none".to_owned(), escape::text),
-            );
+            let owner = match record.owner() {
+                Some(owner) => escape::text(owner),
+                None => "unknown: the schema keeps none".to_owned(),
+            };
+            self.page.field("Owner", &owner);
         }
         if record.state == State::Unreadable && record.schema.keys.len() == 1 {
             self.page.field("TTL", &record.expiry().map_or_else(String::new, words::expiry));
         } else if let Some(lock) = record.lock() {
-            let left = match (record.has_lapsing_lock(), lock.expiry.millis()) {
-                (true, Some(ms)) => format!("{} left of the Redis key's own", duration::short(ms)),
-                _ => time_left(lock.expiry, &record.schema, TtlOf::Lock),
+            let left = match lock.expiry {
+                // The lock's own expiry has a line of its own, and decides.
+                Expiry::In(ms) if record.has_lapsing_lock() => {
+                    format!("{} left of the Redis key's own", duration::short(ms))
+                }
+                expiry => time_left(expiry, &record.schema, TtlOf::Lock),
             };
             self.page.field("Lock TTL", &left);
         }
@@ -164,22 +197,19 @@ impl RecordPage {
 
     fn content(&mut self, record: &Record) {
         self.page.field("Age", &words::age(record.age));
-        let memory = record
-            .memory_bytes()
-            .map(|memory| format!(", {} of memory", words::bytes(memory)))
-            .unwrap_or_default();
-        let size = record.size_bytes().map_or_else(|| "unknown".to_owned(), words::bytes);
-        self.page.field("Size", &format!("{size}{memory}"));
-        // A value that was idle for longer than it exists would only puzzle.
-        let exists =
-            |idle: &Duration| record.age.is_none_or(|age| idle.as_secs() * 1_000 <= age.millis);
-        if let Some(idle) = record.idle().filter(exists) {
-            let idle = if idle.as_secs() == 0 {
-                "under 1s".to_owned()
-            } else {
-                duration::short(idle.as_secs() * 1_000)
-            };
-            self.page.field("Idle", &format!("{idle} since it was last touched"));
+        let mut size = record.size_bytes().map_or_else(|| "unknown".to_owned(), words::bytes);
+        if let Some(memory) = record.memory_bytes() {
+            size += &format!(", {} of memory", words::bytes(memory));
+        }
+        self.page.field("Size", &size);
+        if let Some(idle) = record.idle() {
+            let idle_ms = idle.as_secs() * 1_000;
+            // An idle time that is longer than the age of the record would only puzzle.
+            if record.age.is_none_or(|age| idle_ms <= age.millis) {
+                let idle =
+                    if idle_ms == 0 { "under 1s".to_owned() } else { duration::short(idle_ms) };
+                self.page.field("Idle", &format!("{idle} since it was last touched"));
+            }
         }
         if record.state == State::Unreadable {
             self.first_bytes(record);
@@ -208,14 +238,7 @@ impl RecordPage {
     fn first_bytes(&mut self, record: &Record) {
         for key in &record.seen.keys {
             if let Content::Text { head, length } = &key.content {
-                let mut most = FIRST_BYTES;
-                if !self.reveal {
-                    let first = &head[..head.len().min(FIRST_BYTES)];
-                    // The name of a header with credentials, and what follows, is not shown.
-                    let secret =
-                        SECRET_HEADERS.iter().filter_map(|name| quoted_at(first, name)).min();
-                    most = secret.unwrap_or(FIRST_BYTES);
-                }
+                let most = if self.reveal { FIRST_BYTES } else { bytes_before_secret(head) };
                 let first = &head[..head.len().min(most)];
                 let cut = cut(head, most, *length);
                 self.page.field("Value", &format!("{}{cut}", escape::text(first)));
@@ -224,9 +247,10 @@ impl RecordPage {
     }
 
     fn response(&mut self, response: &Response) {
-        let status = response
-            .status
-            .map_or_else(|| "no status kept".to_owned(), |status| status.to_string());
+        let status = match response.status {
+            Some(status) => status.to_string(),
+            None => "no status kept".to_owned(),
+        };
         self.page.field("Response", &status);
         for (name, value) in &response.headers {
             let shown = if self.reveal || !is_secret_header(name) {
@@ -263,27 +287,24 @@ impl RecordPage {
     }
 }
 
-fn redis_key(record: &Record, key: &SeenKey) -> String {
-    let there = match &key.content {
+/// A Redis key with its role in the schema, if there are several, and its type unless that is a string.
+fn redis_key(record: &Record, role: usize, key: &SeenKey) -> String {
+    let content = match &key.content {
         Content::Absent => " (absent)".to_owned(),
         Content::Hash(hash) if hash.count == 1 => " (a hash of 1 field)".to_owned(),
         Content::Hash(hash) => format!(" (a hash of {} fields)", hash.count),
         Content::Other(kind) => format!(" (a {kind})"),
         Content::Text { .. } => String::new(),
     };
-    let role = match record.schema.keys.len() {
-        1 => String::new(),
-        _ => record
-            .seen
-            .keys
-            .iter()
-            .position(|seen| seen.redis_key == key.redis_key)
-            .map(|role| format!(" [{}]", record.schema.keys[role].role.as_str()))
-            .unwrap_or_default(),
+    let role = if record.schema.keys.len() > 1 {
+        format!(" [{}]", record.schema.keys[role].role.as_str())
+    } else {
+        String::new()
     };
-    format!("{}{role}{there}", escape::text(&key.redis_key))
+    format!("{}{role}{content}", escape::text(&key.redis_key))
 }
 
+/// How long a Redis key stays, and how long the schema lets it.
 fn time_left(expiry: Expiry, schema: &Schema, of: TtlOf) -> String {
     let allowed = schema.ttl(of).map(|allowed| duration::short(millis(allowed)));
     let Some(allowed) = allowed else {

@@ -157,7 +157,7 @@ impl<'a> RecordJson<'a> {
             redis_keys: record.seen.keys.iter().map(|key| text(&key.redis_key)).collect(),
             db: record.db,
             state: record.state.as_str(),
-            foreign_because: record.claim.foreign_because(),
+            foreign_because: record.claim.unrecognised_because(),
             owner: record.owner().map(text),
             lock_ttl_ms: ttl(record.lock()),
             result_ttl_ms: ttl(record.result()),

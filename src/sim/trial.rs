@@ -201,7 +201,7 @@ impl Trial<'_> {
             keys.push(SeenKey::new(redis_key, content, Expiry::In(LIVES_MS), Deadline::Unknown));
         }
         let seen = Observation { server_ms: Some(self.request.now_ms), keys, atomic: true };
-        let readings = decode::read_all(schema, &seen);
+        let readings = decode::decode_all(schema, &seen);
         match predict_reply(self.step, &readings, false) {
             Some((reply, _)) => Some(reply.means),
             None if self.name == "begin" => Some(Meaning::Fail),

@@ -1,9 +1,9 @@
 //! idemctl's own scripts, the source of which is `lua/admin/`. A part that several of them share stands in front of each.
 
-pub(super) const OBSERVE: &str = concat!(
+pub(super) const READ_RECORDS: &str = concat!(
     include_str!("../../lua/admin/part/deadline.lua"),
     include_str!("../../lua/admin/part/fields.lua"),
-    include_str!("../../lua/admin/observe.lua")
+    include_str!("../../lua/admin/read_records.lua")
 );
 pub(super) const CHANGE_MANY_IF_SAME: &str = concat!(
     include_str!("../../lua/admin/part/deadline.lua"),

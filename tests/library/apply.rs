@@ -29,7 +29,7 @@ fn filled(count: usize, value: impl Fn(usize) -> Vec<u8>) -> (Server, Library) {
 }
 
 fn look(library: &Library, records: Vec<Vec<Vec<u8>>>, least: usize) -> Vec<Observation> {
-    let seen = library.wait(library.client().reader().look(&records, least)).unwrap();
+    let seen = library.wait(library.client().reader().read_for_change(&records, least)).unwrap();
     seen.into_iter().map(Result::unwrap).collect()
 }
 

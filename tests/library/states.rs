@@ -165,7 +165,7 @@ pub(crate) fn cases(
             .keys
             .iter()
             .enumerate()
-            .map(|(role, seen)| decode::read(schema, role, &seen.content))
+            .map(|(role, seen)| decode::decode_value(schema, role, &seen.content))
             .collect();
         Case { key, state, seen, readings }
     };

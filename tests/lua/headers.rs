@@ -173,8 +173,8 @@ fn the_header_lists_each_reply_of_the_body_and_no_other() {
 }
 
 #[test]
-fn observe_answers_as_many_elements_for_a_key_as_its_header_lists() {
-    let script = Script::read("admin/observe");
+fn read_records_answers_as_many_elements_for_a_key_as_its_header_lists() {
+    let script = Script::read("admin/read_records");
     let inner =
         script.replies[0].split(", {").nth(1).and_then(|rest| rest.split('}').next()).unwrap();
     let rows: Vec<_> =

@@ -18,7 +18,7 @@ mod expire_at;
 mod headers;
 mod idempotency;
 mod mark_completed_and_unlock;
-mod observe;
+mod read_records;
 mod reference;
 mod reference_begin;
 mod reference_complete;

@@ -66,15 +66,15 @@ type Caller = fn(&Library, &[Vec<u8>]);
 
 /// The typed functions, and the script each sends.
 const CALLERS: &[(&str, Caller)] = &[
-    ("admin/observe", send_observe),
+    ("admin/read_records", send_read_records),
     ("admin/change_many_if_same", send_removal),
     ("admin/change_many_if_same", send_expiry),
     ("admin/restore_if_absent", send_restore_if_absent),
 ];
 
-fn send_observe(library: &Library, redis_keys: &[Vec<u8>]) {
+fn send_read_records(library: &Library, redis_keys: &[Vec<u8>]) {
     let mut reader = library.client().reader();
-    let _ = library.wait(reader.observe(&[redis_keys.to_vec()], ReadLimit::Bytes(7))).unwrap();
+    let _ = library.wait(reader.read(&[redis_keys.to_vec()], ReadLimit::Bytes(7))).unwrap();
 }
 
 fn send_removal(library: &Library, redis_keys: &[Vec<u8>]) {
@@ -161,8 +161,8 @@ fn the_script_that_reads_runs_where_writing_is_refused() {
         return;
     }
     server.set("a", "value", 60_000);
-    let observe = wire::script("admin/observe");
-    let seen = wire::ask(&mut connection, &["EVAL_RO", &observe, "2", "a", "b", "-1", "1"]);
+    let read_records = wire::script("admin/read_records");
+    let seen = wire::ask(&mut connection, &["EVAL_RO", &read_records, "2", "a", "b", "-1", "1"]);
     assert!(matches!(&seen, StepReply::Array(items) if items.len() == 3), "{seen:?}");
     wire::ask(&mut connection, &["PERSIST", "a"]);
     let change = wire::script("admin/change_many_if_same");

@@ -50,7 +50,7 @@ pub fn lua() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("lua")
 }
 
-/// The file of a script, e.g. `admin/observe`.
+/// The file of a script, e.g. `admin/read_records`.
 pub fn source(name: &str) -> String {
     std::fs::read_to_string(lua().join(name).with_extension("lua"))
         .unwrap_or_else(|error| panic!("{name}: {error}"))
@@ -217,7 +217,7 @@ impl Library {
         let mut reader = self.link.reader();
         let mut seen = Vec::with_capacity(records.len());
         for page in records.chunks(200) {
-            let page = self.wait(reader.observe(page, ReadLimit::Whole)).unwrap();
+            let page = self.wait(reader.read(page, ReadLimit::Whole)).unwrap();
             seen.extend(page.into_iter().map(Result::unwrap));
         }
         seen

@@ -1,10 +1,10 @@
--- deadline: the moment at which a Redis key expires. The one definition, in front of each script that compares or tells it.
+-- deadline: the moment at which a Redis key expires. Each script that compares or tells it starts with this definition.
 
--- PEXPIRETIME, from Redis 7.0 on, tells the moment exactly. Without PEXPIRETIME the moment is TIME + PTTL. The clock is read
--- before and after PTTL: a server that the system stops between PTTL and TIME would tell a later moment.
+-- PEXPIRETIME, from Redis 7.0 on, tells the moment exactly. Before that the moment is TIME + PTTL. The clock is read
+-- before and after PTTL: if the system stops the server between PTTL and TIME, the moment would be too late.
 local has_pexpiretime = true
 
--- The script gives up after so many readings, each with more than 1 ms around PTTL. The last moment then counts: where it is
+-- The script gives up after so many readings, each with more than 1 ms around PTTL. The last moment then counts: if it is
 -- wrong, the change takes the key for another one and leaves the key alone.
 local MOST_READINGS = 50
 
@@ -14,7 +14,7 @@ local FARTHEST = 9007199254740992
 -- The clock as it was read last, milliseconds since 1970.
 local clock
 
--- Reads the clock; nothing where the user may not.
+-- Reads the clock; nil if the user may not.
 local function read_clock()
   local time = redis.pcall('TIME')
   clock = not time.err and tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000) or nil
@@ -22,7 +22,7 @@ local function read_clock()
 end
 
 -- Milliseconds since 1970 by the server's clock, and whether that is exact; -1 for no expiry, -2 for an absent key, -3
--- where the user may ask neither command.
+-- if the user may send neither PEXPIRETIME nor TIME.
 local function deadline_of(key)
   if has_pexpiretime then
     local at = redis.pcall('PEXPIRETIME', key)
@@ -42,7 +42,7 @@ local function deadline_of(key)
       return -3, false
     end
     moment = math.min(after + left, FARTHEST)
-    -- Two such moments of one key lie at most 1 ms apart.
+    -- Two such moments of one key differ by at most 1 ms.
     if before and after - before <= 1 then
       break
     end

@@ -1,11 +1,12 @@
--- fields: what is in a value that is no string, read within bounds. Nobody cuts the value of a field but by reading all of it.
+-- fields: the elements of a value that is not a string, read within bounds. No command reads only a part of a field's value.
 
--- The most fields of a hash that are looked at, and the most bytes of a value that is read to be cut, unless all of the value
--- is wanted.
+-- The most fields of a hash that are read.
 local MOST_FIELDS = 256
+
+-- The most bytes of a field's value that is read to be cut, unless all of the value is wanted.
 local MOST_CUT = 1048576
 
--- The most bytes of memory that a hash takes which is read by one command: one of four fields by seven calls fewer.
+-- The most bytes of memory of a hash that one command reads. For a hash of four fields that saves seven calls.
 local MOST_AT_ONCE = 65536
 
 -- The most elements of a value of which a DUMP is taken.
@@ -13,13 +14,14 @@ local MOST_DUMPED = 10000
 
 local COUNTS = {hash = 'HLEN', set = 'SCARD', zset = 'ZCARD', list = 'LLEN', stream = 'XLEN'}
 
--- How many elements a value has; -1 for a type that nobody here knows.
+-- How many elements a value has; -1 for an unknown type.
 local function count_of(key, kind)
   local count = COUNTS[kind] and redis.pcall(COUNTS[kind], key)
   return type(count) == 'number' and count or -1
 end
 
--- The names of a hash's fields, and of a small hash their values, too. All samples are taken: one value may be the large one.
+-- The names of a hash's fields, and of a small hash also their values. MEMORY USAGE takes all samples, because one value may
+-- be the large one.
 local function names_of(key)
   local memory = redis.pcall('MEMORY', 'USAGE', key, 'SAMPLES', 0)
   local all = type(memory) == 'number' and memory <= MOST_AT_ONCE and redis.pcall('HGETALL', key)
@@ -34,9 +36,9 @@ local function names_of(key)
   return names, values
 end
 
--- The fields of a hash: for each its name, the bytes of its value, and the first of them. The budget goes to short values
--- first, for states and owners are short; below 0 all is read. No field of a hash that has more than MOST_FIELDS; nothing
--- where the user may not read a hash.
+-- The fields of a hash: for each its name, the length of its value in bytes, and the beginning of the value. The budget in
+-- bytes goes to short values first, because states and owners are short; below 0 all is read. No fields of a hash that has
+-- more than MOST_FIELDS; nil if the user may not read a hash.
 local function fields_of(key, count, budget)
   local fields, lengths, order = {}, {}, {}
   if count > MOST_FIELDS then
@@ -64,8 +66,8 @@ local function fields_of(key, count, budget)
   return fields
 end
 
--- When the last field of a hash expires, and the hash with it, milliseconds since 1970; -1 where a field stays, or the server
--- knows no expiry of fields (before Redis 7.4).
+-- When the last field of a hash expires, and the hash with it, milliseconds since 1970; -1 if a field never expires, or the
+-- server knows no expiry of fields (before Redis 7.4).
 local function end_of(key, fields)
   local names = {}
   for i = 1, #fields, 3 do

@@ -181,7 +181,7 @@ impl<G> Rechecked<G> {
             for record in &some {
                 wanted.push(Candidate::from(record.clone()).redis_keys);
             }
-            let whole = reader.look_further(&wanted).await?;
+            let whole = reader.read_further_for_change(&wanted).await?;
             for (mut record, whole) in some.into_iter().zip(whole) {
                 let identity = Identity::of(&record.seen);
                 let Some(whole) = self.if_same(reader, &identity, whole)? else { continue };
@@ -202,7 +202,7 @@ impl<G> Rechecked<G> {
         };
         if is_too_large(&record) {
             self.account.too_large += 1;
-        } else if record.claim.is_foreign() || record.claim == Claim::SoFar {
+        } else if record.claim.is_unrecognised() || record.claim == Claim::SoFar {
             self.account.unrecognised += 1;
         } else if let Some(planned) = rule.select(&record).yes() {
             self.same.push((record, planned));
@@ -271,10 +271,11 @@ async fn read_again(
         wanted.push(candidate.redis_keys.clone());
         least = least.max(identity.read_bytes());
     }
-    let mut seen = reader.look(&wanted, least).await?;
+    let mut seen = reader.read_for_change(&wanted, least).await?;
     for ((candidate, _), seen) in records.iter().zip(&mut seen) {
         if seen.as_ref().is_ok_and(|seen| locate::is_undecided(candidate, seen)) {
-            let longer = reader.look_further(std::slice::from_ref(&candidate.redis_keys)).await?;
+            let longer =
+                reader.read_further_for_change(std::slice::from_ref(&candidate.redis_keys)).await?;
             if let Some(longer) = longer.into_iter().next() {
                 *seen = longer;
             }

@@ -12,7 +12,7 @@ use crate::domain::select::{Coverage, Selected};
 use crate::exit::CommandError;
 use crate::interrupt::Interrupt;
 use crate::scan::{Lengths, Scan, ScanEnd, ScanPage, ScanPlan, ScanReport};
-use crate::store::read::records::{Lookup, LookupResult};
+use crate::store::read::lookup::{Lookup, LookupResult};
 use crate::store::{MOST_WHOLE, ReadLimit, RecordReader, StoreError};
 use crate::terminal::frame::ProgressLine;
 
@@ -206,7 +206,7 @@ impl<'a> NamedRecords<'a> {
         let mut records = Vec::new();
         for mut found in found {
             if self.unreachable.is_none() {
-                self.unreachable = found.silent().cloned();
+                self.unreachable = found.unreachable().cloned();
             }
             if let Some(names) = found.several() {
                 self.coverage.named.add_ambiguous(&found.key, names);
@@ -227,14 +227,14 @@ impl<'a> NamedRecords<'a> {
     /// Adds the records of a key that no earlier key named, and counts what else the key names.
     fn add_new(&mut self, found: LookupResult, records: &mut Vec<Record>) {
         let mut was_seen = false;
-        for redis_key in &found.looked_at {
+        for redis_key in &found.checked {
             was_seen |= self.seen.contains(&self.hash(redis_key));
         }
         // A record that an earlier line named may be gone by now: it was found all the same.
         if found.records.is_empty() && found.unread.is_none() && !was_seen {
             self.coverage.named.add_absent(&found.key);
         }
-        let has_own = found.records.iter().any(|record| !record.claim.is_foreign());
+        let has_own = found.records.iter().any(|record| !record.claim.is_unrecognised());
         for record in found.records {
             let hash = self.hash(&record.seen.keys[0].redis_key);
             if !self.seen.insert(hash) {
@@ -243,7 +243,7 @@ impl<'a> NamedRecords<'a> {
             if self.coverage.claims(&record) {
                 records.push(record);
             } else if !has_own {
-                let why = record.claim.foreign_because().unwrap_or_default();
+                let why = record.claim.unrecognised_because().unwrap_or_default();
                 let why = format!("not {}'s: {why}", record.schema.name);
                 self.coverage.named.add_unrecognised(&record, why);
             }

@@ -154,10 +154,8 @@ impl ContextTest {
         let (mut may, mut may_not, mut first, mut refusal) = (Vec::new(), Vec::new(), None, None);
         for schema in catalog.chosen() {
             let redis_keys = schema.redis_keys(KEY);
-            let seen = client
-                .reader()
-                .observe(std::slice::from_ref(&redis_keys), ReadLimit::Bytes(0))
-                .await;
+            let seen =
+                client.reader().read(std::slice::from_ref(&redis_keys), ReadLimit::Bytes(0)).await;
             let error = seen.map_or_else(Some, |seen| seen.into_iter().find_map(Result::err));
             if let Some(error) = error {
                 may_not.push(schema.name.as_str());

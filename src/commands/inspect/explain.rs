@@ -11,7 +11,10 @@ use crate::interrupt::Interrupt;
 use crate::sim::exploration::{NotExplained, explain};
 use crate::sim::simulate::LocalServers;
 
-/// What can have led to each record; `None` for a record of which nothing stands.
+/// What can have led to each record; `None` for a record that does not exist.
+///
+/// # Errors
+/// A schema cannot be explored, no local Redis can be started, or Ctrl-C.
 pub(super) async fn pasts(
     context: &Context,
     records: &[&Record],
@@ -40,13 +43,12 @@ fn not_explained(record: &Record, error: NotExplained) -> anyhow::Error {
     let message = format!("--explain: {}: {error}", record.schema.name);
     match error {
         NotExplained::NoServer(why) => {
-            let stop = CommandError::new(Exit::Unreachable, message);
-            why.hint()
-                .map_or_else(
-                    || CommandError::new(Exit::Unreachable, why.to_string()),
-                    |hint| stop.hint(hint),
-                )
-                .into()
+            // Without a hint the reason says all by itself.
+            let error = match why.hint() {
+                Some(hint) => CommandError::new(Exit::Unreachable, message).hint(hint),
+                None => CommandError::new(Exit::Unreachable, why.to_string()),
+            };
+            error.into()
         }
         NotExplained::Schema(_) => CommandError::usage(message).into(),
         NotExplained::Store(error) => error.into(),

@@ -14,18 +14,19 @@ use crate::render::record_json::RecordJson;
 use crate::render::style::Palette;
 use crate::render::{document, escape, record, words};
 use crate::store::RecordReader;
-use crate::store::read::records::{Lookup, LookupResult};
+use crate::store::read::lookup::{Lookup, LookupResult};
 use crate::watch::Watch;
 
 /// A key that is followed.
 struct Followed {
     key: Vec<u8>,
-    /// The records at the look before; `None` before the first look.
+    /// The records at the read before; `None` before the first read.
     before: Option<Vec<Record>>,
+    /// Whether the state came that `--until` waits for.
     waiting: AwaitedState,
 }
 
-/// Shows the records, painted anew at each look, or else each of their changes, until the watch is over.
+/// Shows the records, painted again at each read, or else each of their changes, until the watch is over.
 pub(super) async fn follow(
     context: &mut Context,
     reader: &mut RecordReader,
@@ -34,56 +35,65 @@ pub(super) async fn follow(
     lookup: &Lookup,
     (watch, args): (&Watch, &Args),
 ) -> Result<Exit> {
-    let follow = |key: &Given| Followed {
-        key: key.text.clone(),
-        before: None,
-        waiting: AwaitedState::default(),
-    };
-    let mut followed: Vec<_> = keys.iter().map(follow).collect();
-    let look = async |context: &mut Context| {
+    let mut followed = Vec::with_capacity(keys.len());
+    for key in &keys {
+        let key = key.text.clone();
+        followed.push(Followed { key, before: None, waiting: AwaitedState::default() });
+    }
+    let read = async |context: &mut Context| {
         let mut all = Awaited::Came;
         let found = lookup.find(reader, catalog, keys.clone()).await?;
         for (followed, found) in followed.iter_mut().zip(found) {
             let mut now = known(found)?;
             context.advise(&mut now);
-            if watch.paints() || followed.before.as_ref().is_none_or(|before| differs(before, &now))
-            {
+            let is_changed = match &followed.before {
+                Some(before) => differs(before, &now),
+                None => true,
+            };
+            if watch.paints() || is_changed {
                 show(context, followed, &now, (watch, args))?;
             }
-            let states: Vec<_> = now.iter().map(|record| record.state).collect();
-            let awaited = watch
-                .until()
-                .map_or(Awaited::NotYet, |until| followed.waiting.judge(until, &states));
+            let awaited = match watch.until() {
+                Some(until) => {
+                    let states: Vec<_> = now.iter().map(|record| record.state).collect();
+                    followed.waiting.judge(until, &states)
+                }
+                None => Awaited::NotYet,
+            };
             all = all.and(awaited);
             followed.before = Some(now);
         }
         context.ui.flush()?;
         Ok(all)
     };
-    watch.follow(context, &Interrupt::listen()?, look).await
+    watch.follow(context, &Interrupt::listen()?, read).await
 }
 
 /// The records of a key.
 ///
 /// # Errors
-/// The record may be absent, or not.
+/// No record was read, and not all Redis keys: the record may be absent, or not.
 fn known(found: LookupResult) -> Result<Vec<Record>> {
-    match found {
-        LookupResult { unread: Some(error), records, .. } if records.is_empty() => {
-            Err(error.into())
-        }
-        LookupResult { records, .. } => Ok(records),
+    match found.unread {
+        Some(error) if found.records.is_empty() => Err(error.into()),
+        _ => Ok(found.records),
     }
 }
 
-/// True when more changed than the time that is left.
+/// True if more changed than the time that is left.
 fn differs(before: &[Record], now: &[Record]) -> bool {
-    let is_another = |before: &Record, now: &Record| {
-        before.schema.name != now.schema.name || Identity::of(&before.seen).differs(&now.seen)
-    };
-    before.len() != now.len() || before.iter().zip(now).any(|(before, now)| is_another(before, now))
+    if before.len() != now.len() {
+        return true;
+    }
+    for (before, now) in before.iter().zip(now) {
+        if before.schema.name != now.schema.name || Identity::of(&before.seen).differs(&now.seen) {
+            return true;
+        }
+    }
+    false
 }
 
+/// Shows the records of a key: painted as pages, or first as pages and then each change in one line.
 fn show(
     context: &mut Context,
     followed: &Followed,
@@ -94,15 +104,15 @@ fn show(
         return lines_of_json(context, &followed.key, now, args.reveal);
     }
     let view = context.ui.view();
-    let stamp = match watch.paints() {
-        true => String::new(),
-        false => format!(
-            "{}  ",
-            view.palette.dim(&humantime::format_rfc3339_seconds(context.now()).to_string())
-        ),
+    let stamp = if watch.paints() {
+        String::new()
+    } else {
+        let time = humantime::format_rfc3339_seconds(context.now()).to_string();
+        format!("{}  ", view.palette.dim(&time))
     };
     if now.is_empty() {
-        let (key, state) = (escape::text(&followed.key), view.palette.state(State::Absent));
+        let key = escape::text(&followed.key);
+        let state = view.palette.state(State::Absent);
         context.ui.page(format!("{stamp}{key}  {state}: the next request executes\n"))?;
     }
     for shown in now {
@@ -115,24 +125,31 @@ fn show(
     Ok(())
 }
 
+/// One line of JSON per record; a line that says absent if there is none.
 fn lines_of_json(context: &mut Context, key: &[u8], now: &[Record], reveal: bool) -> Result<()> {
     if now.is_empty() {
         let absent =
             serde_json::json!({ "key": escape::text(key), "state": State::Absent.as_str() });
         context.ui.data(document::line(&absent))?;
     }
-    Ok(now
-        .iter()
-        .try_for_each(|shown| context.ui.data(document::line(&RecordJson::of(shown, reveal))))?)
+    for shown in now {
+        context.ui.data(document::line(&RecordJson::of(shown, reveal)))?;
+    }
+    Ok(())
 }
 
 /// A change in one line: key, state, TTL, owner, and what the next request gets.
 fn line(shown: &Record, palette: Palette) -> String {
-    let owner =
-        shown.owner().map(|owner| format!(", owner {}", escape::text(owner))).unwrap_or_default();
-    let ttl =
-        shown.expiry().map(|expiry| format!(", TTL {}", words::expiry(expiry))).unwrap_or_default();
+    let key = escape::text(&shown.key);
+    let state = palette.state(shown.state);
+    let mut line = format!("{key}  {state}  {}", shown.schema.name);
+    if let Some(owner) = shown.owner() {
+        line += &format!(", owner {}", escape::text(owner));
+    }
+    if let Some(expiry) = shown.expiry() {
+        line += &format!(", TTL {}", words::expiry(expiry));
+    }
     let (word, rest) = words::next_request(shown);
-    let (key, name) = (escape::text(&shown.key), &shown.schema.name);
-    format!("{key}  {}  {name}{owner}{ttl}; next request: {word}{rest}", palette.state(shown.state))
+    line += &format!("; next request: {word}{rest}");
+    line
 }

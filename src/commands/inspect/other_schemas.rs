@@ -7,7 +7,7 @@ use crate::domain::schema::Catalog;
 use crate::render::invocation::word;
 use crate::render::{escape, words};
 use crate::store::RecordReader;
-use crate::store::read::records::{Lookup, LookupResult};
+use crate::store::read::lookup::{Lookup, LookupResult};
 
 /// Keys that are looked up again at most: each costs one more read.
 const MOST: usize = 20;
@@ -39,7 +39,7 @@ pub(super) async fn hint(
     for other in &others {
         for record in &other.records {
             let schema = &record.schema.name;
-            if record.claim.is_foreign() || chosen.contains(schema) {
+            if record.claim.is_unrecognised() || chosen.contains(schema) {
                 continue;
             }
             let line =

@@ -10,7 +10,7 @@ use crate::domain::record::Record;
 use crate::exit::{CommandError, Exit};
 use crate::files;
 use crate::render::escape;
-use crate::store::read::records::LookupResult;
+use crate::store::read::lookup::LookupResult;
 
 /// Writes the body of the one record that holds a response; nothing where there is no record at all.
 ///
@@ -22,8 +22,9 @@ pub(super) fn write(
     file: &Path,
     force: bool,
 ) -> Result<()> {
-    let with_body = found.iter().flat_map(|found| &found.records).filter_map(Record::response);
-    let bodies: Vec<_> = with_body.map(|response| response.body).collect();
+    let records = found.iter().flat_map(|found| &found.records);
+    let responses = records.filter_map(Record::response);
+    let bodies: Vec<_> = responses.map(|response| response.body).collect();
     let body = match bodies.as_slice() {
         [body] => body,
         [] if found.iter().all(|found| found.records.is_empty()) => return Ok(()),
@@ -60,10 +61,11 @@ pub(super) fn write(
 
 /// A body for a terminal: its lines as they are, and whatever else moves a cursor or sets a colour escaped.
 fn for_terminal(body: &[u8]) -> String {
-    let lines = body
-        .split(|byte| *byte == b'\n')
-        .map(|line| escape::text(line.strip_suffix(b"\r").unwrap_or(line)));
-    let mut text = lines.collect::<Vec<_>>().join("\n");
+    let mut lines = Vec::new();
+    for line in body.split(|byte| *byte == b'\n') {
+        lines.push(escape::text(line.strip_suffix(b"\r").unwrap_or(line)));
+    }
+    let mut text = lines.join("\n");
     if !text.ends_with('\n') {
         text.push('\n');
     }

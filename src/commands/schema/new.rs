@@ -127,9 +127,10 @@ async fn matching(context: &mut Context, glob: &str) -> Result<Vec<SeenKey>> {
     let mut samples = Vec::with_capacity(chosen.len());
     for keys in chosen.chunks(AT_A_TIME) {
         let records: Vec<_> = keys.iter().map(|key| vec![key.redis_key.clone()]).collect();
-        for seen in
-            interruptible(async { Ok(reader.peek(&records, ReadLimit::Bytes(MOST)).await?) })
-                .await?
+        for seen in interruptible(async {
+            Ok(reader.read_by_commands(&records, ReadLimit::Bytes(MOST)).await?)
+        })
+        .await?
         {
             // A key may expire meanwhile.
             samples.extend(seen?.keys.into_iter().filter(|key| key.content != Content::Absent));
@@ -155,8 +156,10 @@ async fn matching(context: &mut Context, glob: &str) -> Result<Vec<SeenKey>> {
 async fn samples(context: &mut Context, keys: &[String]) -> Result<Vec<SeenKey>> {
     let reader = context.reader().await?;
     let records: Vec<_> = keys.iter().map(|key| vec![key.clone().into_bytes()]).collect();
-    let seen =
-        interruptible(async { Ok(reader.peek(&records, ReadLimit::Bytes(MOST)).await?) }).await?;
+    let seen = interruptible(async {
+        Ok(reader.read_by_commands(&records, ReadLimit::Bytes(MOST)).await?)
+    })
+    .await?;
     let mut samples = Vec::with_capacity(keys.len());
     for (key, seen) in keys.iter().zip(seen) {
         let seen = seen?.keys.into_iter().next().filter(|seen| seen.content != Content::Absent);

@@ -17,7 +17,7 @@ pub(crate) enum Needless {
 /// # Errors
 /// Why no lock of the record may be: there is none, or the value is another program's.
 pub(crate) fn extendable(record: &Record) -> Result<usize, String> {
-    if let Some(why) = record.claim.foreign_because() {
+    if let Some(why) = record.claim.unrecognised_because() {
         return Err(format!("it is not {}'s lock: {why}", record.schema.name));
     }
     match record.state {

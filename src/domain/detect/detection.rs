@@ -305,7 +305,8 @@ impl PatternJudge<'_> {
         let (mut states, mut stuck) = (BTreeMap::new(), 0);
         for sample in among {
             let record = record(guess, &self.samples[*sample]);
-            let word = if record.claim.is_foreign() { "foreign" } else { record.state.as_str() };
+            let word =
+                if record.claim.is_unrecognised() { "foreign" } else { record.state.as_str() };
             *states.entry(word).or_default() += 1;
             stuck += usize::from(
                 record.findings.iter().any(|finding| finding.code == FindingCode::NoExpiry),

@@ -111,12 +111,12 @@ pub(super) fn nearest(schema_set: &dyn SchemaSet, sample_set: SampleSet<'_>) -> 
     schema_set.all().iter().find_map(|schema| {
         (0..schema.keys.len()).find_map(|role| {
             let why = asked.iter().find_map(|sample| {
-                let reading = decode::read(schema, role, &samples[*sample].content);
+                let reading = decode::decode_value(schema, role, &samples[*sample].content);
                 let decoded = reading.decoded()?;
                 // A format without tests reads any hash or object, so a near miss of it is not
                 // evidence.
                 let is_tested = !schema.values[decoded.case].tests.is_empty();
-                let why = decoded.form.strangeness().filter(|_| is_tested)?;
+                let why = decoded.conformance.deviation().filter(|_| is_tested)?;
                 Some(why.to_owned())
             })?;
             let placed = place(

@@ -81,7 +81,7 @@ fn schema_match(
     // A keyspace has thousands of samples and dozens of schemas. A few probes rule most schemas out
     // cheaply.
     let step = among.len().div_ceil(PROBES).max(1);
-    let reads = |sample: &usize| decode::read(&reader, role, &samples[*sample].content);
+    let reads = |sample: &usize| decode::decode_value(&reader, role, &samples[*sample].content);
     let is_maybe = |reading: &Reading| reading.is_own() || *reading == Reading::Undecided;
     if !among.iter().step_by(step).map(reads).any(|reading| is_maybe(&reading)) {
         return None;

@@ -1,7 +1,7 @@
 //! `excess-ttl`: a lock that stays longer than the schema's lock TTL allows.
 
-use super::case::DiagnosisInput;
 use super::finding::{Finding, FindingCode, Severity};
+use super::input::DiagnosisInput;
 use crate::domain::duration;
 use crate::domain::record::{Evidence, Expiry, age};
 use crate::domain::schema::{State, TtlOf};
@@ -10,14 +10,14 @@ const STATE_THE_TTL: &str = "if this deployment's lock TTL is longer, say so wit
 
 const UNLOCK: &str = "make sure that no worker is still at it, then `idemctl force-unlock KEY`";
 
-pub(super) fn check(case: &DiagnosisInput<'_>) -> Option<Finding> {
-    let lock = case.record.lock().filter(|_| case.record.state == State::InProgress)?;
-    if case.record.has_lapsing_lock() {
+pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
+    let lock = input.record.lock().filter(|_| input.record.state == State::InProgress)?;
+    if input.record.has_lapsing_lock() {
         return None;
     }
     let Expiry::In(left) = lock.expiry else { return None };
-    let allowed = age::millis(case.record.schema.ttl(TtlOf::Lock)?);
-    let result_ttl = age::millis(case.record.schema.result_ttl);
+    let allowed = age::millis(input.record.schema.ttl(TtlOf::Lock)?);
+    let result_ttl = age::millis(input.record.schema.result_ttl);
     // A TTL in milliseconds given to EX is a thousand times too long; the lock may have lived half of it.
     let thousandfold = allowed.saturating_mul(500)..=allowed.saturating_mul(1_000);
     let cause = if thousandfold.contains(&left)
@@ -29,7 +29,7 @@ pub(super) fn check(case: &DiagnosisInput<'_>) -> Option<Finding> {
     } else {
         "a deployment with a longer lock TTL, or a lock that was renewed, perhaps"
     };
-    let evidence = case.record.schema.ttl_evidence(TtlOf::Lock);
+    let evidence = input.record.schema.ttl_evidence(TtlOf::Lock);
     let (severity, whose, advice) = match evidence {
         Evidence::Estimated => (Severity::Warning, "the schema's locks live", STATE_THE_TTL),
         Evidence::Stated | Evidence::Known => {

@@ -1,16 +1,16 @@
 //! `foreign-schema`: the value is that of another schema which shares the Redis key, e.g. an older release's.
 
-use super::case::{DiagnosisInput, Foreign};
 use super::finding::{Finding, FindingCode, Severity};
+use super::input::{DiagnosisInput, OtherSchema};
 use crate::domain::record::Evidence;
 use crate::domain::schema::State;
 use crate::domain::step::Answer;
 
-pub(super) fn check(case: &DiagnosisInput<'_>) -> Option<Finding> {
-    let own = &case.record.schema.name;
-    Some(match case.foreign? {
-        Foreign::WrittenBy(writer) => {
-            let retries = match case.record.next_request.answer {
+pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
+    let own = &input.record.schema.name;
+    Some(match input.other_schema? {
+        OtherSchema::WrittenBy(writer) => {
+            let retries = match input.record.next_request.answer {
                 Answer::Fail => "fails on it with every retry",
                 Answer::Unknown => "does with it what nobody knows",
                 _ => "does not understand it",
@@ -21,22 +21,22 @@ pub(super) fn check(case: &DiagnosisInput<'_>) -> Option<Finding> {
                 evidence: Evidence::Known,
                 message: format!(
                     "the value was written by {writer}: a service on {own} {retries} {}",
-                    case.how_long()
+                    input.how_long()
                 ),
                 advice: format!(
                     "see it as what it is with --schema {writer}, and find out why both run on the same keys"
                 ),
             }
         }
-        Foreign::OlderReleaseOf(newer) => Finding {
+        OtherSchema::OlderReleaseOf(newer) => Finding {
             code: FindingCode::ForeignSchema,
             severity: Severity::Warning,
             evidence: Evidence::Known,
             message: format!(
                 "written by the older release ({own}): a service on the newer one ({newer}) fails on it with every retry {}",
-                case.how_long()
+                input.how_long()
             ),
-            advice: match case.record.state {
+            advice: match input.record.state {
                 // A stored result is never removed by unlocking.
                 State::Completed => format!(
                     "if {newer} serves this key now, `idemctl purge KEY` removes the result, and the next request executes; if {own} still does, say --schema {own}"
@@ -57,24 +57,26 @@ mod tests {
 
     #[test]
     fn fires_on_anothers_value_and_on_the_older_releases_as_a_warning() {
-        for (schema, foreign, severity, says) in [
+        for (schema, other_schema, severity, says) in [
             (
                 "go-middleware",
-                Foreign::WrittenBy("older".to_owned()),
+                OtherSchema::WrittenBy("older".to_owned()),
                 Severity::Error,
                 "written by older: a service on go-middleware fails on it",
             ),
             (
                 "go-middleware-v1",
-                Foreign::OlderReleaseOf("newer".to_owned()),
+                OtherSchema::OlderReleaseOf("newer".to_owned()),
                 Severity::Warning,
                 "(newer) fails on it",
             ),
         ] {
             let record = record(schema, &[(text("in-progress"), Expiry::Never)]);
-            let found =
-                check(&DiagnosisInput { foreign: Some(&foreign), ..DiagnosisInput::of(&record) })
-                    .expect("a finding");
+            let found = check(&DiagnosisInput {
+                other_schema: Some(&other_schema),
+                ..DiagnosisInput::of(&record)
+            })
+            .expect("a finding");
             assert!(found.severity == severity && found.message.contains(says), "{found:?}");
         }
     }

@@ -1,14 +1,14 @@
 //! `leftover-lock`: a lock beside a result, from a crash between storing the one and deleting the other, or of a worker that
 //! asked for the result before the result came.
 
-use super::case::DiagnosisInput;
 use super::finding::{Finding, FindingCode, Severity};
+use super::input::DiagnosisInput;
 use crate::domain::record::{Evidence, Expiry};
 use crate::domain::schema::State;
 use crate::domain::step::fencing;
 
-pub(super) fn check(case: &DiagnosisInput<'_>) -> Option<Finding> {
-    let record = case.record;
+pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
+    let record = input.record;
     let lock = record.lock().filter(|_| record.state == State::Completed)?;
     let then = match (record.result()?.expiry, lock.expiry) {
         (Expiry::In(_), Expiry::Never) => "once the result expires they are turned away for ever",

@@ -1,10 +1,10 @@
-//! Findings: what is wrong with a record, what that does to the next request, and what to do. One file a rule.
+//! Findings: what is wrong with a record, what that does to the next request, and what to do. One file per rule.
 
-mod case;
 mod excess_ttl;
 mod finding;
 mod foreign_schema;
 pub(crate) mod health;
+mod input;
 mod leftover_lock;
 mod no_expiry;
 mod overdue;
@@ -15,8 +15,8 @@ mod short_result_ttl;
 mod unreadable;
 mod wrong_type;
 
-pub(crate) use case::Foreign;
-pub use case::Thresholds;
 pub use finding::FindingCode;
 pub(crate) use finding::{Finding, Severity};
+pub(crate) use input::OtherSchema;
+pub use input::Thresholds;
 pub(crate) use rules::{add_oversized, findings};

@@ -1,21 +1,21 @@
 //! `no-expiry`: a lock without TTL holds its key for ever, unless its service gives no lock a TTL.
 
-use super::case::DiagnosisInput;
 use super::finding::{Finding, FindingCode, Severity};
+use super::input::DiagnosisInput;
 use crate::domain::record::{Evidence, Expiry};
 use crate::domain::schema::{State, TtlOf};
 
-pub(super) fn check(case: &DiagnosisInput<'_>) -> Option<Finding> {
-    case.record.schema.ttl(TtlOf::Lock)?;
-    let then = match case.record.state {
+pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
+    input.record.schema.ttl(TtlOf::Lock)?;
+    let then = match input.record.state {
         State::InProgress => "every retry is turned away for ever",
         State::Completed => "once the result beside it is gone every retry is turned away for ever",
         State::Absent | State::Unreadable => return None,
     };
-    if case.record.has_lapsing_lock() {
+    if input.record.has_lapsing_lock() {
         return None;
     }
-    (case.record.lock()?.expiry == Expiry::Never).then(|| Finding {
+    (input.record.lock()?.expiry == Expiry::Never).then(|| Finding {
         code: FindingCode::NoExpiry,
         severity: Severity::Error,
         evidence: Evidence::Known,

@@ -1,13 +1,13 @@
 //! `overdue`: a lock held longer than the operator thinks an operation can take.
 
-use super::case::DiagnosisInput;
 use super::finding::{Finding, FindingCode, Severity};
+use super::input::DiagnosisInput;
 use crate::domain::duration;
 use crate::domain::schema::State;
 
-pub(super) fn check(case: &DiagnosisInput<'_>) -> Option<Finding> {
-    let threshold = case.thresholds.overdue_ms?;
-    let age = case.record.age.filter(|_| case.record.state == State::InProgress)?;
+pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
+    let threshold = input.thresholds.overdue_ms?;
+    let age = input.record.age.filter(|_| input.record.state == State::InProgress)?;
     (age.millis > threshold).then(|| Finding {
         code: FindingCode::Overdue,
         severity: Severity::Warning,
@@ -25,7 +25,7 @@ pub(super) fn check(case: &DiagnosisInput<'_>) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::case::Thresholds;
+    use super::super::input::Thresholds;
     use super::*;
     use crate::domain::record::Expiry;
     use crate::domain::samples::{CHI_LOCK, CHI_RESULT, chi};

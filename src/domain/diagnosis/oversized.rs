@@ -1,12 +1,12 @@
 //! `oversized`: a value so large that it slows Redis and every replay.
 
-use super::case::DiagnosisInput;
 use super::finding::{Finding, FindingCode, Severity};
+use super::input::DiagnosisInput;
 use crate::domain::record::Evidence;
 
-pub(super) fn check(case: &DiagnosisInput<'_>) -> Option<Finding> {
-    let size = case.record.size_bytes()?;
-    (size > case.thresholds.oversized_bytes).then(|| Finding {
+pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
+    let size = input.record.size_bytes()?;
+    (size > input.thresholds.oversized_bytes).then(|| Finding {
         code: FindingCode::Oversized,
         severity: Severity::Info,
         evidence: Evidence::Known,
@@ -19,7 +19,7 @@ pub(super) fn check(case: &DiagnosisInput<'_>) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::case::Thresholds;
+    use super::super::input::Thresholds;
     use super::*;
     use crate::domain::record::Expiry;
     use crate::domain::samples::{CHI_LOCK, chi};

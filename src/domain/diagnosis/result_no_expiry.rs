@@ -1,13 +1,13 @@
 //! `result-no-expiry`: a result that is never forgotten.
 
-use super::case::DiagnosisInput;
 use super::finding::{Finding, FindingCode, Severity};
+use super::input::DiagnosisInput;
 use crate::domain::record::{Evidence, Expiry};
 use crate::domain::schema::{State, TtlOf};
 
-pub(super) fn check(case: &DiagnosisInput<'_>) -> Option<Finding> {
-    case.record.schema.ttl(TtlOf::Result)?;
-    let result = case.record.result().filter(|_| case.record.state == State::Completed)?;
+pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
+    input.record.schema.ttl(TtlOf::Result)?;
+    let result = input.record.result().filter(|_| input.record.state == State::Completed)?;
     (result.expiry == Expiry::Never).then(|| Finding {
         code: FindingCode::ResultNoExpiry,
         severity: Severity::Warning,

@@ -1,13 +1,14 @@
 //! The rules in the order their findings are shown.
 
-use super::case::{DiagnosisInput, Foreign, Thresholds};
 use super::finding::{Finding, FindingCode};
+use super::input::{DiagnosisInput, OtherSchema, Thresholds};
 use super::{
     excess_ttl, foreign_schema, leftover_lock, no_expiry, overdue, oversized, result_no_expiry,
     short_result_ttl, unreadable, wrong_type,
 };
 use crate::domain::record::Record;
 
+/// One rule: the finding that a record has by it, if any.
 type DiagnosisRule = fn(&DiagnosisInput<'_>) -> Option<Finding>;
 
 const RULES: [DiagnosisRule; 10] = [
@@ -23,20 +24,24 @@ const RULES: [DiagnosisRule; 10] = [
     oversized::check,
 ];
 
+/// The findings of a record, in the order of the rules. `other_schema` is another schema that has to do with its value.
 pub(crate) fn findings(
     record: &Record,
     thresholds: &Thresholds,
-    foreign: Option<&Foreign>,
+    other_schema: Option<&OtherSchema>,
 ) -> Vec<Finding> {
-    let case = DiagnosisInput { record, thresholds, foreign };
-    RULES.iter().filter_map(|rule| rule(&case)).collect()
+    let input = DiagnosisInput { record, thresholds, other_schema };
+    RULES.iter().filter_map(|rule| rule(&input)).collect()
 }
 
 /// The finding that the length of a value alone decides, for a record whose length came to be known after the others.
 pub(crate) fn add_oversized(record: &mut Record, thresholds: &Thresholds) {
-    let found = oversized::check(&DiagnosisInput { record, thresholds, foreign: None });
-    let known = record.findings.iter().any(|finding| finding.code == FindingCode::Oversized);
-    record.findings.extend(found.filter(|_| !known));
+    let is_known = record.findings.iter().any(|finding| finding.code == FindingCode::Oversized);
+    if is_known {
+        return;
+    }
+    let found = oversized::check(&DiagnosisInput { record, thresholds, other_schema: None });
+    record.findings.extend(found);
 }
 
 #[cfg(test)]

@@ -1,15 +1,15 @@
 //! `short-result-ttl`: a result whose whole life is shorter than its schema's result TTL, so that a late retry executes again.
 
-use super::case::DiagnosisInput;
 use super::finding::{Finding, FindingCode, Severity};
+use super::input::DiagnosisInput;
 use crate::domain::duration;
 use crate::domain::record::{AgeSource, Expiry, age};
 use crate::domain::schema::{State, TtlOf};
 
 const ADVICE: &str = "compare with what the service sets: a result should outlive the last retry or redelivery, 24h to 72h";
 
-pub(super) fn check(case: &DiagnosisInput<'_>) -> Option<Finding> {
-    let record = case.record;
+pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
+    let record = input.record;
     let Expiry::In(left) = record.result().filter(|_| record.state == State::Completed)?.expiry
     else {
         return None;

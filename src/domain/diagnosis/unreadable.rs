@@ -1,13 +1,13 @@
 //! `unreadable`: a value that the schema cannot decode.
 
-use super::case::DiagnosisInput;
 use super::finding::{Finding, FindingCode, Severity};
+use super::input::DiagnosisInput;
 use crate::domain::record::Evidence;
 use crate::domain::step::Answer;
 
-pub(super) fn check(case: &DiagnosisInput<'_>) -> Option<Finding> {
-    let why = case.record.unreadable_because().filter(|_| case.foreign.is_none())?;
-    if case.record.is_undecided() {
+pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
+    let why = input.record.unreadable_because().filter(|_| input.other_schema.is_none())?;
+    if input.record.is_undecided() {
         return Some(Finding {
             code: FindingCode::Unreadable,
             severity: Severity::Info,
@@ -16,7 +16,7 @@ pub(super) fn check(case: &DiagnosisInput<'_>) -> Option<Finding> {
             advice: "`idemctl inspect --full KEY` reads all of it".to_owned(),
         });
     }
-    let retries = match case.record.next_request.answer {
+    let retries = match input.record.next_request.answer {
         Answer::Fail => "every retry fails on it",
         Answer::Unknown => "what a retry makes of it nobody knows",
         Answer::Conflict => "every retry is turned away",
@@ -24,7 +24,7 @@ pub(super) fn check(case: &DiagnosisInput<'_>) -> Option<Finding> {
         Answer::Execute => "the next request executes",
     };
     // Any Redis key may be a record of a schema without a prefix, also one of a cache.
-    let advice = if case.record.schema.has_prefix() {
+    let advice = if input.record.schema.has_prefix() {
         "find out who wrote it; `idemctl force-unlock KEY` removes it, and the next request executes"
     } else {
         "find out who wrote it before anything is removed: the schema has no prefix, so that the key may be another program's"
@@ -33,23 +33,24 @@ pub(super) fn check(case: &DiagnosisInput<'_>) -> Option<Finding> {
         code: FindingCode::Unreadable,
         severity: Severity::Error,
         evidence: Evidence::Known,
-        message: format!("the value cannot be read ({why}): {retries} {}", case.how_long()),
+        message: format!("the value cannot be read ({why}): {retries} {}", input.how_long()),
         advice: advice.to_owned(),
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::case::Foreign;
+    use super::super::input::OtherSchema;
     use super::*;
     use crate::domain::record::{Content, Expiry};
     use crate::domain::samples::{CHI_LOCK, chi, record, text};
 
     fn message(
         record: &crate::domain::record::Record,
-        foreign: Option<&Foreign>,
+        other_schema: Option<&OtherSchema>,
     ) -> Option<String> {
-        check(&DiagnosisInput { foreign, ..DiagnosisInput::of(record) }).map(|found| found.message)
+        check(&DiagnosisInput { other_schema, ..DiagnosisInput::of(record) })
+            .map(|found| found.message)
     }
 
     #[test]
@@ -70,8 +71,8 @@ mod tests {
     #[test]
     fn is_silent_on_what_decodes_on_anothers_value_and_on_another_type() {
         assert_eq!(message(&chi(CHI_LOCK, Expiry::Never), None), None);
-        let foreign = Foreign::WrittenBy("express".to_owned());
-        assert_eq!(message(&chi("not json", Expiry::Never), Some(&foreign)), None);
+        let other_schema = OtherSchema::WrittenBy("express".to_owned());
+        assert_eq!(message(&chi("not json", Expiry::Never), Some(&other_schema)), None);
         assert_eq!(
             message(&record("go-chi", &[(Content::Other("hash".into()), Expiry::Never)]), None),
             None

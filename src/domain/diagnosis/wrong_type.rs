@@ -1,18 +1,18 @@
 //! `wrong-type`: the Redis key is not of the type that the schema keeps there.
 
-use super::case::DiagnosisInput;
 use super::finding::{Finding, FindingCode, Severity};
+use super::input::DiagnosisInput;
 use crate::domain::record::{Evidence, Reading};
 use crate::domain::step::Answer;
 
-pub(super) fn check(case: &DiagnosisInput<'_>) -> Option<Finding> {
+pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
     let (role, kind) =
-        case.record.readings.iter().enumerate().find_map(|(role, reading)| match reading {
+        input.record.readings.iter().enumerate().find_map(|(role, reading)| match reading {
             Reading::WrongType(kind) => Some((role, kind)),
             _ => None,
         })?;
-    let wanted = case.record.schema.type_at(role);
-    let retries = match case.record.next_request.answer {
+    let wanted = input.record.schema.type_at(role);
+    let retries = match input.record.next_request.answer {
         Answer::Fail => "every step of the service fails on it",
         Answer::Unknown => "what the service makes of it nobody knows",
         Answer::Conflict => "every retry is turned away",

@@ -102,7 +102,7 @@ pub(crate) fn held_at(schema: &Schema, keys: &KeysState, role: usize) -> Option<
 }
 
 fn kind_of(schema: &Schema, role: usize, content: &Content) -> Option<Role> {
-    match decode::read(schema, role, content) {
+    match decode::decode_value(schema, role, content) {
         Reading::Absent => None,
         Reading::Value(decoded) => match schema.values[decoded.case].state {
             State::InProgress => Some(Role::Lock),

@@ -78,7 +78,7 @@ pub(crate) fn hold(record: &Record, request: &Request<'_>) -> Result<Option<Cont
     }
     let lock = request.lock();
     let mut readings = record.readings.clone();
-    readings[lock_index] = decode::read(schema, lock_index, &lock);
+    readings[lock_index] = decode::decode_value(schema, lock_index, &lock);
     let held = readings[lock_index].decoded();
     // A lock that the service could not read would block the key until it expires.
     let Some(held) = held.filter(|held| schema.values[held.case].state == State::InProgress) else {

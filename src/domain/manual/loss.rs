@@ -35,7 +35,7 @@ fn lost_fingerprint(record: &Record, result: &Content) -> Option<String> {
     let schema = &record.schema;
     let before = record.readings[schema.lock_role()].decoded()?;
     let stored = before.fingerprint.as_ref()?;
-    let after = decode::read(schema, schema.result_role(), result);
+    let after = decode::decode_value(schema, schema.result_role(), result);
     let kept = after.decoded().and_then(|value| value.fingerprint.as_ref());
     (kept != Some(stored)).then(|| schema.values[before.case].fields.fingerprint.clone()).flatten()
 }
@@ -52,11 +52,11 @@ pub(crate) fn unread_result(record: &Record, request: &Request<'_>) -> Option<St
     if !schema.sends_result_value() {
         return None;
     }
-    match decode::read(schema, schema.result_role(), &request.result()) {
+    match decode::decode_value(schema, schema.result_role(), &request.result()) {
         Reading::Value(value) if schema.values[value.case].state != State::Completed => {
             Some(format!("it would be `{}`", schema.values[value.case].name))
         }
-        Reading::Value(value) => value.form.strangeness().map(str::to_owned),
+        Reading::Value(value) => value.conformance.deviation().map(str::to_owned),
         reading => Some(reading.unread().unwrap_or("it is of no form").to_owned()),
     }
 }

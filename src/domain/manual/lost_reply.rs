@@ -20,7 +20,7 @@ pub(crate) fn was_stored(before: &Record, now: &Record, request: &Request<'_>) -
     let same = is.content == sent
         || {
             // A script may put the time in.
-            let sent = decode::read(&now.schema, role, &sent);
+            let sent = decode::decode_value(&now.schema, role, &sent);
             matches!((sent.decoded(), now.readings[role].decoded()), (Some(sent), Some(is)) if says_the_same(sent, is))
         };
     let longer = match (was.expiry, is.expiry) {

@@ -26,7 +26,7 @@ pub(crate) fn predict_complete(record: &Record, owner: &[u8], held: Option<&Cont
     let mut readings = record.readings.clone();
     if let Some(lock) = held {
         let role = record.schema.lock_role();
-        readings[role] = decode::read(&record.schema, role, lock);
+        readings[role] = decode::decode_value(&record.schema, role, lock);
     }
     by_owner(record.schema.complete.as_ref(), &readings, owner, Meaning::Refused)
 }
@@ -69,7 +69,7 @@ pub(crate) fn completed(record: &Record, request: &Request<'_>, lives: Option<Ex
     };
     let keys: Vec<_> = record.seen.keys.iter().enumerate().map(left).collect();
     let seen = Observation { server_ms: record.seen.server_ms, keys, atomic: true };
-    let readings = decode::read_all(schema, &seen);
+    let readings = decode::decode_all(schema, &seen);
     Record::new(schema.clone(), record.key.clone(), seen, readings)
 }
 

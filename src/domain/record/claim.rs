@@ -1,16 +1,17 @@
-//! Claims: whether a record is its schema's, or somebody else's value that a schema can read all the same.
+//! Claims: whether the schema's service wrote a record, or another program whose value the schema can read.
 
-use super::decode::{Form, Reading};
+use super::decode::{Conformance, Reading};
 use crate::domain::schema::Schema;
 
+/// Who wrote a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Claim {
-    /// The schema's: its values have forms that the schema writes.
+    /// The schema's service: the values have formats that the schema writes.
     Own,
-    /// The schema's, as far as the values were read: the rest of a value may have another form.
+    /// The schema's service, as far as the values were read: the rest of a value may deviate.
     SoFar,
-    /// Another program's, and why.
-    Foreign(String),
+    /// Another program, and why.
+    Unrecognised(String),
     /// Not the schema's lock: the schema of this name reads it as a result.
     ResultOf(String),
     /// Not the schema's result: the schema of this name reads it as a lock.
@@ -20,29 +21,39 @@ pub enum Claim {
 impl Claim {
     /// What the readings of a record's Redis keys say.
     pub(crate) fn of(schema: &Schema, readings: &[Reading]) -> Self {
-        if let Some(why) = readings.iter().find_map(Reading::foreign_because) {
-            return Self::Foreign(why.to_owned());
+        if let Some(why) = readings.iter().find_map(Reading::unrecognised_because) {
+            return Self::Unrecognised(why.to_owned());
         }
-        if let Some(unclaimed_key) =
-            readings.iter().find(|reading| !reading.is_own()).filter(|_| !schema.has_prefix())
-        {
-            let what = unclaimed_key.unread().unwrap_or("no string");
-            return Self::Foreign(format!("{what}, and its Redis key has no literal prefix"));
+        if !schema.has_prefix() {
+            // Any Redis key may bear such a name: a value that cannot be read proves nothing.
+            for reading in readings {
+                if !reading.is_own() {
+                    let what = reading.unread().unwrap_or("no string");
+                    let why = format!("{what}, and its Redis key has no literal prefix");
+                    return Self::Unrecognised(why);
+                }
+            }
         }
-        let is_open =
-            |reading: &Reading| reading.decoded().is_some_and(|value| value.form == Form::SoFar);
-        if readings.iter().any(is_open) { Self::SoFar } else { Self::Own }
+        for reading in readings {
+            if let Some(value) = reading.decoded()
+                && value.conformance == Conformance::SoFar
+            {
+                return Self::SoFar;
+            }
+        }
+        Self::Own
     }
 
-    /// True when the record is not the schema's: nothing that changes many records touches it.
-    pub(crate) fn is_foreign(&self) -> bool {
-        matches!(self, Self::Foreign(_) | Self::ResultOf(_) | Self::LockOf(_))
+    /// True if the schema's service did not write the record: nothing that changes many records touches it.
+    pub(crate) fn is_unrecognised(&self) -> bool {
+        matches!(self, Self::Unrecognised(_) | Self::ResultOf(_) | Self::LockOf(_))
     }
 
-    pub(crate) fn foreign_because(&self) -> Option<String> {
+    /// Why the schema's service did not write the record; `None` if it did.
+    pub(crate) fn unrecognised_because(&self) -> Option<String> {
         match self {
             Self::Own | Self::SoFar => None,
-            Self::Foreign(why) => Some(why.clone()),
+            Self::Unrecognised(why) => Some(why.clone()),
             Self::ResultOf(other) => Some(format!("{other} reads it as a completed result")),
             Self::LockOf(other) => Some(format!("{other} reads it as a lock")),
         }

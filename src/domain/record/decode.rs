@@ -1,190 +1,212 @@
-//! Telling the value of a Redis key: which of the schema's cases it is, and what it holds.
+//! Decoding the value of a Redis key: its format, which is one of the schema's value formats, and its fields.
+//!
+//! The codecs of each format are undone and the document inside is parsed (`views`). Then each format is tested in the order of
+//! the schema (`fit`, `conformance`), and the first one that fits decodes the fields (`fields`).
 
+mod conformance;
 mod fields;
 mod fit;
-mod form;
 mod reading;
-mod shown;
 mod stored;
 #[cfg(test)]
 mod tests;
 mod views;
 
-use self::fields::{FieldSource, decode};
+use self::fields::{FieldSource, decode_fields};
 use self::fit::{Fit, fits};
 use self::views::Views;
 use super::json::Json;
-use super::observation::{Content, Observation, SeenKey};
+use super::observation::{Content, Observation};
 use crate::domain::schema::{Encoding, Schema, State, ValueFormat};
 
-pub(crate) use self::form::Form;
+pub(crate) use self::conformance::Conformance;
 pub use self::reading::{Decoded, Reading};
 pub use self::stored::Stored;
 
-pub fn read(schema: &Schema, role: usize, content: &Content) -> Reading {
+/// Decodes the value of the Redis key that has this role in the schema.
+pub fn decode_value(schema: &Schema, role: usize, content: &Content) -> Reading {
     let head = match content {
         Content::Absent => return Reading::Absent,
         Content::Text { head, .. } => &head[..],
         Content::Hash(_) | Content::Other(_) => &[],
     };
     let kind = content.other_type();
-    let is_of_type = |case: &ValueFormat| case.role == role && case.encoding().other_type() == kind;
-    let cases = || schema.values.iter().enumerate().filter(|(_, case)| is_of_type(case));
-    if cases().next().is_none() {
+    if formats_of(schema, role, kind).next().is_none() {
         return Reading::WrongType(kind.unwrap_or("string").to_owned());
     }
     if let Content::Hash(hash) = content
         && hash.fields.is_empty()
         && hash.count > 0
     {
-        return Reading::Foreign {
+        return Reading::Unrecognised {
             why: format!("a hash of {} fields, too many to be a record's", hash.count),
             is_part: false,
         };
     }
-    let undone = views::undone(cases().map(|(_, case)| case), head, content.is_whole());
+    let formats = formats_of(schema, role, kind).map(|(_, format)| format);
+    let undone = views::undone(formats, head, content.is_whole());
     let views = match content {
         Content::Hash(hash) => Views::of_hash(&undone, hash),
         _ => Views::of(&undone),
     };
 
-    let mut told = Told::default();
-    for (index, case) in cases() {
-        let Some(source) = views.source(case) else {
-            told.open.extend(views.is_open(case).then_some(case.state));
+    let mut tested = TestedFormats::default();
+    for (index, format) in formats_of(schema, role, kind) {
+        let Some(source) = views.source(format) else {
+            // Too little was read to undo the codecs of this format: it may still be the one.
+            if views.is_open(format) {
+                tested.open.push(format.state);
+            }
             continue;
         };
-        if let Some(form) = told.hear(schema, case, index, source) {
-            // What was not read may hold the moment at which the value ends.
-            let may_lapse =
-                case.expires_at.is_some() && !source.whole && source.expires_ms(case).is_none();
-            return if may_lapse {
-                Reading::Undecided
-            } else {
-                Reading::Value(Box::new(decode(case, index, form, source)))
-            };
+        let Some(conformance) = tested.test(schema, format, index, source) else { continue };
+        // The part that was not read may hold the time at which the value expires.
+        if format.expires_at.is_some() && !source.whole && source.expires_ms(format).is_none() {
+            return Reading::Undecided;
         }
+        return Reading::Value(Box::new(decode_fields(format, index, conformance, source)));
     }
-    told.of_no_case(schema, views)
+    tested.no_format(schema, views)
 }
 
-/// What the cases of a role say of a value that none of them has claimed yet.
+/// The formats of a role for values of this type, with their indexes; `None` is a string.
+fn formats_of<'a>(
+    schema: &'a Schema,
+    role: usize,
+    kind: Option<&'a str>,
+) -> impl Iterator<Item = (usize, &'a ValueFormat)> {
+    let formats = schema.values.iter().enumerate();
+    formats.filter(move |(_, format)| format.role == role && format.encoding().other_type() == kind)
+}
+
+/// The results of the formats that were tested, for a value that none of them has claimed yet.
 #[derive(Default)]
-struct Told {
-    /// The states of the cases that what was not read may yet decide for.
+struct TestedFormats {
+    /// The states of the formats for which the part that was not read decides.
     open: Vec<State>,
-    /// The first case that it is of, though it has not its form.
-    other: Option<(usize, Form)>,
-    /// Why it has not the form of a case that it may be of.
-    part: Option<String>,
+    /// The first format whose tests the value passes although its fields deviate.
+    deviating: Option<(usize, Conformance)>,
+    /// Why the fields deviate from a format whose tests the value may yet pass.
+    may_deviate: Option<String>,
 }
 
-impl Told {
-    /// Takes in what one more case says; gives the form of the value when the case claims the value.
-    fn hear(
+impl TestedFormats {
+    /// Tests one more format; how far the value conforms to it, if the format claims the value.
+    fn test(
         &mut self,
         schema: &Schema,
-        case: &ValueFormat,
+        format: &ValueFormat,
         index: usize,
         source: FieldSource<'_>,
-    ) -> Option<Form> {
-        let fit = fits(case, source);
+    ) -> Option<Conformance> {
+        let fit = fits(format, source);
         if fit == Fit::No {
             return None;
         }
-        match Form::of(schema, case, source.document, source.whole) {
-            Form::Foreign(why) if fit == Fit::Yes => {
-                _ = self.other.get_or_insert((index, Form::Foreign(why)))
+        let conformance = Conformance::of(schema, format, source.document, source.whole);
+        match (fit, conformance) {
+            (Fit::Yes, Conformance::Deviates(why)) => {
+                if self.deviating.is_none() {
+                    self.deviating = Some((index, Conformance::Deviates(why)));
+                }
             }
-            Form::Foreign(why) => _ = self.part.get_or_insert(why),
-            form if fit == Fit::Yes && self.open.iter().all(|state| *state == case.state) => {
-                return Some(form);
+            (_, Conformance::Deviates(why)) => {
+                if self.may_deviate.is_none() {
+                    self.may_deviate = Some(why);
+                }
             }
-            _ => self.open.push(case.state),
+            // An earlier format of another state may yet claim the value: then this one does not.
+            (Fit::Yes, conformance) if self.open.iter().all(|state| *state == format.state) => {
+                return Some(conformance);
+            }
+            _ => self.open.push(format.state),
         }
         None
     }
 
-    /// What a value is that none of the cases has claimed.
-    fn of_no_case(self, schema: &Schema, views: Views<'_>) -> Reading {
+    /// The reading of a value that none of the formats has claimed.
+    fn no_format(self, schema: &Schema, views: Views<'_>) -> Reading {
         if !self.open.is_empty() {
             return Reading::Undecided;
         }
-        if let Some((index, form)) = self.other {
-            let case = &schema.values[index];
-            if let Some(source) = views.source(case) {
-                return Reading::Value(Box::new(decode(case, index, form, source)));
+        if let Some((index, conformance)) = self.deviating {
+            let format = &schema.values[index];
+            if let Some(source) = views.source(format) {
+                let decoded = decode_fields(format, index, conformance, source);
+                return Reading::Value(Box::new(decoded));
             }
         }
-        if let Some(why) = self.part {
-            return Reading::Foreign { why, is_part: true };
+        if let Some(why) = self.may_deviate {
+            return Reading::Unrecognised { why, is_part: true };
         }
-        let is_hash = schema.values.iter().all(|case| case.encoding() == Encoding::Hash);
-        let is_document = views.is_document();
+        let is_hash = schema.values.iter().all(|format| format.encoding() == Encoding::Hash);
+        let why = if is_hash {
+            "a hash of other fields"
+        } else if views.is_document() {
+            "JSON of another shape"
+        } else {
+            "not one of the words the schema knows"
+        };
         match views.unreadable_because() {
             Some(why) => Reading::Unreadable(why),
-            None if is_hash => {
-                Reading::Foreign { why: "a hash of other fields".to_owned(), is_part: false }
-            }
-            None if is_document => {
-                Reading::Foreign { why: "JSON of another shape".to_owned(), is_part: false }
-            }
-            None => Reading::Foreign {
-                why: "not one of the words the schema knows".to_owned(),
-                is_part: false,
-            },
+            None => Reading::Unrecognised { why: why.to_owned(), is_part: false },
         }
     }
 }
 
-/// A value as its form sees it, where that is a document; `None` for any other, and for what is of no form.
+/// The document in a value, as the value's format sees it; `None` if the value has no format, or one without a document.
 pub(crate) fn document(schema: &Schema, role: usize, content: &Content) -> Option<Json<'static>> {
-    let reading = read(schema, role, content);
-    let case = &schema.values[reading.decoded()?.case];
+    let reading = decode_value(schema, role, content);
+    let format = &schema.values[reading.decoded()?.case];
     let head = if let Content::Text { head, .. } = content { &head[..] } else { &[] };
-    let undone = views::undone([case].into_iter(), head, content.is_whole());
+    let undone = views::undone([format].into_iter(), head, content.is_whole());
     let views = match content {
         Content::Hash(hash) => Views::of_hash(&undone, hash),
         _ => Views::of(&undone),
     };
-    views.source(case)?.document.map(|document| document.by_ref().into_owned())
+    let document = views.source(format)?.document?;
+    Some(document.by_ref().into_owned())
 }
 
-/// Reads every value as it is at the moment of the look: one whose own moment is past is there no more, or reclaimable.
-pub fn read_all(schema: &Schema, seen: &Observation) -> Vec<Reading> {
-    let read = |(role, seen_key): (usize, &SeenKey)| {
-        read_at(schema, role, &seen_key.content, seen.server_ms)
-    };
-    seen.keys.iter().enumerate().map(read).collect()
+/// Decodes the value of every Redis key as it was when it was read: a value whose own expiry has passed is absent, or
+/// reclaimable.
+pub fn decode_all(schema: &Schema, seen: &Observation) -> Vec<Reading> {
+    let mut readings = Vec::with_capacity(seen.keys.len());
+    for (role, key) in seen.keys.iter().enumerate() {
+        readings.push(decode_at(schema, role, &key.content, seen.server_ms));
+    }
+    readings
 }
 
-/// Reads a value at a time in milliseconds since the epoch; `None` where nobody knows the time.
-pub(crate) fn read_at(
+/// Decodes a value as it is at a time in milliseconds since the epoch; `None` if the time is unknown.
+pub(crate) fn decode_at(
     schema: &Schema,
     role: usize,
     content: &Content,
     now_ms: Option<u64>,
 ) -> Reading {
-    let mut reading = read(schema, role, content);
+    let mut reading = decode_value(schema, role, content);
     if let Reading::Value(value) = &mut reading
-        && let (Some(expires_ms), Some(now_ms)) = (value.expires_ms, now_ms)
+        && let Some(expires_ms) = value.expires_ms
+        && let Some(now_ms) = now_ms
         && let Some(expires_at) = &schema.values[value.case].expires_at
+        && expires_ms <= now_ms
     {
-        value.lapsed = (expires_ms <= now_ms).then_some(expires_at.past);
+        value.lapsed = Some(expires_at.past);
     }
     reading
 }
 
-/// Whether a closed form of a schema reads a content as a value of one state.
+/// Whether a closed format of a schema claims a content as a value of one state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ClosedValue {
     Yes,
-    /// The rest of the value, which was not read, decides.
+    /// The part of the value that was not read decides.
     Undecided,
     No,
 }
 
-/// Whether a closed form of the schema reads the content of one of its Redis keys as a value of this state.
+/// Whether a closed format of the schema claims the content of one of its Redis keys as a value of this state.
 pub(crate) fn closed_value(
     schema: &Schema,
     role: usize,
@@ -192,19 +214,19 @@ pub(crate) fn closed_value(
     state: State,
 ) -> ClosedValue {
     let head = if let Content::Text { head, .. } = content { &head[..] } else { &[] };
-    let is_object = head.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
-    let may_be = |case: &ValueFormat| match &case.tests.equals {
-        Some(equals) => head == &equals[..],
-        None => case.closed.is_some() && (is_object || !case.reads_json_as_it_stands()),
-    };
-    let of_state = || schema.values.iter().filter(|case| case.role == role && case.state == state);
-    if !of_state().any(may_be) {
+    // The first bytes rule out most values before they are decoded: a scan asks this of every value beneath another template.
+    let may_be = schema
+        .values
+        .iter()
+        .any(|format| format.role == role && format.state == state && may_be_closed(format, head));
+    if !may_be {
         return ClosedValue::No;
     }
-    match read(schema, role, content) {
+    match decode_value(schema, role, content) {
         Reading::Value(value) => {
-            let case = &schema.values[value.case];
-            let is_closed = case.state == state && case.is_closed() && !value.form.is_foreign();
+            let format = &schema.values[value.case];
+            let is_closed =
+                format.state == state && format.is_closed() && !value.conformance.deviates();
             if is_closed { ClosedValue::Yes } else { ClosedValue::No }
         }
         Reading::Undecided if may_become_closed(schema, role, content, state) => {
@@ -214,24 +236,35 @@ pub(crate) fn closed_value(
     }
 }
 
-/// True if the beginning of a value may be that of a value of this state, by a closed form.
+fn may_be_closed(format: &ValueFormat, head: &[u8]) -> bool {
+    if let Some(equals) = &format.tests.equals {
+        return head == &equals[..];
+    }
+    let is_object = head.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
+    format.closed.is_some() && (is_object || !format.reads_json_as_it_stands())
+}
+
+/// True if the beginning of a value may be that of a value of this state, by a closed format.
 fn may_become_closed(schema: &Schema, role: usize, content: &Content, state: State) -> bool {
     let Content::Text { head, .. } = content else { return false };
-    let is_sought =
-        |case: &&ValueFormat| case.role == role && case.state == state && case.is_closed();
-    let cases = || schema.values.iter().filter(is_sought);
-    let undone = views::undone(cases(), head, content.is_whole());
+    let mut formats = Vec::new();
+    for format in &schema.values {
+        if format.role == role && format.state == state && format.is_closed() {
+            formats.push(format);
+        }
+    }
+    let undone = views::undone(formats.iter().copied(), head, content.is_whole());
     let views = Views::of(&undone);
-    for case in cases() {
-        match views.source(case) {
-            None if views.is_open(case) => return true,
-            None => {}
-            Some(source) => {
-                let form = Form::of(schema, case, source.document, source.whole);
-                if fits(case, source) != Fit::No && !form.is_foreign() {
-                    return true;
-                }
+    for format in formats {
+        let Some(source) = views.source(format) else {
+            if views.is_open(format) {
+                return true;
             }
+            continue;
+        };
+        let conformance = Conformance::of(schema, format, source.document, source.whole);
+        if fits(format, source) != Fit::No && !conformance.deviates() {
+            return true;
         }
     }
     false

@@ -4,7 +4,6 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use super::deadline::Deadline;
-use super::dump_type::type_of_dump;
 use super::observation::{Content, SeenKey};
 use crate::domain::hex::{hex, unhex};
 
@@ -229,6 +228,19 @@ impl TryFrom<WrittenIdentity> for KeyIdentity {
     }
 }
 
+/// The type of a value that is not a string, by the first byte of its DUMP; empty for an unknown one.
+fn type_of_dump(dump: &[u8]) -> Option<&'static str> {
+    match dump.first()? {
+        0 => None,
+        1 | 10 | 14 | 18 => Some("list"),
+        2 | 11 | 20 => Some("set"),
+        3 | 5 | 12 | 17 => Some("zset"),
+        4 | 9 | 13 | 16 | 22..=25 => Some("hash"),
+        15 | 19 | 21 | 26 => Some("stream"),
+        _ => Some(""),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -242,6 +254,14 @@ mod tests {
 
     fn through_the_log(identity: &KeyIdentity) -> KeyIdentity {
         serde_json::from_str(&serde_json::to_string(identity).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn the_first_byte_tells_the_type() {
+        assert_eq!([0, 4, 16, 20, 17, 200].map(|first| type_of_dump(&[first])), {
+            [None, Some("hash"), Some("hash"), Some("set"), Some("zset"), Some("")]
+        });
+        assert_eq!(type_of_dump(b""), None);
     }
 
     #[test]

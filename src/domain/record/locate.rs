@@ -1,4 +1,4 @@
-//! Where a record may be: the Redis keys to read for an idempotency key, and whose record they turn out to be.
+//! Where a record may be: the Redis keys to read for an idempotency key, and whose record they turn out to hold.
 
 use std::sync::Arc;
 
@@ -8,18 +8,19 @@ use super::extended::Extended;
 use super::name::{Name, Readings};
 use super::observation::{Content, Observation, SeenKey};
 use super::record::Record;
-use crate::domain::diagnosis::{self, Finding, FindingCode, Foreign, Thresholds};
+use crate::domain::diagnosis::{self, FindingCode, OtherSchema, Thresholds};
 use crate::domain::schema::{Catalog, Schema, State};
 
-/// One place to look at: an idempotency key, its Redis keys, and the schemas that keep it there.
+/// Redis keys that may hold a record: those of an idempotency key, with the schemas that keep it there.
 #[derive(Debug, Clone)]
 pub struct Candidate {
+    /// The idempotency key.
     pub(crate) key: Vec<u8>,
     /// The Redis keys, the lock's first.
     pub redis_keys: Vec<Vec<u8>>,
     /// The chosen schemas with exactly these Redis keys.
     pub schemas: Arc<[Arc<Schema>]>,
-    /// False where a Redis key is another schema's, and these would read it all the same.
+    /// False if a Redis key belongs to another schema, and these schemas would read it all the same.
     pub(crate) is_owned: bool,
 }
 
@@ -47,7 +48,7 @@ impl Candidate {
 }
 
 impl From<Record> for Candidate {
-    /// Where a record was found, to look at it again.
+    /// Where a record was found, to read it again.
     fn from(record: Record) -> Self {
         let redis_keys = record.seen.keys.into_iter().map(|key| key.redis_key).collect();
         Self { key: record.key, redis_keys, schemas: Arc::from([record.schema]), is_owned: true }
@@ -111,41 +112,48 @@ pub(crate) fn redis_key_itself(redis_key: &[u8]) -> Candidate {
     Candidate { key: redis_key.to_vec(), redis_keys, schemas: Arc::from([]), is_owned: false }
 }
 
-/// The places where a lock of another schema may be at one of these Redis keys, with its role there: the schema's template is
-/// less specific than that of the Redis key's owner, and its locks are told by their bytes. No place of them is owned.
+/// The candidates for locks of other schemas at one of these Redis keys, each with the key's role there. Such a schema's template
+/// is less specific than that of the Redis key's owner, and its locks are recognised by their bytes. None of these is owned.
 fn locks_beneath<'a>(
     catalog: &Catalog,
     redis_keys: impl Iterator<Item = &'a [u8]>,
 ) -> Vec<(Candidate, usize)> {
-    let mut places = Vec::new();
+    let mut candidates = Vec::new();
     for redis_key in redis_keys {
         for (schema, role) in catalog.locks_beneath(redis_key) {
             if let Some(key) = schema.keys[role].template.key_in(redis_key) {
-                let (redis_keys, schemas) =
-                    (schema.redis_keys(key), Arc::from([Arc::clone(schema)]));
-                places.push((
-                    Candidate { key: key.to_vec(), redis_keys, schemas, is_owned: false },
-                    role,
-                ));
+                let candidate = Candidate {
+                    key: key.to_vec(),
+                    redis_keys: schema.redis_keys(key),
+                    schemas: Arc::from([Arc::clone(schema)]),
+                    is_owned: false,
+                };
+                candidates.push((candidate, role));
             }
         }
     }
-    places
+    candidates
 }
 
-/// The places where a lock of another schema may be at one of a candidate's Redis keys.
+/// The candidates for locks of other schemas at a candidate's Redis keys.
 pub(crate) fn places_beneath(catalog: &Catalog, candidate: &Candidate) -> Vec<Candidate> {
     let beneath = locks_beneath(catalog, candidate.redis_keys.iter().map(Vec::as_slice));
     beneath.into_iter().map(|(place, _)| place).collect()
 }
 
-/// True if a candidate that is not owned may hold a lock that its schema tells by its bytes.
+/// True if a candidate that is not owned may hold a lock that its schema recognises by its bytes.
 pub(crate) fn may_be_lock_beneath(catalog: &Catalog, candidate: &Candidate) -> bool {
-    let beneath = places_beneath(catalog, candidate);
-    let is_chosen = |place: &Candidate| {
-        candidate.schemas.iter().any(|schema| place.schemas.iter().any(|of| of.name == schema.name))
-    };
-    !candidate.is_owned && beneath.iter().any(is_chosen)
+    if candidate.is_owned {
+        return false;
+    }
+    for place in places_beneath(catalog, candidate) {
+        for beneath in place.schemas.iter() {
+            if candidate.schemas.iter().any(|schema| schema.name == beneath.name) {
+                return true;
+            }
+        }
+    }
+    false
 }
 
 /// The place of the lock that a record's value is, if another schema reads the value as a lock and a scan looks for that
@@ -153,26 +161,29 @@ pub(crate) fn may_be_lock_beneath(catalog: &Catalog, candidate: &Candidate) -> b
 pub(crate) fn place_of_lock(catalog: &Catalog, record: &Record) -> Option<Candidate> {
     let Claim::LockOf(other) = &record.claim else { return None };
     let present = record.seen.keys.iter().filter(|seen| seen.content != Content::Absent);
-    let beneath = locks_beneath(catalog, present.map(|seen| seen.redis_key.as_slice()));
-    beneath
-        .into_iter()
-        .map(|(place, _)| place)
-        .find(|place| place.schemas.iter().any(|of| of.name == *other))
+    for (place, _) in locks_beneath(catalog, present.map(|seen| seen.redis_key.as_slice())) {
+        if place.schemas.iter().any(|schema| schema.name == *other) {
+            return Some(place);
+        }
+    }
+    None
 }
 
-/// True if the unread part of a record's values decides whether a closed form of its schema reads them as a lock.
+/// True if the unread part of a record's values decides whether a closed format of its schema claims them as a lock.
 pub(crate) fn may_be_closed_lock(record: &Record) -> bool {
-    let is_open = |(role, seen): (usize, &SeenKey)| {
-        let value = decode::closed_value(&record.schema, role, &seen.content, State::InProgress);
-        value == ClosedValue::Undecided
-    };
-    record.seen.keys.iter().enumerate().any(is_open)
+    for (role, key) in record.seen.keys.iter().enumerate() {
+        let closed = decode::closed_value(&record.schema, role, &key.content, State::InProgress);
+        if closed == ClosedValue::Undecided {
+            return true;
+        }
+    }
+    false
 }
 
 /// True if the unread part of a result decides whether it is another schema's lock.
 pub(crate) fn may_be_lock_of_another(catalog: &Catalog, record: &Record) -> bool {
     open_results(record)
-        .any(|seen| catalog.may_be_lock_of_another(&record.schema, &seen.redis_key, &seen.content))
+        .any(|key| catalog.may_be_lock_of_another(&record.schema, &key.redis_key, &key.content))
 }
 
 /// True if `wanted` lets the idempotency key of a candidate through, or that of a lock which may be at the same Redis key.
@@ -229,33 +240,46 @@ pub(crate) fn records_in(
     if seen.is_absent() {
         return Vec::new();
     }
-    let mut read: Vec<_> =
-        candidate.schemas.iter().map(|schema| (schema, readings(schema, &seen))).collect();
+    let mut read: Vec<(&Arc<Schema>, Vec<Reading>)> = Vec::with_capacity(candidate.schemas.len());
+    for schema in candidate.schemas.iter() {
+        read.push((schema, decode::decode_all(schema, &seen)));
+    }
     if read.iter().any(|(_, readings)| is_own(readings)) {
         read.retain(|(_, readings)| is_own(readings));
     } else if read.iter().any(|(_, readings)| is_readable(readings)) {
         read.retain(|(_, readings)| is_readable(readings));
     } else {
-        // Without a literal prefix a Redis key is anybody's, unless the operator says whose.
-        let is_theirs = |schema: &Schema| catalog.takes_bare() || schema.has_prefix();
-        let prefixed = || read.iter().enumerate().filter(|(_, (schema, _))| is_theirs(schema));
-        let newest = prefixed()
-            .find(|(_, (schema, _))| schema.older_release_of.is_none())
-            .or_else(|| prefixed().next());
-        read = newest
-            .map(|(index, _)| index)
-            .map(|index| read.swap_remove(index))
-            .into_iter()
-            .collect();
+        let owner = owner_of_unreadable(catalog, &read);
+        read = owner.map(|index| read.swap_remove(index)).into_iter().collect();
     }
-    let record = |schema, readings, seen| {
-        record(catalog, schema, readings, candidate.key.clone(), seen, thresholds)
-    };
+
+    // The last record takes the observation; the others copy it.
     let last = read.pop();
-    let mut records: Vec<_> =
-        read.into_iter().map(|(schema, readings)| record(schema, readings, seen.clone())).collect();
-    records.extend(last.map(|(schema, readings)| record(schema, readings, seen)));
+    let mut records = Vec::with_capacity(read.len() + 1);
+    for (schema, readings) in read {
+        let (key, seen) = (candidate.key.clone(), seen.clone());
+        records.push(record(catalog, schema, readings, key, seen, thresholds));
+    }
+    if let Some((schema, readings)) = last {
+        records.push(record(catalog, schema, readings, candidate.key.clone(), seen, thresholds));
+    }
     records
+}
+
+/// The schema that an unreadable value counts for: the newest release of those with a literal prefix. Without a literal prefix any
+/// program may have written the Redis key, unless the operator named the schema.
+fn owner_of_unreadable(catalog: &Catalog, read: &[(&Arc<Schema>, Vec<Reading>)]) -> Option<usize> {
+    let mut older_release = None;
+    for (index, (schema, _)) in read.iter().enumerate() {
+        if !catalog.takes_bare() && !schema.has_prefix() {
+            continue;
+        }
+        if schema.older_release_of.is_none() {
+            return Some(index);
+        }
+        older_release = older_release.or(Some(index));
+    }
+    older_release
 }
 
 /// The record at a candidate's Redis keys under its first schema, whatever is there; the absent one, too.
@@ -266,12 +290,14 @@ pub(crate) fn record_at(
     thresholds: &Thresholds,
 ) -> Option<Record> {
     let schema = candidate.schemas.first()?;
-    Some(record(catalog, schema, readings(schema, &seen), candidate.key.clone(), seen, thresholds))
+    let readings = decode::decode_all(schema, &seen);
+    Some(record(catalog, schema, readings, candidate.key.clone(), seen, thresholds))
 }
 
 /// The record of a schema and an idempotency key that are known, without findings.
 pub(crate) fn read_as(schema: &Arc<Schema>, key: &[u8], seen: Observation) -> Record {
-    Record::new(Arc::clone(schema), key.to_vec(), seen.clone(), readings(schema, &seen))
+    let readings = decode::decode_all(schema, &seen);
+    Record::new(Arc::clone(schema), key.to_vec(), seen, readings)
 }
 
 /// The first of [`records`]: the value is read for no further schema. A schema that needs more of the value to tell counts
@@ -282,26 +308,29 @@ pub(crate) fn first_record(
     seen: Observation,
     thresholds: &Thresholds,
 ) -> Option<Record> {
-    // One that may yet turn out to be a schema's own is no other's.
-    let may_read = |read: &[Reading]| is_own(read) || read.contains(&Reading::Undecided);
-    let reads = |schema: &Arc<Schema>| {
-        Some((Arc::clone(schema), readings(schema, &seen))).filter(|(_, read)| may_read(read))
-    };
-    match candidate.schemas.iter().find_map(reads) {
-        Some((schema, readings)) if !seen.is_absent() => {
-            Some(record(catalog, &schema, readings, candidate.key, seen, thresholds))
+    if !seen.is_absent() {
+        for schema in candidate.schemas.iter() {
+            let readings = decode::decode_all(schema, &seen);
+            // While the rest of a value may prove that it belongs to this schema, it counts for no other.
+            if is_own(&readings) || readings.contains(&Reading::Undecided) {
+                return Some(record(catalog, schema, readings, candidate.key, seen, thresholds));
+            }
         }
-        _ => records(catalog, &candidate, &seen, thresholds).into_iter().next(),
     }
+    records_in(catalog, &candidate, seen, thresholds).into_iter().next()
 }
 
-/// True when what was not read of a value decides what the record is, to any of the candidate's schemas, or what a script
+/// True if the part of a value that was not read decides what the record is, to any of the candidate's schemas, or what a script
 /// takes it for.
 pub(crate) fn is_undecided(candidate: &Candidate, seen: &Observation) -> bool {
-    let is_open = |reading: &Reading| {
-        matches!(reading, Reading::Undecided | Reading::Foreign { is_part: true, .. })
-    };
-    candidate.schemas.iter().any(|schema| readings(schema, seen).iter().any(is_open))
+    for schema in candidate.schemas.iter() {
+        for reading in decode::decode_all(schema, seen) {
+            if matches!(reading, Reading::Undecided | Reading::Unrecognised { is_part: true, .. }) {
+                return true;
+            }
+        }
+    }
+    false
 }
 
 fn record(
@@ -312,21 +341,23 @@ fn record(
     seen: Observation,
     thresholds: &Thresholds,
 ) -> Record {
-    let foreign = foreign(catalog, schema, &readings, &seen);
+    let other_schema = other_schema(catalog, schema, &readings, &seen);
     let mut record = Record::new(Arc::clone(schema), key, seen, readings);
-    record.claim = claim(catalog, &record, foreign.as_ref()).unwrap_or(record.claim);
-    record.findings = diagnosis::findings(&record, thresholds, foreign.as_ref());
+    if let Some(claim) = claim_by_others(catalog, &record, other_schema.as_ref()) {
+        record.claim = claim;
+    }
+    record.findings = diagnosis::findings(&record, thresholds, other_schema.as_ref());
     forgive_extended(&mut record, catalog.extended());
     record
 }
 
-/// A lock that an operator gave more time is not in excess.
+/// Drops the finding `excess-ttl` of a lock that an operator gave more time.
 fn forgive_extended(record: &mut Record, extended: &Extended) {
-    let is_excess = |finding: &Finding| finding.code == FindingCode::ExcessTtl;
-    if record.findings.iter().any(is_excess) && record.lock().is_some_and(|lock| extended.has(lock))
-    {
+    // The audit log knows which locks were extended. It is read only if a lock has this finding.
+    let has_finding = record.findings.iter().any(|finding| finding.code == FindingCode::ExcessTtl);
+    if has_finding && record.lock().is_some_and(|lock| extended.has(lock)) {
         record.is_extended = true;
-        record.findings.retain(|finding| !is_excess(finding));
+        record.findings.retain(|finding| finding.code != FindingCode::ExcessTtl);
     }
 }
 
@@ -343,46 +374,51 @@ fn add(
     redis_keys: Vec<Vec<u8>>,
     is_owned: bool,
 ) {
-    match candidates
-        .iter_mut()
-        .find(|candidate| candidate.redis_keys == redis_keys && candidate.key == key)
-    {
-        Some(same) if same.schemas.iter().any(|known| Arc::ptr_eq(known, schema)) => {}
-        Some(same) => same.schemas = same.schemas.iter().chain([schema]).cloned().collect(),
-        None => {
-            let schemas = Arc::from([Arc::clone(schema)]);
-            candidates.push(Candidate { key: key.to_vec(), redis_keys, schemas, is_owned });
+    for same in candidates.iter_mut() {
+        if same.redis_keys == redis_keys && same.key == key {
+            if !same.schemas.iter().any(|known| Arc::ptr_eq(known, schema)) {
+                same.schemas = same.schemas.iter().chain([schema]).cloned().collect();
+            }
+            return;
         }
     }
+    let schemas = Arc::from([Arc::clone(schema)]);
+    candidates.push(Candidate { key: key.to_vec(), redis_keys, schemas, is_owned });
 }
 
-fn readings(schema: &Schema, seen: &Observation) -> Vec<Reading> {
-    decode::read_all(schema, seen)
-}
-
-/// What the other schemas say of whose a record is.
-fn claim(catalog: &Catalog, record: &Record, foreign: Option<&Foreign>) -> Option<Claim> {
-    let is_lock = |reading: &Reading| match reading.decoded() {
-        Some(value) => !record.schema.values[value.case].is_closed() || value.form.is_foreign(),
-        None => reading.unread().is_some(),
-    };
-    let role = record.schema.lock_role();
-    if let Some(lock) = record.lock().filter(|_| is_lock(&record.readings[role]))
-        && let Some(other) =
-            catalog.result_of_another(&record.schema, &lock.redis_key, &lock.content)
-    {
-        return Some(Claim::ResultOf(other.name.clone()));
+/// The claim that other schemas have on a record; `None` if they have none.
+fn claim_by_others(
+    catalog: &Catalog,
+    record: &Record,
+    other_schema: Option<&OtherSchema>,
+) -> Option<Claim> {
+    if let Some(lock) = record.lock() {
+        let reading = &record.readings[record.schema.lock_role()];
+        // If its bytes prove that it is a lock, it cannot be a result of another schema.
+        let may_be_result = match reading.decoded() {
+            Some(value) => {
+                !record.schema.values[value.case].is_closed() || value.conformance.deviates()
+            }
+            None => reading.unread().is_some(),
+        };
+        if may_be_result
+            && let Some(other) =
+                catalog.result_of_another(&record.schema, &lock.redis_key, &lock.content)
+        {
+            return Some(Claim::ResultOf(other.name.clone()));
+        }
     }
     if let Some(why) = of_another_record(catalog, record) {
-        return Some(Claim::Foreign(why));
+        return Some(Claim::Unrecognised(why));
     }
     if let Some(other) = lock_of_another(catalog, record) {
         return Some(Claim::LockOf(other.name.clone()));
     }
-    // What another schema wrote at Redis keys that both bear is no stranger's: a finding names that schema.
-    let is_neighbours =
-        record.claim.is_foreign() && record.schema.has_prefix() && foreign.is_some();
-    is_neighbours.then_some(Claim::Own)
+    // If another schema with the same Redis keys wrote the value, a finding names that schema.
+    if record.claim.is_unrecognised() && record.schema.has_prefix() && other_schema.is_some() {
+        return Some(Claim::Own);
+    }
+    None
 }
 
 /// The other schema that reads a result of this record as a lock, if nothing but the Redis key says that it is a result.
@@ -391,16 +427,17 @@ fn lock_of_another<'a>(catalog: &'a Catalog, record: &Record) -> Option<&'a Arc<
         .find_map(|seen| catalog.lock_of_another(&record.schema, &seen.redis_key, &seen.content))
 }
 
-/// The Redis keys of a record whose values are results for no other reason than the names of the Redis keys.
+/// The Redis keys of a record whose values are results only because of the names of the keys.
 fn open_results(record: &Record) -> impl Iterator<Item = &SeenKey> {
     let keys = record.seen.keys.iter().zip(&record.readings);
-    let is_open_result = |reading: &Reading| {
-        reading.decoded().is_some_and(|value| {
-            let case = &record.schema.values[value.case];
-            case.state == State::Completed && !case.is_closed()
-        })
-    };
-    keys.filter(move |(_, reading)| is_open_result(reading)).map(|(seen, _)| seen)
+    let open = keys.filter(|(_, reading)| match reading.decoded() {
+        Some(value) => {
+            let format = &record.schema.values[value.case];
+            format.state == State::Completed && !format.is_closed()
+        }
+        None => false,
+    });
+    open.map(|(key, _)| key)
 }
 
 /// Why a value of this record belongs to another record: a template with more literal bytes claims its Redis key. As in
@@ -409,16 +446,21 @@ fn of_another_record(catalog: &Catalog, record: &Record) -> Option<String> {
     if record.schema.keys.len() < 2 {
         return None;
     }
-    let is_there = |seen: &&SeenKey| seen.content != Content::Absent;
-    let count = record.seen.keys.iter().filter(is_there).count();
-    for (role, seen) in record.seen.keys.iter().enumerate().filter(|(_, seen)| is_there(seen)) {
-        let own = record.schema.role_of(&seen.redis_key);
-        let is_of_schema = own.is_none_or(|(of, key)| of == role && key == record.key);
-        // A record with one Redis key was found by that key, so that the schema owns it.
-        let is_of_catalog = count < 2 || catalog.is_named() || {
-            { catalog.owners(&seen.redis_key) }.any(|(owner, _)| owner.name == record.schema.name)
+    let is_present = |seen: &SeenKey| seen.content != Content::Absent;
+    let count = record.seen.keys.iter().filter(|seen| is_present(seen)).count();
+    for (role, seen) in record.seen.keys.iter().enumerate() {
+        if !is_present(seen) {
+            continue;
+        }
+        let is_of_record = match record.schema.role_of(&seen.redis_key) {
+            Some((of_role, key)) => of_role == role && key == record.key,
+            None => true,
         };
-        if !is_of_schema || !is_of_catalog {
+        // A record with one Redis key was found by that key, so that the schema owns it.
+        let is_of_schema = count < 2
+            || catalog.is_named()
+            || catalog.owners(&seen.redis_key).any(|(owner, _)| owner.name == record.schema.name);
+        if !is_of_record || !is_of_schema {
             return Some(
                 "one of its Redis keys belongs to another record, whose key template is more specific".to_owned(),
             );
@@ -437,35 +479,43 @@ fn is_readable(readings: &[Reading]) -> bool {
 
 /// The other schema whose value this is: one that reads what this schema cannot, or the newer release that cannot
 /// read what this one wrote (unless the operator named the older one, and so knows).
-fn foreign(
+fn other_schema(
     catalog: &Catalog,
     schema: &Schema,
     readings: &[Reading],
     seen: &Observation,
-) -> Option<Foreign> {
+) -> Option<OtherSchema> {
     if let Some(role) = readings.iter().position(|reading| reading.unread().is_some()) {
-        let seen = &seen.keys[role];
+        let key = &seen.keys[role];
         let writer = catalog.all().iter().find(|other| {
-            other.name != schema.name && reads_there(other, &seen.redis_key, &seen.content)
+            other.name != schema.name && reads_there(other, &key.redis_key, &key.content)
         })?;
-        return Some(Foreign::WrittenBy(writer.name.clone()));
+        return Some(OtherSchema::WrittenBy(writer.name.clone()));
     }
-    let newer = schema.older_release_of.as_deref().filter(|_| !catalog.is_named())?;
+    if catalog.is_named() {
+        return None;
+    }
+    let newer = schema.older_release_of.as_deref()?;
     let newer = catalog.all().iter().find(|other| other.name == newer)?;
-    let unread = seen.keys.iter().any(|key| {
-        key.content != Content::Absent
+    for key in &seen.keys {
+        if key.content != Content::Absent
             && has_template(newer, &key.redis_key).is_some()
             && !reads_there(newer, &key.redis_key, &key.content)
-    });
-    unread.then(|| Foreign::OlderReleaseOf(newer.name.clone()))
+        {
+            return Some(OtherSchema::OlderReleaseOf(newer.name.clone()));
+        }
+    }
+    None
 }
 
+/// The role that a Redis key has in a schema, by its templates.
 fn has_template(schema: &Schema, redis_key: &[u8]) -> Option<usize> {
     schema.keys.iter().position(|key| key.template.idempotency_key(redis_key).is_some())
 }
 
 fn reads_there(schema: &Schema, redis_key: &[u8], content: &Content) -> bool {
-    has_template(schema, redis_key).is_some_and(|role| decode::read(schema, role, content).is_own())
+    has_template(schema, redis_key)
+        .is_some_and(|role| decode::decode_value(schema, role, content).is_own())
 }
 
 #[cfg(test)]

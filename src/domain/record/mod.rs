@@ -5,7 +5,6 @@ pub mod claim;
 pub(crate) mod codec;
 pub(crate) mod deadline;
 pub mod decode;
-mod dump_type;
 pub(crate) mod encode;
 pub(crate) mod evidence;
 pub(crate) mod extended;

@@ -16,19 +16,23 @@ use crate::domain::step::{NextRequest, next_request};
 #[derive(Debug, Clone)]
 pub struct Record {
     pub schema: Arc<Schema>,
+    /// The idempotency key.
     pub key: Vec<u8>,
+    /// What was read of its Redis keys.
     pub(crate) seen: Observation,
+    /// What the value of each Redis key is, in the same order.
     pub(crate) readings: Vec<Reading>,
     pub state: State,
+    /// Whose it is.
     pub claim: Claim,
-    /// How old it is, where that can be told.
+    /// How old it is, if that is known.
     pub age: Option<Age>,
     /// What the next request with this key gets.
     pub next_request: NextRequest,
     pub findings: Vec<Finding>,
     /// True when an operator gave the lock the time that the lock has.
     pub(crate) is_extended: bool,
-    /// The database of the record, where those of several are told apart.
+    /// The database of the record, if records of several are listed.
     pub(crate) db: Option<i64>,
 }
 
@@ -59,23 +63,30 @@ impl Record {
         }
     }
 
-    /// The Redis key of the lock as it was seen, when a lock is there.
+    /// The Redis key of the lock, if a lock exists.
     pub(crate) fn lock(&self) -> Option<&SeenKey> {
-        let role = self.schema.lock_role();
-        let one_key = self.schema.keys.len() == 1;
-        let is_there = self.schema.has_locks() && self.seen.keys[role].content != Content::Absent;
-        let held = is_there && (!one_key || self.state != State::Completed);
-        held.then(|| &self.seen.keys[role])
+        let key = &self.seen.keys[self.schema.lock_role()];
+        if !self.schema.has_locks() || key.content == Content::Absent {
+            return None;
+        }
+        // One Redis key holds first the lock and then the result.
+        if self.schema.keys.len() == 1 && self.state == State::Completed {
+            return None;
+        }
+        Some(key)
     }
 
-    /// The Redis key of the result as it was seen, when a result is there.
+    /// The Redis key of the result, if a result exists.
     pub(crate) fn result(&self) -> Option<&SeenKey> {
-        let role = self.schema.result_role();
-        let one_key = self.schema.keys.len() == 1;
-        let is_one = one_key && self.schema.has_locks();
-        let stored = self.seen.keys[role].content != Content::Absent
-            && (!is_one || self.state == State::Completed);
-        stored.then(|| &self.seen.keys[role])
+        let key = &self.seen.keys[self.schema.result_role()];
+        if key.content == Content::Absent {
+            return None;
+        }
+        let shares_key_with_lock = self.schema.keys.len() == 1 && self.schema.has_locks();
+        if shares_key_with_lock && self.state != State::Completed {
+            return None;
+        }
+        Some(key)
     }
 
     /// The expiry that decides how long the record stays in its state.
@@ -83,6 +94,7 @@ impl Record {
         self.deciding().map(|key| key.expiry)
     }
 
+    /// The Redis key whose expiry decides how long the record stays in its state.
     fn deciding(&self) -> Option<&SeenKey> {
         if self.state == State::Completed {
             self.result()
@@ -91,53 +103,54 @@ impl Record {
         }
     }
 
-    /// When the record ends by itself, in milliseconds since the epoch by the server's clock; `None` where it never does, or
-    /// nobody may ask.
+    /// When the record expires, in milliseconds since the epoch by the server's clock; `None` if it never does, or the user may
+    /// not ask.
     pub(crate) fn deadline(&self) -> Option<u64> {
         self.deciding()?.deadline.millis()
     }
 
-    /// Bytes of all values together, where every value's length is known.
+    /// Bytes of all values together; `None` unless every value's length is known.
     pub(crate) fn size_bytes(&self) -> Option<u64> {
         self.seen.keys.iter().map(|key| key.content.size()).sum()
     }
 
-    /// Memory of all Redis keys together, where the server says it for every one.
+    /// Bytes of memory of all Redis keys together; `None` unless the server reports it for each.
     pub(crate) fn memory_bytes(&self) -> Option<u64> {
         self.present().map(|key| key.memory).sum()
     }
 
-    /// Time since any of the Redis keys was touched, where the server says it.
+    /// Time since any of the Redis keys was touched; `None` if the server does not report it.
     pub(crate) fn idle(&self) -> Option<Duration> {
         self.present().filter_map(|key| key.idle).min()
     }
 
+    /// The token of the lock's holder, if the value holds one.
     pub fn owner(&self) -> Option<&[u8]> {
         self.values().find_map(|value| value.owner.as_deref())
     }
 
-    /// False when only part of the lock's value was read, so that its owner may be cut off, or stand behind what was read.
+    /// False if only part of the lock's value was read, so that its owner may be cut off, or come after what was read.
     pub(crate) fn is_owner_told(&self) -> bool {
-        let keeps_owners = self.schema.values.iter().any(|case| case.fields.owner.is_some());
+        let keeps_owners = self.schema.values.iter().any(|format| format.fields.owner.is_some());
         let lock = &self.seen.keys[self.schema.lock_role()];
-        let is_whole = match &lock.content {
-            Content::Hash(hash) => {
-                hash.has_all()
-                    && hash
-                        .fields
-                        .iter()
-                        .any(|field| field.is_whole() && self.owner() == Some(&field.head))
-            }
-            content => content.is_whole(),
-        };
-        !keeps_owners || is_whole || lock.content.is_whole()
+        if !keeps_owners || lock.content.is_whole() {
+            return true;
+        }
+        let Content::Hash(hash) = &lock.content else { return false };
+        if !hash.has_all() {
+            return false;
+        }
+        // Another field was cut; the owner's was not if it is one of the whole ones.
+        let mut whole = hash.fields.iter().filter(|field| field.is_whole());
+        whole.any(|field| self.owner() == Some(&field.head))
     }
 
+    /// The fingerprint of the request, if the value holds one.
     pub(crate) fn fingerprint(&self) -> Option<&str> {
         self.values().find_map(|value| value.fingerprint.as_deref())
     }
 
-    /// The first value that tells by itself when it ends, and by which rule.
+    /// The first value that holds its own expiry, and by which rule.
     pub(crate) fn lapsing(&self) -> Option<(&Decoded, &ExpiresAt)> {
         self.values().find_map(|value| {
             let expires_at = self.schema.values[value.case].expires_at.as_ref()?;
@@ -145,22 +158,24 @@ impl Record {
         })
     }
 
-    /// True when the lock ends by what it holds, whatever TTL its Redis key has.
+    /// True if the lock holds its own expiry, whatever TTL its Redis key has.
     pub(crate) fn has_lapsing_lock(&self) -> bool {
         self.readings[self.schema.lock_role()]
             .decoded()
             .is_some_and(|value| value.expires_ms.is_some())
     }
 
+    /// The stored response, decoded.
     pub fn response(&self) -> Option<Response> {
         self.stored().map(Stored::response)
     }
 
-    /// The stored response, as it stands in the value.
+    /// The stored response, as it is in the value.
     pub(crate) fn stored(&self) -> Option<&Stored> {
         self.values().find_map(|value| value.response.as_ref())
     }
 
+    /// The error that the service stored, if the value holds one.
     pub fn error(&self) -> Option<&str> {
         self.values().find_map(|value| value.error.as_deref())
     }
@@ -170,31 +185,35 @@ impl Record {
         self.values().find_map(|value| value.blob.as_ref())
     }
 
-    /// What the value is, where nothing but its first bytes is looked at.
+    /// The encoding of a value that is never decoded, only shown as it is; `None` for any other.
     pub(crate) fn shown_only(&self) -> Option<Encoding> {
         let mut encodings = self.values().map(|value| self.schema.values[value.case].encoding());
         encodings.find(|encoding| encoding.is_shown_only())
     }
 
+    /// Why a value cannot be read; `None` if all can.
     pub(crate) fn unreadable_because(&self) -> Option<&str> {
         self.readings.iter().find_map(Reading::unread)
     }
 
-    /// True when only the beginning of a value was read, and what comes behind decides what the record is.
+    /// True if only the beginning of a value was read, and the rest decides what the record is.
     pub(crate) fn is_undecided(&self) -> bool {
         self.readings.contains(&Reading::Undecided)
     }
 
-    /// True when a closed form of the schema, and nothing less, tells that a result is stored.
+    /// True if closed formats of the schema, and nothing less, prove that a result is stored.
     pub(crate) fn is_closed_result(&self) -> bool {
-        let is_closed = |value: &Decoded| self.schema.values[value.case].is_closed();
-        self.state == State::Completed && !self.claim.is_foreign() && self.values().all(is_closed)
+        self.state == State::Completed && self.is_closed()
     }
 
-    /// True when a closed form of the schema, and nothing less, tells that a lock is held.
+    /// True if closed formats of the schema, and nothing less, prove that a lock is held.
     pub(crate) fn is_closed_lock(&self) -> bool {
-        let is_closed = |value: &Decoded| self.schema.values[value.case].is_closed();
-        self.state == State::InProgress && !self.claim.is_foreign() && self.values().all(is_closed)
+        self.state == State::InProgress && self.is_closed()
+    }
+
+    fn is_closed(&self) -> bool {
+        let is_closed = self.values().all(|value| self.schema.values[value.case].is_closed());
+        is_closed && !self.claim.is_unrecognised()
     }
 
     /// Forgets the body of a response that was read in part.
@@ -217,21 +236,23 @@ impl Record {
     }
 }
 
+/// The state that the values of a record's Redis keys have together.
 fn state(schema: &Schema, readings: &[Reading]) -> State {
-    let there = || readings.iter().filter(|reading| !reading.is_absent());
-    let of = |state| {
-        there().filter_map(Reading::decoded).any(|value| schema.values[value.case].state == state)
-    };
-    let unread = readings
-        .iter()
-        .any(|reading| reading.unread().is_some() || matches!(reading, Reading::WrongType(_)));
-    if of(State::Completed) {
-        State::Completed
-    } else if unread {
-        State::Unreadable
-    } else if of(State::InProgress) {
-        State::InProgress
-    } else {
-        State::Absent
+    let mut state = State::Absent;
+    for reading in readings {
+        if reading.is_absent() {
+            continue;
+        }
+        if let Some(value) = reading.decoded() {
+            match schema.values[value.case].state {
+                // A result decides, whatever the lock's Redis key holds.
+                State::Completed => return State::Completed,
+                State::InProgress if state == State::Absent => state = State::InProgress,
+                _ => {}
+            }
+        } else {
+            state = State::Unreadable;
+        }
     }
+    state
 }

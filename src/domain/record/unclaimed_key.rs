@@ -1,4 +1,4 @@
-//! Redis keys that exist, and hold no record of any schema that was looked for.
+//! Redis keys that exist, and hold no record of any chosen schema.
 
 use super::claim::Claim;
 use super::decode;
@@ -6,10 +6,11 @@ use super::locate::Candidate;
 use super::observation::{Content, Observation, SeenKey};
 use crate::domain::schema::{Catalog, Exclusion, Schema};
 
+/// A Redis key that exists and holds no record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnclaimedKey {
     pub(crate) seen: SeenKey,
-    /// The schema that comes nearest, and what parts the value from the schema's forms.
+    /// The schema that comes nearest, and how the value deviates from its formats.
     pub(crate) nearest: Option<(String, String)>,
     /// The schemas that keep records under such names and leave this one out, each with the word that says so.
     pub(crate) left_out_by: Vec<(String, Exclusion)>,
@@ -26,40 +27,48 @@ impl UnclaimedKey {
     }
 }
 
-/// The places to look at for a KEY that names no record: the Redis key of that name, and those that the chosen schemas would have
-/// for it and leave out.
+/// The Redis keys to read for a KEY that names no record: the one of that name, and those that the chosen schemas would have for
+/// it and leave out.
 pub(crate) fn places(catalog: &Catalog, key: &[u8]) -> Vec<Vec<u8>> {
-    let is_left_out = |redis_key: &Vec<u8>| leaving_out(catalog, redis_key).next().is_some();
-    let theirs =
-        catalog.places().iter().flat_map(|schema| schema.redis_keys(key)).filter(is_left_out);
-    let mut places: Vec<_> = [key.to_vec()].into_iter().chain(theirs).collect();
+    let mut places = vec![key.to_vec()];
+    for schema in catalog.places() {
+        for redis_key in schema.redis_keys(key) {
+            if leaving_out(catalog, &redis_key).next().is_some() {
+                places.push(redis_key);
+            }
+        }
+    }
     places.sort_unstable();
     places.dedup();
     places
 }
 
-/// The chosen schemas that leave a Redis key out. One without a literal prefix is asked only where it is named, for any Redis key
-/// may be its.
+/// The chosen schemas that leave a Redis key out. A schema without a literal prefix counts only if it is named, because any Redis
+/// key may be its.
 fn leaving_out(catalog: &Catalog, redis_key: &[u8]) -> impl Iterator<Item = (String, Exclusion)> {
     let asked =
         catalog.places().iter().filter(|schema| catalog.takes_bare() || schema.has_prefix());
     asked.filter_map(|schema| Some((schema.name.clone(), schema.leaves_out(redis_key)?)))
 }
 
-/// The Redis keys of a place that exist, where no schema took them for a record.
-pub(crate) fn strangers(candidate: &Candidate, seen: &Observation) -> Vec<UnclaimedKey> {
-    let nearest = candidate
-        .schemas
-        .iter()
-        .find_map(|schema| Some((schema.name.clone(), parts(schema, seen)?)));
-    let there = seen.keys.iter().filter(|key| key.content != Content::Absent);
-    there
-        .map(|key| UnclaimedKey {
-            seen: outline(key),
-            nearest: nearest.clone(),
-            left_out_by: Vec::new(),
-        })
-        .collect()
+/// The Redis keys of a candidate that exist, for one that holds no record.
+pub(crate) fn unclaimed_in(candidate: &Candidate, seen: &Observation) -> Vec<UnclaimedKey> {
+    let mut nearest = None;
+    for schema in candidate.schemas.iter() {
+        if nearest.is_none()
+            && let Some(why) = deviation(schema, seen)
+        {
+            nearest = Some((schema.name.clone(), why));
+        }
+    }
+    let mut unclaimed = Vec::new();
+    for key in &seen.keys {
+        if key.content != Content::Absent {
+            let nearest = nearest.clone();
+            unclaimed.push(UnclaimedKey { seen: outline(key), nearest, left_out_by: Vec::new() });
+        }
+    }
+    unclaimed
 }
 
 /// A Redis key without its value's bytes, which may be many.
@@ -72,11 +81,13 @@ fn outline(key: &SeenKey) -> SeenKey {
     SeenKey { content, ..SeenKey::new(&key.redis_key, Content::Absent, key.expiry, key.deadline) }
 }
 
-/// What parts the values at a schema's Redis keys from the schema's forms.
-fn parts(schema: &Schema, seen: &Observation) -> Option<String> {
-    let read = |(role, seen): (usize, &SeenKey)| decode::read(schema, role, &seen.content);
-    let readings: Vec<_> = seen.keys.iter().enumerate().map(read).collect();
-    Claim::of(schema, &readings).foreign_because()
+/// How the values at a schema's Redis keys deviate from its formats.
+fn deviation(schema: &Schema, seen: &Observation) -> Option<String> {
+    let mut readings = Vec::with_capacity(seen.keys.len());
+    for (role, key) in seen.keys.iter().enumerate() {
+        readings.push(decode::decode_value(schema, role, &key.content));
+    }
+    Claim::of(schema, &readings).unrecognised_because()
 }
 
 #[cfg(test)]
@@ -88,7 +99,7 @@ mod tests {
     use crate::domain::samples::{self, text};
 
     #[test]
-    fn a_stranger_is_told_from_the_nearest_schema() {
+    fn an_unclaimed_key_is_told_from_the_nearest_schema() {
         let schema = Arc::new(samples::schema("go-chi"));
         let seen = samples::seen(&schema, &[(text(r#"{"status":0,"name":"Ann"}"#), Expiry::Never)]);
         let redis_keys = schema.redis_keys(b"user:42");
@@ -98,11 +109,11 @@ mod tests {
             schemas: Arc::from([schema]),
             is_owned: true,
         };
-        let found = strangers(&place, &seen);
+        let found = unclaimed_in(&place, &seen);
         let (name, why) = found[0].nearest.clone().expect("a nearest schema");
         assert_eq!((name.as_str(), found.len()), ("go-chi", 1));
         assert!(why.contains("/name"), "{why}");
         let unclaimed = Candidate { schemas: Arc::from([]), ..place };
-        assert_eq!(strangers(&unclaimed, &seen)[0].nearest, None);
+        assert_eq!(unclaimed_in(&unclaimed, &seen)[0].nearest, None);
     }
 }

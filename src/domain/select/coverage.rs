@@ -26,7 +26,7 @@ pub struct Coverage {
 impl Coverage {
     /// True for a record that is its schema's; one that is not is counted.
     pub(crate) fn claims(&mut self, record: &Record) -> bool {
-        let is_foreign = record.claim.is_foreign();
+        let is_foreign = record.claim.is_unrecognised();
         if is_foreign {
             *self.foreign.entry(record.schema.name.clone()).or_default() += 1;
         }

@@ -2,7 +2,7 @@
 //! from the schema's steps.
 
 use super::next_request::predict_reply;
-use crate::domain::record::decode::Form;
+use crate::domain::record::decode::Conformance;
 use crate::domain::record::{Decoded, Reading};
 use crate::domain::schema::{Action, Call, KeyIs, Meaning, Schema, State, Step};
 
@@ -46,7 +46,7 @@ pub fn of(schema: &Schema) -> Option<LateWorker> {
 fn lock_of_another(case: usize) -> Decoded {
     Decoded {
         case,
-        form: Form::Own,
+        conformance: Conformance::Full,
         owner: None,
         fingerprint: None,
         created_ms: None,

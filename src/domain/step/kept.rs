@@ -43,7 +43,7 @@ pub(crate) fn document(schema: &Schema, value: &Content) -> Option<Json<'static>
 /// JSON text.
 pub(crate) fn unknown_fields(schema: &Schema, value: &Content) -> Vec<(String, Vec<u8>)> {
     let Some(Json::Object(members)) = document(schema, value) else { return Vec::new() };
-    let reading = decode::read(schema, schema.lock_role(), value);
+    let reading = decode::decode_value(schema, schema.lock_role(), value);
     let form = reading.decoded().map(|value| value.case);
     let mut unknown = Vec::new();
     for (name, value) in members {

@@ -148,7 +148,7 @@ mod tests {
     fn next(schema: &Schema, contents: &[Content]) -> NextRequest {
         let contents: Vec<_> = contents.iter().cloned().zip([1, 2].map(Expiry::In)).collect();
         let seen = seen(schema, &contents);
-        of(schema, &decode::read_all(schema, &seen), &seen)
+        of(schema, &decode::decode_all(schema, &seen), &seen)
     }
 
     fn without(contents: &[Content], role: usize) -> Vec<Content> {

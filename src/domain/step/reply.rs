@@ -157,7 +157,7 @@ impl ReplyMatcher<'_> {
     }
 
     fn read(&self, format: usize, value: &Content) -> Reading {
-        decode::read_at(self.schema, self.schema.values[format].role, value, Some(self.now_ms))
+        decode::decode_at(self.schema, self.schema.values[format].role, value, Some(self.now_ms))
     }
 }
 

@@ -94,7 +94,7 @@ impl<'s> ScenarioRun<'s> {
     pub(super) async fn predict_block(&self) -> ScenarioResult<Option<u64>> {
         self.shorten_long_lock().await?;
         let seen = self.observe().await?;
-        let readings = decode::read_all(self.schema(), &seen);
+        let readings = decode::decode_all(self.schema(), &seen);
         let until = next_request::of(self.schema(), &readings, &seen).until;
         Ok(until.unwrap_or(Expiry::In(0)).millis())
     }
@@ -155,7 +155,7 @@ impl<'s> ScenarioRun<'s> {
             return Ok(None);
         }
         let seen = self.observe().await?;
-        let readings = decode::read_all(self.schema(), &seen);
+        let readings = decode::decode_all(self.schema(), &seen);
         let lock = readings[self.schema().lock_role()].decoded();
         let Some(expires_ms) = lock.and_then(|value| value.expires_ms) else { return Ok(None) };
         let left = expires_ms.saturating_sub(self.time_ms());

@@ -22,7 +22,7 @@ use crate::store::cluster::routing::{Route, half_moved};
 use crate::store::cluster::slot_map::SlotMap;
 use crate::store::connection::{Connection, Target, pack, reply};
 use crate::store::error::StoreError;
-use crate::store::read::reader::ReadLimit;
+use crate::store::read::key_query::ReadLimit;
 
 /// How often a step is sent to another node while a cluster moves the record: as often as a command
 /// of the router is.
@@ -316,5 +316,5 @@ async fn node_of(writer: &Writer, keys: &[&[u8]]) -> Result<Target, StoreError> 
 async fn read_back(writer: &Writer, seen: &Observation) -> Option<Observation> {
     let client = writer.reconnect().await.ok()?;
     let keys = seen.keys.iter().map(|key| key.redis_key.clone()).collect();
-    client.reader().observe(&[keys], ReadLimit::Whole).await.ok()?.pop()?.ok()
+    client.reader().read(&[keys], ReadLimit::Whole).await.ok()?.pop()?.ok()
 }

@@ -10,7 +10,7 @@ use crate::store::cluster::deadlines::{TRIED, is_known as knows_pexpiretime};
 use crate::store::cluster::routing::Route;
 use crate::store::connection::{Connection, pack, reply};
 use crate::store::error::StoreError;
-use crate::store::read::observed::observation;
+use crate::store::read::script_reply::observation;
 use crate::store::scripts;
 
 /// How a node tells when a Redis key expires.
@@ -118,7 +118,7 @@ impl<'a> IdentityCommands<'a> {
         for key in &self.seen.keys {
             keys.push(key.redis_key.clone());
         }
-        let mut call: Words = vec![b"EVAL".to_vec(), scripts::OBSERVE.into()];
+        let mut call: Words = vec![b"EVAL".to_vec(), scripts::READ_RECORDS.into()];
         call.push(keys.len().to_string().into_bytes());
         call.extend(keys.iter().cloned());
         call.extend([b"-1".to_vec(), b"0".to_vec()]);

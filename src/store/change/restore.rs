@@ -265,7 +265,7 @@ enum CurrentKey {
 
 async fn found(client: &Client, redis_keys: &[&[u8]]) -> Result<Vec<CurrentKey>, StoreError> {
     let wanted: Vec<_> = redis_keys.iter().map(|redis_key| vec![redis_key.to_vec()]).collect();
-    let seen = client.reader().look(&wanted, 0).await?;
+    let seen = client.reader().read_for_change(&wanted, 0).await?;
     let dumps = client.dumps(redis_keys).await?;
     let mut all = Vec::with_capacity(redis_keys.len());
     for (dump, seen) in dumps.into_iter().zip(seen) {

@@ -7,7 +7,8 @@ use super::writer::Writer;
 use crate::domain::record::{Content, Observation, SeenKey};
 use crate::store::cluster::client::Client;
 use crate::store::error::StoreError;
-use crate::store::read::reader::{ReadLimit, Seen};
+use crate::store::read::key_query::ReadLimit;
+use crate::store::read::reader::Seen;
 
 /// What a Redis key was before a change, and becomes again.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -126,7 +127,7 @@ impl Client {
         records: &[Vec<Vec<u8>>],
         checksums: bool,
     ) -> Result<Vec<Seen>, StoreError> {
-        let mut seen = self.reader().observe_each(records, ReadLimit::Whole).await?;
+        let mut seen = self.reader().read_each(records, ReadLimit::Whole).await?;
         if !checksums {
             return Ok(seen);
         }

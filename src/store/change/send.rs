@@ -11,7 +11,7 @@ use crate::domain::record::{Comparison, Content, Identity, Observation};
 use crate::store::cluster::scripted::ScriptRef;
 use crate::store::connection::reply;
 use crate::store::error::StoreError;
-use crate::store::read::reader::ReadLimit;
+use crate::store::read::key_query::{KeyQuery, ReadLimit};
 use crate::store::scripts;
 
 /// What the script runs that compares and changes.
@@ -146,7 +146,7 @@ impl Writer {
             wanted.push(vec![seen.redis_key.clone()]);
             least = least.max(seen.content.read_bytes());
         }
-        let now = self.client().reader().look(&wanted, least).await?;
+        let now = self.client().reader().read_for_change(&wanted, least).await?;
         let mut changed = HashSet::new();
         let mut unread = HashSet::new();
         let mut why = None;
@@ -190,10 +190,10 @@ impl Writer {
         }
         let now = match self.reconnect().await {
             Ok(client) if action == KeyAction::Remove => {
-                client.reader().peek_each(&wanted, ReadLimit::Bytes(1)).await
+                client.reader().read_query(&wanted, KeyQuery::heads(ReadLimit::Bytes(1))).await
             }
             Ok(client) => {
-                client.reader().observe_each(&wanted, ReadLimit::Bytes(1)).await.unwrap_or_default()
+                client.reader().read_each(&wanted, ReadLimit::Bytes(1)).await.unwrap_or_default()
             }
             Err(_) => Vec::new(),
         };

@@ -6,11 +6,12 @@ use std::collections::{BTreeMap, HashSet};
 
 use tokio::time::{Instant, sleep_until};
 
-use super::reader::{ReadLimit, RecordReader, Seen};
+use super::key_query::{KeyQuery, ReadLimit};
+use super::reader::{RecordReader, Seen};
 use super::scan_nodes::Nodes;
 use super::scan_page::{FoundRecord, ScanPage};
 use crate::domain::diagnosis::Thresholds;
-use crate::domain::record::{Candidate, Content, Expiry, Observation, Record, SeenKey, locate};
+use crate::domain::record::{Candidate, Content, Expiry, Observation, Record, locate};
 use crate::domain::schema::Catalog;
 use crate::domain::select::Coverage;
 use crate::store::error::StoreError;
@@ -23,7 +24,7 @@ pub struct RecordRecognizer<'a> {
     pub coverage: &'a mut Coverage,
 }
 
-/// What is read of a value if its beginning does not decide what it is.
+/// What is read of a value if its beginning does not decide what it is: as much as the beginning of a compressed value opens to.
 const LONGER: ReadLimit = ReadLimit::Bytes(64 * 1024);
 
 /// How many such values are read at a time: memory stays flat.
@@ -44,8 +45,11 @@ enum ReadScope {
 pub struct KeyspaceScan {
     reader: RecordReader,
     nodes: Nodes,
+    /// The least that is read of each value.
     head: ReadLimit,
+    /// True to read the lengths of values that are longer than their head.
     lengths: bool,
+    /// How many records the last page held.
     page_records: usize,
     /// About how many Redis keys the nodes went through.
     passed: u64,
@@ -56,6 +60,7 @@ pub struct KeyspaceScan {
     /// Records that the user may not read, and why not; and whether any could be read.
     forbidden: Option<(u64, StoreError)>,
     any_read: bool,
+    /// Redis keys of schemas that the catalog knows and does not read, by schema.
     unread: BTreeMap<String, u64>,
 }
 
@@ -115,10 +120,11 @@ impl KeyspaceScan {
         &mut self,
         seen: impl Iterator<Item = &mut Observation>,
     ) -> Result<(), StoreError> {
-        let cut = |seen: &&mut Observation| seen.keys.iter().any(|key| !key.content.is_whole());
-        let wanted: Vec<_> = seen.filter(cut).collect();
-        self.nodes.bring_lengths(wanted.len() * 4 > self.page_records);
-        self.reader.measure(wanted.into_iter()).await
+        let cut: Vec<_> =
+            seen.filter(|seen| seen.keys.iter().any(|key| !key.content.is_whole())).collect();
+        // From a quarter of the page on, the pages to come ask for all lengths: that saves a round trip per page.
+        self.nodes.bring_lengths(cut.len() * 4 > self.page_records);
+        self.reader.read_lengths(cut.into_iter()).await
     }
 
     /// Bytes of memory that each of these records takes, which the last page held; `None` if the server does not say.
@@ -129,12 +135,14 @@ impl KeyspaceScan {
         &mut self,
         records: &[Vec<Vec<u8>>],
     ) -> Result<Vec<Option<u64>>, StoreError> {
-        let present = |key: &&SeenKey| key.content != Content::Absent;
-        let seen = self.reader.observe_each(records, ReadLimit::Bytes(0)).await?;
+        let read = self.reader.read_each(records, ReadLimit::Bytes(0)).await?;
         let mut memory = Vec::with_capacity(records.len());
-        for (redis_keys, seen) in records.iter().zip(seen) {
+        for (redis_keys, seen) in records.iter().zip(read) {
             memory.push(match seen {
-                Ok(seen) => seen.keys.iter().filter(present).map(|key| key.memory).sum(),
+                Ok(seen) => {
+                    let present = seen.keys.iter().filter(|key| key.content != Content::Absent);
+                    present.map(|key| key.memory).sum()
+                }
                 Err(error) if error.is_permission() => None,
                 Err(error) => {
                     self.nodes.miss_record(&redis_keys[0], error)?;
@@ -147,17 +155,17 @@ impl KeyspaceScan {
 
     /// Reads more of these records, which the last page held. A record that cannot be read any more is left out and reported.
     async fn read_longer(&mut self, records: &[Vec<Vec<u8>>]) -> Result<Vec<Seen>, StoreError> {
-        let mut seen = Vec::with_capacity(records.len());
+        let mut longer = Vec::with_capacity(records.len());
         for some in records.chunks(LONGER_READS) {
-            for (redis_keys, one) in some.iter().zip(self.reader.observe_each(some, LONGER).await?)
-            {
-                if let Err(error) = &one {
+            let read = self.reader.read_each(some, LONGER).await?;
+            for (redis_keys, seen) in some.iter().zip(read) {
+                if let Err(error) = &seen {
                     self.leave_out(&redis_keys[0], error.clone())?;
                 }
-                seen.push(one);
+                longer.push(seen);
             }
         }
-        Ok(seen)
+        Ok(longer)
     }
 
     /// Leaves out a record that could not be read. What the user may not read is counted; any other error belongs to the
@@ -210,15 +218,12 @@ impl KeyspaceScan {
         wanted: impl Fn(&[u8]) -> bool,
     ) -> Result<Option<Vec<(Candidate, Observation)>>, StoreError> {
         let Some(page) = self.page(catalog, wanted).await? else { return Ok(None) };
-        let mut records: Vec<_> = page.found.into_iter().filter_map(record).collect();
+        let mut records: Vec<_> = page.found.into_iter().filter_map(existing).collect();
         records.extend(self.read_elsewhere(page.elsewhere, ReadScope::HeadsAndLengths).await?);
-        self.settle(&mut records).await?;
+        self.reread_pairs(&mut records).await?;
         self.page_records = records.len();
         self.any_read |= !records.is_empty();
-        // Values of other types than strings are rare, and the type is part of what is wrong with them.
-        self.reader
-            .measure(records.iter_mut().map(|(_, seen)| seen).filter(|seen| has_another_type(seen)))
-            .await?;
+        self.read_types(&mut records).await?;
         if self.lengths {
             self.read_lengths(records.iter_mut().map(|(_, seen)| seen)).await?;
         }
@@ -262,8 +267,10 @@ impl KeyspaceScan {
         let RecordRecognizer { catalog, thresholds, coverage } = decoding;
         let mut records = Vec::with_capacity(read.len());
         let mut read = read;
+        // At most three rounds: the page, longer parts of its values, and locks among these of another schema.
         let mut is_longer = false;
         loop {
+            // Candidates of which more has to be read, or which another schema reads as a lock.
             let mut again = Vec::new();
             for (candidate, seen) in read {
                 let is_owned = candidate.is_owned;
@@ -304,8 +311,10 @@ impl KeyspaceScan {
             let longer = self.read_longer(&redis_keys).await?;
             read = Vec::with_capacity(again.len());
             for (candidate, seen) in again.into_iter().zip(longer) {
-                // Of one that can no longer be read it is known that it is left out.
-                read.extend(seen.ok().map(|seen| (candidate, seen)));
+                // One that can no longer be read is reported already.
+                if let Ok(seen) = seen {
+                    read.push((candidate, seen));
+                }
             }
             is_longer = true;
         }
@@ -318,14 +327,18 @@ impl KeyspaceScan {
         catalog: &Catalog,
     ) -> Result<Option<Vec<(Candidate, Vec<Option<Expiry>>)>>, StoreError> {
         let Some(page) = self.page(catalog, |_| true).await? else { return Ok(None) };
-        let mut records: Vec<_> = page.found.into_iter().filter_map(record).collect();
+        let mut records: Vec<_> = page.found.into_iter().filter_map(existing).collect();
         records.extend(self.read_elsewhere(page.elsewhere, ReadScope::Deadlines).await?);
         self.any_read |= !records.is_empty();
         self.nodes.note_returned(records.iter().map(|(candidate, _)| candidate));
-        let expiry = |key: &SeenKey| (key.content != Content::Absent).then_some(key.expiry);
         let mut deadlines = Vec::with_capacity(records.len());
         for (candidate, seen) in records {
-            deadlines.push((candidate, seen.keys.iter().map(expiry).collect()));
+            let mut expiries = Vec::with_capacity(seen.keys.len());
+            for key in &seen.keys {
+                let is_present = key.content != Content::Absent;
+                expiries.push(if is_present { Some(key.expiry) } else { None });
+            }
+            deadlines.push((candidate, expiries));
         }
         Ok(Some(deadlines))
     }
@@ -339,11 +352,20 @@ impl KeyspaceScan {
         self.wait_after(places.len());
         let places = places.into_iter().map(|candidate| (candidate, 0)).collect();
         let mut records = self.read_elsewhere(places, ReadScope::Heads).await?;
-        self.settle(&mut records).await?;
-        self.reader
-            .measure(records.iter_mut().map(|(_, seen)| seen).filter(|seen| has_another_type(seen)))
-            .await?;
+        self.reread_pairs(&mut records).await?;
+        self.read_types(&mut records).await?;
         Ok(records)
+    }
+
+    /// Asks for the types of values that are not strings: they are rare, and the type is part of what is wrong with them.
+    async fn read_types(&self, records: &mut [(Candidate, Observation)]) -> Result<(), StoreError> {
+        let mut others = Vec::new();
+        for (_, seen) in records {
+            if seen.keys.iter().any(|key| matches!(key.content, Content::Other(_))) {
+                others.push(seen);
+            }
+        }
+        self.reader.read_lengths(others.into_iter()).await
     }
 
     /// The next page as a node gives it; `None` at the end.
@@ -375,7 +397,7 @@ impl KeyspaceScan {
         Ok(Some(page))
     }
 
-    /// Lets the next page wait as long as `--rate` has it after this many Redis keys.
+    /// Delays the next page as `--rate` asks for after this many Redis keys.
     fn wait_after(&mut self, keys: usize) {
         if let Some(rate) = self.reader.scan_options().rate {
             self.due = self.due.max(Instant::now()) + rate.time_for(keys);
@@ -397,21 +419,23 @@ impl KeyspaceScan {
             let wanted: Vec<_> =
                 places.iter().map(|(candidate, _)| candidate.redis_keys.clone()).collect();
             let head = self.head_for(places.iter().map(|(candidate, _)| candidate));
-            // Plain commands read neither a hash in part, nor the server's time.
-            let by_script = places
+            // Plain commands read neither a part of a hash, nor the server's time.
+            let needs_script = places
                 .iter()
                 .any(|(candidate, _)| candidate.keeps_collections() || candidate.tells_time());
             let read = match what {
-                ReadScope::Deadlines => self.reader.peek_deadlines(&wanted).await,
-                ReadScope::Heads | ReadScope::HeadsAndLengths if by_script => {
-                    self.reader.observe_many(&wanted, head).await?
+                ReadScope::Deadlines => {
+                    self.reader.read_query(&wanted, KeyQuery::deadlines()).await
                 }
-                ReadScope::Heads => self.reader.peek_each(&wanted, head).await,
-                ReadScope::HeadsAndLengths => self.reader.peek(&wanted, head).await?,
+                ReadScope::Heads | ReadScope::HeadsAndLengths if needs_script => {
+                    self.reader.read_many(&wanted, head).await?
+                }
+                ReadScope::Heads => self.reader.read_query(&wanted, KeyQuery::heads(head)).await,
+                ReadScope::HeadsAndLengths => self.reader.read_by_commands(&wanted, head).await?,
             };
             for ((candidate, role), seen) in places.into_iter().zip(read) {
                 match seen {
-                    Ok(seen) => records.extend(record((candidate, role, Ok(seen)))),
+                    Ok(seen) => records.extend(existing((candidate, role, Ok(seen)))),
                     Err(error) => self.leave_out(&candidate.redis_keys[role], error)?,
                 }
             }
@@ -421,15 +445,12 @@ impl KeyspaceScan {
 
     /// How much is read of these records' values: at least what decides what they are.
     fn head_for<'a>(&self, candidates: impl Iterator<Item = &'a Candidate>) -> ReadLimit {
-        match self.head {
-            ReadLimit::Bytes(bytes) => ReadLimit::Bytes(
-                candidates.map(Candidate::head_bytes).max().unwrap_or(0).max(bytes),
-            ),
-            ReadLimit::Whole => ReadLimit::Whole,
-        }
+        let ReadLimit::Bytes(least) = self.head else { return ReadLimit::Whole };
+        let needed = candidates.map(Candidate::head_bytes).max().unwrap_or(0);
+        ReadLimit::Bytes(needed.max(least))
     }
 
-    /// An answer outside the protocol, before anything was read, may come from something other than Redis.
+    /// Explains an error before anything was read: a reply outside the protocol may come from something other than Redis.
     async fn explained<T>(&self, result: Result<T, StoreError>) -> Result<T, StoreError> {
         match result {
             Err(error) if self.returned == 0 => {
@@ -441,24 +462,26 @@ impl KeyspaceScan {
 
     /// Reads records again, atomically, that seem to have both a lock and a result: read one after the other, a record
     /// that completed in between looks like that too.
-    async fn settle(
+    async fn reread_pairs(
         &mut self,
         records: &mut Vec<(Candidate, Observation)>,
     ) -> Result<(), StoreError> {
-        let both = |seen: &Observation| {
-            seen.keys.len() > 1 && seen.keys.iter().all(|key| key.content != Content::Absent)
-        };
-        let doubtful: Vec<_> =
-            (0..records.len()).filter(|index| both(&records[*index].1)).collect();
-        if doubtful.is_empty() {
+        let mut pairs = Vec::new();
+        for (index, (_, seen)) in records.iter().enumerate() {
+            let is_complete = seen.keys.iter().all(|key| key.content != Content::Absent);
+            if seen.keys.len() > 1 && is_complete {
+                pairs.push(index);
+            }
+        }
+        if pairs.is_empty() {
             return Ok(());
         }
         let wanted: Vec<_> =
-            doubtful.iter().map(|index| records[*index].0.redis_keys.clone()).collect();
-        let head = self.head_for(doubtful.iter().map(|index| &records[*index].0));
-        let seen = self.reader.observe_each(&wanted, head).await?;
+            pairs.iter().map(|index| records[*index].0.redis_keys.clone()).collect();
+        let head = self.head_for(pairs.iter().map(|index| &records[*index].0));
+        let read = self.reader.read_each(&wanted, head).await?;
         let mut unread = HashSet::new();
-        for (index, seen) in doubtful.into_iter().zip(seen) {
+        for (index, seen) in pairs.into_iter().zip(read) {
             match seen {
                 Ok(seen) => records[index].1 = seen,
                 // The user may run no script: what plain commands read stays.
@@ -478,12 +501,12 @@ impl KeyspaceScan {
     }
 }
 
-/// True if the unread part of a record's values decides which schema's record it is.
+/// True if the part of a record's values that was not read decides whose record it is.
 fn is_open(catalog: &Catalog, record: &Record, is_owned: bool) -> bool {
     if is_owned {
         record.is_undecided() || locate::may_be_lock_of_another(catalog, record)
     } else {
-        // Only a lock of a closed form is a record there.
+        // Only a lock that its bytes prove is a record there.
         locate::may_be_closed_lock(record)
     }
 }
@@ -493,18 +516,13 @@ fn holds(is_owned: bool, record: &Record) -> bool {
     is_owned || record.is_closed_lock()
 }
 
-fn has_another_type(seen: &Observation) -> bool {
-    seen.keys.iter().any(|key| matches!(key.content, Content::Other(_)))
-}
-
-/// The record, unless it went meanwhile. One with two Redis keys is found twice by a scan: it is the first's where
-/// there is one.
-fn record((candidate, role, seen): FoundRecord) -> Option<(Candidate, Observation)> {
-    // A Redis key outside the user's pattern shows in SCAN, but cannot be read: it is not this user's business.
+/// The record of a candidate, unless it is gone. A scan finds a record with two Redis keys twice: it counts with the first of
+/// them that exists.
+fn existing((candidate, role, seen): FoundRecord) -> Option<(Candidate, Observation)> {
+    // A Redis key outside the user's pattern shows in SCAN, but cannot be read: it does not concern this user.
     let seen = seen.ok()?;
-    let found_by_an_earlier_key =
-        seen.keys[..role].iter().any(|key| key.content != Content::Absent);
-    (!seen.is_absent() && !found_by_an_earlier_key).then_some((candidate, seen))
+    let is_found_before = seen.keys[..role].iter().any(|key| key.content != Content::Absent);
+    if seen.is_absent() || is_found_before { None } else { Some((candidate, seen)) }
 }
 
 /// The candidate of a record, with every schema that keeps records under its Redis keys.

@@ -1,51 +1,32 @@
 //! Reading records. Nothing here can change anything.
+//!
+//! A script reads the Redis keys of a record in one atomic step (`read_records.lua`). If no script may run, plain commands read
+//! them one after the other ([`super::plain_reads`]).
 
-use redis::{Cmd, Value};
+use redis::{Cmd, Pipeline, Value};
 
-use super::observed::observation;
+use super::key_query::{CommandQueue as _, PipelineReplies, ReadLimit, read_time};
 use super::page_size::ScanOptions;
+use super::script_reply::observation;
 use crate::domain::record::deadline::FARTHEST_MS;
-use crate::domain::record::{Deadline, Observation, SeenKey};
+use crate::domain::record::{Deadline, Observation};
 use crate::store::cluster::client::Client;
 use crate::store::cluster::scripted::ScriptRef;
-use crate::store::connection::reply;
 use crate::store::error::StoreError;
 use crate::store::scripts;
 
+/// What the script reports of each Redis key besides its value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ReadLimit {
-    /// At most this many bytes.
-    Bytes(usize),
-    Whole,
-}
-
-impl ReadLimit {
-    pub(in crate::store) fn last_index(self) -> i64 {
-        match self {
-            Self::Bytes(bytes) => i64::try_from(bytes).unwrap_or(i64::MAX) - 1,
-            Self::Whole => -1,
-        }
-    }
-
-    pub(in crate::store) fn as_arg(self) -> i64 {
-        match self {
-            Self::Bytes(bytes) => i64::try_from(bytes).unwrap_or(i64::MAX),
-            Self::Whole => -1,
-        }
-    }
-}
-
-/// How much a read tells besides the values.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::store) enum Depth {
-    /// Neither idle time nor memory: for many records.
+pub(in crate::store) enum ReadDetail {
+    /// Neither idle time nor memory, which take the server long: for many records.
     Brief,
+    /// Idle time and memory.
     Usual,
-    /// The checksums of values that are longer than their head, or are no strings, as well: each takes the server a DUMP.
+    /// The checksums of values that are longer than their head, or not strings, as well. Each takes the server a DUMP.
     Checksums,
 }
 
-impl Depth {
+impl ReadDetail {
     fn as_arg(self) -> i64 {
         match self {
             Self::Brief => -1,
@@ -55,30 +36,39 @@ impl Depth {
     }
 }
 
-/// So many calls send the text of their script each; more send its digest.
-const FEW: usize = 8;
+/// Up to this many calls each send the text of the script; more of them send its digest.
+const FEW_CALLS: usize = 8;
+
+/// The most Redis keys that one call of the script reads for many records: as many as a change compares.
+const MOST_KEYS: usize = 100;
+
+/// The most records that [`RecordReader::read_each`] reads in one call: the text of the script is longer than most of them.
+const MOST_IN_ONE_CALL: usize = 16;
 
 /// How records can be read on this server, found out by trying.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ReadMethod {
-    /// `EVAL_RO`, from Redis 7.
+    /// `EVAL_RO`, from Redis 7.0 on.
     ReadOnlyScript,
-    /// `EVAL`, before.
+    /// `EVAL`, before that.
     Script,
-    /// Plain commands, where scripts are not permitted: not atomic.
+    /// Plain commands, which are not atomic: the user may not run scripts.
     Commands,
 }
 
+/// Reads records of one server, or of the masters of a cluster.
 #[derive(Clone)]
 pub struct RecordReader {
     client: Client,
-    way: ReadMethod,
+    method: ReadMethod,
     scan_options: ScanOptions,
 }
 
+/// One record as it was read, or why it could not be read.
 pub type Seen = Result<Observation, StoreError>;
 
 impl Client {
+    /// A reader of the records behind this client.
     pub fn reader(&self) -> RecordReader {
         RecordReader::new(self.clone())
     }
@@ -86,7 +76,8 @@ impl Client {
 
 impl RecordReader {
     pub(in crate::store) fn new(client: Client) -> Self {
-        Self { client, way: ReadMethod::ReadOnlyScript, scan_options: ScanOptions::default() }
+        let method = ReadMethod::ReadOnlyScript;
+        Self { client, method, scan_options: ScanOptions::default() }
     }
 
     /// The same, with these options for its scans. Single records are read from masters all the same.
@@ -104,7 +95,7 @@ impl RecordReader {
         self.client.name()
     }
 
-    /// Why what is read here may show what was long ago.
+    /// Why the server may hold old data; `None` if it is a master.
     pub async fn is_behind(&self) -> Option<String> {
         self.client.is_behind().await
     }
@@ -123,49 +114,114 @@ impl RecordReader {
         self.client.target().client_options.keeps_idle_times()
     }
 
-    /// Reads records, all in one round trip, each atomically: idle time before anything touches the value, then type,
-    /// expiry, deadline, memory and the value's head. One result a record, in order: a record may be out of bounds for the user.
+    /// Reads records, each atomically and all in one round trip: idle time before anything touches the value, then type,
+    /// expiry, deadline, memory and the value's head. One result per record, in order: the user may not read some of them.
     ///
     /// # Errors
-    /// When the server could not be asked at all.
-    pub async fn observe(
+    /// Any error that does not concern one record alone.
+    pub async fn read(
         &mut self,
         records: &[Vec<Vec<u8>>],
         head: ReadLimit,
     ) -> Result<Vec<Seen>, StoreError> {
-        self.observe_each(records, head).await?.into_iter().map(of_the_record).collect()
+        let read = self.read_each(records, head).await?;
+        for seen in &read {
+            if let Err(error) = seen
+                && (!error.is_permission() || error.wants_slots())
+            {
+                return Err(error.clone());
+            }
+        }
+        Ok(read)
     }
 
-    /// The same with an own error for each record that cannot be read, whatever the reason: its node does not answer. A record
-    /// that is half moved to another node is read key by key.
+    /// The same, with an own error for each record that cannot be read, also if its node does not answer. A record that is half
+    /// moved to another node is read key by key.
     ///
     /// # Errors
-    /// When no record could be read at all.
-    pub async fn observe_each(
+    /// No record could be read at all.
+    pub async fn read_each(
         &mut self,
         records: &[Vec<Vec<u8>>],
         head: ReadLimit,
     ) -> Result<Vec<Seen>, StoreError> {
-        match self.observe_together(records, head).await? {
-            Some(seen) => Ok(seen),
-            None => {
-                let seen = self.observe_with(records, head, Depth::Usual).await?;
-                self.observe_half_moved(records, seen, head, Depth::Usual).await
+        if let Some(read) = self.read_in_one_call(records, head).await? {
+            return Ok(read);
+        }
+        let read = self.read_with(records, head, ReadDetail::Usual).await?;
+        self.read_half_moved(records, read, head, ReadDetail::Usual).await
+    }
+
+    /// Reads records as [`RecordReader::read_each`] does, without idle time and memory and many in one call of the script: the
+    /// hashes of a scan, because no plain command reads part of a field, and the candidates for each schema.
+    ///
+    /// # Errors
+    /// No record could be read at all.
+    pub(in crate::store) async fn read_many(
+        &mut self,
+        records: &[Vec<Vec<u8>>],
+        head: ReadLimit,
+    ) -> Result<Vec<Seen>, StoreError> {
+        let keys_per_record = records.first().map_or(1, Vec::len).max(1);
+        let records_per_call = (MOST_KEYS / keys_per_record).max(1);
+        let calls: Vec<_> = records.chunks(records_per_call).collect();
+        let keys_of_calls: Vec<Vec<Vec<u8>>> = calls.iter().map(|call| call.concat()).collect();
+        let replies = self.read_with(&keys_of_calls, head, ReadDetail::Brief).await?;
+        let mut read = Vec::with_capacity(records.len());
+        for (call, reply) in calls.into_iter().zip(replies) {
+            match reply {
+                Ok(all) => read.extend(split_by_record(call, all)),
+                // A node that does not answer is not asked again.
+                Err(error) if error.lost_the_reply() => {
+                    read.extend(call.iter().map(|_| Err(error.clone())));
+                }
+                // The user may not read one record of the call, or another node has it.
+                Err(_) => {
+                    let each = self.read_with(call, head, ReadDetail::Brief).await?;
+                    read.extend(self.read_half_moved(call, each, head, ReadDetail::Brief).await?);
+                }
             }
+        }
+        Ok(read)
+    }
+
+    /// Reads a few records in one call of the script; `None` if one call cannot read them all: the user may not read one, they
+    /// are on several nodes, or plain commands read them.
+    async fn read_in_one_call(
+        &mut self,
+        records: &[Vec<Vec<u8>>],
+        head: ReadLimit,
+    ) -> Result<Option<Vec<Seen>>, StoreError> {
+        // Whole values are read one record per call: they may be large, and a server serves nobody else during a call.
+        if !(2..=MOST_IN_ONE_CALL).contains(&records.len())
+            || head == ReadLimit::Whole
+            || self.client.is_cluster()
+        {
+            return Ok(None);
+        }
+        let read = self.read_with(&[records.concat()], head, ReadDetail::Usual).await;
+        // The reply showed that it is a cluster, each node of which answers for its own records.
+        if self.client.is_cluster() {
+            return Ok(None);
+        }
+        match read?.pop() {
+            Some(Ok(all)) if all.atomic => Ok(Some(split_by_record(records, all))),
+            Some(Err(error)) if error.lost_the_reply() => Ok(Some(vec![Err(error); records.len()])),
+            _ => Ok(None),
         }
     }
 
-    /// Reads key by key what could not be read in one step because its slot is being moved: no node has all the keys, or knows
-    /// that there are no more.
-    pub(super) async fn observe_half_moved(
+    /// Reads records key by key that could not be read in one step because their slot is being moved: no node has all the keys,
+    /// or knows that there are no more.
+    async fn read_half_moved(
         &mut self,
         records: &[Vec<Vec<u8>>],
-        seen: Vec<Seen>,
+        read: Vec<Seen>,
         head: ReadLimit,
-        depth: Depth,
+        detail: ReadDetail,
     ) -> Result<Vec<Seen>, StoreError> {
-        let mut all = Vec::with_capacity(seen.len());
-        for (redis_keys, seen) in records.iter().zip(seen) {
+        let mut all = Vec::with_capacity(read.len());
+        for (redis_keys, seen) in records.iter().zip(read) {
             let is_half_moved =
                 redis_keys.len() > 1 && seen.as_ref().is_err_and(StoreError::is_redirect);
             if !is_half_moved {
@@ -173,184 +229,231 @@ impl RecordReader {
                 continue;
             }
             let each: Vec<_> = redis_keys.iter().map(|redis_key| vec![redis_key.clone()]).collect();
-            let read = self.observe_with(&each, head, depth).await?;
-            all.extend(together(&[redis_keys.len()], read));
+            let mut read = Vec::with_capacity(each.len());
+            for seen in self.read_with(&each, head, detail).await? {
+                read.push((1, seen));
+            }
+            all.extend(join_by_record(std::slice::from_ref(redis_keys), read));
         }
         Ok(all)
     }
 
-    /// The same, telling more or less.
-    pub(in crate::store) async fn observe_with(
+    /// Reads records by the script, or by plain commands if no script may run. Which of them works is kept for the next read.
+    ///
+    /// # Errors
+    /// No record could be read at all.
+    pub(in crate::store) async fn read_with(
         &mut self,
         records: &[Vec<Vec<u8>>],
         head: ReadLimit,
-        depth: Depth,
+        detail: ReadDetail,
     ) -> Result<Vec<Seen>, StoreError> {
         loop {
-            let command = match self.way {
+            let command = match self.method {
                 ReadMethod::ReadOnlyScript => "EVAL_RO",
                 ReadMethod::Script => "EVAL",
-                ReadMethod::Commands => {
-                    let mut seen = self.peek_each(records, head).await;
-                    self.measure(seen.iter_mut().flatten()).await?;
-                    self.peek_fields(
-                        seen.iter_mut().flatten().flat_map(|seen| &mut seen.keys).collect(),
-                        head,
-                    )
-                    .await?;
-                    return Ok(seen);
-                }
+                ReadMethod::Commands => return self.read_by_commands(records, head).await,
             };
-            let units = self.units(records);
-            let counts = self.unit_counts(records);
-            let replies = self.observe_by(command, &units, head, depth).await;
-            if self.unit_counts(records) != counts {
-                // It turned out to be a cluster that keeps the keys of a record apart.
+            let units = self.atomic_units(records);
+            let replies = self.call_script(command, &units, head, detail).await;
+            if self.atomic_units(records) != units {
+                // A reply showed that it is a cluster, which keeps the keys of a record apart.
                 continue;
             }
-            let fallback = replies.iter().find_map(|reply| self.other_way(reply.as_ref().err()?));
-            match fallback {
-                Some(way) => self.way = way,
-                None => {
-                    let keeps_idle_times = self.keeps_idle_times();
-                    let mut read = Vec::with_capacity(units.len());
-                    for (reply, keys) in replies.into_iter().zip(&units) {
-                        read.push(reply.and_then(|reply| {
-                            let seen = observation(reply, keys, keeps_idle_times);
-                            seen.ok_or_else(|| self.client.unexpected(command))
-                        }));
-                    }
-                    self.tell_far_deadlines(&mut read).await;
-                    return Ok(together(&counts, read));
+            if let Some(method) = self.next_method(&replies) {
+                self.method = method;
+                continue;
+            }
+            let keeps_idle_times = self.keeps_idle_times();
+            let mut read = Vec::with_capacity(units.len());
+            for (reply, redis_keys) in replies.into_iter().zip(&units) {
+                let seen = reply.and_then(|reply| {
+                    observation(reply, redis_keys, keeps_idle_times)
+                        .ok_or_else(|| self.client.unexpected(command))
+                });
+                read.push((redis_keys.len(), seen));
+            }
+            self.read_far_deadlines(&mut read).await;
+            return Ok(join_by_record(records, read));
+        }
+    }
+
+    /// Asks for the moments of expiry that are too far away for the numbers of Lua. Those that are not known stay as they are.
+    async fn read_far_deadlines(&self, read: &mut [(usize, Seen)]) {
+        let mut pipeline = redis::pipe();
+        let mut far = Vec::new();
+        for (_, seen) in read {
+            let Ok(seen) = seen else { continue };
+            for key in &mut seen.keys {
+                if key.deadline.millis().is_some_and(|at| at >= FARTHEST_MS) {
+                    pipeline.add(&[b"PEXPIRETIME", &key.redis_key]);
+                    pipeline.add(&[b"PTTL", &key.redis_key]);
+                    pipeline.add(&[b"TIME"]);
+                    far.push(key);
                 }
             }
         }
-    }
-
-    /// What is read in one step each: a record, or each of its Redis keys where a cluster keeps them apart.
-    fn units(&self, records: &[Vec<Vec<u8>>]) -> Vec<Vec<Vec<u8>>> {
-        let unit = |keys: &Vec<Vec<u8>>| {
-            if self.client.parts(keys) {
-                keys.iter().map(|key| vec![key.clone()]).collect()
-            } else {
-                vec![keys.clone()]
-            }
-        };
-        records.iter().flat_map(unit).collect()
-    }
-
-    /// Reads again the deadlines that scripts cut off, because the numbers of Lua are not exact there. A key without a reply stays.
-    async fn tell_far_deadlines(&self, read: &mut [Seen]) {
-        let is_far = |key: &&mut SeenKey| key.deadline.millis().is_some_and(|at| at >= FARTHEST_MS);
-        let mut keys: Vec<_> =
-            read.iter_mut().flatten().flat_map(|seen| &mut seen.keys).filter(is_far).collect();
-        let mut pipeline = redis::pipe();
-        for key in &keys {
-            pipeline.cmd("PEXPIRETIME").arg(&key.redis_key);
-            pipeline.cmd("PTTL").arg(&key.redis_key);
-            pipeline.cmd("TIME");
-        }
-        if keys.is_empty() {
+        if far.is_empty() {
             return;
         }
-        let mut replies = self.client.ask_each(&pipeline).await.into_iter();
-        for key in &mut keys {
-            let at = replies.next().and_then(Result::ok).as_ref().and_then(reply::integer);
-            let left = replies.next().and_then(Result::ok).as_ref().and_then(reply::integer);
-            let now = replies.next().and_then(Result::ok).and_then(reply::millis);
-            let told = match (at, left) {
+        let mut replies = PipelineReplies::to(&self.client, &pipeline).await;
+        for key in far {
+            let at = replies.next_number();
+            let left = replies.next_number();
+            let now = read_time(&mut replies).await.unwrap_or_default();
+            let deadline = match (at, left) {
                 (Some(at), _) => Deadline::from_pexpiretime(at),
                 (None, Some(left)) => Deadline::from_pttl(left, now, now),
                 (None, None) => continue,
             };
-            // Of a key that expires sooner by now another one was read.
-            if told.is_same(key.deadline) {
-                key.deadline = told;
+            // If the key expires sooner by now, another one was read.
+            if deadline.is_same(key.deadline) {
+                key.deadline = deadline;
             }
         }
     }
 
-    /// How many units each record has.
-    fn unit_counts(&self, records: &[Vec<Vec<u8>>]) -> Vec<usize> {
-        let count = |keys: &Vec<Vec<u8>>| if self.client.parts(keys) { keys.len() } else { 1 };
-        records.iter().map(count).collect()
+    /// The Redis keys that one call reads: those of a record, or each one if a cluster keeps them apart.
+    fn atomic_units(&self, records: &[Vec<Vec<u8>>]) -> Vec<Vec<Vec<u8>>> {
+        let mut units = Vec::with_capacity(records.len());
+        for redis_keys in records {
+            if self.client.parts(redis_keys) {
+                units.extend(redis_keys.iter().map(|redis_key| vec![redis_key.clone()]));
+            } else {
+                units.push(redis_keys.clone());
+            }
+        }
+        units
     }
 
-    async fn observe_by(
+    /// Calls the script for each of these units, all in one write per node.
+    async fn call_script(
         &self,
         command: &str,
-        records: &[Vec<Vec<u8>>],
+        units: &[Vec<Vec<u8>>],
         head: ReadLimit,
-        depth: Depth,
+        detail: ReadDetail,
     ) -> Vec<Result<Value, StoreError>> {
-        let calls = |script: ScriptRef<'_>| -> Vec<Cmd> {
-            let call = |keys: &Vec<Vec<u8>>| {
+        let head_length = match head {
+            ReadLimit::Bytes(bytes) => i64::try_from(bytes).unwrap_or(i64::MAX),
+            ReadLimit::Whole => -1,
+        };
+        let calls = |script: ScriptRef<'_>| {
+            let mut calls: Vec<Cmd> = Vec::with_capacity(units.len());
+            for redis_keys in units {
                 let mut call = match script {
-                    ScriptRef::Text => redis::cmd(command).arg(scripts::OBSERVE).to_owned(),
+                    ScriptRef::Text => redis::cmd(command).arg(scripts::READ_RECORDS).to_owned(),
                     ScriptRef::Digest(digest) => {
                         redis::cmd(&command.replace("EVAL", "EVALSHA")).arg(digest).to_owned()
                     }
                 };
-                call.arg(keys.len()).arg(keys).arg(head.as_arg()).arg(depth.as_arg());
-                call
-            };
-            records.iter().map(call).collect()
+                call.arg(redis_keys.len()).arg(redis_keys).arg(head_length).arg(detail.as_arg());
+                calls.push(call);
+            }
+            calls
         };
-        // A command that only reads leaves no script at the server.
-        if depth == Depth::Checksums && records.len() > FEW {
-            return self
-                .client
-                .ask_script_each(scripts::OBSERVE, calls)
-                .await
-                .unwrap_or_else(|error| vec![Err(error); records.len()]);
+        // Only a read before a change loads the script: a command that only reads leaves nothing at the server.
+        if detail == ReadDetail::Checksums && units.len() > FEW_CALLS {
+            let replies = self.client.ask_script_each(scripts::READ_RECORDS, calls).await;
+            return replies.unwrap_or_else(|error| vec![Err(error); units.len()]);
         }
-        let mut pipeline = redis::pipe();
+        let mut pipeline = Pipeline::with_capacity(units.len());
         for call in calls(ScriptRef::Text) {
             pipeline.add_command(call);
         }
         self.client.ask_each(&pipeline).await
     }
 
-    /// Another way to read, when this one failed for want of the command or of the right to it.
-    fn other_way(&self, error: &StoreError) -> Option<ReadMethod> {
-        match self.way {
-            ReadMethod::ReadOnlyScript if error.is_unknown_command() || error.is_of_command() => {
-                Some(ReadMethod::Script)
-            }
-            ReadMethod::Script if error.is_unknown_command() || error.is_of_command() => {
-                Some(ReadMethod::Commands)
-            }
+    /// The method to try next if the server does not know this one's command, or the user may not send it.
+    fn next_method(&self, replies: &[Result<Value, StoreError>]) -> Option<ReadMethod> {
+        let is_refused = replies.iter().any(|reply| {
+            reply.as_ref().is_err_and(|error| error.is_unknown_command() || error.is_of_command())
+        });
+        match self.method {
+            ReadMethod::ReadOnlyScript if is_refused => Some(ReadMethod::Script),
+            ReadMethod::Script if is_refused => Some(ReadMethod::Commands),
             _ => None,
         }
     }
 }
 
-/// What concerns one record alone: that the user may not read it. Any other error is one of the whole.
-pub(in crate::store) fn of_the_record(seen: Seen) -> Result<Seen, StoreError> {
-    match seen {
-        Err(error) if !error.is_permission() || error.wants_slots() => Err(error),
-        seen => Ok(seen),
-    }
-}
-
-/// Joins the reads of each record, which has so many units; not atomic where its Redis keys were read one after the other.
-fn together(counts: &[usize], read: Vec<Seen>) -> Vec<Seen> {
+/// Puts the Redis keys of each record together. A record that was read in several steps is not atomic, and the error of one
+/// step is the record's.
+///
+/// `read` holds the result of each step with the number of Redis keys that the step was to read.
+fn join_by_record(records: &[Vec<Vec<u8>>], read: Vec<(usize, Seen)>) -> Vec<Seen> {
     let mut read = read.into_iter();
-    let mut records = Vec::with_capacity(counts.len());
-    for count in counts {
-        // Each record takes all of its units, also behind one that failed: the next unit is another record's.
-        let mut whole: Option<Seen> = None;
-        for unit in read.by_ref().take(*count) {
-            whole = Some(match (whole, unit) {
-                (None, unit) => unit,
-                (Some(Ok(mut seen)), Ok(mut more)) => {
-                    seen.keys.append(&mut more.keys);
+    let mut joined = Vec::with_capacity(records.len());
+    for redis_keys in records {
+        let Some((mut count, mut record)) = read.next() else { break };
+        // Every step of the record is taken, also after one that failed: the next one is the next record's.
+        while count < redis_keys.len() {
+            let Some((more, next)) = read.next() else { return joined };
+            count += more;
+            record = match (record, next) {
+                (Ok(mut seen), Ok(mut next)) => {
+                    seen.keys.append(&mut next.keys);
                     Ok(Observation { atomic: false, ..seen })
                 }
-                (Some(Err(error)), _) | (Some(Ok(_)), Err(error)) => Err(error),
-            });
+                (_, Err(error)) | (Err(error), _) => Err(error),
+            };
         }
-        records.extend(whole);
+        joined.push(record);
     }
-    records
+    joined
+}
+
+/// Splits the reply of one call into its records.
+fn split_by_record(records: &[Vec<Vec<u8>>], all: Observation) -> Vec<Seen> {
+    let mut keys = all.keys.into_iter();
+    let mut read = Vec::with_capacity(records.len());
+    for redis_keys in records {
+        let keys: Vec<_> = keys.by_ref().take(redis_keys.len()).collect();
+        let atomic = all.atomic || keys.len() == 1;
+        read.push(Ok(Observation { server_ms: all.server_ms, atomic, keys }));
+    }
+    read
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::record::{Content, Deadline, Expiry, SeenKey};
+
+    fn keys(names: &[&str]) -> Vec<Vec<u8>> {
+        names.iter().map(|name| name.as_bytes().to_vec()).collect()
+    }
+
+    fn seen(name: &str) -> Seen {
+        let content = Content::text(name.as_bytes().to_vec());
+        let key = SeenKey::new(name.as_bytes(), content, Expiry::Never, Deadline::Never);
+        Ok(Observation { server_ms: None, keys: vec![key], atomic: true })
+    }
+
+    fn silent() -> Seen {
+        Err(StoreError::Unreachable { target: "a:1/0".to_owned(), why: "refused".to_owned() })
+    }
+
+    /// Rule: no record shows the Redis keys of another one, whichever node does not answer.
+    #[test]
+    fn a_key_that_cannot_be_read_leaves_the_records_after_it_as_they_are() {
+        let records = [keys(&["lock:a", "done:a"]), keys(&["lock:b", "done:b"])];
+        for (lock, done) in [(silent(), seen("done:a")), (seen("lock:a"), silent())] {
+            let read = vec![(1, lock), (1, done), (1, seen("lock:b")), (1, seen("done:b"))];
+            let joined = join_by_record(&records, read);
+            assert_eq!(joined.len(), 2);
+            assert!(joined[0].is_err());
+            let second = joined[1].as_ref().unwrap();
+            let names: Vec<_> = second.keys.iter().map(|key| key.redis_key.clone()).collect();
+            assert_eq!(names, records[1]);
+            assert!(!second.atomic);
+        }
+    }
+
+    #[test]
+    fn a_record_that_was_read_in_one_step_is_atomic() {
+        let read =
+            join_by_record(&[keys(&["a"]), keys(&["b"])], vec![(1, seen("a")), (1, silent())]);
+        assert!(read[0].as_ref().is_ok_and(|seen| seen.atomic) && read[1].is_err());
+    }
 }

@@ -6,11 +6,11 @@ use fastrand::Rng;
 use tokio::time::{Instant, sleep_until};
 
 use super::gaps::Gaps;
-use super::reader::{ReadLimit, RecordReader, Seen};
+use super::key_query::{KeyQuery, ReadLimit};
+use super::reader::{RecordReader, Seen};
 use super::sampled_node::SampledNode;
-use crate::domain::record::{Content, Deadline, Expiry, SeenKey};
+use crate::domain::record::{Content, SeenKey};
 use crate::domain::select::Rate;
-use crate::store::connection::reply;
 use crate::store::error::StoreError;
 
 /// Redis keys of a page: few enough that other clients do not wait, and that cursors at random spread.
@@ -167,33 +167,34 @@ impl Sampler {
 
     /// Reads types and expiries, and the beginnings of the values that a schema may read.
     async fn read(&mut self, keys: &[Vec<u8>]) -> Result<Vec<SeenKey>, StoreError> {
-        let mut pipeline = redis::pipe();
-        for key in keys {
-            pipeline.cmd("TYPE").arg(key);
-            pipeline.cmd("PTTL").arg(key);
-        }
-        let mut replies = self.reader.client().ask_all(&pipeline).await?.into_iter();
-        let (mut read, mut rest) = (Vec::new(), Vec::new());
-        for key in keys {
-            match (replies.next(), replies.next()) {
-                (Some(Ok(kind)), Some(Ok(left))) => {
-                    match reply::word(kind).unwrap_or_default().as_str() {
-                        "none" => {}
-                        // What is asked of a type that is not meant counts as an error at the server.
-                        "string" | "hash" => read.push(vec![key.clone()]),
-                        kind => rest.push(other(key, kind, reply::integer(&left).unwrap_or(0))),
-                    }
-                }
-                // Whoever may not ask for the type may yet read the value.
-                _ => read.push(vec![key.clone()]),
+        let one_key_each: Vec<_> = keys.iter().map(|key| vec![key.clone()]).collect();
+        let types = self.reader.read_query(&one_key_each, KeyQuery::types()).await;
+        let mut sampled = Vec::new();
+        let mut to_read = Vec::new();
+        for (redis_keys, seen) in one_key_each.into_iter().zip(types) {
+            match seen {
+                Ok(seen) => match &seen.keys[0].content {
+                    Content::Absent => {}
+                    Content::Text { .. } | Content::Hash(_) => to_read.push(redis_keys),
+                    Content::Other(kind) if kind == "hash" => to_read.push(redis_keys),
+                    // A schema reads no other type. Asking for its value would count as an error at the server.
+                    Content::Other(_) => sampled.extend(seen.keys),
+                },
+                Err(error) if error.lost_the_reply() || error.wants_slots() => return Err(error),
+                // A user who may not ask for the type may still read the value.
+                Err(_) => to_read.push(redis_keys),
             }
         }
-        let mut seen = self.reader.peek(&read, HEAD).await?;
-        self.read_on(&read, &mut seen).await?;
-        for (redis_keys, seen) in read.iter().zip(seen) {
+        let mut read = self.reader.read_by_commands(&to_read, HEAD).await?;
+        self.read_further(&to_read, &mut read).await?;
+        for (redis_keys, seen) in to_read.iter().zip(read) {
             match seen {
                 Ok(seen) => {
-                    rest.extend(seen.keys.into_iter().filter(|key| key.content != Content::Absent))
+                    for key in seen.keys {
+                        if key.content != Content::Absent {
+                            sampled.push(key);
+                        }
+                    }
                 }
                 Err(why) if why.is_permission() && !why.wants_slots() => {
                     self.forbidden.get_or_insert((0, why)).0 += 1;
@@ -201,22 +202,28 @@ impl Sampler {
                 Err(why) => self.gaps.miss_record(&redis_keys[0], why)?,
             }
         }
-        self.sampled += rest.len() as u64;
-        Ok(rest)
+        self.sampled += sampled.len() as u64;
+        Ok(sampled)
     }
-}
 
-impl Sampler {
     /// Reads more of the first values that are longer than what was read of them.
-    async fn read_on(&self, records: &[Vec<Vec<u8>>], seen: &mut [Seen]) -> Result<(), StoreError> {
-        let is_cut = |seen: &Seen| {
-            seen.as_ref().is_ok_and(|seen| seen.keys.iter().any(|key| !key.content.is_whole()))
-        };
-        let cut: Vec<_> =
-            (0..seen.len()).filter(|index| is_cut(&seen[*index])).take(MOST_FURTHER).collect();
+    async fn read_further(
+        &self,
+        records: &[Vec<Vec<u8>>],
+        read: &mut [Seen],
+    ) -> Result<(), StoreError> {
+        let mut cut = Vec::new();
+        for (index, seen) in read.iter().enumerate() {
+            let is_cut =
+                seen.as_ref().is_ok_and(|seen| seen.keys.iter().any(|key| !key.content.is_whole()));
+            if is_cut && cut.len() < MOST_FURTHER {
+                cut.push(index);
+            }
+        }
         let wanted: Vec<_> = cut.iter().map(|index| records[*index].clone()).collect();
-        for (index, more) in cut.into_iter().zip(self.reader.peek(&wanted, FURTHER).await?) {
-            seen[index] = more;
+        let longer = self.reader.read_by_commands(&wanted, FURTHER).await?;
+        for (index, seen) in cut.into_iter().zip(longer) {
+            read[index] = seen;
         }
         Ok(())
     }
@@ -236,11 +243,6 @@ fn part(size: Option<u64>, there: Option<u64>, wanted: usize, nodes: usize) -> u
     }
     let part = u128::from(size) * wanted as u128 / u128::from(there.max(1));
     usize::try_from(part).unwrap_or(wanted).max(1)
-}
-
-fn other(key: &[u8], kind: &str, left: i64) -> SeenKey {
-    let (expiry, deadline) = (Expiry::from_pttl(left), Deadline::from_pttl(left, None, None));
-    SeenKey::new(key, Content::Other(kind.to_owned()), expiry, deadline)
 }
 
 #[cfg(test)]

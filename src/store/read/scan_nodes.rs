@@ -10,8 +10,8 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 
 use super::gaps::Gaps;
+use super::key_query::{ReadLimit, ValueQuery};
 use super::page_size::ScanOptions;
-use super::reader::ReadLimit;
 use super::scan_page::{NodePages, ScanPage};
 use crate::domain::hash_slot;
 use crate::domain::record::{Candidate, locate};
@@ -42,8 +42,11 @@ pub(in crate::store) struct Nodes {
     client: Client,
     open: VecDeque<ScannedNode>,
     pattern: Vec<u8>,
+    /// The least that pages read of each value.
     head: ReadLimit,
+    /// True if pages bring the lengths of values along.
     lengths: bool,
+    /// False if pages read only deadlines, which touches no key.
     values: bool,
     /// The slot map of the round under way; `None` where it is no cluster.
     map: Option<Arc<SlotMap>>,
@@ -102,19 +105,33 @@ impl Nodes {
     /// Whether the pages to come bring the lengths of values along.
     pub(in crate::store) fn bring_lengths(&mut self, lengths: bool) {
         self.lengths = lengths;
-        self.open.iter_mut().for_each(|source| source.pages.bring_lengths(lengths));
+        for node in &mut self.open {
+            node.pages.bring_lengths(lengths);
+        }
     }
 
     /// Makes the pages to come ask for deadlines alone.
     pub(in crate::store) fn read_deadlines_alone(&mut self) {
         self.values = false;
-        self.open.iter_mut().for_each(|source| source.pages.read_values(false));
+        self.set_value_query();
     }
 
     /// The least that the pages to come read of each value.
     pub(in crate::store) fn bring_heads(&mut self, head: ReadLimit) {
         self.head = head;
-        self.open.iter_mut().for_each(|source| source.pages.bring_heads(head));
+        self.set_value_query();
+    }
+
+    fn set_value_query(&mut self) {
+        let query = self.value_query();
+        for node in &mut self.open {
+            node.pages.read_values(query);
+        }
+    }
+
+    /// What the pages read of each value.
+    fn value_query(&self) -> ValueQuery {
+        if self.values { ValueQuery::Head(self.head) } else { ValueQuery::Nothing }
     }
 
     /// The next page; `None` at the end.
@@ -217,7 +234,7 @@ impl Nodes {
                 {
                     Ok(mut pages) => {
                         pages.bring_lengths(self.lengths);
-                        pages.read_values(self.values);
+                        pages.read_values(self.value_query());
                         self.open.push_back(ScannedNode { pages, own: own.clone() });
                         last = None;
                         break;

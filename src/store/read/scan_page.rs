@@ -1,15 +1,20 @@
 //! One node's keyspace page by page: while a page's records are read, the next one is on its way.
 //!
 //! Requests go out as SCAN, reads of the page before, SCAN, reads ... on one connection. The server always has a page to
-//! work at while the one before it is decoded and shown.
+//! work at while the page before is decoded and shown.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use redis::Value;
+
 use super::cursor::ScanCursor;
+use super::key_query::{
+    ExpiryCommand, KeyQuery, ReadLimit, ReadTimes, ReplySource as _, ValueQuery, only_of_the_key,
+    read_time,
+};
 use super::page_size::{PageSizer, ScanOptions};
-use super::reader::{ReadLimit, Seen};
-use super::reads::{self, KeyReads};
+use super::reader::Seen;
 use super::small_hashes::{self, SmallHashes};
 use crate::domain::hash_slot;
 use crate::domain::record::{Candidate, locate};
@@ -21,8 +26,10 @@ use crate::store::error::StoreError;
 /// A record that a page holds: where it is, by which of its Redis keys it was found, what was read.
 pub(in crate::store) type FoundRecord = (Candidate, usize, Seen);
 
+/// Records to read, each with the index of the Redis key by which it was found.
 type Places = Vec<(Candidate, usize)>;
 
+/// One page of a node's keyspace.
 #[derive(Default)]
 pub(in crate::store) struct ScanPage {
     /// About how many Redis keys the node went through for the page, those of other names included.
@@ -32,23 +39,32 @@ pub(in crate::store) struct ScanPage {
     /// Those of them that no page held before.
     pub(in crate::store) returned: usize,
     pub(in crate::store) found: Vec<FoundRecord>,
-    /// Those that this node does not serve alone, for a cluster keeps their Redis keys apart, or is moving them; and those that
-    /// hold no strings, which are read by a script, but for small hashes.
-    pub(in crate::store) elsewhere: Vec<(Candidate, usize)>,
+    /// Those that this node does not serve alone, because a cluster keeps their Redis keys apart, or is moving them. Also those
+    /// that a script has to read, because they hold other types than strings and small hashes.
+    pub(in crate::store) elsewhere: Places,
     /// Redis keys of schemas that the catalog knows and does not read, by schema.
     pub(in crate::store) unread: BTreeMap<String, u64>,
 }
 
+/// The Redis keys that a reply of SCAN holds.
+struct ScannedKeys {
+    /// Redis keys that no page held before.
+    returned: usize,
+    /// The records that they belong to.
+    places: Places,
+    /// Redis keys of schemas that the catalog knows and does not read, by schema.
+    unread: BTreeMap<String, u64>,
+}
+
+/// A page whose records are asked for.
 struct PageInFlight {
     passed: usize,
-    returned: usize,
-    places: Places,
-    /// What may be a small hash.
-    weighed: Places,
+    keys: ScannedKeys,
+    /// What may be a small hash: its memory is asked for.
+    may_be_small: Places,
     elsewhere: Places,
-    unread: BTreeMap<String, u64>,
-    reads: KeyReads,
-    at: Instant,
+    query: KeyQuery,
+    sent_at: Instant,
 }
 
 /// A scan of one node's keyspace.
@@ -56,11 +72,14 @@ pub(in crate::store) struct NodePages {
     stream: Connection,
     cursor: ScanCursor,
     sizer: PageSizer,
+    /// The glob of SCAN's MATCH.
     pattern: Vec<u8>,
-    reads: KeyReads,
+    /// The query of the pages to come. A record's schema may need more of a value.
+    query: KeyQuery,
+    /// True while a reply of SCAN is on its way.
     scanning: bool,
     in_flight: Option<PageInFlight>,
-    /// The small hashes of the page before are on their way.
+    /// The small hashes of the page before, whose replies are on their way.
     hashes: SmallHashes,
     /// True for a node of a cluster, which serves a part of the slots.
     in_cluster: bool,
@@ -76,20 +95,16 @@ impl NodePages {
         masters: Option<usize>,
     ) -> Result<Self, StoreError> {
         let (stream, round_trip) = connect(target).await?;
-        let (cursor, sizer) =
-            (ScanCursor::new(), PageSizer::new(round_trip, scan_options, masters.unwrap_or(1)));
-        let (pattern, in_cluster) = (pattern.to_vec(), masters.is_some());
-        let reads = KeyReads { head, lengths: false, values: true, exact: false };
-        let (in_flight, hashes) = (None, SmallHashes::default());
+        let in_cluster = masters.is_some();
         let mut pages = Self {
             stream,
-            cursor,
-            sizer,
-            pattern,
-            reads,
+            cursor: ScanCursor::new(),
+            sizer: PageSizer::new(round_trip, scan_options, masters.unwrap_or(1)),
+            pattern: pattern.to_vec(),
+            query: KeyQuery::heads(head),
             scanning: false,
-            in_flight,
-            hashes,
+            in_flight: None,
+            hashes: SmallHashes::default(),
             in_cluster,
         };
         if in_cluster {
@@ -105,14 +120,12 @@ impl NodePages {
         if in_cluster {
             pages.stream.token().await?;
         }
-        let time = reads::time(&mut pages.stream).await?;
-        let tried = match pages.stream.token().await? {
-            Token::Integer(_) => true,
-            Token::Error(text) => knows_pexpiretime(Err(&pages.stream.refusal(text))),
-            _ => false,
-        };
-        pages.reads.exact = tried && time.is_some();
-        pages.hashes.tried(&mut pages.stream).await?;
+        let time = read_time(&mut pages.stream).await?;
+        let tried = pages.stream.next_reply().await?;
+        if time.is_some() && knows_pexpiretime(tried.as_ref()) {
+            pages.query.expiry = ExpiryCommand::Pexpiretime;
+        }
+        pages.hashes.read_field_expiry(&mut pages.stream).await?;
         pages.stream.take_mark().await?;
         Ok(pages)
     }
@@ -124,6 +137,7 @@ impl NodePages {
         catalog: &Catalog,
         wanted: impl Fn(&[u8]) -> bool,
     ) -> Result<Option<ScanPage>, StoreError> {
+        // Nothing is under way before the first page and after the last one.
         if self.in_flight.is_none() {
             self.turn(catalog, &wanted).await?;
         }
@@ -136,29 +150,35 @@ impl NodePages {
             self.take_hashes(&mut page).await?;
             return Ok(Some(page));
         };
+        // The next page is asked for before this one's records are read: the server is never idle.
         self.turn(catalog, &wanted).await?;
-        let PageInFlight { passed, returned, places, weighed, elsewhere, unread, reads, at } =
-            in_flight;
-        let found = Vec::with_capacity(places.len());
-        let mut page = ScanPage { passed, read: returned, returned, found, elsewhere, unread };
-        let seen = reads.seen(&mut self.stream, candidates(&places)).await?;
-        for ((candidate, role), seen) in places.into_iter().zip(seen) {
+        let PageInFlight { passed, keys, may_be_small, elsewhere, query, sent_at } = in_flight;
+        let mut page = ScanPage {
+            passed,
+            read: keys.returned,
+            returned: keys.returned,
+            found: Vec::with_capacity(keys.places.len()),
+            elsewhere,
+            unread: keys.unread,
+        };
+        let read = read_records(&mut self.stream, query, &keys.places).await?;
+        for ((candidate, role), seen) in keys.places.into_iter().zip(read) {
             match seen {
                 Err(error) if error.is_of_the_slot() => page.elsewhere.push((candidate, role)),
                 seen => page.found.push((candidate, role, seen)),
             }
         }
-        let (small, others) = small_hashes::weighed(&mut self.stream, weighed).await?;
+        let (small, others) = small_hashes::split_by_memory(&mut self.stream, may_be_small).await?;
         page.elsewhere.extend(others);
         self.stream.take_mark().await?;
         self.take_hashes(&mut page).await?;
-        // They come with the next page.
+        // Their fields come with the next page.
         self.hashes.ask(&mut self.stream, small);
         if !self.hashes.is_empty() {
             self.stream.queue_mark();
         }
         self.stream.send().await?;
-        self.sizer.took(at.elapsed());
+        self.sizer.took(sent_at.elapsed());
         Ok(Some(page))
     }
 
@@ -167,7 +187,7 @@ impl NodePages {
         if self.hashes.is_empty() {
             return Ok(());
         }
-        let hashes = self.hashes.seen(&mut self.stream).await?;
+        let hashes = self.hashes.read(&mut self.stream).await?;
         self.stream.take_mark().await?;
         for ((candidate, role), seen) in hashes {
             match seen {
@@ -180,17 +200,12 @@ impl NodePages {
 
     /// Whether the pages to come bring the lengths of values along.
     pub(in crate::store) fn bring_lengths(&mut self, lengths: bool) {
-        self.reads.lengths = lengths;
+        self.query.length = lengths;
     }
 
-    /// Whether the pages to come read values, or deadlines alone.
-    pub(in crate::store) fn read_values(&mut self, values: bool) {
-        self.reads.values = values;
-    }
-
-    /// The least that the pages to come read of each value.
-    pub(in crate::store) fn bring_heads(&mut self, head: ReadLimit) {
-        self.reads.head = head;
+    /// Makes the pages to come read only deadlines, or the beginnings of values as well.
+    pub(in crate::store) fn read_values(&mut self, value: ValueQuery) {
+        self.query.value = value;
     }
 
     /// Takes in the page of Redis keys that is on its way, asks for its records, and before them for the next page.
@@ -203,31 +218,47 @@ impl NodePages {
             return Ok(());
         }
         let passed = self.cursor.count();
-        let (returned, places, unread) = self.page(catalog, wanted).await?;
+        let mut keys = self.read_scan(catalog, wanted).await?;
         self.ask_for_page();
-        let apart = |(candidate, _): &(Candidate, usize)| {
-            let is_apart = self.in_cluster
-                && candidate.redis_keys.len() > 1
-                && !hash_slot::is_one(candidate.redis_keys.iter().map(Vec::as_slice));
-            is_apart || (self.reads.values && candidate.keeps_collections())
-        };
-        let (elsewhere, places): (Places, Places) = places.into_iter().partition(apart);
-        let (weighed, elsewhere): (Places, Places) =
-            elsewhere.into_iter().partition(|(candidate, _)| self.may_be_small_hash(candidate));
-        self.reads.ask(&mut self.stream, candidates(&places));
-        small_hashes::weigh(&mut self.stream, candidates(&weighed));
+        let mut here = Vec::with_capacity(keys.places.len());
+        let mut may_be_small = Vec::new();
+        let mut elsewhere = Vec::new();
+        for (candidate, role) in std::mem::take(&mut keys.places) {
+            if self.is_read_here(&candidate) {
+                here.push((candidate, role));
+            } else if self.may_be_small_hash(&candidate) {
+                may_be_small.push((candidate, role));
+            } else {
+                elsewhere.push((candidate, role));
+            }
+        }
+        keys.places = here;
+        ask_for_records(&mut self.stream, self.query, &keys.places);
+        small_hashes::ask_for_memory(
+            &mut self.stream,
+            may_be_small.iter().map(|(candidate, _)| candidate),
+        );
         self.stream.queue_mark();
-        let (reads, at) = (self.reads, Instant::now());
+        let query = self.query;
+        let sent_at = Instant::now();
         self.in_flight =
-            Some(PageInFlight { passed, returned, places, weighed, elsewhere, unread, reads, at });
+            Some(PageInFlight { passed, keys, may_be_small, elsewhere, query, sent_at });
         self.stream.send().await
     }
 
-    /// True for a hash of a record's own, where a part of the values is enough and the node tells deadlines.
+    /// True if plain commands read the record on this connection.
+    fn is_read_here(&self, candidate: &Candidate) -> bool {
+        let is_apart = self.in_cluster
+            && candidate.redis_keys.len() > 1
+            && !hash_slot::is_one(candidate.redis_keys.iter().map(Vec::as_slice));
+        let needs_script = self.query.value != ValueQuery::Nothing && candidate.keeps_collections();
+        !is_apart && !needs_script
+    }
+
+    /// True for a record that is one hash, if part of the values is enough and the node knows PEXPIRETIME.
     fn may_be_small_hash(&self, candidate: &Candidate) -> bool {
-        let wants_part = matches!(self.reads.head, ReadLimit::Bytes(_));
-        wants_part
-            && self.reads.exact
+        self.query.value != ValueQuery::Head(ReadLimit::Whole)
+            && self.query.expiry == ExpiryCommand::Pexpiretime
             && candidate.redis_keys.len() == 1
             && candidate.keeps_hashes()
     }
@@ -251,18 +282,20 @@ impl NodePages {
         self.scanning = cursor.is_some();
     }
 
-    /// Reads the reply of SCAN: how many Redis keys it holds, the records they belong to, and how many keys are of schemas that
-    /// this run does not read.
-    async fn page(
+    /// Reads the reply of SCAN. It is read token by token, because most Redis keys of it are not copied.
+    async fn read_scan(
         &mut self,
         catalog: &Catalog,
         wanted: impl Fn(&[u8]) -> bool,
-    ) -> Result<(usize, Places, BTreeMap<String, u64>), StoreError> {
+    ) -> Result<ScannedKeys, StoreError> {
         if self.cursor.awaits_size() {
-            let there = reads::number(&mut self.stream, "DBSIZE")
-                .await?
-                .ok()
-                .and_then(|there| u64::try_from(there).ok());
+            let size = only_of_the_key(self.stream.next_reply().await?)?;
+            let there = match size {
+                Ok(Value::Int(size)) => u64::try_from(size).ok(),
+                Ok(_) => return Err(self.stream.unexpected("DBSIZE")),
+                // The user may not ask.
+                Err(_) => None,
+            };
             self.cursor.there_are(there).map_err(|why| endless(&self.stream, why))?;
         }
         match self.stream.token().await? {
@@ -278,9 +311,7 @@ impl NodePages {
             return Err(self.stream.unexpected("SCAN"));
         };
         self.cursor.turn(&cursor, count).map_err(|why| endless(&self.stream, why))?;
-        let mut returned = 0;
-        let mut places = Vec::new();
-        let mut unread: BTreeMap<String, u64> = BTreeMap::new();
+        let mut keys = ScannedKeys { returned: 0, places: Vec::new(), unread: BTreeMap::new() };
         for _ in 0..count {
             let Token::Text(redis_key) = self.stream.token().await? else {
                 return Err(self.stream.unexpected("SCAN"));
@@ -289,33 +320,65 @@ impl NodePages {
             if !self.cursor.is_new(redis_key) {
                 continue;
             }
-            returned += 1;
-            if let Some(place) = locate::for_redis_key(catalog, redis_key) {
-                places.extend(
-                    Some(place).filter(|(place, _)| locate::is_wanted(catalog, place, &wanted)),
-                );
+            keys.returned += 1;
+            if let Some((candidate, role)) = locate::for_redis_key(catalog, redis_key) {
+                if locate::is_wanted(catalog, &candidate, &wanted) {
+                    keys.places.push((candidate, role));
+                }
             } else if let Some(schema) = catalog.unread_owner(redis_key) {
-                *unread.entry(schema.name.clone()).or_default() += 1;
+                *keys.unread.entry(schema.name.clone()).or_default() += 1;
             }
         }
-        Ok((returned, places, unread))
+        Ok(keys)
     }
+}
+
+/// Queues the commands for the records of a page, and TIME: after them, and also before them if PTTL reports the expiries.
+fn ask_for_records(stream: &mut Connection, query: KeyQuery, places: &Places) {
+    if query.expiry == ExpiryCommand::Pttl {
+        stream.queue(&[b"TIME"]);
+    }
+    for (candidate, _) in places {
+        query.reading_at_least(candidate.head_bytes()).ask(stream, &candidate.redis_keys);
+    }
+    stream.queue(&[b"TIME"]);
+}
+
+/// Reads the replies to [`ask_for_records`], one result per record: the user may not read some of them.
+async fn read_records(
+    stream: &mut Connection,
+    query: KeyQuery,
+    places: &Places,
+) -> Result<Vec<Seen>, StoreError> {
+    let before = match query.expiry {
+        ExpiryCommand::Pttl => read_time(stream).await?,
+        ExpiryCommand::Pexpiretime => None,
+    };
+    let mut read = Vec::with_capacity(places.len());
+    for (candidate, _) in places {
+        let query = query.reading_at_least(candidate.head_bytes());
+        read.push(only_of_the_key(query.read(stream, &candidate.redis_keys).await?)?);
+    }
+    let after = read_time(stream).await?;
+    for seen in read.iter_mut().flatten() {
+        query.set_times(seen, ReadTimes { before, after });
+    }
+    Ok(read)
 }
 
 /// Connects, logs in, and asks not to disturb eviction data. The time of one round trip comes with the connection.
 async fn connect(target: &Target) -> Result<(Connection, Duration), StoreError> {
     let mut connection = Connection::dial(target).await?;
-    let asked = Instant::now();
-    let polite = target.client_options.does(ClientOption::NoTouch);
-    // Where that is refused, or was, something else that everybody may ask takes the time of a round trip.
-    let reply = connection
-        .exchange(&if polite { pack(ClientOption::NoTouch.words()) } else { pack(["PING"]) })
-        .await?;
-    if polite {
+    let sent_at = Instant::now();
+    if target.client_options.does(ClientOption::NoTouch) {
+        let reply = connection.exchange(&pack(ClientOption::NoTouch.words())).await?;
         // Whatever else is wrong is told with the first page.
         let _ = target.client_options.heard(ClientOption::NoTouch, connection.no_error(reply));
+    } else {
+        // If CLIENT NO-TOUCH is refused, a command that everybody may send takes the time of a round trip.
+        connection.exchange(&pack(["PING"])).await?;
     }
-    Ok((connection, asked.elapsed()))
+    Ok((connection, sent_at.elapsed()))
 }
 
 /// The error of a SCAN without an end.
@@ -324,8 +387,4 @@ fn endless(connection: &Connection, why: &str) -> StoreError {
         target: connection.target().to_string(),
         why: format!("its SCAN has no end: {why}"),
     }
-}
-
-fn candidates(places: &[(Candidate, usize)]) -> impl ExactSizeIterator<Item = &Candidate> {
-    places.iter().map(|(candidate, _)| candidate)
 }

@@ -110,5 +110,5 @@ fn what_each_schemas_own_steps_store_is_claimed() {
 
 fn readings(record: &Record, seen: &Observation) -> Vec<Reading> {
     let keys = seen.keys.iter().enumerate();
-    keys.map(|(role, seen)| decode::read(&record.schema, role, &seen.content)).collect()
+    keys.map(|(role, seen)| decode::decode_value(&record.schema, role, &seen.content)).collect()
 }

@@ -3,9 +3,7 @@
 //! A scan reads the beginning of a value. The beginning of what was compressed opens to the beginning of what is in it, as
 //! far as the bytes go.
 
-mod around;
 mod inflate;
-mod letters;
 mod undo;
 mod wrap;
 

@@ -1,9 +1,12 @@
-//! One codec after the other, none of which may come to more than a bound.
+//! Undoing codecs one after the other. None may come to more than a bound: a small bomb must not eat the memory.
 
 use std::borrow::Cow;
 
+use base64::Engine as _;
+use base64::alphabet;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+
 use super::inflate::{self, InflateEnd};
-use super::{around, letters};
 use crate::domain::schema::Codec;
 
 /// The most bytes that a whole value may come to: as many as are read of any value to tell what the value is.
@@ -11,6 +14,12 @@ const MOST_DECODED: usize = 16 << 20;
 
 /// The most bytes that the beginning of a value comes to: as many as a scan reads on of a value.
 const MOST_OF_PART: usize = 64 << 10;
+
+/// Encoders differ in whether they pad.
+const LENIENT: GeneralPurposeConfig =
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
+const STANDARD: GeneralPurpose = GeneralPurpose::new(&alphabet::STANDARD, LENIENT);
+const URL_SAFE: GeneralPurpose = GeneralPurpose::new(&alphabet::URL_SAFE, LENIENT);
 
 /// What is in a value, once its codecs are undone.
 #[derive(Debug, PartialEq, Eq)]
@@ -42,10 +51,10 @@ fn one(codec: &Codec, bytes: &[u8], whole: bool) -> Result<(Vec<u8>, bool), Stri
     let (opened, end) = match codec {
         Codec::Gzip => inflate::gzip(bytes, most),
         Codec::Zlib => inflate::zlib(bytes, most),
-        Codec::Hex => letters::hex(bytes),
-        Codec::Base64 => letters::base64(bytes),
-        Codec::Prefix(text) => around::prefix(bytes, text),
-        Codec::Suffix(text) => around::suffix(bytes, text, whole),
+        Codec::Hex => hex(bytes),
+        Codec::Base64 => base64(bytes),
+        Codec::Prefix(text) => prefix(bytes, text),
+        Codec::Suffix(text) => suffix(bytes, text, whole),
     };
     let name = codec.word();
     if bytes.is_empty() && codec.compresses() {
@@ -65,6 +74,52 @@ fn one(codec: &Codec, bytes: &[u8], whole: bool) -> Result<(Vec<u8>, bool), Stri
         InflateEnd::Full | InflateEnd::Cut => Ok((opened, false)),
         InflateEnd::Damaged(_) if !whole && !opened.is_empty() => Ok((opened, false)),
         InflateEnd::Damaged(why) => Err(format!("not {name}: {why}")),
+    }
+}
+
+/// Undoes hex.
+fn hex(text: &[u8]) -> (Vec<u8>, InflateEnd) {
+    let mut bytes = Vec::with_capacity(text.len() / 2);
+    for pair in text.chunks(2) {
+        let digit = |at: usize| pair.get(at).map(|letter| char::from(*letter).to_digit(16));
+        match (digit(0), digit(1)) {
+            (Some(Some(high)), Some(Some(low))) => bytes.extend(u8::try_from(high * 16 + low)),
+            (Some(Some(_)), None) => return (bytes, InflateEnd::Cut),
+            _ => return (bytes, InflateEnd::Damaged("a letter in it is no hex digit".to_owned())),
+        }
+    }
+    (bytes, InflateEnd::Reached)
+}
+
+/// Undoes base64 of both alphabets, padded or not.
+fn base64(text: &[u8]) -> (Vec<u8>, InflateEnd) {
+    let is_url_safe = text.iter().any(|letter| b"-_".contains(letter));
+    let engine = if is_url_safe { URL_SAFE } else { STANDARD };
+    match engine.decode(text) {
+        Ok(bytes) => (bytes, InflateEnd::Reached),
+        // The letters come in fours: those that are complete stand for bytes, wherever the text was cut.
+        Err(why) => match engine.decode(&text[..text.len() - text.len() % 4]) {
+            Ok(bytes) => (bytes, InflateEnd::Cut),
+            Err(_) => (Vec::new(), InflateEnd::Damaged(why.to_string())),
+        },
+    }
+}
+
+/// Takes a text away from the front.
+fn prefix(bytes: &[u8], text: &str) -> (Vec<u8>, InflateEnd) {
+    match bytes.strip_prefix(text.as_bytes()) {
+        Some(rest) => (rest.to_vec(), InflateEnd::Reached),
+        None if text.as_bytes().starts_with(bytes) => (Vec::new(), InflateEnd::Cut),
+        None => (Vec::new(), InflateEnd::Damaged("it does not begin so".to_owned())),
+    }
+}
+
+/// Takes a text away from the end. If only the beginning of a value was read, part of that text may be among its last bytes.
+fn suffix(bytes: &[u8], text: &str, whole: bool) -> (Vec<u8>, InflateEnd) {
+    match bytes.strip_suffix(text.as_bytes()) {
+        Some(rest) if whole => (rest.to_vec(), InflateEnd::Reached),
+        _ if !whole => (bytes.to_vec(), InflateEnd::Cut),
+        _ => (Vec::new(), InflateEnd::Damaged("it does not end so".to_owned())),
     }
 }
 
@@ -104,7 +159,6 @@ mod tests {
         assert_eq!(opened(&[], TEXT, true), whole);
         assert_eq!(opened(&[Codec::Gzip], &gzip(TEXT), true), whole);
         assert_eq!(opened(&[Codec::Zlib], &zlib(TEXT), true), whole);
-        use base64::Engine as _;
         let text = base64::engine::general_purpose::STANDARD.encode(gzip(TEXT));
         assert_eq!(opened(&[Codec::Base64, Codec::Gzip], text.as_bytes(), true), whole);
     }

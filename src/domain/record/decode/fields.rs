@@ -1,8 +1,8 @@
-//! What stands in a value, field by field.
+//! Decoding the fields of a value.
 
 use std::borrow::Cow;
 
-use super::form::Form;
+use super::conformance::Conformance;
 use super::reading::Decoded;
 use super::stored::Stored;
 use crate::domain::record::Json;
@@ -10,40 +10,35 @@ use crate::domain::schema::{Timestamp, ValueFormat};
 use crate::domain::step::encoding::compact_json;
 use crate::domain::ticks;
 
-/// What a value of a case holds, by the case's index.
-pub(super) fn decode(
-    case: &ValueFormat,
+/// Decodes the fields of a value of a format, which has this index in the schema.
+pub(super) fn decode_fields(
+    format: &ValueFormat,
     index: usize,
-    form: Form,
+    conformance: Conformance,
     source: FieldSource<'_>,
 ) -> Decoded {
-    let fields = &case.fields;
-    let text = |path: &Option<String>| {
-        source.text(path.as_deref()?).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
-    };
-    let time = |path: &Option<String>| {
-        source.text(path.as_deref()?).and_then(|bytes| millis(&bytes, case.timestamp))
+    let fields = &format.fields;
+    let blob = match (&fields.blob, source.document) {
+        (Some(path), Some(document)) => document.pointer(path).map(|blob| blob.to_value()),
+        _ => None,
     };
     Decoded {
         case: index,
-        form,
-        owner: fields.owner.as_deref().and_then(|path| source.text(path)).map(Cow::into_owned),
-        fingerprint: text(&fields.fingerprint),
-        created_ms: time(&fields.created_at),
-        completed_ms: time(&fields.completed_at),
-        expires_ms: source.expires_ms(case),
+        conformance,
+        owner: source.bytes(fields.owner.as_ref()).map(Cow::into_owned),
+        fingerprint: source.text(fields.fingerprint.as_ref()),
+        created_ms: source.time(fields.created_at.as_ref(), format.timestamp),
+        completed_ms: source.time(fields.completed_at.as_ref(), format.timestamp),
+        expires_ms: source.expires_ms(format),
+        // That depends on the time of the read.
         lapsed: None,
-        response: source.response(case),
-        error: text(&fields.error),
-        blob: fields
-            .blob
-            .as_deref()
-            .and_then(|path| source.document?.pointer(path))
-            .map(|blob| blob.to_value()),
+        response: source.response(format),
+        error: source.text(fields.error.as_ref()),
+        blob,
     }
 }
 
-/// The bytes of a value, and the document they hold where they are JSON.
+/// The bytes of a value after its codecs are undone, and the document in them if the format has one.
 #[derive(Clone, Copy)]
 pub(super) struct FieldSource<'a> {
     pub(crate) head: &'a [u8],
@@ -52,9 +47,11 @@ pub(super) struct FieldSource<'a> {
 }
 
 impl FieldSource<'_> {
-    /// A field as text: a JSON string's own text, any other JSON value as JSON.
-    fn text(&self, path: &str) -> Option<Cow<'_, [u8]>> {
+    /// The bytes of a field: those of a JSON string, any other JSON value as JSON. `None` without a path.
+    fn bytes(&self, path: Option<&String>) -> Option<Cow<'_, [u8]>> {
+        let path = path?;
         match self.document {
+            // The whole text is the field.
             None => path.is_empty().then_some(Cow::Borrowed(self.head)),
             Some(document) => match document.pointer(path)? {
                 Json::Null => None,
@@ -68,31 +65,48 @@ impl FieldSource<'_> {
         }
     }
 
-    /// When the value ends by what it holds.
-    pub(super) fn expires_ms(&self, case: &ValueFormat) -> Option<u64> {
-        let expires_at = case.expires_at.as_ref()?;
-        millis(&self.text(&expires_at.field)?, expires_at.unit)
+    /// A field as text; bytes that are not UTF-8 become replacement characters.
+    fn text(&self, path: Option<&String>) -> Option<String> {
+        let bytes = self.bytes(path)?;
+        Some(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    fn response(&self, case: &ValueFormat) -> Option<Stored> {
-        let fields = &case.fields;
-        if [&fields.status, &fields.headers, &fields.content_type, &fields.body]
-            .iter()
-            .all(|field| field.is_none())
+    /// A field as a time, in milliseconds since the epoch.
+    fn time(&self, path: Option<&String>, unit: Timestamp) -> Option<u64> {
+        millis(&self.bytes(path)?, unit)
+    }
+
+    /// The expiry that the value itself holds, in milliseconds since the epoch.
+    pub(super) fn expires_ms(&self, format: &ValueFormat) -> Option<u64> {
+        let expires_at = format.expires_at.as_ref()?;
+        self.time(Some(&expires_at.field), expires_at.unit)
+    }
+
+    /// The stored response, if the format has one.
+    fn response(&self, format: &ValueFormat) -> Option<Stored> {
+        let fields = &format.fields;
+        if fields.status.is_none()
+            && fields.headers.is_none()
+            && fields.content_type.is_none()
+            && fields.body.is_none()
         {
             return None;
         }
-        let at = |path: &Option<String>| self.document?.pointer(path.as_deref()?);
-        let status = at(&fields.status).and_then(|status| whole_number(&status));
-        let body = fields.body.as_deref().and_then(|path| self.text(path));
-        let content_type = fields.content_type.as_deref().and_then(|path| self.text(path));
-        let content_type = content_type.map(|text| String::from_utf8_lossy(&text).into_owned());
-        let stored = Stored::new(status, at(&fields.headers), body, case.body_encoding, self.whole);
+        let status = self.pointer(fields.status.as_ref());
+        let status = status.and_then(|status| whole_number(&status));
+        let headers = self.pointer(fields.headers.as_ref());
+        let body = self.bytes(fields.body.as_ref());
+        let content_type = self.text(fields.content_type.as_ref());
+        let stored = Stored::new(status, headers, body, format.body_encoding, self.whole);
         Some(stored.of_type(content_type))
+    }
+
+    fn pointer(&self, path: Option<&String>) -> Option<Json<'_>> {
+        self.document?.pointer(path?)
     }
 }
 
-/// A whole number, also one that stands as text: a hash has no numbers.
+/// A whole number, also as text: a hash has no numbers.
 fn whole_number(found: &Json<'_>) -> Option<i64> {
     match found {
         Json::String(text) => text.parse().ok(),
@@ -100,6 +114,7 @@ fn whole_number(found: &Json<'_>) -> Option<i64> {
     }
 }
 
+/// A time in this unit as milliseconds since the epoch; `None` for any other text.
 pub(super) fn millis(text: &[u8], unit: Timestamp) -> Option<u64> {
     let text = std::str::from_utf8(text).ok()?;
     match unit {

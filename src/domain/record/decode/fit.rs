@@ -1,47 +1,72 @@
-//! Whether a value, or the beginning of one, is of a schema's case.
+//! Whether a value, or the beginning of one, passes the tests of a value format.
 
 use serde_json::Value;
 
+use super::conformance::{deviation, is_mistyped};
 use super::fields::FieldSource;
-use super::form::{is_mistyped, strange};
-use super::shown::begins_as;
 use crate::domain::record::Json;
-use crate::domain::schema::ValueFormat;
+use crate::domain::schema::{Encoding, ValueFormat};
 
+/// Whether a value passes the tests of a format. If there are several tests, the greatest result decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Fit {
     Yes,
-    /// The rest of the value, which was not read, decides.
+    /// The part of the value that was not read decides.
     Open,
     No,
 }
 
-pub(super) fn fits(
-    case: &ValueFormat,
-    FieldSource { head, whole, document }: FieldSource<'_>,
-) -> Fit {
-    let yes = |fits: bool| if fits { Fit::Yes } else { Fit::No };
-    if let Some(equals) = &case.tests.equals {
-        return yes(whole && head == &equals[..]);
+/// Tests a value against a format.
+pub(super) fn fits(format: &ValueFormat, source: FieldSource<'_>) -> Fit {
+    let FieldSource { head, whole, document } = source;
+    if let Some(equals) = &format.tests.equals {
+        return Fit::from_test(whole && head == &equals[..]);
     }
-    let Some(document) = document else { return yes(begins_as(case.encoding(), head)) };
-    if let Some(closed) = case.closed.as_ref().filter(|closed| closed.is_strict)
-        && (strange(closed, 0, document, whole).is_some() || is_mistyped(case, document))
+    let Some(document) = document else {
+        return Fit::from_test(begins_as(format.encoding(), head));
+    };
+    if let Some(closed) = &format.closed
+        && closed.is_strict
+        && (deviation(closed, 0, document, whole).is_some() || is_mistyped(format, document))
     {
         return Fit::No;
     }
     let missing = if whole { Fit::No } else { Fit::Open };
-    let has =
-        case.tests.has.iter().map(|path| document.pointer(path).map_or(missing, |_| Fit::Yes));
-    let fields = case.tests.fields.iter().map(|(path, value)| match document.pointer(path) {
-        None => missing,
-        Some(found) if !whole && is_beginning(&found, value) => Fit::Open,
-        Some(found) => yes(is_equal(&found, value)),
-    });
-    has.chain(fields).max().unwrap_or(Fit::Yes)
+    let mut fit = Fit::Yes;
+    for path in &format.tests.has {
+        if document.pointer(path).is_none() {
+            fit = fit.max(missing);
+        }
+    }
+    for (path, wanted) in &format.tests.fields {
+        let field_fit = match document.pointer(path) {
+            None => missing,
+            Some(found) if !whole && is_beginning(&found, wanted) => Fit::Open,
+            Some(found) => Fit::from_test(is_equal(&found, wanted)),
+        };
+        fit = fit.max(field_fit);
+    }
+    fit
 }
 
-/// True when a string that may have been cut can still become the one that is wanted.
+impl Fit {
+    fn from_test(passes: bool) -> Self {
+        if passes { Self::Yes } else { Self::No }
+    }
+}
+
+/// Whether bytes begin as what an encoding writes whose values are shown as they are. Decoding a pickle would run the code in
+/// it, and Marshal needs the language that wrote it.
+fn begins_as(encoding: Encoding, head: &[u8]) -> bool {
+    match encoding {
+        // From protocol 2 on, which Python 2.3 brought. An older pickle looks like any other text.
+        Encoding::Pickle => matches!(head, [0x80, 2..=5, ..]),
+        Encoding::Marshal => head.starts_with(&[4, 8]),
+        _ => true,
+    }
+}
+
+/// True if a string that may have been cut can still become the one that is wanted.
 fn is_beginning(found: &Json<'_>, wanted: &Value) -> bool {
     matches!((found, wanted), (Json::String(found), Value::String(wanted))
         if found.len() < wanted.len() && wanted.starts_with(found.as_ref()))
@@ -56,5 +81,25 @@ fn is_equal(found: &Json<'_>, wanted: &Value) -> bool {
         (Json::String(found), Value::String(wanted)) => found == wanted,
         (Json::Bool(found), Value::Bool(wanted)) => found == wanted,
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn first_bytes_tell() {
+        for (encoding, head) in
+            [(Encoding::Pickle, &b"\x80\x04\x95"[..]), (Encoding::Marshal, b"\x04\x08[")]
+        {
+            assert!(begins_as(encoding, head), "{}", head.escape_ascii());
+        }
+        for other in [&b""[..], b"{\"a\":1}", b"Zk3uJ9aQw1XyBv7T", b"a:b", b"s:", b"1", b"\x80\x09"]
+        {
+            for encoding in [Encoding::Pickle, Encoding::Marshal] {
+                assert!(!begins_as(encoding, other), "{}", other.escape_ascii());
+            }
+        }
     }
 }

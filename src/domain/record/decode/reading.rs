@@ -1,31 +1,33 @@
-//! What a Redis key turned out to hold under a schema.
+//! The reading of a Redis key's value under a schema.
 
 use serde_json::Value;
 
-use super::form::Form;
+use super::conformance::Conformance;
 use super::stored::Stored;
 use crate::domain::schema::{KeyIs, PastExpiry};
 
+/// What the value of a Redis key is under a schema.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Reading {
     Absent,
+    /// A value of one of the schema's formats.
     Value(Box<Decoded>),
     /// A string that cannot be read, and why.
     Unreadable(String),
-    /// A string of which only the beginning was read: what stands behind the beginning decides what the string is.
+    /// A value of which only the beginning was read: the rest decides which format it has.
     Undecided,
-    /// A string that can be read and is of no case: somebody else wrote it.
-    Foreign {
+    /// A value that can be read and has none of the schema's formats: another program wrote it.
+    Unrecognised {
         why: String,
-        /// True when only the beginning was read, and what comes behind decides which case a script takes it for.
+        /// True if only the beginning was read, and the rest decides which format a script takes it for.
         is_part: bool,
     },
-    /// Not a string: Redis's name of the type.
+    /// A type that the schema does not keep there: Redis's name of the type.
     WrongType(String),
 }
 
 impl Reading {
-    /// True when a `when` condition's word holds for the Redis key.
+    /// True if a `when` condition's word holds for the Redis key.
     pub fn is(&self, asked: &KeyIs) -> bool {
         match asked {
             KeyIs::Absent => self.is_absent(),
@@ -39,43 +41,44 @@ impl Reading {
         }
     }
 
-    /// True when there is nothing, or nothing any more to whoever goes by the moment in the value.
+    /// True if there is nothing, or if the value's own expiry has passed and the service then takes it for absent.
     pub(crate) fn is_absent(&self) -> bool {
         *self == Self::Absent || self.lapsed() == Some(PastExpiry::Absent)
     }
 
-    /// What a value is to the next request whose own moment is past.
+    /// What a value whose own expiry has passed is to the next request; `None` for any other.
     pub(crate) fn lapsed(&self) -> Option<PastExpiry> {
         self.decoded().and_then(|value| value.lapsed)
     }
 
-    /// Why the string is of no case, where there is one that is of none.
+    /// Why the value has none of the schema's formats; `None` for any that has one, and for an absent one.
     pub(crate) fn unread(&self) -> Option<&str> {
         match self {
-            Self::Unreadable(why) | Self::Foreign { why, .. } => Some(why),
+            Self::Unreadable(why) | Self::Unrecognised { why, .. } => Some(why),
             Self::Undecided => Some("what it is stands beyond the part that was read"),
             _ => None,
         }
     }
 
-    /// Why the value is none of the schema's own, where that is known.
-    pub(crate) fn foreign_because(&self) -> Option<&str> {
+    /// Why another program wrote the value; `None` unless that is known.
+    pub(crate) fn unrecognised_because(&self) -> Option<&str> {
         match self {
-            Self::Foreign { why, .. } => Some(why),
-            Self::Value(value) => value.form.strangeness(),
+            Self::Unrecognised { why, .. } => Some(why),
+            Self::Value(value) => value.conformance.deviation(),
             _ => None,
         }
     }
 
-    /// True when the value is told, or there is none, and nothing that was read of it is another program's.
+    /// True if the value has one of the schema's formats, or is absent, and nothing that was read of it deviates.
     pub(crate) fn is_own(&self) -> bool {
         match self {
             Self::Absent => true,
-            Self::Value(value) => !value.form.is_foreign(),
+            Self::Value(value) => !value.conformance.deviates(),
             _ => false,
         }
     }
 
+    /// The decoded value, if it has one of the schema's formats.
     pub fn decoded(&self) -> Option<&Decoded> {
         match self {
             Self::Value(decoded) => Some(decoded),
@@ -84,11 +87,12 @@ impl Reading {
     }
 }
 
+/// A decoded value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Decoded {
-    /// The index of the case in `Schema::values`.
+    /// The index of the value's format in `Schema::values`.
     pub case: usize,
-    pub(crate) form: Form,
+    pub(crate) conformance: Conformance,
     /// The token of the lock's holder.
     pub owner: Option<Vec<u8>>,
     pub(crate) fingerprint: Option<String>,
@@ -96,9 +100,9 @@ pub struct Decoded {
     pub(crate) created_ms: Option<u64>,
     /// When the result was stored, in milliseconds since the epoch.
     pub(crate) completed_ms: Option<u64>,
-    /// When the value ends by what it holds, in milliseconds since the epoch.
+    /// The expiry that the value itself holds, in milliseconds since the epoch.
     pub(crate) expires_ms: Option<u64>,
-    /// What it is past that moment; `None` before the moment, and where nobody knows the time.
+    /// How the service treats the value after that time; `None` before, and if the time is unknown.
     pub(crate) lapsed: Option<PastExpiry>,
     pub(crate) response: Option<Stored>,
     pub(crate) error: Option<String>,

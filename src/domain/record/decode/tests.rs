@@ -26,7 +26,7 @@ fn result_value(schema: &Schema, response: &Response) -> Vec<u8> {
 }
 
 fn decoded(schema: &Schema, content: &Content) -> Decoded {
-    match read(schema, schema.result_role(), content) {
+    match decode_value(schema, schema.result_role(), content) {
         Reading::Value(decoded) => *decoded,
         other => panic!("{other:?}"),
     }
@@ -55,7 +55,10 @@ fn a_number_is_compared_by_its_value() {
     for other in ["1.5", "\"1\"", "true", "[1]", "1e400"] {
         let value = CHI_RESULT.replacen("1", other, 1);
         assert!(
-            matches!(read(&chi, 0, &text(value)), Reading::Foreign { is_part: false, .. }),
+            matches!(
+                decode_value(&chi, 0, &text(value)),
+                Reading::Unrecognised { is_part: false, .. }
+            ),
             "{other}"
         );
     }
@@ -83,9 +86,13 @@ fn times_are_read_in_their_unit() {
 
 #[test]
 fn why_a_value_is_unreadable() {
-    let why = |schema_name: &str, value: &str| match read(&schema(schema_name), 0, &text(value)) {
+    let why = |schema_name: &str, value: &str| match decode_value(
+        &schema(schema_name),
+        0,
+        &text(value),
+    ) {
         Reading::Unreadable(why) => format!("unreadable: {why}"),
-        Reading::Foreign { why, .. } => format!("foreign: {why}"),
+        Reading::Unrecognised { why, .. } => format!("foreign: {why}"),
         other => panic!("{other:?}"),
     };
     assert!(why("go-chi", "{").starts_with("unreadable: not JSON: "));
@@ -96,9 +103,9 @@ fn why_a_value_is_unreadable() {
 /// Whether the schema writes such a value: nothing, or why not; and the case that its scripts take it for.
 fn form(schema_name: &str, role: usize, value: &str) -> (Option<String>, Option<String>) {
     let schema = schema(schema_name);
-    let reading = read(&schema, role, &text(value));
+    let reading = decode_value(&schema, role, &text(value));
     let case = reading.decoded().map(|value| schema.values[value.case].name.clone());
-    (reading.foreign_because().map(str::to_owned), case)
+    (reading.unrecognised_because().map(str::to_owned), case)
 }
 
 /// Rule: a value is claimed whatever the order of its fields, its whitespace, and what stands in its open fields.
@@ -196,14 +203,16 @@ fn what_no_service_writes_is_somebody_elses() {
 fn the_beginning_of_a_value_is_judged_by_what_it_holds() {
     let beginning = |text: &str| {
         let head = text.as_bytes().to_vec();
-        read(&schema("go-middleware"), 0, &Content::Text { head, length: None })
+        decode_value(&schema("go-middleware"), 0, &Content::Text { head, length: None })
     };
     let so_far = beginning(r#"{"status":"COMPLETED","code":2"#);
-    assert_eq!(so_far.decoded().map(|value| &value.form), Some(&Form::SoFar));
-    assert!(beginning(r#"{"status":"COMPLETED","expiration":17,"#).foreign_because().is_some());
+    assert_eq!(so_far.decoded().map(|value| &value.conformance), Some(&Conformance::SoFar));
+    assert!(
+        beginning(r#"{"status":"COMPLETED","expiration":17,"#).unrecognised_because().is_some()
+    );
     let kit = beginning(r#"{"operation":"payment.create","idempotency_key":"k"#);
     assert!(
-        matches!(kit, Reading::Foreign { is_part: true, .. }),
+        matches!(kit, Reading::Unrecognised { is_part: true, .. }),
         "{kit:?}: its status may come yet"
     );
     assert_eq!(beginning(r#"{"code":200,"headers":{}"#), Reading::Undecided);
@@ -215,7 +224,8 @@ fn a_deployment_may_state_fields() {
     let mut chi = schema("go-chi");
     chi.allow_field("/traceId");
     chi.allow_field("/response/took");
-    let foreign = |value: &str| read(&chi, 0, &text(value)).foreign_because().map(str::to_owned);
+    let foreign =
+        |value: &str| decode_value(&chi, 0, &text(value)).unrecognised_because().map(str::to_owned);
     assert_eq!(foreign(r#"{"status":0,"traceId":null}"#), None);
     assert_eq!(
         foreign(
@@ -230,11 +240,11 @@ proptest! {
     #[test]
     fn go_chi_reads_an_object_with_status_0_or_1_alone(bytes in prop::collection::vec(any::<u8>(), 0..40), status in -2..4_i64) {
         let chi = schema("go-chi");
-        let claims = |bytes: &[u8]| matches!(read(&chi, 0, &text(bytes)), Reading::Value(_));
+        let claims = |bytes: &[u8]| matches!(decode_value(&chi, 0, &text(bytes)), Reading::Value(_));
         prop_assert!(!claims(&bytes), "random bytes are no such object");
         let document = serde_json::json!({ "other": bytes.clone(), "status": status });
         prop_assert_eq!(claims(document.to_string().as_bytes()), status == 0 || status == 1);
-        prop_assert!(!read(&chi, 0, &text(document.to_string())).is_own(), "no such object has another field");
+        prop_assert!(!decode_value(&chi, 0, &text(document.to_string())).is_own(), "no such object has another field");
     }
 
     #[test]
@@ -242,7 +252,7 @@ proptest! {
         let content = Content::Text { length: Some(head.len() as u64 + more), head };
         for schema in schemas() {
             for role in 0..schema.keys.len() {
-                let _ = read(&schema, role, &content);
+                let _ = decode_value(&schema, role, &content);
             }
         }
     }
@@ -279,9 +289,9 @@ proptest! {
         members.insert(place, done);
         let value = format!("{{{}}}", members.join(","));
         let state = |reading: &Reading| reading.decoded().map(|value| timed.values[value.case].state);
-        let whole = read(&timed, 0, &text(&value));
+        let whole = decode_value(&timed, 0, &text(&value));
         let head = value.as_bytes()[..cut.index(value.len())].to_vec();
-        let part = read(&timed, 0, &Content::Text { head, length: None });
+        let part = decode_value(&timed, 0, &Content::Text { head, length: None });
         prop_assert!(state(&part).is_none() || state(&part) == state(&whole), "{part:?} of {value}");
         let told = state(&part).is_some() || part == Reading::Undecided || whole.unread().is_some();
         prop_assert!(told || matches!(&part, Reading::Unreadable(why) if why.starts_with("not JSON")), "{part:?} of {value}");

@@ -1,4 +1,4 @@
-//! What a value is to the forms of its role: forms that open it one way share what comes out.
+//! What a value is to the formats of its role. Formats with the same codecs and encoding share the work of decoding.
 
 use std::borrow::Cow;
 
@@ -7,54 +7,63 @@ use crate::domain::record::codec::{Plain, undo};
 use crate::domain::record::{Field, Hash, Json, json_prefix, packed};
 use crate::domain::schema::{Decoder, Decoding, Encoding, ValueFormat};
 
-/// What the codecs of a way to open a value come to, or why they come to nothing.
+/// The bytes that come out of the codecs of a decoding, or why nothing does.
 pub(super) type DecodedBytes<'a> = (&'a Decoding, Result<Plain<'a>, String>);
 
-/// Undoes the codecs of each way in which these forms of a role open a value.
+/// Undoes the codecs of each decoding that these formats have, once each.
 pub(super) fn undone<'a>(
-    cases: impl Iterator<Item = &'a ValueFormat>,
+    formats: impl Iterator<Item = &'a ValueFormat>,
     head: &'a [u8],
     whole: bool,
 ) -> Vec<DecodedBytes<'a>> {
-    let mut ways: Vec<DecodedBytes<'_>> = Vec::new();
-    for case in cases {
-        if !ways.iter().any(|(known, _)| **known == case.decoding) {
-            ways.push((&case.decoding, undo(&case.decoding.value.codecs, head, whole)));
+    let mut decoded: Vec<DecodedBytes<'_>> = Vec::new();
+    for format in formats {
+        if !decoded.iter().any(|(known, _)| **known == format.decoding) {
+            let plain = undo(&format.decoding.value.codecs, head, whole);
+            decoded.push((&format.decoding, plain));
         }
     }
-    ways
+    decoded
 }
 
-/// What came out.
+/// What a value is after its codecs are undone.
 enum DecodedView<'a> {
+    /// Bytes of an encoding without fields; false if more may follow.
     Text(&'a [u8], bool),
-    /// A document; and why one of its fields could not be opened, where one could not.
+    /// A document; false if more of it may follow; and why one of its fields could not be decoded, if one could not.
     Document(Json<'a>, bool, Option<String>),
     /// Too little was read for anything to come out.
     Nothing,
+    /// It is not what the decoding takes, and why.
     Unreadable(String),
 }
 
+/// What a value is under each decoding.
 pub(super) struct Views<'a>(Vec<(&'a Decoding, DecodedView<'a>)>);
 
 impl<'a> Views<'a> {
-    pub(super) fn of(ways: &'a [DecodedBytes<'a>]) -> Self {
-        Self(ways.iter().map(|(decoding, plain)| (*decoding, view(decoding, plain))).collect())
+    /// The views of a string.
+    pub(super) fn of(decoded: &'a [DecodedBytes<'a>]) -> Self {
+        let mut views = Vec::with_capacity(decoded.len());
+        for (decoding, plain) in decoded {
+            views.push((*decoding, view(decoding, plain)));
+        }
+        Self(views)
     }
 
-    /// What the forms see of a hash.
-    pub(super) fn of_hash(ways: &'a [DecodedBytes<'a>], hash: &'a Hash) -> Self {
+    /// The views of a hash, which has no codecs around it.
+    pub(super) fn of_hash(decoded: &'a [DecodedBytes<'a>], hash: &'a Hash) -> Self {
         let whole = hash.is_whole();
-        Self(
-            ways.iter()
-                .map(|(decoding, _)| (*decoding, with_fields(decoding, fields(hash), whole)))
-                .collect(),
-        )
+        let mut views = Vec::with_capacity(decoded.len());
+        for (decoding, _) in decoded {
+            views.push((*decoding, with_fields(decoding, fields(hash), whole)));
+        }
+        Self(views)
     }
 
-    /// What a form sees of the value; `None` where the value cannot be opened so.
-    pub(super) fn source(&self, case: &ValueFormat) -> Option<FieldSource<'_>> {
-        match self.view(case)? {
+    /// What a format decodes its fields from; `None` if the value cannot be decoded so.
+    pub(super) fn source(&self, format: &ValueFormat) -> Option<FieldSource<'_>> {
+        match self.view(format)? {
             DecodedView::Text(head, whole) => {
                 Some(FieldSource { head, whole: *whole, document: None })
             }
@@ -65,28 +74,33 @@ impl<'a> Views<'a> {
         }
     }
 
-    /// True when what was not read decides whether the value can be opened so at all.
-    pub(super) fn is_open(&self, case: &ValueFormat) -> bool {
-        matches!(self.view(case), Some(DecodedView::Nothing))
+    /// True if the part that was not read decides whether the value can be decoded so at all.
+    pub(super) fn is_open(&self, format: &ValueFormat) -> bool {
+        matches!(self.view(format), Some(DecodedView::Nothing))
     }
 
-    /// True when the value is a document to some form.
+    /// True if the value is a document to some format.
     pub(super) fn is_document(&self) -> bool {
         self.0.iter().any(|(_, view)| matches!(view, DecodedView::Document(..)))
     }
 
-    /// Why the value, or a field of it, cannot be opened.
+    /// Why the value, or a field of it, cannot be decoded; `None` if it can.
     pub(super) fn unreadable_because(self) -> Option<String> {
-        let whole = !self.is_document();
-        self.0.into_iter().find_map(|(_, view)| match view {
-            DecodedView::Unreadable(why) if whole => Some(why),
-            DecodedView::Document(_, _, why) => why,
-            _ => None,
-        })
+        // If one decoding makes a document of it, that the others cannot read it means nothing.
+        let is_document = self.is_document();
+        for (_, view) in self.0 {
+            match view {
+                DecodedView::Unreadable(why) if !is_document => return Some(why),
+                DecodedView::Document(_, _, Some(why)) => return Some(why),
+                _ => {}
+            }
+        }
+        None
     }
 
-    fn view(&self, case: &ValueFormat) -> Option<&DecodedView<'a>> {
-        self.0.iter().find(|(decoding, _)| **decoding == case.decoding).map(|(_, view)| view)
+    fn view(&self, format: &ValueFormat) -> Option<&DecodedView<'a>> {
+        let (_, view) = self.0.iter().find(|(decoding, _)| **decoding == format.decoding)?;
+        Some(view)
     }
 }
 
@@ -99,33 +113,36 @@ fn view<'a>(decoding: &Decoding, plain: &'a Result<Plain<'a>, String>) -> Decode
     if !decoding.value.encoding.has_fields() {
         return DecodedView::Text(bytes, *whole);
     }
-    match document(decoding.value.encoding, bytes, *whole) {
+    match parse(decoding.value.encoding, bytes, *whole) {
         Ok(document) => with_fields(decoding, document, *whole),
         Err(why) => DecodedView::Unreadable(why),
     }
 }
 
-/// A document, with those of its fields opened that something is in.
+/// A document, with those of its fields decoded that hold encoded values themselves.
 fn with_fields<'a>(decoding: &Decoding, document: Json<'a>, whole: bool) -> DecodedView<'a> {
     if decoding.inside.is_empty() {
         return DecodedView::Document(document, whole, None);
     }
-    let (mut document, mut unread) = (document.into_owned(), None);
+    let mut document = document.into_owned();
+    let mut unread = None;
     for (path, decoder) in &decoding.inside {
-        let opened = open_field(&mut document, path, decoder, whole);
-        unread = unread.or(opened.err().map(|why| format!("`{path}` cannot be read: {why}")));
+        if let Err(why) = decode_field(&mut document, path, decoder, whole)
+            && unread.is_none()
+        {
+            unread = Some(format!("`{path}` cannot be read: {why}"));
+        }
     }
     DecodedView::Document(document, whole, unread)
 }
 
 /// The fields of a hash as members of an object.
 fn fields(hash: &Hash) -> Json<'_> {
-    Json::Object(
-        hash.fields
-            .iter()
-            .map(|field| (String::from_utf8_lossy(&field.name), member(field)))
-            .collect(),
-    )
+    let mut members = Vec::with_capacity(hash.fields.len());
+    for field in &hash.fields {
+        members.push((String::from_utf8_lossy(&field.name), member(field)));
+    }
+    Json::Object(members)
 }
 
 fn member(field: &Field) -> Json<'_> {
@@ -139,7 +156,8 @@ fn member(field: &Field) -> Json<'_> {
     }
 }
 
-fn document(encoding: Encoding, bytes: &[u8], whole: bool) -> Result<Json<'_>, String> {
+/// Parses a document.
+fn parse(encoding: Encoding, bytes: &[u8], whole: bool) -> Result<Json<'_>, String> {
     match encoding {
         Encoding::Msgpack => {
             packed::msgpack(bytes, whole).map_err(|why| format!("not MessagePack: {why}"))
@@ -154,8 +172,8 @@ fn document(encoding: Encoding, bytes: &[u8], whole: bool) -> Result<Json<'_>, S
     }
 }
 
-/// Puts what a field holds in the place of the field.
-fn open_field(
+/// Replaces a field by what it holds.
+fn decode_field(
     document: &mut Json<'static>,
     path: &str,
     decoder: &Decoder,
@@ -164,23 +182,20 @@ fn open_field(
     let bytes = match document.pointer(path) {
         Some(Json::String(text)) => text.into_owned().into_bytes(),
         Some(Json::Bytes(bytes)) => bytes.into_owned(),
-        // Nothing to open: whether the field may lack, or be something else, is for the form to say.
+        // Nothing to decode: the format's tests say whether the field may be missing, or be something else.
         _ => return Ok(()),
     };
     let plain = undo(&decoder.codecs, &bytes, whole)?;
     if plain.bytes.is_empty() && !plain.whole {
         return Ok(());
     }
-    let opened = match decoder.encoding.has_fields() {
-        true => document_in(decoder.encoding, &plain)?,
-        false => text(&plain.bytes),
+    let decoded = if decoder.encoding.has_fields() {
+        parse(decoder.encoding, &plain.bytes, plain.whole)?.into_owned()
+    } else {
+        text(&plain.bytes)
     };
-    document.put(path, opened);
+    document.put(path, decoded);
     Ok(())
-}
-
-fn document_in(encoding: Encoding, plain: &Plain<'_>) -> Result<Json<'static>, String> {
-    document(encoding, &plain.bytes, plain.whole).map(Json::into_owned)
 }
 
 fn text(bytes: &[u8]) -> Json<'static> {

@@ -10,7 +10,7 @@ use crate::store::change::Writer;
 use crate::store::cluster::client::Client;
 use crate::store::connection::reply;
 use crate::store::error::StoreError;
-use crate::store::read::reader::ReadLimit;
+use crate::store::read::key_query::ReadLimit;
 
 impl Client {
     /// What [`Writer::restore`] would do.
@@ -26,7 +26,7 @@ impl Client {
             wanted.extend(record.all().map(|key| vec![key.to_vec()]));
         }
         // Each Redis key by itself: on a cluster each has a node, and a clock, of its own.
-        let mut seen = self.reader().observe_each(&wanted, ReadLimit::Bytes(1)).await?.into_iter();
+        let mut seen = self.reader().read_each(&wanted, ReadLimit::Bytes(1)).await?.into_iter();
         let mut outcomes = Vec::with_capacity(records.len());
         for record in records {
             let seen: Result<Vec<_>, _> = seen.by_ref().take(record.all().count()).collect();

@@ -1,4 +1,4 @@
-//! What a rule looks at: the record, and what is known besides.
+//! What a rule gets: the record, and what is known besides.
 
 use crate::domain::record::{Content, Expiry, Record};
 
@@ -20,21 +20,22 @@ impl Default for Thresholds {
 
 /// Another schema that has to do with the record's value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Foreign {
+pub(crate) enum OtherSchema {
     /// This schema cannot read the value, but that one can.
     WrittenBy(String),
     /// This schema reads the value, but that one, its newer release on the same Redis keys, cannot.
     OlderReleaseOf(String),
 }
 
+/// A record and what the rules need besides.
 pub(super) struct DiagnosisInput<'a> {
     pub(crate) record: &'a Record,
     pub(crate) thresholds: &'a Thresholds,
-    pub(crate) foreign: Option<&'a Foreign>,
+    pub(crate) other_schema: Option<&'a OtherSchema>,
 }
 
 impl DiagnosisInput<'_> {
-    /// How long what stands there stays, as the end of a sentence.
+    /// How long the record stays, as the end of a sentence.
     pub(super) fn how_long(&self) -> &'static str {
         let mut there = self.record.seen.keys.iter().filter(|key| key.content != Content::Absent);
         if there.any(|key| key.expiry == Expiry::Never) {
@@ -51,6 +52,6 @@ impl<'a> DiagnosisInput<'a> {
     pub(super) fn of(record: &'a Record) -> Self {
         static LIMITS: std::sync::LazyLock<Thresholds> =
             std::sync::LazyLock::new(Thresholds::default);
-        Self { record, thresholds: &LIMITS, foreign: None }
+        Self { record, thresholds: &LIMITS, other_schema: None }
     }
 }

@@ -1,4 +1,4 @@
-//! admin/observe
+//! admin/read_records
 
 use idemctl::domain::step::reply::StepReply;
 
@@ -6,7 +6,7 @@ use crate::bench::Bench;
 use crate::support::wire::STRAY;
 
 fn bench() -> Bench {
-    Bench::of("admin/observe")
+    Bench::of("admin/read_records")
 }
 
 /// The reply's parts: the time, and a row for each key.
@@ -173,7 +173,7 @@ fn bench_that_stops(stops: u32) -> Bench {
          end
          local redis = {{call = call, pcall = pcall, error_reply = real.error_reply}}"
     );
-    Bench::behind(&prelude, "admin/observe")
+    Bench::behind(&prelude, "admin/read_records")
 }
 
 #[test]

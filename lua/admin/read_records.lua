@@ -1,6 +1,6 @@
--- observe: read the Redis keys of one record in one step; writes nothing, so EVAL_RO runs it too.
+-- read_records: read Redis keys in one step; writes nothing, so EVAL_RO runs it too.
 --
--- KEYS[1..n]  keys         the record's Redis keys, e.g. idem:started:{key} and idem:result:{key}
+-- KEYS[1..n]  keys         the Redis keys of one record, or of a few, e.g. idem:started:{key} and idem:result:{key}
 -- ARGV[1]     head_length  bytes of each value to return; 0 none, -1 all
 -- ARGV[2]     depth        0 for the usual, 1 to tell checksums as well, -1 to leave out what takes long: idle time and memory
 --
@@ -17,8 +17,7 @@ if not head_length or head_length < -1 or head_length % 1 ~= 0 then
   return redis.error_reply('ERR head_length must be a whole number of bytes, or -1 for all')
 end
 
--- What a managed service or an ACL may refuse: -1 then, and for a nil reply,
--- which would end the array it stands in.
+-- A managed service or an ACL may refuse the command: -1 then. A nil reply is -1, too, because it would end its array.
 local function number_or_unknown(reply)
   return type(reply) == 'number' and reply or -1
 end
@@ -38,7 +37,7 @@ local function checksum_of(key, length)
   return string.sub(redis.call('DUMP', key), -8)
 end
 
--- What is no string is compared by its checksum alone.
+-- A value that is not a string is compared by its checksum alone.
 local function checksum_of_elements(key, count)
   local dump = (depth == '1' or head_length < 0) and count <= MOST_DUMPED and redis.pcall('DUMP', key)
   return type(dump) == 'string' and string.sub(dump, -8) or ''
@@ -47,15 +46,15 @@ end
 -- type      none, string, hash, list, set, zset, stream, or a module's type
 -- pttl      milliseconds left; -1 no expiry, -2 absent
 -- deadline  when it expires, milliseconds since 1970; -1 no expiry, -2 absent, -3 refused
--- exact     1 when PEXPIRETIME told the deadline, or there is none; 0 when TIME and PTTL did
+-- exact     1 if PEXPIRETIME told the deadline, or there is none; 0 if TIME and PTTL did
 -- idle      seconds since the value was last used; -1 absent, refused, or under an LFU policy
 -- memory    bytes the key takes in the server; -1 absent or refused
--- length    bytes of a string, or elements of anything else; -1 where nobody knows
+-- length    bytes of a string, or elements of anything else; -1 if unknown
 -- checksum  the last 8 bytes of DUMP, of a string that is longer than its head, and of anything else; empty unless asked for
 -- head      the first bytes of a string, the fields of a hash that may be read; empty for anything else
--- end       when the last field of a hash expires that has no expiry itself, milliseconds since 1970; else -1
-local function observe(key)
-  -- Before anything else: reading the value starts its idle time anew.
+-- end       of a hash without expiry: when its last field expires, milliseconds since 1970; else -1
+local function read_key(key)
+  -- Before anything else: reading the value restarts its idle time.
   local idle = depth == '-1' and -1 or number_or_unknown(redis.pcall('OBJECT', 'IDLETIME', key))
   local kind = redis.call('TYPE', key).ok
   local pttl = redis.call('PTTL', key)
@@ -77,6 +76,6 @@ end
 
 local reply = {read_clock() or -1}
 for i, key in ipairs(keys) do
-  reply[i + 1] = observe(key)
+  reply[i + 1] = read_key(key)
 end
 return reply

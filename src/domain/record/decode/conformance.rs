@@ -1,4 +1,4 @@
-//! Whether a value has a form that the schema writes.
+//! Whether a value has exactly the fields that the schema writes.
 
 use crate::domain::record::Json;
 use crate::domain::schema::{ClosedFields, Encoding, Schema, Timestamp, ValueFormat};
@@ -6,58 +6,59 @@ use crate::domain::schema::{ClosedFields, Encoding, Schema, Timestamp, ValueForm
 /// The bytes of a field's name that a reason shows at most.
 const MOST_NAME: usize = 64;
 
-/// Whether a value of a case has the form that the schema writes.
+/// How far a value of a format has the fields that the schema writes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Form {
-    Own,
-    /// The beginning that was read has the form; the rest may hold another field.
+pub(crate) enum Conformance {
+    /// It has these fields and no other, or the schema does not list them.
+    Full,
+    /// The part that was read conforms; the rest may hold another field.
     SoFar,
-    /// The value has another form, so that another program wrote the value; why.
-    Foreign(String),
+    /// It has other fields, so that another program wrote it; why.
+    Deviates(String),
 }
 
-impl Form {
-    /// The form of a value of this case; `document` is the value as JSON, for a case that is JSON.
+impl Conformance {
+    /// The conformance of a value to a format; `document` is the document in the value, if the format has one.
     pub(super) fn of(
         schema: &Schema,
-        case: &ValueFormat,
+        format: &ValueFormat,
         document: Option<&Json<'_>>,
         whole: bool,
     ) -> Self {
-        if case.is_opaque() && !schema.keys[case.role].template.has_prefix() {
-            return Self::Foreign(
+        if format.is_opaque() && !schema.keys[format.role].template.has_prefix() {
+            return Self::Deviates(
                 "any text is of its form, and its Redis key has no literal prefix".to_owned(),
             );
         }
-        let (Some(closed), Some(document)) = (&case.closed, document) else { return Self::Own };
-        match strange(closed, 0, document, whole) {
-            Some(why) => Self::Foreign(why),
-            None if whole => Self::Own,
+        let (Some(closed), Some(document)) = (&format.closed, document) else { return Self::Full };
+        match deviation(closed, 0, document, whole) {
+            Some(why) => Self::Deviates(why),
+            None if whole => Self::Full,
             None => Self::SoFar,
         }
     }
 
-    /// Why the schema does not write such a value, where that is known.
-    pub(crate) fn strangeness(&self) -> Option<&str> {
+    /// Why the schema does not write such a value; `None` unless it deviates.
+    pub(crate) fn deviation(&self) -> Option<&str> {
         match self {
-            Self::Foreign(why) => Some(why),
-            Self::Own | Self::SoFar => None,
+            Self::Deviates(why) => Some(why),
+            Self::Full | Self::SoFar => None,
         }
     }
 
-    pub(crate) fn is_foreign(&self) -> bool {
-        matches!(self, Self::Foreign(_))
+    pub(crate) fn deviates(&self) -> bool {
+        matches!(self, Self::Deviates(_))
     }
 }
 
-/// True if a field of a strict case has another type than the service writes: its scripts take such a value for something
+/// True if a field of a strict format has another type than the service writes: its scripts take such a value for something
 /// else.
-pub(super) fn is_mistyped(case: &ValueFormat, document: &Json<'_>) -> bool {
-    if case.encoding() != Encoding::Json {
+pub(super) fn is_mistyped(format: &ValueFormat, document: &Json<'_>) -> bool {
+    if format.encoding() != Encoding::Json {
         return false;
     }
-    let fields = &case.fields;
-    let times_are_text = case.timestamp == Timestamp::Rfc3339;
+    let fields = &format.fields;
+    let times_are_text = format.timestamp == Timestamp::Rfc3339;
     for (pointer, is_text) in [
         (&fields.owner, true),
         (&fields.fingerprint, true),
@@ -75,9 +76,9 @@ pub(super) fn is_mistyped(case: &ValueFormat, document: &Json<'_>) -> bool {
     false
 }
 
-/// What parts an object from the form, on this level or below. With `whole` false nothing counts as missing: the rest of
-/// the value, which was not read, may hold the field.
-pub(super) fn strange(
+/// How an object deviates from the fields that the schema lists, on this level or below. With `whole` false nothing counts as
+/// missing: the rest of the value, which was not read, may hold the field.
+pub(super) fn deviation(
     closed: &ClosedFields,
     level: usize,
     object: &Json<'_>,
@@ -103,18 +104,19 @@ pub(super) fn strange(
                 return Some(format!("`{}/{name}` is null, which it never is", level.at));
             }
         } else if let Some(below) = member.level {
-            let why = strange(closed, below, &value.opened(), whole);
+            let why = deviation(closed, below, &value.opened(), whole);
             if why.is_some() {
                 return why;
             }
         }
     }
-    let all = level.members.iter().filter(|member| member.is_required);
-    if !whole || required == all.clone().count() {
+    if !whole || required == level.members.iter().filter(|member| member.is_required).count() {
         return None;
     }
-    let is_missing = |name: &str| !found.iter().any(|(found, _)| found == name);
-    all.into_iter()
-        .find(|member| is_missing(&member.name))
-        .map(|member| format!("`{}/{}` is missing", level.at, member.name))
+    for member in &level.members {
+        if member.is_required && !found.iter().any(|(name, _)| *name == member.name) {
+            return Some(format!("`{}/{}` is missing", level.at, member.name));
+        }
+    }
+    None
 }

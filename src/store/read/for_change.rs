@@ -1,0 +1,217 @@
+//! The read that a change is compared with: exact enough to tell the record from every other that may take its place.
+
+use redis::Pipeline;
+
+use super::key_query::{
+    CommandQueue as _, ExpiryCommand, KeyQuery, PipelineReplies, ReadLimit, ReadTimes, read_time,
+};
+use super::reader::{ReadDetail, RecordReader, Seen};
+use crate::domain::record::SeenKey;
+use crate::store::connection::reply;
+use crate::store::error::StoreError;
+
+/// The most bytes of a value that are read and compared whole. A larger value is compared by its beginning, its length and the
+/// checksum of its DUMP: reading and comparing 512 bytes whole costs a purge's compare step 1.17 times, a DUMP 1.52 times.
+pub const MOST_WHOLE: usize = 4 << 10;
+
+/// The most bytes of a value that are read to decode it.
+pub const MOST_FURTHER: usize = 16 << 20;
+
+/// How many commands one Redis key takes.
+const COMMANDS_PER_KEY: usize = 2;
+
+/// The most bytes of values whose checksums are asked for in one write, unless a single record is larger.
+const MOST_AT_ONCE: u64 = 4 << 20;
+
+/// The size in bytes that a value counts with if the server does not report it.
+const UNKNOWN_SIZE: u64 = 256 << 10;
+
+impl RecordReader {
+    /// Reads records on their masters: values of up to [`MOST_WHOLE`] or `least` bytes whole, longer ones with their checksum,
+    /// and the moments at which they expire. One result per record, in order. The Redis keys of a record may be read one after
+    /// the other, because a change compares all of them in one step.
+    ///
+    /// # Errors
+    /// The server could not be asked at all.
+    pub async fn read_for_change(
+        &mut self,
+        records: &[Vec<Vec<u8>>],
+        least: usize,
+    ) -> Result<Vec<Seen>, StoreError> {
+        // Plain commands take the server less time than a script, and read most records: their values are short.
+        let mut read: Vec<Option<Seen>> = vec![None; records.len()];
+        if least <= MOST_WHOLE && self.client().tells_deadlines().await {
+            for (index, seen) in self.read_whole_values(records).await.into_iter().enumerate() {
+                if is_final(&seen) {
+                    read[index] = Some(seen);
+                }
+            }
+        }
+        // The script reads the rest: long values, and those of nodes of another version.
+        let open: Vec<usize> = (0..records.len()).filter(|index| read[*index].is_none()).collect();
+        if !open.is_empty() {
+            let wanted: Vec<_> = open.iter().map(|index| records[*index].clone()).collect();
+            let head = ReadLimit::Bytes(least.max(MOST_WHOLE));
+            let told = self.read_with_checksums(&wanted, head).await?;
+            for (index, seen) in open.into_iter().zip(told) {
+                read[index] = Some(seen);
+            }
+        }
+        let mut comparable = Vec::with_capacity(records.len());
+        for seen in read.into_iter().flatten() {
+            // Without the moment of expiry nothing can be compared.
+            comparable.push(match seen {
+                Ok(seen) => self.client().can_compare([&seen]).map(|()| seen),
+                Err(error) => Err(error),
+            });
+        }
+        Ok(comparable)
+    }
+
+    /// The same for values that [`MOST_WHOLE`] bytes are too few to decode: up to [`MOST_FURTHER`] bytes of each.
+    ///
+    /// # Errors
+    /// The server could not be asked at all.
+    pub async fn read_further_for_change(
+        &mut self,
+        records: &[Vec<Vec<u8>>],
+    ) -> Result<Vec<Seen>, StoreError> {
+        self.read_with_checksums(records, ReadLimit::Bytes(MOST_FURTHER)).await
+    }
+
+    /// True if an error of a read concerns one record or one master of a cluster, and the others can still be read.
+    pub fn goes_on_after(&self, error: &StoreError) -> bool {
+        self.client().is_cluster() && error.is_of_a_part()
+    }
+
+    /// Reads records with the checksums of their values. A checksum takes the server a DUMP, and all commands of one
+    /// write keep other clients waiting. So one write asks for [`MOST_AT_ONCE`] bytes of values.
+    async fn read_with_checksums(
+        &mut self,
+        records: &[Vec<Vec<u8>>],
+        head: ReadLimit,
+    ) -> Result<Vec<Seen>, StoreError> {
+        let sizes = self.read_sizes(records).await;
+        let mut read = Vec::with_capacity(records.len());
+        let mut rest = records;
+        for count in shares(&sizes, MOST_AT_ONCE) {
+            let (some, more) = rest.split_at(count);
+            read.extend(self.read_with(some, head, ReadDetail::Checksums).await?);
+            rest = more;
+        }
+        Ok(read)
+    }
+
+    /// How many bytes the values of each record take at the server, as far as the server reports it.
+    async fn read_sizes(&self, records: &[Vec<Vec<u8>>]) -> Vec<u64> {
+        // The size of a single record does not matter, because it is read whatever its size.
+        if records.len() < 2 {
+            return vec![UNKNOWN_SIZE; records.len()];
+        }
+        let redis_keys: Vec<&[u8]> = records.iter().flatten().map(Vec::as_slice).collect();
+        let mut sizes = self.read_numbers(&[b"STRLEN"], &redis_keys).await;
+        // STRLEN is an error for all other types.
+        let others: Vec<usize> = (0..sizes.len()).filter(|index| sizes[*index].is_none()).collect();
+        let others_keys: Vec<&[u8]> = others.iter().map(|index| redis_keys[*index]).collect();
+        let memory = self.read_numbers(&[b"MEMORY", b"USAGE"], &others_keys).await;
+        for (index, size) in others.into_iter().zip(memory) {
+            sizes[index] = size;
+        }
+        let mut sizes = sizes.into_iter();
+        let mut sums = Vec::with_capacity(records.len());
+        for record in records {
+            let mut sum: u64 = 0;
+            for size in sizes.by_ref().take(record.len()) {
+                sum = sum.saturating_add(size.unwrap_or(UNKNOWN_SIZE));
+            }
+            sums.push(sum);
+        }
+        sums
+    }
+
+    /// The number that a command replies for each Redis key; `None` for any other reply.
+    async fn read_numbers(&self, command: &[&[u8]], redis_keys: &[&[u8]]) -> Vec<Option<u64>> {
+        if redis_keys.is_empty() {
+            return Vec::new();
+        }
+        let mut pipeline = Pipeline::with_capacity(redis_keys.len());
+        for redis_key in redis_keys {
+            pipeline.add(&[command, &[redis_key]].concat());
+        }
+        let mut numbers = Vec::with_capacity(redis_keys.len());
+        for reply in self.client().ask_each(&pipeline).await {
+            let number = reply.ok().as_ref().and_then(reply::integer);
+            numbers.push(number.and_then(|number| u64::try_from(number).ok()));
+        }
+        numbers
+    }
+
+    /// Reads strings of up to [`MOST_WHOLE`] bytes whole with plain commands, on a server that knows PEXPIRETIME.
+    async fn read_whole_values(&self, records: &[Vec<Vec<u8>>]) -> Vec<Seen> {
+        let query = KeyQuery {
+            expiry: ExpiryCommand::Pexpiretime,
+            ..KeyQuery::heads(ReadLimit::Bytes(MOST_WHOLE))
+        };
+        let keys: usize = records.iter().map(Vec::len).sum();
+        let mut pipeline = Pipeline::with_capacity(keys * COMMANDS_PER_KEY + 1);
+        for redis_keys in records {
+            query.ask(&mut pipeline, redis_keys);
+        }
+        // After the reads: a lock that is renewed meanwhile never seems to have more left than its TTL.
+        pipeline.add(&[b"TIME"]);
+        let mut replies = PipelineReplies::to(self.client(), &pipeline).await;
+        let mut read = Vec::with_capacity(records.len());
+        for redis_keys in records {
+            read.push(query.read(&mut replies, redis_keys).await.flatten());
+        }
+        let after = read_time(&mut replies).await.unwrap_or_default();
+        for seen in read.iter_mut().flatten() {
+            query.set_times(seen, ReadTimes { before: None, after });
+        }
+        read
+    }
+}
+
+/// True if the script would read no more of a record than plain commands did.
+fn is_final(seen: &Seen) -> bool {
+    match seen {
+        Ok(seen) => seen.server_ms.is_some() && seen.keys.iter().all(SeenKey::is_comparable),
+        // A node that does not answer is not asked again.
+        Err(error) => error.lost_the_reply(),
+    }
+}
+
+/// Splits sizes into shares of at most `most` bytes, each of at least one: how many sizes belong to each share.
+fn shares(sizes: &[u64], most: u64) -> Vec<usize> {
+    let mut shares: Vec<usize> = Vec::new();
+    let mut bytes: u64 = 0;
+    for size in sizes {
+        bytes = bytes.saturating_add(*size);
+        match shares.last_mut() {
+            Some(count) if bytes <= most => *count += 1,
+            _ => {
+                shares.push(1);
+                bytes = *size;
+            }
+        }
+    }
+    shares
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_has_so_many_bytes_or_one_record() {
+        for (sizes, wanted) in [
+            (&[][..], &[][..]),
+            (&[1, 2, 3, 4], &[2, 1, 1]),
+            (&[9, 1, 1, 9], &[1, 2, 1]),
+            (&[0, 0, 3, 0], &[4]),
+            (&[u64::MAX, u64::MAX, 1], &[1, 1, 1]),
+        ] {
+            assert_eq!(shares(sizes, 3), wanted, "{sizes:?}");
+        }
+    }
+}

@@ -1,0 +1,391 @@
+//! The plain commands that a read sends for each Redis key, and the state of the key that the replies report.
+//!
+//! Scans send these commands on a connection of their own, everyone else through a client. Both send the same commands in the
+//! same order and read the replies with the same code. [`super::script_reply`] reads what the script replies instead.
+
+use redis::{Cmd, Pipeline, Value};
+
+use crate::domain::record::{Content, Deadline, Expiry, Field, Hash, Observation, SeenKey};
+use crate::store::cluster::client::{Client, ClientReply};
+use crate::store::connection::{Connection, Token, reply};
+use crate::store::error::StoreError;
+
+/// How much of a value is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReadLimit {
+    /// At most this many bytes.
+    Bytes(usize),
+    /// All of it, whatever its size.
+    Whole,
+}
+
+/// The part of a value that is read with plain commands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::store) enum ValueQuery {
+    /// Nothing: the idle time of the Redis key stays as it is.
+    Nothing,
+    /// Its type, which leaves the idle time as it is, too.
+    Type,
+    /// The beginning of a string.
+    Head(ReadLimit),
+    /// Every field of a hash.
+    Fields,
+}
+
+/// The command that reports when a Redis key expires.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::store) enum ExpiryCommand {
+    /// The exact moment, from Redis 7.0 on.
+    Pexpiretime,
+    /// The milliseconds left. The moment then lies between the server's times before and after the read.
+    Pttl,
+}
+
+/// The commands that are sent for each Redis key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::store) struct KeyQuery {
+    pub(in crate::store) value: ValueQuery,
+    pub(in crate::store) expiry: ExpiryCommand,
+    /// True to ask for the length of a string, by STRLEN.
+    pub(in crate::store) length: bool,
+}
+
+/// The server's time before and after a read, in milliseconds since the epoch; `None` if idemctl did not ask, or the user may not.
+#[derive(Debug, Clone, Copy, Default)]
+pub(in crate::store) struct ReadTimes {
+    pub(in crate::store) before: Option<u64>,
+    pub(in crate::store) after: Option<u64>,
+}
+
+/// Where the commands of a query go.
+pub(in crate::store) trait CommandQueue {
+    fn add(&mut self, words: &[&[u8]]);
+}
+
+/// Where the replies to the commands of a query come from, in the order of the commands.
+pub(in crate::store) trait ReplySource {
+    /// The next reply, or the error that the server gave in its place.
+    ///
+    /// # Errors
+    /// The connection broke, or the bytes are not a reply.
+    async fn next_reply(&mut self) -> Result<ClientReply, StoreError>;
+
+    /// The error for a reply that no Redis gives to this command.
+    fn unexpected(&self, command: &str) -> StoreError;
+}
+
+impl KeyQuery {
+    /// Strings up to this length, and when they expire, by commands that every engine knows.
+    pub(in crate::store) fn heads(limit: ReadLimit) -> Self {
+        Self { value: ValueQuery::Head(limit), expiry: ExpiryCommand::Pttl, length: false }
+    }
+
+    /// Only when Redis keys expire.
+    pub(in crate::store) fn deadlines() -> Self {
+        Self { value: ValueQuery::Nothing, ..Self::heads(ReadLimit::Bytes(0)) }
+    }
+
+    /// Only the types of Redis keys, and when they expire.
+    pub(in crate::store) fn types() -> Self {
+        Self { value: ValueQuery::Type, ..Self::deadlines() }
+    }
+
+    /// The same, reading no less than so many bytes of a string.
+    pub(in crate::store) fn reading_at_least(self, bytes: usize) -> Self {
+        match self.value {
+            ValueQuery::Head(ReadLimit::Bytes(limit)) => {
+                Self { value: ValueQuery::Head(ReadLimit::Bytes(limit.max(bytes))), ..self }
+            }
+            _ => self,
+        }
+    }
+
+    /// Queues the commands for the Redis keys of one record.
+    pub(in crate::store) fn ask(self, queue: &mut impl CommandQueue, redis_keys: &[Vec<u8>]) {
+        // One byte more shows whether the value is longer. A negative index counts from the end.
+        let last_byte = match self.value {
+            ValueQuery::Head(ReadLimit::Bytes(limit)) => limit.to_string(),
+            _ => "-1".to_owned(),
+        };
+        for redis_key in redis_keys {
+            match self.value {
+                ValueQuery::Nothing => {}
+                ValueQuery::Type => queue.add(&[b"TYPE", redis_key]),
+                ValueQuery::Head(_) => {
+                    queue.add(&[b"GETRANGE", redis_key, b"0", last_byte.as_bytes()]);
+                }
+                ValueQuery::Fields => queue.add(&[b"HGETALL", redis_key]),
+            }
+            // After the value: a key that expires in between is read as absent, and not as one without expiry.
+            queue.add(&[self.expiry.name().as_bytes(), redis_key]);
+            if self.length {
+                queue.add(&[b"STRLEN", redis_key]);
+            }
+        }
+    }
+
+    /// Reads the replies to [`KeyQuery::ask`]. The Redis keys of a record are read one after the other.
+    ///
+    /// # Errors
+    /// Inside: one of the Redis keys cannot be read. Outside: as [`ReplySource::next_reply`].
+    pub(in crate::store) async fn read(
+        self,
+        replies: &mut impl ReplySource,
+        redis_keys: &[Vec<u8>],
+    ) -> Result<Result<Observation, StoreError>, StoreError> {
+        let mut keys = Vec::with_capacity(redis_keys.len());
+        let mut first_error = None;
+        for redis_key in redis_keys {
+            // Each takes its replies, also after one that has failed: those of the next record follow.
+            match self.read_key(replies, redis_key).await? {
+                Ok(key) => keys.push(key),
+                Err(error) => first_error = first_error.or(Some(error)),
+            }
+        }
+        if let Some(error) = first_error {
+            return Ok(Err(error));
+        }
+        Ok(Ok(Observation { server_ms: None, atomic: keys.len() == 1, keys }))
+    }
+
+    async fn read_key(
+        self,
+        replies: &mut impl ReplySource,
+        redis_key: &[u8],
+    ) -> Result<Result<SeenKey, StoreError>, StoreError> {
+        let value = match self.value {
+            ValueQuery::Nothing => None,
+            _ => Some(replies.next_reply().await?),
+        };
+        let expiry = replies.next_reply().await?;
+        let length = if self.length { Some(replies.next_reply().await?) } else { None };
+
+        let mut content = match value.map(|value| self.content_of(value, replies)) {
+            Some(Ok(content)) => content,
+            Some(Err(error)) => return Ok(Err(error)),
+            None => Content::unread(),
+        };
+        let expires = match expiry {
+            Ok(Value::Int(expires)) => expires,
+            Ok(_) => return Ok(Err(replies.unexpected(self.expiry.name()))),
+            Err(error) => return Ok(Err(error)),
+        };
+        if expires == -2 {
+            content = Content::Absent;
+        }
+        if let (Content::Text { head, length }, Some(Ok(Value::Int(now)))) = (&mut content, length)
+            && length.is_none()
+        {
+            // The value may have changed since its beginning was read.
+            let now = u64::try_from(now).unwrap_or(0);
+            *length = Some(now.max(head.len() as u64));
+        }
+        let (expiry, deadline) = match self.expiry {
+            // `set_times` computes the time left once the server's time is known.
+            ExpiryCommand::Pexpiretime => (Expiry::Never, Deadline::from_pexpiretime(expires)),
+            ExpiryCommand::Pttl => {
+                (Expiry::from_pttl(expires), Deadline::from_pttl(expires, None, None))
+            }
+        };
+        Ok(Ok(SeenKey::new(redis_key, content, expiry, deadline)))
+    }
+
+    /// The content of a value, by the reply to TYPE, GETRANGE or HGETALL.
+    fn content_of(
+        self,
+        reply: ClientReply,
+        replies: &impl ReplySource,
+    ) -> Result<Content, StoreError> {
+        let value = match reply {
+            Ok(value) => value,
+            // `read_lengths` asks for the type.
+            Err(error) if error.is_wrong_type() => return Ok(Content::Other(String::new())),
+            Err(error) => return Err(error),
+        };
+        match self.value {
+            ValueQuery::Nothing => Ok(Content::unread()),
+            ValueQuery::Type => type_of(value).ok_or_else(|| replies.unexpected("TYPE")),
+            ValueQuery::Fields => fields_of(value).ok_or_else(|| replies.unexpected("HGETALL")),
+            ValueQuery::Head(limit) => {
+                let mut head = reply::bytes(value).ok_or_else(|| replies.unexpected("GETRANGE"))?;
+                if let ReadLimit::Bytes(limit) = limit
+                    && head.len() > limit
+                {
+                    head.truncate(limit);
+                    return Ok(Content::Text { head, length: None });
+                }
+                Ok(Content::text(head))
+            }
+        }
+    }
+
+    /// Adds the server's times around a read to the observation.
+    pub(in crate::store) fn set_times(self, seen: &mut Observation, times: ReadTimes) {
+        match self.expiry {
+            // The time left counts from the time after the read: a lock that was renewed during the read would otherwise have
+            // more left than its TTL.
+            ExpiryCommand::Pexpiretime => {
+                seen.server_ms = times.after;
+                for key in &mut seen.keys {
+                    key.expiry = Expiry::until(key.deadline, times.after.unwrap_or_default());
+                }
+            }
+            // PTTL was asked between the two times, which lie up to 55 ms apart around a page on a busy server.
+            ExpiryCommand::Pttl => {
+                seen.server_ms = times.before;
+                for key in &mut seen.keys {
+                    if let Expiry::In(left) = key.expiry {
+                        let left = i64::try_from(left).unwrap_or(i64::MAX);
+                        key.deadline = Deadline::from_pttl(left, times.before, times.after);
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl ExpiryCommand {
+    pub(in crate::store) fn name(self) -> &'static str {
+        match self {
+            Self::Pexpiretime => "PEXPIRETIME",
+            Self::Pttl => "PTTL",
+        }
+    }
+}
+
+/// A value of which only the type is known, by the reply to TYPE.
+fn type_of(reply: Value) -> Option<Content> {
+    let kind = reply::word(reply)?;
+    Some(match kind.as_str() {
+        "none" => Content::Absent,
+        "string" => Content::unread(),
+        _ => Content::Other(kind),
+    })
+}
+
+/// A hash, by the reply to HGETALL.
+fn fields_of(reply: Value) -> Option<Content> {
+    let mut words = reply::array(reply)?.into_iter();
+    let mut fields = Vec::with_capacity(words.len() / 2);
+    while let Some(name) = words.next() {
+        let name = reply::bytes(name)?;
+        let value = reply::bytes(words.next()?)?;
+        fields.push(Field::whole(name, value));
+    }
+    if fields.is_empty() {
+        return Some(Content::Absent);
+    }
+    let count = fields.len() as u64;
+    Some(Content::Hash(Box::new(Hash::new(fields, count))))
+}
+
+/// Reads the reply to TIME, in milliseconds since the epoch; `None` if the user may not ask.
+///
+/// # Errors
+/// As [`ReplySource::next_reply`]; a reply that no Redis gives.
+pub(in crate::store) async fn read_time(
+    replies: &mut impl ReplySource,
+) -> Result<Option<u64>, StoreError> {
+    match replies.next_reply().await? {
+        Ok(time) => match reply::millis(time) {
+            Some(millis) => Ok(Some(millis)),
+            None => Err(replies.unexpected("TIME")),
+        },
+        Err(_) => Ok(None),
+    }
+}
+
+/// Passes an error that concerns one Redis key alone: the user may not read the key, it has another type, or the node does not
+/// serve its slot.
+///
+/// # Errors
+/// Any other error, which ends a scan.
+pub(in crate::store) fn only_of_the_key<T>(
+    read: Result<T, StoreError>,
+) -> Result<Result<T, StoreError>, StoreError> {
+    match read {
+        Err(error)
+            if !(error.is_permission() || error.is_wrong_type() || error.is_of_the_slot()) =>
+        {
+            Err(error)
+        }
+        read => Ok(read),
+    }
+}
+
+impl CommandQueue for Connection {
+    fn add(&mut self, words: &[&[u8]]) {
+        self.queue(words);
+    }
+}
+
+impl ReplySource for Connection {
+    async fn next_reply(&mut self) -> Result<ClientReply, StoreError> {
+        let token = self.token().await?;
+        let Token::Array(elements) = token else {
+            return Ok(owned(self, token));
+        };
+        let mut items = Vec::with_capacity(elements);
+        for _ in 0..elements {
+            let token = self.token().await?;
+            if let Token::Array(_) = token {
+                // None of the commands of a query replies so.
+                return Err(Connection::unexpected(self, "a query"));
+            }
+            items.push(owned(self, token).unwrap_or(Value::Nil));
+        }
+        Ok(Ok(Value::Array(items)))
+    }
+
+    fn unexpected(&self, command: &str) -> StoreError {
+        Connection::unexpected(self, command)
+    }
+}
+
+/// A reply that owns the bytes which a token points to.
+fn owned(connection: &Connection, token: Token) -> ClientReply {
+    match token {
+        Token::Text(text) => Ok(Value::BulkString(connection.bytes(text).to_vec())),
+        Token::Integer(number) => Ok(Value::Int(number)),
+        Token::Error(text) => Err(connection.refusal(text)),
+        Token::Nil | Token::Array(_) => Ok(Value::Nil),
+    }
+}
+
+impl CommandQueue for Pipeline {
+    fn add(&mut self, words: &[&[u8]]) {
+        let mut command = Cmd::new();
+        for word in words {
+            command.arg(word);
+        }
+        self.add_command(command);
+    }
+}
+
+/// The replies to a pipeline that a client sent.
+pub(in crate::store) struct PipelineReplies<'a> {
+    client: &'a Client,
+    replies: std::vec::IntoIter<ClientReply>,
+}
+
+impl<'a> PipelineReplies<'a> {
+    /// Sends a pipeline, and waits for all replies to it.
+    pub(in crate::store) async fn to(client: &'a Client, pipeline: &Pipeline) -> Self {
+        Self { client, replies: client.ask_each(pipeline).await.into_iter() }
+    }
+
+    /// The next reply if it is a number.
+    pub(in crate::store) fn next_number(&mut self) -> Option<i64> {
+        self.replies.next()?.ok().as_ref().and_then(reply::integer)
+    }
+}
+
+impl ReplySource for PipelineReplies<'_> {
+    async fn next_reply(&mut self) -> Result<ClientReply, StoreError> {
+        Ok(self.replies.next().unwrap_or_else(|| Err(self.unexpected("a pipeline"))))
+    }
+
+    fn unexpected(&self, command: &str) -> StoreError {
+        self.client.unexpected(command)
+    }
+}

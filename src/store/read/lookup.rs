@@ -1,0 +1,248 @@
+//! Looking up the records that a KEY names: all Redis keys that the schemas would use for it are read in one round trip.
+
+use std::collections::HashSet;
+
+use anyhow::Result;
+
+use super::key_query::ReadLimit;
+use super::reader::{RecordReader, Seen};
+use crate::domain::diagnosis::Thresholds;
+use crate::domain::record::{
+    Candidate, Given, Name, Readings, Record, UnclaimedKey, locate, name, unclaimed_key,
+};
+use crate::domain::schema::Catalog;
+use crate::store::error::StoreError;
+
+/// How much of a value is read if the first part is too short to decode: as much as a codec decodes at most.
+const LONGER: ReadLimit = ReadLimit::Bytes(16 << 20);
+
+/// How to look up keys.
+pub struct Lookup {
+    /// How much of each value is read first.
+    pub head: ReadLimit,
+    /// The limits that findings compare with.
+    pub thresholds: Thresholds,
+    /// True to find, beside the records of a Redis key's own schemas, the results that others read there. A lock that
+    /// another schema reads there is found in any case.
+    pub both: bool,
+}
+
+/// The records that one KEY names.
+#[derive(Debug, Default)]
+pub struct LookupResult {
+    /// The KEY as it was given.
+    pub key: Vec<u8>,
+    /// The record that the KEY means if it is read as a name.
+    name: Option<Name>,
+    /// The records, in the order of the schemas.
+    pub records: Vec<Record>,
+    /// Redis keys that exist and hold no record.
+    pub unclaimed: Vec<UnclaimedKey>,
+    /// The Redis keys that were read.
+    pub checked: Vec<Vec<u8>>,
+    /// Why some of the Redis keys were not read: the user may not, or their node of a cluster does not answer.
+    pub unread: Option<StoreError>,
+    /// The schemas some of whose Redis keys were not read.
+    pub unread_schemas: Vec<String>,
+}
+
+impl LookupResult {
+    /// The names of the records that the KEY may mean, if they are more than one: a command that changes does not choose.
+    pub fn several(&self) -> Option<Vec<Name>> {
+        let own = self.records.iter().filter(|record| !record.claim.is_unrecognised());
+        let names = name::of_each(own);
+        if names.len() > 1 { Some(names) } else { None }
+    }
+
+    /// The results without those that name the records of an earlier one in other words: each record is dealt with once.
+    pub fn each_once(all: Vec<Self>) -> Vec<Self> {
+        let mut known = HashSet::new();
+        let mut each = Vec::with_capacity(all.len());
+        for found in all {
+            let mut places = Vec::with_capacity(found.records.len());
+            for record in &found.records {
+                let redis_keys: Vec<_> =
+                    record.seen.keys.iter().map(|key| key.redis_key.clone()).collect();
+                places.push((record.schema.name.clone(), redis_keys));
+            }
+            if places.is_empty() || known.insert(places) {
+                each.push(found);
+            }
+        }
+        each
+    }
+
+    /// The record that the KEY means if it is read as a name, whether the record exists or not.
+    pub fn name(&self) -> Option<&Name> {
+        self.name.as_ref()
+    }
+
+    /// True if the KEY says of which schema the record is.
+    pub fn says_schema_of(&self, record: &Record) -> bool {
+        match &self.name {
+            Some(name) => name.is_under(&record.schema) && name.key == record.key,
+            None => false,
+        }
+    }
+
+    /// Why more records may exist: a node of a cluster does not answer.
+    pub fn unreachable(&self) -> Option<&StoreError> {
+        self.unread.as_ref().filter(|error| !error.is_permission())
+    }
+}
+
+impl Lookup {
+    /// Looks up every KEY under every chosen schema. One result per KEY, in order.
+    ///
+    /// # Errors
+    /// The server could not be asked, or none of the Redis keys can be read.
+    pub async fn find(
+        &self,
+        reader: &mut RecordReader,
+        catalog: &Catalog,
+        keys: Vec<Given>,
+    ) -> Result<Vec<LookupResult>> {
+        // Which Redis keys may hold records of each KEY.
+        let mut all_found = Vec::with_capacity(keys.len());
+        let mut candidates_of_each = Vec::with_capacity(keys.len());
+        for key in keys {
+            let readings = key.readings(catalog, reader.db());
+            candidates_of_each.push(self.candidates(catalog, &readings));
+            let name = readings.name;
+            all_found.push(LookupResult { key: key.text, name, ..LookupResult::default() });
+        }
+
+        // All of them in one round trip: a lookup of many KEYs takes no longer than one of a single KEY.
+        let candidates: Vec<&Candidate> = candidates_of_each.iter().flatten().collect();
+        let mut read = self.read(reader, &candidates, self.head).await?;
+        for (candidate, seen) in candidates.iter().zip(&mut read) {
+            if let Ok(first) = seen
+                && locate::is_undecided(candidate, first)
+                && let Some(longer) = self.read(reader, &[candidate], LONGER).await?.pop()
+            {
+                *seen = longer;
+            }
+        }
+
+        // Which schema each record belongs to.
+        let mut read = read.into_iter();
+        for (found, candidates) in all_found.iter_mut().zip(&candidates_of_each) {
+            for (candidate, seen) in candidates.iter().zip(read.by_ref()) {
+                self.add(catalog, found, candidate, seen);
+            }
+        }
+        self.read_keys_themselves(reader, catalog, &mut all_found).await?;
+        for found in &mut all_found {
+            let unclaimed = std::mem::take(&mut found.unclaimed);
+            found.unclaimed = unclaimed.into_iter().map(|key| key.left_out_by(catalog)).collect();
+        }
+
+        let is_nothing_read = all_found.iter().all(|found| found.checked.is_empty());
+        let unread = all_found.iter().find_map(|found| found.unread.clone());
+        match unread {
+            Some(error) if is_nothing_read => Err(error.into()),
+            _ => Ok(all_found),
+        }
+    }
+
+    /// The Redis keys that may hold records of a KEY under each chosen schema.
+    fn candidates(&self, catalog: &Catalog, readings: &Readings) -> Vec<Candidate> {
+        let mut candidates = locate::for_readings(catalog, readings);
+        for key in &readings.keys {
+            for candidate in locate::of_others(catalog, key) {
+                if self.both || locate::may_be_lock_beneath(catalog, &candidate) {
+                    candidates.push(candidate);
+                }
+            }
+        }
+        candidates
+    }
+
+    async fn read(
+        &self,
+        reader: &mut RecordReader,
+        candidates: &[&Candidate],
+        head: ReadLimit,
+    ) -> Result<Vec<Seen>, StoreError> {
+        let mut records = Vec::with_capacity(candidates.len());
+        for candidate in candidates {
+            records.push(candidate.redis_keys.clone());
+        }
+        reader.read_each(&records, head).await
+    }
+
+    /// Adds what was read of a candidate to the result of its KEY.
+    fn add(&self, catalog: &Catalog, found: &mut LookupResult, candidate: &Candidate, seen: Seen) {
+        let seen = match seen {
+            Ok(seen) => seen,
+            Err(error) => {
+                for schema in candidate.schemas.iter() {
+                    if !found.unread_schemas.contains(&schema.name) {
+                        found.unread_schemas.push(schema.name.clone());
+                    }
+                }
+                // That a node does not answer weighs more than that the user may not read a key.
+                if found.unread.is_none() || !error.is_permission() {
+                    found.unread = Some(error);
+                }
+                return;
+            }
+        };
+        if candidate.is_owned {
+            let unclaimed = unclaimed_key::unclaimed_in(candidate, &seen);
+            let records = locate::records_in(catalog, candidate, seen, &self.thresholds);
+            if records.is_empty() {
+                found.unclaimed.extend(unclaimed);
+            }
+            found.records.extend(records);
+            found.checked.extend(candidate.redis_keys.iter().cloned());
+            return;
+        }
+        // The Redis key belongs to another schema. Only a value whose bytes prove that this schema wrote it counts.
+        let may_be_lock = locate::may_be_lock_beneath(catalog, candidate);
+        for record in locate::records_in(catalog, candidate, seen, &self.thresholds) {
+            let is_result = self.both && record.is_closed_result();
+            let is_lock = may_be_lock && record.is_closed_lock();
+            if is_result || is_lock {
+                found.records.push(record);
+            }
+        }
+    }
+
+    /// Reads the KEYs that name no record as Redis keys: a key that exists is never reported as absent, whether no schema
+    /// claims it or one leaves it out.
+    async fn read_keys_themselves(
+        &self,
+        reader: &mut RecordReader,
+        catalog: &Catalog,
+        all_found: &mut [LookupResult],
+    ) -> Result<()> {
+        let mut indexes = Vec::new();
+        let mut candidates = Vec::new();
+        for (index, found) in all_found.iter().enumerate() {
+            let is_nothing = found.records.is_empty() && found.unclaimed.is_empty();
+            let may_read = found.unread.is_none() || !found.checked.is_empty();
+            if !is_nothing || !may_read {
+                continue;
+            }
+            for redis_key in unclaimed_key::places(catalog, &found.key) {
+                if !found.checked.contains(&redis_key) {
+                    indexes.push(index);
+                    candidates.push(locate::redis_key_itself(&redis_key));
+                }
+            }
+        }
+        if candidates.is_empty() {
+            return Ok(());
+        }
+        let wanted: Vec<&Candidate> = candidates.iter().collect();
+        let read = self.read(reader, &wanted, self.head).await?;
+        for ((index, candidate), seen) in indexes.into_iter().zip(&candidates).zip(read) {
+            // A user who may not read the Redis key learns nothing new from the error.
+            if let Ok(seen) = seen {
+                all_found[index].unclaimed.extend(unclaimed_key::unclaimed_in(candidate, &seen));
+            }
+        }
+        Ok(())
+    }
+}

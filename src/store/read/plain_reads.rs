@@ -1,0 +1,185 @@
+//! Reading records with plain commands: those that a scan cannot read on a node's own connection, and every record if the user
+//! may not run scripts.
+
+use redis::{Pipeline, Value};
+
+use super::key_query::{CommandQueue as _, KeyQuery, PipelineReplies, ReadLimit};
+use super::reader::{RecordReader, Seen};
+use crate::domain::record::{Content, Field, Hash, Observation, SeenKey};
+use crate::store::connection::reply;
+use crate::store::error::StoreError;
+
+/// The most fields of a hash that are read, the same as in `fields.lua`.
+const MOST_FIELDS: u64 = 256;
+
+/// The commands that a query sends for a record at most, for the size of a pipeline.
+const COMMANDS_PER_RECORD: usize = 4;
+
+impl RecordReader {
+    /// Reads records with plain commands: heads and expiries in one round trip, then the lengths of strings that are longer than
+    /// their head, and the fields of hashes. The Redis keys of a record are read one after the other. Each record that cannot be
+    /// read has its own error.
+    ///
+    /// # Errors
+    /// The server could not be asked at all.
+    pub async fn read_by_commands(
+        &self,
+        records: &[Vec<Vec<u8>>],
+        head: ReadLimit,
+    ) -> Result<Vec<Seen>, StoreError> {
+        let mut read = self.read_query(records, KeyQuery::heads(head)).await;
+        self.read_lengths(read.iter_mut().flatten()).await?;
+        let keys = read.iter_mut().flatten().flat_map(|seen| &mut seen.keys).collect();
+        self.read_fields(keys, head).await;
+        Ok(read)
+    }
+
+    /// Sends a query for each Redis key, in one round trip. Each record that cannot be read has its own error.
+    pub(in crate::store) async fn read_query(
+        &self,
+        records: &[Vec<Vec<u8>>],
+        query: KeyQuery,
+    ) -> Vec<Seen> {
+        let mut pipeline = Pipeline::with_capacity(records.len() * COMMANDS_PER_RECORD);
+        for redis_keys in records {
+            query.ask(&mut pipeline, redis_keys);
+        }
+        let mut replies = PipelineReplies::to(self.client(), &pipeline).await;
+        let mut read = Vec::with_capacity(records.len());
+        for redis_keys in records {
+            read.push(query.read(&mut replies, redis_keys).await.flatten());
+        }
+        read
+    }
+
+    /// Asks for the lengths and types that are not known yet, in one round trip. If a node of a cluster does not
+    /// answer, they stay unknown.
+    ///
+    /// # Errors
+    /// The server could not be asked at all.
+    pub async fn read_lengths(
+        &self,
+        seen: impl Iterator<Item = &mut Observation>,
+    ) -> Result<(), StoreError> {
+        let mut open = Vec::new();
+        let mut pipeline = redis::pipe();
+        for key in seen.flat_map(|seen| &mut seen.keys) {
+            let command: &[u8] = match &key.content {
+                Content::Text { length: None, .. } => b"STRLEN",
+                Content::Other(kind) if kind.is_empty() => b"TYPE",
+                _ => continue,
+            };
+            pipeline.add(&[command, &key.redis_key]);
+            open.push(key);
+        }
+        // One node of a cluster that does not answer leaves the others to go on with.
+        let replies = if self.client().is_cluster() {
+            self.client().ask_each(&pipeline).await
+        } else {
+            self.client().ask_all(&pipeline).await?
+        };
+        for (key, reply) in open.into_iter().zip(replies) {
+            match (&mut key.content, reply) {
+                (Content::Text { head, length }, Ok(Value::Int(now))) => {
+                    // The value may have changed since its beginning was read.
+                    *length = Some(u64::try_from(now).unwrap_or(0).max(head.len() as u64));
+                }
+                (Content::Other(kind), Ok(value)) => *kind = reply::word(value).unwrap_or_default(),
+                // The type changed meanwhile, or the user may not ask: the content stays as it was read.
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the fields of the keys that are hashes: how many they are, their names, the lengths of their values, and the
+    /// values that are short enough. Nothing but a script cuts the value of a field. What a node does not report stays unknown.
+    async fn read_fields(&self, keys: Vec<&mut SeenKey>, head: ReadLimit) {
+        let mut hashes = Vec::new();
+        for key in keys {
+            if key.content.other_type() == Some("hash") {
+                hashes.push(key);
+            }
+        }
+        let redis_keys: Vec<Vec<u8>> = hashes.iter().map(|hash| hash.redis_key.clone()).collect();
+        if redis_keys.is_empty() {
+            return;
+        }
+
+        let mut pipeline = redis::pipe();
+        for redis_key in &redis_keys {
+            pipeline.add(&[b"HLEN", redis_key]);
+        }
+        let mut counts: Vec<Option<u64>> = Vec::with_capacity(redis_keys.len());
+        for reply in self.ask_known(&pipeline).await {
+            counts.push(reply.and_then(|count| unsigned(&count)));
+        }
+
+        let mut pipeline = redis::pipe();
+        let mut few = Vec::new();
+        for (index, count) in counts.iter().enumerate() {
+            if count.is_some_and(|count| count <= MOST_FIELDS) {
+                pipeline.add(&[b"HKEYS", &redis_keys[index]]);
+                few.push(index);
+            }
+        }
+        // Each name with the index of its hash.
+        let mut names: Vec<(usize, Vec<u8>)> = Vec::new();
+        for (index, reply) in few.into_iter().zip(self.ask_known(&pipeline).await) {
+            for name in reply.and_then(reply::array).unwrap_or_default() {
+                if let Some(name) = reply::bytes(name) {
+                    names.push((index, name));
+                }
+            }
+        }
+
+        let mut pipeline = redis::pipe();
+        for (index, name) in &names {
+            pipeline.add(&[b"HSTRLEN", &redis_keys[*index], name]);
+        }
+        let mut fields: Vec<(usize, Field)> = Vec::with_capacity(names.len());
+        for ((index, name), reply) in names.into_iter().zip(self.ask_known(&pipeline).await) {
+            if let Some(length) = reply.and_then(|length| unsigned(&length)) {
+                fields.push((index, Field { name, head: Vec::new(), length }));
+            }
+        }
+
+        let mut pipeline = redis::pipe();
+        let mut short = Vec::new();
+        for (index, field) in &mut fields {
+            let is_short = match head {
+                ReadLimit::Whole => true,
+                ReadLimit::Bytes(most) => field.length <= most as u64,
+            };
+            if is_short {
+                pipeline.add(&[b"HGET", &redis_keys[*index], &field.name]);
+                short.push(field);
+            }
+        }
+        for (field, reply) in short.into_iter().zip(self.ask_known(&pipeline).await) {
+            field.head = reply.and_then(reply::bytes).unwrap_or_default();
+        }
+
+        let mut by_hash: Vec<Vec<Field>> = vec![Vec::new(); hashes.len()];
+        for (index, field) in fields {
+            by_hash[index].push(field);
+        }
+        for ((hash, fields), count) in hashes.into_iter().zip(by_hash).zip(counts) {
+            if let Some(count) = count {
+                hash.content = Content::Hash(Box::new(Hash::new(fields, count)));
+            }
+        }
+    }
+
+    /// Sends commands; `None` for a reply that is an error.
+    async fn ask_known(&self, pipeline: &Pipeline) -> Vec<Option<Value>> {
+        if pipeline.is_empty() {
+            return Vec::new();
+        }
+        self.client().ask_each(pipeline).await.into_iter().map(Result::ok).collect()
+    }
+}
+
+fn unsigned(reply: &Value) -> Option<u64> {
+    u64::try_from(reply::integer(reply)?).ok()
+}
