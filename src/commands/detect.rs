@@ -7,7 +7,7 @@ use fastrand::Rng;
 use crate::args::{Output, RateArgs, SchemaArgs, SchemaFolderArgs};
 use crate::context::Context;
 use crate::domain::detect::{self, Confidence, KeyGroup};
-use crate::domain::record::SeenKey;
+use crate::domain::record::KeyState;
 use crate::domain::schema::Catalog;
 use crate::exit::{CommandError, Exit};
 use crate::interrupt::Interrupt;
@@ -79,7 +79,7 @@ async fn samples(
     context: &Context,
     sampler: &mut Sampler,
     interrupt: &Interrupt,
-) -> (Vec<SeenKey>, ScanEnd) {
+) -> (Vec<KeyState>, ScanEnd) {
     let progress = context.ui.progress("keys scanned");
     let mut samples = Vec::new();
     let end = loop {

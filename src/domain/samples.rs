@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::detect::SchemaSet;
 use super::record::decode;
-use crate::domain::record::{Content, Deadline, Expiry, Observation, Record, SeenKey};
+use crate::domain::record::{Content, Deadline, Expiry, KeyState, Observation, Record};
 use crate::domain::schema;
 use crate::domain::schema::{Catalog, Prefixes, Schema, SchemaOrigin, SchemaSource, Script};
 
@@ -126,7 +126,7 @@ pub(crate) fn seen(schema: &Schema, keys: &[(Content, Expiry)]) -> Observation {
     let seen = |((content, expiry), redis_key): (&(Content, Expiry), Vec<u8>)| {
         let deadline =
             expiry.millis().map_or(Deadline::Never, |left| Deadline::At(1_000_000 + left));
-        SeenKey::new(&redis_key, content.clone(), *expiry, deadline)
+        KeyState::new(&redis_key, content.clone(), *expiry, deadline)
     };
     let keys = keys.iter().zip(schema.redis_keys(b"k")).map(seen).collect();
     Observation { server_ms: Some(1_000_000), keys, atomic: true }

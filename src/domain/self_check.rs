@@ -3,7 +3,7 @@
 
 use crate::domain::record::response::CONTENT_TYPE;
 use crate::domain::record::{
-    Content, Deadline, Expiry, Observation, Reading, Response, SeenKey, Stored, decode,
+    Content, Deadline, Expiry, KeyState, Observation, Reading, Response, Stored, decode,
 };
 use crate::domain::schema::{Schema, State};
 use crate::domain::step::{Answer, Request, next_request};
@@ -141,14 +141,14 @@ fn reads_as(
     about: &'static str,
 ) -> Option<Mismatch> {
     let got = match decode::decode_value(schema, role, content) {
-        Reading::Value(decoded) if schema.values[decoded.case].state == wanted => {
+        Reading::Value(decoded) if schema.values[decoded.format].state == wanted => {
             return decoded.conformance.deviation().map(|why| Mismatch {
                 about,
                 message: format!("what it writes has not the form of its own `[[value]]`: {why}"),
             });
         }
         Reading::Value(decoded) => {
-            let case = &schema.values[decoded.case];
+            let case = &schema.values[decoded.format];
             format!("`{}`, {}", case.name, case.state.as_str())
         }
         Reading::Unreadable(why) | Reading::Unrecognised { why, .. } => {
@@ -163,7 +163,7 @@ fn reads_as(
 fn keeps_owner(schema: &Schema, lock: &Content) -> Option<Mismatch> {
     let reading = decode::decode_value(schema, schema.lock_role(), lock);
     let decoded = reading.decoded()?;
-    schema.values[decoded.case].fields.owner.as_ref()?;
+    schema.values[decoded.format].fields.owner.as_ref()?;
     let message = match decoded.owner.as_deref() {
         Some(owner) if owner == OWNER.as_bytes() => return None,
         Some(owner) => format!("the owner is read back as {:?}", String::from_utf8_lossy(owner)),
@@ -182,7 +182,7 @@ fn keeps_fingerprint(
 ) -> Option<Mismatch> {
     let reading = decode::decode_value(schema, role, content);
     let decoded = reading.decoded()?;
-    schema.values[decoded.case].fields.fingerprint.as_ref()?;
+    schema.values[decoded.format].fields.fingerprint.as_ref()?;
     let message = lost(
         content,
         FINGERPRINT,
@@ -196,7 +196,7 @@ fn keeps_fingerprint(
 fn keeps_error(schema: &Schema, failed: &Content) -> Option<Mismatch> {
     let reading = decode::decode_value(schema, schema.result_role(), failed);
     let decoded = reading.decoded()?;
-    schema.values[decoded.case].fields.error.as_ref()?;
+    schema.values[decoded.format].fields.error.as_ref()?;
     let message = lost(failed, ERROR, decoded.error.as_deref(), "the error text", "fields.error")?;
     Some(Mismatch { about: "failed_value", message })
 }
@@ -237,7 +237,7 @@ fn keeps_response(request: &Request<'_>) -> Option<Mismatch> {
 fn keeps_body(schema: &Schema, result: &Content) -> Option<Mismatch> {
     let reading = decode::decode_value(schema, schema.result_role(), result);
     let decoded = reading.decoded()?;
-    schema.values[decoded.case].fields.body.as_ref()?;
+    schema.values[decoded.format].fields.body.as_ref()?;
     let body = decoded.response.as_ref().map(Stored::body).unwrap_or_default();
     (body != BODY).then(|| Mismatch {
         about: "result_value",
@@ -259,7 +259,7 @@ fn leads_to(
         atomic: true,
         keys: contents
             .into_iter()
-            .map(|content| SeenKey::new(&[], content, Expiry::In(1_000), Deadline::Unknown))
+            .map(|content| KeyState::new(&[], content, Expiry::In(1_000), Deadline::Unknown))
             .collect(),
     };
     let answer = next_request::of(schema, &decode::decode_all(schema, &seen), &seen).answer;

@@ -294,7 +294,7 @@ impl ReplyTable {
 
 fn is_locked(schema: &Schema, keys: &KeysState) -> bool {
     match decode::decode_value(schema, schema.lock_role(), &keys.content(schema.lock_role())) {
-        Reading::Value(decoded) => schema.values[decoded.case].state == State::InProgress,
+        Reading::Value(decoded) => schema.values[decoded.format].state == State::InProgress,
         _ => false,
     }
 }

@@ -7,7 +7,7 @@ use super::{body, escape, record_json, words};
 use crate::domain::duration;
 use crate::domain::record::age::millis;
 use crate::domain::record::response::{SECRET_HEADERS, is_secret_header};
-use crate::domain::record::{Content, Expiry, Record, Response, SeenKey};
+use crate::domain::record::{Content, Expiry, KeyState, Record, Response};
 use crate::domain::schema::{Schema, State, TtlOf};
 
 /// A record as a page of text. `reveal` shows credentials in headers.
@@ -288,7 +288,7 @@ impl RecordPage {
 }
 
 /// A Redis key with its role in the schema, if there are several, and its type unless that is a string.
-fn redis_key(record: &Record, role: usize, key: &SeenKey) -> String {
+fn redis_key(record: &Record, role: usize, key: &KeyState) -> String {
     let content = match &key.content {
         Content::Absent => " (absent)".to_owned(),
         Content::Hash(hash) if hash.count == 1 => " (a hash of 1 field)".to_owned(),

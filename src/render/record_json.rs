@@ -13,7 +13,7 @@ use super::document::{base64_unless_text, text};
 use super::{columns, escape};
 use crate::domain::diagnosis::Finding;
 use crate::domain::record::response::is_secret_header;
-use crate::domain::record::{Expiry, Record, SeenKey, response};
+use crate::domain::record::{Expiry, KeyState, Record, response};
 use crate::domain::snapshot::KeyPrint;
 
 /// What stands in place of a hidden header's value.
@@ -148,7 +148,7 @@ struct HeadersJson {
 impl<'a> RecordJson<'a> {
     /// The fields of a record; `reveal` shows credentials in headers.
     pub fn of(record: &'a Record, reveal: bool) -> Self {
-        let ttl = |key: Option<&SeenKey>| key.and_then(|key| key.expiry.millis());
+        let ttl = |key: Option<&KeyState>| key.and_then(|key| key.expiry.millis());
         let next = &record.next_request;
         Self {
             schema: &record.schema.name,

@@ -1,7 +1,7 @@
 //! Executes a schema's steps on a temporary local Redis, in every state that its Redis keys can
 //! have. It checks that the schema lists and predicts every reply.
 
-use crate::domain::record::{Content, Deadline, Expiry, Observation, Response, SeenKey, decode};
+use crate::domain::record::{Content, Deadline, Expiry, KeyState, Observation, Response, decode};
 use crate::domain::schema::{Meaning, Schema, Step};
 use crate::domain::self_check::headers;
 use crate::domain::step::next_request::predict_reply;
@@ -198,7 +198,7 @@ impl Trial<'_> {
         let mut keys = Vec::new();
         for (redis_key, content) in schema.redis_keys(KEY).iter().zip(self.state) {
             let content = content.content.clone();
-            keys.push(SeenKey::new(redis_key, content, Expiry::In(LIVES_MS), Deadline::Unknown));
+            keys.push(KeyState::new(redis_key, content, Expiry::In(LIVES_MS), Deadline::Unknown));
         }
         let seen = Observation { server_ms: Some(self.request.now_ms), keys, atomic: true };
         let readings = decode::decode_all(schema, &seen);

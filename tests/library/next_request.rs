@@ -72,7 +72,7 @@ fn begin_answers_what_is_foreseen_in_every_state() {
         let read: BTreeSet<_> = cases
             .iter()
             .flat_map(|case| &case.readings)
-            .filter_map(|reading| Some(reading.decoded()?.case))
+            .filter_map(|reading| Some(reading.decoded()?.format))
             .collect();
         assert_eq!(
             read.len(),

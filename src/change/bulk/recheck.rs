@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use super::rule::{BulkRule, Planned};
 use crate::domain::change::outcome::Account;
 use crate::domain::record::{
-    Candidate, Claim, Comparison, Identity, Observation, Record, SeenKey, locate,
+    Candidate, Claim, Comparison, Identity, KeyState, Observation, Record, locate,
 };
 use crate::store::{MOST_FURTHER, RecordReader, Seen, StoreError};
 
@@ -215,7 +215,7 @@ impl<G> Rechecked<G> {
 /// True if so much was read of a record that a change can compare with it: values that were read
 /// whole or with their checksum, and exact deadlines.
 fn is_comparable(record: &Record) -> bool {
-    record.seen.keys.iter().all(SeenKey::is_comparable)
+    record.seen.keys.iter().all(KeyState::is_comparable)
 }
 
 /// True for a record that nobody can tell from another program's: the rest of a value would tell,

@@ -80,30 +80,7 @@ pub(super) async fn find(
         names.insert(Name::of(record).quoted());
     }
     if names.is_empty() {
-        let of = match args.schemas.schema.as_slice() {
-            [] => String::new(),
-            names => format!(" of {}", words::list(names, "and")),
-        };
-        let unread: Vec<_> = report.unread.keys().cloned().collect();
-        let so_far = format!(
-            "no key{of} among {} of {} holds {}",
-            report.keys,
-            reader.name(),
-            escape::text(text)
-        );
-        if matches!(report.end, ScanEnd::Complete) {
-            scan::explain_nothing(context, catalog, &reader).await;
-        }
-        report.require_complete("the search is", &so_far)?;
-        let stop = CommandError::new(Exit::No, so_far);
-        if unread.is_empty() {
-            return Err(stop.into());
-        }
-        let hint = format!(
-            "the keys of {} were not searched: leave out --schema",
-            words::list(&unread, "and")
-        );
-        return Err(stop.hint(hint).into());
+        return Err(nothing_found(context, args, text, catalog, &reader, report).await);
     }
     let can_read = !matches!(report.end, ScanEnd::Failed(_));
     if args.output != Output::Table && !can_read {
@@ -124,4 +101,35 @@ pub(super) async fn find(
     let first = if is_cut { "the first " } else { "" };
     context.ui.status(&format!("{first}{} records; `idemctl inspect KEY` shows one", found.len()));
     Ok(FoundKeys { names: None, report })
+}
+
+/// The error for a scan that found no key with the text, which says what was searched.
+async fn nothing_found(
+    context: &mut Context,
+    args: &Args,
+    text: &[u8],
+    catalog: &Catalog,
+    reader: &RecordReader,
+    report: ScanReport,
+) -> anyhow::Error {
+    let of = match args.schemas.schema.as_slice() {
+        [] => String::new(),
+        names => format!(" of {}", words::list(names, "and")),
+    };
+    let unread: Vec<_> = report.unread.keys().cloned().collect();
+    let keys = report.keys;
+    let server = reader.name();
+    let so_far = format!("no key{of} among {keys} of {server} holds {}", escape::text(text));
+    if matches!(report.end, ScanEnd::Complete) {
+        scan::explain_nothing(context, catalog, reader).await;
+    }
+    if let Err(error) = report.require_complete("the search is", &so_far) {
+        return error;
+    }
+    let error = CommandError::new(Exit::No, so_far);
+    if unread.is_empty() {
+        return error.into();
+    }
+    let unread = words::list(&unread, "and");
+    error.hint(format!("the keys of {unread} were not searched: leave out --schema")).into()
 }

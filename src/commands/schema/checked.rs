@@ -225,7 +225,7 @@ struct Times {
 impl Times {
     fn add(&mut self, record: &Record, now_ms: u64) {
         for decoded in record.readings.iter().filter_map(Reading::decoded) {
-            *self.records.entry(decoded.case).or_default() += 1;
+            *self.records.entry(decoded.format).or_default() += 1;
         }
         for time in implausible_times(record, now_ms) {
             let (count, _) =

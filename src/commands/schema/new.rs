@@ -8,7 +8,7 @@ use clap::Args as ClapArgs;
 use crate::args::SchemaFolderArgs;
 use crate::context::{Context, interruptible};
 use crate::domain::draft::{DECIDE, draft, representatives};
-use crate::domain::record::{Content, SeenKey};
+use crate::domain::record::{Content, KeyState};
 use crate::domain::select::glob;
 use crate::exit::{CommandError, Exit};
 use crate::render::escape;
@@ -87,7 +87,7 @@ pub(super) async fn new(context: &mut Context, args: Args) -> Result<Exit> {
 ///
 /// # Errors
 /// No: nothing matches, or nothing that a draft can be made from.
-async fn matching(context: &mut Context, glob: &str) -> Result<Vec<SeenKey>> {
+async fn matching(context: &mut Context, glob: &str) -> Result<Vec<KeyState>> {
     glob::check(glob.as_bytes()).map_err(|why| CommandError::usage(format!("--match: {why}")))?;
     let reader = context.reader().await?;
     let mut sampler = Sampler::matching(reader.clone(), glob.as_bytes(), MOST_MATCHING).await?;
@@ -153,7 +153,7 @@ async fn matching(context: &mut Context, glob: &str) -> Result<Vec<SeenKey>> {
 }
 
 /// The Redis keys of the operator, as they are on the server.
-async fn samples(context: &mut Context, keys: &[String]) -> Result<Vec<SeenKey>> {
+async fn samples(context: &mut Context, keys: &[String]) -> Result<Vec<KeyState>> {
     let reader = context.reader().await?;
     let records: Vec<_> = keys.iter().map(|key| vec![key.clone().into_bytes()]).collect();
     let seen = interruptible(async {

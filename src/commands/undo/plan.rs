@@ -9,7 +9,9 @@ use anyhow::Result;
 
 use super::changed_records::{ChangedRecord, KeyChange};
 use crate::change::restore::{Ending, RestoredKey, is_of_operation};
-use crate::domain::record::{Content, Deadline, Expiry, KeyIdentity, Observation, SeenKey, locate};
+use crate::domain::record::{
+    Content, Deadline, Expiry, KeyIdentity, KeyState, Observation, locate,
+};
 use crate::domain::schema::{Catalog, Schema};
 use crate::exit::CommandError;
 use crate::store::backup::{About, BackupError, BackupReader, Saved};
@@ -102,7 +104,7 @@ pub(super) async fn plan(
 /// Redis keys of which nothing could be read.
 fn unread(redis_keys: &[Vec<u8>]) -> Observation {
     let key = |redis_key: &Vec<u8>| {
-        SeenKey::new(redis_key, Content::Absent, Expiry::Never, Deadline::Unknown)
+        KeyState::new(redis_key, Content::Absent, Expiry::Never, Deadline::Unknown)
     };
     Observation { server_ms: None, atomic: false, keys: redis_keys.iter().map(key).collect() }
 }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use sha2::{Digest as _, Sha256};
 
-use crate::domain::record::{Content, Deadline, Record, SeenKey};
+use crate::domain::record::{Content, Deadline, KeyState, Record};
 
 /// The word for a lock without expiry.
 const NO_EXPIRY: &str = "none";
@@ -82,7 +82,7 @@ pub(crate) fn token(record: &Record) -> Option<String> {
     Some(format!("sha256:{}@{expiry}", hash(lock)?))
 }
 
-fn hash(lock: &SeenKey) -> Option<String> {
+fn hash(lock: &KeyState) -> Option<String> {
     match &lock.content {
         Content::Text { head, .. } if lock.content.is_whole() => Some(sha256_hex(head)),
         _ => None,

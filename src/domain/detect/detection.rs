@@ -11,7 +11,7 @@ use super::placing::{NamedSchemas, SchemaSet};
 use super::schema_match::{SampleSet, SchemaMatch, bids, share};
 use super::token::ANY;
 use crate::domain::diagnosis::{FindingCode, Thresholds, findings};
-use crate::domain::record::{Content, Deadline, Expiry, Observation, Record, SeenKey, locate};
+use crate::domain::record::{Content, Deadline, Expiry, KeyState, Observation, Record, locate};
 use crate::domain::schema::{Schema, TtlOf};
 
 /// The share of a group that one schema must read before the whole group is attributed to it.
@@ -39,7 +39,7 @@ const MOST: f64 = 0.5;
 const SOME: f64 = 0.2;
 
 /// Groups these Redis keys; the largest group comes first.
-pub fn detect(samples: &[SeenKey], schema_set: &dyn SchemaSet) -> Vec<KeyGroup> {
+pub fn detect(samples: &[KeyState], schema_set: &dyn SchemaSet) -> Vec<KeyGroup> {
     let mut by_type: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (sample, seen) in
         samples.iter().enumerate().filter(|(_, seen)| seen.content != Content::Absent)
@@ -66,7 +66,7 @@ pub fn detect(samples: &[SeenKey], schema_set: &dyn SchemaSet) -> Vec<KeyGroup> 
 }
 
 /// The field names of these hashes and JSON objects; empty if one of them is anything else.
-fn fields(samples: &[SeenKey], among: &[usize]) -> BTreeSet<Vec<u8>> {
+fn fields(samples: &[KeyState], among: &[usize]) -> BTreeSet<Vec<u8>> {
     let mut names = BTreeSet::new();
     for sample in among.iter().filter(|sample| samples[**sample].content.is_whole()).take(ASKED) {
         match &samples[*sample].content {
@@ -157,7 +157,7 @@ fn kind(content: &Content) -> &str {
 
 /// Divides the keys of one pattern among the schemas that read their values.
 struct PatternJudge<'a> {
-    samples: &'a [SeenKey],
+    samples: &'a [KeyState],
     schema_set: &'a dyn SchemaSet,
     kind: &'a str,
     pattern: &'a Pattern,
@@ -353,7 +353,7 @@ fn in_part(schema_match: &SchemaMatch, taken: &[usize], among: &[usize]) -> Opti
 }
 
 /// The record of a Redis key, as far as this one key shows it.
-fn record(guess: &Guess, seen: &SeenKey) -> Record {
+fn record(guess: &Guess, seen: &KeyState) -> Record {
     let key = guess.schema.keys[guess.role]
         .template
         .idempotency_key(&seen.redis_key)
@@ -363,7 +363,7 @@ fn record(guess: &Guess, seen: &SeenKey) -> Record {
             role if role == guess.role => seen.clone(),
             // A sample is a single Redis key. The record's other key was not read, so it counts as
             // absent.
-            _ => SeenKey::new(&redis_key, Content::Absent, Expiry::In(0), Deadline::Unknown),
+            _ => KeyState::new(&redis_key, Content::Absent, Expiry::In(0), Deadline::Unknown),
         });
     let seen = Observation { server_ms: None, keys: keys.collect(), atomic: true };
     let mut record = locate::read_as(&guess.schema, key, seen);

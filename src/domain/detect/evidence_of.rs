@@ -115,7 +115,7 @@ pub(super) fn nearest(schema_set: &dyn SchemaSet, sample_set: SampleSet<'_>) -> 
                 let decoded = reading.decoded()?;
                 // A format without tests reads any hash or object, so a near miss of it is not
                 // evidence.
-                let is_tested = !schema.values[decoded.case].tests.is_empty();
+                let is_tested = !schema.values[decoded.format].tests.is_empty();
                 let why = decoded.conformance.deviation().filter(|_| is_tested)?;
                 Some(why.to_owned())
             })?;

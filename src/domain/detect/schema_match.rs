@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::domain::detect::placing::{KeyspacePart, NamedSchemas, Placed, SchemaSet, place};
-use crate::domain::record::{Reading, SeenKey, decode};
+use crate::domain::record::{KeyState, Reading, decode};
 use crate::domain::schema::{PrefixPlace, Schema, ValueFormat};
 
 /// How many samples are tried first. A schema that reads none of them is skipped.
@@ -52,7 +52,7 @@ impl SchemaMatch {
 /// Samples whose Redis keys have one pattern.
 #[derive(Clone, Copy)]
 pub(super) struct SampleSet<'a> {
-    pub(super) samples: &'a [SeenKey],
+    pub(super) samples: &'a [KeyState],
     /// The indexes of the samples that belong to the set.
     pub(super) among: &'a [usize],
     /// The bytes with which their Redis keys begin.
@@ -91,7 +91,7 @@ fn schema_match(
         match reads(sample) {
             Reading::Undecided => open.push(*sample),
             reading if reading.is_own() => {
-                own.extend(reading.decoded().map(|value| (*sample, value.case)))
+                own.extend(reading.decoded().map(|value| (*sample, value.format)))
             }
             _ => {}
         }

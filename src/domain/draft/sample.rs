@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use crate::domain::record::codec::undo;
-use crate::domain::record::{Content, Expiry, Hash, Json, SeenKey, packed};
+use crate::domain::record::{Content, Expiry, Hash, Json, KeyState, packed};
 use crate::domain::schema::{Codec, Decoder, Decoding, Encoding};
 
 /// A sample value and the expiry of its Redis key.
@@ -20,7 +20,7 @@ pub(super) struct SampleValue {
 
 impl SampleValue {
     /// Decodes the value of a Redis key.
-    pub(super) fn of(key: &SeenKey) -> Self {
+    pub(super) fn of(key: &KeyState) -> Self {
         let (text, document, decoding) = match &key.content {
             Content::Hash(hash) => {
                 let (decoding, document) = of_hash(hash);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::domain::record::{Content, Expiry, SeenKey};
+use crate::domain::record::{Content, Expiry, KeyState};
 use crate::domain::schema::State;
 
 /// Words for a request in progress, in lower case without punctuation.
@@ -87,8 +87,8 @@ const BEGINNING: usize = 32;
 ///
 /// Two values have one format if they begin alike (digits aside) or have the same fields, and
 /// either both expire or neither.
-pub(crate) fn representatives(samples: Vec<SeenKey>, most: usize) -> Vec<SeenKey> {
-    let mut formats: BTreeMap<(bool, Vec<Vec<u8>>), Vec<SeenKey>> = BTreeMap::new();
+pub(crate) fn representatives(samples: Vec<KeyState>, most: usize) -> Vec<KeyState> {
+    let mut formats: BTreeMap<(bool, Vec<Vec<u8>>), Vec<KeyState>> = BTreeMap::new();
     for sample in samples {
         let expires = sample.expiry != Expiry::Never;
         formats.entry((expires, signature(&sample.content))).or_default().push(sample);
@@ -152,8 +152,8 @@ mod representatives_tests {
     use super::*;
     use crate::domain::record::Deadline;
 
-    fn sample(key: &str, text: &str, expiry: Expiry) -> SeenKey {
-        SeenKey::new(
+    fn sample(key: &str, text: &str, expiry: Expiry) -> KeyState {
+        KeyState::new(
             key.as_bytes(),
             Content::text(text.as_bytes().to_vec()),
             expiry,

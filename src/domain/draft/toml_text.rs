@@ -10,7 +10,7 @@ use crate::domain::draft::case::{DraftFormat, FormatTest, cases};
 use crate::domain::draft::sample::SampleValue;
 use crate::domain::draft::{fields, states};
 use crate::domain::duration;
-use crate::domain::record::{Expiry, SeenKey};
+use crate::domain::record::{Expiry, KeyState};
 use crate::domain::schema::key_template::KeyTemplate;
 use crate::domain::schema::{Decoder, Decoding, Encoding, State};
 
@@ -25,7 +25,7 @@ pub(crate) const DRAFT: &str = "draft = true    # read only if --schema or a con
 const FORMAT: u32 = 2;
 
 /// The text of a schema with this name, drafted from these strings and hashes.
-pub(crate) fn draft(name: &str, seen: &[SeenKey]) -> String {
+pub(crate) fn draft(name: &str, seen: &[KeyState]) -> String {
     let keys: Vec<_> = seen.iter().map(|key| &key.redis_key[..]).collect();
     let template = template(&keys);
     let cases = cases(seen.iter().map(SampleValue::of).collect());

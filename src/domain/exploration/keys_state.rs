@@ -104,7 +104,7 @@ pub(crate) fn held_at(schema: &Schema, keys: &KeysState, role: usize) -> Option<
 fn kind_of(schema: &Schema, role: usize, content: &Content) -> Option<Role> {
     match decode::decode_value(schema, role, content) {
         Reading::Absent => None,
-        Reading::Value(decoded) => match schema.values[decoded.case].state {
+        Reading::Value(decoded) => match schema.values[decoded.format].state {
             State::InProgress => Some(Role::Lock),
             State::Completed => Some(Role::Result),
             _ => Some(Role::Record),

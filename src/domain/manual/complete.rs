@@ -81,12 +81,13 @@ pub(crate) fn hold(record: &Record, request: &Request<'_>) -> Result<Option<Cont
     readings[lock_index] = decode::decode_value(schema, lock_index, &lock);
     let held = readings[lock_index].decoded();
     // A lock that the service could not read would block the key until it expires.
-    let Some(held) = held.filter(|held| schema.values[held.case].state == State::InProgress) else {
+    let Some(held) = held.filter(|held| schema.values[held.format].state == State::InProgress)
+    else {
         return Err(
             "a lock with this owner and fingerprint cannot be read back: leave out quotes and backslashes".into()
         );
     };
-    let keeps_owner = schema.values[held.case].fields.owner.is_some();
+    let keeps_owner = schema.values[held.format].fields.owner.is_some();
     if keeps_owner && held.owner.as_deref() != Some(request.owner) {
         return Err("the owner cannot stand in a lock as it is: leave out quotes and backslashes"
             .to_owned());

@@ -37,7 +37,9 @@ fn lost_fingerprint(record: &Record, result: &Content) -> Option<String> {
     let stored = before.fingerprint.as_ref()?;
     let after = decode::decode_value(schema, schema.result_role(), result);
     let kept = after.decoded().and_then(|value| value.fingerprint.as_ref());
-    (kept != Some(stored)).then(|| schema.values[before.case].fields.fingerprint.clone()).flatten()
+    (kept != Some(stored))
+        .then(|| schema.values[before.format].fields.fingerprint.clone())
+        .flatten()
 }
 
 /// Why the result of this request cannot be written; `None` where it can be, and where the service's own script writes the result.
@@ -53,8 +55,8 @@ pub(crate) fn unread_result(record: &Record, request: &Request<'_>) -> Option<St
         return None;
     }
     match decode::decode_value(schema, schema.result_role(), &request.result()) {
-        Reading::Value(value) if schema.values[value.case].state != State::Completed => {
-            Some(format!("it would be `{}`", schema.values[value.case].name))
+        Reading::Value(value) if schema.values[value.format].state != State::Completed => {
+            Some(format!("it would be `{}`", schema.values[value.format].name))
         }
         Reading::Value(value) => value.conformance.deviation().map(str::to_owned),
         reading => Some(reading.unread().unwrap_or("it is of no form").to_owned()),

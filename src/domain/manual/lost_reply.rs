@@ -40,7 +40,7 @@ pub(crate) fn was_released(now: &Record) -> Option<Meaning> {
 fn says_the_same(sent: &Decoded, is: &Decoded) -> bool {
     let all = |of: &Decoded| {
         (
-            of.case,
+            of.format,
             of.response.clone(),
             of.error.clone(),
             of.owner.clone(),

@@ -1,7 +1,7 @@
 //! What a step will answer, and what record the step will leave, told without running the step.
 
 use crate::domain::record::{
-    Content, Deadline, Expiry, Observation, Reading, Record, SeenKey, age, decode,
+    Content, Deadline, Expiry, KeyState, Observation, Reading, Record, age, decode,
 };
 use crate::domain::schema::{Meaning, Step, TtlOf};
 use crate::domain::step::Request;
@@ -62,10 +62,10 @@ pub(crate) fn completed(record: &Record, request: &Request<'_>, lives: Option<Ex
     let schema = &record.schema;
     let whole = |ttl| Expiry::In(age::millis(ttl).div_ceil(1_000).saturating_mul(1_000));
     let expiry = lives.unwrap_or_else(|| schema.ttl(TtlOf::Result).map_or(Expiry::Never, whole));
-    let left = |(role, seen): (usize, &SeenKey)| {
+    let left = |(role, seen): (usize, &KeyState)| {
         let is_result = role == schema.result_role();
         let content = if is_result { request.result_over(&seen.content) } else { Content::Absent };
-        SeenKey::new(&seen.redis_key, content, expiry, Deadline::Unknown)
+        KeyState::new(&seen.redis_key, content, expiry, Deadline::Unknown)
     };
     let keys: Vec<_> = record.seen.keys.iter().enumerate().map(left).collect();
     let seen = Observation { server_ms: record.seen.server_ms, keys, atomic: true };

@@ -1,4 +1,4 @@
-//! The moment at which a Redis key expires, as far as a look can tell.
+//! The moment at which a Redis key expires, as far as a read can tell.
 
 /// How far two readings of one moment lie apart at most that were computed from TIME and PTTL, in milliseconds: over 3,000
 /// readings in a script, on an idle and on a busy server, they lay 0 to 1 ms apart.
@@ -12,11 +12,11 @@ pub(crate) const FARTHEST_MS: u64 = 1 << 53;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Deadline {
     Never,
-    /// At this moment, as PEXPIRETIME tells it (from Redis 7.0 on).
+    /// At this moment, as PEXPIRETIME replies (from Redis 7.0 on).
     At(u64),
     /// Between these two moments: the time before and after PTTL was asked, and what PTTL told.
     Between(u64, u64),
-    /// Nobody may ask, or nobody did.
+    /// The user may not ask, or idemctl did not.
     Unknown,
 }
 
@@ -64,12 +64,12 @@ impl Deadline {
         }
     }
 
-    /// True when PEXPIRETIME told it, or there is none.
+    /// True if PEXPIRETIME replied it, or there is none.
     pub(crate) fn is_exact(self) -> bool {
         matches!(self, Self::Never | Self::At(_))
     }
 
-    /// The moment, the middle of an interval; `None` where the key stays for ever, or the moment is unknown.
+    /// The moment, the middle of an interval; `None` if the key never expires, or the moment is unknown.
     pub(crate) fn millis(self) -> Option<u64> {
         self.bounds().map(|(earliest, latest)| earliest + latest.saturating_sub(earliest) / 2)
     }

@@ -157,7 +157,7 @@ impl TestedFormats {
 /// The document in a value, as the value's format sees it; `None` if the value has no format, or one without a document.
 pub(crate) fn document(schema: &Schema, role: usize, content: &Content) -> Option<Json<'static>> {
     let reading = decode_value(schema, role, content);
-    let format = &schema.values[reading.decoded()?.case];
+    let format = &schema.values[reading.decoded()?.format];
     let head = if let Content::Text { head, .. } = content { &head[..] } else { &[] };
     let undone = views::undone([format].into_iter(), head, content.is_whole());
     let views = match content {
@@ -189,7 +189,7 @@ pub(crate) fn decode_at(
     if let Reading::Value(value) = &mut reading
         && let Some(expires_ms) = value.expires_ms
         && let Some(now_ms) = now_ms
-        && let Some(expires_at) = &schema.values[value.case].expires_at
+        && let Some(expires_at) = &schema.values[value.format].expires_at
         && expires_ms <= now_ms
     {
         value.lapsed = Some(expires_at.past);
@@ -224,7 +224,7 @@ pub(crate) fn closed_value(
     }
     match decode_value(schema, role, content) {
         Reading::Value(value) => {
-            let format = &schema.values[value.case];
+            let format = &schema.values[value.format];
             let is_closed =
                 format.state == state && format.is_closed() && !value.conformance.deviates();
             if is_closed { ClosedValue::Yes } else { ClosedValue::No }

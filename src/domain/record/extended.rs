@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::{Arc, LazyLock};
 
 use super::key_identity::KeyIdentity;
-use super::observation::SeenKey;
+use super::observation::KeyState;
 
 /// What `extend` left at each Redis key.
 pub(crate) type Left = HashMap<Vec<u8>, Vec<KeyIdentity>>;
@@ -22,7 +22,7 @@ impl Extended {
     }
 
     /// True when the lock ends at the moment that an operator gave it.
-    pub(crate) fn has(&self, lock: &SeenKey) -> bool {
+    pub(crate) fn has(&self, lock: &KeyState) -> bool {
         let left = self.0.as_ref().and_then(|left| left.get(&lock.redis_key));
         left.is_some_and(|left| left.iter().any(|left| left.ends_as(lock)))
     }

@@ -7,7 +7,7 @@
 
 use super::deadline::Deadline;
 use super::key_identity::{KeyIdentity, Print};
-use super::observation::{Observation, SeenKey};
+use super::observation::{KeyState, Observation};
 
 /// What a record was when it was looked at, as small as records can be told apart, whatever the size of their values.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,7 +40,7 @@ impl Identity {
         if self.0.len() != now.keys.len() || !pairs().all(|(seen, now)| seen.value.is_of(now)) {
             return Comparison::Changed;
         }
-        let same_deadline = |(seen, now): (&KeyIdentity, &SeenKey)| {
+        let same_deadline = |(seen, now): (&KeyIdentity, &KeyState)| {
             seen.value == Print::Absent || seen.deadline.is_same(now.deadline)
         };
         if pairs().all(same_deadline) { Comparison::Same } else { Comparison::Renewed }
@@ -50,7 +50,7 @@ impl Identity {
     /// same. Good for showing, and for a look that is to be sharpened; never for a change.
     pub(crate) fn differs(&self, now: &Observation) -> bool {
         let pairs = || self.0.iter().zip(&now.keys);
-        let is_unknown = |(seen, now): (&KeyIdentity, &SeenKey)| {
+        let is_unknown = |(seen, now): (&KeyIdentity, &KeyState)| {
             seen.value != Print::Absent
                 && [seen.deadline, now.deadline].contains(&Deadline::Unknown)
         };
@@ -66,10 +66,10 @@ impl Observation {
     /// True when a later look shows the record that was seen, all of which was read; of what is no string both looks have to
     /// tell the checksum.
     pub fn is_still(&self, later: &Self) -> bool {
-        let is_told = |key: &SeenKey| {
+        let is_told = |key: &KeyState| {
             key.content.is_whole() && (key.content.other_type().is_none() || key.is_comparable())
         };
-        let is_told = |keys: &[SeenKey]| keys.iter().all(is_told);
+        let is_told = |keys: &[KeyState]| keys.iter().all(is_told);
         is_told(&self.keys)
             && is_told(&later.keys)
             && Identity::of(self).compare(later) == Comparison::Same

@@ -31,12 +31,12 @@ pub(crate) fn implausible_times(record: &Record, now_ms: u64) -> Vec<Implausible
     let mut found = Vec::new();
     for reading in &record.readings {
         let Some(decoded) = reading.decoded() else { continue };
-        let unit = record.schema.values[decoded.case].timestamp;
+        let unit = record.schema.values[decoded.format].timestamp;
         for (field, time) in times(decoded) {
             let Some(time_ms) = time else { continue };
             let Some(era) = era(time_ms, now_ms) else { continue };
             let unit = other_unit(time_ms, unit, now_ms);
-            found.push(ImplausibleTime { value: decoded.case, field, era, unit });
+            found.push(ImplausibleTime { value: decoded.format, field, era, unit });
         }
     }
     found

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use super::deadline::Deadline;
-use super::observation::{Content, SeenKey};
+use super::observation::{Content, KeyState};
 use crate::domain::hex::{hex, unhex};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,7 +35,7 @@ impl KeyIdentity {
     pub(crate) const ABSENT: Self = Self { value: Print::Absent, deadline: Deadline::Never };
 
     /// What was seen of a Redis key. What was read of a value in part is compared in part.
-    pub(crate) fn of(key: &SeenKey) -> Self {
+    pub(crate) fn of(key: &KeyState) -> Self {
         Self { value: Print::of(key, usize::MAX), deadline: key.deadline }
     }
 
@@ -65,7 +65,7 @@ impl KeyIdentity {
     }
 
     /// True when the Redis key expires at this moment now.
-    pub(crate) fn ends_as(&self, now: &SeenKey) -> bool {
+    pub(crate) fn ends_as(&self, now: &KeyState) -> bool {
         self.deadline.is_same(now.deadline)
     }
 
@@ -84,7 +84,7 @@ impl KeyIdentity {
     }
 
     /// True when this is all that is there now: what nobody knows is no sameness.
-    pub(crate) fn is_still(&self, now: &SeenKey) -> bool {
+    pub(crate) fn is_still(&self, now: &KeyState) -> bool {
         let is_told = match (&self.value, &now.content) {
             (Print::Text { checksum: Some(_), .. }, Content::Text { .. }) => now.checksum.is_some(),
             (Print::Text { read, length, .. }, Content::Text { length: now, .. }) => {
@@ -106,7 +106,7 @@ impl KeyIdentity {
 
 impl Print {
     /// Of at most `most` bytes from the beginning, for the look to compare with may have read no more.
-    pub(super) fn of(key: &SeenKey, most: usize) -> Self {
+    pub(super) fn of(key: &KeyState, most: usize) -> Self {
         match &key.content {
             Content::Absent => Self::Absent,
             Content::Hash(_) => Self::Other { kind: "hash".to_owned(), checksum: key.checksum },
@@ -120,7 +120,7 @@ impl Print {
     }
 
     /// True when this is what is there now, as far as both looks know.
-    pub(super) fn is_of(&self, now: &SeenKey) -> bool {
+    pub(super) fn is_of(&self, now: &KeyState) -> bool {
         let Self::Text { read, length, checksum, digest } = self else {
             return match (self, Self::of(now, usize::MAX)) {
                 (
@@ -248,8 +248,8 @@ mod tests {
     use super::*;
     use crate::domain::record::Expiry;
 
-    fn seen(content: Content, deadline: Deadline) -> SeenKey {
-        SeenKey::new(b"idem:k", content, Expiry::Never, deadline)
+    fn seen(content: Content, deadline: Deadline) -> KeyState {
+        KeyState::new(b"idem:k", content, Expiry::Never, deadline)
     }
 
     fn through_the_log(identity: &KeyIdentity) -> KeyIdentity {
@@ -313,7 +313,7 @@ mod tests {
             assert_eq!(was.is_still(&now), same);
         }
         let hash = through_the_log(&KeyIdentity::of_dump(b"\x10payload-checksum", Some(500)));
-        let of = |kind: &str, checksum| SeenKey {
+        let of = |kind: &str, checksum| KeyState {
             checksum,
             ..seen(Content::Other(kind.into()), Deadline::At(500))
         };

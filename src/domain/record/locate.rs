@@ -6,7 +6,7 @@ use super::claim::Claim;
 use super::decode::{self, ClosedValue, Reading};
 use super::extended::Extended;
 use super::name::{Name, Readings};
-use super::observation::{Content, Observation, SeenKey};
+use super::observation::{Content, KeyState, Observation};
 use super::record::Record;
 use crate::domain::diagnosis::{self, FindingCode, OtherSchema, Thresholds};
 use crate::domain::schema::{Catalog, Schema, State};
@@ -397,7 +397,7 @@ fn claim_by_others(
         // If its bytes prove that it is a lock, it cannot be a result of another schema.
         let may_be_result = match reading.decoded() {
             Some(value) => {
-                !record.schema.values[value.case].is_closed() || value.conformance.deviates()
+                !record.schema.values[value.format].is_closed() || value.conformance.deviates()
             }
             None => reading.unread().is_some(),
         };
@@ -428,11 +428,11 @@ fn lock_of_another<'a>(catalog: &'a Catalog, record: &Record) -> Option<&'a Arc<
 }
 
 /// The Redis keys of a record whose values are results only because of the names of the keys.
-fn open_results(record: &Record) -> impl Iterator<Item = &SeenKey> {
+fn open_results(record: &Record) -> impl Iterator<Item = &KeyState> {
     let keys = record.seen.keys.iter().zip(&record.readings);
     let open = keys.filter(|(_, reading)| match reading.decoded() {
         Some(value) => {
-            let format = &record.schema.values[value.case];
+            let format = &record.schema.values[value.format];
             format.state == State::Completed && !format.is_closed()
         }
         None => false,
@@ -446,7 +446,7 @@ fn of_another_record(catalog: &Catalog, record: &Record) -> Option<String> {
     if record.schema.keys.len() < 2 {
         return None;
     }
-    let is_present = |seen: &SeenKey| seen.content != Content::Absent;
+    let is_present = |seen: &KeyState| seen.content != Content::Absent;
     let count = record.seen.keys.iter().filter(|seen| is_present(seen)).count();
     for (role, seen) in record.seen.keys.iter().enumerate() {
         if !is_present(seen) {

@@ -1,26 +1,27 @@
-//! What was read of a record: bytes, types and expiry of its Redis keys at one moment.
+//! The observation of a record: bytes, types and expiries of its Redis keys as they were read.
 
 use std::time::Duration;
 
 use super::deadline::Deadline;
 
-/// The Redis keys of one record as they were at one moment, the lock's first.
+/// The Redis keys of one record as they were read together, the lock's first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Observation {
-    /// The server's clock, in milliseconds since the epoch; `None` where it may not be asked.
+    /// The server's clock, in milliseconds since the epoch; `None` if the user may not ask.
     pub(crate) server_ms: Option<u64>,
-    /// One entry a Redis key.
-    pub keys: Vec<SeenKey>,
-    /// False when the two keys of a record were not read at one moment.
+    /// One entry per Redis key.
+    pub keys: Vec<KeyState>,
+    /// False if the Redis keys were read one after the other.
     pub(crate) atomic: bool,
 }
 
 impl Observation {
+    /// True if none of the Redis keys exists.
     pub(crate) fn is_absent(&self) -> bool {
         self.keys.iter().all(|key| key.content == Content::Absent)
     }
 
-    /// True when the look did not tell when one of the Redis keys expires.
+    /// True if the expiry of one of the Redis keys is unknown.
     pub(crate) fn has_unknown_deadline(&self) -> bool {
         self.keys
             .iter()
@@ -28,23 +29,24 @@ impl Observation {
     }
 }
 
-/// One Redis key as it was read.
+/// The state of one Redis key as it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SeenKey {
+pub struct KeyState {
     pub redis_key: Vec<u8>,
     pub content: Content,
-    /// How long it stays, from the moment of the look on.
+    /// How long it stays, from the time of the read on.
     pub(crate) expiry: Expiry,
+    /// When it expires.
     pub(crate) deadline: Deadline,
-    /// Of a value that was read in part, or is no string: the last bytes of DUMP, which are the checksum of all of it.
+    /// The last bytes of DUMP, which are the checksum of the whole value; for one that was read in part, or is not a string.
     pub(crate) checksum: Option<[u8; 8]>,
-    /// Time since the key was last touched, asked before the value was read; `None` where unknown.
+    /// Time since the key was last touched before this read; `None` if unknown.
     pub(crate) idle: Option<Duration>,
-    /// Bytes of memory the server says the key takes; `None` where unknown.
+    /// Bytes of memory that the key takes by the server's account; `None` if unknown.
     pub(crate) memory: Option<u64>,
 }
 
-impl SeenKey {
+impl KeyState {
     pub(crate) fn new(
         redis_key: &[u8],
         content: Content,
@@ -62,14 +64,14 @@ impl SeenKey {
         }
     }
 
-    /// True when the Redis key is the same one at another look, as far as both looks tell.
+    /// True if a later read shows the same Redis key, as far as both reads can show it.
     pub(crate) fn is_as(&self, later: &Self) -> bool {
         self.content == later.content
             && (self.content == Content::Absent || self.deadline.is_same(later.deadline))
     }
 
-    /// True when a change can be compared with what was read: nothing, a string's bytes, or its beginning, its length and its
-    /// checksum, of anything else the checksum, and when it expires.
+    /// True if a change can be compared with this state: a known expiry, and of a string all bytes, or the beginning, the length
+    /// and the checksum, of any other type the checksum. An absent key is always comparable.
     pub(crate) fn is_comparable(&self) -> bool {
         match &self.content {
             Content::Absent => true,
@@ -77,21 +79,23 @@ impl SeenKey {
                 self.checksum.is_some() && self.deadline.is_comparable()
             }
             Content::Text { length, .. } => {
-                let is_told =
+                let is_known =
                     self.content.is_whole() || (length.is_some() && self.checksum.is_some());
-                is_told && self.deadline.is_comparable()
+                is_known && self.deadline.is_comparable()
             }
         }
     }
 }
 
+/// The value of a Redis key, as far as it was read.
 #[derive(Debug, Clone, PartialEq, Eq, std::hash::Hash)]
 pub enum Content {
+    /// The Redis key does not exist.
     Absent,
     /// A string, read in part or as a whole.
     Text {
         head: Vec<u8>,
-        /// How many bytes there are; `None` when there are more than were read and nobody asked how many.
+        /// How many bytes it has; `None` if it has more than were read and idemctl did not ask how many.
         length: Option<u64>,
     },
     /// A hash, and what was read of its fields.
@@ -103,8 +107,9 @@ pub enum Content {
 /// The fields of a hash, in the order of their names.
 #[derive(Debug, Clone, PartialEq, Eq, Default, std::hash::Hash)]
 pub struct Hash {
-    /// Those that were looked at: all, or none of a hash that has too many.
+    /// The fields that were read: all, or none of a hash that has too many.
     pub(crate) fields: Vec<Field>,
+    /// How many fields it has.
     pub(crate) count: u64,
 }
 
@@ -113,7 +118,7 @@ pub(crate) struct Field {
     pub(crate) name: Vec<u8>,
     /// The bytes of the value that were read.
     pub(crate) head: Vec<u8>,
-    /// How many there are.
+    /// How many bytes the value has.
     pub(crate) length: u64,
 }
 
@@ -133,7 +138,7 @@ impl Hash {
         Self { fields, count }
     }
 
-    /// True when each field was looked at.
+    /// True if every field was read, at least in part.
     pub(crate) fn has_all(&self) -> bool {
         self.fields.len() as u64 == self.count
     }
@@ -142,12 +147,12 @@ impl Hash {
         self.has_all() && self.fields.iter().all(Field::is_whole)
     }
 
-    /// Names and values by turns, as far as they were read.
+    /// Names and values in turn, as far as they were read.
     pub(crate) fn into_words(self) -> Vec<Vec<u8>> {
         self.fields.into_iter().flat_map(|field| [field.name, field.head]).collect()
     }
 
-    /// The bytes of names and values; `None` where not every field was looked at.
+    /// The bytes of names and values; `None` if fields were left out.
     pub(crate) fn bytes(&self) -> Option<u64> {
         let all = self.fields.iter().map(|field| field.name.len() as u64 + field.length).sum();
         self.has_all().then_some(all)
@@ -160,11 +165,12 @@ impl Content {
         Self::Text { length: Some(bytes.len() as u64), head: bytes }
     }
 
-    /// A value that is there, and of which nothing was read.
+    /// A value that exists, and of which nothing was read.
     pub(crate) fn unread() -> Self {
         Self::Text { head: Vec::new(), length: None }
     }
 
+    /// How many bytes of the value were read.
     pub(crate) fn read_bytes(&self) -> usize {
         match self {
             Self::Text { head, .. } => head.len(),
@@ -173,7 +179,7 @@ impl Content {
         }
     }
 
-    /// The bytes that there are, where that is known.
+    /// The bytes of the value; `None` if unknown. A type that is not read counts as 0.
     pub(crate) fn size(&self) -> Option<u64> {
         match self {
             Self::Text { length, .. } => *length,
@@ -182,16 +188,18 @@ impl Content {
         }
     }
 
-    /// A hash that was read as a whole: names and values by turns, as HGETALL gives them.
+    /// A hash that was read as a whole: names and values in turn, as HGETALL replies.
     pub fn hash(words: impl IntoIterator<Item = Vec<u8>>) -> Self {
         let mut words = words.into_iter();
-        let fields: Vec<_> =
-            std::iter::from_fn(|| Some(Field::whole(words.next()?, words.next()?))).collect();
+        let mut fields = Vec::new();
+        while let (Some(name), Some(value)) = (words.next(), words.next()) {
+            fields.push(Field::whole(name, value));
+        }
         let count = fields.len() as u64;
         Self::Hash(Box::new(Hash::new(fields, count)))
     }
 
-    /// Redis's name of the type of a value that is no string.
+    /// Redis's name of the type of a value that is not a string.
     pub(crate) fn other_type(&self) -> Option<&str> {
         match self {
             Self::Hash(_) => Some("hash"),
@@ -200,6 +208,7 @@ impl Content {
         }
     }
 
+    /// True if all of the value was read; also for a type that is not read.
     pub(crate) fn is_whole(&self) -> bool {
         match self {
             Self::Text { head, length } => *length == Some(head.len() as u64),
@@ -209,6 +218,7 @@ impl Content {
     }
 }
 
+/// How long a Redis key stays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expiry {
     Never,
@@ -222,12 +232,12 @@ impl Expiry {
         if pttl == -1 { Self::Never } else { Self::In(u64::try_from(pttl).unwrap_or(0)) }
     }
 
-    /// What is left at this moment by the server's clock until a deadline.
+    /// The time left from this time by the server's clock until a deadline.
     pub(crate) fn until(deadline: Deadline, now_ms: u64) -> Self {
         deadline.millis().map_or(Self::Never, |at| Self::In(at.saturating_sub(now_ms)))
     }
 
-    /// The milliseconds left, or `None` when it stays for ever.
+    /// The milliseconds left, or `None` if it never expires.
     pub fn millis(self) -> Option<u64> {
         match self {
             Self::Never => None,

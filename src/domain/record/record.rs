@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::age::{self, Age};
 use super::claim::Claim;
 use super::decode::{Decoded, Reading, Stored};
-use super::observation::{Content, Expiry, Observation, SeenKey};
+use super::observation::{Content, Expiry, KeyState, Observation};
 use super::response::Response;
 use crate::domain::diagnosis::Finding;
 use crate::domain::schema::{Encoding, ExpiresAt, Schema, State};
@@ -64,7 +64,7 @@ impl Record {
     }
 
     /// The Redis key of the lock, if a lock exists.
-    pub(crate) fn lock(&self) -> Option<&SeenKey> {
+    pub(crate) fn lock(&self) -> Option<&KeyState> {
         let key = &self.seen.keys[self.schema.lock_role()];
         if !self.schema.has_locks() || key.content == Content::Absent {
             return None;
@@ -77,7 +77,7 @@ impl Record {
     }
 
     /// The Redis key of the result, if a result exists.
-    pub(crate) fn result(&self) -> Option<&SeenKey> {
+    pub(crate) fn result(&self) -> Option<&KeyState> {
         let key = &self.seen.keys[self.schema.result_role()];
         if key.content == Content::Absent {
             return None;
@@ -95,7 +95,7 @@ impl Record {
     }
 
     /// The Redis key whose expiry decides how long the record stays in its state.
-    fn deciding(&self) -> Option<&SeenKey> {
+    fn deciding(&self) -> Option<&KeyState> {
         if self.state == State::Completed {
             self.result()
         } else {
@@ -153,7 +153,7 @@ impl Record {
     /// The first value that holds its own expiry, and by which rule.
     pub(crate) fn lapsing(&self) -> Option<(&Decoded, &ExpiresAt)> {
         self.values().find_map(|value| {
-            let expires_at = self.schema.values[value.case].expires_at.as_ref()?;
+            let expires_at = self.schema.values[value.format].expires_at.as_ref()?;
             value.expires_ms.map(|_| (value, expires_at))
         })
     }
@@ -187,7 +187,7 @@ impl Record {
 
     /// The encoding of a value that is never decoded, only shown as it is; `None` for any other.
     pub(crate) fn shown_only(&self) -> Option<Encoding> {
-        let mut encodings = self.values().map(|value| self.schema.values[value.case].encoding());
+        let mut encodings = self.values().map(|value| self.schema.values[value.format].encoding());
         encodings.find(|encoding| encoding.is_shown_only())
     }
 
@@ -212,7 +212,7 @@ impl Record {
     }
 
     fn is_closed(&self) -> bool {
-        let is_closed = self.values().all(|value| self.schema.values[value.case].is_closed());
+        let is_closed = self.values().all(|value| self.schema.values[value.format].is_closed());
         is_closed && !self.claim.is_unrecognised()
     }
 
@@ -227,7 +227,7 @@ impl Record {
         }
     }
 
-    fn present(&self) -> impl Iterator<Item = &SeenKey> {
+    fn present(&self) -> impl Iterator<Item = &KeyState> {
         self.seen.keys.iter().filter(|key| key.content != Content::Absent)
     }
 
@@ -244,7 +244,7 @@ fn state(schema: &Schema, readings: &[Reading]) -> State {
             continue;
         }
         if let Some(value) = reading.decoded() {
-            match schema.values[value.case].state {
+            match schema.values[value.format].state {
                 // A result decides, whatever the lock's Redis key holds.
                 State::Completed => return State::Completed,
                 State::InProgress if state == State::Absent => state = State::InProgress,

@@ -3,13 +3,13 @@
 use super::claim::Claim;
 use super::decode;
 use super::locate::Candidate;
-use super::observation::{Content, Observation, SeenKey};
+use super::observation::{Content, KeyState, Observation};
 use crate::domain::schema::{Catalog, Exclusion, Schema};
 
 /// A Redis key that exists and holds no record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnclaimedKey {
-    pub(crate) seen: SeenKey,
+    pub(crate) seen: KeyState,
     /// The schema that comes nearest, and how the value deviates from its formats.
     pub(crate) nearest: Option<(String, String)>,
     /// The schemas that keep records under such names and leave this one out, each with the word that says so.
@@ -72,13 +72,13 @@ pub(crate) fn unclaimed_in(candidate: &Candidate, seen: &Observation) -> Vec<Unc
 }
 
 /// A Redis key without its value's bytes, which may be many.
-fn outline(key: &SeenKey) -> SeenKey {
+fn outline(key: &KeyState) -> KeyState {
     let content = match &key.content {
         Content::Text { length, .. } => Content::Text { head: Vec::new(), length: *length },
         Content::Hash(_) => Content::Other("hash".to_owned()),
         other => other.clone(),
     };
-    SeenKey { content, ..SeenKey::new(&key.redis_key, Content::Absent, key.expiry, key.deadline) }
+    KeyState { content, ..KeyState::new(&key.redis_key, Content::Absent, key.expiry, key.deadline) }
 }
 
 /// How the values at a schema's Redis keys deviate from its formats.

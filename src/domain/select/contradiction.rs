@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::domain::record::{Evidence, Expiry, Record, SeenKey, age};
+use crate::domain::record::{Evidence, Expiry, KeyState, Record, age};
 use crate::domain::schema::{Schema, State, TtlOf};
 
 /// Records that contradict a schema's default TTL.
@@ -42,7 +42,7 @@ impl Contradictions {
         self.note_key(record, TtlOf::Lock, lock);
     }
 
-    fn note_key(&mut self, record: &Record, of: TtlOf, key: Option<&SeenKey>) {
+    fn note_key(&mut self, record: &Record, of: TtlOf, key: Option<&KeyState>) {
         let (Some(Expiry::In(left)), Some(default)) =
             (key.map(|key| key.expiry), record.schema.ttl(of))
         else {

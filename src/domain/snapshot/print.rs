@@ -3,7 +3,7 @@
 use crc::{CRC_64_XZ, Crc, Table};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::domain::record::{Content, Deadline, Hash, SeenKey};
+use crate::domain::record::{Content, Deadline, Hash, KeyState};
 
 /// Processes sixteen bytes at a time, because every record of a list passes through it.
 static CRC: Crc<u64, Table<16>> = Crc::<u64, Table<16>>::new(&CRC_64_XZ);
@@ -34,7 +34,7 @@ fn is_exact(within: &u64) -> bool {
 
 impl KeyPrint {
     /// The print of a Redis key; `None` if the key does not exist.
-    pub(crate) fn of(key: &SeenKey) -> Option<Self> {
+    pub(crate) fn of(key: &KeyState) -> Option<Self> {
         let (crc64, read) = match &key.content {
             Content::Absent => return None,
             Content::Other(_) => (None, 0),

@@ -45,7 +45,7 @@ pub fn of(schema: &Schema) -> Option<LateWorker> {
 /// A lock with this value format. Only the format matters for the prediction.
 fn lock_of_another(case: usize) -> Decoded {
     Decoded {
-        case,
+        format: case,
         conformance: Conformance::Full,
         owner: None,
         fingerprint: None,

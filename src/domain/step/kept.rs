@@ -44,7 +44,7 @@ pub(crate) fn document(schema: &Schema, value: &Content) -> Option<Json<'static>
 pub(crate) fn unknown_fields(schema: &Schema, value: &Content) -> Vec<(String, Vec<u8>)> {
     let Some(Json::Object(members)) = document(schema, value) else { return Vec::new() };
     let reading = decode::decode_value(schema, schema.lock_role(), value);
-    let form = reading.decoded().map(|value| value.case);
+    let form = reading.decoded().map(|value| value.format);
     let mut unknown = Vec::new();
     for (name, value) in members {
         // A value without a recognised format may have any format, so that a field named by any of

@@ -145,7 +145,8 @@ impl ReplyMatcher<'_> {
         match reading.lapsed() {
             None => reading.is(&KeyIs::Value(format)),
             Some(_) => {
-                entry.is_for_lapsed() && reading.decoded().is_some_and(|value| value.case == format)
+                entry.is_for_lapsed()
+                    && reading.decoded().is_some_and(|value| value.format == format)
             }
         }
     }

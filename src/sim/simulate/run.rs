@@ -9,7 +9,7 @@ use tokio::sync::Mutex;
 use super::local_servers::Cluster;
 use super::story::{Aborted, ClientRequest, LONG, ScenarioResult};
 use crate::domain::record::age::millis;
-use crate::domain::record::{Deadline, Expiry, Observation, SeenKey, decode};
+use crate::domain::record::{Deadline, Expiry, KeyState, Observation, decode};
 use crate::domain::schema::Schema;
 use crate::domain::simulation::{ClientAnswer, History, HistoryEvent};
 use crate::domain::step::{StepReply, next_request};
@@ -132,7 +132,7 @@ impl<'s> ScenarioRun<'s> {
             // PTTL is read first. A key that expires in between is then absent, and not a key
             // without a TTL.
             let content = read_content(&mut *self.control.lock().await, &redis_key).await?;
-            keys.push(SeenKey::new(
+            keys.push(KeyState::new(
                 &redis_key,
                 content,
                 Expiry::from_pttl(pttl),

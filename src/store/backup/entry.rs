@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::payload;
-use crate::domain::record::{Content, Deadline, Expiry, KeyIdentity, Observation, SeenKey};
+use crate::domain::record::{Content, Deadline, Expiry, KeyIdentity, KeyState, Observation};
 use crate::domain::schema::Role;
 
 /// The format of a backup that is written: an entry for each record, and a closing line.
@@ -35,7 +35,7 @@ pub struct About {
 
 impl Saved {
     /// The same without a DUMP, where a string was read as a whole and is no long one.
-    pub(in crate::store) fn of_whole(seen: &SeenKey) -> Option<Self> {
+    pub(in crate::store) fn of_whole(seen: &KeyState) -> Option<Self> {
         match &seen.content {
             Content::Text { head, .. } if seen.content.is_whole() => {
                 Some(Self::of(seen, payload::of_string(head)?))
@@ -51,7 +51,7 @@ impl Saved {
             return KeyIdentity::of_dump(&self.dump, self.expires_at_ms);
         };
         let deadline = self.expires_at_ms.map_or(Deadline::Never, Deadline::At);
-        KeyIdentity::of(&SeenKey::new(
+        KeyIdentity::of(&KeyState::new(
             &self.redis_key,
             Content::text(text.to_vec()),
             Expiry::Never,
@@ -60,7 +60,7 @@ impl Saved {
     }
 
     /// What a Redis key held, with the deadline that the look saw: the change compares with it.
-    pub(in crate::store) fn of(seen: &SeenKey, dump: Vec<u8>) -> Self {
+    pub(in crate::store) fn of(seen: &KeyState, dump: Vec<u8>) -> Self {
         Self {
             redis_key: seen.redis_key.clone(),
             dump,
@@ -121,7 +121,7 @@ pub struct Beside {
 
 impl Beside {
     /// A Redis key of a record as it was seen, beside those that were backed up.
-    pub(super) fn of(role: Role, seen: &SeenKey) -> Self {
+    pub(super) fn of(role: Role, seen: &KeyState) -> Self {
         Self { role, redis_key: seen.redis_key.clone(), there: seen.content != Content::Absent }
     }
 

@@ -10,7 +10,7 @@ use redis::Cmd;
 
 use super::change::{Change, KeyAction, Outcome};
 use crate::domain::hash_slot;
-use crate::domain::record::{Content, Observation, SeenKey};
+use crate::domain::record::{Content, KeyState, Observation};
 use crate::store::backup::entry::MOST_SAVED;
 use crate::store::backup::{BackupEntry, Saved};
 use crate::store::cluster::scripted::ScriptRef;
@@ -208,7 +208,7 @@ impl<'a> Batch<'a> {
 
     /// The Redis keys that no call of [`Batch::commands_apart`] compares, as they were seen, each
     /// with the index of its change among those that are asked for.
-    pub(in crate::store) fn elsewhere(&self) -> Vec<(usize, &'a SeenKey)> {
+    pub(in crate::store) fn elsewhere(&self) -> Vec<(usize, &'a KeyState)> {
         let mut elsewhere = Vec::new();
         for (index, asked) in self.asked.iter().enumerate() {
             for sent in asked.sent().filter(|sent| !sent.is_with(asked)) {
@@ -361,7 +361,7 @@ impl<'a> RequestedChange<'a> {
 
 /// What is sent of one Redis key.
 struct Sent<'a> {
-    seen: &'a SeenKey,
+    seen: &'a KeyState,
     part: Part,
 }
 

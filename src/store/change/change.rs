@@ -1,6 +1,6 @@
 //! A change to a record, and what became of it.
 
-use crate::domain::record::{Content, Observation, SeenKey};
+use crate::domain::record::{Content, KeyState, Observation};
 use crate::store::backup::entry::About;
 
 /// A change to a record that must still be as it was seen. All of its Redis keys that change,
@@ -30,21 +30,21 @@ impl Change {
     }
 
     /// The first Redis key that changes, as it was seen.
-    pub(super) fn first(&self) -> &SeenKey {
+    pub(super) fn first(&self) -> &KeyState {
         &self.seen.keys[self.changed[0]]
     }
 
     /// The Redis keys that change, as they were seen.
-    pub fn targets(&self) -> impl Iterator<Item = &SeenKey> {
+    pub fn targets(&self) -> impl Iterator<Item = &KeyState> {
         self.changed.iter().map(|role| &self.seen.keys[*role])
     }
 
     /// True if the Redis keys were there, and enough was read of the record to compare with.
     pub(super) fn can_be_compared(&self) -> bool {
-        let is_there = |key: &SeenKey| key.content != Content::Absent;
+        let is_there = |key: &KeyState| key.content != Content::Absent;
         !self.changed.is_empty()
             && self.targets().all(is_there)
-            && self.seen.keys.iter().all(SeenKey::is_comparable)
+            && self.seen.keys.iter().all(KeyState::is_comparable)
     }
 }
 

@@ -4,7 +4,7 @@
 use redis::Value;
 
 use super::set_words::Words;
-use crate::domain::record::{Content, Deadline, Expiry, Observation, SeenKey};
+use crate::domain::record::{Content, Deadline, Expiry, KeyState, Observation};
 use crate::store::cluster::client::Client;
 use crate::store::cluster::deadlines::{TRIED, is_known as knows_pexpiretime};
 use crate::store::cluster::routing::Route;
@@ -165,8 +165,8 @@ impl<'a> IdentityCommands<'a> {
                 },
             };
             let expiry = Expiry::from_pttl(pttl);
-            let now = SeenKey::new(&seen.redis_key, content, expiry, deadline);
-            keys.push(SeenKey { checksum, ..now });
+            let now = KeyState::new(&seen.redis_key, content, expiry, deadline);
+            keys.push(KeyState { checksum, ..now });
         }
         Ok(Observation { server_ms: self.seen.server_ms, keys, atomic: true })
     }

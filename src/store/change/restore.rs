@@ -5,7 +5,7 @@ mod restore_outcome;
 
 pub use self::restore_outcome::{KeyResult, RestoreOutcome, RestoreResult, Return};
 use super::writer::{ChangeAttempt, Writer};
-use crate::domain::record::{Deadline, SeenKey};
+use crate::domain::record::{Deadline, KeyState};
 use crate::store::backup::Saved;
 use crate::store::cluster::client::Client;
 use crate::store::cluster::slot_map::SlotMap;
@@ -257,7 +257,7 @@ fn returns<'a>(wanted: impl Iterator<Item = &'a Return<'a>>) -> redis::Pipeline 
 #[derive(Clone)]
 enum CurrentKey {
     /// Its DUMP, and a look at it.
-    There(Vec<u8>, SeenKey),
+    There(Vec<u8>, KeyState),
     Absent,
     /// It could not be read.
     Unread,
@@ -289,7 +289,7 @@ fn is_of_restore(error: &StoreError) -> bool {
 
 /// True when what is there is what was sent: many locks hold the same bytes, and end at another moment. What was sent is a
 /// DUMP, or was made from the string.
-fn is_back(saved: &Saved, dump: &[u8], now: &SeenKey) -> bool {
+fn is_back(saved: &Saved, dump: &[u8], now: &KeyState) -> bool {
     let same_deadline = match saved.expires_at_ms {
         Some(at) => now.deadline.is_at(at),
         None => now.deadline == Deadline::Never,
@@ -338,7 +338,7 @@ mod tests {
             expires_at_ms,
         };
         let now = |deadline| {
-            SeenKey::new(b"a", Content::Other("hash".to_owned()), Expiry::Never, deadline)
+            KeyState::new(b"a", Content::Other("hash".to_owned()), Expiry::Never, deadline)
         };
         let is_there =
             |dump: &str, deadline| is_back(&sent(Some(50_000)), dump.as_bytes(), &now(deadline));
@@ -363,7 +363,7 @@ mod tests {
     #[test]
     fn what_was_made_from_a_string_is_known_by_the_string() {
         let seen = |text: &str| {
-            SeenKey::new(b"a", Content::text(text.into()), Expiry::Never, Deadline::Never)
+            KeyState::new(b"a", Content::text(text.into()), Expiry::Never, Deadline::Never)
         };
         let saved = Saved::of_whole(&seen("1")).unwrap();
         assert!(is_back(&saved, b"as the server writes it", &seen("1")));

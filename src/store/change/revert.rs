@@ -4,7 +4,7 @@
 use super::guarded_step::GuardedOutcome;
 use super::set_words::Words;
 use super::writer::Writer;
-use crate::domain::record::{Content, Observation, SeenKey};
+use crate::domain::record::{Content, KeyState, Observation};
 use crate::store::cluster::client::Client;
 use crate::store::error::StoreError;
 use crate::store::read::key_query::ReadLimit;
@@ -33,7 +33,7 @@ impl PriorValue {
     }
 
     /// The command that brings it back over what is there now.
-    fn command(&self, now: &SeenKey) -> Option<Words> {
+    fn command(&self, now: &KeyState) -> Option<Words> {
         let key = now.redis_key.clone();
         match self {
             Self::Same => None,
@@ -55,7 +55,7 @@ impl PriorValue {
     }
 }
 
-fn set(key: &SeenKey, at: Option<u64>) -> Words {
+fn set(key: &KeyState, at: Option<u64>) -> Words {
     let head = match &key.content {
         Content::Absent => return vec![b"DEL".to_vec(), key.redis_key.clone()],
         // The value of a hash is never written: what is there stays, to expire at that moment.

@@ -238,12 +238,12 @@ fn is_made(change: &Change, now: &Observation, action: KeyAction) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::record::{Deadline, Expiry, SeenKey};
+    use crate::domain::record::{Deadline, Expiry, KeyState};
     use crate::store::backup::About;
 
     /// A key seen at 1,000 ms by its node's clock, with this deadline.
     fn seen(deadline: Deadline, server_ms: u64) -> Observation {
-        let key = SeenKey::new(b"idem:k", Content::text(b"x".to_vec()), Expiry::Never, deadline);
+        let key = KeyState::new(b"idem:k", Content::text(b"x".to_vec()), Expiry::Never, deadline);
         Observation { server_ms: Some(server_ms), keys: vec![key], atomic: true }
     }
 

@@ -5,7 +5,7 @@ use std::sync::PoisonError;
 use redis::Value;
 
 use super::client::Client;
-use crate::domain::record::{Content, Deadline, Observation, SeenKey};
+use crate::domain::record::{Content, Deadline, KeyState, Observation};
 use crate::store::connection::reply;
 use crate::store::error::StoreError;
 
@@ -45,7 +45,7 @@ impl Client {
     ) -> Result<(), StoreError> {
         let mut keys = seen.into_iter().flat_map(|seen| &seen.keys);
         let is_unknown =
-            |key: &&SeenKey| key.content != Content::Absent && key.deadline == Deadline::Unknown;
+            |key: &&KeyState| key.content != Content::Absent && key.deadline == Deadline::Unknown;
         let Some(key) = keys.find(is_unknown) else { return Ok(()) };
         let redis_key = key.redis_key.escape_ascii();
         let why = format!(

@@ -1,43 +1,52 @@
-//! Many calls of one script, by its digest: the text of a script is longer than most of what it reads.
+//! Many calls of one script by its digest, because the text of a script is longer than most of what it reads.
 
 use redis::Cmd;
 
 use super::client::{Client, ClientReply};
 use crate::store::error::StoreError;
 
-/// How a script is named to the server.
+/// How a call names its script.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::store) enum ScriptRef<'a> {
+    /// By its text, which every server takes.
     Text,
-    /// By its digest, for a server that has it.
+    /// By its digest, for a server that has the script.
     Digest(&'a str),
 }
 
 impl Client {
-    /// Sends calls of a script by its digest; once more in full where a node has forgotten the script, which means that it
-    /// has done nothing.
+    /// Sends calls of a script by its digest, each with its own reply. A node that has forgotten the script has done nothing: its
+    /// calls are sent once more with the text.
     ///
     /// # Errors
-    /// When no master could be asked.
+    /// No master could be asked.
     pub(in crate::store) async fn ask_script_each(
         &self,
         script: &'static str,
         calls: impl Fn(ScriptRef<'_>) -> Vec<Cmd>,
     ) -> Result<Vec<ClientReply>, StoreError> {
         let digest = self.digest(script).await?;
-        let mut replies = self
-            .send_each(calls(digest.as_deref().map_or(ScriptRef::Text, ScriptRef::Digest)))
-            .await;
-        let forgotten = |reply: &ClientReply| matches!(reply, Err(StoreError::Refused { code, .. }) if code == "NOSCRIPT");
-        let again: Vec<_> =
-            (0..replies.len()).filter(|index| forgotten(&replies[*index])).collect();
-        if again.is_empty() {
+        // Without a digest the user may not load scripts.
+        let script_ref = match &digest {
+            Some(digest) => ScriptRef::Digest(digest),
+            None => ScriptRef::Text,
+        };
+        let mut replies = self.send_each(calls(script_ref)).await;
+        let mut forgotten = Vec::new();
+        for (index, reply) in replies.iter().enumerate() {
+            if let Err(StoreError::Refused { code, .. }) = reply
+                && code == "NOSCRIPT"
+            {
+                forgotten.push(index);
+            }
+        }
+        if forgotten.is_empty() {
             return Ok(replies);
         }
-        let whole = calls(ScriptRef::Text);
-        let commands = again.iter().map(|index| whole[*index].clone()).collect();
-        for (index, reply) in again.iter().zip(self.send_each(commands).await) {
-            replies[*index] = reply;
+        let with_text = calls(ScriptRef::Text);
+        let commands = forgotten.iter().map(|index| with_text[*index].clone()).collect();
+        for (index, reply) in forgotten.into_iter().zip(self.send_each(commands).await) {
+            replies[index] = reply;
         }
         Ok(replies)
     }

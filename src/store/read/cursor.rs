@@ -47,7 +47,7 @@ impl ScanCursor {
         self.bounds.asks_how_many()
     }
 
-    /// Takes in the answer to DBSIZE; `None` where that may not be asked.
+    /// Takes in the answer to DBSIZE; `None` if the user may not ask.
     ///
     /// # Errors
     /// Why the scan has no end.
@@ -64,7 +64,7 @@ impl ScanCursor {
         cursor: &[u8],
         keys: usize,
     ) -> Result<(), &'static str> {
-        self.bounds.page(&self.cursor, cursor, (self.count as u64, keys as u64))?;
+        self.bounds.page(&self.cursor, cursor, self.count as u64, keys as u64)?;
         self.cursor.clear();
         self.cursor.extend_from_slice(cursor);
         self.ended = cursor == b"0";
@@ -126,8 +126,8 @@ const EMPTY: u64 = 1 << 22;
 
 /// Tells whether a scan can still end.
 ///
-/// SCAN promises an end, and servers keep that promise. What only looks like a server may answer cursors for ever. Each
-/// rule here asks for more than any server can do, so that none ends the scan of a real keyspace:
+/// SCAN promises an end, and servers keep that promise. A program that only resembles a server may return cursors without end.
+/// Each rule here asks for more than any server can do, so that none ends the scan of a real keyspace:
 ///
 /// - A page never ends where it began, unless it is the last: a server moves its cursor with every page.
 /// - A cursor comes again only where the server's table shrinks during the scan, which takes a keyspace that grows and
@@ -161,7 +161,7 @@ impl ScanBounds {
         self.keys >= self.asks_at
     }
 
-    /// Takes in how many are there; `None` where that may not be asked.
+    /// Takes in how many exist; `None` if the user may not ask.
     fn there_are(&mut self, keys: Option<u64>) -> Result<(), &'static str> {
         self.asks_at = self.asks_at.saturating_mul(2).max(SLACK / 2);
         self.most_there = self.most_there.max(keys.unwrap_or(u64::MAX));
@@ -170,12 +170,7 @@ impl ScanBounds {
     }
 
     /// Takes in a page: from one cursor to the next, asked for so many Redis keys, and holding so many.
-    fn page(
-        &mut self,
-        from: &[u8],
-        to: &[u8],
-        (count, keys): (u64, u64),
-    ) -> Result<(), &'static str> {
+    fn page(&mut self, from: &[u8], to: &[u8], count: u64, keys: u64) -> Result<(), &'static str> {
         if to == b"0" {
             return Ok(());
         }
@@ -200,7 +195,9 @@ impl ScanBounds {
             return Err("it goes on far beyond the keys that it holds");
         }
         if self.pages >= self.marked_at * 2 {
-            (self.mark, self.marked_at, self.returns) = (to.to_vec(), self.pages, 0);
+            self.mark = to.to_vec();
+            self.marked_at = self.pages;
+            self.returns = 0;
         }
         Ok(())
     }
@@ -240,7 +237,7 @@ mod tests {
             let (from, to) = (cursor(page).to_string(), cursor(page + 1).to_string());
             let asked = if end.asks_how_many() { end.there_are(there) } else { Ok(()) };
             if let Err(why) =
-                asked.and_then(|()| end.page(from.as_bytes(), to.as_bytes(), (500, keys)))
+                asked.and_then(|()| end.page(from.as_bytes(), to.as_bytes(), 500, keys))
             {
                 return (page, why);
             }
@@ -262,8 +259,8 @@ mod tests {
         );
         let mut end =
             ScanBounds { passed: MOST_PASSED - 500, most_there: u64::MAX, ..ScanBounds::default() };
-        assert_eq!(end.page(b"1", b"2", (500, 0)), Ok(()));
-        assert_eq!(end.page(b"2", b"3", (500, 0)), Err("it is longer than any keyspace"));
+        assert_eq!(end.page(b"1", b"2", 500, 0), Ok(()));
+        assert_eq!(end.page(b"2", b"3", 500, 0), Err("it is longer than any keyspace"));
         let (pages, why) = scan(|page| page + 1, 0, Some(17));
         assert!(
             why == "it goes on far beyond the keys that it holds" && pages < 34_000,
@@ -277,8 +274,8 @@ mod tests {
 
     #[test]
     fn a_scan_of_one_page_ends_where_it_began() {
-        assert_eq!(ScanBounds::default().page(b"0", b"0", (500, 3)), Ok(()));
-        assert!(ScanBounds::default().page(b"7", b"7", (500, 3)).is_err());
+        assert_eq!(ScanBounds::default().page(b"0", b"0", 500, 3), Ok(()));
+        assert!(ScanBounds::default().page(b"7", b"7", 500, 3).is_err());
     }
 
     #[test]
@@ -289,10 +286,7 @@ mod tests {
             if end.asks_how_many() {
                 assert_eq!(end.there_are(Some(there)), Ok(()), "after {page} pages");
             }
-            assert_eq!(
-                end.page(&page.to_be_bytes(), &(page + 1).to_be_bytes(), (500, 500)),
-                Ok(())
-            );
+            assert_eq!(end.page(&page.to_be_bytes(), &(page + 1).to_be_bytes(), 500, 500), Ok(()));
             there = there.saturating_sub(3_000);
         }
     }
@@ -304,7 +298,7 @@ mod tests {
         for shrinks in 0..10_u64 {
             for page in shrinks * 50..shrinks * 50 + 100 {
                 assert_eq!(
-                    end.page(&page.to_be_bytes(), &(page + 1).to_be_bytes(), (500, 500)),
+                    end.page(&page.to_be_bytes(), &(page + 1).to_be_bytes(), 500, 500),
                     Ok(())
                 );
             }

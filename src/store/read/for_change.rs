@@ -6,7 +6,7 @@ use super::key_query::{
     CommandQueue as _, ExpiryCommand, KeyQuery, PipelineReplies, ReadLimit, ReadTimes, read_time,
 };
 use super::reader::{ReadDetail, RecordReader, Seen};
-use crate::domain::record::SeenKey;
+use crate::domain::record::KeyState;
 use crate::store::connection::reply;
 use crate::store::error::StoreError;
 
@@ -175,7 +175,7 @@ impl RecordReader {
 /// True if the script would read no more of a record than plain commands did.
 fn is_final(seen: &Seen) -> bool {
     match seen {
-        Ok(seen) => seen.server_ms.is_some() && seen.keys.iter().all(SeenKey::is_comparable),
+        Ok(seen) => seen.server_ms.is_some() && seen.keys.iter().all(KeyState::is_comparable),
         // A node that does not answer is not asked again.
         Err(error) => error.lost_the_reply(),
     }

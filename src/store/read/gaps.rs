@@ -15,9 +15,11 @@ use crate::store::error::StoreError;
 const MOST_NAMED: usize = 10_000;
 
 /// The most unread records that a message names.
-const MOST_TOLD: usize = 5;
+const MOST_IN_MESSAGE: usize = 5;
 
+/// What a scan could not read so far.
 pub(in crate::store) struct Gaps {
+    /// How many nodes the scan has to read.
     masters: usize,
     is_cluster: bool,
     /// The slots that no node served in any slot map so far.
@@ -62,13 +64,15 @@ impl Gaps {
 
     /// Leaves out a node, or the rest of it. A node that does not answer is left out once.
     pub(in crate::store) fn miss_node(&mut self, why: StoreError) {
-        let silent = why.silent_server();
-        if silent.is_none() || !self.nodes.iter().any(|known| known.silent_server() == silent) {
+        let unreachable = why.silent_server();
+        if unreachable.is_none()
+            || !self.nodes.iter().any(|known| known.silent_server() == unreachable)
+        {
             self.nodes.push(why);
         }
     }
 
-    /// Notes why records may be missing that no error speaks of.
+    /// Notes why records may be missing without an error.
     pub(in crate::store) fn doubt(&mut self, why: String) {
         if !self.doubts.contains(&why) {
             self.doubts.push(why);
@@ -80,12 +84,10 @@ impl Gaps {
         self.nodes.pop()
     }
 
-    /// True when one of these nodes does not answer and is left out.
+    /// True if one of these nodes does not answer and is left out.
     pub(in crate::store) fn has_missed(&self, nodes: &[String]) -> bool {
-        self.nodes
-            .iter()
-            .filter_map(StoreError::silent_server)
-            .any(|silent| nodes.iter().any(|node| node == silent))
+        let mut unreachable = self.nodes.iter().filter_map(StoreError::silent_server);
+        unreachable.any(|server| nodes.iter().any(|node| node == server))
     }
 
     /// Leaves out a record for an error that concerns it alone, or its node if that does not answer.
@@ -134,9 +136,10 @@ impl Gaps {
         let mut parts = Vec::new();
         if !self.nodes.is_empty() {
             let why: Vec<_> = self.nodes.iter().map(ToString::to_string).collect();
-            let (missed, masters) = (self.nodes.len(), self.masters);
+            let missed = self.nodes.len();
             parts.push(format!(
-                "{missed} of {masters} masters could not be read to the end: {}",
+                "{missed} of {} masters could not be read to the end: {}",
+                self.masters,
                 why.join("; ")
             ));
         }
@@ -154,7 +157,7 @@ impl Gaps {
         }
         parts.extend(self.doubts.iter().cloned());
         parts.extend(self.unread_records());
-        (!parts.is_empty()).then(|| StoreError::Missed { why: parts.join("; ") })
+        if parts.is_empty() { None } else { Some(StoreError::Missed { why: parts.join("; ") }) }
     }
 
     fn unread_records(&self) -> Option<String> {
@@ -163,8 +166,12 @@ impl Gaps {
         if count == 1 {
             return Some(format!("1 record could not be read: {}: {why}", first.escape_ascii()));
         }
-        let names: Vec<_> =
-            self.records.keys().take(MOST_TOLD).map(|key| key.escape_ascii().to_string()).collect();
+        let names: Vec<_> = self
+            .records
+            .keys()
+            .take(MOST_IN_MESSAGE)
+            .map(|key| key.escape_ascii().to_string())
+            .collect();
         let rest = if count > names.len() as u64 { ", ..." } else { "" };
         Some(format!("{count} records could not be read: {}{rest}: {why}", names.join(", ")))
     }

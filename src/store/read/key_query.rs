@@ -5,7 +5,7 @@
 
 use redis::{Cmd, Pipeline, Value};
 
-use crate::domain::record::{Content, Deadline, Expiry, Field, Hash, Observation, SeenKey};
+use crate::domain::record::{Content, Deadline, Expiry, KeyState, Observation};
 use crate::store::cluster::client::{Client, ClientReply};
 use crate::store::connection::{Connection, Token, reply};
 use crate::store::error::StoreError;
@@ -152,7 +152,7 @@ impl KeyQuery {
         self,
         replies: &mut impl ReplySource,
         redis_key: &[u8],
-    ) -> Result<Result<SeenKey, StoreError>, StoreError> {
+    ) -> Result<Result<KeyState, StoreError>, StoreError> {
         let value = match self.value {
             ValueQuery::Nothing => None,
             _ => Some(replies.next_reply().await?),
@@ -187,7 +187,7 @@ impl KeyQuery {
                 (Expiry::from_pttl(expires), Deadline::from_pttl(expires, None, None))
             }
         };
-        Ok(Ok(SeenKey::new(redis_key, content, expiry, deadline)))
+        Ok(Ok(KeyState::new(redis_key, content, expiry, deadline)))
     }
 
     /// The content of a value, by the reply to TYPE, GETRANGE or HGETALL.
@@ -265,18 +265,10 @@ fn type_of(reply: Value) -> Option<Content> {
 
 /// A hash, by the reply to HGETALL.
 fn fields_of(reply: Value) -> Option<Content> {
-    let mut words = reply::array(reply)?.into_iter();
-    let mut fields = Vec::with_capacity(words.len() / 2);
-    while let Some(name) = words.next() {
-        let name = reply::bytes(name)?;
-        let value = reply::bytes(words.next()?)?;
-        fields.push(Field::whole(name, value));
-    }
-    if fields.is_empty() {
-        return Some(Content::Absent);
-    }
-    let count = fields.len() as u64;
-    Some(Content::Hash(Box::new(Hash::new(fields, count))))
+    let words: Vec<Vec<u8>> =
+        reply::array(reply)?.into_iter().map(reply::bytes).collect::<Option<_>>()?;
+    // A hash has at least one field.
+    if words.is_empty() { Some(Content::Absent) } else { Some(Content::hash(words)) }
 }
 
 /// Reads the reply to TIME, in milliseconds since the epoch; `None` if the user may not ask.

@@ -5,7 +5,7 @@ use redis::{Pipeline, Value};
 
 use super::key_query::{CommandQueue as _, KeyQuery, PipelineReplies, ReadLimit};
 use super::reader::{RecordReader, Seen};
-use crate::domain::record::{Content, Field, Hash, Observation, SeenKey};
+use crate::domain::record::{Content, Field, Hash, KeyState, Observation};
 use crate::store::connection::reply;
 use crate::store::error::StoreError;
 
@@ -94,7 +94,7 @@ impl RecordReader {
 
     /// Reads the fields of the keys that are hashes: how many they are, their names, the lengths of their values, and the
     /// values that are short enough. Nothing but a script cuts the value of a field. What a node does not report stays unknown.
-    async fn read_fields(&self, keys: Vec<&mut SeenKey>, head: ReadLimit) {
+    async fn read_fields(&self, keys: Vec<&mut KeyState>, head: ReadLimit) {
         let mut hashes = Vec::new();
         for key in keys {
             if key.content.other_type() == Some("hash") {

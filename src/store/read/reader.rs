@@ -418,7 +418,7 @@ fn split_by_record(records: &[Vec<Vec<u8>>], all: Observation) -> Vec<Seen> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::record::{Content, Deadline, Expiry, SeenKey};
+    use crate::domain::record::{Content, Deadline, Expiry, KeyState};
 
     fn keys(names: &[&str]) -> Vec<Vec<u8>> {
         names.iter().map(|name| name.as_bytes().to_vec()).collect()
@@ -426,7 +426,7 @@ mod tests {
 
     fn seen(name: &str) -> Seen {
         let content = Content::text(name.as_bytes().to_vec());
-        let key = SeenKey::new(name.as_bytes(), content, Expiry::Never, Deadline::Never);
+        let key = KeyState::new(name.as_bytes(), content, Expiry::Never, Deadline::Never);
         Ok(Observation { server_ms: None, keys: vec![key], atomic: true })
     }
 

@@ -1,8 +1,7 @@
 //! Redis keys of one node, some or all of them: SCAN from cursors at random, or from the beginning.
 //!
-//! Keys stand in a server's table in no order of their names: what stands behind any cursor is a sample as good as another, and
-//! many cursors make up for keys that a hash tag keeps together. A cursor may be any number; what stands before a number that the
-//! table does not reach is its remainder.
+//! A server's table does not order keys by their names: the keys after any cursor are a sample as good as another, and many cursors
+//! make up for keys that a hash tag keeps together. A cursor may be any number, because the server takes its remainder.
 
 use std::collections::HashSet;
 
@@ -14,26 +13,30 @@ use crate::store::cluster::client::Client;
 use crate::store::connection::{Target, reply};
 use crate::store::error::StoreError;
 
-/// Pages for each that would do if all of them were full and held no key twice.
+/// How many times as many pages are read as would do if all of them were full and held no key twice.
 const PATIENCE: usize = 4;
 
 /// Pages on top of that.
 const LEAST_PAGES: usize = 20;
 
-/// Redis keys that one SCAN with a glob looks at.
+/// Redis keys that one SCAN with a glob passes.
 const MATCHED_PAGE: usize = 1_000;
 
+/// One node, and the Redis keys of it that were returned.
 pub(super) struct SampledNode {
     pub(super) node: Target,
-    /// How many Redis keys it holds; `None` where that may not be asked.
+    /// How many Redis keys it holds; `None` if the user may not ask.
     pub(super) size: Option<u64>,
+    /// How many of them are wanted.
     wanted: usize,
     /// Only Redis keys that match this glob.
     glob: Option<Vec<u8>>,
-    way: SampleMethod,
+    method: SampleMethod,
+    /// The Redis keys that were returned.
     known: HashSet<Vec<u8>>,
 }
 
+/// How the pages of a sample are chosen.
 enum SampleMethod {
     /// From the beginning.
     Through(Box<ScanCursor>),
@@ -42,6 +45,10 @@ enum SampleMethod {
 }
 
 impl SampledNode {
+    /// Asks a node how many Redis keys it holds.
+    ///
+    /// # Errors
+    /// The node does not answer.
     pub(super) async fn open(client: &Client, node: Target) -> Result<Self, StoreError> {
         let mut pipeline = redis::pipe();
         pipeline.cmd("DBSIZE");
@@ -51,15 +58,15 @@ impl SampledNode {
             Some(Err(error)) => return Err(error),
             None => None,
         };
-        let way = SampleMethod::Through(Box::new(ScanCursor::new()));
-        Ok(Self { node, size, wanted: 0, glob: None, way, known: HashSet::new() })
+        let method = SampleMethod::Through(Box::new(ScanCursor::new()));
+        Ok(Self { node, size, wanted: 0, glob: None, method, known: HashSet::new() })
     }
 
     /// Wants so many of its Redis keys, in pages of so many; all of them where there are no more.
     pub(super) fn want(&mut self, wanted: usize, page: usize) {
         self.wanted = wanted;
         if self.size.is_some_and(|size| size > wanted as u64) {
-            self.way =
+            self.method =
                 SampleMethod::AtRandom(wanted.div_ceil(page.max(1)) * PATIENCE + LEAST_PAGES);
         }
     }
@@ -82,11 +89,14 @@ impl SampledNode {
     ) -> Result<Option<Vec<Vec<u8>>>, StoreError> {
         let left = self.wanted.saturating_sub(self.known.len());
         let page = page.min(left);
-        let Some(cursor) = self.cursor(random).filter(|_| left > 0) else { return Ok(None) };
+        let Some(cursor) = self.cursor(random) else { return Ok(None) };
+        if left == 0 {
+            return Ok(None);
+        }
         let mut pipeline = redis::pipe();
         pipeline.cmd("DBSIZE");
         let scan = pipeline.cmd("SCAN").arg(&cursor);
-        // Redis counts the keys that it looks at, not those that match.
+        // COUNT is the number of keys that the server passes, not of those that match.
         let page = if self.glob.is_some() { MATCHED_PAGE } else { page };
         if let Some(glob) = &self.glob {
             scan.arg("MATCH").arg(glob);
@@ -97,15 +107,19 @@ impl SampledNode {
         let (next, keys) = match replies.next() {
             Some(Ok(reply)) => parsed(reply).ok_or_else(|| client.unexpected("SCAN"))?,
             Some(Err(error)) if self.may_go_through(&error) => {
-                self.way = SampleMethod::Through(Box::new(ScanCursor::new()));
+                self.method = SampleMethod::Through(Box::new(ScanCursor::new()));
                 return Ok(Some(Vec::new()));
             }
             Some(Err(error)) => return Err(error),
             None => return Err(client.unexpected("SCAN")),
         };
-        self.turn(&next, (page, keys.len()), size)?;
-        let mut new: Vec<_> =
-            keys.into_iter().filter(|key| self.known.insert(key.clone())).collect();
+        self.turn(&next, page, keys.len(), size)?;
+        let mut new = Vec::with_capacity(keys.len());
+        for key in keys {
+            if self.known.insert(key.clone()) {
+                new.push(key);
+            }
+        }
         // Keys of one place in the table come together, however few are asked for.
         new.truncate(left);
         Ok(Some(new))
@@ -113,7 +127,7 @@ impl SampledNode {
 
     /// Where the next page begins; `None` at the end.
     fn cursor(&mut self, random: &mut Rng) -> Option<Vec<u8>> {
-        match &mut self.way {
+        match &mut self.method {
             SampleMethod::Through(scan) => scan.cursor().map(<[u8]>::to_vec),
             SampleMethod::AtRandom(0) => None,
             SampleMethod::AtRandom(left) => {
@@ -123,20 +137,23 @@ impl SampledNode {
         }
     }
 
-    /// What is no Redis may refuse a cursor that it did not give.
+    /// True if the scan may start again from the beginning: a server that only resembles Redis may refuse a cursor that it did not
+    /// give.
     fn may_go_through(&self, error: &StoreError) -> bool {
-        matches!(self.way, SampleMethod::AtRandom(_))
+        matches!(self.method, SampleMethod::AtRandom(_))
             && !error.lost_the_reply()
             && !error.is_permission()
     }
 
+    /// Moves on to the next page, which has this cursor, after `asked` Redis keys were asked for and `received` came.
     fn turn(
         &mut self,
         cursor: &[u8],
-        (asked, came): (usize, usize),
+        asked: usize,
+        received: usize,
         size: Option<i64>,
     ) -> Result<(), StoreError> {
-        let SampleMethod::Through(scan) = &mut self.way else { return Ok(()) };
+        let SampleMethod::Through(scan) = &mut self.method else { return Ok(()) };
         let endless = |why| StoreError::NotRedis {
             target: self.node.to_string(),
             why: format!("its SCAN has no end: {why}"),
@@ -144,7 +161,7 @@ impl SampledNode {
         if scan.ask(asked) {
             scan.there_are(size.and_then(|size| u64::try_from(size).ok())).map_err(endless)?;
         }
-        scan.turn(cursor, came).map_err(endless)
+        scan.turn(cursor, received).map_err(endless)
     }
 }
 

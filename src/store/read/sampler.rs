@@ -9,20 +9,20 @@ use super::gaps::Gaps;
 use super::key_query::{KeyQuery, ReadLimit};
 use super::reader::{RecordReader, Seen};
 use super::sampled_node::SampledNode;
-use crate::domain::record::{Content, SeenKey};
+use crate::domain::record::{Content, KeyState};
 use crate::domain::select::Rate;
 use crate::store::error::StoreError;
 
 /// Redis keys of a page: few enough that other clients do not wait, and that cursors at random spread.
 const PAGE: usize = 100;
 
-/// Bytes of a value that tell its form.
+/// Bytes of a value by which most formats are recognised.
 const HEAD: ReadLimit = ReadLimit::Bytes(512);
 
-/// Bytes that are read of some longer values: the word that tells the state may stand behind the response.
+/// Bytes that are read of some longer values: the state may come after the response.
 const FURTHER: ReadLimit = ReadLimit::Bytes(16 * 1024);
 
-/// Values of a page that are read further.
+/// How many values of a page are read further.
 const MOST_FURTHER: usize = 4;
 
 /// A sample, page by page.
@@ -30,10 +30,10 @@ pub struct Sampler {
     reader: RecordReader,
     random: Rng,
     rate: Option<Rate>,
-    /// When the next page may be looked at.
+    /// When the next page may be read.
     due: Instant,
     nodes: VecDeque<SampledNode>,
-    /// How many Redis keys there are; `None` where that may not be asked.
+    /// How many Redis keys exist; `None` if the user may not ask.
     pub(crate) there: Option<u64>,
     gaps: Gaps,
     /// Redis keys that the user may not read, and why.
@@ -42,7 +42,7 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// Asks each master how many Redis keys it holds, to look at so many of them all.
+    /// Asks each master how many Redis keys it holds, to sample so many of them all.
     ///
     /// # Errors
     /// When no node can be reached.
@@ -53,14 +53,16 @@ impl Sampler {
         rate: Option<Rate>,
     ) -> Result<Self, StoreError> {
         let mut sampler = Self::open(reader, random, rate).await?;
-        let (there, nodes, page) = (sampler.there, sampler.nodes.len(), page(rate));
+        let there = sampler.there;
+        let nodes = sampler.nodes.len();
+        let page = page(rate);
         for node in &mut sampler.nodes {
             node.want(part(node.size, there, wanted, nodes), page);
         }
         Ok(sampler)
     }
 
-    /// Looks for Redis keys that match a glob, at most so many on each master.
+    /// Samples Redis keys that match a glob, at most so many on each master.
     ///
     /// # Errors
     /// When no node can be reached.
@@ -113,7 +115,7 @@ impl Sampler {
     ///
     /// # Errors
     /// As every read of a single server; of a cluster those of the last node that answers.
-    pub async fn next(&mut self) -> Result<Option<Vec<SeenKey>>, StoreError> {
+    pub async fn next(&mut self) -> Result<Option<Vec<KeyState>>, StoreError> {
         sleep_until(self.due).await;
         let Some(mut node) = self.nodes.pop_front() else { return self.end() };
         match node.next(self.reader.client(), page(self.rate), &mut self.random).await {
@@ -132,7 +134,7 @@ impl Sampler {
         }
     }
 
-    /// That Redis keys were left out which the user may not read, where there are some.
+    /// A warning that Redis keys were left out which the user may not read; `None` if there were none.
     pub fn forbidden(&self) -> Option<String> {
         let (count, why) = self.forbidden.as_ref()?;
         let keys = if *count == 1 { "key was" } else { "keys were" };
@@ -148,7 +150,7 @@ impl Sampler {
     ///
     /// # Errors
     /// The error, if there is only one node.
-    fn miss(&mut self, why: StoreError) -> Result<Option<Vec<SeenKey>>, StoreError> {
+    fn miss(&mut self, why: StoreError) -> Result<Option<Vec<KeyState>>, StoreError> {
         if self.gaps.masters() < 2 {
             return Err(why);
         }
@@ -156,9 +158,11 @@ impl Sampler {
         Ok(Some(Vec::new()))
     }
 
+    /// The end of the sample.
+    ///
     /// # Errors
-    /// The user may read nothing of what is there.
-    fn end(&self) -> Result<Option<Vec<SeenKey>>, StoreError> {
+    /// The user may read none of the keys.
+    fn end(&self) -> Result<Option<Vec<KeyState>>, StoreError> {
         match &self.forbidden {
             Some((_, why)) if self.sampled == 0 => Err(why.clone()),
             _ => Ok(None),
@@ -166,7 +170,7 @@ impl Sampler {
     }
 
     /// Reads types and expiries, and the beginnings of the values that a schema may read.
-    async fn read(&mut self, keys: &[Vec<u8>]) -> Result<Vec<SeenKey>, StoreError> {
+    async fn read(&mut self, keys: &[Vec<u8>]) -> Result<Vec<KeyState>, StoreError> {
         let one_key_each: Vec<_> = keys.iter().map(|key| vec![key.clone()]).collect();
         let types = self.reader.read_query(&one_key_each, KeyQuery::types()).await;
         let mut sampled = Vec::new();
@@ -229,16 +233,16 @@ impl Sampler {
     }
 }
 
-/// How many Redis keys a page looks at.
+/// How many Redis keys a page has.
 fn page(rate: Option<Rate>) -> usize {
     rate.map_or(PAGE, |rate| rate.at_a_time(PAGE))
 }
 
-/// How many Redis keys of a node with so many of all are looked at: its part, and all where they are not too many.
+/// How many Redis keys of a node are sampled that holds `size` of all: its part, or all if they are not too many.
 fn part(size: Option<u64>, there: Option<u64>, wanted: usize, nodes: usize) -> usize {
     let (Some(size), Some(there)) = (size, there) else { return wanted.div_ceil(nodes.max(1)) };
     if there <= wanted as u64 {
-        // Some may come meanwhile.
+        // Others may be added meanwhile.
         return wanted;
     }
     let part = u128::from(size) * wanted as u128 / u128::from(there.max(1));

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use redis::Value;
 
-use crate::domain::record::{Content, Deadline, Expiry, Field, Hash, Observation, SeenKey};
+use crate::domain::record::{Content, Deadline, Expiry, Field, Hash, KeyState, Observation};
 use crate::store::connection::reply;
 
 /// Reads the reply of the script for these Redis keys; `None` for a reply that the script does not give. Without
@@ -28,7 +28,7 @@ pub(in crate::store) fn observation(
 }
 
 /// One Redis key, by its inner array; the header of the script explains each element. A negative number is unknown.
-fn key_state(redis_key: &[u8], value: Value, server_ms: Option<u64>) -> Option<SeenKey> {
+fn key_state(redis_key: &[u8], value: Value, server_ms: Option<u64>) -> Option<KeyState> {
     let parts = <[Value; 10]>::try_from(reply::array(value)?).ok()?;
     let [kind, pttl, deadline, exact, idle, memory, length, checksum, head, ends] = parts;
     let length = u64::try_from(reply::integer(&length)?).ok();
@@ -48,7 +48,7 @@ fn key_state(redis_key: &[u8], value: Value, server_ms: Option<u64>) -> Option<S
     }
     let is_exact = reply::integer(&exact)? == 1;
     let deadline = deadline_of(reply::integer(&deadline)?, is_exact);
-    let mut key = SeenKey::new(redis_key, content, expiry, deadline);
+    let mut key = KeyState::new(redis_key, content, expiry, deadline);
     key.checksum = reply::bytes(checksum)?.try_into().ok();
     key.idle = u64::try_from(reply::integer(&idle)?).ok().map(Duration::from_secs);
     key.memory = u64::try_from(reply::integer(&memory)?).ok();

@@ -23,7 +23,7 @@ pub(super) fn decode_fields(
         _ => None,
     };
     Decoded {
-        case: index,
+        format: index,
         conformance,
         owner: source.bytes(fields.owner.as_ref()).map(Cow::into_owned),
         fingerprint: source.text(fields.fingerprint.as_ref()),

@@ -35,8 +35,8 @@ impl Reading {
             KeyIs::Reclaimable => self.lapsed() == Some(PastExpiry::Reclaimable),
             KeyIs::Unreadable => self.unread().is_some(),
             KeyIs::WrongType => matches!(self, Self::WrongType(_)),
-            KeyIs::Value(case) => {
-                matches!(self, Self::Value(decoded) if decoded.case == *case && decoded.lapsed.is_none())
+            KeyIs::Value(format) => {
+                matches!(self, Self::Value(decoded) if decoded.format == *format && decoded.lapsed.is_none())
             }
         }
     }
@@ -91,7 +91,7 @@ impl Reading {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Decoded {
     /// The index of the value's format in `Schema::values`.
-    pub case: usize,
+    pub format: usize,
     pub(crate) conformance: Conformance,
     /// The token of the lock's holder.
     pub owner: Option<Vec<u8>>,

@@ -41,7 +41,7 @@ fn sorted(response: &Response) -> Vec<(String, String)> {
 #[test]
 fn the_first_form_that_fits_counts() {
     let consumer = schema("event-consumer");
-    let name = |value: &str| consumer.values[decoded(&consumer, &text(value)).case].name.clone();
+    let name = |value: &str| consumer.values[decoded(&consumer, &text(value)).format].name.clone();
     assert_eq!((name("1"), name("11")), ("marker".to_owned(), "stored".to_owned()));
 }
 
@@ -50,7 +50,7 @@ fn a_number_is_compared_by_its_value() {
     let chi = schema("go-chi");
     for one in ["1", "1.0", "1e0", "10e-1"] {
         let value = CHI_RESULT.replacen("1", one, 1);
-        assert_eq!(chi.values[decoded(&chi, &text(value)).case].name, "completed", "{one}");
+        assert_eq!(chi.values[decoded(&chi, &text(value)).format].name, "completed", "{one}");
     }
     for other in ["1.5", "\"1\"", "true", "[1]", "1e400"] {
         let value = CHI_RESULT.replacen("1", other, 1);
@@ -104,7 +104,7 @@ fn why_a_value_is_unreadable() {
 fn form(schema_name: &str, role: usize, value: &str) -> (Option<String>, Option<String>) {
     let schema = schema(schema_name);
     let reading = decode_value(&schema, role, &text(value));
-    let case = reading.decoded().map(|value| schema.values[value.case].name.clone());
+    let case = reading.decoded().map(|value| schema.values[value.format].name.clone());
     (reading.unrecognised_because().map(str::to_owned), case)
 }
 
@@ -288,7 +288,7 @@ proptest! {
         let mut members = members;
         members.insert(place, done);
         let value = format!("{{{}}}", members.join(","));
-        let state = |reading: &Reading| reading.decoded().map(|value| timed.values[value.case].state);
+        let state = |reading: &Reading| reading.decoded().map(|value| timed.values[value.format].state);
         let whole = decode_value(&timed, 0, &text(&value));
         let head = value.as_bytes()[..cut.index(value.len())].to_vec();
         let part = decode_value(&timed, 0, &Content::Text { head, length: None });
@@ -307,7 +307,7 @@ proptest! {
             let length = telling.min(value.len()) + cut.index(value.len().saturating_sub(telling) + 1);
             let part = Content::Text { head: value[..length].to_vec(), length: Some(value.len() as u64) };
             let part = decoded(schema, &part);
-            prop_assert_eq!(part.case, whole.case);
+            prop_assert_eq!(part.format, whole.format);
             if let (Some(part), Some(whole)) = (part.response.map(|part| part.response()), whole.response.map(|whole| whole.response())) {
                 prop_assert!(part.status.is_none() || part.status == whole.status, "a cut number is no number");
                 prop_assert!(part.body.len() <= whole.body.len());

@@ -5,9 +5,9 @@ use crate::store::backup::About;
 /// A change to the first of these Redis keys, each with a value of so many bytes, of which the first was read.
 fn change(redis_keys: &[&str], bytes: u64) -> Change {
     let content = || Content::Text { head: b"x".to_vec(), length: Some(bytes) };
-    let seen = |key: &&str| SeenKey {
+    let seen = |key: &&str| KeyState {
         checksum: Some([0; 8]),
-        ..SeenKey::new(key.as_bytes(), content(), Expiry::Never, Deadline::Never)
+        ..KeyState::new(key.as_bytes(), content(), Expiry::Never, Deadline::Never)
     };
     let seen = Observation {
         server_ms: Some(1),
