@@ -105,7 +105,7 @@ async fn unlock_one(context: &mut Context, args: &Args, mut locks: NamedLocks) -
     if locks.done() > 0 {
         write_record(context, args.output, &record, "unlocked", locks.backup())?;
         let backup = locks.backup().map(|file| format!("; backup: {file}")).unwrap_or_default();
-        context.ui.status(&format!("Unlocked {}{backup}", escape::text(&record.key)));
+        context.ui.status(&format!("Unlocked {}{backup}", escape::key(&record.key)));
         read_back(context, &record).await;
     }
     ended?;

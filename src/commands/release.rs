@@ -72,7 +72,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
 }
 
 fn refused(record: &Record, why: &Refusal) -> CommandError {
-    let key = escape::text(&record.key);
+    let key = escape::key(&record.key);
     let name = &record.schema.name;
     let argument = argument_of(record);
     match why {

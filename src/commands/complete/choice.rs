@@ -110,7 +110,7 @@ impl ChosenCompletion {
 /// # Errors
 /// Usage: why the result cannot be written or read.
 fn check_read_back(record: &Record, request: &Request<'_>) -> Result<(), CommandError> {
-    let key = escape::text(&record.key);
+    let key = escape::key(&record.key);
     let name = &record.schema.name;
     if let Some(why) = manual::unwritten_result(record, request) {
         return Err(CommandError::usage(format!("{key}: {name} cannot store this: {why}; nothing was done"))
@@ -127,7 +127,7 @@ fn check_read_back(record: &Record, request: &Request<'_>) -> Result<(), Command
 
 /// That retries may fail because the result would not have these fields.
 fn loses(record: &Record, lost: &[String]) -> CommandError {
-    let key = escape::text(&record.key);
+    let key = escape::key(&record.key);
     let name = &record.schema.name;
     let mut fields = Vec::with_capacity(lost.len());
     let mut keep = Vec::with_capacity(lost.len());
@@ -147,7 +147,7 @@ fn loses(record: &Record, lost: &[String]) -> CommandError {
 }
 
 fn refused(record: &Record, why: &Refusal) -> CommandError {
-    let key = escape::text(&record.key);
+    let key = escape::key(&record.key);
     let name = &record.schema.name;
     match why {
         Refusal::Absent => CommandError::new(Exit::No, format!("{key}: {why} under {name}; nothing was done"))

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::{DONE, PENDING, pttl};
 use crate::support::proxy::{Hook, hooked_socket, says};
-use crate::support::{Run, Running, Runs, Server, Signal, backup, idemctl, signal};
+use crate::support::{Run, Running, Runs, Server, Signal, backup, idemctl, signal, until};
 
 const KEYS: usize = 250;
 
@@ -91,13 +91,14 @@ fn an_interrupted_undo_of_some_records_wants_them_named() {
     let server = purged();
     let some = ["undo", "--yes", "--only", "1", "--only", "2"];
     ended_by(&server, &some, restores, Signal::KILL);
-    let before = server.size();
+    // The request that was sent before the kill arrives after it.
+    until("both records are restored", || server.size() == 2);
     server
         .idemctl(&["undo", "--yes"])
         .exits(2)
         .says("did not come to its end")
         .says("the same --only");
-    assert_eq!(server.size(), before);
+    assert_eq!(server.size(), 2);
     server.idemctl(&some);
     assert_eq!(server.size(), 2);
 }
