@@ -118,7 +118,7 @@ fn what_a_killed_operation_removed_comes_back_and_not_what_an_earlier_one_remove
         server.idemctl(&["force-unlock", "earlier", "--yes"]).exits(0);
         server.put("idempotency:victim", PENDING);
         let _ = ended_by(&server, words, removes, Signal::KILL);
-        crate::support::until("it is gone", || server.keys().is_empty());
+        until("it is gone", || server.keys().is_empty());
         let log = ops(&server);
         assert_eq!(
             (&log[1]["command"], &log[1]["state"], &log[1]["redis_keys"]),
@@ -139,7 +139,7 @@ fn a_killed_operation_without_a_backup_is_named_and_nothing_is_taken_back() {
     let earlier = ops(&server)[0]["op"].as_str().unwrap().to_owned();
     server.set("idempotency:a", PENDING, 50_000);
     ended_by(&server, &["extend", "a", "--for", "1h", "--yes"], extends, Signal::KILL);
-    crate::support::until("it is extended", || pttl(&server, "idempotency:a") > 50_000);
+    until("it is extended", || pttl(&server, "idempotency:a") > 50_000);
     let run = server.idemctl(&["undo", "--yes"]).exits(2);
     run.says("extend ").says("does not say what it changed").says(format!("undo {earlier}`"));
     assert_eq!(server.get("idempotency:earlier"), None);
