@@ -161,12 +161,9 @@ pub(crate) fn may_be_lock_beneath(catalog: &Catalog, candidate: &Candidate) -> b
 pub(crate) fn place_of_lock(catalog: &Catalog, record: &Record) -> Option<Candidate> {
     let Claim::LockOf(other) = &record.claim else { return None };
     let present = record.seen.keys.iter().filter(|seen| seen.content != Content::Absent);
-    for (place, _) in locks_beneath(catalog, present.map(|seen| seen.redis_key.as_slice())) {
-        if place.schemas.iter().any(|schema| schema.name == *other) {
-            return Some(place);
-        }
-    }
-    None
+    let redis_keys = present.map(|seen| seen.redis_key.as_slice());
+    let mut places = locks_beneath(catalog, redis_keys).into_iter().map(|(place, _)| place);
+    places.find(|place| place.schemas.iter().any(|schema| schema.name == *other))
 }
 
 /// True if the unread part of a record's values decides whether a closed format of its schema claims them as a lock.
