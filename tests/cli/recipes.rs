@@ -176,7 +176,7 @@ fn a_purge_removes_the_wrong_responses_of_the_last_hour_and_undo_would_bring_the
     assert_eq!(server.get("idem:wrong").unwrap(), stored(503).as_bytes());
 }
 
-/// The row of the table: `purge` with the words of `list` ends with 3 and prints the command line that lacks only the TTL.
+/// The row of the table: `list` and `purge` with the same options print the command line that lacks only the TTL.
 #[test]
 fn the_words_of_a_list_lead_to_the_purge_of_what_it_showed() {
     let left = 24 * HOUR;
@@ -190,18 +190,23 @@ fn the_words_of_a_list_lead_to_the_purge_of_what_it_showed() {
         "| a release stored wrong responses | `idemctl list {words}`, then `idemctl purge`"
     );
     assert!(readme().contains(&row), "{row}");
+    let stated = |run: Run| {
+        let all = run.all();
+        let printed = all
+            .lines()
+            .find(|line| line.contains("--result-ttl DURATION"))
+            .unwrap_or_else(|| panic!("{all}"));
+        let (_, printed) = printed.split_once("idemctl ").unwrap();
+        let (printed, _) = printed.split_once(['`', '#']).unwrap_or((printed, ""));
+        format!("idemctl {}", printed.replace("DURATION", "24h"))
+    };
     let list = typed(&server, &format!("idemctl list {words} -o name")).exits(0);
+    assert_eq!(list.text(), "", "nothing proves an age");
+    let list = typed(&server, &stated(list)).exits(0);
     assert_eq!(list.text(), "express/\"wrong\"\n");
     let refused = typed(&server, &format!("idemctl purge {words} --yes")).exits(3);
     assert_eq!(server.keys().len(), 3);
-    let all = refused.all();
-    let printed = all
-        .lines()
-        .find(|line| line.contains("--result-ttl DURATION"))
-        .unwrap_or_else(|| panic!("{all}"));
-    let (_, printed) = printed.split_once("idemctl ").unwrap();
-    let (printed, _) = printed.split_once(['`', '#']).unwrap_or((printed, ""));
-    typed(&server, &format!("idemctl {}", printed.replace("DURATION", "24h"))).exits(0);
+    typed(&server, &stated(refused)).exits(0);
     assert_eq!(server.keys(), ["idem:older", "idem:right"]);
 }
 

@@ -5,7 +5,7 @@ use std::io::{BufRead as _, BufReader};
 use rustix::process::Signal;
 
 use crate::support::terminal::{ends, on_terminal};
-use crate::support::{DONE, PENDING, Running as _, Runs as _, Server, until};
+use crate::support::{DONE, PENDING, Running as _, Runs as _, Server, alone, until};
 
 /// A command that looks every 20 ms, started on a server; `act` is done once a line of the first look is there.
 #[track_caller]
@@ -126,7 +126,7 @@ fn a_watch_waits_in_proportion_to_how_long_its_scan_took() {
         child.ends();
         assert!(server.calls("scan") <= once, "{command}: {} {once}", server.calls("scan"));
     }
-    let shown = server.idemctl(&["help", "list"]).exits(0);
+    let shown = alone(&["help", "list"]).exits(0);
     assert!(shown.text().contains("at least ten times as long"), "{}", shown.text());
 }
 
