@@ -22,8 +22,7 @@ pub(crate) struct ArgumentCounts {
 
 /// Compares a script with its own header and with the calls that send it.
 pub(crate) fn check(text: &str, calls: &[ArgumentCounts]) -> Vec<LuaFault> {
-    // Only comments and strings can mention the tables without using them, so no Lua parser is
-    // needed.
+    // Without comments and strings, a search for the names is enough: no Lua parser is needed.
     let code = code_of(text);
     let mut faults = Vec::new();
     for (table, sent) in [
