@@ -102,6 +102,7 @@ pub(crate) fn judge(events: &[RaceEvent], ttls: Ttls) -> Ruling {
     baseless_conflicts(events, &holds, &mut offences);
     strange_replays(events, &mut offences);
     wrong_replies(events, &holds, crowded, &mut offences);
+    // The clearest rule first, and within a rule the earliest reply.
     offences.sort_by_key(|offence| (offence.rule, events[offence.event].end));
     Ruling { winners, offences }
 }

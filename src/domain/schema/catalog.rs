@@ -331,8 +331,8 @@ impl Catalog {
             .map(|key| (&key.schema, key.role))
     }
 
-    /// False if the content is certainly no result of any schema. Decoding every lock by every schema
-    /// would slow a scan.
+    /// False if the content is certainly not a result of any schema. Decoding every lock by every
+    /// schema would slow a scan.
     fn may_be_result(&self, content: &Content) -> bool {
         let Content::Text { head, .. } = content else { return self.has_wrapped_results };
         let is_object = head.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');

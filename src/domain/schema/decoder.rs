@@ -109,6 +109,7 @@ const TEXT_FOLLOWS: char = '=';
 impl Codec {
     /// Parses a word of `schema.toml`; `None` if it is not a codec.
     fn from_word(word: &str) -> Option<Self> {
+        // Only the first `=` separates: the text itself may contain more.
         match word.split_once(TEXT_FOLLOWS) {
             Some(("prefix", text)) if !text.is_empty() => Some(Self::Prefix(text.to_owned())),
             Some(("suffix", text)) if !text.is_empty() => Some(Self::Suffix(text.to_owned())),

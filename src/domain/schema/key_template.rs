@@ -170,7 +170,8 @@ impl KeyTemplate {
         }
     }
 
-    /// A client may send an empty key, and no service refuses it. Only literal bytes around it make a Redis key that is known.
+    /// True if this can be a client's key. A client may send an empty key, and services accept it.
+    /// It is recognised only if the template has literal bytes.
     fn may_be_key(&self, key: &[u8]) -> bool {
         !key.is_empty() || self.specificity() > 0
     }

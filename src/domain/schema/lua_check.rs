@@ -22,8 +22,7 @@ pub(crate) struct ArgumentCounts {
 
 /// Compares a script with its own header and with the calls that send it.
 pub(crate) fn check(text: &str, calls: &[ArgumentCounts]) -> Vec<LuaFault> {
-    // Only comments and strings can mention the tables without using them, so no Lua parser is
-    // needed.
+    // Without comments and strings, a search for the names is enough: no Lua parser is needed.
     let code = code_of(text);
     let mut faults = Vec::new();
     for (table, sent) in [
@@ -37,6 +36,7 @@ pub(crate) fn check(text: &str, calls: &[ArgumentCounts]) -> Vec<LuaFault> {
         faults.extend(against_header(table, &used, &header(text, table)));
     }
     faults.sort_by_key(|fault| fault.line);
+    // Several calls of one script can have the same fault.
     faults.dedup();
     faults
 }
@@ -58,6 +58,7 @@ impl Positions {
 fn against_call(table: &str, used: &Positions, sent: usize) -> Vec<LuaFault> {
     let mut faults = Vec::new();
     for (number, line) in &used.named {
+        // KEYS and ARGV start at 1, so that position 0 is always nil.
         if *number > sent || *number == 0 {
             let message = format!("uses {table}[{number}], but the call sends {}", count(sent));
             faults.push(LuaFault { line: *line, message, breaks: true });
@@ -116,6 +117,7 @@ fn positions(text: &str, table: &str) -> Positions {
             let rest = line[at + table.len()..].trim_start();
             let number = rest.strip_prefix('[').and_then(|inside| inside.split_once(']'));
             match number.and_then(|(number, _)| number.trim().parse::<usize>().ok()) {
+                // Only the first use of a position is reported.
                 Some(number) if seen.insert(number) => found.named.push((number, index + 1)),
                 Some(_) => {}
                 None => found.otherwise = true,

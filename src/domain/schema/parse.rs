@@ -109,6 +109,7 @@ fn resolve(
     // reported at once.
     let mut found: Vec<Wrong> = Vec::new();
     let mut symbols = SymbolTable::new(scripts, keys);
+    // Values before steps, because the steps refer to values by name.
     for (index, value) in raw.value.iter().enumerate() {
         match values::resolve(&symbols, value).at(index).at("value") {
             Ok(resolved) => {

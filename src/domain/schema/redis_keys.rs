@@ -74,6 +74,6 @@ impl PrefixPlace {
 pub(crate) struct Prefixes<'a> {
     /// The prefix for this schema alone; it wins over `shared`.
     pub(crate) own: Option<&'a str>,
-    /// The prefix for every schema whose key templates contain `{prefix}`.
+    /// The prefix for every schema whose key templates contain `{prefix}` and whose steps do not.
     pub(crate) shared: Option<&'a str>,
 }

@@ -7,7 +7,8 @@ use strum::IntoStaticStr;
 use crate::domain::as_str::as_str;
 use crate::domain::duration::parse_duration;
 
-/// Stands for the TTL of a Redis key on which the service sets none.
+/// Stands for the TTL of a Redis key on which the service sets none. It is the longest duration,
+/// so that comparisons with other TTLs are right.
 pub(crate) const NO_TTL: Duration = Duration::MAX;
 
 /// The word for [`NO_TTL`] in a file or on the command line.

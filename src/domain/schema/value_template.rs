@@ -392,6 +392,7 @@ fn kept(inside: &str) -> Option<(TemplatePart, &str)> {
 /// The word of a placeholder in `schema.toml`.
 fn word(placeholder: Placeholder) -> &'static str {
     let all = [IN_CALLS, IN_RESPONSES, IN_VALUES, IN_VALUES_OF_FORMAT_2, IN_CALLS_OF_FORMAT_2];
+    // Every placeholder is in one of these lists.
     let known = all.into_iter().flatten().find(|(_, known)| *known == placeholder);
     known.map_or("", |(word, _)| word)
 }

@@ -1,8 +1,8 @@
 //! Executes a step of a service: sends its calls one after another, until a reply decides.
 //!
 //! A manual step, a race, a scenario, an exploration and the trial of a schema all execute the
-//! service's own steps, and all of them do it here. They differ in how they perform a call: over a
-//! connection, in a guarded transaction, or with requests that were packed ahead of time.
+//! service's own steps here. They differ in how they perform a call: over a connection, in a
+//! guarded transaction, or with requests that were packed ahead of time.
 
 use super::reply::{ReplyMatch, StepReply};
 use super::request::Request;

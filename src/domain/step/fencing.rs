@@ -72,9 +72,10 @@ fn stores_in(complete: &Step, readings: &[Reading]) -> bool {
 
 /// True if no worker can hold a lock while a result exists.
 ///
-/// This holds if the service never acquires a lock while a result exists, and never stores a result
-/// without deleting its own lock at the same time. Otherwise a worker whose begin found no result
-/// may acquire the lock after the result was stored. The TTL of that lock does not matter.
+/// Two conditions are necessary. The service never acquires a lock while a result exists, and it
+/// never stores a result without deleting its own lock at the same time. Otherwise a worker whose
+/// begin found no result may acquire the lock after the result was stored. The TTL of that lock
+/// does not matter.
 pub fn keeps_locks_from_results(schema: &Schema) -> bool {
     let Some(begin) = &schema.begin else { return false };
     let Some(complete) = &schema.complete else { return false };

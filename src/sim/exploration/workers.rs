@@ -94,8 +94,8 @@ fn runs_clock_script(schema: &Schema, call: &Call) -> bool {
     schema.scripts.get(name).is_some_and(|script| asks_time(&script.text))
 }
 
-// A search in the text is enough: a script that only seems to read the time costs more states, and
-// no finding.
+/// True if the script seems to read the time. A script that only mentions the word costs the
+/// exploration more states.
 fn asks_time(script: &str) -> bool {
     let script = script.to_ascii_lowercase();
     script.contains("'time'") || script.contains("\"time\"")

@@ -106,7 +106,7 @@ impl Connections {
 /// A lock that no worker races for. Whatever ends or deletes the locks of a round ends or deletes
 /// this lock too.
 ///
-/// Locks end during a race when idemctl or the server is paused, when the machine sleeps, or when
+/// Locks end during a race when idemctl, the server or the machine is paused. They also end when
 /// another client flushes the database or deletes keys by a pattern. A second worker that then
 /// acquires the lock is not evidence about the schema's steps.
 pub(super) struct WitnessLock {

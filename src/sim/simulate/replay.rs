@@ -128,6 +128,7 @@ impl<'s> Player<'s> {
             Act::Call(worker) => return self.make_call(worker, step.action).await,
             Act::Lost(worker) => {
                 let outcome = self.make_call(worker, step.action).await?;
+                // A worker that lost its reply does nothing more.
                 self.workers[usize::from(worker)] = None;
                 self.note_lost_reply();
                 return Ok(outcome);

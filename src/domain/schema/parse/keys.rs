@@ -61,6 +61,7 @@ fn role_keys(raw: &RawSchema, prefix: &Prefix) -> Checked<Vec<RoleKey>> {
         if let Some(pattern) = &written.key {
             template = template.matching(pattern).or_else(wrong).at("key")?;
         }
+        // Before the prefix is added, because the prefix applies to the ignored templates as well.
         template = template.without(&ignored);
         if prefix.place == PrefixPlace::InFront {
             template = template.behind(&prefix.text);
