@@ -256,7 +256,8 @@ impl ReplyTable {
         }
     }
 
-    /// True if a rejected request will always be rejected: nothing expires, or its asking prolongs the lock.
+    /// True if a rejected request will always be rejected: nothing expires, or each retry prolongs
+    /// the lock.
     fn is_stuck(
         &mut self,
         keys: u32,

@@ -223,7 +223,8 @@ impl Search {
         (of_states + of_origins + of_edges + self.index.bytes()) / self.states.len().max(1)
     }
 
-    /// Every state of the Redis keys that was reached, with the minimal faults and a shortest schedule of each.
+    /// Every reached state of the Redis keys, with its minimal sets of faults and a shortest
+    /// schedule for each set.
     pub(super) fn reached(&self) -> Vec<ReachedState> {
         // States are sorted by the length of their schedules, so the first one with given faults
         // has a shortest schedule.

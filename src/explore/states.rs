@@ -126,6 +126,7 @@ pub(super) struct StateIndex {
 }
 
 impl StateIndex {
+    /// An empty index.
     pub(super) fn new() -> Self {
         Self { slots: vec![EMPTY; 1 << 10] }
     }

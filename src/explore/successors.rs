@@ -131,7 +131,7 @@ impl Successors<'_> {
             let next = self.state.with_worker_at(worker, fails_to).with_faults(faults);
             self.add(Act::Fail(worker), None, next)?;
         }
-        // A worker that has not begun cannot crash, because there is no request yet.
+        // A worker that has not begun cannot crash, because its request does not exist yet.
         if let Some(faults) = self.one_more(Fault::Crash)
             && !position.is_waiting
             && !self.is_protected(position)

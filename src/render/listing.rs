@@ -97,9 +97,9 @@ pub struct Listing {
 /// Which columns are shown.
 #[derive(Debug, Clone)]
 enum Columns {
-    /// As many of these columns as fit without folding.
+    /// The key, these, and the others that fit.
     Fitting(Vec<Column>),
-    /// Those of these that fit, whole.
+    /// As many of these columns as fit without folding.
     Wide(Vec<Column>),
     /// The columns that the operator named.
     Named(Vec<Column>),
