@@ -143,8 +143,8 @@ fn shown((schema, of, found): (&str, TtlOf, Contradiction)) -> Value {
     })
 }
 
-/// The lines on records that were left out because too little is known of them. If more than two schemas lack the same TTL, they
-/// share a line, because a server may have many schemas.
+/// Lines about records that were left out for want of evidence. If more than two schemas lack the
+/// same TTL, they share a line, because a server may have many schemas.
 fn all_unproven(coverage: &Coverage, catalog: &Catalog) -> Vec<String> {
     let mut lines = Vec::new();
     for missing in MISSING {
