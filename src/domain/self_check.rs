@@ -109,7 +109,7 @@ pub(crate) fn headers(schema: &Schema) -> Vec<(String, String)> {
 /// that day.
 fn constant_times(request: &Request<'_>) -> Vec<Mismatch> {
     let schema = request.schema;
-    // A real time differs a day later, even in a format with whole days.
+    // A real time differs a day later, in any unit.
     let later = Request { now_ms: request.now_ms + 86_400_000, ..request.clone() };
     let values = [
         ("lock_value", schema.lock_role(), request.lock(), later.lock()),

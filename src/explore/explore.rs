@@ -1,4 +1,4 @@
-//! The exploration of one program: the search, and a server that is asked what calls do.
+//! Explores one program: runs the search, and asks a server for the effects of calls.
 
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -9,21 +9,24 @@ use super::successors::Rules;
 use crate::domain::exploration::{Author, ReachedState, SearchCoverage};
 use crate::explore::reply_table::{StateServer, UnknownReply};
 
-/// What the exploration of a program found.
+/// The results of exploring a program.
 #[derive(Debug, Clone)]
 pub struct ExploredProgram {
+    /// The violations, each with a minimal set of faults.
     pub found: Vec<FoundViolation>,
+    /// The extent of the search.
     pub covered: SearchCoverage,
-    /// A call that did something else the second time.
+    /// A call that had another effect when it was executed again.
     pub unsteady: Option<UnknownReply>,
     /// Each state of the Redis keys that was reached, with minimal faults and a shortest schedule.
     pub reached: Vec<ReachedState>,
 }
 
-/// Explores a program. `responses` are those that workers give; scripts see the time pass if it `ticks`.
+/// Explores a program. `responses` are the responses that workers give. `ticks` is true if scripts
+/// read the clock.
 ///
 /// # Errors
-/// The server's.
+/// The server fails to execute a call.
 pub async fn explore<S: StateServer>(
     rules: Rules,
     responses: Vec<(Vec<u8>, Author)>,
@@ -33,7 +36,8 @@ pub async fn explore<S: StateServer>(
 ) -> Result<ExploredProgram, S::Error> {
     let replies = ReplyTable::new(Rc::clone(&rules.program), rules.workers, responses, ticks);
     let mut search = Search::new(rules, replies, limits);
-    // The search itself never waits. It names the call that it cannot continue without, and starts that state again.
+    // The search itself never waits: it names the call that it needs, and later expands the same
+    // state again.
     let mut server_calls = 0;
     let mut searched = Duration::ZERO;
     loop {
@@ -55,7 +59,8 @@ pub async fn explore<S: StateServer>(
             }
         }
     }
-    // After the search, because an unsteady call is rare and the check takes as long as all calls before.
+    // The check runs after the search, because an unsteady call is rare and the check takes as long
+    // as all calls before.
     let unsteady = find_unsteady_call(&mut search.replies, server).await?;
     let is_complete = search.is_complete();
     let covered = SearchCoverage {
@@ -76,15 +81,17 @@ pub async fn explore<S: StateServer>(
     })
 }
 
-/// Executes every known call again, in another order, and returns the first one that does something else now.
+/// Executes every known call again, in another order, and returns the first one that has another
+/// effect now.
 ///
-/// The search takes for granted that a call in a state always does the same. A step that depends on chance, or on a clock that
-/// cannot be stopped, would make everything that it concludes worthless.
+/// The search assumes that a call in a given state always has the same effect. A step that depends
+/// on chance, or on a clock that cannot be stopped, would invalidate all conclusions.
 async fn find_unsteady_call<S: StateServer>(
     replies: &mut ReplyTable,
     server: &mut S,
 ) -> Result<Option<UnknownReply>, S::Error> {
     let mut known = replies.known();
+    // In the original order, an effect that depends on the call before it would repeat.
     fastrand::shuffle(&mut known);
     for call in known {
         let effect = server.execute_in(replies.keys(call.keys), call.caller, call.call).await?;
@@ -95,7 +102,7 @@ async fn find_unsteady_call<S: StateServer>(
     Ok(None)
 }
 
-/// The violations for which fewer faults are not enough.
+/// The violations that no subset of their faults already causes.
 fn minimal_violations(search: &Search) -> Vec<FoundViolation> {
     let violations = search.violations();
     let mut minimal = Vec::new();

@@ -1,5 +1,5 @@
-//! The search: every order of the workers' steps and of the faults, breadth first; the server executes each call once per
-//! state.
+//! The search: every order of the workers' steps and of the faults, breadth first. The server
+//! executes each call only once per state.
 
 mod explore;
 mod reply_table;

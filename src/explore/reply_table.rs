@@ -9,26 +9,28 @@ use crate::domain::exploration::{
 use crate::domain::record::{Reading, decode};
 use crate::domain::schema::{Meaning, Schema, State};
 
-/// How long a rejected client waits before it asks again, to find out whether its asking prolongs the lock.
+/// The time in milliseconds after which a rejected client retries, to find out whether retries
+/// prolong the lock.
 const RETRY_AFTER_MS: u64 = 1_000;
 
-/// The requests that come after the workers: one more, and one more with another payload.
+/// The number of requests after the workers: one more, and one more with another payload.
 const LATER_REQUESTS: usize = 2;
 
+/// Remembers what the server did, so that each call is executed once per state.
 pub(super) struct ReplyTable {
     program: Rc<WorkerProgram>,
     workers: u8,
     /// The responses that workers give.
     responses: Vec<(Vec<u8>, Author)>,
-    /// True if scripts see the time pass.
+    /// True if scripts read the clock.
     ticks: bool,
     states: Vec<KeysState>,
     numbers: HashMap<KeysState, u32>,
-    /// For each state, caller and call the reply, and the number of the state it led to. A list, because the search looks
-    /// into it for every transition.
+    /// For each state, caller and call: the reply, and the number of the next state. This is a
+    /// list, because the search reads it for every transition.
     replies: Vec<Option<(AttributedReply, u32)>>,
     facts: Vec<Option<StateFacts>>,
-    /// What the faults that no worker causes lead to, by state and act; `None` if nothing changes.
+    /// The effects of faults that no worker causes, by state and act; `None` if nothing changes.
     fault_effects: HashMap<(u32, Act), Option<u32>>,
 }
 
@@ -40,13 +42,14 @@ pub(super) struct RequestOutcome {
 }
 
 impl ReplyTable {
+    /// An empty table that knows only the state without any Redis key.
     pub(super) fn new(
         program: Rc<WorkerProgram>,
         workers: u8,
         responses: Vec<(Vec<u8>, Author)>,
         ticks: bool,
     ) -> Self {
-        // Two services of one exploration may use one Redis key and two: the longer record counts.
+        // Two services of one exploration may use one and two Redis keys. The larger record counts.
         let roles = program.services.iter().map(|schema| schema.keys.len()).max().unwrap_or(1);
         let mut table = Self {
             program,
@@ -64,15 +67,17 @@ impl ReplyTable {
         table
     }
 
+    /// The state of the Redis keys with this number.
     pub(super) fn keys(&self, number: u32) -> &KeysState {
         &self.states[number as usize]
     }
 
-    /// How many Redis keys a record has.
+    /// The number of Redis keys of a record.
     pub(super) fn roles(&self) -> u8 {
         u8::try_from(self.states[0].stored.len()).unwrap_or(u8::MAX)
     }
 
+    /// The number of a state, which is added if it is new.
     fn number(&mut self, keys: KeysState) -> u32 {
         if let Some(number) = self.numbers.get(&keys) {
             return *number;
@@ -94,27 +99,28 @@ impl ReplyTable {
         of.keys as usize * self.calls_per_state() + in_state
     }
 
-    /// The reply to a call, and the state it leads to.
+    /// The reply to a call, and the number of the next state.
     ///
     /// # Errors
-    /// [`UnknownReply`] if the server was not yet asked.
+    /// [`UnknownReply`] if the server has not executed the call yet.
     pub(super) fn reply(&self, of: UnknownReply) -> Result<(AttributedReply, u32), UnknownReply> {
         self.replies[self.place(of)].ok_or(of)
     }
 
-    /// Remembers what the server did.
+    /// Stores what the server did.
     pub(super) fn learn(&mut self, of: UnknownReply, effect: CallEffect) {
         let known = self.attribute(of, effect);
         let place = self.place(of);
         self.replies[place] = Some(known);
     }
 
-    /// True if the effect is the one that is remembered.
+    /// True if the effect equals the stored one.
     pub(super) fn agrees(&mut self, of: UnknownReply, effect: CallEffect) -> bool {
         let known = self.attribute(of, effect);
         self.reply(of) == Ok(known)
     }
 
+    /// Reduces an effect to what the search distinguishes.
     fn attribute(&mut self, of: UnknownReply, effect: CallEffect) -> (AttributedReply, u32) {
         let call = self.program.calls[usize::from(of.call)];
         let schema = &self.program.services[call.service];
@@ -123,7 +129,7 @@ impl ReplyTable {
         (reply, self.number(effect.keys))
     }
 
-    /// Every call that the server was asked for.
+    /// Every call that the server has executed.
     pub(super) fn known(&self) -> Vec<UnknownReply> {
         let calls = self.program.calls.len();
         let mut known = Vec::new();
@@ -142,13 +148,13 @@ impl ReplyTable {
         known
     }
 
-    /// Forgets what calls do, for tests of what remembering is worth.
+    /// Forgets the effects of calls, for tests that measure the value of the table.
     pub(super) fn forget(&mut self) {
         self.replies.fill(None);
         self.facts.fill(None);
     }
 
-    /// The state that a fault leads to which no worker causes; `None` if the fault changes nothing.
+    /// The state after a fault that no worker causes; `None` if the fault changes nothing.
     pub(super) fn apply_fault(&mut self, keys: u32, act: Act) -> Option<u32> {
         if let Some(known) = self.fault_effects.get(&(keys, act)) {
             return *known;
@@ -177,23 +183,23 @@ impl ReplyTable {
         }
     }
 
-    /// The state `keys` after the time that a role's Redis key has left in the state `other`.
+    /// The state `keys` after the TTL that a role's Redis key has in the state `other`.
     pub(super) fn as_much_later(&mut self, keys: u32, other: u32, role: u8) -> u32 {
         let passes = self.keys(other).ttl_ms(usize::from(role)).unwrap_or(0);
         let later = self.keys(keys).after(passes, self.ticks);
         self.number(later)
     }
 
-    /// What a state means for requests.
+    /// The consequences of a state for requests.
     ///
     /// # Errors
-    /// [`UnknownReply`] if the server has to be asked for a reply first.
+    /// [`UnknownReply`] if the server must execute a call first.
     pub(super) fn facts(&mut self, keys: u32) -> Result<StateFacts, UnknownReply> {
         if let Some(facts) = self.facts[keys as usize] {
             return Ok(facts);
         }
         let program = Rc::clone(&self.program);
-        // The lock of either service counts: the other one must respect it.
+        // The lock of either service counts, because the other one must respect it.
         let lock = program.services.iter().any(|schema| is_locked(schema, self.keys(keys)));
         let mut facts = StateFacts { lock, result: None, fails: None, stuck: None, mistaken: None };
         for (number, schema) in program.services.iter().enumerate() {
@@ -207,6 +213,8 @@ impl ReplyTable {
                     }
                 }
                 Some(Meaning::Acquired) => {}
+                // Every other reply of begin, including an unrecognised one, is an error for the
+                // client.
                 _ => facts.fails = facts.fails.or(Some(service)),
             }
             if schema.compares_payloads() && self.serves_other_payload(keys, service)? {
@@ -220,12 +228,12 @@ impl ReplyTable {
     /// True if a request with another payload is served as if its payload were the stored one.
     fn serves_other_payload(&self, keys: u32, service: u8) -> Result<bool, UnknownReply> {
         let meaning = self.request(keys, service, self.workers + 1)?.reply.meaning;
-        // A request that gets the lock of an unused key is served as it should be.
+        // Acquiring the lock of an unused key is correct with any payload.
         let is_in_use = self.keys(keys).stored.iter().any(Option::is_some);
         Ok(meaning == Some(Meaning::Replay) || (meaning == Some(Meaning::Acquired) && is_in_use))
     }
 
-    /// One more request of a service, until a reply decides.
+    /// The outcome of one more request of a service: begin's calls until a reply decides.
     pub(super) fn request(
         &self,
         keys: u32,
@@ -248,7 +256,8 @@ impl ReplyTable {
         }
     }
 
-    /// True if a rejected request will always be rejected: nothing expires, or its asking prolongs the lock.
+    /// True if a rejected request will always be rejected: nothing expires, or each retry prolongs
+    /// the lock.
     fn is_stuck(
         &mut self,
         keys: u32,
@@ -258,7 +267,7 @@ impl ReplyTable {
         let role = self.program.services[usize::from(service)].lock_role();
         let conflict = Some(Meaning::Conflict);
         let Some(left) = self.keys(rejected.keys).ttl_ms(role) else {
-            // The lock never expires, but begin may repair it: only a second rejection is final.
+            // The lock never expires, but begin may repair it, so only a second rejection is final.
             let again = self.request(rejected.keys, service, self.workers)?;
             return Ok(again.reply.meaning == conflict);
         };
@@ -266,7 +275,8 @@ impl ReplyTable {
         if left <= RETRY_AFTER_MS || left_before != Some(left) {
             return Ok(left_before.is_some_and(|before| left > before));
         }
-        // A TTL that the first request did not change may still be one that each request sets to its full length.
+        // Begin may set the TTL to its full length on each request. That is visible only after time
+        // has passed.
         let later = self.keys(keys).after(RETRY_AFTER_MS, self.ticks);
         let later = self.number(later);
         let again = self.request(later, service, self.workers)?;
@@ -299,21 +309,22 @@ fn is_locked(schema: &Schema, keys: &KeysState) -> bool {
     }
 }
 
-/// A question to the server: what happens if this caller sends this call in this state of the Redis keys?
+/// A call whose effect is unknown: this caller sends this call in this state of the Redis keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct UnknownReply {
     /// The number of the state of the Redis keys.
     pub keys: u32,
-    /// A worker; after the workers, one more request, and one more with another payload.
+    /// The worker's number. The numbers after the workers are one more request, and one more with
+    /// another payload.
     pub caller: u8,
-    /// The number of the program's call.
+    /// The index in the program's list of calls.
     pub call: u8,
 }
 
-/// What a call did.
+/// The effect of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallEffect {
-    /// What the reply means; `None` if the schema does not list it.
+    /// The meaning of the reply; `None` if the schema does not list the reply.
     pub meaning: Option<Meaning>,
     /// The stored response that the reply carries.
     pub response: Option<Vec<u8>>,
@@ -326,7 +337,7 @@ pub struct CallEffect {
 pub trait StateServer {
     type Error;
 
-    /// Puts the Redis keys into a state, executes a call of the program, and reads the keys.
+    /// Restores a state of the Redis keys, executes a call of the program, and reads the keys.
     async fn execute_in(
         &mut self,
         before: &KeysState,
@@ -334,6 +345,6 @@ pub trait StateServer {
         call: u8,
     ) -> Result<CallEffect, Self::Error>;
 
-    /// Asked now and then: true if the exploration shall end early.
+    /// True if the exploration must end early. The search calls this between slices of work.
     async fn is_interrupted(&mut self) -> bool;
 }

@@ -1,4 +1,4 @@
-//! One schedule again, step by step.
+//! Replays one schedule step by step.
 
 use std::rc::Rc;
 
@@ -14,22 +14,22 @@ use crate::explore::reply_table::{StateServer, UnknownReply};
 #[derive(Debug, Clone)]
 pub(crate) struct TracedStep {
     pub(crate) act: Act,
-    /// What the acting worker does at its position; [`NextAction::Nothing`] for what no worker does.
+    /// The action of the worker at its position; [`NextAction::Nothing`] if no worker acts.
     pub(crate) action: NextAction,
     pub(crate) reply: Option<AttributedReply>,
-    /// The state of the Redis keys before and after it.
+    /// The state of the Redis keys before the step, and after it.
     pub(crate) before: KeysState,
     pub(crate) after: KeysState,
-    /// Who holds the lock after it.
+    /// The worker that holds the lock after the step.
     pub(crate) holder: Option<u8>,
-    /// What this step violates.
+    /// The invariants that this step violates.
     pub(crate) violated: Vec<&'static Invariant>,
 }
 
-/// Goes through a schedule; an error in words if it is impossible.
+/// Replays a schedule. The inner result is an error message if the schedule is impossible.
 ///
 /// # Errors
-/// The server's.
+/// The server fails to execute a call.
 pub(crate) async fn retrace<S: StateServer>(
     rules: &Rules,
     responses: Vec<(Vec<u8>, Author)>,
@@ -42,7 +42,7 @@ pub(crate) async fn retrace<S: StateServer>(
     let state = SearchState::new(beginning);
     let mut trace = ScheduleTrace { rules, replies, state, last: None, steps: Vec::new() };
     for (number, act) in acts.iter().enumerate() {
-        // A step is tried again after each reply that the server had to be asked for.
+        // The step is tried again after each call that the server must execute first.
         loop {
             match trace.apply(*act) {
                 Ok(true) => break,
@@ -84,7 +84,7 @@ impl ScheduleTrace<'_> {
     fn add_step(&mut self, act: Act) -> Result<bool, UnknownReply> {
         let mut successors = Vec::new();
         find_successors(self.rules, &mut self.replies, &self.state, &mut successors)?;
-        // An act determines the successor: from one state no act leads to two.
+        // An act determines the successor: no act leads from one state to two.
         let Some(successor) = successors.into_iter().find(|successor| successor.act == act) else {
             return Ok(false);
         };
@@ -95,7 +95,7 @@ impl ScheduleTrace<'_> {
         };
         let mut violated = Vec::new();
         for invariant in &invariants::ALL {
-            // What a later request shows is reported with that request.
+            // A violation that only a later request shows is reported with that request.
             if (invariant.is_violated)(&transition) && (invariant.shown_by)(&transition).is_none() {
                 violated.push(invariant);
             }
@@ -114,7 +114,7 @@ impl ScheduleTrace<'_> {
         Ok(true)
     }
 
-    /// One more request, which no worker sends.
+    /// Adds one more request, which no worker sends.
     fn add_request(&mut self, act: Act, service: u8) -> Result<bool, UnknownReply> {
         if usize::from(service) >= self.rules.program.services.len() {
             return Ok(false);

@@ -1,4 +1,4 @@
-//! Breadth first over all states: the first schedule to a violation is a shortest one.
+//! The breadth-first search over all states: the first schedule to a violation is a shortest one.
 
 use std::collections::HashMap;
 
@@ -10,14 +10,16 @@ use crate::domain::exploration::{
 };
 use crate::explore::reply_table::UnknownReply;
 
-/// States that are expanded between two pauses.
+/// The number of states that are expanded between two pauses. A pause lets the operator interrupt
+/// the search.
 const SLICE: usize = 50_000;
 
-/// How far a search goes.
+/// The limits of a search.
 #[derive(Debug, Clone, Copy)]
 pub struct SearchLimits {
+    /// The most states that are kept in memory.
     pub most_states: usize,
-    /// For tests: nothing that the server did is remembered beyond one state.
+    /// For tests: forget the effects of calls after each state.
     pub forgets: bool,
 }
 
@@ -31,12 +33,13 @@ pub struct FoundViolation {
     pub acts: Vec<Act>,
 }
 
-/// What the search needs next.
+/// The next thing that the search needs.
 pub(super) enum SearchNeeds {
+    /// The effect of a call.
     Reply(UnknownReply),
-    /// Nothing, but it has worked for a while.
+    /// A chance for the operator to interrupt it.
     Pause,
-    /// It has ended: every state was expanded, or there are too many.
+    /// Nothing: every state was expanded, or there are too many.
     Nothing,
 }
 
@@ -50,32 +53,34 @@ struct FirstViolation {
     shown_by: Option<Act>,
 }
 
-/// From which state and by which act, as a byte, a state was first reached.
+/// The state and the act, as a byte, from which a state was first reached.
 type ReachedFrom = (u32, u8);
 
-/// The origin of a state in which schedules begin.
+/// The origin of a state in which schedules start.
 const BEGINNING: u32 = u32::MAX;
 
+/// The state of the search.
 pub(super) struct Search {
     rules: Rules,
     pub(super) replies: ReplyTable,
     limits: SearchLimits,
-    /// How many states schedules begin in, which are the first ones.
+    /// The number of states in which schedules start; they are the first ones.
     beginnings: usize,
     states: Vec<SearchState>,
     index: StateIndex,
     origins: Vec<ReachedFrom>,
     /// The successors of all expanded states, one state after another.
     edges: Vec<u32>,
-    /// For each expanded state where its successors end in `edges`.
+    /// For each expanded state, the end of its successors in `edges`.
     edge_ends: Vec<u32>,
     /// By invariant and faults.
     violations: Vec<Option<FirstViolation>>,
-    /// The successors of the state that is expanded, kept between states to save the allocation.
+    /// The successors of the state that is being expanded. The list is reused to avoid allocations.
     successors: Vec<Successor>,
 }
 
 impl Search {
+    /// A search that has expanded nothing yet.
     pub(super) fn new(rules: Rules, replies: ReplyTable, limits: SearchLimits) -> Self {
         let mut states = Vec::new();
         let mut index = StateIndex::new();
@@ -97,14 +102,16 @@ impl Search {
         }
     }
 
-    /// Continues until something is needed.
+    /// Continues until the search needs something.
     pub(super) fn advance(&mut self) -> SearchNeeds {
         for _ in 0..SLICE {
-            // The limit is one of memory: states are never dropped, because schedules are read back from them.
+            // The limit bounds memory: states are never dropped, because schedules are read back
+            // from them.
             if self.is_complete() || self.states.len() >= self.limits.most_states {
                 return SearchNeeds::Nothing;
             }
-            // The states are expanded in the order in which they were found.
+            // States are expanded in the order in which they were found, which makes the search
+            // breadth first.
             let number = self.edge_ends.len();
             self.successors.clear();
             let state = &self.states[number];
@@ -113,6 +120,8 @@ impl Search {
             {
                 return SearchNeeds::Reply(unknown);
             }
+            // Successors are stored only when all are known, so a retry after a missing reply adds
+            // none twice.
             self.keep_successors(number);
             if self.limits.forgets {
                 self.replies.forget();
@@ -142,7 +151,7 @@ impl Search {
         self.edge_ends.push(u32::try_from(self.edges.len()).unwrap_or(u32::MAX));
     }
 
-    /// Each violation with the faults that first led to it, beside the number of its invariant.
+    /// Each violation with the faults that first led to it, and the number of its invariant.
     pub(super) fn violations(&self) -> Vec<(usize, FoundViolation)> {
         let budgets = self.rules.most.count();
         let mut found = Vec::new();
@@ -161,7 +170,7 @@ impl Search {
         found
     }
 
-    /// A shortest schedule to a state: the positions in which it begins, and what happens then.
+    /// A shortest schedule to a state: the workers' first positions, and the acts.
     fn schedule_to(&self, to: u32) -> (Vec<u8>, Vec<Act>) {
         let mut at = to;
         let mut acts = Vec::new();
@@ -178,19 +187,22 @@ impl Search {
         (beginning.to_vec(), acts)
     }
 
+    /// True if every state was expanded.
     pub(super) fn is_complete(&self) -> bool {
         self.edge_ends.len() == self.states.len()
     }
 
+    /// The number of states.
     pub(super) fn states(&self) -> usize {
         self.states.len()
     }
 
+    /// The number of transitions.
     pub(super) fn transitions(&self) -> usize {
         self.edges.len()
     }
 
-    /// The number of steps up to which every schedule was seen.
+    /// The number of steps up to which the search covered every schedule.
     pub(super) fn depth(&self) -> usize {
         let last = u32::try_from(self.edge_ends.len().saturating_sub(1)).unwrap_or(u32::MAX);
         let depth = self.schedule_to(last).1.len();
@@ -203,7 +215,7 @@ impl Search {
         count_paths(self.beginnings, &self.edge_ends, &self.edges)
     }
 
-    /// Memory per state, all tables counted.
+    /// The memory per state in bytes, including all tables.
     pub(super) fn bytes_per_state(&self) -> usize {
         let of_states = self.states.capacity() * size_of::<SearchState>();
         let of_origins = self.origins.capacity() * size_of::<ReachedFrom>();
@@ -211,9 +223,11 @@ impl Search {
         (of_states + of_origins + of_edges + self.index.bytes()) / self.states.len().max(1)
     }
 
-    /// Every state of the Redis keys that was reached, with the minimal faults and a shortest schedule of each.
+    /// Every reached state of the Redis keys, with its minimal sets of faults and a shortest
+    /// schedule for each set.
     pub(super) fn reached(&self) -> Vec<ReachedState> {
-        // The states are in the order of their schedules' length, so that the first one with certain faults has a shortest.
+        // States are sorted by the length of their schedules, so the first one with given faults
+        // has a shortest schedule.
         let mut minimal: HashMap<(u32, bool), Vec<(FaultBudget, u32)>> = HashMap::new();
         for (number, state) in (0u32..).zip(&self.states) {
             let known = minimal.entry((state.keys, self.holder_lives(state))).or_default();
@@ -242,7 +256,7 @@ impl Search {
     }
 }
 
-/// Keeps the first way to violate each invariant with the faults of a state.
+/// Stores the first violation of each invariant with the faults of a state.
 fn judge(
     violations: &mut [Option<FirstViolation>],
     most: FaultBudget,
@@ -261,16 +275,18 @@ fn judge(
     }
 }
 
-/// How many paths lead from the first `beginnings` states to the states without successors. `edge_ends` has for each state
-/// where its successors end in `edges`.
+/// The number of paths from the first `beginnings` states to states without successors. `edge_ends`
+/// has for each state the end of its successors in `edges`.
 ///
 /// No path returns to a state, because each step uses up a part of a worker's program or a fault.
+/// The result is a float because the number of paths may exceed 64 bits.
 fn count_paths(beginnings: usize, edge_ends: &[u32], edges: &[u32]) -> f64 {
     let successors = |state: usize| {
         let start = if state == 0 { 0 } else { edge_ends[state - 1] };
         &edges[start as usize..edge_ends[state] as usize]
     };
-    // A state is counted when all states before it are: its number of paths is the sum of theirs.
+    // A state is ready when all its predecessors are counted, because its number of paths is the
+    // sum of theirs.
     let mut uncounted_before = vec![0u32; edge_ends.len()];
     for next in edges {
         uncounted_before[*next as usize] += 1;
@@ -301,7 +317,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_that_meet_are_counted_each() {
+    fn paths_that_meet_are_counted_separately() {
         // 0 leads to 1 and 2, both of which lead to 3; 1 leads to 3 in two ways.
         assert_eq!(count_paths(1, &[2, 4, 5, 5], &[1, 2, 3, 3, 3]), 3.0);
         assert_eq!(count_paths(1, &[0], &[]), 1.0);

@@ -1,34 +1,35 @@
-//! The states of the exploration: 24 bytes each, and a hash table that finds the number of a state.
+//! The states of the exploration, 24 bytes each, and a hash table that finds the number of a state.
 
 use std::hash::{Hash, Hasher};
 
 use crate::domain::exploration::{ENDED, FaultBudget, MOST_WORKERS};
 
-/// Nobody holds the lock.
+/// The holder if no worker holds the lock.
 const NOBODY: u8 = u8::MAX;
 
 /// The state of the Redis keys, by number, and of the workers.
 ///
-/// An exploration keeps millions of states in memory. Therefore the keys are a number, and a worker's effect is a bit.
+/// An exploration keeps millions of states in memory. Therefore the state of the keys is a number,
+/// and a worker's effect is a bit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct SearchState {
     /// The number of the state of the Redis keys.
     pub(super) keys: u32,
-    /// The number of the state that a failover brings back; 0 if none may happen any more.
+    /// The number of the state that a failover restores; 0 if no failover may happen any more.
     pub(super) replica_keys: u32,
     /// The faults that happened.
     pub(super) faults: FaultBudget,
     /// The workers that had their effect, a bit each.
     pub(super) effects: u8,
     holder: u8,
-    /// A worker has stored the result of its effect.
+    /// True if a worker has stored the result of its effect.
     pub(super) succeeded: bool,
     /// The position of each worker in its program.
     pub(super) positions: [u8; MOST_WORKERS],
 }
 
 impl SearchState {
-    /// No Redis key exists, and each worker is where it begins.
+    /// The state in which no Redis key exists and each worker is at its first position.
     pub(super) fn new(starts: &[u8]) -> Self {
         let mut positions = [ENDED; MOST_WORKERS];
         positions[..starts.len()].copy_from_slice(starts);
@@ -43,33 +44,35 @@ impl SearchState {
         }
     }
 
-    /// The same with another state of the Redis keys.
+    /// The same state with other Redis keys.
     pub(super) fn with_keys(mut self, keys: u32) -> Self {
         self.keys = keys;
         self
     }
 
-    /// The same with a worker at another position.
+    /// The same state with a worker at another position.
     pub(super) fn with_worker_at(mut self, worker: u8, position: u8) -> Self {
         self.positions[usize::from(worker)] = position;
         self
     }
 
-    /// The same with these faults.
+    /// The same state with these faults.
     pub(super) fn with_faults(mut self, faults: FaultBudget) -> Self {
         self.faults = faults;
         self
     }
 
+    /// The worker that holds the lock.
     pub(super) fn holder(&self) -> Option<u8> {
         if self.holder == NOBODY { None } else { Some(self.holder) }
     }
 
+    /// Sets the worker that holds the lock.
     pub(super) fn set_holder(&mut self, worker: Option<u8>) {
         self.holder = worker.unwrap_or(NOBODY);
     }
 
-    /// A number that differs for most states.
+    /// A hash of the state.
     fn hash_number(&self) -> u64 {
         let mut hasher = WordHasher(0);
         self.hash(&mut hasher);
@@ -77,11 +80,13 @@ impl SearchState {
     }
 }
 
-/// A hash that is quick for a few words. It resists no attack, and need not, because no input of a user becomes a state.
+/// A fast hash for a few words. It does not resist chosen input, and need not, because users cannot
+/// choose states.
 struct WordHasher(u64);
 
 impl Hasher for WordHasher {
     fn finish(&self) -> u64 {
+        // The table uses the lower bits, and multiplication mixes the upper bits best.
         self.0 ^ self.0 >> 29
     }
 
@@ -110,27 +115,29 @@ impl Hasher for WordHasher {
     }
 }
 
+/// A free slot.
 const EMPTY: u32 = u32::MAX;
 
-/// Finds a state's number. The table holds numbers only, because the states themselves are in a list already: a map would
-/// keep each state twice.
+/// Finds the number of a state. The table holds only numbers, because the states are already in a
+/// list. A map would store each state twice.
 pub(super) struct StateIndex {
     /// Numbers of states, each in the first free slot after its hash.
     slots: Vec<u32>,
 }
 
 impl StateIndex {
+    /// An empty index.
     pub(super) fn new() -> Self {
         Self { slots: vec![EMPTY; 1 << 10] }
     }
 
-    /// The number of a state, which is added to the others if it is new; true if it is.
+    /// The number of a state, which is added if it is new; true if it was new.
     pub(super) fn number(
         &mut self,
         states: &mut Vec<SearchState>,
         state: &SearchState,
     ) -> (u32, bool) {
-        // Above three quarters, searches for a free slot become long.
+        // Above three quarters, searches for a free slot take long.
         if states.len() * 4 >= self.slots.len() * 3 {
             self.grow(states);
         }
@@ -147,6 +154,7 @@ impl StateIndex {
     /// The slot of a state, or the free one that it would get.
     fn slot(&self, states: &[SearchState], state: &SearchState) -> usize {
         let mask = self.slots.len() - 1;
+        // The number of slots is a power of two, so the mask keeps the lower bits.
         #[expect(clippy::cast_possible_truncation, reason = "only the lower bits count")]
         let mut slot = state.hash_number() as usize & mask;
         while self.slots[slot] != EMPTY && states[self.slots[slot] as usize] != *state {
@@ -163,6 +171,7 @@ impl StateIndex {
         }
     }
 
+    /// The memory of the table in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.slots.capacity() * size_of::<u32>()
     }
@@ -173,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_state_is_small_and_knows_its_workers() {
+    fn a_state_takes_24_bytes_and_keeps_its_workers() {
         assert_eq!(size_of::<SearchState>(), 24);
         assert_eq!(SearchState::new(&[3, 4]).positions, [3, 4, ENDED, ENDED, ENDED, ENDED]);
         let mut state = SearchState::new(&[3]).with_worker_at(0, 5);
@@ -183,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_state_has_one_number_however_many_there_are() {
+    fn a_state_keeps_its_number_among_many() {
         let mut index = StateIndex::new();
         let mut states = Vec::new();
         for round in 0..2 {

@@ -1,4 +1,4 @@
-//! What can happen in one state, and the states that follow it.
+//! Computes everything that can happen in one state, and the next states.
 
 use std::rc::Rc;
 
@@ -11,21 +11,23 @@ use crate::domain::exploration::{
 use crate::domain::schema::Meaning;
 use crate::explore::reply_table::UnknownReply;
 
-/// What is explored, and how far.
+/// The subject and the bounds of an exploration.
 #[derive(Debug, Clone)]
 pub struct Rules {
     pub program: Rc<WorkerProgram>,
+    /// The number of workers.
     pub workers: u8,
     /// How often each fault may happen.
     pub most: FaultBudget,
     pub assumptions: Assumptions,
-    /// Workers of one service begin in order, because it makes no difference which of them is called the first.
+    /// True if workers of one service begin in order. Their names make no difference, so other
+    /// orders only repeat the same schedules.
     pub in_order: bool,
 }
 
 impl Rules {
-    /// The positions of the workers in the beginning. With two services there is a beginning for each number of workers of
-    /// the first.
+    /// The first positions of the workers. With two services there is one start for each possible
+    /// number of workers of the first service.
     pub fn beginnings(&self) -> Vec<Vec<u8>> {
         let workers = usize::from(self.workers);
         let [first, second] = self.program.starts[..] else {
@@ -40,10 +42,12 @@ impl Rules {
         beginnings
     }
 
+    /// The position of a worker.
     pub(super) fn position(&self, state: &SearchState, worker: u8) -> Position {
         self.program.positions[usize::from(state.positions[usize::from(worker)])]
     }
 
+    /// The positions of all workers.
     pub(super) fn positions(&self, state: &SearchState) -> impl Iterator<Item = Position> {
         (0..self.workers).map(|worker| self.position(state, worker))
     }
@@ -54,7 +58,7 @@ impl Rules {
     }
 }
 
-/// One step from a state: what happens, the state after it, and what the invariants judge.
+/// One transition from a state: the act, the next state, and the input for the invariants.
 pub(super) struct Successor {
     pub(super) act: Act,
     pub(super) state: SearchState,
@@ -64,7 +68,8 @@ pub(super) struct Successor {
 /// Adds everything that can happen in a state to `found`.
 ///
 /// # Errors
-/// [`UnknownReply`] if the server has to be asked first. The successors that were found until then are of no use.
+/// [`UnknownReply`] if the server must execute a call first. The successors that were found so far
+/// are then incomplete.
 pub(super) fn find_successors(
     rules: &Rules,
     replies: &mut ReplyTable,
@@ -85,7 +90,7 @@ pub(super) fn find_successors(
     successors.add_faults_of_redis()
 }
 
-/// The reply to a worker's call, and the state of the Redis keys that it leads to.
+/// A worker's call: the reply, and the state of the Redis keys after it.
 #[derive(Clone, Copy)]
 struct SentCall {
     caller: u8,
@@ -93,7 +98,7 @@ struct SentCall {
     keys: u32,
 }
 
-/// A state, its facts, and the successors that were found.
+/// A state, its facts, and the successors found so far.
 struct Successors<'a> {
     rules: &'a Rules,
     replies: &'a mut ReplyTable,
@@ -126,7 +131,7 @@ impl Successors<'_> {
             let next = self.state.with_worker_at(worker, fails_to).with_faults(faults);
             self.add(Act::Fail(worker), None, next)?;
         }
-        // A worker that has not begun cannot crash, because there would be no request.
+        // A worker that has not begun cannot crash, because its request does not exist yet.
         if let Some(faults) = self.one_more(Fault::Crash)
             && !position.is_waiting
             && !self.is_protected(position)
@@ -137,11 +142,12 @@ impl Successors<'_> {
         Ok(())
     }
 
-    /// Adds the call of a worker, once with its reply received and once with it lost.
+    /// Adds the call of a worker, once with its reply received and once with the reply lost.
     fn add_call(&mut self, position: Position, sent: SentCall) -> Result<(), UnknownReply> {
         let next = self.state_after_call(position, sent)?;
         let then = position.action.follow(sent.reply.meaning);
-        // Redis executes the call in both cases: a lost reply differs for the worker alone.
+        // Redis executes the call in both cases. A lost reply makes a difference only for the
+        // worker.
         self.add(Act::Call(sent.caller), Some(sent), next.with_worker_at(sent.caller, then))?;
         if let Some(faults) = self.one_more(Fault::Lost)
             && !self.is_protected(position)
@@ -161,12 +167,13 @@ impl Successors<'_> {
         let state = self.state;
         let after = self.replies.facts(sent.keys)?;
         let mut next = state.with_keys(sent.keys);
-        // The replica misses nothing but the last write.
+        // Replication lags by one write, so a failover loses at most the last one.
         if sent.keys != state.keys {
             next.replica_keys = state.keys;
         }
         let is_new_lock =
             after.lock && (!self.before.lock || !self.replies.is_same_lock(state.keys, sent.keys));
+        // A call that writes a lock makes its sender the holder, even if its reply does not say so.
         if is_new_lock || sent.reply.meaning == Some(Meaning::Acquired) {
             next.set_holder(Some(sent.caller));
         }
@@ -174,18 +181,18 @@ impl Successors<'_> {
         Ok(next)
     }
 
-    /// The faults that happened and one more; `None` if the budget does not allow it.
+    /// The faults so far plus one; `None` if the budget does not allow it.
     fn one_more(&self, fault: Fault) -> Option<FaultBudget> {
         self.state.faults.with(fault, self.rules.most)
     }
 
-    /// True if an assumption excludes faults for a worker at this position. A handler may still fail, which is not a fault
-    /// of the environment.
+    /// True if an assumption excludes faults for a worker at this position. Its handler may still
+    /// fail, because that is not a fault of the environment.
     fn is_protected(&self, position: Position) -> bool {
         self.rules.assumptions.critical_section && position.in_critical_section
     }
 
-    /// Adds what happens to the Redis keys without a worker.
+    /// Adds the faults that change the Redis keys without a worker.
     fn add_faults_of_redis(&mut self) -> Result<(), UnknownReply> {
         for role in 0..self.replies.roles() {
             self.add_fault_at(Fault::Expiry, Act::Expiry(role), role)?;
@@ -222,8 +229,8 @@ impl Successors<'_> {
         self.add(act, None, next)
     }
 
-    /// True for a fault that is the same as another, or of no interest: TTLs that end together end once, and only locks are
-    /// worth taking a TTL from.
+    /// True for a fault that repeats another, or that is irrelevant. Keys with equal TTLs expire
+    /// together, and a lost TTL matters only for a lock.
     fn is_superfluous(&self, act: Act) -> bool {
         match act {
             Act::Expiry(role) => {
@@ -246,11 +253,12 @@ impl Successors<'_> {
     ) -> Result<(), UnknownReply> {
         let state = self.state;
         let after = self.replies.facts(next.keys)?;
-        // Without this, states that differ in a holder of no lock would count twice.
+        // Without a lock the last holder is irrelevant. Keeping it would count equal states twice.
         if !after.lock {
             next.set_holder(None);
         }
-        // What a failover would bring back counts only while one may happen: fewer states differ without it.
+        // The replica's state is irrelevant if no failover may happen any more. Keeping it would
+        // count equal states twice.
         if next.faults.of(Fault::Failover) == self.rules.most.of(Fault::Failover) {
             next.replica_keys = 0;
         }

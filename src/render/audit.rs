@@ -3,11 +3,11 @@
 use super::style::View;
 use super::{escape, table};
 
-/// The columns: when (RFC 3339 in UTC), who, on which server, with which command, what, under which schema, which
-/// idempotency key, and why.
+/// The columns: the time (RFC 3339 in UTC), the user, the server, the command, the kind of change,
+/// the schema, the idempotency key, and the reason.
 const HEADING: [&str; 8] = ["TIME", "WHO", "SERVER", "COMMAND", "WHAT", "SCHEMA", "KEY", "REASON"];
 
-/// The table; times to the second. The log has escaped what is not UTF-8 already.
+/// The table, with times to the second. The log already escapes bytes that are not UTF-8.
 pub fn table<'a>(view: View, rows: impl Iterator<Item = [&'a str; HEADING.len()]>) -> String {
     let rows = rows.map(|row| {
         let mut cells = row.map(escape::again).to_vec();

@@ -6,34 +6,38 @@ use super::style::View;
 use super::{escape, table, words};
 use crate::domain::change::provenance::Provenance;
 
-/// Below so many columns it is left to JSON where the backups come from.
+/// The smallest terminal width at which the table shows the origin of the backups.
 const WIDE: usize = 110;
 
-/// One backup; nothing stands in place of what an older idemctl did not write.
+/// One backup. Fields that an older idemctl did not write are empty.
 #[derive(Serialize)]
 pub struct BackupSummary<'a> {
-    /// Escaped.
+    /// The path, escaped.
     pub file: String,
-    /// When its last line was written, RFC 3339 in UTC.
+    /// The time of its last line, RFC 3339 in UTC.
     pub written_at: String,
     pub op: Option<&'a str>,
     pub command: Option<&'a str>,
+    /// The number of Redis keys in it.
     pub redis_keys: u64,
     pub bytes: u64,
+    /// The server and database that the values came from.
     pub from: Option<&'a Provenance>,
     /// `complete`, `damaged`, `being-written` or `unended`.
     pub state: &'static str,
-    /// What is damaged, or why it is unended.
+    /// What is damaged, or why the file has no end.
     pub why: Option<&'a str>,
 }
 
-/// The table, files by their names alone, whole: a name tells when and by which command the file was written.
+/// The table. A file is shown by its whole name, because the name contains the time and the
+/// command.
 pub fn table(view: View, lines: &[BackupSummary<'_>]) -> String {
     if lines.is_empty() {
         return String::new();
     }
     let is_wide = view.width.is_none_or(|width| width >= WIDE);
     let rows = lines.iter().map(|line| {
+        // The directory is left to JSON, because it would push the other columns out of view.
         let file = line.file.rsplit('/').next().unwrap_or(&line.file).to_owned();
         let op = line.op.map_or_else(|| "-".to_owned(), escape::again);
         let mut row = vec![

@@ -1,9 +1,10 @@
-//! Bars: counts as lengths.
+//! Horizontal bars for counts.
 
-/// A character filled from the left, by eighths.
+/// A character cell filled from the left, in eighths.
 const LYING: [char; 8] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉', '█'];
 
-/// A bar whose share of `longest` columns is that of `count` in `most`, and which is seen wherever something is counted.
+/// A bar with the length of `count / most` in `longest` columns. Any count above zero has a visible
+/// bar.
 pub(super) fn bar(count: u64, most: u64, longest: usize) -> String {
     let eighths = eighths(count, most, longest);
     let rest = eighths % 8;
@@ -14,7 +15,7 @@ pub(super) fn bar(count: u64, most: u64, longest: usize) -> String {
     bar
 }
 
-/// A share of a length, in eighths, rounded up.
+/// The length of a bar in eighths of a column, rounded up.
 pub(super) fn eighths(count: u64, most: u64, longest: usize) -> usize {
     let whole = longest as u128 * 8;
     let share = (u128::from(count) * whole).div_ceil(u128::from(most.max(1)));

@@ -1,15 +1,17 @@
-//! Bodies for people: JSON indented, text as it is, binary as a hex dump.
+//! Response bodies for people: JSON indented, text unchanged, binary data as a hex dump.
 
 use serde_json::Value;
 
 use super::escape;
 
-/// Bytes of a hex dump that are shown, at most.
+/// The most bytes that a hex dump shows.
 const DUMP_BYTES: usize = 512;
 
-/// Bytes above which JSON is not indented: indenting takes many times the memory, and nobody reads so much.
+/// The largest JSON that is indented, in bytes. Indenting takes many times the memory, and larger
+/// bodies are not read on a terminal.
 const LARGEST_INDENTED: usize = 1024 * 1024;
 
+/// The lines of a body, safe for a terminal.
 pub fn lines(body: &[u8]) -> Vec<String> {
     if body.len() <= LARGEST_INDENTED
         && let Ok(value @ (Value::Object(_) | Value::Array(_))) =
@@ -20,6 +22,7 @@ pub fn lines(body: &[u8]) -> Vec<String> {
     }
     match std::str::from_utf8(body) {
         Ok(text) if is_text(text) => {
+            // Bodies come from clients, so even text may contain control characters.
             text.lines().map(|line| escape::text(line.as_bytes())).collect()
         }
         _ => dump(body),
@@ -32,7 +35,7 @@ fn is_text(text: &str) -> bool {
         .any(|character| character.is_control() && !matches!(character, '\n' | '\r' | '\t'))
 }
 
-/// Sixteen bytes a line: offset, hex, and the printable characters.
+/// A hex dump with sixteen bytes per line: offset, hex, and the printable characters.
 fn dump(bytes: &[u8]) -> Vec<String> {
     let mut lines: Vec<_> = bytes
         .chunks(16)

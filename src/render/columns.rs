@@ -1,4 +1,5 @@
-//! The columns of a list of records: how each is named, what people see in it, and what programs read.
+//! The columns of a list of records: their names, their text for people, and their values for
+//! programs.
 
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -8,7 +9,8 @@ use super::{escape, words};
 use crate::domain::as_str::as_str;
 use crate::domain::record::{Evidence, Record};
 
-/// A column. Its name is the heading of a file for programs, in which numbers carry their unit.
+/// A column. Its name is the heading in files for programs, in which the names of numbers include
+/// their unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, VariantArray, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum Column {
@@ -33,7 +35,7 @@ pub enum Column {
 
 as_str!(Column);
 
-/// All that is known of a record.
+/// All columns of a record.
 pub const ALL: [Column; 13] = [
     Column::State,
     Column::Schema,
@@ -51,7 +53,7 @@ pub const ALL: [Column; 13] = [
 ];
 
 impl Column {
-    /// As a heading for people, who see units in the cells.
+    /// The heading for people, without a unit, because the cells show units.
     pub fn heading(self) -> String {
         match self {
             Self::Ttl => "TTL".to_owned(),
@@ -61,7 +63,7 @@ impl Column {
         }
     }
 
-    /// Other names by which an operator may ask for it.
+    /// Other names that the operator may use for the column.
     pub fn aliases(self) -> &'static [&'static str] {
         match self {
             Self::Ttl => &["ttl"],
@@ -74,7 +76,7 @@ impl Column {
         }
     }
 
-    /// For people: whole, in one line.
+    /// The cell for people: complete, in one line.
     pub fn shown(self, record: &Record) -> String {
         match self {
             Self::Key => Some(escape::key(&record.key)),
@@ -86,7 +88,7 @@ impl Column {
         .unwrap_or_else(|| "-".to_owned())
     }
 
-    /// For programs: milliseconds, bytes and RFC 3339; empty where nothing is known.
+    /// The cell for programs: milliseconds, bytes and RFC 3339; empty if the value is unknown.
     pub fn plain(self, record: &Record) -> String {
         let number = |number: Option<u64>| number.map(|number| number.to_string());
         let text = match self {
@@ -115,7 +117,7 @@ impl Column {
     }
 }
 
-/// The codes of a record's findings, an estimate as `~excess-ttl`.
+/// The codes of a record's findings. An estimate has a mark: `~excess-ttl`.
 fn codes(record: &Record) -> String {
     let codes = record
         .findings
@@ -124,30 +126,32 @@ fn codes(record: &Record) -> String {
     codes.collect::<Vec<_>>().join(" ")
 }
 
-/// When the lock was taken or the result stored, by the server's clock; `None` where only a schema's default TTL tells.
+/// The time at which the lock was acquired or the result stored, by the server's clock. `None` if
+/// it would rest only on a schema's default TTL.
 pub fn created_at(record: &Record) -> Option<String> {
     let age = record.age.filter(|age| age.evidence > Evidence::Estimated)?;
     rfc3339(record.seen.server_ms?.checked_sub(age.millis)?)
 }
 
-/// When the record ends by itself, by the server's clock.
+/// The time at which the record expires, by the server's clock.
 pub fn expires_at(record: &Record) -> Option<String> {
     rfc3339(record.deadline()?)
 }
 
+/// Milliseconds since the epoch as RFC 3339; `None` after the year 9999.
 pub(super) fn rfc3339(millis: u64) -> Option<String> {
-    // Beyond the year 9999 there is no such text.
+    // RFC 3339 has four digits for the year.
     let time = UNIX_EPOCH
         .checked_add(Duration::from_millis(millis))
         .filter(|_| millis < 253_402_300_800_000)?;
     Some(humantime::format_rfc3339_millis(time).to_string())
 }
 
-/// How a row of fields is written for programs and spreadsheets.
+/// The format of a row of fields for programs and spreadsheets.
 #[derive(Debug, Clone, Copy)]
 pub struct Separated {
     delimiter: char,
-    /// True if cells stay as they are, even those that a spreadsheet takes for formulas.
+    /// True if cells stay unchanged, even those that a spreadsheet treats as formulas.
     is_raw: bool,
 }
 
@@ -162,6 +166,7 @@ impl Separated {
         Self { delimiter: '\t', is_raw }
     }
 
+    /// One row with its line end.
     pub fn row(self, fields: impl Iterator<Item = String>) -> String {
         let mut row = String::new();
         for (number, field) in fields.enumerate() {
@@ -175,11 +180,13 @@ impl Separated {
     }
 
     fn cell(self, field: String) -> String {
-        // Clients choose keys and owners. A spreadsheet runs a cell that begins like a formula, and shows one that
-        // begins with a quote as text: https://owasp.org/www-community/attacks/CSV_Injection
+        // Clients choose keys and owners, and a spreadsheet executes a cell that begins like a
+        // formula. A cell that begins with a quote is text:
+        // https://owasp.org/www-community/attacks/CSV_Injection
         let is_formula = field.starts_with(['=', '+', '-', '@', '\t', '\r']);
         let field = if is_formula && !self.is_raw { format!("'{field}") } else { field };
-        // Spreadsheets also split at a semicolon where the comma is the decimal point. Escaped text has no tab.
+        // Spreadsheets also split at a semicolon if the comma is the decimal point. Escaped text
+        // contains no tab.
         let is_quoted = self.delimiter == ',' && field.contains([',', ';', '"', '\n', '\r']);
         if is_quoted { format!("\"{}\"", field.replace('"', "\"\"")) } else { field }
     }
@@ -192,7 +199,7 @@ mod tests {
     use crate::domain::samples::{CHI_LOCK, chi, record, text};
 
     #[test]
-    fn a_field_is_quoted_where_a_reader_would_take_it_for_two() {
+    fn a_field_is_quoted_if_a_reader_would_split_it() {
         let fields = ["a", "b,c", "say \"x\"", "d;e", ""].map(str::to_owned);
         let row = |separated: Separated| separated.row(fields.clone().into_iter());
         assert_eq!(row(Separated::csv(false)), "a,\"b,c\",\"say \"\"x\"\"\",\"d;e\",\n");
@@ -209,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_absolute_and_an_estimate_is_no_time() {
+    fn times_are_absolute_and_an_estimate_gives_no_time() {
         // Read at 1,000,000 ms.
         let timed = record("timed", &[(text(r#"{"done":false,"at":940000}"#), Expiry::In(30_000))]);
         assert_eq!(Column::CreatedAt.plain(&timed), "1970-01-01T00:15:40.000Z");

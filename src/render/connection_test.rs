@@ -1,4 +1,4 @@
-//! What `context test` found out, as lines and as JSON.
+//! The results of `context test`, as lines and as JSON.
 
 use anstyle::AnsiColor;
 use serde::Serialize;
@@ -6,16 +6,18 @@ use serde::Serialize;
 use super::escape;
 use super::style::View;
 
-/// Something that a connection was tested for, in the order of the JSON fields.
+/// The result of one check of a connection, in the order of the JSON fields.
 #[derive(Serialize)]
 pub struct Check {
+    /// The name of the check.
     pub check: &'static str,
-    /// `None` if it was not tested, or does not matter.
+    /// `None` if the check was not made, or its result does not matter.
     pub ok: Option<bool>,
+    /// The result in words.
     pub says: String,
 }
 
-/// One line for each check.
+/// One line per check.
 pub fn page(checks: &[Check], view: View) -> String {
     let mut text = String::new();
     let (good, bad) = (AnsiColor::Green.on_default(), AnsiColor::Red.on_default().bold());

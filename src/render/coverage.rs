@@ -14,21 +14,21 @@ use crate::domain::select::named_keys::NamedKeys;
 use crate::domain::select::unproven::LeftOut;
 use crate::domain::select::{Coverage, Missing};
 
-/// Why a schema is left out of a scan unless the schema is named.
+/// Why a scan skips a schema that is not named.
 const NO_PREFIX: &str =
     "it has no literal prefix, so any Redis key may be its; name it with --schema";
 
-/// Why a schema of the context is left out.
+/// Why a scan skips a schema of the context.
 const UNREADABLE: &str = "its files are wrong, so nobody looked for its records";
 
-/// The most schemas that each get a line of their own on the records that were left out.
+/// The most schemas that each get their own line about records that were left out.
 const MOST_LINES: usize = 2;
 
-/// Every proof that may be missing, in the order of the JSON.
+/// Every kind of missing evidence, in the order of the JSON.
 const MISSING: [Missing; 3] =
     [Missing::Ttl(TtlOf::Lock), Missing::Ttl(TtlOf::Result), Missing::Age];
 
-/// The lines on values at the schemas' Redis keys that the schemas do not write, one for each schema.
+/// Lines about unrecognised values at the schemas' Redis keys, one per schema.
 pub fn unrecognised(coverage: &Coverage, catalog: &Catalog) -> Vec<String> {
     let mut lines = Vec::new();
     for (name, count) in &coverage.foreign {
@@ -41,8 +41,8 @@ pub fn unrecognised(coverage: &Coverage, catalog: &Catalog) -> Vec<String> {
     lines
 }
 
-/// The lines on what was left out: locks that another schema reads as results, records
-/// that nothing proves to be meant.
+/// Lines about everything that was left out: skipped schemas, locks that another schema reads as
+/// results, and records without evidence.
 pub fn lines(coverage: &Coverage, catalog: &Catalog) -> Vec<String> {
     let spared = coverage.spared.iter().map(|(name, count)| {
         let (records, are) = if *count == 1 {
@@ -65,7 +65,7 @@ pub fn lines(coverage: &Coverage, catalog: &Catalog) -> Vec<String> {
         .collect()
 }
 
-/// The keys of the operator that were not found, by name, and how many the filters left out.
+/// Lines about the operator's keys that were not found or left alone, the first ones by name.
 fn named_keys(keys: &NamedKeys) -> impl Iterator<Item = String> {
     let told: Vec<_> = keys.told.iter().map(|key| escape::text(key)).collect();
     let more = keys.absent - told.len() as u64;
@@ -88,7 +88,7 @@ fn named_keys(keys: &NamedKeys) -> impl Iterator<Item = String> {
     absent.into_iter().chain(left).chain(unnamed).chain(lock).chain(ambiguous).chain(untold)
 }
 
-/// A line with the names of the schemas that were left out; `None` where no schema was.
+/// A line with the names of the schemas that were left out; `None` if there are none.
 pub fn left_out(catalog: &Catalog) -> Option<String> {
     let names: Vec<_> = catalog.left_out().map(|schema| schema.name.as_str()).collect();
     match names.as_slice() {
@@ -101,7 +101,7 @@ pub fn left_out(catalog: &Catalog) -> Option<String> {
     }
 }
 
-/// What a scan covered, as fields of a report.
+/// The coverage of a scan, as fields of a report.
 pub fn fields(coverage: &Coverage, catalog: &Catalog, keys: u64) -> Map<String, Value> {
     let left_out =
         catalog.left_out().map(|schema| json!({ "schema": schema.name, "reason": NO_PREFIX }));
@@ -143,8 +143,8 @@ fn shown((schema, of, found): (&str, TtlOf, Contradiction)) -> Value {
     })
 }
 
-/// The lines on records that were left out because too little is known of them. If more than two schemas lack the same TTL, they
-/// share a line, because a server may have many schemas.
+/// Lines about records that were left out for want of evidence. If more than two schemas lack the
+/// same TTL, they share a line, because a server may have many schemas.
 fn all_unproven(coverage: &Coverage, catalog: &Catalog) -> Vec<String> {
     let mut lines = Vec::new();
     for missing in MISSING {
@@ -206,7 +206,8 @@ fn unproven(name: &str, schema: Option<&Schema>, missing: Missing, left_out: Lef
     )
 }
 
-/// For each schema of which records were left out for want of a TTL: the options that state it, but for the TTL itself.
+/// For each schema with records that were left out for want of a TTL: the options that set it, with
+/// a placeholder for the duration.
 pub fn stating(coverage: &Coverage) -> Vec<[String; 4]> {
     let mut options = Vec::new();
     for (schema, missing, _) in coverage.unproven.of_schemas() {
@@ -217,7 +218,8 @@ pub fn stating(coverage: &Coverage) -> Vec<[String; 4]> {
     options
 }
 
-/// The default TTLs that the records contradict: one sentence for locks and one for results, however many schemas there are.
+/// Notes about default TTLs that the records contradict: at most one for locks and one for results,
+/// for any number of schemas.
 pub fn contradicted_defaults(coverage: &Coverage) -> Vec<String> {
     let mut notes = Vec::new();
     for of in [TtlOf::Lock, TtlOf::Result] {
@@ -259,7 +261,7 @@ mod tests {
     use crate::domain::samples::{CHI_LOCK, CHI_RESULT, catalog, chi};
 
     #[test]
-    fn says_what_is_missing_and_which_default_does_not_hold() {
+    fn missing_evidence_and_contradicted_defaults_are_reported() {
         let (mut coverage, catalog) = (Coverage::default(), catalog(&[], None));
         assert!(lines(&coverage, &catalog).is_empty());
         coverage.unproven.add(&chi(CHI_RESULT, Expiry::In(60_000)), Missing::Ttl(TtlOf::Result));

@@ -1,4 +1,4 @@
-//! Whose keys an unknown Redis holds: for people, and as JSON.
+//! The schemas that were detected in an unknown Redis: for people, and as JSON.
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -10,32 +10,33 @@ use super::style::View;
 use super::table;
 use crate::domain::detect::{Confidence, Guess, KeyGroup};
 
-/// Groups of nobody that people are shown.
+/// The most unclaimed groups that people see; JSON contains all.
 const MOST_OF_NOBODY: usize = 20;
 
-/// A group, and what to do with its schema.
+/// A group and the suggested command for its schema.
 pub struct Detected {
     pub group: KeyGroup,
     pub next: Next,
-    /// Redis keys of the whole keyspace that are of the group, by the part of them that was looked at.
+    /// The number of Redis keys in the group: exact, or projected from the sample.
     pub keys: u64,
-    /// True when every Redis key was looked at.
+    /// True if every Redis key was read, so that the number is exact.
     pub is_exact: bool,
 }
 
-/// What is to be done for the other commands to read the group.
+/// What the operator must do before other commands can read the group.
 pub enum Next {
-    /// This schema, with this prefix, is to be adopted.
+    /// Adopt this schema, with this prefix.
     Adopt(String, Option<String>),
-    /// The other commands read this schema's records as it is.
+    /// Nothing: other commands already read the records of this schema.
     Read(String),
-    /// A schema can be drafted from the Redis keys that match this glob.
+    /// Draft a schema from the Redis keys that match this glob.
     Describe(String),
+    /// Nothing useful: idemctl cannot describe these keys.
     Nothing,
 }
 
 impl Next {
-    /// The command line.
+    /// The suggested command line.
     fn command(&self, invocation: &Invocation) -> Option<String> {
         match self {
             Self::Adopt(schema, None) => Some(invocation.command_line(["schema", "adopt", schema])),
@@ -57,7 +58,7 @@ impl Next {
     }
 }
 
-/// The groups with the words that are the same in text and JSON.
+/// The fields of a group that text and JSON share.
 #[derive(Serialize)]
 pub struct GroupFields {
     pattern: String,
@@ -77,6 +78,7 @@ pub struct GroupFields {
     describe: Option<String>,
 }
 
+/// The fields of a group.
 pub fn fields(detected: &Detected, invocation: &Invocation) -> GroupFields {
     let Detected { group, next, keys, .. } = detected;
     let guess = group.guess.as_ref();
@@ -106,7 +108,7 @@ pub fn fields(detected: &Detected, invocation: &Invocation) -> GroupFields {
     }
 }
 
-/// A page for people: a paragraph for each group that a schema claims, a table of the others.
+/// A page for people: a paragraph per claimed group, and a table of the others.
 pub fn text(all: &[Detected], invocation: &Invocation, view: View) -> String {
     let mut page = Page::new(view);
     let (claimed, others): (Vec<_>, Vec<_>) =
@@ -133,8 +135,8 @@ pub fn text(all: &[Detected], invocation: &Invocation, view: View) -> String {
     page.text
 }
 
-/// The command line that drafts a schema for the likeliest of the unclaimed groups: the largest one with fields, else the
-/// largest one.
+/// Prints the command line that drafts a schema for one unclaimed group: the largest one with
+/// fields, else the largest one.
 fn describe(page: &mut Page, unclaimed: &[&Detected], invocation: &Invocation) {
     let is_described = |detected: &&&Detected| matches!(detected.next, Next::Describe(_));
     let mut candidates = unclaimed.iter().filter(is_described);
@@ -160,7 +162,7 @@ fn paragraph(page: &mut Page, detected: &Detected, invocation: &Invocation) {
         _ => "Read already",
     };
     if let Some(command) = detected.next.command(invocation) {
-        // A command is copied: it stands in one line, however long.
+        // A command is for copying, so it stays in one line at any width.
         let label = page.view.palette.dim(&format!("{label:<14}"));
         page.line(&format!("  {label}{command}"));
     }

@@ -1,4 +1,4 @@
-//! Differences between two moments, as lines for people and as JSON.
+//! Differences between two snapshots, as lines for people and as JSON.
 
 use serde_json::{Map, Value, json};
 use unicode_width::UnicodeWidthStr;
@@ -11,20 +11,20 @@ use crate::domain::snapshot::{
     DifferenceCounts, DifferenceKind, HowRecordEnded, KeyPrint, ListedRecord, Summary,
 };
 
-/// What happened to one record.
+/// The difference of one record.
 pub struct DifferenceRow<'a> {
     pub(crate) what: DifferenceKind,
-    /// How it went, if that is known.
+    /// How the record ended, if that is known.
     pub(crate) how: Option<HowRecordEnded>,
-    /// Its state at the first moment; `None` where it was not there.
+    /// Its state in the first snapshot; `None` if it did not exist then.
     pub(crate) before: Option<&'a str>,
-    /// Its state at the second.
+    /// Its state in the second snapshot.
     pub(crate) after: Option<&'a str>,
-    /// The record at the second moment, or, where it went, at the first.
+    /// The record in the second snapshot, or in the first one if it has ended.
     pub(crate) of: &'a ListedRecord,
 }
 
-/// A row as people read it.
+/// A row for people.
 #[derive(Debug, Clone)]
 pub struct DifferenceLine {
     what: &'static str,
@@ -44,7 +44,7 @@ impl DifferenceLine {
             what: row.how.as_ref().map_or(row.what.as_str(), HowRecordEnded::as_str),
             state: escape::again(&state),
             schema: escape::again(&row.of.schema),
-            // A key that is no text is escaped in a list already.
+            // Lists already escape keys that are not UTF-8.
             key: escape::again(&row.of.key),
         }
     }
@@ -54,24 +54,26 @@ impl DifferenceLine {
     }
 }
 
-/// Stands between two states. It is as wide in ASCII as elsewhere, so that columns are aligned in every locale.
+/// The separator between two states. It has the same width in ASCII, so columns are aligned in
+/// every locale.
 const ARROW: &str = " -> ";
 
 const HEADING: [&str; 4] = ["WHAT", "STATE", "SCHEMA", "KEY"];
 
-/// Columns that a key has at least, in several lines.
+/// The least columns for a key that is folded into several lines.
 const LEAST_KEY_COLUMNS: usize = 18;
 
 /// The widths of the columns.
 #[derive(Debug, Clone)]
 pub struct DifferenceLayout {
     widths: [usize; 4],
-    /// True if a changed state takes two lines, and a long key several, because the terminal is too narrow.
+    /// True if the terminal is too narrow for one line per row. A changed state then takes two
+    /// lines, and a long key several.
     folds: bool,
 }
 
 impl DifferenceLayout {
-    /// For rows of which these are the first, or all.
+    /// The layout for rows that begin with these, or that are complete if `more_follow` is false.
     pub fn fit(lines: &[DifferenceLine], more_follow: bool, width: Option<usize>) -> Self {
         let whole = widths(lines, |state| state.width(), more_follow);
         let gaps = (whole.len() - 1) * GAP;
@@ -86,7 +88,7 @@ impl DifferenceLayout {
         Self { widths, folds: true }
     }
 
-    /// These rows, below the heading if they are the first.
+    /// These rows, after the heading if they are the first.
     pub fn rows(&self, lines: &[DifferenceLine], view: View, are_first: bool) -> String {
         if self.folds {
             let mut table = Table::new(view.palette);
@@ -129,7 +131,7 @@ fn two_lines(state: &str) -> String {
     state.replacen(ARROW, "\n-> ", 1)
 }
 
-/// The widths of the columns in which every cell of these rows has room, where `of_state` is that of a state.
+/// The widths of the columns that fit every cell of these rows. `of_state` measures a state.
 fn widths(
     lines: &[DifferenceLine],
     of_state: impl Fn(&str) -> usize,
@@ -150,22 +152,24 @@ fn widths(
     widths
 }
 
-/// The elements of a document, written as they are found.
+/// Prints the elements of a document as they are found.
 pub struct DifferenceRows {
     document: Streamed,
 }
 
 impl DifferenceRows {
+    /// Before the first row.
     pub fn new() -> Self {
         Self { document: Streamed::new("differences") }
     }
 
-    /// One element of a document.
+    /// One element of the JSON document.
     pub fn element(&mut self, row: &DifferenceRow<'_>) -> String {
         self.document.before_value() + &json(row)
     }
 
-    /// The end of the document. `complete` says whether both snapshots have all records, if that is known.
+    /// The end of the document. `complete` is true if both snapshots contain all records, and
+    /// `None` if that is unknown.
     pub(crate) fn end(
         &mut self,
         counts: &DifferenceCounts,
@@ -199,7 +203,7 @@ impl DifferenceRows {
     }
 }
 
-/// How many records of each kind there were, and are.
+/// The number of records of each kind in both snapshots.
 pub(crate) fn summary_table(summary: &Summary, view: View) -> String {
     let mut table = Table::new(view.palette);
     table.heading(["SCHEMA", "BY", "RECORDS", "BEFORE", "AFTER", "CHANGE"]);
@@ -228,6 +232,7 @@ pub(crate) fn summary_table(summary: &Summary, view: View) -> String {
     table.text(0)
 }
 
+/// One difference as a JSON object.
 pub fn json(row: &DifferenceRow<'_>) -> String {
     let DifferenceRow { what, how, before, after, of } = row;
     let expires = |print: &Option<KeyPrint>| print.as_ref().and_then(|print| print.expires_at_ms);

@@ -1,5 +1,5 @@
-//! JSON for programs, the documented and versioned contract: one document, or one object a line. Fields are added, never
-//! renamed.
+//! JSON for programs, a documented and versioned contract: one document, or one object per line.
+//! New versions add fields, and never rename any.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use super::escape;
 
-/// `{"format":1,NAME:[…],…}` in several lines: the values, and behind them what is said of them all.
+/// `{"format":1,NAME:[…],…}` in several lines: the values, then the fields about all of them.
 pub fn document(name: &str, values: &[impl Serialize], more: &Map<String, Value>) -> String {
     pretty(&JsonDocument { name, values, more })
 }
@@ -21,22 +21,24 @@ pub fn pretty(value: &impl Serialize) -> String {
     escape::json(serde_json::to_string_pretty(value).unwrap_or_default()) + "\n"
 }
 
+/// One object in one line.
 pub fn line(value: &impl Serialize) -> String {
     escape::json(serde_json::to_string(value).unwrap_or_default()) + "\n"
 }
 
-/// A document whose values go out as they come, each in a line.
+/// A document that prints each value as soon as it is known, one per line.
 pub struct Streamed {
     name: &'static str,
     is_open: bool,
 }
 
 impl Streamed {
+    /// A document with this name for its list of values.
     pub fn new(name: &'static str) -> Self {
         Self { name, is_open: false }
     }
 
-    /// What stands before the next value.
+    /// The text before the next value.
     pub fn before_value(&mut self) -> String {
         if std::mem::replace(&mut self.is_open, true) {
             ",\n".to_owned()
@@ -45,9 +47,10 @@ impl Streamed {
         }
     }
 
-    /// The end of the document, with what is said of all values.
+    /// The end of the document, with the fields about all values.
     pub fn end(&self, of_all: &Map<String, Value>) -> String {
         let open = if self.is_open { "\n".to_owned() } else { self.opening() };
+        // The fields go into the object that is still open, so their own opening brace is dropped.
         let fields = line(of_all);
         format!("{open}],{}", fields.strip_prefix('{').unwrap_or(&fields))
     }
@@ -75,7 +78,7 @@ impl<T: Serialize> Serialize for JsonDocument<'_, T> {
     }
 }
 
-/// The fields of a JSON object, for another one to take in.
+/// The fields of a JSON object, for adding them to another one.
 pub fn fields(value: Value) -> Map<String, Value> {
     match value {
         Value::Object(fields) => fields,
@@ -83,18 +86,19 @@ pub fn fields(value: Value) -> Map<String, Value> {
     }
 }
 
+/// The first object with more fields at its end.
 pub fn with(first: Value, more: Map<String, Value>) -> Value {
     let mut all = fields(first);
     all.extend(more);
     Value::Object(all)
 }
 
-/// UTF-8 as it is; other bytes escaped, to be read by people beside a base64 field.
+/// UTF-8 unchanged, other bytes escaped. A base64 field next to it holds the exact bytes.
 pub(super) fn text(bytes: &[u8]) -> Cow<'_, str> {
     std::str::from_utf8(bytes).map_or_else(|_| Cow::Owned(escape::text(bytes)), Cow::Borrowed)
 }
 
-/// The value of a base64 field: bytes that are not UTF-8, without loss; `None` for those that are.
+/// The value of a base64 field: bytes that are not UTF-8; `None` for bytes that are.
 pub(super) fn base64_unless_text(bytes: &[u8]) -> Option<String> {
     std::str::from_utf8(bytes).is_err().then(|| STANDARD.encode(bytes))
 }

@@ -1,14 +1,15 @@
-//! Making bytes from Redis safe to show: nothing of them moves a cursor, sets a colour or turns the writing direction.
+//! Makes bytes from Redis safe to print: they cannot move the cursor, set a colour or change the
+//! writing direction.
 
 use std::borrow::Cow;
 
 use bstr::ByteSlice as _;
 
-/// Bytes as text: printable characters as they are, everything else as `\n`, `\x1b`, `\u{202e}` and the like, so that
-/// the text tells the bytes apart. A backslash is doubled where it would be taken for the beginning of one of these, and stands
-/// as it is elsewhere: the names of PHP's classes are copied out of tables.
+/// Bytes as text: printable characters unchanged, all others as `\n`, `\x1b`, `\u{202e}` and so on,
+/// so that different bytes give different text. A backslash is doubled only if it would read as one
+/// of these, because operators copy the names of PHP classes from tables.
 pub fn text(bytes: &[u8]) -> String {
-    // To the end without a way out, which takes many bytes at a time.
+    // Without an early exit, the compiler checks many bytes at a time.
     let is_plain = bytes
         .iter()
         .fold(true, |plain, byte| plain & (matches!(byte, b' '..=b'~') & (*byte != b'\\')));
@@ -23,6 +24,7 @@ pub fn text(bytes: &[u8]) -> String {
         while let Some(character) = characters.next() {
             let is_plain = |next: &char| !"\\nrtxu".contains(*next) && (' '..='~').contains(next);
             match character {
+                // The next character shows that this backslash begins no escape.
                 '\\' if characters.peek().is_some_and(is_plain) => text.push(character),
                 _ => push(&mut text, character),
             }
@@ -34,12 +36,13 @@ pub fn text(bytes: &[u8]) -> String {
     text
 }
 
-/// An idempotency key for people: an empty one shows its quotes, as in a name.
+/// An idempotency key for people. An empty key is shown as two quotes, as in a name.
 pub fn key(bytes: &[u8]) -> String {
     if bytes.is_empty() { "\"\"".to_owned() } else { text(bytes) }
 }
 
-/// Text that was escaped before it was stored, perhaps by another program: unchanged, except what moves a cursor.
+/// Text that was escaped before it was stored, possibly by another program: unchanged, except for
+/// characters that move the cursor.
 pub fn again(escaped: &str) -> String {
     let mut text = String::with_capacity(escaped.len());
     for character in escaped.chars() {
@@ -48,8 +51,9 @@ pub fn again(escaped: &str) -> String {
     text
 }
 
-/// Text for people, line ends and colours as they are: whatever else moves a cursor or turns the writing direction is
-/// escaped. Paths, names of files and what they hold get into messages from many places; this is the last of them.
+/// Text for people. Line ends and colours stay, and everything else that moves the cursor or
+/// changes the writing direction is escaped. Messages contain paths and file contents from many
+/// sources, and this is their last filter.
 pub fn styled(text: &str) -> Cow<'_, str> {
     let is_plain = text.bytes().all(|byte| matches!(byte, b' '..=b'~' | b'\n'));
     if is_plain {
@@ -60,6 +64,7 @@ pub fn styled(text: &str) -> Cow<'_, str> {
     while let Some(character) = rest.chars().next() {
         let length = color(rest).unwrap_or(character.len_utf8());
         match character {
+            // A backslash may be the beginning of an escape that was made earlier.
             '\n' | '\\' => safe.push(character),
             '\x1b' if length > 1 => safe.push_str(&rest[..length]),
             _ => push(&mut safe, character),
@@ -69,7 +74,8 @@ pub fn styled(text: &str) -> Cow<'_, str> {
     Cow::Owned(safe)
 }
 
-/// The length of the colour that text begins with: `ESC [`, numbers and semicolons, `m`.
+/// The length of the colour sequence at the beginning of a text: `ESC [`, numbers and semicolons,
+/// `m`.
 fn color(text: &str) -> Option<usize> {
     let numbers = text.strip_prefix("\x1b[")?;
     let end = numbers.find(|character: char| !character.is_ascii_digit() && character != ';')?;
@@ -78,7 +84,9 @@ fn color(text: &str) -> Option<usize> {
 
 fn push(text: &mut String, character: char) {
     match character {
+        // `escape_debug` would escape quotes, which are harmless on a terminal.
         '"' | '\'' => text.push(character),
+        // `escape_debug` would write `\u{1b}`; `\x1b` is shorter, and looks like any escaped byte.
         '\0'..='\x1f' | '\x7f' if !matches!(character, '\n' | '\r' | '\t') => {
             text.push_str(&format!("\\x{:02x}", u32::from(character)));
         }
@@ -86,10 +94,11 @@ fn push(text: &mut String, character: char) {
     }
 }
 
-/// JSON text in which every character that a terminal does not print as itself is written as `\uXXXX`. The meaning of the
-/// JSON stays.
+/// JSON text with `\uXXXX` for every character that a terminal does not print. Its meaning is the
+/// same.
 pub fn json(json: String) -> String {
-    // Nearly always there is nothing to do: in JSON text the only ASCII to escape is DEL.
+    // The usual case: serde_json escapes all other ASCII control characters, so only DEL may
+    // remain.
     if json.is_ascii() && json.as_bytes().find_byte(b'\x7f').is_none() {
         return json;
     }
@@ -121,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_escaped_stays_as_it_is() {
+    fn escaped_text_stays_as_it_is() {
         let once = text(b"a\\\x1b[31m\xff");
         assert_eq!(again(&once), once);
         assert_eq!(again("a\x1b[31m\\x07"), "a\\x1b[31m\\x07");
@@ -137,7 +146,7 @@ mod tests {
         assert_eq!(styled("\u{1b}["), "\\x1b[");
     }
 
-    /// The bytes that a text stands for.
+    /// The bytes that an escaped text represents.
     fn meant(text: &str) -> Vec<u8> {
         let (mut bytes, mut rest) = (Vec::new(), text);
         while let Some(character) = rest.chars().next() {
@@ -170,7 +179,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn text_tells_the_bytes_apart(bytes in prop::collection::vec(prop_oneof![Just(b'\\'), Just(b'x'), Just(b'n'), any::<u8>()], 0..20)) {
+        fn different_bytes_give_different_text(bytes in prop::collection::vec(prop_oneof![Just(b'\\'), Just(b'x'), Just(b'n'), any::<u8>()], 0..20)) {
             prop_assert_eq!(meant(&text(&bytes)), bytes);
         }
 
@@ -180,7 +189,7 @@ mod tests {
         }
 
         #[test]
-        fn json_says_the_same(original in any::<String>()) {
+        fn escaped_json_has_the_same_meaning(original in any::<String>()) {
             let escaped = json(serde_json::to_string(&original).unwrap());
             prop_assert!(escaped.chars().all(|c| !c.is_control()));
             prop_assert_eq!(serde_json::from_str::<String>(&escaped).unwrap(), original);

@@ -1,9 +1,11 @@
 //! Breaking text into lines that fit.
 
-/// Breaks text at spaces, so that no line is wider than `width` columns; colours do not count. A word that is longer than a
-/// line stays whole, so that keys can be copied. So does a command line, from `` `idemctl `` to the next backtick: a shell that
-/// it is pasted to would run its first line alone.
+/// Breaks text at spaces so that no line is wider than `width` columns; colours do not count. A
+/// word that is longer than a line stays whole, so that keys can be copied. A command line from ``
+/// `idemctl `` to the next backtick stays whole as well: after pasting, a shell would run only its
+/// first line.
 pub fn fold(text: &str, width: Option<usize>) -> Vec<String> {
+    // Below twenty columns, folding makes text harder to read than the terminal's own wrapping.
     let Some(width) = width.filter(|width| *width >= 20) else { return vec![text.to_owned()] };
     let mut lines = Vec::new();
     let mut line = String::new();
@@ -24,14 +26,16 @@ pub fn fold(text: &str, width: Option<usize>) -> Vec<String> {
     lines
 }
 
-/// The words between spaces, a command line being one of them.
+/// The words between spaces, with each command line as one word.
 fn words(text: &str) -> Vec<&str> {
     let mut words = Vec::new();
     let mut rest = text;
     loop {
+        // Only a command line at the beginning of the next word counts; later ones follow in later
+        // rounds.
         let command_line = rest.find("`idemctl ").filter(|at| !rest[..*at].contains(' '));
         let closed = command_line.and_then(|at| Some(at + 1 + rest[at + 1..].find('`')?));
-        // Behind a command line a comma or a bracket may follow.
+        // A comma or a bracket may follow the command line directly.
         let from = closed.unwrap_or(0);
         let Some(end) = rest[from..].find(' ') else {
             words.push(rest);
@@ -42,7 +46,7 @@ fn words(text: &str) -> Vec<&str> {
     }
 }
 
-/// The columns that a text takes on a terminal.
+/// The number of terminal columns of a text, without colours.
 pub fn columns_of(text: &str) -> usize {
     unicode_width::UnicodeWidthStr::width(anstream::adapter::strip_str(text).to_string().as_str())
 }

@@ -1,4 +1,5 @@
-//! Operations of the audit log, as a table, as a page, as JSON. The log has escaped what is not UTF-8 already.
+//! Operations of the audit log, as a table, as a page, and as JSON. The log already escapes bytes
+//! that are not UTF-8.
 
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -9,7 +10,8 @@ use super::{escape, table};
 use crate::domain::history::{AuditEntry, Operation, OperationState};
 use crate::domain::record::KeyIdentity;
 
-/// The columns of the table, and how wide a terminal has to be for each: what has no room is left to `log show`.
+/// The columns of the table and the terminal width that each needs. `log show` prints the values of
+/// hidden columns.
 const COLUMNS: [(&str, usize); 8] = [
     ("OP", 0),
     ("TIME", 60),
@@ -21,25 +23,27 @@ const COLUMNS: [(&str, usize); 8] = [
     ("REASON", 80),
 ];
 
-/// An operation, and whether its backup is still there; `None` where it has none.
+/// An operation, and whether its backup still exists; `None` if it has none.
 #[derive(Serialize)]
 pub struct ShownOperation<'a> {
     #[serde(flatten)]
     operation: &'a Operation,
     backup_is_there: Option<bool>,
-    /// The context that has the server.
+    /// The context with this server.
     #[serde(skip)]
     context: Option<String>,
 }
 
 impl<'a> ShownOperation<'a> {
+    /// An operation without the name of a context.
     pub fn of(operation: &'a Operation, backup_is_there: Option<bool>) -> Self {
         Self { operation, backup_is_there, context: None }
     }
 
-    /// The same with the name of the context that has the server, which is shorter than an address.
+    /// Adds the name of the context that has the server, because a name is shorter than an address.
     #[must_use]
     pub fn in_context(self, contexts: &[(String, String, i64)]) -> Self {
+        // Two contexts may use one address with different databases, so both must match.
         let place = self.operation.places.first();
         let is_there = |(_, address, db): &&(String, String, i64)| {
             place.is_some_and(|place| place.address == *address && place.db == *db)
@@ -55,7 +59,7 @@ impl<'a> ShownOperation<'a> {
         }
     }
 
-    /// How many Redis keys the operation changed.
+    /// The number of Redis keys that the operation changed.
     pub fn redis_keys(&self) -> u64 {
         self.operation.redis_keys
     }
@@ -93,12 +97,13 @@ impl<'a> ShownOperation<'a> {
     }
 }
 
-/// Times to the second.
+/// A time to the second.
 fn second(at: &str) -> String {
     at.split_once('.')
         .map_or_else(|| escape::again(at), |(seconds, _)| escape::again(seconds) + "Z")
 }
 
+/// The table, one row per operation; empty without operations.
 pub fn table(view: View, operations: &[ShownOperation<'_>]) -> String {
     if operations.is_empty() {
         return String::new();
@@ -132,7 +137,7 @@ pub fn table(view: View, operations: &[ShownOperation<'_>]) -> String {
     table::grid_folding(view, &heading, rows.collect(), &["COMMAND", "WHO", "SERVER", "REASON"])
 }
 
-/// One operation with its records.
+/// The page of one operation with its changes.
 pub fn page(view: View, shown: &ShownOperation<'_>, records: &[AuditEntry<'_>]) -> String {
     let of = shown.operation;
     let mut lines = vec![
@@ -175,7 +180,7 @@ fn user_id(of: &Operation) -> String {
     }
 }
 
-/// What a change left at a Redis key.
+/// The value that a change wrote to a Redis key, by its expiry.
 fn left(after: &KeyIdentity) -> String {
     if after.is_absent() {
         return "nothing".to_owned();
@@ -184,6 +189,7 @@ fn left(after: &KeyIdentity) -> String {
         Some(at) => {
             let time = UNIX_EPOCH
                 .checked_add(Duration::from_millis(at))
+                // RFC 3339 ends with the year 9999.
                 .filter(|_| at < 253_402_300_800_000);
             let time = time.map(|time| second(&humantime::format_rfc3339_millis(time).to_string()));
             format!("until {}", time.unwrap_or_else(|| format!("{at} ms")))
@@ -197,9 +203,9 @@ mod tests {
     use super::*;
     use crate::render::style::Palette;
 
-    /// Rule: a narrow terminal leaves columns out, and breaks no word into its letters.
+    /// Rule: a narrow terminal hides columns, and never breaks a word.
     #[test]
-    fn an_operation_is_read_at_any_width() {
+    fn an_operation_is_readable_at_any_width() {
         let operation = Operation {
             op: "499bae85".to_owned(),
             at: "2026-11-22T23:27:55.100Z".to_owned(),

@@ -1,22 +1,24 @@
-//! Command lines that idemctl prints: each leads to the server that this run works on, and is safe to paste.
+//! Command lines that idemctl prints. Each addresses the server of this run, and is safe to paste
+//! into a shell.
 
 use std::borrow::Cow;
 use std::fmt::Display;
 
 use crate::domain::record::{Name, Record};
 
-/// What a subcommand knows of the options that a run is repeated with.
+/// The options of a run that a subcommand accepts; each variant includes the ones before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Knows {
-    /// How to reach the server.
+    /// The options for the connection.
     Server,
-    /// And where the operator's own schemas are.
+    /// The directory of the operator's own schemas.
     SchemaDir,
-    /// And the prefix of a schema.
+    /// The prefix of a schema.
     Prefix,
 }
 
-/// The subcommands that reach a server. All others need none, or start their own.
+/// The subcommands that connect to the server of a run. All others need no server, or start their
+/// own.
 pub(crate) const REACHING: [(&str, Knows); 23] = [
     ("inspect", Knows::Prefix),
     ("list", Knows::Prefix),
@@ -43,39 +45,41 @@ pub(crate) const REACHING: [(&str, Knows); 23] = [
     ("context test", Knows::Server),
 ];
 
-/// Stands for the key of a record in the text of an advice.
+/// The placeholder for the name of a record in advice.
 const KEY: &str = "KEY";
 
-/// What the command lines that idemctl prints have in common: the options that lead to the server and the schemas of this run.
-/// All words are quoted for a shell.
+/// The common part of all command lines that idemctl prints: the options for the server and the
+/// schemas of this run. All words are quoted for a shell.
 #[derive(Debug, Clone, Default)]
 pub struct Invocation {
     server: Vec<String>,
     schema_dir: Vec<String>,
     /// `--schema` and `--prefix`, which belong together.
     prefix: Vec<String>,
-    /// The subcommand of this run, and its own options and arguments, without `--schema`.
+    /// The subcommand of this run with its options and arguments, without `--schema`.
     own: Vec<String>,
-    /// The options by which this run chooses records.
+    /// The options of this run that select records.
     filters: Vec<String>,
-    /// Those of them that select records by what they are.
+    /// Those of the filters that depend on the contents of records.
     selection: Vec<String>,
-    /// The options that say which schemas are read, and what their prefixes and TTLs are, without `--schema-dir`.
+    /// The options for the schemas, their prefixes and their TTLs, without `--schema-dir`.
     schema_options: Vec<String>,
 }
 
 impl Invocation {
+    /// Adds an option for the connection, if it has a value.
     pub(crate) fn option(&mut self, name: &str, value: Option<impl Display>) {
         self.server.extend(option(name, value));
     }
 
+    /// Adds a flag for the connection, if it is set.
     pub(crate) fn flag(&mut self, name: &str, is_set: bool) {
         if is_set {
             self.server.push(name.to_owned());
         }
     }
 
-    /// Says where schemas come from in this run, and the one prefix that was given with the schema that it is of.
+    /// Sets the directory of schemas, and the prefix that was given together with its schema.
     pub(crate) fn set_schemas(
         &mut self,
         schema_dir: Option<impl Display>,
@@ -86,33 +90,34 @@ impl Invocation {
         self.prefix = [option("--schema", schema), option("--prefix", prefix)].concat();
     }
 
-    /// A command line for a shell. `words` are the subcommand and its arguments, as the program is to get them.
+    /// A command line for a shell. `words` are the subcommand and its arguments, without quotes.
     pub fn command_line<W: AsRef<str>>(&self, words: impl IntoIterator<Item = W>) -> String {
         let words: Vec<String> = words.into_iter().map(|word| self::word(word.as_ref())).collect();
         self.completed(&words.join(" "))
     }
 
-    /// Takes in the words of this run: the subcommand, and its own options and arguments but `--schema`.
+    /// Sets the subcommand of this run, with its options and arguments except `--schema`.
     pub(crate) fn set_own<W: AsRef<str>>(&mut self, words: impl IntoIterator<Item = W>) {
         self.own = words.into_iter().map(|word| self::word(word.as_ref())).collect();
     }
 
-    /// Takes in the options by which this run chooses records, each as `--name value`.
+    /// Sets the options of this run that select records, each as `--name value`.
     pub(crate) fn set_filters<W: AsRef<str>>(&mut self, words: impl IntoIterator<Item = W>) {
         self.filters = words.into_iter().map(|word| self::word(word.as_ref())).collect();
     }
 
-    /// Takes in the options that select records by what they are, each as `--name value`.
+    /// Sets the filters that depend on the contents of records, each as `--name value`.
     pub(crate) fn set_selection<W: AsRef<str>>(&mut self, words: impl IntoIterator<Item = W>) {
         self.selection = words.into_iter().map(|word| self::word(word.as_ref())).collect();
     }
 
-    /// Takes in the options on the schemas, each as `--name value`.
+    /// Sets the options for the schemas, each as `--name value`.
     pub(crate) fn set_schema_options<W: AsRef<str>>(&mut self, words: impl IntoIterator<Item = W>) {
         self.schema_options = words.into_iter().map(|word| self::word(word.as_ref())).collect();
     }
 
-    /// The command line that lists, of the records that this run reads and selects, those that `words` choose.
+    /// The command line that lists a part of the records that this run reads and selects. `words`
+    /// select that part.
     pub fn list_line<W: AsRef<str>>(&self, words: impl IntoIterator<Item = W>) -> String {
         let mut line = vec!["list".to_owned()];
         line.extend(words.into_iter().map(|word| self::word(word.as_ref())));
@@ -121,12 +126,14 @@ impl Invocation {
         self.completed(&line.join(" "))
     }
 
-    /// The options that select records by what they are, as for a shell; `None` if all records are selected.
+    /// The filters that depend on the contents of records, quoted for a shell; `None` if all
+    /// records are selected.
     pub fn selection(&self) -> Option<String> {
         if self.selection.is_empty() { None } else { Some(self.selection.join(" ")) }
     }
 
-    /// `--config FILE` as for a shell, if this run has it, with a space behind: a command line for another server needs it, too.
+    /// `--config FILE` with a space after it, quoted for a shell, if this run has it. A command
+    /// line for another server needs it too.
     pub fn config(&self) -> String {
         match self.server.iter().position(|word| word == "--config") {
             Some(at) => self.server[at..].iter().take(2).map(|word| format!("{word} ")).collect(),
@@ -134,15 +141,16 @@ impl Invocation {
         }
     }
 
-    /// The options by which this run chooses records, as for a shell; `None` if there are none.
+    /// The options of this run that select records, quoted for a shell; `None` if there are none.
     pub fn filters(&self) -> Option<String> {
         if self.filters.is_empty() { None } else { Some(self.filters.join(" ")) }
     }
 
-    /// The command line of this run, with these options added.
+    /// The command line of this run with these options added.
     pub fn again(&self, options: &[String]) -> String {
         let Some((subcommand, own)) = self.own.split_first() else { return "idemctl".to_owned() };
         let mut options: Vec<String> = options.iter().map(|option| word(option)).collect();
+        // `--prefix` belongs to one schema, so it is repeated only with that schema.
         if let [_, schema, prefix @ ..] = self.prefix.as_slice()
             && options.contains(schema)
         {
@@ -152,8 +160,8 @@ impl Invocation {
         self.completed(&[subcommand, &options[..], own].concat().join(" "))
     }
 
-    /// The command line that makes a context for the server of this run. A context cannot hold `--askpass`, so a password
-    /// has to come from a file.
+    /// The command line that creates a context for the server of this run. A context cannot store
+    /// `--askpass`, so the password must come from a file.
     pub(crate) fn making_a_context(&self) -> String {
         let mut line = "idemctl".to_owned();
         let mut needs_password = false;
@@ -170,7 +178,7 @@ impl Invocation {
         line
     }
 
-    /// The same around words that are quoted for a shell already.
+    /// A complete command line around words that are already quoted for a shell.
     fn completed(&self, words: &str) -> String {
         let is_subcommand = |name: &str| {
             words.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
@@ -185,19 +193,21 @@ impl Invocation {
         if knows != Knows::Server {
             line.extend(self.schema_dir.iter().map(String::as_str));
         }
-        // A command line that names a schema of its own means no other one.
+        // If the command line names a schema, the prefix of another schema would be wrong.
         if knows == Knows::Prefix && !words.contains(" --schema ") {
             line.extend(self.prefix.iter().map(String::as_str));
         }
         line.join(" ") + &words[subcommand.len()..]
     }
 
-    /// A text in which each command line, from `` `idemctl `` to the next backtick, leads to the server of this run. One that
-    /// does so already stays as it is, because it begins with an option.
+    /// Completes each command line in a text, from `` `idemctl `` to the next backtick, so that it
+    /// addresses the server of this run. A complete one stays unchanged, because it begins with an
+    /// option.
     pub fn complete<'a>(&self, text: &'a str) -> Cow<'a, str> {
         const BEGINNING: &str = "`idemctl ";
         let is_bare =
             self.server.is_empty() && self.schema_dir.is_empty() && self.prefix.is_empty();
+        // Without options there is nothing to insert. Most runs and most texts end here.
         if is_bare || !text.contains(BEGINNING) {
             return Cow::Borrowed(text);
         }
@@ -214,7 +224,7 @@ impl Invocation {
         Cow::Owned(completed)
     }
 
-    /// Names the record, and the server, in the command lines of the advice on its findings.
+    /// Inserts the record's name and the server into the command lines of its findings' advice.
     pub fn advise(&self, record: &mut Record) {
         if record.findings.is_empty() {
             return;
@@ -232,8 +242,8 @@ fn option(name: &str, value: Option<impl Display>) -> Vec<String> {
     option_words(name, &value.to_string()).iter().map(|part| word(part)).collect()
 }
 
-/// An option and its value as the words that a program gets. A value that begins like an option is joined to its long option
-/// by `=`: as a word of its own it would be taken for an option.
+/// An option and its value as separate words. A value that begins with `-` is joined to its long
+/// option with `=`, because as a separate word it would read as an option.
 pub fn option_words(name: &str, value: &str) -> Vec<String> {
     if value.starts_with('-') && name.starts_with("--") {
         return vec![format!("{name}={value}")];
@@ -241,14 +251,14 @@ pub fn option_words(name: &str, value: &str) -> Vec<String> {
     vec![name.to_owned(), value.to_owned()]
 }
 
-/// The text with the name in place of each `KEY` that stands in a command line.
+/// The text with `name` in place of each `KEY` within a command line.
 fn named(text: &str, name: &str) -> String {
     let mut named = String::with_capacity(text.len() + name.len());
     for (number, part) in text.split('`').enumerate() {
         if number > 0 {
             named.push('`');
         }
-        // Every other part stands between backticks.
+        // Every second part is between two backticks.
         let is_command_line = number % 2 == 1 && part.starts_with("idemctl ");
         if is_command_line {
             named.push_str(&part.replace(KEY, name))
@@ -264,22 +274,23 @@ pub fn argument_of(record: &Record) -> String {
     argument(&name_of(record))
 }
 
-/// The record's name without backticks, because a command line stands between two of them.
+/// The record's name without backticks, because backticks delimit command lines.
 pub fn name_of(record: &Record) -> String {
     let name = Name::of(record);
     let text = name.text();
     if text.contains('`') { name.quoted().replace('`', "\\x60") } else { text }
 }
 
-/// A key or a name as an argument for a shell: what begins like an option stands behind `--`.
+/// A key or a name as an argument for a shell, with `--` before a text that begins like an option.
 pub fn argument(text: &str) -> String {
     let word = word(text);
     if text.starts_with('-') { format!("-- {word}") } else { word }
 }
 
-/// A word of a command line, quoted where a shell would take it for anything but itself. It is one line of printable
-/// characters, whoever chose the text: anything else is written as the escapes of `$'…'`, which bash, zsh and ksh read. So is
-/// a backtick, because a command line in a sentence ends with one.
+/// A word of a command line, quoted if a shell would interpret it. The result is one line of
+/// printable characters, whoever chose the text. Other characters become escapes of `$'…'`, which
+/// bash, zsh and ksh read. This includes backticks, because a command line in a sentence ends with
+/// one.
 pub fn word(text: &str) -> String {
     let is_printed = |character: char| match character {
         '`' => false,
@@ -289,7 +300,7 @@ pub fn word(text: &str) -> String {
     if !text.contains('\0') && !text.chars().all(is_printed) {
         return ansi_c_quoted(text, is_printed);
     }
-    // No shell takes a NUL, and no argument has one.
+    // No argument can contain a NUL.
     shlex::try_quote(text).map_or_else(|_| "''".to_owned(), Cow::into_owned)
 }
 
@@ -297,13 +308,15 @@ fn ansi_c_quoted(text: &str, is_printed: impl Fn(char) -> bool) -> String {
     let mut quoted = String::from("$'");
     for character in text.chars() {
         match character {
+            // Within `$'…'` only these two and control characters need an escape.
             '\'' | '\\' => quoted.extend(['\\', character]),
             '\n' => quoted.push_str("\\n"),
             '\r' => quoted.push_str("\\r"),
             '\t' => quoted.push_str("\\t"),
             _ if is_printed(character) => quoted.push(character),
             _ => {
-                // Octal has at most three digits, so that no digit behind it is taken for a part of it.
+                // Three octal digits are the maximum, so a digit after the escape cannot become a
+                // part of it.
                 for byte in character.encode_utf8(&mut [0; 4]).bytes() {
                     quoted.push_str(&format!("\\{byte:03o}"));
                 }
@@ -326,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn each_command_line_of_a_text_leads_to_the_server_once() {
+    fn each_command_line_of_a_text_is_completed_once() {
         let text = "see `idemctl list`, `idemctl log show`, `idemctl help list` and `--all`; idemctl is a program";
         let completed = "see `idemctl -p 7000 list --schema-dir 'my schemas' --schema express --prefix shop:`, `idemctl -p 7000 \
                          log show`, `idemctl help list` and `--all`; idemctl is a program";
@@ -350,7 +363,8 @@ mod tests {
         );
     }
 
-    /// Rule: whatever a client chose, a printed word is one line of printable characters that a shell reads back as the text.
+    /// Rule: a printed word is one line of printable characters, and a shell reads it back as the
+    /// original text.
     #[test]
     fn a_word_is_printable_and_a_shell_reads_it_back() {
         for text in [
@@ -384,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_a_stranger_chose_is_one_word() {
+    fn a_key_that_a_client_chose_is_one_word() {
         for (key, shown) in [
             ("plain:1", "plain:1"),
             ("a;touch X;$(id)", "'a;touch X;$(id)'"),

@@ -1,4 +1,5 @@
-//! The table of `list`: columns of fixed width, so that rows can be shown as they come; the key first, whole.
+//! The table of `list`: columns of fixed width, so that rows can be printed as they are found. The
+//! key comes first, unabridged.
 
 use anstyle::Style;
 use comfy_table::Cell;
@@ -10,19 +11,20 @@ use super::style::{View, severity_style};
 use super::table::{GAP, Table, styled};
 use crate::domain::record::Record;
 
-/// Columns that a layout leaves for the key: a UUID fits.
+/// The columns that a layout reserves for the key; a UUID fits.
 const KEY_COLUMNS: usize = 36;
 
-/// From this width on a terminal has room for keys of any usual length.
+/// The smallest width at which a terminal fits keys of any usual length.
 const WIDE: usize = 120;
 
-/// Columns that a key has at most where lines have no end: longer keys move the columns behind them.
+/// The widest column for keys if lines have no fixed end. Longer keys move the next columns to the
+/// right.
 const MOST_KEY_COLUMNS: usize = 100;
 
-/// Columns that a key has at least, in several lines.
+/// The least columns for a key that is folded into several lines.
 const LEAST_KEY_COLUMNS: usize = KEY_COLUMNS / 2;
 
-/// The columns behind the key, the most generous layout first.
+/// The columns after the key, the widest layout first.
 const LAYOUTS: [&[Column]; 6] = [
     &[
         Column::State,
@@ -40,7 +42,8 @@ const LAYOUTS: [&[Column]; 6] = [
     &[Column::State, Column::Ttl],
 ];
 
-/// Columns that a cell takes at least; longer ones move the columns behind them where lines have no end.
+/// The width of a column. If lines have no fixed end, longer cells move the next columns to the
+/// right.
 fn width_of(column: Column) -> usize {
     match column {
         Column::State => "in-progress".len(),
@@ -61,7 +64,7 @@ fn width_of(column: Column) -> usize {
 const WIDE_AT_LEAST: [Column; 5] =
     [Column::Key, Column::Db, Column::State, Column::Schema, Column::Ttl];
 
-/// Its other columns, the most important first: each that has room is shown.
+/// The other columns of `-o wide`, the most important first. A terminal shows each one that fits.
 const WIDE_MORE: [Column; 9] = [
     Column::Findings,
     Column::Age,
@@ -74,13 +77,14 @@ const WIDE_MORE: [Column; 9] = [
     Column::RedisKeys,
 ];
 
-/// Columns that a table leaves out if no record has a value there. In all others a `-` says something of the record: that its age is
-/// unknown, or that nothing is wrong with it.
+/// Columns that a table omits if no record has a value for them. In all other columns a `-` has a
+/// meaning: an unknown age, or no finding.
 const OPTIONAL: [Column; 5] =
     [Column::Owner, Column::Status, Column::Fingerprint, Column::CreatedAt, Column::ExpiresAt];
 
-/// Lays out rows. On a terminal the rows fit its width: where there is no room for a column of findings, the findings stand
-/// below the key. Elsewhere, and for columns that the operator names, each record is one line, and nothing is cut.
+/// Lays out rows. On a terminal the rows fit its width, and findings move below the key if they
+/// have no column. Elsewhere, and for columns that the operator names, each record is one line, and
+/// no cell is cut.
 #[derive(Debug, Clone)]
 pub struct Listing {
     view: View,
@@ -93,10 +97,11 @@ pub struct Listing {
 /// Which columns are shown.
 #[derive(Debug, Clone)]
 enum Columns {
-    /// The key, these, and what fits.
+    /// The key, these, and the others that fit.
     Fitting(Vec<Column>),
-    /// Those of these that fit, whole.
+    /// As many of these columns as fit without folding.
     Wide(Vec<Column>),
+    /// The columns that the operator named.
     Named(Vec<Column>),
 }
 
@@ -105,33 +110,33 @@ enum Columns {
 struct LaidOut {
     columns: Vec<Column>,
     widths: Vec<usize>,
-    /// True where lines end at the width of the terminal, and cells fold.
+    /// True if cells fold at the width of the terminal.
     folds: bool,
 }
 
-/// The records that columns are laid out for.
+/// The records that determine the widths of columns.
 #[derive(Debug, Clone, Copy)]
 struct Sample<'a> {
     records: &'a [Record],
-    /// True if rows follow that are not known yet.
+    /// True if more rows follow, whose widths are unknown.
     more_follow: bool,
 }
 
 impl Sample<'_> {
-    /// False for a column that no record has a value for.
+    /// False for an optional column without a value in any record.
     fn has(self, column: Column) -> bool {
         self.more_follow
             || !OPTIONAL.contains(&column)
             || self.records.iter().any(|record| !column.plain(record).is_empty())
     }
 
-    /// The columns of text that the longest cell takes.
+    /// The width of the longest cell or of the heading.
     fn longest(self, column: Column) -> usize {
         let cells = self.records.iter().map(|record| column.shown(record).width());
         cells.max().unwrap_or(0).max(column.heading().width())
     }
 
-    /// The width of a column in which every row is one line.
+    /// The width of a column that keeps every row in one line.
     fn whole(self, column: Column) -> usize {
         let longest = self.longest(column);
         if self.more_follow && column != Column::Key {
@@ -141,7 +146,7 @@ impl Sample<'_> {
         }
     }
 
-    /// The width of a column that is the same for most lists, so that lists can be compared.
+    /// The usual width of a column. It is the same for most lists, so that lists can be compared.
     fn usual(self, column: Column) -> usize {
         match column {
             Column::Key if !self.more_follow => self.longest(column).min(MOST_KEY_COLUMNS),
@@ -156,17 +161,17 @@ impl Sample<'_> {
 }
 
 impl Listing {
-    /// The key, these columns right behind it, and as many others as fit.
+    /// The key, then these columns, then the others that fit.
     pub fn new(view: View, second: &[Column]) -> Self {
         Self::with(view, Columns::Fitting(second.to_vec()))
     }
 
-    /// These columns: on a terminal as many as fit.
+    /// As many of these columns as fit on a terminal; all of them elsewhere.
     pub fn wide(view: View, columns: &[Column]) -> Self {
         Self::with(view, Columns::Wide(columns.to_vec()))
     }
 
-    /// These columns, however long the lines.
+    /// These columns, with lines of any length.
     pub fn of(view: View, columns: &[Column]) -> Self {
         Self::with(view, Columns::Named(columns.to_vec()))
     }
@@ -175,8 +180,9 @@ impl Listing {
         Self { view, columns, laid_out: LaidOut::default(), without_room: Vec::new() }
     }
 
-    /// Lays the columns out for rows of which these are the first, or all. Longer cells that come later fold, or push the columns
-    /// behind them where lines have no end.
+    /// Lays out the columns for rows that begin with these records, or consist of them if
+    /// `more_follow` is false. Longer cells in later rows fold, or move the next columns to the
+    /// right.
     pub fn fit(&mut self, records: &[Record], more_follow: bool) {
         let sample = Sample { records, more_follow };
         let columns = match &self.columns {
@@ -194,7 +200,7 @@ impl Listing {
         };
         self.without_room.clear();
         if let Columns::Wide(_) = self.columns {
-            // Findings without a column of their own stand below the key.
+            // Findings without a column are shown below the key.
             let shown = &self.laid_out.columns;
             let is_missing =
                 |column: &Column| !shown.contains(column) && *column != Column::Findings;
@@ -202,11 +208,12 @@ impl Listing {
         }
     }
 
-    /// The columns of `-o wide` that have values and no room, by their headings.
+    /// The headings of columns of `-o wide` that have values and do not fit.
     pub fn without_room(&self) -> Vec<String> {
         self.without_room.iter().map(|column| column.heading()).collect()
     }
 
+    /// The heading with its line end.
     pub fn heading(&self) -> String {
         let names: Vec<_> = self.laid_out.columns.iter().map(|column| column.heading()).collect();
         if self.laid_out.folds {
@@ -215,6 +222,7 @@ impl Listing {
         self.line(names.into_iter().map(|name| (self.view.palette.bold(&name), name)))
     }
 
+    /// The rows of these records.
     pub fn rows(&self, records: &[Record]) -> String {
         if self.laid_out.folds {
             return self
@@ -229,7 +237,8 @@ impl Listing {
         lines
     }
 
-    /// Cells, each as it is written and as wide as its plain text, padded to their columns.
+    /// One line of cells. Each cell has its printed text and its plain text, whose width determines
+    /// the padding.
     fn line(&self, cells: impl Iterator<Item = (String, String)>) -> String {
         let mut line = String::new();
         for ((painted, plain), width) in cells.zip(&self.laid_out.widths) {
@@ -237,11 +246,12 @@ impl Listing {
             let room = width.saturating_sub(plain.width()) + GAP;
             line.extend(std::iter::repeat_n(' ', room));
         }
+        // Trailing spaces would wrap on narrow terminals and pollute copied text.
         line.truncate(line.trim_end().len());
         line + "\n"
     }
 
-    /// A cell with its colours, and without: only what is wrong with a record has a colour.
+    /// A cell with its colours and without them. Only problems of a record have a colour.
     fn painted(&self, column: Column, record: &Record) -> (String, String) {
         let plain = column.shown(record);
         let painted = match column {
@@ -263,18 +273,20 @@ impl Listing {
             Column::State | Column::Findings => {
                 styled(self.view.palette, column.shown(record), worst_style(record))
             }
+            // Owners can be long, and folding them would make each row high. `inspect` shows them
+            // whole.
             Column::Owner => Cell::new(cut(&column.shown(record), self.width(column))),
             other => Cell::new(other.shown(record)),
         }
     }
 
-    /// The width of a column that is shown.
+    /// The width of a shown column.
     fn width(&self, column: Column) -> usize {
         let index = self.laid_out.columns.iter().position(|shown| *shown == column);
         index.map_or(KEY_COLUMNS, |index| self.laid_out.widths[index])
     }
 
-    /// The key, and on a terminal without a column of findings the findings below.
+    /// The key, with the findings below it if they have no column.
     fn key_cell(&self, record: &Record) -> String {
         let mut cell = escape::key(&record.key);
         if !self.laid_out.columns.contains(&Column::Findings) && !record.findings.is_empty() {
@@ -303,7 +315,7 @@ impl LaidOut {
     }
 }
 
-/// The most generous layout that fits a terminal, with the columns of `second` behind the key.
+/// The widest layout that fits a terminal, with the columns of `second` after the key.
 fn fitting(sample: Sample<'_>, second: &[Column], width: usize) -> LaidOut {
     let keys = sample.longest(Column::Key);
     let second: Vec<_> = second.iter().copied().filter(|column| sample.has(*column)).collect();
@@ -316,7 +328,8 @@ fn fitting(sample: Sample<'_>, second: &[Column], width: usize) -> LaidOut {
     };
     let fits =
         |key: usize| layouts.iter().find(|layout| key.min(keys.max(3)) + taken(layout) <= width);
-    // A wide terminal shows each key in one line; a narrow one shows more of a record beside a key that folds.
+    // A wide terminal shows each key in one line. A narrow one shows more columns next to a folded
+    // key.
     let whole_keys = if width >= WIDE { fits(keys) } else { None };
     let layout = whole_keys
         .or_else(|| fits(KEY_COLUMNS))
@@ -332,7 +345,8 @@ fn fitting(sample: Sample<'_>, second: &[Column], width: usize) -> LaidOut {
     laid_out
 }
 
-/// Those of these columns that fit a terminal with every cell in one line. Only a key that is too long for the terminal folds.
+/// Those of these columns that fit a terminal with every cell in one line. Only a key that is too
+/// long for the terminal folds.
 fn wide(sample: Sample<'_>, columns: &[Column], width: usize) -> LaidOut {
     let of_key = sample.whole(Column::Key);
     let mut shown = Vec::new();
@@ -363,7 +377,7 @@ fn wide(sample: Sample<'_>, columns: &[Column], width: usize) -> LaidOut {
     laid_out
 }
 
-/// Columns that the findings of a record take below its key, at most.
+/// The most columns that findings take below a key.
 fn longest_findings(records: &[Record]) -> usize {
     let indent = 2;
     let faulty = records.iter().filter(|record| !record.findings.is_empty());

@@ -1,19 +1,20 @@
-//! What is said of a KEY that names more than one record.
+//! Messages about a KEY that names more than one record.
 
 use super::escape;
 use super::invocation::word;
 use crate::domain::record::Name;
 
-/// Why nothing is changed for such a KEY, with the names of the records.
+/// Why idemctl changes nothing for such a KEY, with the names of the records.
 pub fn ambiguous(key: &[u8], names: &[Name]) -> String {
     format!("{} is ambiguous: it names {}", escape::text(key), choices(key, names))
 }
 
-/// The names of the records, as an operator can paste them into a shell instead of the KEY.
+/// The names of the records, quoted so that the operator can paste them into a shell instead of the
+/// KEY.
 pub fn choices(key: &[u8], names: &[Name]) -> String {
     let names: Vec<_> = names.iter().map(|name| word(&name.instead_of(key))).collect();
     names.join(" and ")
 }
 
-/// What to do next.
+/// The hint after such a message.
 pub const HINT: &str = "name one of them as it is written here";

@@ -1,31 +1,35 @@
-//! Pages for people: labelled fields and indented paragraphs, folded where the terminal ends.
+//! Pages for people: labelled fields and indented paragraphs, folded at the width of the terminal.
 
 use std::fmt::Write as _;
 
 use super::fold::fold;
 use super::style::View;
 
+/// The width of the labels' column.
 const LABEL: usize = 14;
 
-/// Bytes that the buffer has left behind a line: behind a line of megabytes the buffer need not grow, which takes twice as many.
+/// Spare bytes in the buffer after each line. After a line of megabytes the next one then does not
+/// double the buffer.
 const ROOM: usize = 4096;
 
+/// A page that is being written.
 pub(super) struct Page {
     pub(super) text: String,
     pub(super) view: View,
 }
 
 impl Page {
+    /// An empty page.
     pub(super) fn new(view: View) -> Self {
         Self { text: String::new(), view }
     }
 
-    /// A line as it is, however long.
+    /// A line of any length, unfolded.
     pub(super) fn line(&mut self, line: &str) {
         self.indented(0, line);
     }
 
-    /// The same, so many columns to the right.
+    /// A line that is indented by this many columns.
     pub(super) fn indented(&mut self, indent: usize, line: &str) {
         self.text.reserve(indent + line.len() + ROOM);
         self.text.extend(std::iter::repeat_n(' ', indent));
@@ -33,7 +37,7 @@ impl Page {
         self.text.push('\n');
     }
 
-    /// A label and its value; further lines of the value stand below its first one.
+    /// A label and its value. Further lines of the value are aligned with the first one.
     pub(super) fn field(&mut self, label: &str, value: &str) {
         let label = self.view.palette.dim(&format!("{label:<LABEL$}"));
         let mut lines = fold(value, self.width_less(LABEL + 2)).into_iter();
@@ -43,7 +47,7 @@ impl Page {
         }
     }
 
-    /// A paragraph; its further lines are indented by two columns more than its first one.
+    /// A paragraph whose further lines are indented by two more columns.
     pub(super) fn wrapped(&mut self, indent: usize, text: &str) {
         for (index, line) in fold(text, self.width_less(indent + 2)).iter().enumerate() {
             let hang = if index == 0 { 0 } else { 2 };

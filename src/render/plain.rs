@@ -1,6 +1,6 @@
-//! idemctl's own signs in ASCII, for terminals that speak no UTF-8.
+//! Replaces idemctl's own symbols with ASCII, for terminals without UTF-8.
 
-/// Each sign, and what stands in its place.
+/// Each symbol and its replacement. Other characters come from data and stay unchanged.
 const SIGNS: [(char, &str); 23] = [
     ('→', "->"),
     ('…', "..."),
@@ -27,13 +27,13 @@ const SIGNS: [(char, &str); 23] = [
     ('│', "|"),
 ];
 
-/// The text with idemctl's own signs in ASCII.
+/// The text with idemctl's own symbols in ASCII.
 pub fn ascii(text: &str) -> String {
     if text.is_ascii() {
         return text.to_owned();
     }
     let mut plain = String::with_capacity(text.len());
-    // Two columns for two: what stands below each other still does.
+    // `≤ ` and `<=` both take two columns, so tables stay aligned.
     for character in text.replace("≤ ", "≤").chars() {
         match SIGNS.iter().find(|(sign, _)| *sign == character) {
             Some((_, ascii)) => plain.push_str(ascii),

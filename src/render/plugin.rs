@@ -1,4 +1,4 @@
-//! One line as monitoring plugins print it: words for people, then the measures as `label=value;warn;crit`.
+//! The line of a monitoring plugin: words for people, then the measures as `label=value;warn;crit`.
 
 use serde_json::{Map, Value, json};
 
@@ -8,6 +8,7 @@ use crate::domain::duration;
 use crate::domain::schema::TtlOf;
 use crate::render::{change, escape, words};
 
+/// The line of `check`.
 pub fn health(health: &Health, limits: &Limits) -> String {
     let mut measures = vec![measure("orphaned", FindingCode::NoExpiry, health, limits)];
     for (label, count) in
@@ -15,7 +16,7 @@ pub fn health(health: &Health, limits: &Limits) -> String {
     {
         measures.push(format!("{label}={count}"));
     }
-    // Programs that read the measures have to know that `records` and `foreign` are estimates.
+    // Programs that read the measures must know that `records` and `foreign` are estimates.
     if let Some(sample) = health.sample {
         measures.push(format!("sampled={sample}"));
     }
@@ -31,7 +32,7 @@ pub fn health(health: &Health, limits: &Limits) -> String {
     )
 }
 
-/// What `check -o json` shows.
+/// The document of `check -o json`.
 pub fn health_json(health: &Health, limits: &Limits) -> Value {
     let mut findings = Vec::new();
     for code in limits.sought() {
@@ -84,7 +85,8 @@ pub fn health_json(health: &Health, limits: &Limits) -> Value {
     })
 }
 
-/// What `check -o json` shows if nothing is known, and why.
+/// The document of `check -o json` if nothing is known. It has the same fields, so that programs
+/// need no second format.
 pub fn unknown_json(why: &str) -> Value {
     json!({
         "format": 1,
@@ -105,7 +107,7 @@ pub fn unknown_json(why: &str) -> Value {
     })
 }
 
-/// The line of `check` where nothing is known, and why.
+/// The line of `check` if nothing is known.
 pub fn unknown(why: &str) -> String {
     format!("IDEMCTL {} - {}\n", Status::Unknown.as_str(), one_line(why))
 }
@@ -114,6 +116,7 @@ fn summary(health: &Health, limits: &Limits) -> String {
     let gap: Vec<String> = health.gap.iter().cloned().collect();
     let mut clauses = match health.status(limits) {
         Status::Critical | Status::Warning => [troubles(health, limits), gap].concat(),
+        // If the check is incomplete, the reason comes before any finding.
         Status::Unknown => [gap, troubles(health, limits)].concat(),
         Status::Ok => match troubles(health, limits) {
             few if few.is_empty() => vec![nothing_found(health, limits)],
@@ -125,7 +128,8 @@ fn summary(health: &Health, limits: &Limits) -> String {
     clauses.join("; ")
 }
 
-/// Locks that outlast a default lock TTL. Whether they are stuck depends on the deployment's lock TTL, which is not stated.
+/// A note about locks that outlast a default lock TTL. They may be stuck or not: that depends on
+/// the deployment's lock TTL, which is not configured.
 fn outlasting(health: &Health) -> Option<String> {
     let of_locks: Vec<_> = health.outlasting.iter().collect();
     let count: u64 = of_locks.iter().map(|(.., found)| found.records).sum();
@@ -157,7 +161,7 @@ fn outlasting(health: &Health) -> Option<String> {
     ))
 }
 
-/// The keys of other schemas that the check did not read.
+/// A note about keys of other schemas, which the check did not read.
 fn unread(health: &Health) -> Option<String> {
     let CheckedSchemas { schemas, context } = health.named.as_ref()?;
     let counts: Vec<_> =
@@ -194,7 +198,7 @@ fn nothing_found(health: &Health, limits: &Limits) -> String {
         return format!("no {kinds} locks{of} match the filters in {keys}");
     }
     match health.sample {
-        // All locks were read: the sample is for the number of records alone.
+        // The scan read all locks. Only the number of records comes from the sample.
         Some(_) => format!("no {kinds} locks{of} in {keys} (about {records}, counted by sample)"),
         None => format!("no {kinds} locks{of} among {records} in {keys}"),
     }
@@ -205,7 +209,8 @@ fn counted(number: u64, noun: &str) -> String {
     if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
 }
 
-/// A measure with the bounds from which on it alerts. A plugin's range alerts above its bound: from N on is above N - 1.
+/// A measure with its alert thresholds. A plugin's range alerts above its bound, so a threshold of
+/// N is written as N - 1.
 fn measure(label: &str, code: FindingCode, health: &Health, limits: &Limits) -> String {
     let above = |bound: Option<u64>| {
         bound.map_or_else(String::new, |bound| bound.saturating_sub(1).to_string())
@@ -214,7 +219,7 @@ fn measure(label: &str, code: FindingCode, health: &Health, limits: &Limits) -> 
     format!("{label}={};{};{}", health.count(code), above(warning), above(critical))
 }
 
-/// A finding's code as the label of a measure.
+/// The label of the measure for a finding's code.
 fn label(code: &str) -> String {
     code.replace('-', "_")
 }
@@ -253,12 +258,14 @@ fn locks(code: FindingCode, count: u64) -> String {
     }
 }
 
-/// The most characters of a key in the line: clients choose keys, and monitoring cuts or refuses long lines.
+/// The most characters of a key in the line. Clients choose keys, and monitoring systems cut or
+/// reject long lines.
 const MOST_OF_KEY: usize = 80;
 
 /// A key as the line shows it.
 fn short(key: &[u8]) -> String {
-    // A byte is at most ten characters once it is escaped, and at least one.
+    // An escaped byte has at least one character, so this prefix has enough characters even for a
+    // long key.
     let text = escape::text(&key[..key.len().min(MOST_OF_KEY + 1)]);
     if text.chars().count() <= MOST_OF_KEY {
         return text;

@@ -1,11 +1,12 @@
-//! Settings and contexts as tables and JSON. Secrets do not come here.
+//! Settings and contexts as tables and JSON, without secrets.
 
 use serde::Serialize;
 
 use super::style::View;
 use super::{escape, table};
 
-/// A setting: its name in the config file, its value (`None` is unset), and where the value comes from.
+/// A setting: its name in the config file, its value (`None` if unset), and the origin of the
+/// value.
 #[derive(Clone, Copy, Serialize)]
 pub struct Setting<'a> {
     pub name: &'a str,
@@ -19,13 +20,13 @@ pub struct NamedContext {
     pub name: String,
     /// True for the context that a command would use.
     pub used: bool,
-    /// The server, without a password; `None` where the file does not say.
+    /// The server, without a password; `None` if the file does not set it.
     pub server: Option<String>,
     pub user: Option<String>,
     pub tls: bool,
-    /// No names: all schemas.
+    /// The names of schemas; empty for all schemas.
     pub schemas: Vec<String>,
-    /// True when the name has to be typed before anything is changed.
+    /// True if the operator must type the name before a change.
     pub protected: bool,
     pub read_only: bool,
     pub color: Option<String>,
@@ -34,6 +35,7 @@ pub struct NamedContext {
     pub ttls: Vec<String>,
 }
 
+/// The table of settings, with their origins if `origin` is true.
 pub fn settings(settings: &[Setting<'_>], origin: bool, view: View) -> String {
     let heading = ["SETTING", "VALUE", "FROM"];
     let count = if origin { 3 } else { 2 };
@@ -44,6 +46,7 @@ pub fn settings(settings: &[Setting<'_>], origin: bool, view: View) -> String {
     table::grid(view, 0, &heading[..count], rows)
 }
 
+/// The table of contexts.
 pub fn contexts(contexts: &[NamedContext], view: View) -> String {
     let rows = contexts.iter().map(|context| {
         let mark = if context.used { "*" } else { "" };
@@ -58,6 +61,7 @@ pub fn contexts(contexts: &[NamedContext], view: View) -> String {
     table::grid(view, 0, &["", "NAME", "SERVER", "SCHEMAS", "PROTECTION"], rows)
 }
 
+/// The page of one context.
 pub fn context(context: &NamedContext, view: View) -> String {
     let rows = [
         ("Server", server(context)),

@@ -1,4 +1,4 @@
-//! How text looks: its colours, and its width.
+//! The colours and the width of text.
 
 use anstyle::{AnsiColor, Style};
 use serde::Deserialize;
@@ -9,9 +9,10 @@ use crate::domain::diagnosis::Severity;
 use crate::domain::schema::State;
 use crate::domain::step::Answer;
 
+/// When text has colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Color {
-    /// On a terminal, unless `NO_COLOR` says otherwise.
+    /// On a terminal, unless `NO_COLOR` is set.
     Auto,
     Always,
     Never,
@@ -33,6 +34,7 @@ pub enum NameColor {
 as_str!(NameColor);
 
 impl NameColor {
+    /// The colour of the terminal.
     pub fn ansi(self) -> AnsiColor {
         match self {
             Self::Red => AnsiColor::Red,
@@ -45,28 +47,32 @@ impl NameColor {
     }
 }
 
+/// The view for which text is written.
 #[derive(Debug, Clone, Copy)]
 pub struct View {
     pub palette: Palette,
-    /// Columns to fit; `None` takes lines of any length.
+    /// The columns that lines must fit; `None` allows lines of any length.
     pub width: Option<usize>,
 }
 
-/// The styles of what stands out; without colours all text stays as it is.
+/// The styles of emphasised text; without colours all text stays unchanged.
 #[derive(Debug, Clone, Copy)]
 pub struct Palette {
     on: bool,
 }
 
 impl Palette {
+    /// A palette with or without colours.
     pub fn new(on: bool) -> Self {
         Self { on }
     }
 
+    /// True if text has colours.
     pub fn is_on(self) -> bool {
         self.on
     }
 
+    /// Text in a style, if there are colours.
     pub fn paint(self, style: Style, text: &str) -> String {
         if self.on && !style.is_plain() {
             format!("{style}{text}{style:#}")
@@ -75,22 +81,27 @@ impl Palette {
         }
     }
 
+    /// Bold text, if there are colours.
     pub fn bold(self, text: &str) -> String {
         self.paint(Style::new().bold(), text)
     }
 
+    /// Dimmed text, if there are colours.
     pub fn dim(self, text: &str) -> String {
         self.paint(Style::new().dimmed(), text)
     }
 
+    /// The word for a state, in its colour.
     pub fn state(self, state: State) -> String {
         self.paint(state_style(state), state.as_str())
     }
 
+    /// The word for a severity, in its colour.
     pub fn severity(self, severity: Severity) -> String {
         self.paint(severity_style(severity), severity.as_str())
     }
 
+    /// A text in the colour of a predicted answer.
     pub fn answer(self, answer: Answer, text: &str) -> String {
         let color = match answer {
             Answer::Execute | Answer::Replay => AnsiColor::Green,
@@ -111,6 +122,7 @@ fn state_style(state: State) -> Style {
     }
 }
 
+/// The style of a severity.
 pub(super) fn severity_style(severity: Severity) -> Style {
     match severity {
         Severity::Info => AnsiColor::Cyan.on_default(),

@@ -1,4 +1,5 @@
-//! The one builder of tables: columns side by side, as wide as their longest cell or as they are told to be.
+//! The only builder of tables: columns side by side, with the width of their longest cell or a
+//! given width.
 
 use anstyle::{Effects, Style};
 use comfy_table::{
@@ -10,19 +11,24 @@ use unicode_width::UnicodeWidthStr as _;
 
 use super::style::{Palette, View};
 
+/// The columns between two columns of a table.
 pub(super) const GAP: usize = 2;
 
-/// Words up to this long are not folded, where there is room at all.
+/// Words up to this length are not folded if there is room.
 const MOST_WORD: usize = 12;
 
+/// A table that is being filled.
 pub(super) struct Table {
     cells: Cells,
     palette: Palette,
 }
 
 impl Table {
+    /// An empty table.
     pub(super) fn new(palette: Palette) -> Self {
         let mut cells = Cells::new();
+        // comfy-table would detect a terminal by itself. The view already decided about width and
+        // colours.
         cells.load_style(TableStyle::new()).set_content_arrangement(ContentArrangement::Disabled);
         if palette.is_on() {
             cells.enforce_styling();
@@ -39,6 +45,7 @@ impl Table {
         }
     }
 
+    /// Adds the heading.
     pub(super) fn heading<'a>(&mut self, names: impl IntoIterator<Item = &'a str>) {
         let is_bold = self.palette.is_on();
         let cell = |name| {
@@ -47,9 +54,11 @@ impl Table {
         self.cells.add_row(names.into_iter().map(cell));
     }
 
+    /// Adds a row.
     pub(super) fn row(&mut self, cells: impl IntoIterator<Item = impl Into<Cell>>) {
         let cells: Vec<Cell> = cells.into_iter().map(Into::into).collect();
-        // A cell that folds breaks the command line, which then leads to no server: commands belong into a hint.
+        // A folded command line breaks: pasted into a shell, only its first line runs. Commands
+        // belong in hints.
         debug_assert!(
             cells.iter().all(|cell| !cell.content().contains("`idemctl ")),
             "a command line in a table"
@@ -57,14 +66,14 @@ impl Table {
         self.cells.add_row(cells);
     }
 
-    /// Gives a column a width of its own, once its rows are there.
+    /// Sets the width of a column. Call it after all rows are added.
     pub(super) fn fix_width(&mut self, column: usize, width: usize) {
         if let Some(column) = self.cells.column_mut(column) {
             column.set_constraint(ColumnConstraint::Absolute(fixed(width)));
         }
     }
 
-    /// Aligns a column of numbers to the right, once its rows are there.
+    /// Aligns a column of numbers to the right. Call it after all rows are added.
     pub(super) fn align_right(&mut self, column: usize) {
         if let Some(column) = self.cells.column_mut(column) {
             column.set_cell_alignment(CellAlignment::Right);
@@ -83,7 +92,7 @@ impl Table {
     }
 }
 
-/// Text in a style of the palette, where there are colours.
+/// A cell in a style of the palette, if there are colours.
 pub(super) fn styled(palette: Palette, text: impl ToString, style: Style) -> Cell {
     let cell = Cell::new(text);
     if !palette.is_on() {
@@ -100,8 +109,8 @@ pub(super) fn styled(palette: Palette, text: impl ToString, style: Style) -> Cel
     }
 }
 
-/// The first colours of a terminal by their own names: comfy-table names them by their numbers among 256, which terminals show
-/// in other shades.
+/// Replaces indexed colours with the basic ones. comfy-table uses the 256-colour palette, in which
+/// terminals show other shades than the operator configured.
 fn in_own_names(mut line: String) -> String {
     for color in 1..=6 {
         line = line.replace(&format!("\u{1b}[38;5;{color}m"), &format!("\u{1b}[3{color}m"));
@@ -109,7 +118,8 @@ fn in_own_names(mut line: String) -> String {
     line
 }
 
-/// Rows of text under a heading (none: no heading line), `indent` columns from the left, folded where the view ends.
+/// Rows below a heading, `indent` columns from the left, folded at the width of the view. An empty
+/// heading prints none.
 pub(super) fn grid(
     view: View,
     indent: usize,
@@ -127,8 +137,8 @@ pub(super) fn grid(
     table.text(indent)
 }
 
-/// The same from the left edge, where only these columns fold, between words where there is room: the others hold what people
-/// copy.
+/// Like [`grid`] at the left edge, but only the columns in `folds` fold, and between words if there
+/// is room. The other columns contain text that people copy.
 pub(super) fn grid_folding(
     view: View,
     heading: &[&str],

@@ -1,4 +1,4 @@
-//! Redis keys that exist where no record is: as a sentence and as JSON.
+//! Redis keys that exist without a record: as a sentence and as JSON.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use crate::domain::schema::Exclusion;
 use crate::render::document::{base64_unless_text, text};
 use crate::render::{escape, words};
 
-/// What stands at the Redis key, and which schema comes nearest, as a sentence.
+/// The value at the Redis key and the nearest schema, as a sentence.
 pub fn line(there: &UnclaimedKey) -> String {
     let kind = match &there.seen.content {
         Content::Text { length: Some(length), .. } => {
@@ -40,7 +40,7 @@ pub fn line(there: &UnclaimedKey) -> String {
     )
 }
 
-/// The names of the schemas that leave one of these Redis keys out, each once.
+/// The names of the schemas that exclude one of these Redis keys, each once.
 pub fn leaving_out(there: &[UnclaimedKey]) -> BTreeSet<String> {
     there
         .iter()
@@ -49,7 +49,7 @@ pub fn leaving_out(there: &[UnclaimedKey]) -> BTreeSet<String> {
         .collect()
 }
 
-/// What stands at the Redis key, and which schema comes nearest, as JSON.
+/// The value at the Redis key and the nearest schema, as JSON.
 pub fn value(there: &UnclaimedKey) -> Value {
     let length = match &there.seen.content {
         Content::Text { length, .. } => *length,

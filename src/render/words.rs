@@ -8,7 +8,7 @@ use crate::domain::schema::{Clock, PastExpiry, Schema, State, TtlOf};
 use crate::domain::step::{Answer, NextRequest, StepReply, fencing};
 use crate::render::escape;
 
-/// Bytes of a reply that are shown as they are.
+/// The longest reply that is shown unabridged, in bytes.
 const LONGEST_WORD: usize = 40;
 
 /// An expiry as `4m 12s` or `never`.
@@ -19,6 +19,7 @@ pub fn expiry(expiry: Expiry) -> String {
     }
 }
 
+/// An age with its evidence.
 pub fn age(age: Option<Age>) -> String {
     let Some(age) = age else { return "unknown".to_owned() };
     let ttl = match age.source {
@@ -43,7 +44,7 @@ pub fn age(age: Option<Age>) -> String {
     format!("{} ({source})", short_age(age))
 }
 
-/// An age in few characters: an estimate as `~23h`.
+/// An age in few characters. An estimate has a mark: `~23h`.
 pub fn short_age(age: Age) -> String {
     format!("{}{}", age.evidence.mark(), duration::short(age.millis))
 }
@@ -77,7 +78,7 @@ pub fn bytes(count: u64) -> String {
     format!("{value:.1} {}", UNITS[unit])
 }
 
-/// What the next request gets: the first word of the sentence, and the rest.
+/// The prediction for the next request: the first word of the sentence, and the rest.
 pub fn next_request(record: &Record) -> (&'static str, String) {
     let next = &record.next_request;
     let told = next.client.as_ref().map(|client| format!(" ({client})")).unwrap_or_default();
@@ -102,7 +103,8 @@ fn executes(record: &Record) -> &'static str {
     }
 }
 
-/// What the next request gets, as the end of a sentence: `the next request gets conflict (409 Conflict) for another 4m …`.
+/// The prediction for the next request as a clause:
+/// `the next request gets conflict (409 Conflict) for another 4m …`.
 pub fn then(record: &Record) -> String {
     let (word, rest) = next_request(record);
     let gets = match record.next_request.answer {
@@ -114,7 +116,7 @@ pub fn then(record: &Record) -> String {
     format!("the next request {gets}{word}{rest}")
 }
 
-/// A step's reply; of a text longer than a few words only the size.
+/// A step's reply; for a long text only its size.
 pub fn reply(reply: &StepReply) -> String {
     match reply {
         StepReply::Nil => "nil".to_owned(),
@@ -131,6 +133,7 @@ pub fn reply(reply: &StepReply) -> String {
 }
 
 fn how_long(record: &Record, next: &NextRequest, what: &str) -> String {
+    // A lock beside the result may still reject the next request after the result expires.
     let then = if record.state == State::Completed && record.lock().is_some() {
         ""
     } else {
@@ -154,7 +157,7 @@ fn replayed(record: &Record, told: &str) -> String {
     }
 }
 
-/// When a value ends by what it holds, by whose clock, and what it is then.
+/// The expiry that a value itself contains, the clock that decides, and the consequence.
 pub fn own_expiry(record: &Record) -> Option<String> {
     let (value, rule) = record.lapsing()?;
     let at = value.expires_ms?;
@@ -176,7 +179,7 @@ pub fn own_expiry(record: &Record) -> Option<String> {
     })
 }
 
-/// What becomes of the worker whose lock is removed.
+/// The consequence for the worker whose lock is deleted.
 pub fn late_worker(schema: &Schema) -> &'static str {
     let Some(late) = fencing::of(schema) else {
         return match schema.values.iter().any(|case| case.state == State::Completed) {
@@ -202,6 +205,7 @@ pub fn late_worker(schema: &Schema) -> &'static str {
 pub fn latency(latency: Duration) -> String {
     let micros = latency.as_secs_f64() * 1e6;
     match micros {
+        // The bounds are where rounding would give four digits: `1000µs` reads worse than `1.0ms`.
         ..999.5 => format!("{micros:.0}µs"),
         ..99_950.0 => format!("{:.1}ms", micros / 1e3),
         ..999_500.0 => format!("{:.0}ms", micros / 1e3),

@@ -196,7 +196,7 @@ impl PatternJudge<'_> {
             // The few remaining samples are likely damaged records of the same service.
             claims[0].taken.append(&mut rest);
         } else {
-            // A few points may be chance. A mixed group is split only where the values are
+            // A few points may be chance. A mixed group is split only if the values are
             // unmistakable.
             let weak = claims
                 .extract_if(.., |claim| bids[claim.schema_match].points(&claim.taken) < STRONG);

@@ -23,8 +23,8 @@ pub(crate) struct KeyGroup {
     pub(crate) evidence: Vec<String>,
     /// The number of samples by record state; `foreign` counts the unrecognised values.
     pub(crate) states: BTreeMap<&'static str, usize>,
-    /// The number of locks without expiry among the samples; `None` if the schema's locks never
-    /// expire by design.
+    /// The number of locks without expiry among the samples; `None` if that is unknown, for example
+    /// for a service whose locks never expire by design.
     pub(crate) stuck: Option<usize>,
     /// One of the Redis keys.
     pub(crate) example: Vec<u8>,

@@ -53,7 +53,8 @@ pub(crate) struct Violation {
     pub(crate) deviates: Option<String>,
 }
 
-/// One step of a schedule that workers executed: the actor, the reply of Redis, what the client saw, and the state after it.
+/// One executed step of a schedule: the actor, the reply of Redis, the reply to the client, and the
+/// state after it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TraceLine {
     pub(crate) act: Act,
@@ -124,7 +125,8 @@ pub(crate) struct RecordPast {
     /// How often each fault may happen.
     pub(crate) most: FaultBudget,
     pub(crate) workers: u8,
-    /// Each with a set of faults none of which can be left out, the fewest first; empty if no schedule leads there.
+    /// The schedules, each with a minimal set of faults, the fewest first; empty if none leads to
+    /// the record.
     pub(crate) schedules: Vec<PastSchedule>,
 }
 

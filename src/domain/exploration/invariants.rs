@@ -18,7 +18,8 @@ pub struct Invariant {
     pub(crate) remedy: fn(&Culprit<'_>) -> String,
     /// Whether the invariant applies to a schema.
     pub(crate) applies_to: fn(&Schema) -> bool,
-    /// The request after the transition that shows the violation, if the transition itself does not.
+    /// The request after the transition that shows the violation; `None` if the transition itself
+    /// shows it.
     pub(crate) shown_by: fn(&Transition) -> Option<Act>,
     pub(crate) is_violated: fn(&Transition) -> bool,
 }

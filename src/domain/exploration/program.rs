@@ -99,7 +99,7 @@ impl Position {
 #[derive(Debug, Clone)]
 pub struct WorkerProgram {
     pub services: Vec<Arc<Schema>>,
-    /// Every position of every service; number 0 is [`ENDED`].
+    /// Every position of every service; number 0 is `ENDED`.
     pub positions: Vec<Position>,
     /// Every call of every service.
     pub calls: Vec<ProgramCall>,

@@ -28,7 +28,7 @@ impl AttributedReply {
     /// A reply that the schema does not list.
     pub(crate) const UNRECOGNISED: Self = Self { meaning: None, author: Author::Untold };
 
-    /// Finds the author of the response that a reply carries, among the `responses` that the workers give.
+    /// Finds the author of the response that a reply carries, among the workers' `responses`.
     pub(crate) fn new(
         schema: &Schema,
         meaning: Option<Meaning>,

@@ -1,4 +1,4 @@
-//! What a change of many records found and did, as JSON.
+//! The reports of changes to many records, as JSON.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -10,7 +10,7 @@ use crate::domain::select::tally::{TallyGroup, TallySample};
 use crate::render::document::{fields, with};
 use crate::render::escape;
 
-/// The report of a sweep: what it found by each finding that was sought, what it covered, and what it did.
+/// The report of a sweep: the records by finding, what the scan covered, and the outcome.
 pub fn sweep(
     tally: &Tally<&'static str>,
     sought: &[&'static str],
@@ -44,7 +44,7 @@ pub fn sweep(
     with(report, covered)
 }
 
-/// The report of a purge: what it found by schema and state, what it covered, and what it did.
+/// The report of a purge: the records by schema and state, what the scan covered, and the outcome.
 pub fn purge(
     tally: &Tally<(String, &'static str)>,
     covered: Map<String, Value>,
@@ -80,7 +80,7 @@ fn group(group: &TallyGroup) -> Value {
     })
 }
 
-/// A record that stands for others.
+/// A record that serves as an example of its group.
 pub fn sample(sample: &TallySample) -> Value {
     match std::str::from_utf8(&sample.key) {
         Ok(key) => json!({ "schema": sample.schema, "key": key }),

@@ -1,4 +1,5 @@
-//! What a change of many records found, as a table: how many, the oldest, and some keys.
+//! The records that a change of many records found, as a table: how many, the oldest, and some
+//! keys.
 
 use crate::domain::select::Tally;
 use crate::domain::select::tally::TallyGroup;
@@ -6,11 +7,12 @@ use crate::render::fold::{columns_of, fold};
 use crate::render::style::View;
 use crate::render::{escape, table, words};
 
-/// Columns that the oldest and a sample of keys have at least, beside the others.
+/// The least columns for the age and a sample of keys beside the other columns.
 const SAMPLE_COLUMNS: usize = 42;
 
 const INDENT: &str = "  ";
 
+/// The table of a sweep: one row per finding.
 pub fn orphans(tally: &Tally<&'static str>, view: View) -> String {
     let rows = tally.groups().map(|(code, group)| {
         let keys = group
@@ -22,6 +24,7 @@ pub fn orphans(tally: &Tally<&'static str>, view: View) -> String {
     with_samples(view, &["FINDING", "COUNT", "OLDEST"], rows.collect())
 }
 
+/// The table of a purge: one row per schema and state.
 pub fn records(tally: &Tally<(String, &'static str)>, view: View) -> String {
     let rows = tally.groups().map(|((schema, state), group)| {
         row(
@@ -33,10 +36,12 @@ pub fn records(tally: &Tally<(String, &'static str)>, view: View) -> String {
     with_samples(view, &["SCHEMA", "STATE", "COUNT", "OLDEST"], rows.collect())
 }
 
-/// Rows with a sample of keys: a column of its own, or lines below each row where there is no room for one.
+/// Lays out rows with a sample of keys. The sample has its own column, or lines below each row if
+/// the terminal is narrow.
 fn with_samples(view: View, heading: &[&str], rows: Vec<(Vec<String>, String)>) -> String {
+    // The table is laid out without a limit first, to see whether a sample fits beside it.
     let plain = View { width: None, ..view };
-    // Beside the oldest, which stands below, too.
+    // The age moves below the row as well, together with the sample.
     let last = heading.len() - 1;
     let alone = table::grid(
         plain,
@@ -70,13 +75,14 @@ fn with_samples(view: View, heading: &[&str], rows: Vec<(Vec<String>, String)>) 
     }
 }
 
-/// What becomes of each key that was named.
+/// The table of a change of named keys: one row per key, with the planned change.
 pub fn named(heading: &[&str], rows: impl Iterator<Item = Vec<String>>, view: View) -> String {
     table::grid(view, 0, heading, rows)
 }
 
 fn row(names: &[&str], group: &TallyGroup, mut sample: Vec<String>) -> (Vec<String>, String) {
     if group.count > sample.len() as u64 {
+        // The sample is shorter than the group, so the list is not complete.
         sample.push("…".to_owned());
     }
     let oldest = group.oldest.map_or_else(|| "unknown".to_owned(), words::short_age);

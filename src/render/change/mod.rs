@@ -1,4 +1,4 @@
-//! What changes found and did: as a table, as rows, as JSON.
+//! The results of changes: as tables, as rows, as JSON.
 
 mod bulk_json;
 mod found;

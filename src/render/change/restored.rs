@@ -1,4 +1,4 @@
-//! What became of the Redis keys of a backup, as rows and as JSON.
+//! The results of a restore for each Redis key of a backup, as rows and as JSON.
 
 use serde_json::json;
 use unicode_width::UnicodeWidthStr as _;
@@ -7,24 +7,27 @@ use crate::domain::record::Expiry;
 use crate::render::document::{base64_unless_text, text};
 use crate::render::{escape, words};
 
-/// What became of one Redis key; schema and state are those that the backup names.
+/// The result for one Redis key. Schema and state come from the backup.
 pub struct RestoredKey<'a> {
     pub outcome: &'static str,
     pub redis_key: &'a [u8],
     pub schema: &'a str,
     pub key: &'a [u8],
     pub state: &'a str,
-    /// The state of what comes back, if that is another; `None` if it is the same.
+    /// The state of the restored record, if it differs from the one in the backup; `None` if it is
+    /// the same.
     pub becomes: Option<&'a str>,
-    /// What the Redis key has left; `None` where the Redis key does not come back.
+    /// The remaining time of the restored value; `None` if the Redis key is not restored.
     pub left: Option<Expiry>,
 }
 
+/// The heading of the rows.
 pub fn heading() -> String {
     columns("OUTCOME", "TTL", "STATE", "SCHEMA", "REDIS KEY")
 }
 
-/// One line; the Redis key last, whole. Where the line is longer than the terminal, the Redis key has a line of its own.
+/// One row with the whole Redis key at its end. If the row is wider than the terminal, the Redis
+/// key gets its own line.
 pub fn line(row: &RestoredKey<'_>, width: Option<usize>) -> String {
     let ttl = row.left.map_or_else(|| "-".to_owned(), words::expiry);
     let schema = escape::text(row.schema.as_bytes());
@@ -37,6 +40,7 @@ pub fn line(row: &RestoredKey<'_>, width: Option<usize>) -> String {
     if width.is_none_or(|width| line.trim_end().width() <= width) {
         return line;
     }
+    // The Redis key is never cut or folded, because operators copy it.
     format!("{}\n  {redis_key}\n", columns(row.outcome, &ttl, &state, &schema, "").trim_end())
 }
 
@@ -44,6 +48,7 @@ fn columns(outcome: &str, ttl: &str, state: &str, schema: &str, redis_key: &str)
     format!("{outcome:<13}  {ttl:<7}  {state:<11}  {schema:<16}  {redis_key}\n")
 }
 
+/// One row as a JSON object.
 pub fn json(row: &RestoredKey<'_>) -> String {
     let mut value = json!({
         "outcome": row.outcome,

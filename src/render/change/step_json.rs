@@ -1,4 +1,4 @@
-//! A service's own step that was done by hand, as JSON.
+//! A service's step that an operator executed, as JSON.
 
 use std::path::Path;
 
@@ -10,33 +10,34 @@ use crate::domain::step::StepReply;
 use crate::render::document::{fields, line, pretty, with};
 use crate::render::{record_json, words};
 
-/// A step before it is made: what was shown to the operator.
+/// A step as the operator saw it before its execution.
 pub struct StepReport<'a> {
-    /// The step's name: begin, complete or release.
+    /// The name of the step: begin, complete or release.
     pub name: &'static str,
-    /// The record as it was shown.
+    /// The record before the step.
     pub record: &'a Record,
-    /// What the service is predicted to answer.
+    /// The predicted answer of the service.
     pub predicted: Meaning,
-    /// In whose name the step is made, if the schema knows owners.
+    /// The owner for which the step is executed, if the schema has owners.
     pub owner: Option<&'a [u8]>,
-    /// What the next request's begin answered on a temporary local Redis after this step; `None` if it was not tried.
+    /// The meaning of the next request's begin after this step, as tried on a temporary local
+    /// Redis; `None` if it was not tried.
     pub tried: Option<Meaning>,
 }
 
-/// What became of a step.
+/// The outcome of a step.
 pub struct StepOutcome {
-    /// What the reply means; `None` if the schema does not list the reply.
+    /// The meaning of the reply; `None` if the schema does not list it.
     pub means: Option<Meaning>,
-    /// The reply; `None` if the reply was lost, and reading back told the outcome.
+    /// The reply; `None` if it was lost, and the record that was read back showed the outcome.
     pub reply: Option<StepReply>,
     /// The record after the step.
     pub now: Record,
 }
 
 impl StepReport<'_> {
-    /// One document, `{"format":1,"records":[…],…}`, or in one line the record with the same fields behind its own. There is
-    /// no outcome after a dry run.
+    /// The step as one document, `{"format":1,"records":[…],…}`. With `one_line`, it is the record
+    /// with the step's fields at its end, in one line. A dry run has no outcome.
     pub fn json(
         &self,
         done: Option<&StepOutcome>,

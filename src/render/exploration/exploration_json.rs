@@ -7,6 +7,7 @@ use crate::domain::exploration::{
 };
 use strum::VariantArray as _;
 
+/// The exploration of one schema, or of two that share Redis keys.
 pub(crate) fn exploration(exploration: &Exploration) -> Value {
     let covered = exploration.covered;
     json!({
@@ -65,6 +66,7 @@ fn violation(violation: &Violation) -> Value {
     })
 }
 
+/// One step of a schedule.
 pub(super) fn line(line: &TraceLine) -> Value {
     json!({
         "actor": line.actor,
@@ -76,6 +78,7 @@ pub(super) fn line(line: &TraceLine) -> Value {
     })
 }
 
+/// A difference from the accepted frontiers.
 pub(crate) fn difference(difference: &FrontierDifference) -> Value {
     json!({
         "schema": difference.schema,

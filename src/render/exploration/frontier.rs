@@ -1,4 +1,5 @@
-//! The frontier of each schema: which faults lead to which harm, and what was covered.
+//! The frontier of each schema: the faults that lead to each violation, and the extent of the
+//! search.
 
 use anstyle::AnsiColor;
 
@@ -11,15 +12,17 @@ use crate::domain::exploration::{
 use crate::render::style::View;
 use crate::render::{escape, table};
 
+/// The explorations of a report, and its options.
 #[derive(Clone, Copy)]
 pub(crate) struct ShownExplorations<'a> {
     pub(crate) explorations: &'a [Exploration],
-    /// True when the shortest history of each harm is shown.
+    /// True if the shortest schedule of each violation is shown.
     pub(crate) traces: bool,
-    /// What is not as it was accepted; `None` where there was nothing to compare with.
+    /// The differences from the accepted frontiers; `None` if there was nothing to compare with.
     pub(crate) differences: Option<&'a [FrontierDifference]>,
 }
 
+/// The report of explorations.
 pub(crate) fn text(shown: ShownExplorations<'_>, view: View) -> String {
     let mut parts = Vec::new();
     for exploration in shown.explorations {
@@ -45,7 +48,7 @@ pub(crate) fn text(shown: ShownExplorations<'_>, view: View) -> String {
     parts.join("\n")
 }
 
-/// The first harm of each invariant, which has the shortest history with the fewest faults.
+/// The first violation of each invariant, which has the fewest faults and a shortest schedule.
 fn shortest(exploration: &Exploration) -> impl Iterator<Item = &Violation> {
     invariants::ALL.iter().filter_map(|invariant| of(exploration, invariant).next())
 }
@@ -102,7 +105,7 @@ fn frontier(exploration: &Exploration, view: View) -> String {
     text
 }
 
-/// What was looked at.
+/// The extent of the search, in words.
 fn coverage(exploration: &Exploration) -> String {
     let covered = exploration.covered;
     let workers = count(usize::from(exploration.workers), "worker", "workers");
@@ -135,7 +138,7 @@ fn coverage(exploration: &Exploration) -> String {
     }
 }
 
-/// `1234`, or `5.2e8` where nobody would count.
+/// A number as `1234`, or as `5.2e8` if it is large.
 fn approximately(number: f64) -> String {
     if number < 10_000.0 { format!("{number:.0}") } else { format!("{number:.1e}") }
 }
@@ -151,7 +154,7 @@ fn history(violation: &Violation, view: View) -> String {
     ));
     text.push_str(&lanes::text(&violation.lines, view));
     text.push_str(&otherwise(violation.deviates.as_deref(), view));
-    // One word, so that it can be copied.
+    // The token stays in one line, so that it can be copied.
     text.push_str(&format!(
         "  {}\n",
         palette.dim(&format!("--replay {}", escape::text(violation.token.to_string().as_bytes())))
@@ -159,7 +162,7 @@ fn history(violation: &Violation, view: View) -> String {
     text
 }
 
-/// A history that was played again, and what it breaks.
+/// A replayed schedule and its violations.
 fn again(exploration: &Exploration, replay: &ReplayedSchedule, view: View) -> String {
     let name = escape::text(exploration.name().as_bytes());
     let mut text = format!("{}, {}\n", view.palette.bold(&name), exploration.most);
@@ -183,7 +186,7 @@ fn otherwise(deviates: Option<&str>, view: View) -> String {
     why.map(|why| lines(&why, 2, view.width)).unwrap_or_default()
 }
 
-/// What is not as it was accepted, a line each.
+/// The differences from the accepted frontiers, one per line.
 pub(crate) fn differences(differences: &[FrontierDifference], view: View) -> String {
     if differences.is_empty() {
         return "Every frontier is as it was accepted.\n".to_owned();

@@ -1,19 +1,20 @@
-//! A history as swim lanes: time runs down, a column for each worker, Redis in the middle, faults marked.
+//! A schedule as swim lanes: time runs down, each worker has a column, Redis is in the middle, and
+//! faults have a mark.
 
 use crate::domain::exploration::{Act, TraceLine};
 use crate::render::style::View;
 use crate::render::{escape, table};
 
-/// The mark of what went wrong.
+/// The mark of a fault.
 pub(super) const FAULT: &str = "✗";
 
-/// Who has a lane: the workers that act, Redis in their middle.
+/// The lanes: the workers that act, with Redis in their middle.
 pub(super) struct Lanes {
     names: Vec<String>,
     middle: usize,
 }
 
-/// What stands in a line: in which lane, and in the lane of Redis.
+/// The cells of one line: the lane that acts with its text, and the text in the lane of Redis.
 pub(super) struct Cells {
     pub(super) lane: Option<usize>,
     pub(super) does: String,
@@ -21,6 +22,7 @@ pub(super) struct Cells {
 }
 
 impl Lanes {
+    /// The lanes for these steps.
     pub(super) fn of(lines: &[TraceLine]) -> Self {
         let mut names: Vec<String> = Vec::new();
         for line in lines.iter().filter(|line| is_acting(line.act)) {
@@ -28,21 +30,23 @@ impl Lanes {
                 names.push(line.actor.clone());
             }
         }
+        // Redis between the workers keeps all arrows short.
         let middle = names.len().div_ceil(2);
         names.insert(middle, "Redis".to_owned());
         Self { names, middle }
     }
 
+    /// The names of the lanes.
     pub(super) fn names(&self) -> &[String] {
         &self.names
     }
 
-    /// The lane of Redis.
+    /// The index of the lane of Redis.
     pub(super) fn middle(&self) -> usize {
         self.middle
     }
 
-    /// A line's cells; Redis shows what stands there where that is not what stood there `before`.
+    /// The cells of a line. Redis shows its state only if the state differs from `before`.
     pub(super) fn cells(&self, line: &TraceLine, before: &str) -> Cells {
         let mark = if line.act.fault().is_some() { format!("{FAULT} ") } else { String::new() };
         let step = escape::text(line.step.as_bytes());
@@ -68,18 +72,18 @@ impl Lanes {
     }
 }
 
-/// True for what a worker or a client does.
+/// True for an act of a worker or a client.
 fn is_acting(act: Act) -> bool {
     act.worker().is_some() || matches!(act, Act::Next(_) | Act::Other(_))
 }
 
-/// What a reply means, which stands in brackets at its end; else the reply itself.
+/// The meaning of a reply, which is in brackets at its end; the reply itself if there is none.
 fn meaning(reply: &str) -> &str {
     let in_brackets = reply.rsplit_once(" (").map(|(_, meaning)| meaning.trim_end_matches(')'));
     in_brackets.unwrap_or(reply)
 }
 
-/// The lines as a table.
+/// The schedule as a table.
 pub(super) fn text(lines: &[TraceLine], view: View) -> String {
     let lanes = Lanes::of(lines);
     let heading: Vec<_> =

@@ -1,4 +1,4 @@
-//! How a record can have come to what it is, for people and programs.
+//! The schedules that lead to the state of a record, for people and programs.
 
 use serde_json::{Map, Value, json};
 
@@ -8,6 +8,7 @@ use crate::domain::exploration::{FaultBudget, PastSchedule, RecordPast};
 use crate::domain::record::Record;
 use crate::render::style::View;
 
+/// The schedules that lead to a record, as text.
 pub(crate) fn past(record: &Record, past: &RecordPast, view: View) -> String {
     let heading = view.palette.bold("How it can have come to this");
     let within = format!("{} workers with at most {}", past.workers, past.most);
@@ -21,7 +22,7 @@ pub(crate) fn past(record: &Record, past: &RecordPast, view: View) -> String {
     for schedule in &past.schedules {
         text.push_str(&lines(&sentence(record, schedule), 2, view.width));
     }
-    // The first takes the fewest faults.
+    // The first schedule needs the fewest faults.
     text.push_str(&lanes::text(&past.schedules[0].lines, view));
     text.push_str(&lines(
         &view.palette.dim(&format!("of all schedules of {within}")),
@@ -45,6 +46,7 @@ fn sentence(record: &Record, schedule: &PastSchedule) -> String {
     format!("{by}, in {steps} {}{then}", if steps == 1 { "step" } else { "steps" })
 }
 
+/// The schedules that lead to a record, as JSON.
 pub(crate) fn past_json(record: &Record, past: &RecordPast) -> Value {
     let schedule = |schedule: &PastSchedule| {
         let faults: Map<_, _> = schedule

@@ -1,26 +1,26 @@
-//! A history as a picture: the swim lanes as SVG.
+//! A schedule as a picture: the swim lanes as SVG or as a Mermaid diagram.
 
 use crate::domain::exploration::TraceLine;
 use crate::render::escape;
 use crate::render::exploration::lanes::{FAULT, Lanes};
 use crate::render::fold::fold;
 
-/// Pixels that a line of text is high.
+/// The height of a line of text, in pixels.
 const LINE: usize = 18;
 
-/// Pixels from one lane to the next.
+/// The distance between two lanes, in pixels.
 const LANE: usize = 250;
 
-/// Pixels at the left and at the top.
+/// The margin at the left and at the top, in pixels.
 const MARGIN: usize = 20;
 
-/// Characters of the font that a lane is wide.
+/// The width of a lane in characters of the font.
 const CHARACTERS: usize = 31;
 
 const STYLE: &str = "text{font:13px ui-monospace,monospace;fill:#1f2328}.name{font-weight:bold}.fault{fill:#b3261e}\
 .redis{fill:#57606a}line{stroke:#d0d7de}rect{fill:#fff}";
 
-/// The picture of a history, with its title.
+/// The schedule as SVG, with its title.
 pub(crate) fn svg(title: &str, lines: &[TraceLine]) -> String {
     let lanes = Lanes::of(lines);
     let mut drawn = texts(MARGIN, MARGIN + LINE, &[title.to_owned()], "name");
@@ -75,7 +75,7 @@ fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// A diagram, with its title.
+/// The schedule as a Mermaid diagram, with its title.
 pub(crate) fn mermaid(title: &str, lines: &[TraceLine]) -> String {
     let lanes = Lanes::of(lines);
     let mut text = format!("---\ntitle: {}\n---\nsequenceDiagram\n", plain(title));
@@ -100,6 +100,7 @@ fn steps(lanes: &Lanes, line: &TraceLine, before: &str, middle: usize) -> String
     if line.reply.is_none() {
         return format!("    Note over p{lane}: {does}\n");
     }
+    // Mermaid draws `-x` as an arrow with a cross at its end.
     let arrow = if cells.does.starts_with(FAULT) { "-x" } else { "->>" };
     let sends = format!("    p{lane}{arrow}p{middle}: {does}\n");
     if cells.holds.is_empty() {
@@ -109,7 +110,7 @@ fn steps(lanes: &Lanes, line: &TraceLine, before: &str, middle: usize) -> String
     }
 }
 
-/// Text in which nothing means something to Mermaid.
+/// Text without characters that have a meaning in Mermaid.
 fn plain(text: &str) -> String {
     let text = escape::text(text.as_bytes());
     text.replace(';', ",")
@@ -124,7 +125,7 @@ mod tests {
     use crate::render::exploration::lanes::tests::lines;
 
     #[test]
-    fn nothing_of_a_name_is_taken_for_markup() {
+    fn a_name_never_becomes_markup() {
         let picture = svg("a<b & c", &lines());
         assert!(
             picture.contains("a&lt;b &amp; c") && picture.contains("makes &lt;b&gt;"),
@@ -140,7 +141,7 @@ mod mermaid_tests {
     use crate::render::exploration::lanes::tests::lines;
 
     #[test]
-    fn nothing_of_a_name_is_taken_for_mermaids_words() {
+    fn a_name_never_becomes_mermaid_syntax() {
         let text = mermaid("a;b#c", &lines());
         assert!(text.contains("title: a,bno. c"), "{text}");
         assert!(

@@ -1,23 +1,24 @@
-//! What to change, for each harm that was found.
+//! The suggested change for each violation.
 
 use crate::domain::exploration::Exploration;
 use crate::render::escape;
 use crate::render::fold::fold;
 use crate::render::style::View;
 
-/// One advice, the invariants whose harms it answers, and the schemas that it is for.
+/// One suggested change, the violated invariants, and the schemas that it is for.
 struct Advice<'a> {
     remedy: &'a str,
     invariants: Vec<&'static str>,
     schemas: Vec<String>,
 }
 
-/// A paragraph for each advice: what is broken, by which schemas, and what to change. Several harms of one cause have one
-/// advice.
+/// A paragraph per suggested change: the violated invariants, the schemas, and the change.
+/// Violations with the same cause share one paragraph.
 pub(super) fn text(explorations: &[Exploration], view: View) -> String {
     let mut advice: Vec<Advice<'_>> = Vec::new();
     for exploration in explorations {
         for violation in &exploration.violations {
+            // One flaw often violates several invariants, and its remedy should appear only once.
             let known = advice.iter().position(|known| known.remedy == violation.remedy);
             let at = known.unwrap_or_else(|| {
                 advice.push(Advice {
@@ -51,7 +52,7 @@ pub(super) fn text(explorations: &[Exploration], view: View) -> String {
     text
 }
 
-/// Text folded where the view ends, so many columns from the left.
+/// Text that is indented by this many columns and folded at `width`.
 pub(super) fn lines(text: &str, indent: usize, width: Option<usize>) -> String {
     let folded = fold(text, width.map(|width| width.saturating_sub(indent)));
     folded.iter().map(|line| format!("{}{line}\n", " ".repeat(indent))).collect()

@@ -4,15 +4,16 @@ use crate::domain::race::RaceRun;
 use crate::render::bar::{bar, eighths};
 use crate::render::words::latency;
 
+/// The number of bars.
 const ROWS: usize = 8;
 
-/// The longest bar, however wide the terminal.
+/// The longest bar in columns, on a terminal of any width.
 const LONGEST: usize = 60;
 
-/// A character filled from below, by eighths.
+/// A character cell filled from below, in eighths.
 const STANDING: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// How many steps took how long, a bar a row.
+/// The distribution of latencies, one bar per row.
 pub(super) fn text(run: &RaceRun, width: Option<usize>) -> String {
     let rows = run.latencies.rows(ROWS);
     let most = rows.iter().map(|(_, count)| *count).max().unwrap_or_default();
@@ -28,11 +29,12 @@ pub(super) fn text(run: &RaceRun, width: Option<usize>) -> String {
     if rows.is_empty() { String::new() } else { text }
 }
 
-/// How many steps took how long, a character a row.
+/// The distribution of latencies, one character per range.
 pub(super) fn sparks(run: &RaceRun, length: usize) -> String {
     let rows = run.latencies.rows(length);
     let most = rows.iter().map(|(_, count)| *count).max().unwrap_or_default();
     let spark = |count: u64| {
+        // Any count above zero is visible, as in the bars.
         if count == 0 { ' ' } else { STANDING[eighths(count, most, 1).saturating_sub(1).min(7)] }
     };
     rows.iter().map(|(_, count)| spark(*count)).collect()

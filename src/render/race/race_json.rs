@@ -8,6 +8,7 @@ use super::timeline::excerpt;
 use crate::domain::race::{Offending, RaceEvent, RaceRun};
 use crate::domain::record::age::millis;
 
+/// The run of one schema with one strategy.
 pub fn run(run: &RaceRun) -> Value {
     json!({
         "schema": run.schema,
@@ -39,7 +40,7 @@ pub fn run(run: &RaceRun) -> Value {
     })
 }
 
-/// The pair that does not go together, the later event first, and the events around it.
+/// The two events that contradict atomicity, the later one first, and the events around them.
 fn offence(offending: &Offending) -> Value {
     let pair = [Some(offending.offence.event), offending.offence.against];
     let pair: Vec<_> =

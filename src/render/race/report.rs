@@ -8,16 +8,18 @@ use crate::domain::race::{RacePlan, RaceRun, Strategy};
 use crate::domain::record::age::millis;
 use crate::render::style::View;
 
-/// The verdict, what it rests on, and the round that breaks it; if `is_verbose`, latencies as well.
+/// The verdict, its evidence, and the first round that violates atomicity. `is_verbose` adds
+/// latencies.
 pub fn text(runs: &[RaceRun], view: View, is_verbose: bool) -> String {
     let mut parts = vec![
         sentences::text(runs, view.width),
         heading(runs) + &table::text(runs, view, is_verbose),
     ];
+    // Charts of several schemas would hide the verdicts; the table shows their latencies.
     if is_verbose && runs.iter().all(|run| run.schema == runs[0].schema) {
         parts.extend(runs.iter().map(|run| chart::text(run, view.width)));
     }
-    // The schema's own failure is what matters most.
+    // A failure of the schema's own steps matters more than one of a strategy for comparison.
     let offender = runs
         .iter()
         .find(|run| run.strategy == Strategy::Schema && run.offending.is_some())
@@ -35,7 +37,7 @@ fn heading(runs: &[RaceRun]) -> String {
     let mut said = HashSet::new();
     for (strategy, options) in &all {
         for option in options {
-            // A strategy can play by rules of its own.
+            // Strategies may have options of their own.
             let shared = all.iter().all(|(_, options)| options.contains(option));
             let line =
                 if shared { format!("{option}\n") } else { format!("{strategy}: {option}\n") };

@@ -1,10 +1,10 @@
-//! What a race came to, in sentences.
+//! The results of a race, in sentences.
 
 use crate::domain::race::{RaceRun, RaceVerdict, Strategy};
 use crate::render::fold::fold;
 use crate::render::words::count;
 
-/// What the schemas' own steps came to, and what the strategies came to that they are compared with.
+/// The results of the schemas' own steps, then those of the strategies for comparison.
 pub(super) fn text(runs: &[RaceRun], width: Option<usize>) -> String {
     let (own, others): (Vec<&RaceRun>, Vec<&RaceRun>) =
         runs.iter().partition(|run| run.strategy == Strategy::Schema);
@@ -21,7 +21,7 @@ pub(super) fn text(runs: &[RaceRun], width: Option<usize>) -> String {
     text
 }
 
-/// The schemas of which nothing was seen that an atomic service does not do.
+/// A sentence about the schemas without a violation.
 fn held_by(runs: &[&RaceRun]) -> Option<String> {
     let first = runs.first()?;
     let who = match runs {
@@ -39,7 +39,7 @@ fn held_by(runs: &[&RaceRun]) -> Option<String> {
     ))
 }
 
-/// A schema that let too many through, or of which nothing can be said.
+/// A sentence about a schema with too many winners, or without a usable round.
 fn not_held(run: &RaceRun) -> String {
     let (schema, judged, workers) = (&run.schema, run.judged(), requests(run.plan.concurrency));
     match run.rounds_with_many_winners {
@@ -57,7 +57,7 @@ fn not_held(run: &RaceRun) -> String {
     }
 }
 
-/// The strategies that services without a script use.
+/// Sentences about the strategies of services without a script.
 fn compared(runs: &[&RaceRun]) -> Vec<String> {
     let mut strategies: Vec<Strategy> = Vec::new();
     for run in runs {

@@ -1,4 +1,4 @@
-//! A row for each run: the verdict and what it rests on, and how fast the run went.
+//! One row per run: the verdict, its evidence, and the speed.
 
 use anstyle::AnsiColor;
 use comfy_table::Cell;
@@ -9,18 +9,20 @@ use crate::render::style::{Palette, View};
 use crate::render::table::{Table, styled};
 use crate::render::words::latency;
 
-/// From this width on both halves of the table stand side by side.
+/// The smallest width at which both halves of the table fit side by side.
 const WIDE: usize = 120;
 
+/// The width of the latency chart in a cell.
 const SPARKS: usize = 12;
 
 const COUNTS: [&str; 5] = ["WINNERS", "MANY", "CONFLICTS", "REPLAYS", "WRONG"];
 const SPEED: [&str; 6] = ["OPS/S", "P50", "P95", "P99", "MAX", "LATENCIES"];
 
-/// Columns of text; all others are numbers.
+/// Left-aligned columns; all others are numbers.
 const LEFT: [&str; 3] = ["VERDICT", "SCHEMA", "LATENCIES"];
 
-/// The table, with how fast the runs went if that is wanted; then in a narrow terminal two, one below the other.
+/// The table, with the speed of the runs if `with_speed` is true. On a narrow terminal the speed is
+/// a second table.
 pub(super) fn text(runs: &[RaceRun], view: View, with_speed: bool) -> String {
     let is_wide = !with_speed || view.width.is_none_or(|width| width >= WIDE);
     let (rows, palette) = (rows(runs, view.palette), view.palette);
@@ -46,12 +48,15 @@ struct RaceRow {
     speed: [String; SPEED.len()],
 }
 
-/// A run of a schema's own steps bears the schema's name; runs of other strategies stand indented below the name.
+/// One row per run. A run of a schema's own steps has the schema's name, and runs of other
+/// strategies are indented below it.
 fn rows(runs: &[RaceRun], palette: Palette) -> Vec<RaceRow> {
     let mut rows = Vec::new();
     let mut headed = "";
     for run in runs {
         let is_own = run.strategy == Strategy::Schema;
+        // Without a run of the schema's own steps, the indented strategies need a row with its
+        // name.
         if !is_own && run.schema != headed {
             let (counts, speed) = Default::default();
             rows.push(RaceRow { seen: Cell::new(""), name: run.schema.clone(), counts, speed });

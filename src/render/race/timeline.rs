@@ -1,4 +1,4 @@
-//! The first round that cannot have been atomic: who did what when.
+//! The timeline of the first round that violates atomicity.
 
 use std::collections::BTreeSet;
 
@@ -9,10 +9,10 @@ use crate::domain::race::{Offending, RaceEvent, RaceRun, Strategy};
 use crate::render::escape;
 use crate::render::style::View;
 
-/// Events that are shown at most.
+/// The most events that are shown.
 const SHOWN: usize = 12;
 
-/// The timeline of a run's first offending round, the offending pair marked.
+/// The timeline of a run's first offending round, with the offending pair marked.
 pub(super) fn text(run: &RaceRun, view: View) -> Option<String> {
     let offending = run.offending.as_ref()?;
     let pair = [Some(offending.offence.event), offending.offence.against];
@@ -49,8 +49,8 @@ pub(super) fn text(run: &RaceRun, view: View) -> Option<String> {
     Some(text)
 }
 
-/// The indexes of the events to show, in order: the offending pair, what the pair's workers did besides, and what
-/// happened near the pair.
+/// The indexes of the events to show, in order: the offending pair, other events of the same
+/// workers, and events near the pair.
 pub(super) fn excerpt(offending: &Offending) -> BTreeSet<usize> {
     let pair: Vec<usize> =
         [Some(offending.offence.event), offending.offence.against].into_iter().flatten().collect();
@@ -58,6 +58,7 @@ pub(super) fn excerpt(offending: &Offending) -> BTreeSet<usize> {
     let distance = |index: usize| {
         let near = pair.iter().map(|marked| index.abs_diff(*marked)).min();
         let foreign = !workers.contains(&offending.events[index].worker);
+        // The order of importance: the pair itself, its workers, then the distance.
         (!pair.contains(&index), foreign, near)
     };
     let mut order: Vec<usize> = (0..offending.events.len()).collect();

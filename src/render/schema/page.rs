@@ -9,12 +9,13 @@ use crate::render::style::View;
 use crate::render::table;
 use crate::render::words::late_worker;
 
-/// From this width on there is room for where a schema came from.
+/// The smallest width for the column with the origin of a schema.
 const ROOMY: usize = 100;
 
-/// From this width on there is room for the summary.
+/// The smallest width for the column with the summary.
 const WIDE: usize = 160;
 
+/// The table of `schema list`.
 pub fn table(schemas: &[Arc<Schema>], view: View) -> String {
     let at_least = |columns: usize| view.width.is_none_or(|width| width >= columns);
     let mut heading = vec!["SCHEMA", "REDIS KEYS", "LOCK", "RESULT", "OWNER", "BEGIN"];
@@ -36,6 +37,7 @@ pub fn table(schemas: &[Arc<Schema>], view: View) -> String {
     table::grid(view, 0, &heading, rows)
 }
 
+/// The page of `schema show`.
 pub fn page(schema: &Schema, view: View) -> String {
     let mut page = SchemaPage { page: Page::new(view), schema };
     page.head();

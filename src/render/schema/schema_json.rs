@@ -11,6 +11,7 @@ use crate::domain::schema::{
 };
 use crate::domain::step::fencing;
 
+/// A schema with everything that its file defines.
 pub fn schema(schema: &Schema) -> Value {
     let late = fencing::of(schema);
     let path = match &schema.origin {
@@ -68,7 +69,8 @@ fn write(write: &WriteFormat) -> Value {
     })
 }
 
-/// The prefix in use, where a deployment's stands, and the prefixes that records are looked for under besides.
+/// The prefix in use, the place for a deployment's prefix, and further prefixes under which records
+/// are searched.
 fn prefix(schema: &Schema) -> Value {
     json!({
         "text": schema.prefix.text,
@@ -111,13 +113,13 @@ fn value(schema: &Schema, case: &ValueFormat) -> Value {
     })
 }
 
-/// The fields that are opened in turn, by their pointers.
+/// The decoders of fields that contain encoded documents, by pointer.
 fn inside(case: &ValueFormat) -> Map<String, Value> {
     let inside = case.decoding.inside.iter();
     inside.map(|(path, decoder)| (path.clone(), json!(decoder.words()))).collect()
 }
 
-/// The pointers of a closed form's fields that pass; null for a form that is none.
+/// The pointers of selected fields of a value format; null if the format allows any fields.
 fn paths(case: &ValueFormat, passes: fn(&Member) -> bool) -> Value {
     case.closed.as_ref().map_or(Value::Null, |closed| json!(closed.paths(passes)))
 }

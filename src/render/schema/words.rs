@@ -1,4 +1,4 @@
-//! What a schema says, in words.
+//! The properties of a schema, in words.
 
 use std::ops::RangeInclusive;
 
@@ -11,11 +11,12 @@ use crate::domain::schema::{
 };
 use crate::render::escape;
 
-/// Text out of a schema file, which need not be the operator's own.
+/// Text from a schema file, escaped because the operator may not have written the file.
 pub(super) fn safe(text: &str) -> String {
     escape::text(text.as_bytes())
 }
 
+/// The origin of a schema.
 pub(super) fn origin(origin: &SchemaOrigin) -> String {
     match origin {
         SchemaOrigin::BuiltIn => "built in".to_owned(),
@@ -23,24 +24,27 @@ pub(super) fn origin(origin: &SchemaOrigin) -> String {
     }
 }
 
+/// The number and the roles of a record's Redis keys.
 pub(super) fn layout(schema: &Schema) -> &'static str {
     if schema.keys.len() == 1 { "one key" } else { "lock and result" }
 }
 
+/// The templates of a schema's Redis keys.
 pub(super) fn templates(schema: &Schema) -> Vec<String> {
     copied(&schema.templates())
 }
 
+/// The templates of the Redis keys that a schema ignores.
 pub(super) fn ignored(schema: &Schema) -> Vec<String> {
     copied(&schema.ignored())
 }
 
-/// Templates as they are copied into a file: a backslash in them is an escape already.
+/// Templates in the syntax of schema files, in which a backslash is already an escape.
 fn copied(templates: &[String]) -> Vec<String> {
     templates.iter().map(|template| escape::again(template)).collect()
 }
 
-/// The prefix in use, and where a deployment's stands.
+/// The prefix in use, and the place for a deployment's prefix.
 pub(super) fn prefix(schema: &Schema) -> String {
     let prefix = &schema.prefix;
     let others: Vec<_> = schema
@@ -61,12 +65,12 @@ pub(super) fn prefix(schema: &Schema) -> String {
     format!("{text}; a deployment sets one with --prefix, {place}")
 }
 
-/// A TTL that the service gives, or that it gives none.
+/// The TTL that the service sets, or `none`.
 pub(super) fn ttl(schema: &Schema, of: TtlOf) -> String {
     schema.ttl(of).map_or_else(|| "none".to_owned(), |ttl| duration::short(millis(ttl)))
 }
 
-/// Whether completing checks who holds the lock.
+/// Whether the complete step compares the owner of the lock.
 pub(super) fn owner_check(schema: &Schema) -> &'static str {
     match &schema.complete {
         None => "unknown",
@@ -84,13 +88,14 @@ pub(super) fn begins_with(schema: &Schema) -> &'static str {
     }
 }
 
-/// Why there is nothing to show of the step that the page calls so.
+/// Why the schema has no such step.
 pub(super) fn no_step(schema: &Schema, name: &str) -> &'static str {
     if schema.begin.is_none() {
         return "not described: idemctl observes what this service stores";
     }
-    // Format 1 asks for every step that the service has; format 2 lets a file leave one out. But a service that keeps the
-    // lock or stores the error when its handler fails has no use for a release.
+    // Format 1 requires every step of the service, and format 2 allows a file to omit one. But a
+    // service that keeps the lock or stores the error when its handler fails has no use for a
+    // release.
     let never_releases =
         matches!(schema.service.on_failure, Some(OnFailure::Keep | OnFailure::Store));
     if schema.from_format_1 || (name == "Release" && never_releases) {
@@ -100,6 +105,7 @@ pub(super) fn no_step(schema: &Schema, name: &str) -> &'static str {
     }
 }
 
+/// How the values of a format are recognised.
 pub(super) fn told_by(case: &ValueFormat) -> String {
     let mut tests: Vec<_> =
         case.tests.fields.iter().map(|(path, value)| format!("{} = {value}", safe(path))).collect();
@@ -129,13 +135,14 @@ pub(super) fn told_by(case: &ValueFormat) -> String {
     format!("{told}{}{inside}", around.collect::<String>())
 }
 
-/// What stands in a field, and what is around that, from the inside out.
+/// The encoding and the codecs of a field, from the inside out.
 fn wrapped(decoder: &Decoder) -> String {
+    // Codecs are listed from the outside in; the sentence names the innermost first.
     let around = decoder.codecs.iter().map(|codec| format!(" in {}", safe(&codec.word()))).rev();
     format!("{}{}", named(decoder.encoding), around.collect::<String>())
 }
 
-/// An encoding, as its own people write its name.
+/// The usual name of an encoding.
 pub(crate) fn named(encoding: Encoding) -> &'static str {
     match encoding {
         Encoding::Text => "text",
@@ -152,7 +159,7 @@ pub(crate) fn named(encoding: Encoding) -> &'static str {
     }
 }
 
-/// The fields of a closed form, beyond those that tell it.
+/// The fields of a closed value format, except those that identify it.
 fn written(closed: &ClosedFields) -> String {
     let list = |passes: fn(&Member) -> bool| {
         closed.paths(passes).iter().map(|path| safe(path)).collect::<Vec<_>>()
@@ -167,11 +174,12 @@ fn written(closed: &ClosedFields) -> String {
     format!("no other fields ({})", parts.join("; "))
 }
 
-/// The fields a value has, by name, with their places.
+/// The fields of a value, by name, with their pointers.
 pub(super) fn places(fields: &FieldPointers) -> Vec<(&'static str, &str)> {
     fields.pointers().collect()
 }
 
+/// The meaning of a value and its fields.
 pub(super) fn holds(case: &ValueFormat) -> String {
     let parts = places(&case.fields).into_iter().map(|(name, path)| {
         let encoding = match (name, case.body_encoding) {
@@ -192,19 +200,19 @@ pub(super) fn holds(case: &ValueFormat) -> String {
     parts.chain(case.expires_at.as_ref().map(ends)).collect::<Vec<_>>().join(", ")
 }
 
-/// By what a value ends, and what it is then.
+/// The field that holds a value's own expiry, and the consequence of that expiry.
 fn ends(expires_at: &ExpiresAt) -> String {
     let ExpiresAt { field, unit, clock, past } = expires_at;
     let (unit, clock, past) = (unit.as_str(), clock.as_str(), past.as_str());
     format!("{past} past {} ({unit}, by the {clock}'s clock)", safe(field))
 }
 
-/// The range of status codes that are stored, as in `schema.toml`.
+/// The range of stored status codes, as in `schema.toml`.
 pub(super) fn stores(codes: &RangeInclusive<i64>) -> String {
     format!("{}-{}", codes.start(), codes.end())
 }
 
-/// What a service does around its steps, for people: when, and what then.
+/// The behaviour of a service around its steps, for people: the event, and the reaction.
 pub(super) fn conduct(conduct: &ServiceBehavior) -> Vec<[String; 2]> {
     let failure = conduct.on_failure.map(|does| match does {
         OnFailure::Store => "the error is stored as a result",
@@ -231,6 +239,7 @@ pub(super) fn conduct(conduct: &ServiceBehavior) -> Vec<[String; 2]> {
     told.into_iter().filter_map(|(when, does)| Some([when.to_owned(), does?])).collect()
 }
 
+/// The command or script that a call sends.
 pub(super) fn sent(action: &Action) -> String {
     let words = |templates: &[crate::domain::schema::Template]| {
         templates.iter().map(|template| safe(&template.display())).collect::<Vec<_>>().join(" ")
@@ -246,6 +255,7 @@ pub(super) fn sent(action: &Action) -> String {
     }
 }
 
+/// The replies that a rule matches.
 pub(super) fn pattern(schema: &Schema, reply: &Reply) -> String {
     let form =
         |form: Option<usize>| form.map(|form| format!("<{}>", safe(&schema.values[form].name)));
@@ -267,6 +277,7 @@ pub(super) fn pattern(schema: &Schema, reply: &Reply) -> String {
     }
 }
 
+/// The conditions under which a reply is predicted.
 pub(super) fn when(schema: &Schema, reply: &Reply) -> String {
     let one = |condition: &Condition| {
         let key = |(role, is): &(usize, KeyIs)| {
@@ -282,7 +293,7 @@ pub(super) fn when(schema: &Schema, reply: &Reply) -> String {
     }
 }
 
-/// What a condition asks of a Redis key, as in `schema.toml`.
+/// A condition on a Redis key, as in `schema.toml`.
 pub(super) fn key_is(schema: &Schema, is: &KeyIs) -> String {
     match is {
         KeyIs::Absent => "absent".to_owned(),

@@ -1,4 +1,4 @@
-//! What went wrong and what to change, the worst first.
+//! Problems that a simulation found and the suggested changes, the worst first.
 
 use std::cmp::Reverse;
 
@@ -30,7 +30,7 @@ pub(super) fn text(cells: &[Cell], view: View) -> String {
         text.push_str(&hanging(&heading, width));
         text.push_str(&indented(&escape::text(cell.judgement.why.as_bytes()), width));
         let next = bad.get(index + 1).map(|group| group.cells[0].scenario.name);
-        // The remedy stands once for each scenario, behind the last of the scenario's reasons that stand together.
+        // Each scenario has one remedy, printed after the last of its adjacent reasons.
         let is_hurt = cell.judgement.verdict > ScenarioVerdict::Refused;
         if is_hurt && next != Some(cell.scenario.name) && !remedied.contains(&cell.scenario.name) {
             remedied.push(cell.scenario.name);
@@ -43,7 +43,7 @@ pub(super) fn text(cells: &[Cell], view: View) -> String {
     text
 }
 
-/// The scenarios that say nothing of a schema, with the reasons.
+/// The scenarios that do not apply to a schema, with the reasons.
 pub(super) fn not_applicable(cells: &[Cell], view: View) -> String {
     let skipped = cells.iter().filter(|cell| cell.takes.is_empty());
     let mut text = String::new();
@@ -73,7 +73,7 @@ fn groups<'a>(cells: impl Iterator<Item = &'a Cell>) -> Vec<AdviceGroup<'a>> {
 }
 
 impl AdviceGroup<'_> {
-    /// The schemas, with what each one's cell says beyond the verdict.
+    /// The names of the schemas, each with the measure of its cell.
     fn schemas(&self) -> String {
         let one = |cell: &&Cell| escape::text(cell.schema.as_bytes()) + &measure(cell);
         self.cells.iter().map(one).collect::<Vec<_>>().join(", ")
@@ -87,7 +87,7 @@ fn indented(text: &str, width: Option<usize>) -> String {
         .collect()
 }
 
-/// The first line at the margin, the others below it indented.
+/// Folds a text whose first line is at the margin and whose other lines are indented.
 fn hanging(text: &str, width: Option<usize>) -> String {
     let text = indented(text, width);
     text.strip_prefix("  ").map_or_else(|| text.clone(), str::to_owned)

@@ -1,4 +1,4 @@
-//! Schemas side by side, a scenario a line.
+//! The matrix of a simulation: schemas side by side, one line per scenario.
 
 use strum::VariantArray as _;
 
@@ -10,10 +10,10 @@ use crate::domain::simulation::{Cell, ScenarioVerdict, Story};
 use crate::render::escape;
 use crate::render::style::{Palette, View};
 
-/// Columns between two columns of the matrix.
+/// The columns between two cells of a line.
 const GAP: usize = 2;
 
-/// The whole matrix: as many schemas side by side as fit, the others below.
+/// The whole matrix: as many schemas side by side as fit, and the others below.
 pub(super) fn text(cells: &[Cell], view: View) -> String {
     let View { palette, width } = view;
     let stories = stories(cells);
@@ -22,6 +22,7 @@ pub(super) fn text(cells: &[Cell], view: View) -> String {
     let mut open: Vec<MatrixColumn<'_>> = Vec::new();
     let mut used = first;
     for column in columns(cells) {
+        // A block has at least one schema, even if that one is wider than the terminal.
         if !open.is_empty() && width.is_some_and(|width| used + GAP + column.width > width) {
             blocks.push(block(&stories, first, &open, palette));
             open.clear();
@@ -34,7 +35,7 @@ pub(super) fn text(cells: &[Cell], view: View) -> String {
     blocks.join("\n")
 }
 
-/// What the words that occur in the matrix mean.
+/// The meanings of the verdicts in the matrix.
 pub(super) fn legend(cells: &[Cell], palette: Palette) -> String {
     let occurs =
         |verdict: &ScenarioVerdict| cells.iter().any(|cell| cell.judgement.verdict == *verdict);
@@ -50,7 +51,7 @@ pub(super) fn words(cell: &Cell) -> String {
     cell.judgement.verdict.as_str().to_owned() + &measure(cell)
 }
 
-/// What a cell says beyond its verdict: how long it blocks, or how often the operation was made.
+/// The measure of a cell: how long it blocks, or how often the operation was executed.
 pub(super) fn measure(cell: &Cell) -> String {
     let judgement = &cell.judgement;
     match (judgement.verdict, judgement.blocked_ms, judgement.effects) {
@@ -60,6 +61,7 @@ pub(super) fn measure(cell: &Cell) -> String {
     }
 }
 
+/// The colour of a verdict.
 pub(super) fn style(verdict: ScenarioVerdict) -> Style {
     match verdict {
         ScenarioVerdict::NotApplicable => Style::new().dimmed(),
@@ -103,7 +105,7 @@ fn columns(cells: &[Cell]) -> Vec<MatrixColumn<'_>> {
     columns
 }
 
-/// The scenarios in the order they are told.
+/// The scenarios in the order of the cells.
 fn stories(cells: &[Cell]) -> Vec<Story> {
     let mut stories: Vec<Story> = Vec::new();
     for cell in cells {

@@ -6,21 +6,23 @@ use crate::render::simulation::{advice, matrix, sequence};
 use crate::render::style::{Palette, View};
 use crate::render::{escape, table};
 
+/// A simulation and the options of its report.
 #[derive(Clone, Copy)]
 pub struct Simulation<'a> {
     pub cells: &'a [Cell],
-    /// True when each cell's sequence is shown.
+    /// True if each cell's sequence is shown.
     pub timeline: bool,
-    /// The cells that are not as they were accepted; `None` where there was nothing to compare with.
+    /// The cells that differ from the accepted ones; `None` if there was nothing to compare with.
     pub differences: Option<&'a [MatrixDifference]>,
 }
 
-/// A line for each scenario that there is.
+/// The list of the scenarios, one per line.
 pub fn list(stories: impl Iterator<Item = Story>, view: View) -> String {
     let rows = stories.map(|story| vec![story.name.to_owned(), story.summary.to_owned()]);
     table::grid(view, 0, &["SCENARIO", "STORY"], rows)
 }
 
+/// The report of a simulation.
 pub fn text(simulation: Simulation<'_>, view: View) -> String {
     let Simulation { cells, timeline, differences } = simulation;
     let palette = view.palette;
@@ -41,7 +43,7 @@ fn headed(heading: &str, text: String, palette: Palette) -> String {
     if text.is_empty() { text } else { format!("{}\n{text}", palette.bold(heading)) }
 }
 
-/// The cells that are not as they were accepted, a line for each.
+/// The cells that differ from the accepted ones, one per line.
 pub fn compared(differences: &[MatrixDifference], palette: Palette) -> String {
     if differences.is_empty() {
         return "Every cell is as it was accepted.\n".to_owned();

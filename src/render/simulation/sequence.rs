@@ -1,4 +1,5 @@
-//! One cell as a sequence: who did what when, what Redis answered, what the client saw.
+//! One cell as a sequence of events: the actor, the step, the reply of Redis, and the reply to the
+//! client.
 
 use crate::domain::simulation::{Cell, ClientAnswer, History};
 use crate::render::fold::fold;
@@ -6,9 +7,10 @@ use crate::render::simulation::matrix::{style, words};
 use crate::render::style::View;
 use crate::render::{escape, table};
 
+/// The most characters of a reply in the table.
 const LONGEST_REPLY: usize = 48;
 
-/// A cell's verdict, the reason for the verdict, and each take's sequence.
+/// A cell's verdict with its reason, and the sequence of each variant.
 pub(super) fn text(cell: &Cell, view: View) -> String {
     let View { palette, width } = view;
     let verdict = palette.paint(style(cell.judgement.verdict), &words(cell));
@@ -27,12 +29,13 @@ pub(super) fn text(cell: &Cell, view: View) -> String {
     text
 }
 
-/// The beginning of a reply, and the reply's meaning, which stands at its end.
+/// The beginning of a reply and its meaning, which is at the end of the text.
 fn short(reply: &str) -> String {
     let characters = reply.chars().count();
     if characters <= LONGEST_REPLY {
         return reply.to_owned();
     }
+    // The meaning matters most, so the reply itself is cut.
     let (text, meaning) = reply.rsplit_once(" (").unwrap_or((reply, ""));
     let head: String =
         text.chars().take(LONGEST_REPLY.saturating_sub(meaning.chars().count() + 3)).collect();

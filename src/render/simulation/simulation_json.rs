@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::domain::simulation::{Cell, CellChange, History, HistoryEvent, MatrixDifference, Story};
 
-/// A cell with its verdict and the events of all its takes.
+/// A cell with its verdict and the events of all its variants.
 pub fn cell(cell: &Cell) -> Value {
     let events = cell.takes.iter().flat_map(|take| take.events.iter().map(|of| event(take, of)));
     json!({
@@ -20,7 +20,7 @@ pub fn cell(cell: &Cell) -> Value {
     })
 }
 
-/// A scenario that there is.
+/// A scenario of the list.
 pub fn story(story: &Story) -> Value {
     json!({ "scenario": story.name, "summary": story.summary, "remedy": story.remedy })
 }
@@ -36,6 +36,7 @@ fn event(take: &History, event: &HistoryEvent) -> Value {
     })
 }
 
+/// A cell that differs from the accepted one.
 pub fn difference(difference: &MatrixDifference) -> Value {
     json!({
         "schema": difference.schema,
@@ -46,6 +47,7 @@ pub fn difference(difference: &MatrixDifference) -> Value {
     })
 }
 
+/// The kind of difference.
 pub(super) fn change(difference: &MatrixDifference) -> &'static str {
     match difference.change() {
         CellChange::Worse => "worse",

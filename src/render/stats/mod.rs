@@ -1,4 +1,4 @@
-//! Figures on records: for people, as JSON, as rows of fields, and for Prometheus.
+//! Statistics on records: for people, as JSON, as rows of fields, and for Prometheus.
 
 mod prometheus;
 mod stats_json;

@@ -1,13 +1,13 @@
-//! Figures on records in Prometheus's text format, for node_exporter's textfile collector.
+//! Statistics on records in Prometheus's text format, for the textfile collector of node_exporter.
 //!
-//! The format: <https://prometheus.io/docs/instrumenting/exposition_formats/>; names carry their base units, as `promtool check
-//! metrics` asks.
+//! The format: <https://prometheus.io/docs/instrumenting/exposition_formats/>. Names include their
+//! base units, as `promtool check metrics` requires.
 
 use crate::domain::diagnosis::FindingCode;
 use crate::domain::stats::{Stats, StatsGroup, StatsRow};
 use crate::render::escape;
 
-/// A gauge for each row, where the row has the figure.
+/// A gauge with one sample per row that has the value.
 struct Gauge {
     name: &'static str,
     help: &'static str,
@@ -44,13 +44,13 @@ const GAUGES: [Gauge; 5] = [
     },
 ];
 
-/// Which run the figures are of.
+/// The run that produced the statistics.
 pub struct Run<'a> {
     /// The server's address, without a password.
     pub server: &'a str,
     /// The context's name; empty if there is none.
     pub context: &'a str,
-    /// When it ran, in milliseconds since 1970.
+    /// The time of the run, in milliseconds since 1970.
     pub at_ms: u64,
 }
 
@@ -62,7 +62,7 @@ impl Run<'_> {
     }
 }
 
-/// All figures, with how many Redis keys were scanned and how many of the schemas' Redis keys hold other forms.
+/// All statistics, with the number of scanned Redis keys and of unrecognised values.
 pub fn exposition(stats: &Stats, keys_walked: u64, foreign: u64, run: &Run<'_>) -> String {
     let of_run = run.labels();
     let mut text = outcome(run, true);
@@ -73,6 +73,7 @@ pub fn exposition(stats: &Stats, keys_walked: u64, foreign: u64, run: &Run<'_>) 
                 Some((labels(stats.by().as_str(), schema, group), figure(row)?))
             })
             .collect();
+        // A heading without samples is allowed, but dashboards would show an empty metric.
         if !samples.is_empty() {
             head(&mut text, name, help);
             samples.iter().for_each(|(labels, value)| {
@@ -82,6 +83,7 @@ pub fn exposition(stats: &Stats, keys_walked: u64, foreign: u64, run: &Run<'_>) 
     }
     let help = "Records with this finding, without those that only a schema's default TTL tells.";
     head(&mut text, "idemctl_findings", help);
+    // Every code is printed, also with 0: an alert needs the value before the first finding.
     for code in FindingCode::ALL {
         let count = stats.proven(*code);
         text.push_str(&format!(
@@ -103,7 +105,8 @@ pub fn exposition(stats: &Stats, keys_walked: u64, foreign: u64, run: &Run<'_>) 
     text
 }
 
-/// All that is told of a run that could not read everything.
+/// The text for a run that could not read everything. It has no statistics, because partial numbers
+/// would look like a drop.
 pub fn down(run: &Run<'_>) -> String {
     outcome(run, false)
 }
@@ -116,6 +119,7 @@ fn outcome(run: &Run<'_>, is_up: bool) -> String {
         "idemctl_up",
         "1 if the last run read everything, 0 if the server did not answer or refused.",
     );
+    // `idemctl_up` is printed in both cases, so that an alert notices a failed run.
     text.push_str(&format!("idemctl_up{{{of_run}}} {}\n", u8::from(is_up)));
     head(&mut text, "idemctl_last_run_timestamp_seconds", "When the last run ended, since 1970.");
     let seconds = format!("{}.{:03}", at / 1_000, at % 1_000);

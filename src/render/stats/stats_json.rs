@@ -1,11 +1,11 @@
-//! Figures on records as JSON.
+//! Statistics on records as JSON.
 
 use serde_json::{Map, Value, json};
 
 use crate::domain::stats::{BOUNDS, Histogram, Stats, StatsGroup, StatsRow};
 use crate::render::document::{base64_unless_text, text};
 
-/// The rows, and the fields that are said of all of them.
+/// The rows, and the fields about all of them.
 pub fn rows(stats: &Stats, owners: usize) -> (Vec<Value>, Map<String, Value>) {
     let rows =
         stats.rows().map(|(schema, group, figures)| row(stats, schema, group, figures)).collect();
@@ -42,7 +42,7 @@ fn row(stats: &Stats, schema: &str, group: &StatsGroup, row: &StatsRow) -> Value
     first("schema", schema.into(), named)
 }
 
-/// Counts by range: `up_to_ms` is null in the last, which has no end.
+/// Counts by range. `up_to_ms` is null in the last range, which has no upper bound.
 fn ranges(histogram: &Histogram) -> Vec<Value> {
     let bounds = BOUNDS.iter().map(|(bound, _)| Some(*bound)).chain([None]);
     bounds
@@ -59,7 +59,7 @@ fn with_bytes(name: &str, bytes: &[u8], more: Value) -> Value {
     first(name, text(bytes).into(), more)
 }
 
-/// An object with one more field, which comes first.
+/// An object with one more field at its beginning.
 fn first(name: &str, value: Value, more: Value) -> Value {
     let mut all = Map::new();
     all.insert(name.to_owned(), value);

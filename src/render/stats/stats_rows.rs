@@ -1,4 +1,4 @@
-//! Figures on records as rows of fields, for a spreadsheet.
+//! Statistics on records as rows of fields, for a spreadsheet.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use crate::domain::stats::StatsDimension;
 use crate::render::columns::Separated;
 use crate::render::escape;
 
-/// The fields behind the schema and what is counted by.
+/// The fields after the schema and the dimension.
 const FIELDS: [&str; 8] = [
     "records",
     "bytes",
@@ -18,7 +18,7 @@ const FIELDS: [&str; 8] = [
     "no_age",
 ];
 
-/// The rows, as JSON has them, below their names. What is unknown is empty.
+/// The rows of the JSON document, after a row of names. Unknown values are empty.
 pub fn separated(rows: &[Value], by: StatsDimension, separated: Separated) -> String {
     let names = || ["schema", by.as_str()].into_iter().chain(FIELDS);
     let mut text = separated.row(names().map(str::to_owned));

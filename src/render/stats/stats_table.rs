@@ -1,4 +1,4 @@
-//! Figures on records for people: a table, bars, and the owners with the most locks.
+//! Statistics on records for people: a table, bars, and the owners with the most locks.
 
 use unicode_width::UnicodeWidthStr as _;
 
@@ -8,20 +8,20 @@ use crate::render::style::{Palette, View};
 use crate::render::table::{Table, grid};
 use crate::render::{escape, words};
 
-/// The longest bar, however wide the terminal.
+/// The longest bar in columns, on a terminal of any width.
 const LONGEST: usize = 40;
 
-/// Columns of a chart beside its bars: the range, and the count.
+/// The columns of a chart beside its bars: the range and the count.
 const BESIDE: usize = 24;
 
-/// The table, the bars, and so many owners.
+/// The table, the bars, and at most this many owners.
 pub fn text(stats: &Stats, view: View, owners: usize) -> String {
     let mut text = rows(stats, view);
     let total = stats.total();
     text.push_str(&chart("Time left", &total.ttl, &[("no expiry", total.no_expiry)], view));
     text.push_str(&chart("Age", &total.age, &[("unknown", total.ageless)], view));
     let top = stats.top_owners(owners);
-    // Where each owner holds one lock, no owner tells anything.
+    // If no owner holds more than one lock, the list of owners is not informative.
     if top.first().is_some_and(|(_, locks)| *locks > 1) && stats.by() != StatsDimension::Owner {
         text.push_str("\nOwners with most locks\n");
         let rows = top.iter().map(|(owner, locks)| vec![escape::text(owner), locks.to_string()]);
@@ -30,10 +30,10 @@ pub fn text(stats: &Stats, view: View, owners: usize) -> String {
     text
 }
 
-/// A figure of a row, for people.
+/// A value of a row, for people.
 type FigureText = fn(&StatsRow) -> String;
 
-/// The columns behind those that name a row; the last one is the first to go where the terminal is narrow.
+/// The columns after the group's name; a narrow terminal drops the last ones first.
 const FIGURES: [(&str, FigureText); 5] = [
     ("RECORDS", |row| row.records.to_string()),
     ("BYTES", |row| words::bytes(row.bytes)),
@@ -46,7 +46,7 @@ const FIGURES: [(&str, FigureText); 5] = [
     ("NO EXPIRY", |row| row.no_expiry.to_string()),
 ];
 
-/// As many columns of figures as fit.
+/// The table with as many columns as fit.
 fn rows(stats: &Stats, view: View) -> String {
     let fits = |text: &String| {
         view.width.is_none_or(|width| text.lines().all(|line| line.width() <= width))
@@ -83,7 +83,7 @@ fn name(group: &StatsGroup) -> String {
     }
 }
 
-/// Ranges and bars; nothing where nothing was counted.
+/// Ranges and bars; empty if nothing was counted.
 fn chart(title: &str, histogram: &Histogram, more: &[(&str, u64)], view: View) -> String {
     let bounds = BOUNDS.iter().map(|(_, name)| format!("≤ {name:>3}"));
     let beyond = BOUNDS.last().map(|(_, name)| format!("> {name:>3}"));
