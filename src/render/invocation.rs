@@ -194,7 +194,10 @@ impl Invocation {
             line.extend(self.schema_dir.iter().map(String::as_str));
         }
         // If the command line names a schema, the prefix of another schema would be wrong.
-        if knows == Knows::Prefix && !words.contains(" --schema ") {
+        let names_schema = |word: &String| word == "--schema" || word.starts_with("--schema=");
+        if knows == Knows::Prefix
+            && !shlex::split(words).unwrap_or_default().iter().any(names_schema)
+        {
             line.extend(self.prefix.iter().map(String::as_str));
         }
         line.join(" ") + &words[subcommand.len()..]
@@ -347,6 +350,8 @@ mod tests {
         assert_eq!(Invocation::default().complete(text), text);
         let of_another = invocation().complete("`idemctl list --schema go-chi`").into_owned();
         assert_eq!(of_another, "`idemctl -p 7000 list --schema-dir 'my schemas' --schema go-chi`");
+        let quoted = invocation().complete("`idemctl purge --reason 'x --schema y'`").into_owned();
+        assert!(quoted.contains("--schema express --prefix shop: --reason"), "{quoted}");
     }
 
     #[test]

@@ -103,7 +103,9 @@ command = ["SET", "{record}", "{now_s}", "EX", "60"]
 replies = [{ word = "OK", means = "released" }]
 "#;
     let direct = TOML.replace("{result_value}", r#"{\"st\":\"done\",\"at\":{now_s},\"code\":200}"#);
-    for toml in [TOML.to_owned() + release, direct + release] {
+    let milliseconds = TOML.replace("{now_s}", "{now_ms}").replace("timestamp = \"s\"\n", "");
+    let schemas = [TOML.to_owned() + release, direct + release, milliseconds + release];
+    for toml in schemas {
         let (server, _) = described(&toml);
         server.idemctl(&["begin", "held", "--schema", "payidem", "--owner", "w", "--yes"]).exits(0);
         let before = server.get("pay:held");

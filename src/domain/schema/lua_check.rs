@@ -114,7 +114,12 @@ fn positions(text: &str, table: &str) -> Positions {
     let mut seen = BTreeSet::new();
     for (index, line) in text.lines().enumerate() {
         for (at, _) in line.match_indices(table) {
-            let rest = line[at + table.len()..].trim_start();
+            let after = &line[at + table.len()..];
+            // `MY_KEYS` and `KEYS2` are other names.
+            if line[..at].ends_with(is_of_name) || after.starts_with(is_of_name) {
+                continue;
+            }
+            let rest = after.trim_start();
             let number = rest.strip_prefix('[').and_then(|inside| inside.split_once(']'));
             match number.and_then(|(number, _)| number.trim().parse::<usize>().ok()) {
                 // Only the first use of a position is reported.
@@ -125,6 +130,10 @@ fn positions(text: &str, table: &str) -> Positions {
         }
     }
     found
+}
+
+fn is_of_name(letter: char) -> bool {
+    letter.is_alphanumeric() || letter == '_'
 }
 
 /// The positions that the comment at the beginning of a script names.
@@ -240,6 +249,12 @@ mod tests {
                 "7: uses ARGV[2], which the header does not name",
             ]
         );
+    }
+
+    #[test]
+    fn a_name_that_contains_a_table_is_another_name() {
+        let found = positions("local MY_KEYS, KEYS2 = KEYS[1], 2", "KEYS");
+        assert_eq!((found.named, found.otherwise), (vec![(1, 1)], false));
     }
 
     #[test]

@@ -43,8 +43,9 @@ pub struct WriteFormat {
 }
 
 /// The placeholders that represent a time.
-pub(super) const TIMES: [Placeholder; 12] = [
+pub(super) const TIMES: [Placeholder; 13] = [
     Placeholder::Now,
+    Placeholder::NowMilliseconds,
     Placeholder::NowSeconds,
     Placeholder::NowRfc3339,
     Placeholder::NowTicks,

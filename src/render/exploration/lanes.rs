@@ -51,8 +51,10 @@ impl Lanes {
         let mark = if line.act.fault().is_some() { format!("{FAULT} ") } else { String::new() };
         let step = escape::text(line.step.as_bytes());
         if !is_acting(line.act) {
-            let changed =
-                if line.holds == before { String::new() } else { format!(": {}", line.holds) };
+            let mut changed = String::new();
+            if line.holds != before {
+                changed = format!(": {}", escape::text(line.holds.as_bytes()));
+            }
             return Cells {
                 lane: None,
                 does: String::new(),

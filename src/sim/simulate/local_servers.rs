@@ -197,6 +197,7 @@ impl Cluster {
         let mut added: Vec<_> =
             slots.iter().filter(|slot| !before.contains(slot)).map(i64::to_string).collect();
         // Named keys may share a slot, and ADDSLOTS refuses a slot that is named twice.
+        added.sort_unstable();
         added.dedup();
         let removed: Vec<_> =
             before.iter().filter(|slot| !slots.contains(slot)).map(i64::to_string).collect();
