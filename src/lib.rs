@@ -1,10 +1,13 @@
-//! idemctl: the idempotency keys that services keep in Redis, inspected, listed, unlocked, swept, purged and raced.
+//! idemctl inspects, lists, unlocks, sweeps, purges and races the idempotency keys that services
+//! keep in Redis.
 //!
-//! The rooms, and the one way imports run: `cli` → `commands` → {`change`, `scan`, `context`, `settings`, `args`, `sim`, `render`,
-//! `terminal`, `schemas`, `store`} → `domain`. `domain` does no I/O, `render` turns values into text, `store` alone knows
-//! Redis, `terminal` alone prints. docs/architecture.md says more of each room.
+//! The modules, and the only direction of imports: `cli` → `commands` → {`change`, `scan`,
+//! `context`, `settings`, `args`, `sim`, `render`, `terminal`, `schemas`, `store`} → `domain`.
+//! `domain` does no I/O, `render` turns values into text, only `store` knows Redis, and only
+//! `terminal` prints. docs/architecture.md describes each module.
 //!
-//! The crate is a binary. A room that is public and hidden is public for `tests/`, which ask that room directly.
+//! The crate is a binary. A module that is public and hidden is public for `tests/`, which call it
+//! directly.
 
 mod args;
 mod change;

@@ -1,4 +1,4 @@
-//! `--owner-alive`: the operator's command is asked whether an owner is alive.
+//! `--owner-alive`: runs the user's command to find out whether an owner is alive.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -21,37 +21,38 @@ use crate::render::escape;
 
 const AT_A_TIME: usize = 8;
 
-/// How long the command may take for one owner.
+/// The time limit of the command for one owner.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How long idemctl waits for the rest of stderr after the command has ended: a process that the command left behind may
-/// keep stderr open.
+/// How long idemctl waits for the rest of stderr after the command has ended. A process that the
+/// command left running may keep stderr open.
 const REST_OF_STDERR: Duration = Duration::from_millis(100);
 
-/// Bytes of stderr that are kept, of which the first line is shown.
+/// How many bytes of stderr are kept; only the first line is shown.
 const MOST_STDERR: usize = 256;
 
-/// Bytes of an owner that are shown.
+/// How many bytes of an owner are shown.
 const MOST_SHOWN: usize = 64;
 
-/// Exit statuses of the command. Every other status is an error of the command, which says nothing about the owner.
+/// Exit codes of the command. Any other code is an error of the command and does not describe the
+/// owner.
 const ALIVE: i32 = 0;
 const DEAD: i32 = 1;
 
-/// Exit statuses with which the shell says that it cannot run the command.
+/// Exit codes with which the shell reports that it cannot run the command.
 const CANNOT_RUN: [i32; 2] = [126, 127];
 
-/// What is known of an owner.
+/// The result for one owner.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum OwnerAnswer {
     Alive,
     Dead,
-    /// Nobody could say, for this reason: the owner counts as alive.
+    /// Unknown for this reason; the owner counts as alive.
     Unknown(String),
 }
 
 impl OwnerAnswer {
-    /// The answer for the owner of a lock of which only part was read.
+    /// The result for the owner of a lock whose value was read only in part.
     pub(crate) fn of_part(key: &[u8]) -> Self {
         Self::Unknown(format!("the value of {} is too long to be read whole", shown(key)))
     }
@@ -63,12 +64,12 @@ pub(crate) struct OwnerCheck {
 }
 
 impl OwnerCheck {
-    /// OwnerCheck of whom nothing is known yet, and the command to ask.
+    /// A check without results, and the command to run.
     pub(crate) fn new(command: OsString) -> Self {
         Self { command, answers: HashMap::new() }
     }
 
-    /// Asks about these owners, each once.
+    /// Checks each of these owners once.
     ///
     /// # Errors
     /// Usage: the command cannot be run at all.
@@ -90,14 +91,14 @@ impl OwnerCheck {
         Ok(())
     }
 
-    /// What the command said of an owner.
+    /// The result for an owner.
     pub(crate) fn answer(&self, owner: &[u8]) -> OwnerAnswer {
         let not_asked =
             || OwnerAnswer::Unknown(format!("nobody asked about owner {}", shown(owner)));
         self.answers.get(owner).cloned().unwrap_or_else(not_asked)
     }
 
-    /// Forgets the answers, because an owner may die after an answer.
+    /// Discards the results, because an owner may die after it was checked.
     pub(crate) fn forget(&mut self) {
         self.answers.clear();
     }
@@ -151,7 +152,8 @@ fn start(command: &OsStr, owner: &OsStr) -> io::Result<Child> {
     shell.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).process_group(0).spawn()
 }
 
-/// Reads what a command writes to stderr, and keeps the beginning. Reading never ends by itself: the command's exit decides.
+/// Reads the command's stderr and keeps the beginning. This never returns, because the command's
+/// exit decides.
 async fn read_on(stderr: &mut Option<ChildStderr>, kept: &mut Vec<u8>) -> Infallible {
     let mut chunk = [0; 1024];
     while let Some(pipe) = stderr {
@@ -166,7 +168,7 @@ async fn read_on(stderr: &mut Option<ChildStderr>, kept: &mut Vec<u8>) -> Infall
     pending().await
 }
 
-/// How the command ended, in words.
+/// The command's exit status in words.
 fn words(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("exit status {code}"),
@@ -175,13 +177,13 @@ fn words(status: ExitStatus) -> String {
     }
 }
 
-/// The first line that the command wrote to stderr, behind a colon.
+/// The first line that the command wrote to stderr, after a colon.
 fn first_line(said: &[u8]) -> String {
     let line = said.split(|byte| *byte == b'\n').find(|line| !line.is_empty()).unwrap_or_default();
     if line.is_empty() { String::new() } else { format!(": {}", escape::text(line)) }
 }
 
-/// A name, cut off if it is long.
+/// A name, truncated if it is long.
 fn shown(name: &[u8]) -> String {
     match name.get(..MOST_SHOWN) {
         Some(head) if name.len() > MOST_SHOWN => {
@@ -191,7 +193,7 @@ fn shown(name: &[u8]) -> String {
     }
 }
 
-/// A shell that is killed with all the processes it started as soon as nobody waits for it.
+/// A shell that is killed together with all its processes when this is dropped.
 struct Running(Child);
 
 impl Drop for Running {

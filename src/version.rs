@@ -1,7 +1,8 @@
-//! Which idemctl this is.
+//! The version of idemctl.
 
-/// The version, the commit where the build knew one, and the target.
+/// The version, the commit if the build knew it, and the target.
 pub const TEXT: &str = env!("IDEMCTL_VERSION");
 
-/// The day of this version, year first, which the manual pages bear: `CHANGELOG.md` gives the same once the version is released.
+/// The release date as year-month-day, for the manual pages. `CHANGELOG.md` has the same date once
+/// the version is released.
 pub const RELEASED: &str = "2026-11-24";

@@ -1,4 +1,4 @@
-//! Looking again and again, until a state comes, a time is over, or Ctrl-C.
+//! Repeats a command until a state is reached, a time limit expires, or the user presses Ctrl-C.
 
 use std::time::Duration;
 
@@ -12,29 +12,31 @@ use crate::domain::select::awaited::Awaited;
 use crate::exit::{CommandError, Exit};
 use crate::interrupt::Interrupt;
 
-/// A watch that scans the keyspace waits at least so many times as long as its last scan took: then it costs the server less than
-/// a tenth of what scans without a pause cost, however large the keyspace is.
+/// A watch that scans the keyspace pauses at least this many times as long as its last scan took.
+/// It therefore causes less than a tenth of the load of continuous scans, however large the
+/// keyspace is.
 const PAUSE_OF_SCANS: u32 = 10;
 
-/// From this time on a watch says why it waits longer than asked.
+/// From this pause on, a watch reports why it waits longer than requested.
 const NOTICED: Duration = Duration::from_secs(2);
 
-/// How a watch looks, and when it ends.
+/// How often a watch repeats, and when it ends.
 pub struct Watch {
     interval: Duration,
-    /// True if each look scans the keyspace.
+    /// True if each repetition scans the keyspace.
     scans: bool,
     until: Option<State>,
     within: Option<Duration>,
-    /// True to paint each look over the one before.
+    /// True if each screen overwrites the previous one.
     paints: bool,
 }
 
 impl Watch {
-    /// A watch as the options say; `None` for one look. Tables are painted where stdout is a terminal.
+    /// The watch that the options request; `None` for a single run. Tables are drawn as screens if
+    /// stdout is a terminal.
     ///
     /// # Errors
-    /// Usage: a word that is no time.
+    /// Usage: an invalid time.
     pub fn of(
         context: &mut Context,
         args: &FollowArgs,
@@ -54,7 +56,7 @@ impl Watch {
         }))
     }
 
-    /// The same watch with pauses in proportion to how long a look takes, because each look scans the keyspace.
+    /// The same watch with pauses in proportion to the duration of a scan.
     #[must_use]
     pub fn scanning(self) -> Self {
         Self { scans: true, ..self }
@@ -68,10 +70,10 @@ impl Watch {
         self.paints
     }
 
-    /// Looks until what is awaited came, or the watch is over.
+    /// Repeats `look` until the awaited state is reached or the watch ends.
     ///
     /// # Errors
-    /// The error of a look; the awaited state did not come or cannot come; Ctrl-C.
+    /// The error of `look`; the awaited state was not reached or cannot be reached; Ctrl-C.
     pub async fn follow(
         &self,
         context: &mut Context,
@@ -91,7 +93,7 @@ impl Watch {
             let awaited =
                 awaited.unwrap_or_else(|| Err(CommandError::interrupted("interrupted").into()));
             context.ui.end_frame(awaited.is_ok())?;
-            // Ctrl-C is how a watch ends that waits for nothing.
+            // Ctrl-C is the normal end of a watch that awaits nothing.
             if is_plain && interrupt.is_raised() {
                 return Ok(Exit::Done);
             }
@@ -122,12 +124,12 @@ impl Watch {
         }
     }
 
-    /// The time to wait at least after a look that took so long.
+    /// The shortest pause after a repetition that took this long.
     fn pause_after(&self, took: Duration) -> Duration {
         if self.scans { took * PAUSE_OF_SCANS } else { Duration::ZERO }
     }
 
-    /// The line above a look; `took` says how long the look before took.
+    /// The line above a screen; `took` is the duration of the previous repetition.
     fn heading(&self, context: &Context, took: Duration) -> String {
         let paused = took + self.pause_after(took);
         let every = if paused > self.interval.max(NOTICED) {
@@ -148,7 +150,7 @@ impl Watch {
     }
 }
 
-/// The error of a watch that is to give one JSON document.
+/// The error for a watch that should print one JSON document.
 pub fn endless() -> anyhow::Error {
     CommandError::usage("--watch has no end to close a JSON document at")
         .hint("use -o jsonl: an object a line")

@@ -1,4 +1,5 @@
-//! Every schema that there is, each under whatever prefix somebody asks for: what tells whose unknown keys are.
+//! All known schemas, each with any requested prefix. They show which application unclaimed keys
+//! belong to.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -9,19 +10,21 @@ use super::load::{self, Deployment, LoadError};
 use crate::domain::detect::SchemaSet;
 use crate::domain::schema::Schema;
 
-/// Schemas by name and prefix; `None` for those that take no such prefix.
+/// Schemas by name and prefix; `None` for a schema that does not take the prefix.
 type Prefixed = HashMap<(String, String), Option<Arc<Schema>>>;
 
-/// The schemas of the operator's folder, then the built-in ones and the libraries'.
+/// The schemas of the user's folder, followed by the built-in ones and those of published
+/// libraries.
 pub(crate) struct AllSchemas {
     folder: Option<PathBuf>,
     all: Vec<Arc<Schema>>,
-    /// Those that were read with another prefix: a keyspace asks for the same ones often.
+    /// Schemas that were read with another prefix. Cached, because a scan requests the same ones
+    /// often.
     prefixed: RefCell<Prefixed>,
 }
 
 impl AllSchemas {
-    /// Reads them, each with its own prefix.
+    /// Reads all schemas, each with its own prefix.
     ///
     /// # Errors
     /// The folder cannot be read.
@@ -35,7 +38,7 @@ impl AllSchemas {
         Ok(Self { folder: folder.map(Path::to_owned), all, prefixed: RefCell::default() })
     }
 
-    /// A schema as it is deployed with this prefix; `None` where there is none of this name.
+    /// A schema with this prefix; `None` if there is no schema of this name.
     ///
     /// # Errors
     /// The schema cannot be read, or takes no prefix.

@@ -1,12 +1,12 @@
-//! The schema folders that are compiled in: the services' own, which every run reads, and the layouts of published libraries, of which
-//! a run reads those that somebody names.
+//! The schema folders that are compiled in. Every run reads the services' schemas; the layouts of
+//! published libraries are read only if they are named.
 
 use crate::domain::schema::{Prefixes, SchemaOrigin, SchemaSource, Script};
 
 /// A folder of `lua/` or of `lua/libraries/`.
 pub(super) struct BuiltIn {
     pub(super) folder: &'static str,
-    /// Where `schema.toml` stands in the project.
+    /// The path of `schema.toml` in the project.
     file: &'static str,
     toml: &'static str,
     json: &'static str,
@@ -15,11 +15,12 @@ pub(super) struct BuiltIn {
 
 pub(super) const BUILT_IN: &[BuiltIn] = include!(concat!(env!("OUT_DIR"), "/built_in.rs"));
 
-/// Not among `BUILT_IN`, for each schema that is read costs every run, and a library's keys look like other programs' too.
+/// Separate from `BUILT_IN`, because every schema slows down every run, and other programs' keys
+/// may look like a library's.
 pub(super) const LIBRARIES: &[BuiltIn] = include!(concat!(env!("OUT_DIR"), "/libraries.rs"));
 
 impl BuiltIn {
-    /// What the parser reads, with the prefixes of the deployment.
+    /// The parser's input, with the prefixes of the deployment.
     pub(super) fn source<'a>(&self, prefixes: Prefixes<'a>) -> SchemaSource<'a> {
         let script = |(name, text): &(&str, &'static str)| Script {
             name: (*name).to_owned(),
@@ -36,7 +37,7 @@ impl BuiltIn {
     }
 }
 
-/// The names of the libraries whose layout is known.
+/// The names of the published libraries with a known layout.
 pub(crate) fn libraries() -> impl Iterator<Item = &'static str> {
     LIBRARIES.iter().map(|library| library.folder)
 }

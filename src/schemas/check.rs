@@ -1,4 +1,4 @@
-//! Checking an operator's schema folders: all that is wrong with them, with file and line.
+//! Checks a user's schema folders and reports all problems with file and line.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,18 +12,18 @@ use crate::files;
 pub(crate) struct SchemaReport {
     pub(crate) folder: PathBuf,
     pub(crate) name: Option<String>,
-    /// The schema, where it can be read.
+    /// The schema, if it can be read.
     pub(crate) schema: Option<Schema>,
     pub(crate) problems: Vec<Problem>,
 }
 
 impl SchemaReport {
-    /// True when the schema cannot be used, or would not do what it says.
+    /// True if the schema is unusable, or would not behave as it states.
     pub(crate) fn is_wrong(&self) -> bool {
         self.problems.iter().any(|problem| problem.is_error)
     }
 
-    /// Adds what is wrong with a call of a step, at the line of the call.
+    /// Adds a problem with a call of a step, at the line of the call.
     pub(crate) fn add(&mut self, step: &str, call: usize, message: String, is_error: bool) {
         self.add_at(&format!("[[{step}.call]]"), call, message, is_error);
     }
@@ -33,7 +33,7 @@ impl SchemaReport {
         self.add_at("[[value]]", index, message, false);
     }
 
-    /// Adds a problem at the line of the table of this index among those of the same heading.
+    /// Adds a problem at the line of the table with this heading and index.
     fn add_at(&mut self, heading: &str, index: usize, message: String, is_error: bool) {
         let file = self.folder.join("schema.toml");
         let text = files::read_text(&file, LARGEST).unwrap_or_default();
@@ -44,7 +44,8 @@ impl SchemaReport {
     }
 }
 
-/// Checks the schema in a folder, or those in the folders below it; `None` when there is none.
+/// Checks the schema in a folder, or those in the folders directly below it; `None` if there is
+/// none.
 pub(crate) fn check(folder: &Path) -> std::io::Result<Option<Vec<SchemaReport>>> {
     if folder.join("schema.toml").is_file() {
         return Ok(Some(vec![report(folder)]));
@@ -58,7 +59,7 @@ pub(crate) fn check(folder: &Path) -> std::io::Result<Option<Vec<SchemaReport>>>
 }
 
 fn report(folder: &Path) -> SchemaReport {
-    // A folder given as `.` has a name too, which the schema's must be.
+    // A folder given as `.` is resolved, because the schema's name must match the folder's name.
     let named = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
     match read_whole(&named, &Deployment::default()) {
         Err(all) => {

@@ -1,4 +1,4 @@
-//! What is wrong with a schema that can be read.
+//! Finds problems in a schema that can be read.
 
 use std::path::Path;
 
@@ -13,11 +13,11 @@ pub(super) const LARGEST: u64 = 1024 * 1024;
 #[derive(Debug)]
 pub(crate) struct Problem {
     pub(crate) what: SchemaError,
-    /// False when the schema works all the same.
+    /// False if the schema works in spite of the problem.
     pub(crate) is_error: bool,
 }
 
-/// All that is wrong with the schema of a folder.
+/// All problems with the schema of a folder.
 pub(super) fn problems(folder: &Path, schema: &Schema) -> Vec<Problem> {
     let mut problems = mismatches(folder, schema);
     problems.extend(open_formats(folder, schema));
@@ -26,7 +26,7 @@ pub(super) fn problems(folder: &Path, schema: &Schema) -> Vec<Problem> {
     problems
 }
 
-/// What does not fit together within `schema.toml`.
+/// Contradictions within `schema.toml`.
 fn mismatches(folder: &Path, schema: &Schema) -> Vec<Problem> {
     let file = folder.join("schema.toml");
     let text = files::read_text(&file, LARGEST).unwrap_or_default();
@@ -39,7 +39,7 @@ fn mismatches(folder: &Path, schema: &Schema) -> Vec<Problem> {
         .collect()
 }
 
-/// Value formats that other programs' values fit as well.
+/// Value formats that also match values of other programs.
 fn open_formats(folder: &Path, schema: &Schema) -> Vec<Problem> {
     let file = folder.join("schema.toml");
     let text = files::read_text(&file, LARGEST).unwrap_or_default();
@@ -49,7 +49,7 @@ fn open_formats(folder: &Path, schema: &Schema) -> Vec<Problem> {
     for (index, format) in schema.values.iter().enumerate() {
         let line = tables.get(index).map_or(1, |(line, _)| line + 1);
         let message = match format.encoding() {
-            // Format 2 rejects it, so that this is a file of format 1.
+            // Format 2 rejects this, so the file has format 1.
             Encoding::Text if format.is_opaque() && !format.is_marked_opaque => {
                 "takes any text: say `opaque = true` where that is meant, else `equals`"
             }
@@ -63,7 +63,7 @@ fn open_formats(folder: &Path, schema: &Schema) -> Vec<Problem> {
     problems
 }
 
-/// What is wrong with the scripts, held against the calls that send them.
+/// Problems in the scripts, compared with the calls that send them.
 fn script_faults(folder: &Path, schema: &Schema) -> Vec<Problem> {
     let mut problems = Vec::new();
     for script in schema.scripts.values() {
@@ -97,8 +97,8 @@ fn calls(schema: &Schema, script: &str) -> Vec<ArgumentCounts> {
     counts
 }
 
-/// Key templates of which one fits the Redis keys of another: a client that chooses such a key makes two records share a
-/// Redis key.
+/// Key templates that also match the Redis keys of another template. With such a template, a client
+/// can choose a key that makes two records share a Redis key.
 fn shared_redis_keys(folder: &Path, schema: &Schema) -> Vec<Problem> {
     let file = folder.join("schema.toml");
     let text = files::read_text(&file, LARGEST).unwrap_or_default();

@@ -1,4 +1,5 @@
-//! A picture that takes the place of the one before: home, line by line, and the rest cleared, in one write.
+//! One screen of a watch. It overwrites the previous one in a single write: cursor home, the lines,
+//! and the rest cleared.
 
 use std::fmt::Write as _;
 use std::ops::Deref;
@@ -6,25 +7,25 @@ use std::ops::Deref;
 use indicatif::ProgressBar;
 use unicode_width::UnicodeWidthStr as _;
 
-/// What a look showed so far.
+/// The content of one screen so far.
 #[derive(Debug, Default)]
 pub(super) struct Frame {
     heading: String,
     data: Vec<u8>,
-    /// What stands below the data.
+    /// The lines below the data.
     notes: Vec<String>,
-    /// Lines of data that are kept, and how many there were.
+    /// The most lines of data to keep, and how many lines there were.
     most: usize,
     lines: usize,
 }
 
 impl Frame {
-    /// A frame for a terminal with so many lines.
+    /// A frame for a terminal of this height in lines.
     pub(super) fn new(heading: String, height: usize) -> Self {
         Self { heading, most: height, ..Self::default() }
     }
 
-    /// Takes data: lines beyond the terminal's height are counted.
+    /// Adds data. Lines beyond the terminal's height are only counted.
     pub(super) fn data(&mut self, bytes: &[u8]) {
         for line in bytes.split_inclusive(|byte| *byte == b'\n') {
             if self.lines < self.most {
@@ -38,7 +39,7 @@ impl Frame {
         self.notes.push(line);
     }
 
-    /// The bytes that paint the frame on a terminal of this size.
+    /// The bytes that draw the frame on a terminal of this size.
     pub(super) fn paint(&self, width: usize, height: usize) -> String {
         let text = String::from_utf8_lossy(&self.data);
         let data: Vec<_> = text.lines().collect();
@@ -47,7 +48,7 @@ impl Frame {
         };
         let around: usize =
             [&self.heading].into_iter().chain(&self.notes).map(|line| rows(line)).sum();
-        // The last row stays free for the cursor.
+        // The last row is reserved for the cursor.
         let mut room = height.saturating_sub(around + 1);
         let all: usize =
             data.iter().map(|line| rows(line)).sum::<usize>() + (self.lines - data.len());
@@ -74,12 +75,12 @@ impl Frame {
     }
 }
 
-/// A progress line on stderr. It is erased when this is dropped, however the work ended: a line that stays would cover a question
-/// or a sentence that is printed later.
+/// A progress line on stderr. Dropping it erases it however the work ended, because otherwise it
+/// would cover a question or a message that is printed later.
 pub struct ProgressLine(ProgressBar);
 
 impl ProgressLine {
-    /// A line that is never shown.
+    /// A progress line that is never shown.
     pub fn hidden() -> Self {
         Self(ProgressBar::hidden())
     }

@@ -1,4 +1,4 @@
-//! The terminal: the only printer.
+//! The terminal. Only this module prints.
 
 pub mod frame;
 mod pager;

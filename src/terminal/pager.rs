@@ -1,12 +1,12 @@
-//! A pager for what is longer than the terminal.
+//! Shows text in a pager if it is longer than the terminal.
 //!
-//! Text waits until it fills the terminal. Then the pager starts and gets it all; text that ends before goes to the terminal
-//! as it is.
+//! Text is held back until it fills the terminal; then the pager starts and gets all of it. Shorter
+//! text is printed without a pager.
 
 use std::io::{self, Write as _};
 use std::process::{Child, Command, Stdio};
 
-/// Where a piece of text goes if no pager is needed.
+/// The stream for a piece of text if no pager is needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stream {
     Out,
@@ -16,17 +16,17 @@ pub(super) enum Stream {
 pub(super) struct Pager {
     command: String,
     less_options: Option<&'static str>,
-    /// Lines that fit on the terminal.
+    /// How many lines fit on the terminal.
     height: usize,
     lines: usize,
-    /// What waits, in order.
+    /// The text that is held back, in order.
     waiting: Vec<(Stream, Vec<u8>)>,
     running: Option<Child>,
 }
 
 impl Pager {
-    /// A pager that starts once the text is longer than `height` lines. `None` where the operator wants none: `PAGER` is
-    /// `cat`.
+    /// A pager that starts once the text is longer than `height` lines. `None` if the user wants
+    /// none, that is, if `PAGER` is `cat` or empty.
     pub(super) fn new(
         command: &str,
         less_options: Option<&'static str>,
@@ -39,10 +39,10 @@ impl Pager {
         Some(Self { command, less_options, height, lines: 0, waiting: Vec::new(), running: None })
     }
 
-    /// Takes text.
+    /// Adds text.
     ///
     /// # Errors
-    /// The pager does not take it any more: its user left it.
+    /// The pager no longer reads, because its user closed it.
     pub(super) fn take(&mut self, stream: Stream, text: &[u8]) -> io::Result<()> {
         if let Some(pager) = &mut self.running {
             return feed(pager, text);
@@ -52,9 +52,10 @@ impl Pager {
         if self.lines < self.height {
             return Ok(());
         }
-        // Where no pager can be started the text waits for its end.
+        // If no pager can be started, the text is printed at the end.
         let Ok(mut pager) = self.start() else { return Ok(()) };
-        // What would end idemctl ends the pager, or nothing: without idemctl the pager would be left on the terminal alone.
+        // Ctrl-C must not end idemctl while the pager runs, or the pager would be left without it
+        // on the terminal.
         let _ = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt());
         let fed = self.waiting.drain(..).try_for_each(|(_, text)| feed(&mut pager, &text));
         self.running = Some(pager);
@@ -70,7 +71,7 @@ impl Pager {
         shell.spawn()
     }
 
-    /// Waits until the user has left the pager; gives what no pager was needed for.
+    /// Waits until the user closes the pager. Returns the text that needed no pager.
     pub(super) fn end(&mut self) -> Vec<(Stream, Vec<u8>)> {
         if let Some(mut pager) = self.running.take() {
             drop(pager.stdin.take());

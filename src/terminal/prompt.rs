@@ -1,4 +1,5 @@
-//! Questions on a terminal: the kernel edits the line, so that a question of any length is printed once.
+//! Prompts on a terminal. The kernel edits the line, so that a question of any length is printed
+//! once.
 
 use std::fs::File;
 use std::io::{self, IsTerminal as _, Write};
@@ -11,23 +12,24 @@ use rustix::termios::{
 /// The byte of Ctrl-C.
 const CTRL_C: u8 = 3;
 
-/// The most bytes of a line that the kernel edits.
+/// The longest line in bytes that the kernel edits.
 const LONGEST: usize = 4096;
 
-/// What somebody did at a prompt.
+/// The user's answer to a prompt.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum PromptAnswer {
-    /// Enter was pressed behind this text.
+    /// A line that ended with Enter.
     Line(String),
-    /// Ctrl-D, or the terminal is gone.
+    /// Ctrl-D, or the terminal was closed.
     End,
     /// Ctrl-C.
     Interrupted,
 }
 
-/// Where somebody can be asked: stdin with stderr, or, where stdin is no terminal, the terminal of the process.
+/// The terminal for prompts: stdin and stderr, or the process's own terminal if stdin is not a
+/// terminal.
 pub(super) struct Prompt {
-    /// The terminal of the process, where stdin is no terminal.
+    /// The terminal of the process, if stdin is not a terminal.
     tty: Option<File>,
 }
 
@@ -40,7 +42,8 @@ impl Prompt {
         Ok(Self { tty: tty.transpose()? })
     }
 
-    /// Prints the question, on `err` unless the terminal of the process takes it, and waits for an answer.
+    /// Prints the question on `err`, or on the terminal of the process if that is used, and waits
+    /// for an answer.
     ///
     /// # Errors
     /// The terminal cannot be read or written.
@@ -80,15 +83,15 @@ fn answer_of(bytes: &[u8]) -> PromptAnswer {
     }
 }
 
-/// A terminal that hands over lines, and Ctrl-C as a byte at the end of one: a command that listens for Ctrl-C would otherwise
-/// go on waiting at its prompt. Dropped, the terminal is as before.
+/// A terminal in line mode that returns Ctrl-C as the last byte of a line. A command that handles
+/// Ctrl-C would otherwise keep waiting at its prompt. Dropping this restores the terminal.
 struct Edited<'a> {
     terminal: BorrowedFd<'a>,
     before: Termios,
 }
 
 impl<'a> Edited<'a> {
-    /// What was typed before the question is no answer and is thrown away.
+    /// Input from before the question is not an answer and is discarded.
     fn begin(terminal: BorrowedFd<'a>, is_secret: bool) -> io::Result<Self> {
         let before = tcgetattr(terminal)?;
         let mut during = before.clone();
@@ -96,7 +99,7 @@ impl<'a> Edited<'a> {
         if is_secret {
             during.local_modes -= LocalModes::ECHO;
         }
-        // Zero is the code of no key.
+        // Zero disables the key.
         during.special_codes[SpecialCodeIndex::VINTR] = 0;
         during.special_codes[SpecialCodeIndex::VEOL] = CTRL_C;
         tcsetattr(terminal, OptionalActions::Flush, &during)?;
@@ -106,7 +109,7 @@ impl<'a> Edited<'a> {
 
 impl Drop for Edited<'_> {
     fn drop(&mut self) {
-        // A terminal that is gone needs no repair.
+        // An error is ignored: a closed terminal needs no restoring.
         let _ = tcsetattr(self.terminal, OptionalActions::Drain, &self.before);
     }
 }

@@ -1,4 +1,4 @@
-//! The only printer: data to stdout, everything else to stderr.
+//! The only code that prints: data to stdout, everything else to stderr.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -22,27 +22,27 @@ use crate::render::{debug, escape, plain};
 use crate::store::Trace;
 use crate::terminal::frame::ProgressLine;
 
-/// What to do without a terminal, where a question is about a change.
+/// The hint for a run without a terminal that must confirm a change.
 const HINT: &str = "--yes goes ahead without asking";
 
-/// The same, where a password is asked for.
+/// The hint for a run without a terminal that needs a password.
 const PASSWORD_HINT: &str = "give the password with --pass-file FILE or REDISCLI_AUTH";
 
-/// Bytes of data that go out in one write.
+/// How many bytes of data are written at once.
 const OUT_BUFFER: usize = 64 * 1024;
 
-/// What a command does after the reader of stdout has gone away.
+/// What a command does when the reader of stdout has closed it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unread {
-    /// It shows something and nothing else: it ends, and that is no error.
+    /// The command only shows something, so it ends without an error.
     EndsQuietly,
-    /// Its exit code answers a question: it ends without an answer.
+    /// Its exit code answers a question, so it ends without an answer.
     Ends,
-    /// It changes records, or its answer is worth as much in the exit code alone.
+    /// It changes records, or its exit code alone is useful, so it continues.
     GoesOn,
 }
 
-/// How much is said beside the data.
+/// How much is printed besides the data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Talk {
     /// Warnings and errors.
@@ -52,12 +52,12 @@ pub enum Talk {
     Verbose,
 }
 
-/// stdout and stderr, and what is known of them.
+/// stdout and stderr, and their properties.
 pub struct Ui {
     out: io::BufWriter<io::Stdout>,
     color: Color,
     out_is_terminal: bool,
-    /// True when the looks of a watch can be painted over each other.
+    /// True if each screen of a watch can overwrite the previous one.
     can_paint: bool,
     colored: bool,
     width: Option<usize>,
@@ -67,19 +67,19 @@ pub struct Ui {
     feeds_a_pipe: bool,
     is_ascii: bool,
     interactive: bool,
-    /// What the look of a watch showed so far, where looks are painted over each other.
+    /// The content of a watch's current screen, if screens overwrite each other.
     frame: Option<Frame>,
     has_painted: bool,
-    /// Where text for people goes that may be longer than the terminal.
+    /// The pager for output that may be longer than the terminal.
     pager: Option<Pager>,
-    /// The progress that is shown.
+    /// The progress line that is shown.
     progress: RefCell<ProgressBar>,
     talk: Talk,
     invocation: Invocation,
     unread: Unread,
-    /// True from the first change on: a stdout that fails must not stop the changes.
+    /// True after the first change: a failing stdout must not stop the changes.
     changes: bool,
-    /// Why stdout could not be written, for a run that went on.
+    /// Why stdout could not be written, if the run continued.
     unwritten: Option<String>,
 }
 
@@ -92,7 +92,8 @@ impl Ui {
         Self {
             colored: choice(color, &out) != ColorChoice::Never,
             width: width_of(&out, out_is_terminal),
-            // Data goes out as it is: only `View` colours data, and what else looks like a colour is data.
+            // Data is written unchanged: only `View` adds colours, and other colour sequences are
+            // part of the data.
             out: io::BufWriter::with_capacity(OUT_BUFFER, out),
             color,
             out_is_terminal,
@@ -176,7 +177,8 @@ impl Ui {
         self.interactive
     }
 
-    /// True when a person may read stdout as it is. A terminal need not tell its size, so the size tells nothing of this.
+    /// True if a person may read stdout directly. The size is not evidence, because some terminals
+    /// do not report one.
     pub fn out_is_terminal(&self) -> bool {
         self.out_is_terminal
     }
@@ -185,7 +187,7 @@ impl Ui {
         self.can_paint
     }
 
-    /// Heeds that stdin carries data: somebody can still be asked on the terminal of the process.
+    /// Records that stdin carries data. The user can still answer on the terminal of the process.
     pub fn stdin_carries_data(&mut self) {
         self.interactive = self.err_is_terminal && Prompt::open().is_ok();
     }
@@ -194,7 +196,7 @@ impl Ui {
         self.err_is_terminal
     }
 
-    /// A context's name as it stands in prompts and on stderr.
+    /// A context's name for prompts and stderr, in the context's colour.
     pub fn colored_name(&self, name: &str, color: Option<NameColor>) -> String {
         let name = escape::text(name.as_bytes());
         let color = color.filter(|_| choice(self.color, &io::stderr()) != ColorChoice::Never);
@@ -207,7 +209,7 @@ impl Ui {
         }
     }
 
-    /// Sets how much is said beside the data.
+    /// Sets how much is printed besides the data.
     pub fn talk(&mut self, talk: Talk) {
         self.talk = talk;
         self.has_progress &= talk != Talk::Quiet;
@@ -217,7 +219,7 @@ impl Ui {
         self.talk == Talk::Verbose
     }
 
-    /// Shows text for people by a pager where the text is longer than the terminal.
+    /// Uses a pager for output that is longer than the terminal.
     pub fn page_by(&mut self, (pager, less_options): (&str, Option<&'static str>)) {
         if self.out_is_terminal && self.err_is_terminal {
             self.pager =
@@ -225,12 +227,12 @@ impl Ui {
         }
     }
 
-    /// Shows what waits for a pager, and waits until the user has left the pager.
+    /// Prints the text that was held back for a pager, and waits until the user closes the pager.
     pub fn end_paging(&mut self) {
         let Some(mut pager) = self.pager.take() else { return };
         for (stream, text) in pager.end() {
             match stream {
-                // The error of a terminal that is gone stays for the next who writes.
+                // If the terminal is closed, the next write reports the error.
                 Stream::Out => {
                     drop(self.write(|out| out.write_all(&text).and_then(|()| out.flush())))
                 }
@@ -239,7 +241,7 @@ impl Ui {
         }
     }
 
-    /// Hands text to the pager; false where there is none.
+    /// Passes text to the pager; false if there is none.
     fn paged(&mut self, stream: Stream, text: &[u8]) -> io::Result<bool> {
         let Some(pager) = &mut self.pager else { return Ok(false) };
         let taken = pager.take(stream, text);
@@ -250,16 +252,17 @@ impl Ui {
         }
         match taken {
             Ok(()) => Ok(true),
-            // Who left the pager has seen enough. What is left to do is done, and says no more.
+            // A user who closes the pager has seen enough. The remaining work continues without
+            // output.
             Err(_) if !self.ends_quietly() => Ok(true),
             Err(error) => Err(io::Error::new(error.kind(), Unwritten(error))),
         }
     }
 
-    /// Writes data to stdout, with the next [`Ui::flush`] at the latest.
+    /// Writes data to stdout, no later than the next [`Ui::flush`].
     ///
     /// # Errors
-    /// [`Unwritten`], unless the run goes on: [`Unread`], [`Ui::begin_changes`].
+    /// [`Unwritten`], unless the run continues; see [`Unread`] and [`Ui::begin_changes`].
     pub fn data(&mut self, bytes: impl AsRef<[u8]>) -> io::Result<()> {
         self.end_paging();
         self.write_data(bytes.as_ref())
@@ -271,7 +274,7 @@ impl Ui {
             return Ok(());
         }
         if self.feeds_a_pipe && self.has_progress {
-            // Whoever reads the pipe may write to the same terminal, on which the progress line is.
+            // The program that reads the pipe may write to the same terminal as the progress line.
             self.has_progress = false;
             self.end_progress();
         }
@@ -283,7 +286,7 @@ impl Ui {
         }
     }
 
-    /// Writes to stdout what reaches it now: on a terminal the progress line is erased before, and painted again below.
+    /// Writes to stdout. On a terminal, the progress line is erased first and drawn again below.
     fn write_beside_progress(
         &mut self,
         write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
@@ -295,7 +298,7 @@ impl Ui {
         progress.suspend(|| self.write(write))
     }
 
-    /// Writes text for people to stdout, as [`Ui::data`] does, with signs that the terminal can show.
+    /// Writes output to stdout like [`Ui::data`], with characters that the terminal can show.
     pub fn page(&mut self, text: impl AsRef<str>) -> io::Result<()> {
         let text = self.readable(text.as_ref()).into_owned();
         if self.frame.is_none() && self.paged(Stream::Out, text.as_bytes())? {
@@ -304,8 +307,8 @@ impl Ui {
         self.write_data(text.as_bytes())
     }
 
-    /// The text without what moves a cursor, in ASCII where nothing else can be shown, and with command lines that lead to the
-    /// server of this run.
+    /// The text without control sequences that move the cursor, in ASCII if the terminal needs
+    /// that, and with command lines that name this run's server.
     fn readable<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let text = match self.invocation.complete(text) {
             Cow::Borrowed(text) => escape::styled(text),
@@ -314,25 +317,26 @@ impl Ui {
         if self.is_ascii { Cow::Owned(plain::ascii(&text)) } else { text }
     }
 
-    /// Heeds that the terminal shows nothing but ASCII.
+    /// Restricts the output to ASCII, because the terminal shows nothing else.
     pub fn show_ascii(&mut self) {
         self.is_ascii = true;
     }
 
-    /// Collects what is shown from here on, data and sentences, for [`Ui::end_frame`].
+    /// Collects all further output, data and messages, for [`Ui::end_frame`].
     pub fn begin_frame(&mut self, heading: &str) {
         self.end_paging();
         self.width = width_of(self.out.get_ref(), true);
         self.frame = Some(Frame::new(heading.to_owned(), height_of(self.out.get_ref())));
     }
 
-    /// Clears what the terminal made of Ctrl-C below the last frame.
+    /// Clears the characters that Ctrl-C left below the last frame.
     fn leave_frames(&mut self) -> io::Result<()> {
         let clear: &[u8] = if self.has_painted { b"\r\x1b[K" } else { b"" };
         self.write(|out| out.write_all(clear).and_then(|()| out.flush()))
     }
 
-    /// Paints what was collected over the frame before, in one write; without `is_whole` that frame stays.
+    /// Draws the collected output over the previous frame, in one write. If it is incomplete, the
+    /// previous frame remains.
     pub fn end_frame(&mut self, is_whole: bool) -> io::Result<()> {
         let Some(frame) = self.frame.take().filter(|_| is_whole) else {
             return self.leave_frames();
@@ -340,13 +344,13 @@ impl Ui {
         let height = height_of(self.out.get_ref());
         let painted = frame.paint(self.width.unwrap_or(usize::MAX), height);
         let painted = if self.is_ascii { plain::ascii(&painted) } else { painted };
-        // What stood on the terminal before the first frame scrolls away and is kept.
+        // Scroll the earlier content of the terminal away instead of overwriting it.
         let room = if self.has_painted { String::new() } else { "\n".repeat(height) };
         self.has_painted = true;
         self.write(|out| out.write_all((room + &painted).as_bytes()).and_then(|()| out.flush()))
     }
 
-    /// Sends the data written so far; fails as [`Ui::data`] does.
+    /// Writes all buffered data; fails as [`Ui::data`] does.
     pub fn flush(&mut self) -> io::Result<()> {
         self.write_beside_progress(|out| out.flush())
     }
@@ -357,21 +361,21 @@ impl Ui {
         }
     }
 
-    /// Says what only an operator wants to know who asked for more.
+    /// Prints a detail that only verbose output includes.
     pub fn detail(&mut self, sentence: &str) {
         if self.talk == Talk::Verbose {
             self.say("", "", sentence);
         }
     }
 
-    /// Says what explains the data and asks for nothing.
+    /// Prints an explanation of the data that needs no action.
     pub fn note(&mut self, text: &str) {
         if self.talk > Talk::Quiet {
             self.say("\u{1b}[2m", "note: ", text);
         }
     }
 
-    /// Says what deserves attention and stops nothing.
+    /// Prints a warning, which does not stop the command.
     pub fn warning(&mut self, text: &str) {
         self.say("\u{1b}[1;33m", "warning: ", text);
     }
@@ -397,7 +401,7 @@ impl Ui {
                 continue;
             }
             let mut painted = AutoStream::new(Vec::new(), choice(self.color, &io::stderr()));
-            // Writing to memory cannot fail, and where stderr is gone, nobody is left to be told.
+            // Writing to memory cannot fail.
             let _ = writeln!(painted, "{line}");
             let painted = painted.into_inner();
             if !self.paged(Stream::Err, &painted).unwrap_or(true) {
@@ -406,13 +410,14 @@ impl Ui {
         }
     }
 
-    /// Tells of each Redis command on stderr from here on; progress and frames would stand between.
+    /// Reports each Redis command on stderr from now on. Disables progress and frames, which would
+    /// interleave with the reports.
     pub fn trace(&mut self) -> Trace {
         self.can_paint = false;
         self.has_progress = false;
         Trace::new(|told| {
             let text = plain::ascii(&debug::line(told));
-            // Where stderr is gone, nobody is left to be told.
+            // The error is ignored, because there is no other place to report it.
             let _ = writeln!(io::stderr(), "{text}");
         })
     }
@@ -422,17 +427,18 @@ impl Ui {
         self.has_progress && self.frame.is_none()
     }
 
-    /// A progress line on stderr, which goes when it is dropped or cleared; without a terminal there is none.
+    /// A progress line on stderr, which is erased when dropped or cleared. It is hidden without a
+    /// terminal.
     pub fn progress(&self, what: &str) -> ProgressLine {
         self.progress_of(what, None)
     }
 
-    /// The same; with a total, it tells how much of it is done.
+    /// Like [`Ui::progress`]; with a total, it shows the completed share.
     pub fn progress_of(&self, what: &str, total: Option<u64>) -> ProgressLine {
         if !self.shows_progress() {
             return ProgressLine::hidden();
         }
-        // There is one line on the terminal.
+        // Only one progress line can be shown at a time.
         self.end_progress();
         let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::stderr_with_hz(10));
         let template = match total {
@@ -442,7 +448,7 @@ impl Ui {
             None => "{spinner} {msg} {human_pos} ({rate}/s, {elapsed})",
         };
         if let Ok(style) = ProgressStyle::with_template(template) {
-            // Indicatif's own rate has decimals, which nobody reads at these speeds.
+            // Indicatif's own rate shows decimals, which are useless at these speeds.
             let style = if self.is_ascii { style.tick_chars("|/-\\ ") } else { style };
             bar.set_style(style.with_key(
                 "rate",
@@ -458,12 +464,12 @@ impl Ui {
         ProgressLine::new(bar)
     }
 
-    /// Ends the progress line, and erases it.
+    /// Ends the progress line and erases it.
     fn end_progress(&self) {
         self.progress.borrow().finish_and_clear();
     }
 
-    /// Asks yes or no: only `y` or `yes` with Enter is yes.
+    /// Asks for confirmation. Only `y` or `yes` with Enter confirms.
     pub fn confirm(&mut self, question: &str) -> Result<bool, CommandError> {
         let answer = self.asked(&format!("{question} [y/N]"), false, HINT)?;
         Ok(["y", "yes"].contains(&answer.trim().to_lowercase().as_str()))
@@ -473,12 +479,12 @@ impl Ui {
         self.asked(&format!("{question}:"), false, HINT)
     }
 
-    /// Asks for a password, which is not shown.
+    /// Asks for a password without showing it.
     pub fn ask_password(&mut self, question: &str) -> Result<String, CommandError> {
         self.asked(&format!("{question}:"), true, PASSWORD_HINT)
     }
 
-    /// Asks, where somebody can be asked; Ctrl-D answers nothing.
+    /// Asks a question, if there is a terminal. Ctrl-D returns an empty answer.
     ///
     /// # Errors
     /// Usage: there is no terminal. Interrupted: Ctrl-C at the prompt.
@@ -489,7 +495,7 @@ impl Ui {
         hint: &str,
     ) -> Result<String, CommandError> {
         self.end_paging();
-        // The line would be painted over the question.
+        // The progress line would be drawn over the question.
         self.end_progress();
         if !self.interactive {
             return Err(CommandError::usage("there is no terminal to ask on").hint(hint));
@@ -513,19 +519,19 @@ impl Ui {
     }
 }
 
-/// The columns of a terminal; a pipe takes lines of any length.
+/// The width of a terminal in columns; `None` for a pipe, which accepts lines of any length.
 fn width_of(stream: impl std::os::fd::AsFd, is_terminal: bool) -> Option<usize> {
     let size = is_terminal.then(|| terminal_size::terminal_size_of(stream)).flatten();
     size.map(|(width, _)| usize::from(width.0))
 }
 
-/// True if another program reads the stream, so that it is not a file or a device.
+/// True if another program reads the stream, not a file or a device.
 fn is_pipe(stream: impl std::os::fd::AsFd) -> bool {
     let kind = rustix::fs::fstat(stream).map(|stat| FileType::from_raw_mode(stat.st_mode));
     matches!(kind, Ok(FileType::Fifo | FileType::Socket))
 }
 
-/// The lines of a terminal.
+/// The height of a terminal in lines.
 fn height_of(stream: impl std::os::fd::AsFd) -> usize {
     terminal_size::terminal_size_of(stream).map_or(24, |(_, height)| usize::from(height.0))
 }

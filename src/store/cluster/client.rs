@@ -1,6 +1,7 @@
-//! The way to a server, or to the nodes of a cluster, and what is known of these.
+//! A client of one server or of a cluster, and its knowledge of the topology behind it.
 //!
-//! Whether a server is a cluster's node is found out where it matters: when it answers so, or when somebody has to know.
+//! idemctl learns that a server is a cluster node only when the server answers with a redirect, or
+//! when a caller needs the slot map.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,39 +24,40 @@ pub(in crate::store) type ClientReply = Result<Value, StoreError>;
 pub struct Client {
     pub(super) home: Node,
     topology: Arc<Mutex<Topology>>,
-    /// The digests of scripts that every master was told, by their texts; `None` where scripts may not be loaded.
+    /// The digest of each script that was loaded on the masters, by script text; `None` if the user
+    /// may not load scripts.
     digests: Arc<Mutex<HashMap<&'static str, Option<String>>>>,
-    /// Whether PEXPIRETIME tells deadlines here; `None` before the first try.
+    /// Whether PEXPIRETIME works here; `None` before the first attempt.
     pub(super) deadlines: Arc<Mutex<Option<bool>>>,
-    /// What the server tells of its process, once it was asked for.
+    /// The server's description of its process, after the first request for it.
     pub(in crate::store) process: Arc<OnceCell<Process>>,
 }
 
-/// What is known of the servers behind a client.
+/// The topology of the servers behind a client.
 #[derive(Clone, Default)]
 pub(super) enum Topology {
-    /// Nobody had to know yet.
+    /// No caller has needed it yet.
     #[default]
     Unknown,
-    /// One server, with all Redis keys.
+    /// One server with all Redis keys.
     Standalone,
-    /// A cluster, and the connections to its nodes by their names.
+    /// A cluster, with the connections to its nodes by node name.
     Cluster(Arc<SlotMap>, HashMap<String, Node>),
 }
 
-/// Another master in the place of one.
+/// A master that was replaced by another one.
 pub(in crate::store) struct Failover {
     pub(in crate::store) client: Client,
-    /// The one before, for people.
+    /// The name of the previous master, for messages.
     pub(in crate::store) from: String,
-    /// The one now, for people.
+    /// The name of the current master, for messages.
     pub(in crate::store) to: String,
 }
 
-/// Connects to a server; to the master of a service that Sentinels know.
+/// Connects to a server, or to the current master of a service that Sentinels monitor.
 ///
 /// # Errors
-/// Unreachable, timed out, or the log-in refused.
+/// The server is unreachable, does not answer in time, or refuses the log-in.
 pub async fn connect(target: &Target) -> Result<Client, StoreError> {
     let sentinels = match &target.address {
         Address::Service(sentinels) => Some(sentinels),
@@ -73,20 +75,21 @@ pub async fn connect(target: &Target) -> Result<Client, StoreError> {
 }
 
 impl Client {
-    /// The server's name for people.
+    /// The server's name, for messages.
     pub fn name(&self) -> String {
         self.target().to_string()
     }
 
-    /// The server; of a cluster the node that was named.
+    /// The server; in a cluster, the node that the user named.
     pub fn target(&self) -> &Target {
         self.home.target()
     }
 
-    /// Whether another one has taken the master's place, or that of a master of the cluster since the slot map was this.
+    /// Checks whether another server replaced this master, or one of the cluster's masters in
+    /// `before`.
     ///
     /// # Errors
-    /// Sentinels know no master just now.
+    /// The Sentinels know no master at the moment.
     pub(in crate::store) async fn failover(
         &self,
         before: Option<&SlotMap>,
@@ -100,7 +103,7 @@ impl Client {
             return Ok(Some(Failover { client: connect(&master).await?, from, to }));
         }
         let Some(before) = before else { return Ok(None) };
-        // Where the map cannot be had nothing is known.
+        // An error is ignored: without a new slot map, idemctl keeps the one it has.
         let _ = self.learn().await;
         let Some(now) = self.slot_map() else { return Ok(None) };
         let taken = now.taken_over(before);
@@ -111,7 +114,8 @@ impl Client {
         }))
     }
 
-    /// The same way on new connections, for whoever lost a reply on this one; in a cluster by whichever master answers.
+    /// A client of the same servers on new connections, for a caller that lost a reply on this one.
+    /// In a cluster, the first master that answers is used.
     pub(in crate::store) async fn anew(&self) -> Result<Self, StoreError> {
         let again = connect(self.target()).await;
         let Topology::Cluster(map, _) = self.known() else { return again };
@@ -127,10 +131,11 @@ impl Client {
         Ok(client)
     }
 
-    /// Waits until so many replicas of the masters of these Redis keys have what was changed through this client.
+    /// Waits until `wanted` replicas have the changes that this client made to the masters of these
+    /// Redis keys.
     ///
     /// # Errors
-    /// Not so many had it in time, or the server may not be asked.
+    /// Fewer replicas acknowledged the changes in time, or the user may not send WAIT.
     pub(in crate::store) async fn replicated(
         &self,
         redis_keys: &[&[u8]],
@@ -139,6 +144,8 @@ impl Client {
     ) -> Result<(), StoreError> {
         for indexes in self.by_master(redis_keys) {
             let master = self.master_of(redis_keys[indexes[0]]).await?;
+            // WAIT covers only the writes of its own connection, so a new connection would prove
+            // nothing.
             let Some(node) = self.reached(&master) else { continue };
             let have = match node.ask(redis::cmd("WAIT").arg(wanted).arg(millis(wait))).await {
                 Ok(have) => reply::integer(&have).unwrap_or(0),
@@ -152,7 +159,8 @@ impl Client {
         Ok(())
     }
 
-    /// Makes a script known to every master, the first time, and gives its digest; `None` where that is not permitted.
+    /// Loads a script on every master on the first call, and returns its digest; `None` if the user
+    /// may not load scripts.
     pub(in crate::store) async fn digest(
         &self,
         script: &'static str,
@@ -171,7 +179,8 @@ impl Client {
             };
             match loaded {
                 Ok(value) => digest = reply::word(value),
-                // A master that cannot be reached, or refuses for now, keeps nobody from the others. It says NOSCRIPT later.
+                // An unreachable or busy master must not block the others. It answers NOSCRIPT
+                // later.
                 Err(error)
                     if error.is_permission() || error.lost_the_reply() || masters.len() > 1 => {}
                 Err(error) => return Err(error),
@@ -194,7 +203,7 @@ impl Client {
         Ok(node)
     }
 
-    /// The same where there is one already.
+    /// The existing connection to a node, if there is one.
     fn reached(&self, target: &Target) -> Option<Node> {
         if target == self.target() {
             return Some(self.home.clone());
@@ -205,7 +214,8 @@ impl Client {
         }
     }
 
-    /// What did not speak the protocol before anything was read may be no Redis at all.
+    /// Explains an error that came before the first reply, because the peer may not be a Redis
+    /// server.
     pub(in crate::store) async fn explain_error(&self, error: StoreError) -> StoreError {
         self.home.explain_error(error).await
     }
@@ -218,7 +228,7 @@ impl Client {
         StoreError::UnexpectedReply { target: self.name(), asked: asked.to_owned() }
     }
 
-    /// True once it is known to be a cluster.
+    /// True after this client has learned that it talks to a cluster.
     pub fn is_cluster(&self) -> bool {
         let topology = self.topology.lock().unwrap_or_else(PoisonError::into_inner);
         matches!(*topology, Topology::Cluster(..))

@@ -1,4 +1,5 @@
-//! Whether a server tells the moment at which a Redis key expires: PEXPIRETIME, from Redis 7.0 on.
+//! Checks whether a server supports PEXPIRETIME (Redis 7.0 or later), which returns the deadline of
+//! a Redis key.
 
 use std::sync::PoisonError;
 
@@ -9,14 +10,15 @@ use crate::domain::record::{Content, Deadline, KeyState, Observation};
 use crate::store::connection::reply;
 use crate::store::error::StoreError;
 
-/// The Redis key that PEXPIRETIME is tried on. None of the user's: before Redis 7 a server that does not know the command
-/// repeats the key in its answer, whatever bytes the key has, and an answer has to be text.
+/// The Redis key that idemctl tries PEXPIRETIME on. It is not a user's key, because a server before
+/// Redis 7 repeats the key in its error reply. That reply has to be text, and user keys may have
+/// any bytes.
 pub(in crate::store) const TRIED: &str = "idemctl";
 
 impl Client {
-    /// True when the server tells deadlines and its time to this user, as one try showed. A node of a cluster may be of
-    /// another version than the one that was asked: whoever reads has to put up with a refusal. Where nobody answers this
-    /// is no word for the next time.
+    /// True if one attempt showed that the user may send PEXPIRETIME and TIME here. Another node of
+    /// a cluster may run an older version, so callers must handle a refusal. The result is not
+    /// remembered if a node did not answer.
     pub(in crate::store) async fn tells_deadlines(&self) -> bool {
         let known = *self.deadlines.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = known {
@@ -35,10 +37,11 @@ impl Client {
         tells
     }
 
-    /// Passes when the deadlines of these looks are known, so that a change can be compared with them.
+    /// Checks that the deadlines of these observations are known, because a change compares with
+    /// them.
     ///
     /// # Errors
-    /// The user may not ask for one: nothing is to be changed.
+    /// A deadline is unknown because the user lacks a right, so nothing may be changed.
     pub(in crate::store) fn can_compare<'a>(
         &self,
         seen: impl IntoIterator<Item = &'a Observation>,
@@ -55,8 +58,9 @@ impl Client {
     }
 }
 
-/// True when a try of PEXPIRETIME says that the server knows the command and that the user may send it. A Redis key that is
-/// another node's, or out of the user's bounds, is refused only after both were found to be so.
+/// True if an attempt at PEXPIRETIME shows that the server knows the command and that the user may
+/// send it. Redis checks both before it rejects a Redis key of another node or one outside the
+/// user's key patterns.
 pub(in crate::store) fn is_known(tried: Result<&Value, &StoreError>) -> bool {
     match tried {
         Ok(value) => matches!(value, Value::Int(_)),

@@ -1,4 +1,5 @@
-//! The way to the nodes of a cluster, or to the one server: which node serves a key, and what each of them can do.
+//! Access to one server or to the nodes of a cluster: which node serves a key, and what each node
+//! supports.
 
 pub(crate) mod client;
 pub(crate) mod deadlines;

@@ -1,4 +1,4 @@
-//! One server behind a client: its connection, and what was said to greet it.
+//! One server behind a client: its connection, and the options that idemctl sets on it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,7 +9,7 @@ use tokio::sync::Mutex;
 use crate::store::connection::{ClientOption, Connection, Target, diagnose};
 use crate::store::error::StoreError;
 
-/// A connection to one server, which several may use in turn.
+/// A connection to one server; clones share it and take turns.
 #[derive(Clone)]
 pub(in crate::store) struct Node {
     connection: Arc<Mutex<Connection>>,
@@ -20,11 +20,11 @@ pub(in crate::store) struct Node {
 
 /// Connects to a server.
 ///
-/// Nothing is sent before the first command, but for the log-in where there is a password and `SELECT` where there is
-/// a database: a wrong password is known here, a missing one with the first command.
+/// Before the first command, this sends only the log-in if there is a password, and `SELECT` if a
+/// database was chosen. A wrong password therefore fails here, a missing one at the first command.
 ///
 /// # Errors
-/// Unreachable, timed out, or the log-in refused.
+/// The server is unreachable, does not answer in time, or refuses the log-in.
 pub(in crate::store) async fn connect(target: &Target) -> Result<Node, StoreError> {
     let connection = Arc::new(Mutex::new(Connection::open(target).await?));
     Ok(Node {
@@ -51,7 +51,7 @@ impl Node {
         replies.pop().unwrap_or_else(|| Err(unexpected()))
     }
 
-    /// Sends commands in one write; each has its own reply or error.
+    /// Sends commands in one write and returns a reply or an error for each.
     pub(in crate::store) async fn ask_all(
         &self,
         commands: Pipeline,
@@ -70,12 +70,13 @@ impl Node {
                 pipeline.add_command(command.clone());
             }
         }
-        // The answer to the greeting alone tells nothing: a server without room for another client answers it and closes.
+        // The greeting is never sent alone, because a server at its client limit may answer it and
+        // then close.
         let replies = self.send(&pipeline).await?;
         self.answered.store(true, Ordering::Relaxed);
         let mut replies = replies.into_iter();
         for (option, reply) in greeting.into_iter().zip(replies.by_ref()) {
-            // What else is wrong the commands behind it are told, too.
+            // The error is ignored: if it matters, the commands after the greeting get it as well.
             let _ = self.target.client_options.heard(option, reply);
         }
         Ok(replies.collect())
@@ -99,8 +100,9 @@ impl Node {
         Ok(replies.into_iter().map(reply).collect())
     }
 
-    /// What is asked of the server with the first commands, as far as it did not refuse that before: the connection's
-    /// name, and not to disturb eviction data. The first connection of all takes a round trip to learn what the server is.
+    /// The client options to set with the first commands, unless the server refused them before:
+    /// the connection's name, and CLIENT NO-TOUCH, which leaves eviction data unchanged. The first
+    /// connection of the process needs one round trip more, to learn which server it is.
     async fn greeting(&self) -> Result<Vec<ClientOption>, StoreError> {
         if self.greeted.swap(true, Ordering::Relaxed) {
             return Ok(Vec::new());
@@ -109,7 +111,7 @@ impl Node {
             let mut hello = redis::pipe();
             hello.cmd("HELLO");
             let reply = self.send(&hello).await?.pop();
-            // Nothing more is heard on this connection.
+            // The server closes or rejects this connection, so further commands would fail as well.
             if let Some(Err(error)) =
                 reply.as_ref().filter(|reply| reply.as_ref().is_err_and(StoreError::turns_away))
             {
@@ -122,7 +124,8 @@ impl Node {
         Ok(greeting)
     }
 
-    /// A connection that broke before its first reply may be no Redis at all, or one that speaks TLS only.
+    /// Explains an error before the first reply: the peer may not be a Redis server, or may accept
+    /// only TLS.
     pub(in crate::store) async fn explain_error(&self, error: StoreError) -> StoreError {
         if self.answered.load(Ordering::Relaxed) {
             error

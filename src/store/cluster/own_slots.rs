@@ -1,7 +1,8 @@
-//! What the nodes of a cluster say of their own slots.
+//! The slots that each node of a cluster reports for itself.
 //!
-//! `CLUSTER SLOTS` tells the owner of each slot as one node has heard of it, which may be seconds behind, and says nothing of a
-//! slot that is being moved key by key. `CLUSTER NODES` of a master tells both of the master's own slots.
+//! `CLUSTER SLOTS` lists the owner of each slot as one node knows it. That may be seconds out of
+//! date, and it omits migrations in progress. A master's own line in `CLUSTER NODES` is
+//! authoritative for its slots and lists its migrations.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,15 +23,15 @@ pub(in crate::store) struct MovingSlot {
     pub(in crate::store) to: Target,
 }
 
-/// What the masters said.
+/// The combined reports of the masters.
 #[derive(Default)]
 pub(in crate::store) struct SlotOwners {
     pub(in crate::store) moving: Vec<MovingSlot>,
-    /// Why some of them said nothing.
+    /// The errors of the masters that did not report.
     pub(in crate::store) silent: Vec<StoreError>,
 }
 
-/// A line of `CLUSTER NODES`.
+/// One line of `CLUSTER NODES`.
 #[derive(Debug, PartialEq, Eq)]
 struct NodeLine {
     id: String,
@@ -38,18 +39,19 @@ struct NodeLine {
     port: u16,
     hostname: Option<String>,
     is_self: bool,
-    /// A master that can be asked.
+    /// True for a master that can be asked.
     is_master: bool,
-    /// Of two nodes that claim a slot, the one with the greater epoch has it.
+    /// The configuration epoch: if two nodes claim a slot, the one with the greater epoch owns it.
     epoch: u64,
     slots: Vec<(u16, u16)>,
-    /// The slots that it gives away, and the ids of the nodes that get them. Told of the own line alone.
+    /// The slots that this node is migrating, with the ids of the target nodes. Only a node's own
+    /// line lists them.
     migrating: Vec<(u16, String)>,
 }
 
 impl Client {
-    /// Corrects the slot map by what each master says of its own slots, and tells which slots are being moved. Masters that
-    /// are known not to answer are not asked.
+    /// Corrects the slot map by the report of each master, and returns the slots that are being
+    /// moved. It skips masters that are known to be unreachable.
     pub(in crate::store) async fn ask_each_master(
         &self,
         is_known_silent: impl Fn(&Target) -> bool,
@@ -58,6 +60,7 @@ impl Client {
         let Some(map) = self.slot_map() else { return heard };
         let views = self.own_views(&map, is_known_silent, &mut heard.silent).await;
         let mut by_epoch: Vec<&(Target, NodeLine)> = views.values().collect();
+        // In ascending order, so that the claim with the greatest epoch is applied last and wins.
         by_epoch.sort_by_key(|(_, line)| line.epoch);
         let mut corrected = SlotMap::clone(&map);
         for (node, line) in by_epoch {
@@ -67,7 +70,7 @@ impl Client {
                 }
             }
             for (slot, to) in &line.migrating {
-                // A node without a view is among the silent ones.
+                // If the target node has no report, its error is in `silent`.
                 if let Some((to, _)) = views.get(to) {
                     heard.moving.push(MovingSlot {
                         slot: *slot,
@@ -87,7 +90,7 @@ impl Client {
         heard
     }
 
-    /// What each master says of itself, by its id.
+    /// The report of each master about itself, by node id.
     async fn own_views(
         &self,
         map: &SlotMap,
@@ -98,7 +101,8 @@ impl Client {
         let mut asked: Vec<Target> = Vec::new();
         let mut to_ask: Vec<Target> =
             map.masters().iter().filter(|node| !is_known_silent(node)).cloned().collect();
-        // A master without slots stands in no slot map: the others name it.
+        // `CLUSTER SLOTS` omits masters without slots, so idemctl learns of them from the other
+        // masters.
         while !to_ask.is_empty() {
             let answers = join_all(to_ask.iter().map(|node| self.nodes_as_seen_by(node))).await;
             let mut others: Vec<(String, Target)> = Vec::new();
@@ -129,10 +133,11 @@ impl Client {
         views
     }
 
-    /// The names of all Redis keys that this node has in a slot; `None` where they are more than `most`.
+    /// The names of all Redis keys that this node stores for a slot; `None` if there are more than
+    /// `most`.
     ///
     /// # Errors
-    /// As every read; the user may not ask for them.
+    /// The errors of any read; the user may not send the CLUSTER commands.
     pub(in crate::store) async fn keys_in_slot(
         &self,
         node: &Target,
@@ -147,17 +152,18 @@ impl Client {
         if usize::try_from(count).map_or(true, |count| count > most) {
             return Ok(None);
         }
-        // What is added meanwhile is added to the node that gets the slot.
+        // A key that is created after the count is created on the target node of the migration, so
+        // it cannot exceed `most`.
         let names = asked.ask(command("GETKEYSINSLOT").arg(most)).await?;
         let names = reply::array(names).ok_or_else(|| self.unexpected("CLUSTER GETKEYSINSLOT"))?;
         Ok(Some(names.into_iter().filter_map(reply::bytes).collect()))
     }
 
-    /// The addresses that the nodes of the cluster announce, by IP address and by hostname, of nodes that are down as well.
-    /// Empty if the user may not ask.
+    /// The addresses that all nodes announce, by IP address and by hostname, including nodes that
+    /// are down. Empty if the user may not ask.
     ///
     /// # Errors
-    /// No reply, or the server refuses for now.
+    /// There is no reply, or the server temporarily refuses commands.
     pub(super) async fn addresses_of_all_nodes(&self) -> Result<Vec<Address>, StoreError> {
         let nodes = match self.nodes_as_seen_by(self.target()).await {
             Ok(nodes) => nodes,
@@ -185,7 +191,8 @@ impl Client {
     }
 }
 
-/// Where the node of a line is, as seen by `like`. A cluster names its nodes by address or by hostname; `addresses` shows which.
+/// The target for a line's node, with the settings of `like`. A cluster names its nodes by address
+/// or by hostname; `addresses` shows which.
 fn target(line: &NodeLine, like: &Target, addresses: &[Address]) -> Target {
     let is_used = |hostname: &&String| {
         addresses

@@ -1,11 +1,12 @@
-//! What a server says of itself, and what its user may do. Nothing is changed: Redis checks the rights to a command when the
-//! command is queued behind MULTI, and DISCARD drops the queue.
+//! How a server describes itself, and which commands its user may send. The check changes nothing,
+//! because Redis checks the rights for a command when it queues the command after MULTI, and
+//! DISCARD drops the queue.
 
 use super::client::Client;
 use crate::store::connection::{Connection, client_options, pack};
 use crate::store::error::StoreError;
 
-/// What a server says of itself in its answer to HELLO.
+/// The server's description of itself in its reply to HELLO.
 pub(crate) struct Greeting {
     /// `redis` or `valkey`.
     pub(crate) server: String,
@@ -17,10 +18,10 @@ pub(crate) struct Greeting {
 }
 
 impl Client {
-    /// What the server says of itself; `None` if the user may not ask.
+    /// The server's description of itself; `None` if the user may not send HELLO.
     ///
     /// # Errors
-    /// No reply, the log-in is missing, or the server refuses for now.
+    /// There is no reply, the log-in is missing, or the server temporarily refuses commands.
     pub(crate) async fn greeting(&self) -> Result<Option<Greeting>, StoreError> {
         let reply = match self.home.ask(&redis::cmd("HELLO")).await {
             Ok(reply) => reply,
@@ -42,19 +43,20 @@ impl Client {
         }))
     }
 
-    /// Whether the user may scan the keyspace.
+    /// Checks whether the user may scan the keyspace.
     ///
     /// # Errors
-    /// The user may not, or the server gives no answer.
+    /// The user may not, or the server does not answer.
     pub(crate) async fn may_scan(&self) -> Result<(), StoreError> {
         self.home.ask(redis::cmd("SCAN").arg(0).arg("COUNT").arg(1)).await?;
         Ok(())
     }
 
-    /// Why the server would refuse these commands, each with its words; none if it takes them all.
+    /// The errors with which the server would refuse these commands; empty if it would accept all
+    /// of them.
     ///
     /// # Errors
-    /// No reply.
+    /// There is no reply.
     pub(crate) async fn refusals(
         &self,
         redis_key: &[u8],
@@ -62,7 +64,7 @@ impl Client {
     ) -> Result<Vec<StoreError>, StoreError> {
         let master = self.master_of(redis_key).await?;
         let mut connection = Connection::dial(&master).await?;
-        // A server that refuses MULTI would run the commands behind it.
+        // Stop if MULTI is refused: without it, the server would execute the commands that follow.
         if let Err(refused) = connection.tell(&pack(["MULTI"])).await {
             return if refused.lost_the_reply() { Err(refused) } else { Ok(vec![refused]) };
         }

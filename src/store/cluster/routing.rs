@@ -1,10 +1,12 @@
-//! Each command to the node of its Redis key.
+//! Sends each command to the node of its Redis key.
 //!
-//! MOVED, ASK and TRYAGAIN mean that nothing was done, so what they answer is sent again, reads and changes alike, at
-//! most five times. What was sent and got no reply is never sent again.
+//! MOVED, ASK and TRYAGAIN mean that the node did not execute the command. idemctl therefore sends
+//! reads and changes again after them, at most five times. It never resends a command whose reply
+//! was lost.
 //!
-//! The client crate's cluster client does send that again: one lost reply made INCR return 2. Without its retries it follows
-//! no redirection either, and a SCAN through it asked one node, taken by chance, and showed a part for the whole.
+//! The client crate's cluster client does resend such commands: with it, one lost reply made INCR
+//! return 2. With its retries disabled, it does not follow redirects either. A SCAN through it read
+//! one random node and presented that part as the whole keyspace.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,25 +20,26 @@ use crate::domain::hash_slot;
 use crate::store::connection::Target;
 use crate::store::error::StoreError;
 
-/// How often a command is sent on to where it belongs.
+/// How many redirects a command may follow.
 const MOST_REDIRECTS: usize = 5;
 
-/// How long a slot is given that is being moved.
+/// How long to wait before the next attempt on a slot that is being moved.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Where a command goes that a node did not execute.
+/// The next node for a command that was redirected.
 #[derive(Debug, Clone)]
 pub(in crate::store) struct Route {
     pub(in crate::store) node: Target,
-    /// True when the node is only importing the slot: it serves whoever says ASKING right before.
+    /// True if the node is still importing the slot: it serves the slot only directly after ASKING.
     pub(in crate::store) asking: bool,
 }
 
 impl Client {
-    /// The way on after MOVED, ASK or TRYAGAIN for a Redis key; after TRYAGAIN a little later.
+    /// The next node for a Redis key after MOVED, ASK or TRYAGAIN; after TRYAGAIN, this waits for a
+    /// moment first.
     ///
     /// # Errors
-    /// The slot map may not be asked for, or no node serves the slot.
+    /// The user may not ask for the slot map, or no node serves the slot.
     pub(in crate::store) async fn redirected(
         &self,
         error: &StoreError,
@@ -49,10 +52,11 @@ impl Client {
         }
     }
 
-    /// Asks for the slot map after a redirect. If it cannot be had, the redirect names the node all the same.
+    /// Fetches the slot map after a redirect. A failure is acceptable, because the redirect names
+    /// the node as well.
     ///
     /// # Errors
-    /// The server is not known to be a cluster's.
+    /// The server is not known to be a node of a cluster.
     async fn learn_after_redirect(&self) -> Result<(), StoreError> {
         let learned = self.learn().await;
         if self.is_cluster() {
@@ -66,10 +70,11 @@ impl Client {
         replies.pop().unwrap_or_else(|| Err(self.unexpected("a command")))
     }
 
-    /// Sends commands, in one write a node; each has its own reply or error.
+    /// Sends commands in one write per node and returns a reply or an error for each.
     ///
     /// # Errors
-    /// When a node did not answer, or nobody may ask which node is the right one: what the others answered is lost with it.
+    /// A node did not answer, or the user may not ask which node serves a key. The replies of the
+    /// other nodes are then lost.
     pub(in crate::store) async fn ask_all(
         &self,
         commands: &Pipeline,
@@ -80,13 +85,14 @@ impl Client {
         lost.cloned().map_or(Ok(replies), Err)
     }
 
-    /// Sends commands, in one write a node; each has its own reply or error, also where its node did not answer.
+    /// Like [`Self::ask_all`], but if a node does not answer, only its commands get the error.
     pub(in crate::store) async fn ask_each(&self, commands: &Pipeline) -> Vec<ClientReply> {
         let commands: Vec<&Cmd> = commands.cmd_iter().collect();
         let mut replies = match self.known() {
             Topology::Cluster(map, _) => self.ask_nodes(&commands, &map).await,
             _ => all(self.home.ask_all(pipeline(commands.iter().copied())).await, commands.len()),
         };
+        // Only a cluster node answers CROSSSLOT, so the topology has to be learned now.
         let apart = |reply: &ClientReply| matches!(reply, Err(StoreError::Refused { code, .. }) if code == "CROSSSLOT");
         if replies.iter().any(apart)
             && !self.is_cluster()
@@ -117,7 +123,7 @@ impl Client {
         replies
     }
 
-    /// Sends each command to the node of its Redis key, to all nodes at a time.
+    /// Sends each command to the node of its Redis key, to all nodes concurrently.
     async fn ask_nodes(&self, commands: &[&Cmd], map: &SlotMap) -> Vec<ClientReply> {
         let mut replies: Vec<Option<ClientReply>> = vec![None; commands.len()];
         let mut groups: Vec<(&Target, Vec<usize>)> = Vec::new();
@@ -148,7 +154,7 @@ impl Client {
             .collect()
     }
 
-    /// Sends so many commands to one node.
+    /// Sends `count` commands to one node.
     pub(in crate::store) async fn ask_node(
         &self,
         node: &Target,
@@ -161,7 +167,7 @@ impl Client {
         }
     }
 
-    /// Sends commands on that were answered by MOVED, ASK or TRYAGAIN.
+    /// Follows the redirects of the commands at `astray`.
     async fn send_on(&self, commands: &[&Cmd], astray: &[usize], replies: &mut [ClientReply]) {
         if let Err(why) = self.learn_after_redirect().await {
             astray.iter().for_each(|index| replies[*index] = Err(why.clone()));
@@ -172,7 +178,8 @@ impl Client {
             let Err(StoreError::Refused { code, why, .. }) = &replies[*index] else { continue };
             let redis_key = slot_map::key_of(commands[*index]).unwrap_or_default();
             replies[*index] = match self.route(code, why, redis_key).await {
-                // Nobody waits twice for the same node.
+                // Fail at once for a node that already timed out, so that idemctl waits only once
+                // per node.
                 Ok(route) => match silent.iter().find(|(known, _)| *known == route.node) {
                     Some((_, error)) => Err(error.clone()),
                     None => {
@@ -193,7 +200,7 @@ impl Client {
         }
     }
 
-    /// Where a command on this Redis key is to go that was answered so.
+    /// The next node for a command on this Redis key that was answered with `code` and `why`.
     async fn route(&self, code: &str, why: &str, redis_key: &[u8]) -> Result<Route, StoreError> {
         Ok(match (code, slot_map::redirect(why, self.target())) {
             ("MOVED", Some((slot, node))) => {
@@ -213,7 +220,8 @@ impl Client {
     }
 }
 
-/// Why a command was sent from node to node and executed by none: its keys are on either side of a move.
+/// The error for a command that was redirected too often, because its keys are on both sides of a
+/// migration.
 pub(in crate::store) fn half_moved(error: &StoreError, redis_key: &[u8]) -> StoreError {
     let StoreError::Refused { target, place, .. } = error else { return error.clone() };
     let slot = hash_slot::of(redis_key);
@@ -223,7 +231,7 @@ pub(in crate::store) fn half_moved(error: &StoreError, redis_key: &[u8]) -> Stor
     StoreError::Refused { target: target.clone(), code: "TRYAGAIN".to_owned(), why, place: *place }
 }
 
-/// The replies of one node; its error for each where it did not answer.
+/// The replies of one node, or its error once per command if it did not answer.
 fn all(answered: Result<Vec<ClientReply>, StoreError>, count: usize) -> Vec<ClientReply> {
     answered.unwrap_or_else(|error| vec![Err(error); count])
 }

@@ -1,22 +1,23 @@
-//! Many calls of one script by its digest, because the text of a script is longer than most of what it reads.
+//! Calls a script many times by its digest, because its text is usually longer than the data that
+//! it reads.
 
 use redis::Cmd;
 
 use super::client::{Client, ClientReply};
 use crate::store::error::StoreError;
 
-/// How a call names its script.
+/// How a call refers to its script.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::store) enum ScriptRef<'a> {
-    /// By its text, which every server takes.
+    /// By its text, which every server accepts.
     Text,
-    /// By its digest, for a server that has the script.
+    /// By its digest, which only a server that has loaded the script accepts.
     Digest(&'a str),
 }
 
 impl Client {
-    /// Sends calls of a script by its digest, each with its own reply. A node that has forgotten the script has done nothing: its
-    /// calls are sent once more with the text.
+    /// Calls a script by its digest and returns a reply or an error for each call. A node that
+    /// answers NOSCRIPT has not executed the call, so idemctl sends it again with the text.
     ///
     /// # Errors
     /// No master could be asked.
@@ -26,7 +27,7 @@ impl Client {
         calls: impl Fn(ScriptRef<'_>) -> Vec<Cmd>,
     ) -> Result<Vec<ClientReply>, StoreError> {
         let digest = self.digest(script).await?;
-        // Without a digest the user may not load scripts.
+        // There is no digest if the user may not load scripts.
         let script_ref = match &digest {
             Some(digest) => ScriptRef::Digest(digest),
             None => ScriptRef::Text,

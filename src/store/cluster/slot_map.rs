@@ -13,15 +13,15 @@ pub(in crate::store) struct SlotMap {
     masters: Vec<Target>,
     /// The addresses of masters and replicas.
     addresses: Vec<Address>,
-    /// The ids of masters and replicas, where they are told.
+    /// The ids of masters and replicas, if the server lists them.
     ids: BTreeSet<String>,
-    /// The index of each slot's master; `None` for a slot that nobody serves.
+    /// The index of each slot's master; `None` for a slot that no node serves.
     owners: Vec<Option<usize>>,
 }
 
 impl SlotMap {
-    /// Reads the reply of `CLUSTER SLOTS`; a node without an address of its own is the one that was asked. `None` when it
-    /// is no such reply.
+    /// Parses the reply of `CLUSTER SLOTS`; `None` for any other reply. A node without an address
+    /// is the node that was asked.
     pub(in crate::store) fn parse(slots: Value, asked: &Target) -> Option<Self> {
         let owners = vec![None; usize::from(hash_slot::SLOTS)];
         let mut map =
@@ -44,7 +44,7 @@ impl SlotMap {
         Some(map)
     }
 
-    /// Takes in a replica's address and id, as far as they are told.
+    /// Adds a replica's address and id, if the reply has them.
     fn add_replica(&mut self, replica: Value, asked: &Target) {
         let mut replica = reply::array(replica).unwrap_or_default().into_iter();
         let (host, port) = (
@@ -72,7 +72,7 @@ impl SlotMap {
         &self.masters
     }
 
-    /// The ids of all nodes, which stay when a node moves or takes over.
+    /// The ids of all nodes. A node keeps its id when its address or its role changes.
     pub(in crate::store) fn ids(&self) -> impl Iterator<Item = &str> {
         self.ids.iter().map(String::as_str)
     }
@@ -86,7 +86,7 @@ impl SlotMap {
         (0..hash_slot::SLOTS).filter(|slot| self.master(*slot).is_none()).collect()
     }
 
-    /// The slots that the master of this name serves.
+    /// The slots that the master with this name serves.
     pub(in crate::store) fn slots_of(&self, master: &str) -> Vec<u16> {
         let Some(index) = self.masters.iter().position(|known| known.to_string() == master) else {
             return Vec::new();
@@ -96,19 +96,19 @@ impl SlotMap {
             .collect()
     }
 
-    /// From here on the slot is this node's.
+    /// Records that the slot now belongs to this node.
     pub(in crate::store) fn moved(&mut self, slot: u16, to: Target) {
         let owner = self.index_of(to);
         self.owners[usize::from(slot)] = Some(owner);
     }
 
-    /// The slots that have another master than in `before`.
+    /// The slots that have a different master than in `before`.
     pub(in crate::store) fn moved_since(&self, before: &Self) -> Vec<u16> {
         (0..hash_slot::SLOTS).filter(|slot| self.master(*slot) != before.master(*slot)).collect()
     }
 
-    /// A master of `before` that is none any more, and whoever has its slots now. A master that has given slots away is
-    /// one still: they were moved, and nothing was lost.
+    /// A node of `before` that is no longer a master, and the node that now serves its slots. A
+    /// master that only migrated slots is still a master: nothing was lost.
     pub(in crate::store) fn taken_over<'a>(
         &'a self,
         before: &'a Self,
@@ -126,7 +126,8 @@ impl SlotMap {
     }
 }
 
-/// A node of the same cluster as `like`, at the address that MOVED and ASK name: `<slot> <host>:<port>`.
+/// Parses the text of MOVED and ASK, `<slot> <host>:<port>`, into a node of the same cluster as
+/// `like`.
 pub(in crate::store) fn redirect(why: &str, like: &Target) -> Option<(u16, Target)> {
     let mut words = why.split_whitespace();
     let slot = words.next()?.parse().ok().filter(|slot| *slot < hash_slot::SLOTS)?;
@@ -134,7 +135,7 @@ pub(in crate::store) fn redirect(why: &str, like: &Target) -> Option<(u16, Targe
     Some((slot, address(like, Some(host.to_owned()), port.parse().ok()?)))
 }
 
-/// A node of the same cluster as `like`; where no host is told, at that of `like`.
+/// A node of the same cluster as `like`, on the host of `like` if the server names none.
 pub(super) fn address(like: &Target, host: Option<String>, port: u16) -> Target {
     let own = match &like.address {
         Address::Tcp(host, _) => host.clone(),
@@ -144,7 +145,7 @@ pub(super) fn address(like: &Target, host: Option<String>, port: u16) -> Target 
     Target { address: Address::Tcp(host, port), ..like.clone() }
 }
 
-/// The Redis key by which a command finds its node; `None` for one that any node answers.
+/// The Redis key that decides which node serves a command; `None` if any node may answer it.
 pub(in crate::store) fn key_of(command: &Cmd) -> Option<&[u8]> {
     let mut words = command.args_iter().filter_map(|word| match word {
         Arg::Simple(word) => Some(word),

@@ -1,4 +1,5 @@
-//! What is known of the nodes behind a client: whether they are a cluster's, and which of them serves a Redis key.
+//! The topology behind a client: whether its nodes form a cluster, and which node serves a Redis
+//! key.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use crate::store::connection::{Address, Target, Writable, client_options, reply}
 use crate::store::error::{RefusedAt, StoreError};
 
 impl Client {
-    /// The masters of the cluster; the server alone where it is none.
+    /// The masters of the cluster, or the one server if it is not a cluster.
     pub async fn masters(&self) -> Result<Vec<Target>, StoreError> {
         if matches!(self.known(), Topology::Unknown) {
             self.learn().await?;
@@ -25,20 +26,22 @@ impl Client {
     /// The address of the server, and those of all nodes of its cluster, reachable or not.
     ///
     /// # Errors
-    /// As every read.
+    /// The errors of any read.
     pub async fn addresses(&self) -> Result<Vec<Address>, StoreError> {
         self.masters().await?;
         let mut addresses = vec![self.target().address.clone()];
         if let Some(map) = self.slot_map() {
             addresses.extend(map.addresses().iter().cloned());
-            // CLUSTER SLOTS lists neither nodes that are down nor replicas without data nor masters without slots.
+            // CLUSTER SLOTS omits nodes that are down, replicas without data, and masters without
+            // slots.
             addresses.extend(self.addresses_of_all_nodes().await?);
         }
         Ok(addresses)
     }
 
-    /// False if no Sentinel watches the server. Each Sentinel listens on a channel of every server of its services, but loses
-    /// that connection for a moment now and then: a server with replicas, or a replica, may be watched although none listens.
+    /// False if no Sentinel monitors the server. Each Sentinel subscribes to a channel on every
+    /// server of its services, but sometimes loses that connection for a moment. Without
+    /// subscribers, a replica or a server with replicas may therefore still be monitored.
     pub async fn may_be_watched(&self) -> bool {
         let asked =
             self.home.ask(redis::cmd("PUBSUB").arg("NUMSUB").arg("__sentinel__:hello")).await;
@@ -47,7 +50,7 @@ impl Client {
         listeners != Some(0) || self.may_be_replicated().await
     }
 
-    /// False if the server says that it is a master without replicas.
+    /// False if the server reports that it is a master without replicas.
     async fn may_be_replicated(&self) -> bool {
         let role = self.home.ask(&redis::cmd("ROLE")).await.ok().and_then(reply::array);
         let Some([kind, _, replicas]) =
@@ -63,7 +66,7 @@ impl Client {
     /// The node that serves a Redis key.
     ///
     /// # Errors
-    /// As every read; in a cluster where nobody serves it.
+    /// The errors of any read; in a cluster, no node serves the key.
     pub async fn master_of(&self, redis_key: &[u8]) -> Result<Target, StoreError> {
         if matches!(self.known(), Topology::Unknown) {
             self.learn().await?;
@@ -77,7 +80,8 @@ impl Client {
         }
     }
 
-    /// The node to put load on: the one that was named, or in a cluster, where that is no master, another.
+    /// The node to put load on: the one that the user named, or another master if that one is not a
+    /// master of the cluster.
     pub async fn playground(&self, server: &Writable) -> Result<Writable, StoreError> {
         let mut masters = self.masters().await?;
         let named = masters.iter().position(|master| master == self.target()).unwrap_or(0);
@@ -88,7 +92,7 @@ impl Client {
         }
     }
 
-    /// True when this node serves all of these Redis keys, as far as is known.
+    /// True if, by the known slot map, this node serves all of these Redis keys.
     pub fn serves(&self, node: &Target, redis_keys: &[Vec<u8>]) -> bool {
         match self.known() {
             Topology::Cluster(map, _) => {
@@ -98,7 +102,7 @@ impl Client {
         }
     }
 
-    /// The indexes of these Redis keys, by the nodes that serve them as far as is known.
+    /// The indexes of these Redis keys, grouped by the node that serves them in the known slot map.
     pub(in crate::store) fn by_master(&self, redis_keys: &[&[u8]]) -> Vec<Vec<usize>> {
         let map = self.slot_map();
         let node = |index: &usize| {
@@ -114,14 +118,14 @@ impl Client {
         groups
     }
 
-    /// True when it is known to be a cluster, and these Redis keys are in several slots of it.
+    /// True if this is known to be a cluster and these Redis keys are in different slots.
     pub(in crate::store) fn parts(&self, redis_keys: &[Vec<u8>]) -> bool {
         redis_keys.len() > 1
             && self.is_cluster()
             && !hash_slot::is_one(redis_keys.iter().map(Vec::as_slice))
     }
 
-    /// The slot map as it is known; `None` where it is no cluster.
+    /// The known slot map; `None` if this is not a cluster.
     pub(in crate::store) fn slot_map(&self) -> Option<Arc<SlotMap>> {
         match self.known() {
             Topology::Cluster(map, _) => Some(map),
@@ -129,10 +133,10 @@ impl Client {
         }
     }
 
-    /// Asks for the slot map, again where it is known.
+    /// Fetches the slot map, even if one is known.
     ///
     /// # Errors
-    /// As every read; of a cluster whose user may not ask for it.
+    /// The errors of any read; the user of a cluster may not ask for the slot map.
     pub(in crate::store) async fn learn(&self) -> Result<(), StoreError> {
         let reply = self.home.ask(redis::cmd("CLUSTER").arg("SLOTS")).await;
         let map = match reply {
@@ -141,9 +145,10 @@ impl Client {
                     .ok_or_else(|| self.unexpected("CLUSTER SLOTS"))?,
             ),
             Err(error) if error.lost_the_reply() => return Err(error),
-            // A server that is busy just now does not say whether it is a node: alone it would be taken for all there is.
+            // A busy server does not say whether it is a cluster node. If idemctl took it for a
+            // single server, it would miss the keys of the other nodes.
             Err(error) if error.is_for_now() => return Err(error),
-            // A node that does not tell of the others would be taken for all there is.
+            // The same applies to a node that does not list the others.
             Err(error) if does_not_tell(&error) && self.says_it_is_a_node().await => {
                 return Err(self.needs_slots());
             }
@@ -153,7 +158,7 @@ impl Client {
             *topology = match (map, std::mem::take(topology)) {
                 (Some(map), Topology::Cluster(_, nodes)) => Topology::Cluster(Arc::new(map), nodes),
                 (Some(map), _) => Topology::Cluster(Arc::new(map), HashMap::new()),
-                // What was one is one still: it has other things to do just now.
+                // A node stays a node: the error has another cause.
                 (None, cluster @ Topology::Cluster(..)) => cluster,
                 (None, _) => Topology::Standalone,
             };
@@ -161,11 +166,12 @@ impl Client {
         Ok(())
     }
 
-    /// Passes unless the server is a replica, and not a node of a cluster, whose masters get the changes. A replica that
-    /// takes changes (`replica-read-only no`) keeps them to itself. False if nobody may ask whether it is one.
+    /// Checks that the server is not a replica outside a cluster. Changes to a replica
+    /// (`replica-read-only no`) never reach its master; in a cluster they are sent to the masters.
+    /// False if the user may not ask for the role.
     ///
     /// # Errors
-    /// Refused: it is a replica. No reply.
+    /// Refused, because the server is a replica; or there is no reply.
     pub async fn may_change(&self) -> Result<bool, StoreError> {
         if self.is_cluster() {
             return Ok(true);
@@ -175,7 +181,7 @@ impl Client {
             Some(false) => return Ok(true),
             None => return Ok(false),
         }
-        // ROLE does not say that a replica is one of a cluster.
+        // ROLE does not show whether a replica belongs to a cluster.
         self.masters().await?;
         if self.is_cluster() {
             return Ok(true);
@@ -192,10 +198,10 @@ impl Client {
         })
     }
 
-    /// Whether the server is a replica, and not a node of a cluster; `None` if nobody may ask.
+    /// True if the server is a replica outside a cluster; `None` if the user may not ask.
     ///
     /// # Errors
-    /// No reply.
+    /// There is no reply.
     async fn is_replica(&self) -> Result<Option<bool>, StoreError> {
         match self.home.ask(&redis::cmd("HELLO")).await {
             Ok(greeting) => {
@@ -205,7 +211,7 @@ impl Client {
                 return Ok(Some(is_replica && !is_node));
             }
             Err(error) if error.lost_the_reply() => return Err(error),
-            // Who may not say HELLO may have the right to ask for the role alone.
+            // A user without the right to HELLO may still have the right to ROLE.
             Err(_) => {}
         }
         match self.home.ask(&redis::cmd("ROLE")).await {
@@ -219,7 +225,7 @@ impl Client {
         }
     }
 
-    /// The master of this server, if the user may ask for it.
+    /// The address of this server's master, if the user may ask for it.
     async fn own_master(&self) -> Option<String> {
         let mut parts =
             reply::array(self.home.ask(&redis::cmd("ROLE")).await.ok()?)?.into_iter().skip(1);
@@ -227,8 +233,8 @@ impl Client {
         Some(format!("{host}:{port}"))
     }
 
-    /// Why reads here may show what was long ago: the server is a replica that is cut off from its master, or may be one,
-    /// because the user may not ask. `None` for any other server.
+    /// The reason why reads here may be out of date: the server is a replica that lost the link to
+    /// its master, or may be one because the user may not ask. `None` for any other server.
     pub async fn is_behind(&self) -> Option<String> {
         if self.is_cluster() {
             return None;
@@ -236,13 +242,13 @@ impl Client {
         match self.home.ask(&redis::cmd("ROLE")).await {
             Ok(role) => self.is_behind_by_role(role),
             Err(error) if does_not_tell(&error) => self.is_behind_without_role().await,
-            // What comes next gets the same error.
+            // The next command gets the same error and reports it.
             Err(_) => None,
         }
     }
 
-    /// The same for a user who may not ask for the role. INFO shows the link to the master, too. HELLO, which nearly
-    /// everybody may send, shows only whether the server is a replica.
+    /// Like [`Self::is_behind`], for a user who may not send ROLE. INFO also shows the link to the
+    /// master. HELLO, which most users may send, shows only whether the server is a replica.
     async fn is_behind_without_role(&self) -> Option<String> {
         let name = self.name();
         let info = self.home.ask(redis::cmd("INFO").arg("replication")).await;
@@ -271,7 +277,7 @@ impl Client {
             .then(|| format!("{name} is a replica that is cut off from its master {host}:{port}: it may be behind"))
     }
 
-    /// True when the server's greeting says so, which nearly everybody may ask for, or else its INFO.
+    /// True if HELLO reports a cluster node, or INFO if the user may not send HELLO.
     async fn says_it_is_a_node(&self) -> bool {
         let greeting = self.home.ask(&redis::cmd("HELLO")).await;
         if let Some(mode) = greeting.ok().and_then(client_options::mode) {
@@ -285,7 +291,8 @@ impl Client {
         StoreError::NeedsSlots { target: self.name() }
     }
 
-    /// A replica of a master, which is in step and answers; `None` where there is none, or nobody may ask.
+    /// A replica of this master that is in sync and reachable; `None` if there is none or the user
+    /// may not ask.
     pub(in crate::store) async fn replica_of(&self, master: &Target) -> Option<Target> {
         let role = self.node(master).await.ok()?.ask(&redis::cmd("ROLE")).await.ok()?;
         let replicas = reply::array(reply::array(role)?.into_iter().nth(2)?)?;
@@ -312,8 +319,8 @@ impl Client {
     }
 }
 
-/// True when a server does not say which nodes there are although it may be one of a cluster: the user may not ask, or the
-/// command has another name there.
+/// True if a server does not list the nodes although it may be a cluster node: the user may not
+/// ask, or the command was renamed there.
 fn does_not_tell(error: &StoreError) -> bool {
     error.is_permission() || error.is_unknown_command()
 }

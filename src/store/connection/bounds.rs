@@ -1,36 +1,38 @@
-//! How large a reply may be, by what was asked for. A header that promises more is given up before its bytes come.
+//! The maximum size of a reply, by request. A reply whose header announces more is rejected before
+//! its bytes arrive.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use crate::store::connection::resp::{self, Token, Unreadable};
 
-/// A whole value, or the name of a Redis key: what Redis takes from a client (`proto-max-bulk-len`, 512 MiB), and what DUMP
-/// or a script puts around it.
+/// For a whole value or the name of a Redis key. Redis accepts up to 512 MiB from a client
+/// (`proto-max-bulk-len`), and DUMP or a script adds some bytes.
 pub(super) const WHOLE: usize = 600 << 20;
 
-/// What speaks of the server, of a client or of one Redis key.
+/// For replies about the server, a client, or one Redis key.
 const SMALL: usize = 1 << 20;
 
-/// The slots of a cluster, if each of the 16,384 is a range of its own with several replicas.
+/// For the slots of a cluster, even if each of the 16,384 slots is a range with several replicas.
 const SLOTS: usize = 16 << 20;
 
-/// The bounds of the replies to come, and how far the first of them has come.
+/// The limits of the pending replies, and the progress of the first of them.
 #[derive(Debug, Default)]
 pub(super) struct Bounds {
     ahead: VecDeque<usize>,
-    /// Of the reply that is read token by token: the elements to come, and the bytes read.
+    /// For the reply that is read token by token: the number of elements still to read, and the
+    /// bytes read.
     missing: usize,
     read: usize,
 }
 
 impl Bounds {
-    /// Takes in a request of these words.
+    /// Adds a request with these arguments.
     pub(super) fn ask(&mut self, words: &[&[u8]]) {
         self.ahead.push_back(most(words));
     }
 
-    /// Takes in requests as they go over the wire.
+    /// Adds requests in their wire format.
     pub(super) fn ask_packed(&mut self, requests: &[u8]) {
         let mut at = 0;
         while let Ok(Some((Token::Array(count), next))) = resp::token(requests, at, usize::MAX) {
@@ -48,12 +50,12 @@ impl Bounds {
         }
     }
 
-    /// How many bytes the next reply may have.
+    /// The maximum size of the next reply, in bytes.
     pub(super) fn of_reply(&self) -> usize {
         self.ahead.front().copied().unwrap_or(WHOLE)
     }
 
-    /// Notes that the next reply was read as a whole.
+    /// Records that the next reply was read as a whole.
     pub(super) fn took_reply(&mut self) {
         self.ahead.pop_front();
         (self.missing, self.read) = (0, 0);
@@ -64,7 +66,7 @@ impl Bounds {
         self.of_reply().saturating_sub(self.read)
     }
 
-    /// Notes a token of so many bytes.
+    /// Records a token of this many bytes.
     pub(super) fn took_token(&mut self, token: &Token, bytes: usize) {
         let elements = if let Token::Array(count) = token { *count } else { 0 };
         self.missing = self.missing.saturating_sub(1).saturating_add(elements);
@@ -74,7 +76,8 @@ impl Bounds {
         }
     }
 
-    /// Passes an array whose elements the reply has room for, as [`resp::token`] does not: it sees one array of several.
+    /// Checks that the reply has room for the elements of an array. [`resp::token`] checks each
+    /// array alone and cannot see nested ones together.
     pub(super) fn check(&self, token: &Token) -> Result<(), Unreadable> {
         let Token::Array(count) = token else { return Ok(()) };
         let missing = self.missing.saturating_add(*count);
@@ -82,7 +85,8 @@ impl Bounds {
     }
 }
 
-/// How many bytes the reply to a request may have, an error included. Commands are in capitals; any other may have a value.
+/// The maximum size of the reply to a request, or of an error. Command names are in capitals; the
+/// reply to any other command may contain a value.
 fn most(words: &[&[u8]]) -> usize {
     let Some(command) = words.first() else { return WHOLE };
     match *command {
@@ -90,7 +94,7 @@ fn most(words: &[&[u8]]) -> usize {
             .map_or(WHOLE, |bytes| bytes.saturating_add(2 * resp::LONGEST_LINE).min(WHOLE)),
         b"CLUSTER" if words.get(1).is_some_and(|word| *word == b"GETKEYSINSLOT") => WHOLE,
         b"CLUSTER" => SLOTS,
-        // Their replies hold no value and no name.
+        // The replies to these commands contain neither a value nor a key name.
         b"ASKING" | b"AUTH" | b"CLIENT" | b"CONFIG" | b"DBSIZE" | b"DEL" | b"DISCARD"
         | b"EXISTS" | b"HELLO" | b"HLEN" | b"INFO" | b"MEMORY" | b"MULTI" | b"OBJECT"
         | b"PEXPIRE" | b"PEXPIREAT" | b"PEXPIRETIME" | b"PING" | b"PTTL" | b"READONLY"
@@ -100,21 +104,22 @@ fn most(words: &[&[u8]]) -> usize {
     }
 }
 
-/// How many bytes `GETRANGE key from to` asks for, if it says.
+/// The number of bytes that `GETRANGE key from to` requests, if both ends are given.
 fn part(words: &[&[u8]]) -> Option<usize> {
     let [_, _, from, to] = words else { return None };
     let number = |word: &[u8]| std::str::from_utf8(word).ok()?.parse::<usize>().ok();
     Some(number(to)?.saturating_sub(number(from)?).saturating_add(1))
 }
 
-/// The fewest bytes a second at which long replies come.
+/// The slowest accepted rate of a long reply, in bytes per second.
 const SLOWEST: u64 = 64 * 1024;
 
-/// How long was waited for the replies to what was sent, and how much has come.
+/// How long idemctl has waited for the replies to one write, and how many bytes have arrived.
 ///
-/// The replies to one write take `--timeout` as a whole, not each of their pieces: a server that sends a byte now and then
-/// would be waited for without end. Long replies get the time more that their bytes need at [`SLOWEST`]. Only waiting
-/// counts: whoever reads a page may do so slowly.
+/// `--timeout` covers all replies to one write, not each piece of them. Otherwise a server that
+/// sends one byte now and then could delay idemctl without limit. Long replies get the additional
+/// time that their bytes need at [`SLOWEST`]. Only waiting counts, so a caller may process a page
+/// slowly.
 #[derive(Debug, Default)]
 pub(super) struct Patience {
     pub(super) waited: Duration,
@@ -122,7 +127,8 @@ pub(super) struct Patience {
 }
 
 impl Patience {
-    /// How long to wait for the next piece: never longer than the timeout, however much came at once before.
+    /// How long to wait for the next piece. It is never longer than the timeout, even if many bytes
+    /// arrived at once before.
     pub(super) fn left(&self, timeout: Duration) -> Duration {
         let for_bytes = Duration::from_millis(self.received.saturating_mul(1_000) / SLOWEST);
         timeout.saturating_add(for_bytes).saturating_sub(self.waited).min(timeout)

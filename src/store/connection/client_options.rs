@@ -1,4 +1,4 @@
-//! What a server was asked for politeness' sake and does not do, or not for this user: it is asked once.
+//! Optional requests to a server, and which of them it refuses. Each is attempted once per server.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +11,8 @@ use crate::store::error::StoreError;
 /// The name that `CLIENT LIST` shows for idemctl's connections.
 const CLIENT_NAME: &str = "idemctl";
 
-/// Remembers for every connection to one server. All are equal: what is remembered says nothing of which server it is.
+/// The state that all connections to one server share. All instances compare as equal, because this
+/// state does not identify a server.
 #[derive(Debug, Clone, Default)]
 pub struct ClientOptions(Arc<Remembered>);
 
@@ -26,31 +27,35 @@ struct Remembered {
 
 #[derive(Debug, Clone, Copy)]
 pub(in crate::store) enum ClientOption {
-    /// `CLIENT SETNAME`: so that others see whose connection it is.
+    /// `CLIENT SETNAME`, so that others can see whose connection it is.
     Name,
-    /// `CLIENT NO-TOUCH`, from 7.2: so that reading does not keep keys from being evicted. A cluster's nodes are never
-    /// asked: releases 8.0 to 8.2 of Redis crash when such a client names a key of a slot that is being moved.
+    /// `CLIENT NO-TOUCH` (Redis 7.2 or later), so that reading keys does not affect which of them
+    /// are evicted. idemctl never sends it to cluster nodes: Redis 8.0 to 8.2 crashes when such a
+    /// client names a key of a slot that is being moved.
     NoTouch,
 }
 
 impl ClientOptions {
-    /// True the first time: a server that gives no answer is looked at more closely once, for that takes time.
+    /// True on the first call. An unresponsive server is diagnosed only once, because that takes
+    /// time.
     pub(in crate::store) fn is_first_look(&self) -> bool {
         !self.0.looked_closer.swap(true, Ordering::Relaxed)
     }
 
-    /// True the first time: what a server is has to be known before it is asked for [`ClientOption::NoTouch`].
+    /// True on the first call. idemctl must know the kind of server before it sends
+    /// [`ClientOption::NoTouch`].
     pub(in crate::store) fn is_first_hello(&self) -> bool {
         !self.0.said_hello.swap(true, Ordering::Relaxed)
     }
 
-    /// Notes how the server answered HELLO. Of one that does not say what it is nothing is asked that might harm it.
+    /// Records the server's reply to HELLO. A server of unknown kind does not get requests that
+    /// might harm it.
     pub(in crate::store) fn met(&self, greeting: Option<Value>) {
         let mode = greeting.and_then(mode);
         self.0.may_no_touch.store(mode.is_some_and(|mode| mode != "cluster"), Ordering::Relaxed);
     }
 
-    /// False when the server refused it before, or may not be asked.
+    /// False if the server refused the option before, or must not be asked.
     pub(in crate::store) fn does(&self, option: ClientOption) -> bool {
         match option {
             ClientOption::Name => !self.0.no_name.load(Ordering::Relaxed),
@@ -58,15 +63,16 @@ impl ClientOptions {
         }
     }
 
-    /// True if idemctl's own reads leave the idle times of keys alone: the server agreed to [`ClientOption::NoTouch`].
+    /// True if idemctl's reads do not change the idle times of keys, because the server accepted
+    /// [`ClientOption::NoTouch`].
     pub(in crate::store) fn keeps_idle_times(&self) -> bool {
         self.does(ClientOption::NoTouch) && self.0.agreed_to_no_touch.load(Ordering::Relaxed)
     }
 
-    /// Notes what the server said to it.
+    /// Records the server's reply to an option.
     ///
     /// # Errors
-    /// Whatever has nothing to do with it: the log-in is missing, the server refuses service.
+    /// Any error that does not concern the option, such as a missing log-in or a busy server.
     pub(in crate::store) fn heard<T>(
         &self,
         option: ClientOption,
@@ -108,12 +114,12 @@ impl ClientOption {
     }
 }
 
-/// What a server says that it is in its answer to HELLO: `standalone`, `cluster`, `sentinel`.
+/// The mode in a server's reply to HELLO: `standalone`, `cluster` or `sentinel`.
 pub(in crate::store) fn mode(greeting: Value) -> Option<String> {
     told(greeting, "mode")
 }
 
-/// A field of the answer to HELLO, e.g. `role`, which is `master` or `replica`.
+/// A field of the reply to HELLO, e.g. `role`, which is `master` or `replica`.
 pub(in crate::store) fn told(greeting: Value, field: &str) -> Option<String> {
     let parts = match greeting {
         Value::Map(pairs) => pairs.into_iter().flat_map(|(name, value)| [name, value]).collect(),

@@ -1,8 +1,10 @@
-//! A connection: requests go out as the socket takes them, and replies are read where they lie.
+//! A connection that writes requests as the socket accepts them, and reads replies in the receive
+//! buffer.
 //!
-//! The client crate hands every request to a task of its own that drives the socket, and makes a tree of owned values of
-//! every reply. The task costs a racing worker a good part of its speed, and the tree takes more time in a scan than the
-//! server takes. Here whoever asks writes and reads; commands, values and errors are still the crate's.
+//! The client crate passes every request to a task that drives the socket, and builds a tree of
+//! owned values from every reply. The task slows a racing worker down considerably, and building
+//! the tree takes a scan more time than the server needs. Here the caller itself writes and reads.
+//! Commands, values and errors are still types of the crate.
 
 use std::collections::VecDeque;
 use std::collections::hash_map::RandomState;
@@ -30,7 +32,7 @@ use crate::store::connection::transport::{self, NotOpen, in_time};
 use crate::store::error::StoreError;
 use crate::store::error::from_redis::is_refusal;
 
-/// A request as it goes over the wire.
+/// A request in its wire format.
 #[derive(Debug, Clone)]
 pub struct Packed(Vec<u8>);
 
@@ -42,34 +44,36 @@ pub fn pack<W: AsRef<[u8]>>(words: impl IntoIterator<Item = W>) -> Packed {
     Packed(command.get_packed_command())
 }
 
-/// A connection with requests and replies under way.
+/// A connection with its pending requests and replies.
 pub struct Connection {
     transport: Transport,
     target: Target,
     patience: Patience,
-    /// How large the replies to come may be.
+    /// The size limits of the pending replies.
     bounds: Bounds,
-    /// Replies that are still to come. Whoever waited for them may have given up: they come before all later ones.
+    /// The number of pending replies. They arrive before all later ones, even if their caller has
+    /// given up.
     owed: usize,
-    /// True once a reply came: what a server says before that is read as the reply to the first request, because a server
-    /// that turns a client away says why without being asked.
+    /// True after the first reply. Bytes before that count as the reply to the first request,
+    /// because a server that rejects a client sends its reason without a request.
     has_answered: bool,
-    /// The number of the last mark. The first one is at random: no value that a client stored is taken for a mark.
+    /// The number of the last marker. The first one is random, so that no stored value can be
+    /// mistaken for a marker.
     mark: u64,
-    /// The marks whose replies are on their way, the first one first.
+    /// The markers whose replies are pending, in order.
     marks: VecDeque<String>,
 }
 
 impl Connection {
-    /// Connects to a server that may be changed, and logs in: whatever is asked goes over the wire as it is.
+    /// Connects to a server that may be changed, and logs in. Requests are sent unmodified.
     ///
     /// # Errors
-    /// Unreachable, timed out, the log-in refused, or the server has no room for another client.
+    /// The server is unreachable, times out, refuses the log-in, or has no room for another client.
     pub async fn connect(server: &Writable) -> Result<Self, StoreError> {
         Self::dial(server).await
     }
 
-    /// The same within the store, for what only reads, or has its leave already.
+    /// Like [`Self::connect`], for store code that only reads or already holds a permit.
     pub(in crate::store) async fn dial(target: &Target) -> Result<Self, StoreError> {
         let mut connection = Self::open(target).await?;
         match connection.say_name().await {
@@ -78,10 +82,11 @@ impl Connection {
         }
     }
 
-    /// Opens a connection and logs in. Nothing is sent where there is neither a password nor a database to name.
+    /// Opens a connection and logs in. Sends nothing if there is neither a password nor a database
+    /// to select.
     ///
     /// # Errors
-    /// Unreachable, timed out, or the log-in refused.
+    /// The server is unreachable, times out, or refuses the log-in.
     pub(in crate::store) async fn open(target: &Target) -> Result<Self, StoreError> {
         let socket = match transport::open(target).await {
             Ok(socket) => socket,
@@ -132,33 +137,33 @@ impl Connection {
             return Ok(());
         }
         let named = self.tell(&pack(ClientOption::Name.words())).await;
-        // Where it is not permitted the connection does without a name.
+        // Without the right to set a name, the connection stays unnamed.
         self.target.client_options.heard(ClientOption::Name, named)
     }
 
-    /// Sends a request and waits for its reply; an error that speaks of the record is a reply.
+    /// Sends a request and waits for its reply. An error about the record counts as a reply.
     ///
     /// # Errors
-    /// No reply in time or the connection broke, so that the request may have been executed and the connection is of
-    /// no more use; or the server refuses service.
+    /// No reply in time, or the connection broke: the request may have been executed, and the
+    /// connection is no longer usable. Or the server refuses service.
     pub async fn ask(&mut self, request: &Packed) -> Result<StepReply, StoreError> {
         let reply = self.exchange(request).await?;
         self.step_reply(reply)
     }
 
-    /// Sends a request that has to go well: every error ends what is tried.
+    /// Sends a request that must succeed: every error reply is an error.
     ///
     /// # Errors
-    /// As [`Connection::ask`], and whatever else the server says.
+    /// The errors of [`Connection::ask`], and any other error reply.
     pub(in crate::store) async fn tell(&mut self, request: &Packed) -> Result<Value, StoreError> {
         let reply = self.exchange(request).await?;
         self.no_error(reply)
     }
 
-    /// A reply as schemas speak of it.
+    /// Converts a reply into the type that schemas use.
     ///
     /// # Errors
-    /// One that speaks of the server or the user, not of a record.
+    /// An error about the server or the user, not about a record.
     pub(in crate::store) fn step_reply(&self, reply: Value) -> Result<StepReply, StoreError> {
         if let Value::ServerError(error) = &reply {
             let typed = self.lost(&error.clone().into());
@@ -169,7 +174,7 @@ impl Connection {
         Ok(reply::step_reply(reply))
     }
 
-    /// Sends a request and waits for whatever comes back.
+    /// Sends a request and waits for any reply, including an error reply.
     pub(in crate::store) async fn exchange(
         &mut self,
         Packed(request): &Packed,
@@ -178,11 +183,11 @@ impl Connection {
         replies.pop().ok_or_else(|| self.unexpected("a command"))
     }
 
-    /// Sends so many requests in one write and waits for whatever comes back.
+    /// Sends `count` requests in one write and waits for their replies, including error replies.
     ///
     /// # Errors
-    /// Bytes came that nothing had asked for, so that nothing was sent. Or not all replies came in time, more came than
-    /// were asked for, or the connection broke: what was sent may have been executed.
+    /// The server sent unrequested bytes, and idemctl sent nothing. Or not all replies arrived in
+    /// time, there were too many, or the connection broke: the requests may have been executed.
     pub(in crate::store) async fn exchange_all(
         &mut self,
         requests: &[u8],
@@ -210,7 +215,7 @@ impl Connection {
         let mut replies = Vec::new();
         for number in 0..stale + count {
             let reply = self.value().await?;
-            // Nobody waits for the first ones any longer.
+            // Skip the replies to earlier requests whose callers gave up.
             if number >= stale {
                 replies.push(reply);
             }
@@ -223,16 +228,18 @@ impl Connection {
         Ok(replies)
     }
 
-    /// Passes if nothing came behind the replies to all that was sent.
+    /// Checks that no bytes follow the replies to all requests.
     ///
     /// # Errors
-    /// More came: a reply is there twice, and all behind it were taken for others.
+    /// There were more bytes: a reply was duplicated, so later replies were matched to the wrong
+    /// requests.
     pub(in crate::store) async fn has_ended(&mut self) -> Result<(), StoreError> {
         if self.has_unread().await.unwrap_or(false) { Err(self.out_of_step()) } else { Ok(()) }
     }
 
-    /// Queues a request of which the reply is known beforehand. Behind several requests it proves that each reply is that of
-    /// its own request: if a reply came twice, all behind it would be taken for others.
+    /// Queues a marker, which is a request with a known reply. After several requests, its reply
+    /// proves that each reply was matched to its own request. A duplicated reply would shift all
+    /// later ones.
     pub(in crate::store) fn queue_mark(&mut self) {
         self.mark = self.mark.wrapping_add(1);
         let text = format!("idemctl-{:016x}", self.mark);
@@ -240,21 +247,22 @@ impl Connection {
         self.marks.push_back(text);
     }
 
-    /// Reads the reply to the first mark on its way, token by token.
+    /// Reads the reply to the oldest pending marker, token by token.
     ///
     /// # Errors
-    /// It is the reply to something else; or as [`Connection::token`].
+    /// It is the reply to another request; or the errors of [`Connection::token`].
     pub(in crate::store) async fn take_mark(&mut self) -> Result<(), StoreError> {
         let expected = self.marks.pop_front().unwrap_or_default();
         match self.token().await? {
             Token::Text(text) if answers_mark(self.bytes(text.clone()), &expected) => Ok(()),
-            // A user who may not send PING, or a server that refuses every request, answers so in its place.
+            // The server answers a marker with an error if the user may not send PING, or if it
+            // refuses all requests.
             Token::Error(_) => Ok(()),
             _ => Err(self.out_of_step()),
         }
     }
 
-    /// The same for replies that are read as a whole.
+    /// Like [`Self::take_mark`], for replies that are read as a whole.
     async fn take_mark_as_value(&mut self) -> Result<(), StoreError> {
         let reply = self.value().await?;
         let expected = self.marks.pop_front().unwrap_or_default();
@@ -266,18 +274,19 @@ impl Connection {
         }
     }
 
-    /// Replies that do not belong to their requests.
+    /// The error for replies that do not match their requests.
     fn out_of_step(&self) -> StoreError {
         let why = "it sent more replies than it was asked for".to_owned();
         StoreError::NotRedis { target: self.target.to_string(), why }
     }
 
-    /// True when bytes came that nobody asked for: the next request would take them for its reply. Waits for nothing.
+    /// True if unrequested bytes arrived, which the next request would take for its reply. Does not
+    /// wait.
     async fn has_unread(&mut self) -> io::Result<bool> {
         if self.transport.taken < self.transport.inbox.len() {
             return Ok(true);
         }
-        // The runtime learns what has arrived at its sockets between tasks alone.
+        // The runtime checks its sockets for new bytes only between tasks.
         tokio::task::yield_now().await;
         poll_fn(|context| match self.transport.poll_receive(context) {
             Poll::Ready(received) => Poll::Ready(received.map(|_| true)),
@@ -307,11 +316,11 @@ impl Connection {
         resp::pack(&mut self.transport.out, words);
     }
 
-    /// Sends as much of the queue as the socket takes at once. The rest goes out while a reply is waited for: neither
-    /// side ever waits for the other to take its bytes first.
+    /// Sends as much of the queue as the socket accepts now. The rest is sent while a reply is
+    /// awaited, so that both sides cannot block each other.
     ///
     /// # Errors
-    /// Unreachable.
+    /// The server is unreachable.
     pub(in crate::store) async fn send(&mut self) -> Result<(), StoreError> {
         self.patience = Patience::default();
         poll_fn(|context| Poll::Ready(self.transport.poll_send(context)))
@@ -319,10 +328,11 @@ impl Connection {
             .map_err(|error| self.lost(&error.into()))
     }
 
-    /// The next token of the replies to what was queued; what a token points to is there until the next one is asked for.
+    /// The next token of the replies to the queued requests. Its ranges are valid until the next
+    /// call.
     ///
     /// # Errors
-    /// No reply in time, the connection broke, or what comes is no reply.
+    /// No reply in time, the connection broke, or the bytes are not a valid reply.
     pub(in crate::store) async fn token(&mut self) -> Result<Token, StoreError> {
         loop {
             match resp::token(&self.transport.inbox, self.transport.taken, self.bounds.of_token()) {
@@ -338,12 +348,12 @@ impl Connection {
         }
     }
 
-    /// What a token points to.
+    /// The bytes that a token refers to.
     pub(in crate::store) fn bytes(&self, range: Range<usize>) -> &[u8] {
         &self.transport.inbox[range]
     }
 
-    /// What an error reply says.
+    /// The error in an error reply.
     pub(in crate::store) fn refusal(&self, text: Range<usize>) -> StoreError {
         let line = [b"-", self.bytes(text), b"\r\n"].concat();
         match redis::parse_redis_value(&line) {
@@ -352,7 +362,7 @@ impl Connection {
         }
     }
 
-    /// A reply that no Redis gives to what was asked.
+    /// The error for a reply that Redis never sends to this request.
     pub(in crate::store) fn unexpected(&self, asked: &str) -> StoreError {
         StoreError::UnexpectedReply { target: self.target.to_string(), asked: asked.to_owned() }
     }
@@ -361,10 +371,10 @@ impl Connection {
         &self.target
     }
 
-    /// A reply that is no error.
+    /// Converts an error reply into an error.
     ///
     /// # Errors
-    /// The server's, as a reply.
+    /// The server's error reply.
     pub(in crate::store) fn no_error(&self, reply: Value) -> Result<Value, StoreError> {
         match reply {
             Value::ServerError(error) => Err(self.lost(&error.into())),
@@ -372,7 +382,7 @@ impl Connection {
         }
     }
 
-    /// Bytes that are no reply to what was asked.
+    /// The error for bytes that are not a valid reply to the request.
     fn unreadable(&self, why: Unreadable) -> StoreError {
         let why = match why {
             Unreadable::Malformed => "its reply is not in the Redis protocol",
@@ -385,7 +395,7 @@ impl Connection {
         StoreError::at(&self.target, error)
     }
 
-    /// Waits for more bytes, as long as all replies to what was sent may take.
+    /// Waits for more bytes, within the time for all replies to the last write.
     async fn receive(&mut self) -> io::Result<()> {
         let (left, since) = (self.patience.left(self.target.timeout), Instant::now());
         let count = in_time(left, poll_fn(|context| self.transport.poll_receive(context))).await?;
@@ -395,7 +405,7 @@ impl Connection {
     }
 }
 
-/// True for the reply to a mark. Some proxies answer PING themselves, and say PONG whatever it says.
+/// True for the reply to a marker. Some proxies answer PING themselves, always with PONG.
 fn answers_mark(reply: &[u8], mark: &str) -> bool {
     reply == mark.as_bytes() || reply == b"PONG"
 }

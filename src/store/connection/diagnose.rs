@@ -1,5 +1,5 @@
-//! A closer look at what broke a connection before it gave a single reply: something else than Redis, or TLS on one side
-//! only.
+//! Diagnoses a connection that broke before its first reply: the peer is not a Redis server, or
+//! only one side uses TLS.
 
 use std::io;
 
@@ -14,26 +14,26 @@ use super::tls;
 use crate::store::connection::transport::{self, Socket};
 use crate::store::error::{StoreError, from_tls};
 
-/// What a server without TLS may begin an answer with: `+PONG`, `-NOAUTH`, `-DENIED`.
+/// The first bytes of a reply from a server without TLS: `+PONG`, `-NOAUTH`, `-DENIED`.
 const REPLIES: &[u8] = b"+-";
 
-/// How much is shown of a line without end.
+/// How many bytes of an unterminated line are shown.
 const SHOWN: usize = 32;
 
-/// Longer than the line in which a server advises how to let in clients of other hosts.
+/// Longer than the line in which a server explains how to admit clients of other hosts.
 const LONGEST: usize = 4096;
 
-/// What a server says to a client that it does not let in, before anything is asked: that it is full, or takes no
+/// The errors that a server sends to a new client without a request: it is full, or accepts no
 /// clients of other hosts.
 const TURNED_AWAY: [&[u8]; 2] = [b"-ERR max number of clients", b"-DENIED"];
 
-/// Says more about an error on a connection that never gave a reply.
+/// Explains an error on a connection that never got a reply.
 pub(in crate::store) async fn explain_error(target: &Target, error: StoreError) -> StoreError {
     let broke = matches!(
         error,
         StoreError::Unreachable { .. } | StoreError::NotRedis { .. } | StoreError::TimedOut { .. }
     );
-    // Of a silent server a second look tells nothing more.
+    // A second diagnosis of an unresponsive server would find nothing new.
     let is_silent = matches!(error, StoreError::TimedOut { .. });
     if !broke || (is_silent && !target.client_options.is_first_look()) {
         return error;
@@ -46,7 +46,7 @@ pub(in crate::store) async fn explain_error(target: &Target, error: StoreError) 
             .flatten()
             .unwrap_or(error);
     }
-    // A server that is merely slow would have to be waited for again.
+    // Skip this for a server that timed out, because a slow server would time out again.
     let words = match is_silent {
         true => Vec::new(),
         false => tokio::time::timeout(limit, first_words(target))
@@ -65,12 +65,12 @@ pub(in crate::store) async fn explain_error(target: &Target, error: StoreError) 
     }
 }
 
-/// What the first words of a server without TLS tell of an error.
+/// Explains an error by the first bytes that a server sent without TLS.
 fn said(target: &Target, words: &[u8], error: StoreError) -> StoreError {
     let is_turned_away = TURNED_AWAY.iter().any(|said| words.starts_with(said));
     match redis::parse_redis_value(words) {
         Ok(Value::ServerError(said)) if is_turned_away => StoreError::at(target, &said.into()),
-        // The answer to a PING is one short line.
+        // The reply to PING is one short line.
         _ if words[0] == b'+' && !words.contains(&b'\n') => {
             not_redis(target, &words[..words.len().min(SHOWN)])
         }
@@ -79,7 +79,7 @@ fn said(target: &Target, words: &[u8], error: StoreError) -> StoreError {
     }
 }
 
-/// Says more about a TLS handshake that came to nothing.
+/// Explains a TLS handshake that failed.
 pub(in crate::store) async fn without_tls(target: &Target, error: StoreError) -> StoreError {
     match tokio::time::timeout(target.connect_timeout, first_words(target)).await {
         Ok(Ok(words)) if words.is_empty() || from_tls::is_record(&words) => error,
@@ -99,25 +99,26 @@ fn not_redis(target: &Target, words: &[u8]) -> StoreError {
     }
 }
 
-/// Why a server ends a connection after the handshake: that is when TLS 1.3 tells of the client's certificate, and a
-/// connection of the client crate's is gone by then.
+/// The reason why a server closed the connection after the handshake. TLS 1.3 reports errors about
+/// the client's certificate only then, and the client crate has dropped its connection by that
+/// time.
 async fn last_words(target: &Target) -> Option<StoreError> {
     let mut stream = transport::open(target).await.ok()?;
-    // Whether it can be sent or not: what the server has said by then can be read.
+    // An error is ignored, because the bytes that the server has already sent can still be read.
     let _ = stream.write_all(b"PING\r\n").await;
     let _ = stream.flush().await;
     let error = stream.read(&mut [0; 256]).await.err()?;
     from_tls::trouble(&target.to_string(), &error)
 }
 
-/// What a plain PING gets.
+/// The first bytes of the reply to a plain PING.
 async fn first_words(target: &Target) -> io::Result<Vec<u8>> {
     let mut stream: Box<dyn Socket> = match &target.address {
         Address::Tcp(host, port) => Box::new(TcpStream::connect((host.as_str(), *port)).await?),
         Address::Unix(path) => Box::new(UnixStream::connect(path).await?),
         Address::Service(_) => return Err(io::ErrorKind::Unsupported.into()),
     };
-    // Read even when nothing can be sent: a server that turns a client away says why before it closes.
+    // Read even if sending fails: a server that rejects a client sends its reason before it closes.
     let _ = stream.write_all(b"PING\r\n\r\n").await;
     let mut words = Vec::with_capacity(LONGEST);
     while words.len() < LONGEST && !words.contains(&b'\n') && stream.read_buf(&mut words).await? > 0
@@ -126,7 +127,7 @@ async fn first_words(target: &Target) -> io::Result<Vec<u8>> {
     Ok(words)
 }
 
-/// True when a TLS greeting is answered by TLS: a certificate, whosever it is, or an alert.
+/// True if the peer answers a TLS handshake with TLS: any certificate, or an alert.
 async fn speaks_tls(host: &str, port: u16) -> bool {
     let anybody = tls::Tls::new(tls::TlsOptions { insecure: true, ..tls::TlsOptions::default() });
     let (Ok(config), Ok(name)) = (anybody.config(), anybody.server_name(host)) else {

@@ -1,9 +1,10 @@
-//! Where the master of a service is: the Sentinels know.
+//! Finds the master of a service by asking its Sentinels.
 //!
-//! A Sentinel may be behind: what it names is believed when the server itself says that it is a master. After a failover
-//! the old master goes on taking changes until it hears of the new one, for 11 s as measured, and they are lost. So the
-//! Sentinels are asked again after changes, and whoever they name then is looked at; the client crate's Sentinel client asks
-//! them before a connection alone.
+//! A Sentinel may be out of date, so idemctl accepts its answer only if the server itself reports
+//! that it is a master. After a failover, the old master accepts changes until it learns of the new
+//! one (11 s as measured), and these changes are lost. idemctl therefore asks the Sentinels again
+//! after changes, and checks the server that they name. The client crate's Sentinel client asks
+//! them only before it connects.
 
 use std::time::Duration;
 
@@ -14,17 +15,17 @@ use super::target::{Address, Target};
 use crate::domain::step::StepReply;
 use crate::store::error::{RefusedAt, StoreError};
 
-/// How often all Sentinels are asked: an election takes a moment.
+/// How many times all Sentinels are asked, because an election takes a moment.
 const ROUNDS: usize = 10;
 
-/// How long they are left alone in between.
+/// The pause between two rounds.
 const PAUSE: Duration = Duration::from_millis(300);
 
 impl Sentinels {
-    /// The service's master: named by a Sentinel, and of the same mind.
+    /// The service's master, as named by a Sentinel and confirmed by the server.
     ///
     /// # Errors
-    /// No Sentinel can be reached, none knows the service, or no master is to be had just now.
+    /// No Sentinel is reachable, none knows the service, or there is no master at the moment.
     pub(in crate::store) async fn master(&self, like: &Target) -> Result<Target, StoreError> {
         let mut last = self.unknown();
         let mut sentinels = self.targets(like);
@@ -34,7 +35,8 @@ impl Sentinels {
             }
             let mut passes = false;
             let mut timed_out = Vec::new();
-            // What the server said that a Sentinel named in this round: nobody waits for it twice.
+            // The error of the server that a Sentinel named in this round, so that idemctl does not
+            // wait for it twice.
             let mut turned_down: Option<(Target, StoreError)> = None;
             for sentinel in &sentinels {
                 let error = match self.named_by(sentinel, like).await {
@@ -48,7 +50,8 @@ impl Sentinels {
                         turned_down = Some((named, error.clone()));
                         error
                     }
-                    // It does not know the service: time will not change that.
+                    // An unknown service is not a temporary condition, so it does not justify
+                    // another round.
                     Ok(None) => {
                         last = self.unknown();
                         continue;
@@ -65,7 +68,8 @@ impl Sentinels {
                 passes |= is_passing(&error);
                 last = error;
             }
-            // Each round would wait as long again for those that do not answer.
+            // Drop unresponsive Sentinels, because each further round would wait for their timeouts
+            // again.
             sentinels.retain(|sentinel| !timed_out.contains(sentinel));
             if !passes {
                 break;
@@ -90,7 +94,7 @@ impl Sentinels {
         targets
     }
 
-    /// The server that a Sentinel names; `None` when the Sentinel does not know the service.
+    /// The server that a Sentinel names; `None` if the Sentinel does not know the service.
     async fn named_by(
         &self,
         sentinel: &Target,
@@ -109,7 +113,7 @@ impl Sentinels {
         Ok(Some(Target { address: Address::Tcp(text(host), port), ..like.clone() }))
     }
 
-    /// Passes if the server that a Sentinel names says that it is a master.
+    /// Checks that the server named by a Sentinel reports that it is a master.
     async fn agrees(&self, master: &Target, sentinel: &Target) -> Result<(), StoreError> {
         let role = Connection::dial(master).await?.ask(&pack(["ROLE"])).await;
         match role {
@@ -118,7 +122,7 @@ impl Sentinels {
             {
                 Ok(())
             }
-            // Where ROLE is not permitted the Sentinel has to be believed.
+            // Without the right to ROLE, idemctl has to trust the Sentinel.
             Ok(StepReply::Error { .. }) => Ok(()),
             Err(error) if error.is_permission() => Ok(()),
             Err(error) => Err(error),
@@ -140,7 +144,7 @@ impl Sentinels {
     }
 }
 
-/// Its log-in is not that of the servers.
+/// Marks a log-in error as one of a Sentinel, whose log-in differs from that of the servers.
 fn of_sentinel(error: StoreError) -> StoreError {
     match error {
         StoreError::Authentication { target, why } => StoreError::SentinelLogIn { target, why },
@@ -148,7 +152,7 @@ fn of_sentinel(error: StoreError) -> StoreError {
     }
 }
 
-/// True for what a failover looks like while it is under way.
+/// True for errors that occur while a failover is in progress.
 fn is_passing(error: &StoreError) -> bool {
     error.lost_the_reply()
         || matches!(error, StoreError::Refused { code, .. } if code == "READONLY" || code == "LOADING")

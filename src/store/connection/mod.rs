@@ -1,4 +1,5 @@
-//! One connection: where to, how it is opened, logged in to and spoken on, and the leave to change.
+//! A connection to one server: its target, opening and log-in, requests and replies, and the
+//! permission to change data.
 
 mod bounds;
 pub(crate) mod client_options;

@@ -1,15 +1,15 @@
-//! Who may change a server: a type, so that what nobody may change nothing can.
+//! Permission to change a server, as a type: code without it cannot make changes.
 //!
-//! Whatever changes records takes a [`Permit`]: a [`crate::store::Writer`], and a [`crate::store::Connection`] as races and simulations
-//! use it. There are two ways to one: [`Access::of`], which is asked once, where settings are put together, and a
-//! throw-away server's own. In a read-only context there is none, so nothing in the program can be written that changes
-//! a record there.
+//! Code that changes records takes a [`Permit`]: a [`crate::store::Writer`], and a
+//! [`crate::store::Connection`] as races and simulations use it. A permit comes from one of two
+//! places. [`Access::of`] is called once, when settings are resolved; the temporary local Redis
+//! grants its own. In a read-only context there is no permit, so no code can change a record there.
 
 use std::ops::Deref;
 
 use super::target::Target;
 
-/// What may be done to a server.
+/// What idemctl may do on a server.
 #[derive(Debug, Clone)]
 pub enum Access {
     ReadOnly,
@@ -22,17 +22,17 @@ impl Access {
     }
 }
 
-/// Leave to change records.
+/// Permission to change records.
 #[derive(Debug, Clone)]
 pub struct Permit(());
 
 impl Permit {
-    /// A throw-away server may be changed by whoever has it.
+    /// The permit of the temporary local Redis, which its owner may change.
     pub(in crate::store) fn of_sandbox() -> Self {
         Self(())
     }
 
-    /// This server, with leave to change what it holds.
+    /// This server, with permission to change its data.
     pub fn over(self, target: Target) -> Writable {
         Writable { target, permit: self }
     }
@@ -50,7 +50,8 @@ impl Writable {
         &self.permit
     }
 
-    /// Another server, or another way to it, that comes with it.
+    /// Another server or another address under the same permission, such as a node of the same
+    /// cluster.
     #[must_use]
     pub(in crate::store) fn instead(&self, target: Target) -> Self {
         Self { target, permit: self.permit.clone() }

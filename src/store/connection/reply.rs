@@ -1,4 +1,4 @@
-//! Taking replies apart.
+//! Converts replies of the client crate into simple types.
 
 use redis::Value;
 
@@ -44,12 +44,12 @@ pub(in crate::store) fn millis(time: Value) -> Option<u64> {
     Some(seconds.saturating_mul(1_000).saturating_add(micros / 1_000))
 }
 
-/// A reply as schemas speak of it.
+/// Converts a reply into the type that schemas use.
 pub(in crate::store) fn step_reply(value: Value) -> StepReply {
     match value {
         Value::Int(number) => StepReply::Integer(number),
         Value::Array(items) => StepReply::Array(items.into_iter().map(step_reply).collect()),
-        // An array in the older protocol, which is the one that schemas speak of.
+        // As an array, which is how protocol version 2 sends it and how schemas describe it.
         Value::Map(pairs) => StepReply::Array(
             pairs.into_iter().flat_map(|(name, value)| [name, value]).map(step_reply).collect(),
         ),

@@ -1,7 +1,8 @@
-//! The protocol's replies where they lie, token by token.
+//! Parses replies of the Redis protocol token by token, in the receive buffer.
 //!
-//! The client crate makes a tree of owned values of every reply, which took a scan more time than the server took for
-//! it. A page is read here instead, without a copy. A property test holds this to the crate's parser.
+//! The client crate builds a tree of owned values from every reply, which took a scan more time
+//! than the server needed. This parser reads a page without copying it. A property test compares it
+//! with the crate's parser.
 
 use std::ops::Range;
 
@@ -9,36 +10,37 @@ use bstr::ByteSlice as _;
 
 use self::Unreadable::{Malformed, TooLarge};
 
-/// One element of a reply; an array's elements follow it as tokens of their own.
+/// One element of a reply. The elements of an array follow it as separate tokens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::store) enum Token {
     Nil,
     Integer(i64),
-    /// A string, a status included: where it lies.
+    /// A string or a status, as a range of the buffer.
     Text(Range<usize>),
-    /// An error: where its text lies.
+    /// An error, as the range of its text.
     Error(Range<usize>),
     /// An array of this many elements.
     Array(usize),
 }
 
-/// The longest line, as servers keep it too: what is longer is a string, whose length comes first.
+/// The longest line, with the same limit as in servers. Longer data is sent as a string with its
+/// length first.
 pub(in crate::store) const LONGEST_LINE: usize = 64 * 1024;
 
-/// The fewest bytes that an element of an array takes: `+` and the end of the line.
+/// The fewest bytes of an array element: `+` and the line end.
 pub(in crate::store) const SHORTEST: usize = 3;
 
-/// Why bytes are no reply.
+/// Why bytes are not a valid reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::store) enum Unreadable {
-    /// They are not in the protocol.
+    /// They do not follow the protocol.
     Malformed,
-    /// They are more than was asked for, or promise to be.
+    /// They are more than the request allows, or their header announces more.
     TooLarge,
 }
 
-/// The token that starts at `at`, and where the next one starts; `None` while it is not complete. A string or an array that
-/// takes more than `most` bytes is none.
+/// The token at `at`, and the offset of the next one; `None` while it is incomplete. A string or an
+/// array that needs more than `most` bytes is an error.
 pub(in crate::store) fn token(
     buffer: &[u8],
     at: usize,
@@ -73,7 +75,7 @@ pub(in crate::store) fn token(
     Ok(Some((token, next)))
 }
 
-/// How much of a reply has come.
+/// The progress of a reply that is still arriving.
 pub(in crate::store) struct Arriving {
     at: usize,
     missing: usize,
@@ -81,13 +83,13 @@ pub(in crate::store) struct Arriving {
 }
 
 impl Arriving {
-    /// A reply of at most so many bytes.
+    /// A reply of at most `most` bytes.
     pub(in crate::store) fn new(most: usize) -> Self {
         Self { at: 0, missing: 1, most }
     }
 
-    /// Where a reply ends that starts the buffer; `None` while it is not whole. What was looked at before is not looked at
-    /// again.
+    /// The end of the reply at the start of the buffer; `None` while it is incomplete. Bytes that
+    /// were parsed before are not parsed again.
     pub(in crate::store) fn end(&mut self, buffer: &[u8]) -> Result<Option<usize>, Unreadable> {
         while self.missing > 0 {
             let left = self.most.saturating_sub(self.at);
@@ -117,7 +119,8 @@ fn integer(text: &[u8]) -> Result<i64, Unreadable> {
     if digits.is_empty() {
         return Err(Malformed);
     }
-    // The smallest number has no positive counterpart.
+    // Digits are subtracted for a negative number, because the smallest number has no positive
+    // counterpart.
     let number = digits.iter().try_fold(0_i64, |number, byte| {
         let digit = byte.is_ascii_digit().then(|| i64::from(byte - b'0'))?;
         let tens = number.checked_mul(10)?;
@@ -126,7 +129,7 @@ fn integer(text: &[u8]) -> Result<i64, Unreadable> {
     number.ok_or(Malformed)
 }
 
-/// Appends a command as it goes over the wire.
+/// Appends a command in its wire format.
 pub(in crate::store) fn pack(out: &mut Vec<u8>, words: &[&[u8]]) {
     header(out, b'*', words.len());
     for word in words {
@@ -159,7 +162,7 @@ mod tests {
 
     use super::*;
 
-    /// Puts tokens together as the crate does.
+    /// Combines tokens into a value in the same way as the crate.
     fn value(buffer: &[u8], at: &mut usize) -> Option<Value> {
         let (token, next) = token(buffer, *at, usize::MAX).ok()??;
         *at = next;

@@ -1,28 +1,29 @@
-//! Where the Sentinels of a service are, and what the service is called there.
+//! The addresses of a service's Sentinels, and the service's name.
 
 use std::fmt;
 
-/// Where a service's Sentinels are, and what it is called there.
+/// The addresses of a service's Sentinels, and the name by which they know it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Sentinels {
-    /// Host and port of each, in the order they are asked.
+    /// Host and port of each Sentinel, in the order in which they are asked.
     pub addresses: Vec<(String, u16)>,
     /// The service's name, Sentinel's `master-name`.
     pub service: String,
     pub user: Option<String>,
-    /// The password at the Sentinels, which need not be the servers'.
+    /// The password of the Sentinels, which may differ from that of the servers.
     pub password: Option<String>,
 }
 
 impl Sentinels {
-    /// Parses the part of `redis-sentinel://host:port,host:port/service` behind the scheme and the log-in.
+    /// Parses `host:port,host:port/service` of a `redis-sentinel://` URL, after the scheme and the
+    /// log-in.
     pub fn parse(text: &str) -> Result<Self, String> {
         let (hosts, service) = text.split_once('/').unwrap_or((text, ""));
         if service.is_empty() {
             return Err("the URL names no service: redis-sentinel://host:26379,host:26379/SERVICE"
                 .to_owned());
         }
-        // The text is not repeated: a log-in whose `@` was forgotten is a part of it.
+        // The error does not repeat the text, which contains the log-in if its `@` was forgotten.
         let which = |(index, text)| {
             address(text)
                 .ok_or_else(|| format!("address {} is no Sentinel's: write host:26379", index + 1))
@@ -33,7 +34,7 @@ impl Sentinels {
 }
 
 impl fmt::Debug for Sentinels {
-    /// Without the log-in.
+    /// Omits the log-in.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Sentinels({self})")
     }

@@ -1,4 +1,4 @@
-//! Which server is meant, and how it is named to people: never with its password.
+//! The server to connect to, and its name in messages, which never contains its password.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -10,13 +10,13 @@ use super::sentinels::Sentinels;
 use super::tls::{Tls, TlsOptions};
 use super::trace::Trace;
 
-/// How long connecting may take, where nobody says.
+/// The connect timeout if the user sets none.
 pub const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How long a reply may take, where nobody says.
+/// The reply timeout if the user sets none.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A server, a database on it, and who logs in.
+/// A server, a database on it, and the log-in.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Target {
     pub address: Address,
@@ -24,19 +24,19 @@ pub struct Target {
     /// The ACL user; `None` is the default user.
     pub user: Option<String>,
     pub password: Option<String>,
-    /// How long waiting for a reply may take.
+    /// How long to wait for a reply.
     pub timeout: Duration,
-    /// How long connecting may take, the TLS handshake apart, which may take as long again.
+    /// How long to wait for a connection. The TLS handshake may take the same time again.
     pub connect_timeout: Duration,
-    /// How it is spoken to through TLS; `None` is in the clear.
+    /// The TLS settings; `None` for a connection without TLS.
     pub tls: Option<Tls>,
-    /// True when a server that is no node of a cluster is refused.
+    /// True if idemctl must refuse a server that is not a cluster node.
     pub only_cluster: bool,
-    /// Who said that this server is the master, and may say otherwise later.
+    /// The Sentinels that named this server as the master, and may name another one later.
     pub sentinels: Option<Arc<Sentinels>>,
-    /// What this server was asked and does not do: found out once, for all connections.
+    /// The optional requests that this server refuses, shared by all its connections.
     pub client_options: ClientOptions,
-    /// Who is told of each command.
+    /// The receiver of a report on each command.
     pub trace: Option<Trace>,
 }
 
@@ -44,12 +44,12 @@ pub struct Target {
 pub enum Address {
     Tcp(String, u16),
     Unix(PathBuf),
-    /// Where the master of a service is that Sentinels know: they are asked before anything else.
+    /// A service whose Sentinels must be asked for its master before anything else.
     Service(Arc<Sentinels>),
 }
 
 impl Target {
-    /// A server that lets in everybody, in the clear, with the timeouts nobody changed.
+    /// A server without log-in and TLS, with the default timeouts.
     pub fn new(address: Address) -> Self {
         Self {
             address,
@@ -66,11 +66,12 @@ impl Target {
         }
     }
 
-    /// Parses `redis://[user[:password]@]host[:port][/db]` or `redis://…[?db=n]`, `rediss://…[#insecure]` (TLS), `unix:///path[?db=n]`, or
-    /// `redis-sentinel://` and `rediss-sentinel://` with a service's Sentinels.
+    /// Parses `redis://[user[:password]@]host[:port][/db]` or `redis://…[?db=n]`,
+    /// `rediss://…[#insecure]` (TLS), `unix:///path[?db=n]`, or `redis-sentinel://` and
+    /// `rediss-sentinel://` with a service's Sentinels.
     ///
     /// # Errors
-    /// What is wrong with it, without repeating the URL, for it may hold a password.
+    /// The URL is invalid. The message does not repeat the URL, because it may contain a password.
     pub fn parse(url: &str) -> Result<Self, String> {
         if let Some(rest) = url.strip_prefix("redis-sentinel://") {
             return Self::of_service(rest);
@@ -103,15 +104,15 @@ impl Target {
             _ => None,
         };
         let rest = parsed.as_str().split_once(':').map_or("", |(_, rest)| rest);
-        // What the crate is asked to read is where, and who: TLS is ours.
+        // The crate parses only the address and the log-in; idemctl handles TLS itself.
         let plain = if tls.is_some() { format!("redis:{rest}") } else { parsed.to_string() };
         let info = <url_info::ConnectionInfo as url_info::FromUrl>::from_url(&plain)?;
         let (user, password) = (info.user, info.password);
         Ok(Self { db: db.unwrap_or(info.db), user, password, tls, ..Self::new(info.address) })
     }
 
-    /// A service whose master Sentinels know: `[user[:password]@]host:port,host:port/service[/db]`, the log-in that of
-    /// the servers.
+    /// Parses a service whose Sentinels name the master,
+    /// `[user[:password]@]host:port,host:port/service[/db]`. The log-in is that of the servers.
     fn of_service(rest: &str) -> Result<Self, String> {
         let (log_in, hosts) =
             rest.rsplit_once('@').map_or(("", rest), |(log_in, hosts)| (log_in, hosts));
@@ -131,7 +132,7 @@ impl Target {
             }
             None => (sentinels.service.clone(), 0),
         };
-        // The crate knows how a log-in is written.
+        // Let the crate parse the log-in, because it knows the syntax.
         let at = if log_in.is_empty() { String::new() } else { format!("{log_in}@") };
         let like = Self::parse(&format!("redis://{at}127.0.0.1"))?;
         Ok(Self {
@@ -141,22 +142,23 @@ impl Target {
         })
     }
 
-    /// True when nobody on the way can read what is sent, or it takes no way.
+    /// True if the connection uses TLS.
     pub fn is_tls(&self) -> bool {
         self.tls.is_some()
     }
 }
 
 mod query {
-    //! What stands behind `?` in a URL. What is not understood is refused: it may name another database.
+    //! Parses the query of a URL. Unknown parameters are rejected, because one of them may name
+    //! another database.
 
     use std::borrow::Cow;
 
-    /// The database that a URL names there. The crate reads it from a unix socket's URL, with the log-in, and not from a
-    /// host's.
+    /// The database that a URL's query names. The crate reads it, and the log-in, only from the URL
+    /// of a Unix socket.
     ///
     /// # Errors
-    /// What is wrong, without repeating what may be a password.
+    /// The query is invalid. The message does not repeat it, because it may contain a password.
     pub(super) fn database<'a>(
         is_socket: bool,
         path: &str,
@@ -191,7 +193,7 @@ mod query {
 }
 
 mod url_info {
-    //! The crate reads URLs well; its words for what is wrong are turned into ours here.
+    //! The crate parses URLs; this module replaces its error messages by idemctl's own.
 
     use redis::{ConnectionAddr, IntoConnectionInfo as _};
 

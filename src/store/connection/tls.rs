@@ -1,8 +1,9 @@
-//! TLS: what the operator says of it, and what that comes to. Nothing of it is looked at before the first connection
-//! that needs it, and then once for all of them.
+//! The TLS settings of the user, and the rustls configuration made from them. Files are read only
+//! for the first connection that needs TLS; all connections share the result.
 //!
-//! The client crate would read the system's certificates even where an own issuer is named, so that a bad `SSL_CERT_FILE` broke
-//! what did not need it, and told of a server without TLS that it "timed out". rustls itself is asked here, which tells both.
+//! The client crate would read the system's certificates even if the user names an issuer, so a bad
+//! `SSL_CERT_FILE` broke connections that did not need it. It also reported a server without TLS as
+//! "timed out". idemctl therefore calls rustls directly.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -21,20 +22,21 @@ use crate::store::error::StoreError;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TlsOptions {
-    /// Certificates of the issuers that are trusted, PEM; with `cacertdir` in place of the system's.
+    /// A PEM file with the certificates of trusted issuers. It and `cacertdir` replace those of the
+    /// system.
     pub cacert: Option<PathBuf>,
     /// A folder of such files.
     pub cacertdir: Option<PathBuf>,
-    /// The client's certificate, PEM, with those of its issuers behind it.
+    /// A PEM file with the client's certificate, followed by those of its issuers.
     pub cert: Option<PathBuf>,
     pub key: Option<PathBuf>,
-    /// The server's certificate is not checked.
+    /// True if the server's certificate is not checked.
     pub insecure: bool,
-    /// The name to ask for, and that the certificate has to have, where it is not the host's.
+    /// The name to request, which the certificate must contain, if it differs from the host.
     pub sni: Option<String>,
 }
 
-/// The same, ready to connect: what was read of files is shared by all connections.
+/// The TLS settings with the configuration made from them, which all connections share.
 #[derive(Clone)]
 pub struct Tls {
     options: TlsOptions,
@@ -50,12 +52,12 @@ impl Tls {
         &self.options
     }
 
-    /// What it comes to; the first time, files are read.
+    /// The rustls configuration. The first call reads the files.
     pub(in crate::store) fn config(&self) -> Result<Arc<ClientConfig>, StoreError> {
         self.config.get_or_init(|| config(&self.options).map(Arc::new)).clone()
     }
 
-    /// The name that the server's certificate has to have.
+    /// The name that the server's certificate must contain.
     pub(in crate::store) fn server_name(
         &self,
         host: &str,
@@ -114,7 +116,7 @@ fn config(options: &TlsOptions) -> Result<ClientConfig, StoreError> {
     }
 }
 
-/// Takes every certificate, as long as who shows it has its key.
+/// A verifier that accepts every certificate, if the peer has its private key.
 #[derive(Debug)]
 pub(super) struct Anybody(WebPkiSupportedAlgorithms);
 
@@ -159,10 +161,10 @@ impl ServerCertVerifier for Anybody {
     }
 }
 
-/// Larger than any file of certificates: a system's own take some 250 KiB.
+/// Larger than any certificate file in use: the system's own has about 250 KiB.
 const LARGEST: u64 = 8 * 1024 * 1024;
 
-/// The issuers that are trusted: the operator's where there are any, else the system's.
+/// The trusted issuers: those of the user, or else those of the system.
 pub(super) fn roots(options: &TlsOptions) -> Result<RootCertStore, StoreError> {
     let mut roots = RootCertStore::empty();
     if let Some(file) = &options.cacert {
@@ -175,7 +177,7 @@ pub(super) fn roots(options: &TlsOptions) -> Result<RootCertStore, StoreError> {
         for file in
             entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| path.is_file())
         {
-            // Such folders hold other things, too.
+            // Skip files without certificates, because such folders contain other files as well.
             roots.add_parsable_certificates(certificates(&file).unwrap_or_default());
         }
     }

@@ -1,20 +1,20 @@
-//! A command as `--debug` tells it: without passwords, values and owner tokens.
+//! Formats a command for `--debug`, without passwords, values and owner tokens.
 //!
-//! A word is shown only if its place in a command that is known here says that the word is a command word, a Redis key, the
-//! name of a field, or a number of an option. Every other word is told by its length and its hash, which suffice to see
-//! whether two commands hold the same.
+//! A word is shown only if its position in a known command makes it a command word, a Redis key, a
+//! field name, or the number of an option. Every other word is replaced by its length and its hash,
+//! which are enough to see whether two commands contain the same word.
 
 use sha2::{Digest as _, Sha256};
 
-/// Words of a command that are told, and bytes of a word that is shown.
+/// How many words of a command are shown, and how many bytes of a word.
 const MOST_WORDS: usize = 12;
 const MOST_BYTES: usize = 64;
 
-/// Options of SET and RESTORE. What follows one that is not here may be a value.
+/// Options of SET and RESTORE. A word after an unlisted option may be a value.
 const OPTIONS: [&str; 10] =
     ["NX", "XX", "GET", "KEEPTTL", "REPLACE", "ABSTTL", "PX", "EX", "PXAT", "EXAT"];
 
-/// A command as it is told.
+/// A command as `--debug` shows it.
 pub(super) fn told(words: &[Vec<u8>]) -> Vec<Vec<u8>> {
     let name = words.first().map(|name| name.to_ascii_uppercase()).unwrap_or_default();
     let name = String::from_utf8_lossy(&name);
@@ -45,7 +45,7 @@ pub(super) fn told_error(error: &[u8], words: &[Vec<u8>]) -> Vec<u8> {
     let name = words.first().map(|name| name.to_ascii_uppercase()).unwrap_or_default();
     let name = String::from_utf8_lossy(&name);
     for (index, word) in words.iter().enumerate() {
-        // A shorter word occurs by chance.
+        // Shorter words are skipped, because they often occur by coincidence.
         if word.len() >= 4
             && !is_shown(&name, words, index)
             && let Ok(word) = std::str::from_utf8(word)
@@ -56,7 +56,7 @@ pub(super) fn told_error(error: &[u8], words: &[Vec<u8>]) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// A word by its length and its hash.
+/// A word's length and hash.
 fn print(word: &[u8]) -> Vec<u8> {
     let hash = Sha256::digest(word);
     format!(
@@ -70,17 +70,17 @@ fn print(word: &[u8]) -> Vec<u8> {
     .into_bytes()
 }
 
-/// True when the word at this place is none of a client's values.
+/// True if the word at this position cannot be a client's value.
 fn is_shown(name: &str, words: &[Vec<u8>], index: usize) -> bool {
     if index == 0 {
         return true;
     }
     match name {
-        // Nothing but command words, addresses, key patterns and numbers.
+        // These take only command words, addresses, key patterns and numbers.
         "PING" | "TIME" | "INFO" | "DBSIZE" | "ROLE" | "SCAN" | "CLUSTER" | "READONLY"
         | "ASKING" | "MULTI" | "EXEC" | "DISCARD" | "UNWATCH" | "WAIT" | "SELECT" | "CLIENT"
         | "COMMAND" | "HELLO" | "SENTINEL" | "MEMORY" | "OBJECT" => true,
-        // Redis keys, names of fields, and numbers.
+        // These take only Redis keys, field names and numbers.
         "GET" | "MGET" | "GETRANGE" | "STRLEN" | "EXISTS" | "TYPE" | "TTL" | "PTTL"
         | "EXPIRETIME" | "PEXPIRETIME" | "EXPIRE" | "PEXPIRE" | "EXPIREAT" | "PEXPIREAT"
         | "PERSIST" | "DEL" | "UNLINK" | "DUMP" | "WATCH" | "TOUCH" | "HGET" | "HMGET"
@@ -94,13 +94,13 @@ fn is_shown(name: &str, words: &[Vec<u8>], index: usize) -> bool {
         "HSET" | "HMSET" | "HSETNX" => index == 1 || index.is_multiple_of(2),
         "EVAL" | "EVAL_RO" | "FCALL" => index == 2 || is_script_key(words, index),
         "EVALSHA" | "EVALSHA_RO" => index <= 2 || is_script_key(words, index),
-        // The Redis key alone.
+        // Only the Redis key of these commands is shown.
         "SETNX" | "GETSET" | "GETDEL" | "GETEX" | "APPEND" | "INCR" | "INCRBY" => index == 1,
         _ => false,
     }
 }
 
-/// True for an option, and for the number behind one that takes a number.
+/// True for an option, and for the number after an option that takes one.
 fn is_option(words: &[Vec<u8>], index: usize) -> bool {
     let is_one_of = |word: &[u8], options: &[&str]| {
         options.iter().any(|option| word.eq_ignore_ascii_case(option.as_bytes()))
@@ -110,7 +110,7 @@ fn is_option(words: &[Vec<u8>], index: usize) -> bool {
     is_one_of(&words[index], &OPTIONS) || is_number && is_expiry
 }
 
-/// True when a script's number of keys says that the word is one of them.
+/// True if the word is one of a script's keys, by the script's number of keys.
 fn is_script_key(words: &[Vec<u8>], index: usize) -> bool {
     let count =
         words.get(2).and_then(|count| std::str::from_utf8(count).ok()?.parse::<usize>().ok());
@@ -126,7 +126,7 @@ mod tests {
         String::from_utf8(told(&words).join(&b' ')).unwrap()
     }
 
-    /// Rule: no password, no stored value and no owner token is told, however short it is.
+    /// Rule: no password, stored value or owner token is shown, however short it is.
     #[test]
     fn passwords_and_values_are_not_told() {
         let of_v = "<1 B sha256:4c94485e>";

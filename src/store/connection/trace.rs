@@ -1,11 +1,12 @@
-//! Who is told of each command that goes over a connection.
+//! The receiver of a report on each command of a connection.
 
 use std::fmt;
 use std::sync::Arc;
 
 use crate::domain::exchange::Exchange;
 
-/// Who is told. All are equal: what is told changes nothing of what is done.
+/// The receiver of the reports. All instances compare as equal, because tracing does not change
+/// what a connection does.
 #[derive(Clone)]
 pub struct Trace(Arc<dyn Fn(&Exchange) + Send + Sync>);
 

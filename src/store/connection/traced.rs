@@ -1,4 +1,4 @@
-//! A socket around the socket, which reads along and tells each command, with the time until its reply.
+//! A socket wrapper that reports each command, with the time until its reply.
 
 use std::collections::VecDeque;
 use std::io;
@@ -18,7 +18,7 @@ pub(super) struct Traced {
     socket: Box<dyn Socket>,
     trace: Trace,
     server: String,
-    /// The beginning of a command that is not whole yet, and of a reply.
+    /// The incomplete command at the end of the bytes that were sent, and the incomplete reply.
     asked: Vec<u8>,
     answered: Vec<u8>,
     waiting: VecDeque<(Vec<Vec<u8>>, Instant)>,
@@ -57,7 +57,7 @@ impl Traced {
     }
 }
 
-/// The words of the command that starts the buffer.
+/// The words of the command at the start of the buffer.
 fn words(buffer: &[u8]) -> Vec<Vec<u8>> {
     let mut words = Vec::new();
     let Ok(Some((Token::Array(count), mut at))) = resp::token(buffer, 0, usize::MAX) else {

@@ -1,4 +1,4 @@
-//! Bytes out and bytes in on one socket, both under way at a time.
+//! Sends and receives on one socket at the same time.
 
 use std::future::Future;
 use std::io;
@@ -15,18 +15,18 @@ use crate::store::connection::target::{Address, Target};
 use crate::store::connection::tls::Tls;
 use crate::store::error::{StoreError, from_tls};
 
-/// How much is read at once.
+/// How many bytes are read at once.
 const CHUNK: usize = 64 * 1024;
 
-/// A socket with what is still to be sent there, and what came from there.
+/// A socket with the bytes still to be sent and the bytes received.
 pub(super) struct Transport {
     socket: Box<dyn Socket>,
     pub(super) out: Vec<u8>,
     sent: usize,
-    /// All went out, but the socket has not let go of it.
+    /// True if the socket accepted all bytes but has not flushed them.
     held_back: bool,
     pub(super) inbox: Vec<u8>,
-    /// How much of the inbox was read.
+    /// How many bytes of the inbox have been processed.
     pub(super) taken: usize,
 }
 
@@ -35,7 +35,7 @@ impl Transport {
         Self { socket, out: Vec::new(), sent: 0, held_back: false, inbox: Vec::new(), taken: 0 }
     }
 
-    /// Sends as much as the socket takes at once.
+    /// Sends as much as the socket accepts now.
     pub(super) fn poll_send(&mut self, context: &mut Context<'_>) -> io::Result<()> {
         if self.out.is_empty() && !self.held_back {
             return Ok(());
@@ -49,7 +49,7 @@ impl Transport {
         }
         self.out.clear();
         self.sent = 0;
-        // TLS may hold a part of it back until the socket takes it.
+        // TLS may keep some bytes until the socket accepts them.
         self.held_back = true;
         if let Poll::Ready(flushed) = Pin::new(&mut *self.socket).poll_flush(context) {
             self.held_back = false;
@@ -58,10 +58,11 @@ impl Transport {
         Ok(())
     }
 
-    /// Waits for bytes, and tells how many came; what was read of the inbox goes. Sends meanwhile: neither side ever waits for the other to take its
-    /// bytes first.
+    /// Waits for bytes and returns their number, and discards the processed part of the inbox. It
+    /// continues to send meanwhile, so that both sides cannot block each other.
     pub(super) fn poll_receive(&mut self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        // Read even when nothing can be sent: a server that turns a client away says why before it closes.
+        // Read even if sending fails: a server that rejects a client sends its reason before it
+        // closes.
         let sent = self.poll_send(context);
         self.inbox.drain(..std::mem::take(&mut self.taken));
         self.inbox.reserve(CHUNK);
@@ -74,16 +75,17 @@ impl Transport {
     }
 }
 
-/// A connection, whatever it goes through.
+/// A byte stream of any transport.
 pub(in crate::store) trait Socket: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl Socket for TcpStream {}
 impl Socket for UnixStream {}
 impl Socket for TlsStream<TcpStream> {}
 
-/// Why there is no connection.
+/// Why the connection could not be opened.
 pub(in crate::store) enum NotOpen {
-    /// The TLS handshake came to nothing, and neither a certificate nor an alert says why: perhaps nobody there speaks TLS.
+    /// The TLS handshake failed without a certificate error or an alert. The peer may not speak
+    /// TLS.
     Handshake(StoreError),
     Other(StoreError),
 }
@@ -94,10 +96,10 @@ impl From<StoreError> for NotOpen {
     }
 }
 
-/// Connects, through TLS where that is wanted. Nobody logs in here.
+/// Connects, with TLS if requested. This does not log in.
 ///
 /// # Errors
-/// Unreachable, timed out, or no TLS: the certificate is not to be trusted, or what is there does not speak it.
+/// The server is unreachable, times out, does not speak TLS, or has an untrusted certificate.
 pub(in crate::store) async fn open(target: &Target) -> Result<Box<dyn Socket>, NotOpen> {
     let limit = target.connect_timeout;
     let lost = |error: io::Error| StoreError::from_redis(&error.into(), &target.to_string(), limit);
@@ -110,7 +112,7 @@ pub(in crate::store) async fn open(target: &Target) -> Result<Box<dyn Socket>, N
             }
             Err(error) => Err(lost(error).into()),
         },
-        // A client asks them first, and comes here with what they say.
+        // A client resolves the service before it connects.
         Address::Service(_) => {
             Err(lost(io::Error::other("Sentinels name a server, and are none")).into())
         }
@@ -143,7 +145,7 @@ async fn shake_hands(
     }
 }
 
-/// Gives work up when it takes longer.
+/// Stops the work when the limit is exceeded.
 pub(in crate::store) async fn in_time<T>(
     limit: Duration,
     work: impl Future<Output = io::Result<T>>,

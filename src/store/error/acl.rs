@@ -1,9 +1,9 @@
-//! Which right a user lacks, as the operator writes it into an ACL.
+//! Which right a user lacks, in the syntax of an ACL rule.
 
-/// What is missing where the server does not say.
+/// The missing right if the server does not name it.
 pub(in crate::store) const OF_SCRIPT: &str = "the commands that the script runs";
 
-/// What the server said, with the right that is missing behind it, where the server named it.
+/// The server's message, with the missing right appended if the server named it.
 pub(in crate::store) fn named(why: String) -> String {
     match missing(&why) {
         Some(right) => format!("{}; the user needs {right}", why.trim_end_matches(['.', ' '])),
@@ -12,7 +12,8 @@ pub(in crate::store) fn named(why: String) -> String {
 }
 
 fn missing(why: &str) -> Option<String> {
-    // "User ops has no permissions to run the 'config|get' command", in a script or not.
+    // For example "User ops has no permissions to run the 'config|get' command", also inside a
+    // script.
     if let Some((_, rest)) = why.split_once("permissions to run the '") {
         return rest.split('\'').next().map(|command| format!("+{command}"));
     }
@@ -23,7 +24,7 @@ fn missing(why: &str) -> Option<String> {
     if why.contains("access one of the channels") || why.contains("access a channel") {
         return Some("a &PATTERN that matches the channel".to_owned());
     }
-    // Redis 6.2 and 7.0 do not say which.
+    // Redis 6.2 and 7.0 do not name the command.
     why.contains("can't run this command").then(|| OF_SCRIPT.to_owned())
 }
 

@@ -1,124 +1,126 @@
-//! What can go wrong with a server, typed, so that exit codes come from types.
+//! The errors of a server as types, so that exit codes follow from types.
 
-/// Where a server ran into what it refuses.
+/// The place at which a server refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RefusedAt {
-    /// Before it executed the command.
+    /// Before the server executed the command.
     Command,
-    /// Inside a script, in front of a command of the script's.
+    /// Inside a script, before the script executed one of its commands.
     Script,
 }
 
-/// An error of the store: what was tried, on what, and why it failed.
+/// An error of the store: what was attempted, on which server, and why it failed.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum StoreError {
-    /// No connection, or it broke; nothing was changed.
+    /// There is no connection, or it broke. Nothing was changed.
     #[error("cannot reach Redis at {target}: {why}")]
     Unreachable { target: String, why: String },
-    /// No Sentinel knows the service.
+    /// No Sentinel monitors a service with this name.
     #[error("cannot reach Redis at {target}: no service is called `{service}` there")]
     UnknownService { target: String, service: String },
     /// The server did not answer in time.
     #[error("Redis at {target} did not answer within {seconds}s")]
     TimedOut { target: String, seconds: f64 },
-    /// What answered does not speak the Redis protocol.
+    /// The peer does not speak the Redis protocol.
     #[error("what answers at {target} is not a Redis server: {why}")]
     NotRedis { target: String, why: String },
-    /// Bytes came that nothing had asked for: whatever is asked next would get the wrong reply. The request was not sent.
+    /// The server sent bytes without a request, so the next request would get the wrong reply.
+    /// idemctl did not send the request.
     #[error(
         "Redis at {target}, or a proxy on the way, sent a reply that nothing had asked for: nothing more was sent"
     )]
     Unasked { target: String },
-    /// TLS is wanted, and what is there speaks the Redis protocol in the clear.
+    /// TLS was requested, but the peer speaks the Redis protocol without TLS.
     #[error("what answers at {target} is a Redis server without TLS")]
     NoTls { target: String },
-    /// TLS is not wanted, and what is there speaks nothing else.
+    /// TLS was not requested, but the peer speaks only TLS.
     #[error("what answers at {target} speaks TLS only")]
     OnlyTls { target: String },
-    /// No TLS: a certificate that is not to be trusted, no version or cipher in common.
+    /// The TLS handshake failed: the certificate is not trusted, or there is no common version or
+    /// cipher.
     #[error("no TLS with Redis at {target}: {why}")]
     Tls { target: String, why: String, hint: &'static str },
-    /// The server does not take the client's certificate, or wants one.
+    /// The server rejected the client's certificate, or requires one.
     #[error("Redis at {target} turned this client away: {why}")]
     ClientCertificate { target: String, why: String },
-    /// A certificate, a key or a name is not what TLS needs; nothing was sent.
+    /// A certificate, a key or a name is not valid for TLS; nothing was sent.
     #[error("TLS: {what}: {why}")]
     TlsFile { what: String, why: String },
     #[error("Redis at {target} refused the log-in: {why}")]
     Authentication { target: String, why: String },
-    /// The log-in at a Sentinel failed or is missing.
+    /// The log-in at a Sentinel failed, or a password is missing.
     #[error("the Sentinel at {target} refused the log-in: {why}")]
     SentinelLogIn { target: String, why: String },
     #[error("Redis at {target} does not permit it: {why}")]
     Permission { target: String, why: String },
-    /// The server is a node of a cluster, and the user may not ask which node serves a Redis key.
+    /// The server is a cluster node, and the user may not ask which node serves a Redis key.
     #[error(
         "Redis at {target} does not permit it: this is a node of a cluster, and the user may not ask which node serves a \
          key: it needs +cluster|slots"
     )]
     NeedsSlots { target: String },
-    /// The server refuses, now or in its present state.
+    /// The server refuses the command, temporarily or in its present state.
     #[error("Redis at {target} refused: {code} {why}")]
     Refused {
         target: String,
-        /// The error's code, e.g. `LOADING`.
+        /// The error code, e.g. `LOADING`.
         code: String,
         why: String,
         place: RefusedAt,
     },
-    /// A change was sent, no reply tells what became of it, and reading back could not tell either.
+    /// A change was sent, no reply shows its outcome, and reading back did not show it either.
     #[error(
         "outcome unknown: {what} was sent to Redis at {target}, but no reply tells what became of it ({why})"
     )]
     OutcomeUnknown {
         target: String,
         what: String,
-        /// What came in place of a reply that tells.
+        /// The error that was received instead of a conclusive reply.
         why: String,
     },
-    /// A record's Redis keys are in several slots, and what is to be done takes them at one moment.
+    /// A record's Redis keys are in several slots, but the operation needs them in one atomic step.
     #[error("{why}: no step of the service can be guarded on both (at {target})")]
     Apart { target: String, why: String },
-    /// Some nodes, slots or records of a cluster could not be read; the others were.
+    /// Some nodes, slots or records of a cluster could not be read; the others were read.
     #[error("{why}")]
     Missed {
-        /// Which, and why.
+        /// The parts that could not be read, and the reasons.
         why: String,
     },
-    /// The service got another master in the middle of changes.
+    /// A failover happened while changes were being made.
     #[error(
         "a failover came in between, from {from} to {to}: what was changed shortly before may have come back"
     )]
     FailedOver { from: String, to: String },
-    /// Changes were made, and who the service's master is cannot be found out since.
+    /// Changes were made, but idemctl cannot find out which server is the master now.
     #[error("done at {target}, but whether it is the master still cannot be said: {why}")]
     MasterUnknown { target: String, why: String },
-    /// Changes were made that not so many replicas have as were asked for.
+    /// Changes were made, but fewer replicas than requested acknowledged them.
     #[error(
         "done at {target}, but only {have} of {wanted} replicas had it in time: a failover now may lose it"
     )]
     NotReplicated { target: String, have: i64, wanted: u32 },
-    /// A file of idemctl's own could not be written.
+    /// idemctl could not write one of its own files.
     #[error("cannot write {path}: {why}")]
     File { path: String, why: String },
-    /// The server answered something no Redis answers.
+    /// The server sent a reply that Redis never sends for this command.
     #[error("unexpected reply from Redis at {target} to {asked}")]
     UnexpectedReply { target: String, asked: String },
 }
 
-/// What kind of error it is; the exit code follows from it.
+/// The class of an error, which determines the exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorClass {
     Permission,
-    /// Unreachable or timed out, nothing sent.
+    /// The server is unreachable or timed out; nothing was sent.
     Unreachable,
-    /// The server refuses for now.
+    /// The server temporarily refuses commands.
     Refused,
     Partial,
     /// A change may or may not have been made.
     OutcomeUnknown,
     File,
-    /// It cannot be done there, ever.
+    /// The operation is impossible on this server.
     Unfit,
 }
 
@@ -133,7 +135,7 @@ impl StoreError {
             | Self::TimedOut { .. }
             | Self::NotRedis { .. }
             | Self::Unasked { .. } => ErrorClass::Unreachable,
-            // A proxy that mixes up replies, or another kind of server.
+            // A proxy that mixes up replies, or a server of another kind.
             Self::UnexpectedReply { .. } => ErrorClass::Unreachable,
             Self::NoTls { .. }
             | Self::OnlyTls { .. }

@@ -1,4 +1,4 @@
-//! The errors of the client crate and of the TLS handshake, sorted into ours.
+//! Converts the errors of the client crate and of the TLS handshake into [`StoreError`].
 
 use std::io;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use super::from_tls;
 use super::kind::REDIRECTS;
 use crate::store::connection::Target;
 
-/// Codes of errors that speak of the server or the user, not of a record: they end what was tried.
+/// Error codes about the server or the user, not about one record: they end the whole operation.
 pub(super) const REFUSALS: [&str; 14] = [
     "READONLY",
     "OOM",
@@ -31,12 +31,12 @@ pub(super) const REFUSALS: [&str; 14] = [
 ];
 
 impl StoreError {
-    /// Sorts an error that the client crate has of what was asked at a server.
+    /// Converts an error of the client crate for a request to `target`.
     pub(in crate::store) fn at(target: &Target, error: &RedisError) -> Self {
         Self::from_redis(error, &target.to_string(), target.timeout)
     }
 
-    /// Sorts an error of the client crate.
+    /// Converts an error of the client crate.
     pub fn from_redis(error: &RedisError, target: &str, timeout: Duration) -> Self {
         if let Some(trouble) = io_error(error).and_then(|error| from_tls::trouble(target, error)) {
             return trouble;
@@ -68,7 +68,7 @@ impl StoreError {
             || error.kind() == ErrorKind::AuthenticationFailed;
         if wrong_login || (code == "ERR" && why.contains("AUTH")) {
             let why = match error.code() {
-                // HELLO says at length what every other command says in these words.
+                // HELLO explains at length what every other command answers with these words.
                 Some("NOAUTH") => "NOAUTH Authentication required.".to_owned(),
                 Some(_) => format!("{code} {why}"),
                 None => error.to_string(),
@@ -79,7 +79,7 @@ impl StoreError {
             return Self::Permission { target, why: acl::named(why) };
         }
         if code == "DENIED" {
-            // Behind the first sentence there is advice for whoever runs the server, a page of it.
+            // The first sentence is enough: a page of advice for the server's operator follows it.
             let first = why.split_inclusive(". ").next().unwrap_or_default().trim_end().to_owned();
             return Self::Refused { target, code, why: first, place };
         }
@@ -91,7 +91,7 @@ impl StoreError {
         }
     }
 
-    /// What a TLS handshake ran into that says nothing of TLS.
+    /// Converts an error of the TLS handshake that is not an error of TLS itself.
     pub(in crate::store) fn from_handshake(error: &io::Error, target: &Target) -> Self {
         let name = target.to_string();
         match error.kind() {
@@ -109,7 +109,8 @@ impl StoreError {
     }
 }
 
-/// Words of a server without what moves a cursor or sets a colour: messages let idemctl's own colours pass.
+/// Escapes control characters in a server's message, because idemctl's output lets its own colour
+/// sequences pass.
 fn printable(words: &str) -> String {
     let mut text = String::with_capacity(words.len());
     for character in words.chars() {
@@ -122,30 +123,34 @@ fn printable(words: &str) -> String {
     text
 }
 
-/// Redis 6.2 wraps what a script ran into, so that the code is not the error's first word: the code, and the rest.
+/// The code and the message of an error inside a script. Redis 6.2 wraps such errors, so the code
+/// is not the first word.
 pub(in crate::store) fn out_of_script(why: &str) -> Option<(&str, &str)> {
     let (_, said) = why.strip_prefix("Error running script")?.split_once(" -")?;
     let (code, rest) = said.split_once(' ').unwrap_or((said, ""));
-    // A script that began may have changed something: what it ran into is no reason to send it again.
+    // A redirect inside a script is not unwrapped: the script may have made changes, so it must not
+    // be sent again.
     let is_code = !code.is_empty()
         && code.bytes().all(|byte| byte.is_ascii_uppercase())
         && !REDIRECTS.contains(&code);
     is_code.then_some((code, rest))
 }
 
-/// True for what came up inside a script: Redis 6.2 says so in front, later engines behind.
+/// True for an error inside a script, which Redis 6.2 marks at the beginning and later versions at
+/// the end.
 fn is_of_script(why: &str) -> bool {
     why.starts_with("Error running script") || why.contains("@user_script")
 }
 
-/// What servers say when a script runs a command that its user may not: Redis 6.2, 7.0, and since.
+/// Recognises the errors of Redis 6.2, 7.0 and later when a script runs a command that its user may
+/// not run.
 fn is_script_not_permitted(why: &str) -> bool {
     ["NOPERM", "The user executing the script", "ACL failure in script"]
         .iter()
         .any(|words| why.contains(words))
 }
 
-/// The I/O error inside, which the client crate shares.
+/// The I/O error that the client crate wraps in a shared pointer.
 fn io_error(error: &RedisError) -> Option<&io::Error> {
     let source = std::error::Error::source(error)?;
     let shared = source.downcast_ref::<Arc<dyn std::error::Error + Send + Sync>>();
@@ -162,7 +167,7 @@ fn io_reason(error: &RedisError) -> String {
     }
 }
 
-/// True for an error that speaks of the server or the user.
+/// True for an error about the server or the user.
 pub(in crate::store) fn is_refusal(error: &ServerError) -> bool {
     let inside = error.details().and_then(out_of_script).map(|(code, _)| code);
     REFUSALS.contains(&inside.unwrap_or(error.code()))

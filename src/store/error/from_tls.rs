@@ -1,4 +1,4 @@
-//! What can be wrong with TLS, in words.
+//! Explains TLS errors in words.
 
 use std::io;
 use std::time::{Duration, UNIX_EPOCH};
@@ -14,7 +14,7 @@ const SERVER: &str =
     "the server's certificate has to be replaced; the clock of this machine has to be right";
 const VERSION: &str = "idemctl speaks TLS 1.2 and 1.3";
 
-/// What an I/O error says of TLS; `None` where it says nothing, or that what came is no TLS at all.
+/// The TLS error inside an I/O error; `None` if there is none, or if the peer did not speak TLS.
 pub(in crate::store) fn trouble(target: &str, error: &io::Error) -> Option<StoreError> {
     let error = error.get_ref()?.downcast_ref::<Error>()?;
     let tls = |why: String, hint| StoreError::Tls { target: target.to_owned(), why, hint };
@@ -44,18 +44,18 @@ pub(in crate::store) fn trouble(target: &str, error: &io::Error) -> Option<Store
     })
 }
 
-/// True when bytes begin as a record of TLS does: an alert, or a greeting.
+/// True if the bytes begin like a TLS record: an alert or a handshake message.
 pub(in crate::store) fn is_record(bytes: &[u8]) -> bool {
     matches!(bytes, [0x15 | 0x16, 0x03, ..])
 }
 
-/// What a server says to a client's certificate, or to its lack.
+/// The meaning of an alert about the client's certificate; `None` for other alerts.
 fn refuses_client(alert: AlertDescription) -> Option<&'static str> {
     Some(match alert {
         AlertDescription::CertificateRequired => {
             "it wants a client certificate, and none was shown"
         }
-        // What OpenSSL says in TLS 1.2 to a client that shows none.
+        // OpenSSL sends this alert in TLS 1.2 to a client without a certificate.
         AlertDescription::HandshakeFailure => "it wants a client certificate, or another one",
         AlertDescription::UnknownCA => "it does not know the issuer of the client certificate",
         AlertDescription::CertificateExpired => "the client certificate has expired",
@@ -103,7 +103,7 @@ fn certificate(error: &CertificateError) -> (String, &'static str) {
     }
 }
 
-/// `DnsName("a")` and `IpAddress(127.0.0.1)` as people write them.
+/// The plain form of names such as `DnsName("a")` and `IpAddress(127.0.0.1)`.
 fn bare(presented: &str) -> String {
     let inside =
         presented.split_once('(').and_then(|(_, rest)| rest.strip_suffix(')')).unwrap_or(presented);
@@ -111,7 +111,8 @@ fn bare(presented: &str) -> String {
 }
 
 fn day(seconds: u64) -> String {
-    // A certificate of another server says the time. Nobody writes one beyond the year 9999.
+    // The time comes from the peer's certificate and may be out of range. The formatter panics
+    // after the year 9999.
     let time = humantime::format_rfc3339_seconds(
         UNIX_EPOCH + Duration::from_secs(seconds.min(253_402_300_799)),
     )

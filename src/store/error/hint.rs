@@ -1,12 +1,12 @@
-//! What to do next about an error.
+//! Hints: what the user can do about an error.
 
 use super::error::StoreError;
 
-/// What to do about a client's certificate that was refused.
+/// The hint for a client certificate that the server rejected.
 const CLIENT_CERTIFICATE: &str = "--cert FILE --key FILE are the client's certificate, of an issuer that the server trusts, and its key";
 
 impl StoreError {
-    /// What to do next, where that is known.
+    /// The hint for this error, if there is one.
     pub fn hint(&self) -> Option<&'static str> {
         Some(match self {
             Self::UnknownService { .. } => {
@@ -60,7 +60,7 @@ impl StoreError {
     }
 }
 
-/// What to do where the server refuses with this code and these words.
+/// The hint for a refusal with this code and this message.
 fn refused(code: &str, why: &str) -> Option<&'static str> {
     Some(match code {
         "LOADING" | "BUSY" | "MASTERDOWN" | "CLUSTERDOWN" | "ASK" | "MOVED" => {

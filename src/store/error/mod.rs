@@ -1,4 +1,4 @@
-//! What can go wrong at a server, by what it means for whoever asked.
+//! The errors of a server, classified by what they mean for the caller.
 
 pub(crate) mod acl;
 mod error;

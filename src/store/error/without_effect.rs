@@ -1,21 +1,23 @@
-//! The errors after which nothing was changed: the one list of them. After any other error, a lost or an odd reply, a change
-//! may have been made, and the state is read back.
+//! The only list of errors after which nothing was changed. After any other error, and after a lost
+//! or unexpected reply, a change may have been made, so idemctl reads the state back.
 //!
-//! A proxy in between may forward a change and then answer an error of its own. So an error counts as one without effect
-//! only where Redis itself promises that, by its code and by the place where the error came up.
+//! A proxy may forward a change and then answer with an error of its own. An error therefore counts
+//! as one without effect only if Redis itself guarantees that, by its code and by the place at
+//! which it occurred.
 
 use super::error::{RefusedAt, StoreError};
 use super::from_redis::REFUSALS;
 
-/// Codes of errors that come before a command is executed (Redis, `processCommand`), besides those that refuse to execute
-/// any, [`REFUSALS`].
+/// Error codes that occur before a command is executed (Redis, `processCommand`), in addition to
+/// [`REFUSALS`].
 const BEFORE_EXECUTION: [&str; 4] = ["WRONGPASS", "NOSCRIPT", "EXECABORT", "DENIED"];
 
-/// Codes of errors that meet a script at its first write or before. What they speak of holds for as long as the script
-/// runs, and idemctl's own scripts compare with commands that only read, and write by one kind of command.
+/// Error codes that a script meets at or before its first write. Their cause does not change while
+/// the script runs. idemctl's own scripts compare with commands that only read, and write with one
+/// kind of command.
 const IN_SCRIPT: [&str; 5] = ["NOPERM", "READONLY", "OOM", "MISCONF", "NOREPLICAS"];
 
-/// Beginnings of errors without a code of their own that come before a command is executed.
+/// Prefixes of errors without a specific code that occur before a command is executed.
 const WORDS: [&str; 6] = [
     "unknown command",
     "wrong number of arguments",
@@ -26,7 +28,7 @@ const WORDS: [&str; 6] = [
 ];
 
 impl StoreError {
-    /// True when a change that met this error was not made.
+    /// True if a change that got this error was not made.
     pub(in crate::store) fn is_without_effect(&self) -> bool {
         match self {
             Self::Refused { code, why, place, .. } => match place {
@@ -90,7 +92,7 @@ mod tests {
         assert!(refused(RefusedAt::Command, "ERR", "max number of clients reached"));
     }
 
-    /// Rule: an error counts as "not done" only where Redis promises that.
+    /// Rule: an error counts as "not done" only if Redis guarantees that.
     #[test]
     fn an_error_that_redis_does_not_promise_anything_of_may_have_had_one() {
         for (code, why) in [

@@ -1,4 +1,4 @@
-//! Filling the throw-away server. No other server can be filled.
+//! Fills the temporary local Redis. idemctl cannot fill any other server.
 
 use super::server::Sandbox;
 use crate::store::cluster::client::connect;
@@ -10,28 +10,28 @@ use crate::store::error::StoreError;
 pub struct SandboxKey {
     pub redis_key: Vec<u8>,
     pub value: EntryValue,
-    /// How long it lives, in milliseconds; `None` for ever.
+    /// The time to live in milliseconds; `None` if the key never expires.
     pub ttl_ms: Option<u64>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EntryValue {
     Text(Vec<u8>),
-    /// A hash with one field: no service's value.
+    /// A hash with one field, which no service would write.
     Hash(Vec<u8>),
 }
 
-/// Redis keys a round trip.
+/// Redis keys per round trip.
 const BATCH: usize = 2_000;
 
-/// Bytes a round trip, whatever the number of keys.
+/// Bytes per round trip, which bounds the memory for large values.
 const BATCH_BYTES: usize = 4 << 20;
 
 impl Sandbox {
-    /// Writes these Redis keys and says how many.
+    /// Writes these Redis keys and returns their number.
     ///
     /// # Errors
-    /// As every command: the server may be out of memory.
+    /// The errors of any command; the server may be out of memory.
     pub async fn fill(
         &self,
         like: &Target,
@@ -56,7 +56,7 @@ impl Sandbox {
     }
 }
 
-/// Adds the commands for one entry, and says how large its value is.
+/// Adds the commands for one entry and returns the size of its value in bytes.
 fn add(pipeline: &mut redis::Pipeline, entry: SandboxKey) -> usize {
     let SandboxKey { redis_key, value, ttl_ms } = entry;
     match value {

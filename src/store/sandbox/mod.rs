@@ -1,4 +1,5 @@
-//! The throw-away server: private, empty, and gone with the process, however that ends.
+//! The temporary local Redis: private and empty. It is removed when the process ends, even if it is
+//! killed.
 
 mod fill;
 mod server;

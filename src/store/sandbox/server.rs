@@ -1,4 +1,4 @@
-//! Starting the throw-away server, and its end.
+//! Starts and stops the temporary local Redis.
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -18,25 +18,27 @@ use uuid::Uuid;
 
 use crate::store::connection::{Address, Permit, Target, Writable};
 
-/// Runs the server, and outlives this process by just as long as it takes to kill the server and remove the folder.
+/// Runs the server. It outlives this process only until it has killed the server and removed the
+/// folder.
 const GUARD: &str = include_str!("guard.sh");
 
-/// The socket's name in the private folder, as the guard's configuration has it.
+/// The socket's name in the private folder, as configured in the guard script.
 const SOCKET: &str = "s";
 
 /// How many random hex digits a folder's name has.
 const NAME_LENGTH: usize = 12;
 
-/// What a socket's path may have at most, everywhere.
+/// The longest path of a Unix socket that every supported system accepts.
 const LONGEST_SOCKET_PATH: usize = 103;
 
-/// How long a server may take to come up; it takes some 20 ms.
+/// How long to wait for the server to start; it usually takes about 20 ms.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How many of the server's last words are kept.
+/// How many of the server's last output lines are kept.
 const LAST_LINES: usize = 5;
 
-/// A throw-away server: a unix socket in a private folder, nothing on disk. Dropped, it is gone, the folder too.
+/// A temporary local Redis on a Unix socket in a private folder, with no data on disk. Dropping it
+/// stops the server and removes the folder.
 #[derive(Debug)]
 pub struct Sandbox {
     guard: Child,
@@ -45,18 +47,19 @@ pub struct Sandbox {
     ended: oneshot::Receiver<String>,
 }
 
-/// How a throw-away server differs from the plain one.
+/// The settings in which a temporary local Redis differs from the default.
 #[derive(Debug, Clone, Default)]
 pub struct Setup {
-    /// A port of the loopback, which a cluster's node and a replica's master need; nobody gets in without the password.
+    /// A loopback port, which a cluster node and a replica's master need. A password keeps other
+    /// users out.
     pub port: Option<u16>,
-    /// What clients have to log in with.
+    /// The password that clients have to send.
     pub password: Option<String>,
     pub config: Vec<String>,
 }
 
 impl Setup {
-    /// The lines of configuration, with the empty one that ends them.
+    /// The configuration lines, followed by the empty line that ends them.
     fn lines(&self) -> String {
         let mut lines = self.config.clone();
         if let Some(port) = self.port {
@@ -74,16 +77,16 @@ impl Setup {
 pub enum SandboxError {
     #[error("cannot start a private server: neither valkey-server nor redis-server is in PATH")]
     NoProgram,
-    /// The private folder or the process could not be made.
+    /// The private folder or the process could not be created.
     #[error("cannot start a private server in {folder}: {why}")]
     System { folder: String, why: io::Error },
-    /// The server program did not come up, or went away.
+    /// The server program did not start, or stopped.
     #[error("{program} does not come up: {last_words}")]
     NotServing { program: String, last_words: String },
 }
 
 impl SandboxError {
-    /// What to do next.
+    /// The hint for this error, if there is one.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::NoProgram => Some(
@@ -96,16 +99,16 @@ impl SandboxError {
 }
 
 impl Sandbox {
-    /// Starts the first server program found in `path`, in a folder of its own below `temp_dir` (or /tmp, where the
-    /// socket's path would be too long).
+    /// Starts the first server program found in `path`, in a new folder below `temp_dir`, or below
+    /// /tmp if the socket's path would be too long.
     ///
     /// # Errors
-    /// No program, no folder, or a server that does not come up.
+    /// There is no program, the folder cannot be created, or the server does not start.
     pub async fn start(path: &[PathBuf], temp_dir: &Path) -> Result<Self, SandboxError> {
         Self::start_as(path, temp_dir, &Setup::default()).await
     }
 
-    /// The same, set up otherwise.
+    /// Like [`Self::start`], with other settings.
     pub async fn start_as(
         path: &[PathBuf],
         temp_dir: &Path,
@@ -145,10 +148,10 @@ impl Sandbox {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
-            // A group of its own: Ctrl-C in the terminal is not for the guard, nor for the server.
+            // In a process group of its own, so that Ctrl-C does not reach the guard or the server.
             .process_group(0)
             .spawn()?;
-        // Never as an argument: everyone on this machine may read the arguments of a process.
+        // Passed on stdin, because every user of this machine can read the arguments of a process.
         if let Some(stdin) = &mut guard.stdin {
             stdin.write_all(setup.lines().as_bytes())?;
         }
@@ -165,8 +168,8 @@ impl Sandbox {
         &self.socket
     }
 
-    /// The server as a target for connections, which may change it as they like: as in `like`, but for the address and
-    /// the log-in.
+    /// The server as a writable target, with the settings of `like` except the address and the
+    /// log-in.
     pub fn target(&self, like: &Target) -> Writable {
         Permit::of_sandbox().over(Target {
             db: like.db,
@@ -178,12 +181,12 @@ impl Sandbox {
         })
     }
 
-    /// The same, its first database.
+    /// Like [`Self::target`], but always database 0.
     pub fn first_database(&self, like: &Target) -> Writable {
         self.target(&Target { db: 0, ..like.clone() })
     }
 
-    /// The private folder, which ends with the server.
+    /// The private folder, which is removed together with the server.
     pub fn folder(&self) -> &Path {
         self.socket.parent().unwrap_or(Path::new("/"))
     }
@@ -206,7 +209,7 @@ impl Sandbox {
         url
     }
 
-    /// Waits until the server is gone of itself, and gives its last words.
+    /// Waits until the server stops on its own, and returns its last output lines.
     pub async fn ended(&mut self) -> String {
         match (&mut self.ended).await {
             Ok(last_words) if !last_words.is_empty() => last_words,
@@ -216,14 +219,16 @@ impl Sandbox {
 }
 
 impl Drop for Sandbox {
-    /// Lets the guard end the server, and waits until it has.
+    /// Makes the guard stop the server, and waits for it.
     fn drop(&mut self) {
+        // Closing stdin is the signal: the guard's `read` returns and it kills the server.
         drop(self.guard.stdin.take());
         let _ = self.guard.wait();
     }
 }
 
-/// The folder for temporary files, unless a socket in it would have too long a path, or a relative one.
+/// The folder for temporary files, or /tmp if that folder is relative or would make the socket's
+/// path too long.
 fn room_for_a_socket(temp_dir: &Path) -> PathBuf {
     let longest = temp_dir.as_os_str().len() + "/idemctl-/".len() + NAME_LENGTH + SOCKET.len();
     if temp_dir.is_absolute() && longest <= LONGEST_SOCKET_PATH {
@@ -233,7 +238,8 @@ fn room_for_a_socket(temp_dir: &Path) -> PathBuf {
     }
 }
 
-/// Reads to the end, and keeps the last lines. Read it must be, or the server would wait for room in the pipe.
+/// Reads all output and keeps the last lines. Without a reader, the server would block on a full
+/// pipe.
 fn last_lines(words: impl Read) -> String {
     let mut kept = VecDeque::with_capacity(LAST_LINES);
     for line in BufReader::new(words).split(b'\n') {
@@ -250,16 +256,16 @@ fn last_lines(words: impl Read) -> String {
     kept.make_contiguous().join("\n  ")
 }
 
-/// How far from its port a cluster's node has its bus.
+/// The distance between a cluster node's port and the port of its cluster bus.
 const BUS: u16 = 10_000;
 
 /// How many ports are tried.
 const TRIES: usize = 50;
 
-/// A port that is free just now, and the one of a cluster's bus with it.
+/// Finds a port that is currently free and whose cluster bus port is free as well.
 ///
 /// # Errors
-/// When the system has none.
+/// The system has no such port.
 pub fn free_port() -> io::Result<u16> {
     let mut last = io::Error::from(io::ErrorKind::AddrInUse);
     for _ in 0..TRIES {
@@ -274,7 +280,7 @@ pub fn free_port() -> io::Result<u16> {
     Err(last)
 }
 
-/// A server that is not there, though its machine is.
+/// An address on this machine where no server listens.
 pub fn nowhere(like: &Writable) -> io::Result<Writable> {
     let address = Address::Tcp(Ipv4Addr::LOCALHOST.to_string(), free_port()?);
     Ok(like.instead(Target { address, ..(**like).clone() }))
@@ -282,19 +288,20 @@ pub fn nowhere(like: &Writable) -> io::Result<Writable> {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Program {
-    /// Its absolute path.
+    /// The program's absolute path.
     pub path: PathBuf,
-    /// True when it is a server only if it is called [`SERVER_NAME`].
+    /// True if the program acts as a server only when it is called [`SERVER_NAME`].
     pub by_name: bool,
 }
 
-/// The name that makes a server of such a program.
+/// The name under which such a program acts as a server.
 pub(super) const SERVER_NAME: &str = "redis-server";
 
-/// A server by its own name.
+/// Programs that are servers under their own names.
 const SERVERS: [&str; 2] = ["valkey-server", "redis-server"];
 
-/// The same program under another name: what Debian's redis-tools brings, without a service that starts.
+/// The same programs under other names. Debian's redis-tools package has them, and starts no
+/// service.
 const CHECKERS: [&str; 2] = ["valkey-check-rdb", "redis-check-rdb"];
 
 /// The first server program in these folders.

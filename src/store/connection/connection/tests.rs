@@ -1,4 +1,4 @@
-//! Replies that come late, in pieces, or to nobody.
+//! Replies that arrive late, in pieces, or after their caller gave up.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ fn connection(here: UnixStream, timeout: Duration) -> Connection {
     }
 }
 
-/// Rule: the replies to one write take the timeout as a whole, however many pieces they come in.
+/// Rule: all replies to one write share the timeout, however many pieces they arrive in.
 #[tokio::test]
 async fn a_reply_that_comes_byte_by_byte_is_given_up_at_the_timeout() {
     for is_scan in [false, true] {
@@ -50,7 +50,8 @@ async fn a_reply_that_comes_byte_by_byte_is_given_up_at_the_timeout() {
     }
 }
 
-/// Rule: a long reply whose bytes keep coming is read to its end, though it takes longer than the timeout.
+/// Rule: a long reply is read to its end while its bytes keep arriving, even if it takes longer
+/// than the timeout.
 #[tokio::test]
 async fn a_long_reply_has_the_time_that_its_bytes_need() {
     const PIECE: usize = 128 * 1024;
@@ -78,7 +79,7 @@ async fn a_long_reply_has_the_time_that_its_bytes_need() {
     }
 }
 
-/// Rule: a reply belongs to the request that it answers, also where nobody waits for an earlier reply any longer.
+/// Rule: a reply is matched to its request, even if the caller of an earlier request has given up.
 #[tokio::test]
 async fn the_reply_to_a_request_that_was_given_up_is_not_that_of_the_next_one() {
     let (here, mut there) = UnixStream::pair().unwrap();
@@ -96,7 +97,7 @@ async fn the_reply_to_a_request_that_was_given_up_is_not_that_of_the_next_one() 
     );
 }
 
-/// Rule: bytes that nothing asked for end the connection before the next request is sent.
+/// Rule: unrequested bytes end the connection before the next request is sent.
 #[tokio::test]
 async fn a_byte_that_nobody_asked_for_ends_the_connection() {
     for extra in [&b"+twice\r\n"[..], b"+", b"\n"] {
@@ -116,7 +117,7 @@ async fn a_byte_that_nobody_asked_for_ends_the_connection() {
     }
 }
 
-/// Rule: replies of which there are more than were asked for belong to nobody knows which request.
+/// Rule: if there are more replies than requests, none of them can be matched to a request.
 #[tokio::test]
 async fn one_reply_too_many_spoils_all_that_were_asked_for_together() {
     let (here, mut there) = UnixStream::pair().unwrap();
@@ -126,8 +127,8 @@ async fn one_reply_too_many_spoils_all_that_were_asked_for_together() {
     assert!(matches!(spoiled, Err(StoreError::NotRedis { .. })), "{spoiled:?}");
 }
 
-/// Rule: replies of which one came twice are known as such although the last one of them has not come yet: what comes next is
-/// not the reply to the mark.
+/// Rule: a duplicated reply is detected even if the last reply has not arrived, because the reply
+/// to the marker is wrong.
 #[tokio::test]
 async fn a_reply_that_came_twice_is_known_by_the_mark_behind_it() {
     let requests = b"*1\r\n$4\r\nPING\r\n*1\r\n$4\r\nPING\r\n";
@@ -151,7 +152,8 @@ async fn a_reply_that_came_twice_is_known_by_the_mark_behind_it() {
     }
 }
 
-/// Rule: where the mark is refused, as to a user who may not send PING, the replies before it count.
+/// Rule: if the server refuses the marker, as for a user who may not send PING, the replies before
+/// it are still valid.
 #[tokio::test]
 async fn a_refused_mark_is_no_reply_of_another_request() {
     let (here, mut there) = UnixStream::pair().unwrap();
