@@ -1,4 +1,4 @@
-//! What a command gets: settings, the printer, the clock, and the way to the server.
+//! What every command needs: settings, the printer, the clock, and access to the server.
 
 mod catalogs;
 pub mod key_file;
@@ -22,7 +22,7 @@ use crate::store::{
 };
 use crate::terminal::ui::Ui;
 
-/// How long is waited for replicas, unless the operator says how long.
+/// How long to wait for replicas if the user sets no limit.
 const WAIT: Duration = Duration::from_secs(1);
 
 pub struct Context {
@@ -30,9 +30,9 @@ pub struct Context {
     pub ui: Ui,
     sandbox: Option<Sandbox>,
     placed: bool,
-    /// True when schemas that are left out were told.
+    /// True after the warning about schemas that are left out.
     warned: bool,
-    /// True once it is known which contexts keep changes away from the server.
+    /// True after idemctl has checked which contexts protect the server.
     knows_guards: bool,
 }
 
@@ -41,8 +41,8 @@ impl Context {
         Self { settings, ui, sandbox: None, placed: false, warned: false, knows_guards: false }
     }
 
-    /// Shows values as the operator asked: what `table` makes of them, one JSON document with the values under `name`, or one
-    /// JSON object a line.
+    /// Shows values in the requested format: the output of `table`, one JSON document with the
+    /// values under `name`, or one JSON object per line.
     pub fn show<T: Serialize>(
         &mut self,
         output: Output,
@@ -53,7 +53,8 @@ impl Context {
         self.show_with(output, name, values, &Map::new(), table)
     }
 
-    /// Shows values as [`Context::show`] does; the document alone has the fields `of_all`, which are said of all values.
+    /// Like [`Context::show`]; the JSON document also has the fields of `of_all`, which apply to
+    /// all values.
     pub fn show_with<T: Serialize>(
         &mut self,
         output: Output,
@@ -73,7 +74,8 @@ impl Context {
         self.ui.flush()
     }
 
-    /// Lets the advice on records' findings name the record, and lead to this server.
+    /// Completes the advice on records' findings with the record's name and the options that lead
+    /// to this server.
     pub fn advise<'a>(&self, records: impl IntoIterator<Item = &'a mut Record>) {
         for record in records {
             self.ui.invocation().advise(record);
@@ -84,10 +86,11 @@ impl Context {
         Ok(self.client().await?.reader())
     }
 
-    /// Connects, to change.
+    /// Connects for changes.
     ///
     /// # Errors
-    /// Refused for safety where the context gives no leave to; else as [`store::connect`].
+    /// Refused for safety if the context does not permit changes; else the errors of
+    /// [`store::connect`].
     pub async fn writer(&mut self, args: &ConfirmArgs) -> Result<Writer> {
         if self.settings.wants_sandbox() {
             self.use_sandbox().await?;
@@ -111,8 +114,9 @@ impl Context {
         Ok(client.writer(&self.permit()?).waiting_for(replicas))
     }
 
-    /// Looks whether the server is one that a protected or read-only context names by another address, and lets what that
-    /// context says hold here. Other servers are asked only if they may be this one.
+    /// Checks whether a protected or read-only context names this server by another address. If so,
+    /// the protection of that context applies here. Another server is contacted only if it may be
+    /// this one.
     async fn heed_guards(&mut self, client: &Client) -> Result<()> {
         if self.is_on_sandbox() || self.knows_guards {
             return Ok(());
@@ -138,8 +142,8 @@ impl Context {
             if !may_be_this || own.is_none() && !has_unknown_host {
                 continue;
             }
-            // Not to know is no reason to change: neither a busy machine nor a name server that does not answer may open what
-            // the context protects.
+            // If the answer is unknown, changes are refused: neither a busy server nor a failing
+            // name server may disable a context's protection.
             let why = match run_id_at(&guard.target).await {
                 Ok(id) if id.is_some() && id == own => {
                     self.settings.is_kept_by(&guard);
@@ -160,15 +164,15 @@ impl Context {
         Ok(())
     }
 
-    /// Finds out, before anything is shown, what a change of this server takes. It is asked again before the change if this
-    /// fails.
+    /// Finds out which protection applies to this server, before any output. If this fails, it is
+    /// repeated before a change.
     pub async fn learn_protection(&mut self) {
         if let Ok(client) = self.client().await {
             let _ = self.heed_guards(&client).await;
         }
     }
 
-    /// The leave to change anything, which a read-only context does not give.
+    /// The permission to make changes, which a read-only context does not give.
     fn permit(&self) -> Result<Permit, CommandError> {
         match self.settings.access() {
             Access::Full(permit) => Ok(permit.clone()),
@@ -179,11 +183,13 @@ impl Context {
         }
     }
 
-    /// A server to put under load with records that nobody needs: the server that the command line names, else a throw-away
-    /// one, whatever variables and the config file name. Says which server, in a sentence that begins with `doing`.
+    /// A server to load with temporary records: the server that the command line names, or else a
+    /// temporary local Redis. Variables and the config file are ignored. Prints which server it is,
+    /// in a sentence that begins with `doing`.
     ///
     /// # Errors
-    /// Refused for safety in a context that is read-only or protected; else as [`Context::client`].
+    /// Refused for safety in a read-only or protected context; else the errors of
+    /// [`Context::client`].
     pub async fn arena(&mut self, doing: &str) -> Result<(Client, Writable)> {
         if self.settings.wants_sandbox() {
             self.use_sandbox().await?;
@@ -202,7 +208,7 @@ impl Context {
         Ok((client, self.permit()?.over(self.settings.target().clone())))
     }
 
-    /// Passes unless a context keeps the server from load.
+    /// Checks that no context protects the server from load.
     fn refuse_load(&self) -> Result<(), CommandError> {
         let hint = "--sandbox uses a private throw-away server";
         self.permit().map_err(|stop| stop.hint(hint))?;
@@ -213,7 +219,7 @@ impl Context {
         Ok(())
     }
 
-    /// Says that a throw-away server takes the load in place of the server that nobody named on the command line.
+    /// Prints that a temporary local Redis is used, because the command line names no server.
     fn spare_the_server(&mut self) {
         let how = "-u, -h, -p, -s, --sentinel or --context names one for it";
         let why = match self.settings.names_its_server() {
@@ -226,10 +232,10 @@ impl Context {
         self.ui.status(&format!("{why}: using a private throw-away server ({how})."));
     }
 
-    /// Connects.
+    /// Connects to the server.
     ///
     /// # Errors
-    /// As [`store::connect`]; without a server program where a throw-away server is wanted.
+    /// The errors of [`store::connect`]; there is no server program for a temporary local Redis.
     pub async fn client(&mut self) -> Result<Client> {
         if self.settings.wants_sandbox() {
             self.use_sandbox().await?;
@@ -259,7 +265,7 @@ impl Context {
         Ok(client)
     }
 
-    /// The server's name for people, behind the name of its context in the context's colour.
+    /// The server's name for messages, after the name of its context in the context's colour.
     pub fn place(&self, server: &str) -> String {
         match self.settings.context_name() {
             Some(name) => {
@@ -269,7 +275,8 @@ impl Context {
         }
     }
 
-    /// Shows the server once where its context has a colour: the operator does not want to take it for another one.
+    /// Shows the server once if its context has a colour, so that the user does not mistake it for
+    /// another one.
     fn show_place(&mut self) {
         if self.settings.color().is_some() && self.ui.err_is_terminal() && !self.placed {
             let place = self.place(&self.settings.target().to_string());
@@ -280,10 +287,10 @@ impl Context {
         self.placed = true;
     }
 
-    /// Works on a throw-away server from here on; starts it the first time.
+    /// Uses a temporary local Redis from now on. The first call starts it.
     ///
     /// # Errors
-    /// Unreachable: no server program, or one that does not come up.
+    /// Unreachable: there is no server program, or it does not start.
     pub async fn use_sandbox(&mut self) -> Result<&mut Sandbox> {
         let sandbox = match self.sandbox.take() {
             Some(sandbox) => sandbox,
@@ -299,7 +306,7 @@ impl Context {
         Ok(self.sandbox.insert(sandbox))
     }
 
-    /// True when the server is a throw-away one.
+    /// True if the server is a temporary local Redis.
     pub fn is_on_sandbox(&self) -> bool {
         self.sandbox.is_some()
     }
@@ -315,10 +322,10 @@ impl Context {
         u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// A name for one run of a command that changes something: 64 random bits. Two runs of one log with a name would be
-    /// undone together, so the caller makes sure that the log has no such operation.
+    /// A random 64-bit name for one run of a command that makes changes. Two runs with the same
+    /// name would be undone together, so the caller checks that the log does not contain it.
     pub fn new_operation(&self) -> String {
-        // A UUID has fixed bits in each of its halves, at other places.
+        // A UUID has fixed bits in both halves, at different positions, so the halves are combined.
         let (high, low) = uuid::Uuid::new_v4().as_u64_pair();
         format!("{:016x}", high ^ low)
     }
@@ -328,7 +335,7 @@ impl Context {
     }
 }
 
-/// Runs work that can be given up at any moment, until Ctrl-C.
+/// Runs work that may be cancelled at any time, until Ctrl-C.
 pub async fn interruptible<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
     tokio::select! {
         done = work => done,
@@ -336,7 +343,7 @@ pub async fn interruptible<T>(work: impl Future<Output = Result<T>>) -> Result<T
     }
 }
 
-/// The id of the run of the server at the other end; `None` if the server does not tell it.
+/// The run id of the server at `target`; `None` if the server does not report it.
 ///
 /// # Errors
 /// The server cannot be asked.

@@ -1,10 +1,10 @@
-//! Every exit code, named once, and how an error gets its own.
+//! All exit codes, each named once, and the exit code of an error.
 
 use std::process::ExitCode;
 
 use crate::store::{ErrorClass, StoreError};
 
-/// How idemctl ends. The numbers are a contract with scripts; [`Exit::ALL`] says what each means.
+/// How idemctl ends. The numbers are a contract with scripts; [`Exit::ALL`] documents them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
     Done,
@@ -18,12 +18,12 @@ pub enum Exit {
     Changed,
     Bug,
     Interrupted,
-    /// Whatever the command ended with that idemctl was asked to run, or the status of a monitoring plugin.
+    /// The exit code of a command that idemctl ran, or the status of a monitoring plugin.
     Command(u8),
 }
 
 impl Exit {
-    /// Every code of idemctl's own with its meaning, for the manual.
+    /// Every exit code of idemctl with its meaning, for the manual.
     pub const ALL: [(Self, &'static str); 11] = [
         (Self::Done, "done, or the answer is yes"),
         (
@@ -71,12 +71,12 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// An error a command ends with on purpose: what was tried, why it ends here, what to do next.
+/// An error that ends a command: what was attempted, why it failed, and what to do next.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct CommandError {
     pub exit: Exit,
-    /// What was tried, and why it ends here.
+    /// What was attempted, and why it failed.
     pub message: String,
     pub hint: Option<String>,
 }
@@ -102,7 +102,8 @@ impl CommandError {
     }
 }
 
-/// stdout that cannot be written: a full disk, or a pipe that nobody reads. Travels in an [`std::io::Error`] of the same kind.
+/// stdout cannot be written: the disk is full, or the pipe's reader closed it. Wrapped in an
+/// [`std::io::Error`] of the same kind.
 #[derive(Debug, thiserror::Error)]
 #[error("stdout cannot be written: {0}")]
 pub struct Unwritten(pub std::io::Error);
@@ -133,11 +134,11 @@ pub fn of(error: &anyhow::Error) -> Exit {
     Exit::Bug
 }
 
-/// The hint after an error that came between two changes.
+/// The hint after an error between two changes.
 pub const GOES_ON: &str = "the same command again goes on with the rest";
 
-/// An error that came between two changes. Its message says how far the changes got; its exit code is partial where any was
-/// made.
+/// An error between two changes. Its message states how many changes were made; its exit code is
+/// partial if there were any.
 pub fn between(error: &anyhow::Error, any_done: bool, so_far: &str) -> CommandError {
     let exit = match of(error) {
         exit @ (Exit::OutcomeUnknown | Exit::Bug) => exit,
@@ -154,7 +155,7 @@ pub fn between(error: &anyhow::Error, any_done: bool, so_far: &str) -> CommandEr
     CommandError { exit, message: format!("{error:#}; {so_far}"), hint }
 }
 
-/// What to do next after an error, where that is known.
+/// The hint for an error, if there is one.
 pub fn hint_of(error: &anyhow::Error) -> Option<String> {
     error.chain().find_map(|cause| {
         let stop = cause.downcast_ref::<CommandError>().and_then(|stop| stop.hint.clone());
@@ -164,7 +165,7 @@ pub fn hint_of(error: &anyhow::Error) -> Option<String> {
     })
 }
 
-/// True when the reader of stdout went away.
+/// True if the reader of stdout closed it.
 pub fn is_unread(error: &anyhow::Error) -> bool {
     error
         .chain()

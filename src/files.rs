@@ -1,7 +1,7 @@
-//! Files that are read or written whole: how large one may be, and who may read it afterwards.
+//! Reads and writes whole files, with limits on their size and on who may read them.
 //!
-//! A file is named by the operator, and a name can stand for anything: a device without end, a folder, a pipe that nobody
-//! writes to. Whatever it is, reading takes no more memory than the limit and ends.
+//! The user names the files, and a name may refer to anything: an endless device, a folder, or a
+//! pipe without a writer. In every case, reading ends and needs no more memory than the limit.
 
 use std::fs::{File, FileType, Metadata, OpenOptions, Permissions};
 use std::io::{self, BufRead, Read, Write as _};
@@ -12,13 +12,14 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
 
-/// How long a pipe may be silent. Somebody may have to type a passphrase before the pipe's writer goes on.
+/// How long a pipe may be silent. A user may have to type a passphrase before the writer continues.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Reads a file of at most this many bytes; only a regular file, for nobody else says in advance where the bytes end.
+/// Reads a file of at most `most` bytes. Only a regular file is accepted, because only its size is
+/// known in advance.
 ///
 /// # Errors
-/// The file cannot be read, is no regular file, or is larger.
+/// The file cannot be read, is not a regular file, or is larger.
 pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let (file, metadata) = open(path)?;
     refuse_unless(metadata.is_file(), &metadata)?;
@@ -28,10 +29,10 @@ pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     up_to(file, most)
 }
 
-/// Reads a file as [`read`] does, and a pipe, too: shells hand over what a program prints as `<(…)`.
+/// Like [`read`], but also accepts a pipe, because shells pass a program's output as `<(…)`.
 ///
 /// # Errors
-/// As [`read`]; a pipe to which nobody writes for a minute.
+/// The errors of [`read`]; a pipe was silent for a minute.
 pub fn read_or_receive(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let (file, metadata) = open(path)?;
     if !metadata.file_type().is_fifo() {
@@ -40,7 +41,8 @@ pub fn read_or_receive(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     up_to(Pipe { file, patience: PATIENCE }, most)
 }
 
-/// Opens a regular file, for those who read it piece by piece, or twice. Nothing waits: opening a pipe would.
+/// Opens a regular file, to read it in pieces or twice. This never waits, although opening a pipe
+/// would.
 ///
 /// # Errors
 /// The file cannot be opened, or is not a regular file.
@@ -50,8 +52,8 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Opens a file as [`open_regular`] does, and a pipe or a device, too. Reading those fails after a minute of silence; a
-/// device may have no end, so the caller bounds how much it takes.
+/// Like [`open_regular`], but also accepts a pipe or a device. Reading those fails after a minute
+/// of silence. A device may be endless, so the caller limits how much it reads.
 ///
 /// # Errors
 /// The file cannot be opened, or is a folder or a socket.
@@ -66,7 +68,7 @@ pub fn open_or_receive(path: &Path) -> io::Result<Opened> {
     Ok(if kind.is_fifo() { Opened::Pipe(pipe) } else { Opened::Device(pipe) })
 }
 
-/// What [`open_or_receive`] opened.
+/// The file that [`open_or_receive`] opened.
 pub enum Opened {
     File(File),
     Pipe(Pipe),
@@ -76,25 +78,27 @@ pub enum Opened {
 /// Reads a text file as [`read`] does.
 ///
 /// # Errors
-/// As [`read`]; the bytes are not UTF-8.
+/// The errors of [`read`]; the bytes are not UTF-8.
 pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
     String::from_utf8(read(path, most)?).map_err(|_| io::Error::other("it is not UTF-8 text"))
 }
 
-/// Reads all there is, which is at most this many bytes.
+/// Reads everything, up to `most` bytes.
 ///
 /// # Errors
-/// Reading fails, or there is more.
+/// Reading fails, or there are more bytes.
 pub fn up_to(from: impl Read, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     from.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > most { Err(too_large(most)) } else { Ok(bytes) }
 }
 
-/// Reads on up to and with the byte that ends a line, or to the end, into the emptied `line`; gives how many bytes that were.
+/// Reads up to and including the byte that ends a line, or to the end of the input, into the
+/// emptied `line`. Returns the number of bytes.
 ///
 /// # Errors
-/// Reading fails, or the line is longer than this many bytes: a line without end takes no more memory than that.
+/// Reading fails, or the line has more than `most` bytes, which limits the memory for an endless
+/// line.
 pub fn read_line(
     from: &mut impl BufRead,
     end: u8,
@@ -103,18 +107,18 @@ pub fn read_line(
 ) -> io::Result<usize> {
     line.clear();
     let read = from.by_ref().take(most).read_until(end, line)?;
-    // One byte more in the same buffer would make the buffer grow to twice the limit.
+    // Peek instead of reading one byte more, which would make the buffer grow to twice the limit.
     let goes_on = read as u64 == most && line.last() != Some(&end) && !from.fill_buf()?.is_empty();
     if goes_on { Err(io::Error::other(format!("a line {}", larger_than(most)))) } else { Ok(read) }
 }
 
-/// Writes a file that only its owner may read. The file appears whole, or not at all.
+/// Writes a file that only its owner may read. The file appears completely or not at all.
 ///
-/// Nothing is written through a link. Without `overwrite` the name has to be free; with it a regular file or a link of
-/// that name gives way, and what a link points to stays as it is.
+/// Nothing is written through a link. Without `overwrite`, the name must be free. With it, a
+/// regular file or a link of that name is replaced, and the target of the link remains unchanged.
 ///
 /// # Errors
-/// `AlreadyExists` where the name is taken; the file cannot be written.
+/// `AlreadyExists` if the name is taken; the file cannot be written.
 pub fn write(path: &Path, bytes: &[u8], overwrite: bool) -> io::Result<()> {
     if overwrite && let Ok(metadata) = path.symlink_metadata() {
         refuse_unless(metadata.is_file() || metadata.is_symlink(), &metadata)?;
@@ -130,11 +134,11 @@ pub fn write(path: &Path, bytes: &[u8], overwrite: bool) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes a file for other users' programs to read, as far as the umask lets them. The file appears whole, or not at all, and
-/// takes the place of the one before.
+/// Writes a file for programs of other users, as far as the umask permits. The file appears
+/// completely or not at all, and replaces the previous one.
 ///
 /// # Errors
-/// The file cannot be written, or something stands there that is no regular file.
+/// The file cannot be written, or the name belongs to something other than a regular file.
 pub fn publish(path: &Path, bytes: &[u8]) -> io::Result<()> {
     if let Ok(metadata) = path.symlink_metadata() {
         refuse_unless(metadata.is_file(), &metadata)?;
@@ -151,7 +155,7 @@ fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Opens without waiting: opening a pipe would wait until somebody writes to it.
+/// Opens without waiting, because opening a pipe would wait for a writer.
 fn open(path: &Path) -> io::Result<(File, Metadata)> {
     let no_waiting = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();
     let file = OpenOptions::new().read(true).custom_flags(no_waiting).open(path)?;
@@ -187,7 +191,7 @@ fn larger_than(most: u64) -> String {
     format!("is larger than {most}")
 }
 
-/// A pipe or a device, opened without waiting: reading waits, for a minute at most.
+/// A pipe or a device that was opened without waiting. Reading waits for at most a minute.
 pub struct Pipe {
     file: File,
     patience: Duration,
@@ -307,7 +311,7 @@ mod tests {
         assert_eq!(opened.patience, Duration::from_secs(60));
         let silent = Pipe { patience: Duration::from_secs(1), ..opened };
         let (tell, told) = std::sync::mpsc::channel();
-        // A thread of its own, so that the test ends even if reading does not.
+        // Use a separate thread, so that the test ends even if reading does not.
         std::thread::spawn(move || tell.send(up_to(silent, 9).unwrap_err()));
         let error = told.recv_timeout(Duration::from_secs(20)).unwrap();
         assert_eq!(error.to_string(), "it is a pipe, and nobody wrote to it for 1 s");

@@ -1,4 +1,5 @@
-//! Ctrl-C, heeded between two pieces of work: the piece in hand ends, and what was done is known.
+//! Ctrl-C, which takes effect between two steps: the current step is completed, so that its outcome
+//! is known.
 
 use std::fs;
 use std::io;
@@ -7,10 +8,11 @@ use rustix::process::Signal;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-/// Lets a write fail that exceeds the limit for the size of a file (`ulimit -f`, LimitFSIZE), as on a full disk. Without this
-/// SIGXFSZ ends the process between a change and its line in the audit log. Programs that idemctl starts are not concerned.
+/// Makes a write fail when it exceeds the file size limit (`ulimit -f`, LimitFSIZE), as on a full
+/// disk. Otherwise SIGXFSZ would end the process between a change and its line in the audit log.
+/// Programs that idemctl starts are not affected.
 pub fn outlive_file_size_limit() -> io::Result<()> {
-    // A handler stays for the rest of the process, whoever waits for it.
+    // The handler remains for the rest of the process, even without a receiver.
     signal(SignalKind::from_raw(Signal::XFSZ.as_raw())).map(drop)
 }
 
@@ -18,19 +20,20 @@ pub fn outlive_file_size_limit() -> io::Result<()> {
 pub struct Interrupt(CancellationToken);
 
 impl Interrupt {
-    /// Listens for Ctrl-C, which from then on ends nothing by itself.
+    /// Handles Ctrl-C, which from then on does not end the process.
     pub fn listen() -> io::Result<Self> {
         let interrupt = Self(CancellationToken::new());
         interrupt.heed(SignalKind::interrupt())?;
         Ok(interrupt)
     }
 
-    /// Listens for SIGTERM, SIGQUIT and SIGHUP, too, because what comes next has to end in good order. Before this call
-    /// each of them ends the process at once, even at a prompt.
+    /// Handles SIGTERM, SIGQUIT and SIGHUP as well, because the next steps must be completed in
+    /// order. Before this call, each of them ends the process immediately, even at a prompt.
     pub fn heed_terminate(&self) -> io::Result<()> {
         self.heed(SignalKind::terminate())?;
         self.heed(SignalKind::quit())?;
-        // A handler would replace what `nohup` set up: under it a run survives the end of the session.
+        // A handler would replace the setting of `nohup`, which lets a run survive the end of the
+        // session.
         if !ignores_hangup() {
             self.heed(SignalKind::hangup())?;
         }
@@ -51,7 +54,8 @@ impl Interrupt {
         self.0.is_cancelled()
     }
 
-    /// Does work that can be given up at any moment; `None` when Ctrl-C comes first, or at the same moment.
+    /// Runs work that may be cancelled at any time; `None` if Ctrl-C comes first or at the same
+    /// time.
     pub async fn unless_raised<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
             biased;
@@ -61,14 +65,14 @@ impl Interrupt {
     }
 }
 
-/// True if SIGHUP was ignored when this process started, or if the system does not tell.
+/// True if SIGHUP was ignored when this process started, or if the system does not show that.
 fn ignores_hangup() -> bool {
     let Ok(status) = fs::read_to_string("/proc/self/status") else { return true };
     ignored(&status)
         .is_none_or(|signals| signals & (1 << (SignalKind::hangup().as_raw_value() - 1)) != 0)
 }
 
-/// The set of ignored signals in a process status of Linux, a bit for each signal.
+/// The set of ignored signals in a process status of Linux, with one bit per signal.
 fn ignored(status: &str) -> Option<u64> {
     let set = status.lines().find_map(|line| line.strip_prefix("SigIgn:"))?;
     u64::from_str_radix(set.trim(), 16).ok()

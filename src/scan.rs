@@ -1,7 +1,7 @@
-//! One scan of the keyspace, the same for every command that scans: it selects records, counts what it leaves out, shows
-//! progress, stops at Ctrl-C, and knows how it ended.
+//! One scan of the keyspace, shared by every command that scans. It selects records, counts those
+//! that it leaves out, shows progress, stops at Ctrl-C, and reports how it ended.
 //!
-//! The table in docs/architecture.md has what each command does for each end.
+//! The table in docs/architecture.md lists what each command does for each end.
 
 use std::collections::BTreeMap;
 
@@ -22,12 +22,12 @@ use crate::terminal::frame::ProgressLine;
 pub struct ScanPlan<'a> {
     pub catalog: &'a Catalog,
     pub thresholds: Thresholds,
-    /// The least that is read of each value.
+    /// How much of each value is read at least.
     pub head: ReadLimit,
     pub lengths: Lengths,
 }
 
-/// The records whose lengths are read if their values are longer than what is read of them.
+/// The records whose lengths are read if their values are longer than the part that is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lengths {
     /// Every record, because the lengths decide which records are selected or what is counted.
@@ -42,13 +42,13 @@ pub trait RecordFilter {
     /// What the command plans for a selected record.
     type Plan;
 
-    /// False if the idempotency key alone tells that the record is not selected: then its value is not read.
+    /// False if the idempotency key alone excludes the record, so that its value need not be read.
     fn passes_key(&self, _key: &[u8]) -> bool {
         true
     }
 
-    /// False if the record is not selected whatever the TTLs of the deployment are. What a default TTL says of such a record
-    /// is not in question.
+    /// False if the record is not selected whatever the deployment's TTLs are. A default TTL that
+    /// such a record contradicts is then irrelevant.
     fn is_about(&self, _record: &Record) -> bool {
         true
     }
@@ -73,7 +73,7 @@ impl RecordFilter for Selection {
     }
 }
 
-/// Every record whose idempotency key passes.
+/// Selects every record whose idempotency key passes.
 struct ByKey<P>(P);
 
 impl<P: Fn(&[u8]) -> bool> RecordFilter for ByKey<P> {
@@ -91,30 +91,30 @@ impl<P: Fn(&[u8]) -> bool> RecordFilter for ByKey<P> {
 /// How a scan ended.
 #[derive(Debug)]
 pub enum ScanEnd {
-    /// Every node was read to its end, or until the command had enough.
+    /// Every node was read completely, or until the command had enough.
     Complete,
-    /// Some nodes, slots or records of a cluster could not be read; all others were.
+    /// Some nodes, slots or records of a cluster could not be read; the others were read.
     Incomplete(StoreError),
-    /// Ctrl-C.
+    /// The user pressed Ctrl-C.
     Interrupted,
-    /// An error ended the scan before its end.
+    /// An error ended the scan early.
     Failed(StoreError),
 }
 
-/// A scan under way.
+/// A scan in progress.
 pub struct Scan<'a> {
     plan: ScanPlan<'a>,
     keyspace: KeyspaceScan,
     interrupt: Interrupt,
     progress: ProgressLine,
     coverage: Coverage,
-    /// `None` as long as there may be another page.
+    /// `None` while there may be another page.
     end: Option<ScanEnd>,
-    /// What was read of the databases before this one.
+    /// The totals of the databases before the current one.
     earlier: ScanCounts,
 }
 
-/// What a scan read of one or more databases.
+/// The totals of a scan over one or more databases.
 #[derive(Default)]
 struct ScanCounts {
     keys: u64,
@@ -124,7 +124,7 @@ struct ScanCounts {
 
 /// A page of a scan.
 pub struct ScanPage<T> {
-    /// Records of the schemas that the page holds, selected or not.
+    /// How many records of the schemas the page contains, selected or not.
     pub records: usize,
     /// The selected records, each with what the command plans for it.
     pub selected: Vec<(Record, T)>,
@@ -133,15 +133,16 @@ pub struct ScanPage<T> {
 /// What a scan read and left out, and how it ended.
 pub struct ScanReport {
     pub end: ScanEnd,
-    /// What was left out, and which default TTLs the records contradict.
+    /// The records that were left out, and the default TTLs that the records contradict.
     pub coverage: Coverage,
     /// How many Redis keys SCAN returned.
     pub keys: u64,
-    /// About how many Redis keys the servers went through, those of other names included.
+    /// The approximate number of Redis keys that the servers processed, including those that
+    /// matched no pattern.
     pub passed: u64,
-    /// A warning that records were left out that the user may not read.
+    /// A warning about records that the user may not read.
     pub forbidden: Option<String>,
-    /// Redis keys of schemas that were not read because others were named, by schema.
+    /// The number of Redis keys per schema that were not read because other schemas were named.
     pub unread: BTreeMap<String, u64>,
 }
 
@@ -149,7 +150,7 @@ impl<'a> Scan<'a> {
     /// Connects to every node.
     ///
     /// # Errors
-    /// When no node can be reached; Ctrl-C.
+    /// No node can be reached; Ctrl-C.
     pub async fn start(
         reader: RecordReader,
         plan: ScanPlan<'a>,
@@ -177,14 +178,15 @@ impl<'a> Scan<'a> {
         self
     }
 
-    /// Reads deadlines first, which touches no key: the pages come from [`Scan::next_deadlines`], and the records that are
-    /// wanted from [`Scan::read_records`].
+    /// Reads deadlines first, which does not touch any key. [`Scan::next_deadlines`] returns the
+    /// pages, and [`Scan::read_records`] the wanted records.
     #[must_use]
     pub fn deadlines_first(self) -> Self {
         Self { keyspace: self.keyspace.deadlines_first(), ..self }
     }
 
-    /// Goes on with another database, if the one before was read to its end. False if there is nothing more to read.
+    /// Continues with another database if the previous one was read completely. False if there is
+    /// nothing more to read.
     pub async fn continue_in(&mut self, reader: RecordReader) -> bool {
         if !matches!(self.end, Some(ScanEnd::Complete)) {
             return false;
@@ -201,8 +203,8 @@ impl<'a> Scan<'a> {
         true
     }
 
-    /// The records of the next page that the filter selects; `None` once the scan has ended. Records of which too little is
-    /// known are counted as left out.
+    /// The records of the next page that the filter selects; `None` after the end of the scan.
+    /// Records with insufficient data are counted as left out.
     pub async fn next_page<F: RecordFilter>(&mut self, filter: &F) -> Option<ScanPage<F::Plan>> {
         if self.end.is_some() {
             return None;
@@ -220,7 +222,8 @@ impl<'a> Scan<'a> {
                 return Ok(None);
             };
             let count = records.len();
-            // Collected in place if a plan takes no memory: a list does not copy a million records.
+            // If the plan needs no memory, the collection reuses the page's allocation, so a list
+            // does not copy a million records.
             let chosen = records.into_iter().filter_map(|mut record| {
                 if plan.lengths == Lengths::All {
                     diagnosis::add_oversized(&mut record, &plan.thresholds);
@@ -257,7 +260,8 @@ impl<'a> Scan<'a> {
         Some(page.into_records())
     }
 
-    /// When the Redis keys of the next page's records expire, `None` for an absent one; `None` once the scan has ended.
+    /// The expiry of each Redis key of the next page's records, `None` for an absent key. The outer
+    /// `None` is the end of the scan.
     pub async fn next_deadlines(&mut self) -> Option<Vec<(Candidate, Vec<Option<Expiry>>)>> {
         if self.end.is_some() {
             return None;
@@ -293,19 +297,19 @@ impl<'a> Scan<'a> {
         Some(records)
     }
 
-    /// Bytes of memory that each of these records takes, by their Redis keys; `None` for a record if the server does not
-    /// say. `None` if the scan ended with this.
+    /// The memory in bytes that each of these records uses; `None` for a record if the server does
+    /// not report it. The outer `None` means that the scan ended.
     pub async fn read_memory(&mut self, records: &[Vec<Vec<u8>>]) -> Option<Vec<Option<u64>>> {
         let read = self.interrupt.unless_raised(self.keyspace.read_memory(records)).await;
         self.settle(read.map(|read| read.map(Some)))
     }
 
-    /// The least that the pages to come read of each value.
+    /// Sets how much of each value the following pages read at least.
     pub fn bring_heads(&mut self, head: ReadLimit) {
         self.keyspace.bring_heads(head);
     }
 
-    /// What was counted so far; the scan goes on counting from nothing.
+    /// Returns the counts so far and resets them.
     pub fn take_coverage(&mut self) -> Coverage {
         std::mem::take(&mut self.coverage)
     }
@@ -315,8 +319,8 @@ impl<'a> Scan<'a> {
         self.earlier.keys + self.keyspace.keys_returned()
     }
 
-    /// Passes unless the scan was interrupted or failed. Nodes that could not be read pass, because the command goes on with
-    /// the records of the others; the report has them.
+    /// Checks that the scan was not interrupted and did not fail. Unreadable nodes are accepted,
+    /// because the command continues with the records of the others; the report names them.
     ///
     /// # Errors
     /// Interrupted, or the error that ended the scan.
@@ -328,17 +332,19 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// About how many Redis keys the servers went through so far, those of other names included.
+    /// The approximate number of Redis keys that the servers have processed so far, including those
+    /// that matched no pattern.
     pub fn keys_passed(&self) -> u64 {
         self.earlier.passed + self.keyspace.keys_passed()
     }
 
-    /// What was read. A scan that has not ended by itself ends here, because the command has enough.
+    /// The report of the scan. A scan that is still in progress ends here, because the command has
+    /// enough.
     pub fn finish(self) -> ScanReport {
         self.progress.finish_and_clear();
         let end = match self.end {
             None | Some(ScanEnd::Complete) => {
-                // Records that were read after the last page may have had a node that no longer answers.
+                // A node may have failed while records were read after the last page.
                 let gap = self.keyspace.gap();
                 gap.map_or(ScanEnd::Complete, ScanEnd::Incomplete)
             }
@@ -354,7 +360,8 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// What was read, or how the scan ended with it. The first error is kept, because what follows it is its consequence.
+    /// The result of a read; if there is none, records how the scan ended. The first error is kept,
+    /// because the later ones follow from it.
     fn settle<T>(&mut self, read: Option<Result<Option<T>, StoreError>>) -> Option<T> {
         let end = match ScanEnd::unless_read(read) {
             Ok(value) => return Some(value),
@@ -370,15 +377,15 @@ impl<'a> Scan<'a> {
 }
 
 impl<T> ScanPage<T> {
-    /// The selected records alone.
+    /// The selected records without the plans.
     pub fn into_records(self) -> Vec<Record> {
         self.selected.into_iter().map(|(record, _)| record).collect()
     }
 }
 
 impl ScanEnd {
-    /// What a read of a scan returned, or how the scan ended with that read. The outer `None` is Ctrl-C, as
-    /// [`Interrupt::unless_raised`] returns it, the inner one the end of the keyspace.
+    /// The result of a read, or how the scan ended with it. The outer `None` is Ctrl-C, as returned by
+    /// [`Interrupt::unless_raised`], and the inner one is the end of the keyspace.
     pub fn unless_read<T>(read: Option<Result<Option<T>, StoreError>>) -> Result<T, Self> {
         match read {
             Some(Ok(Some(value))) => Ok(value),
@@ -389,11 +396,12 @@ impl ScanEnd {
         }
     }
 
-    /// Passes if the scan is complete. `what` begins the message, e.g. "the list is"; `so_far` says how far the scan
-    /// got.
+    /// Checks that the scan is complete. `what` begins the message, e.g. "the list is"; `so_far`
+    /// states the progress of the scan.
     ///
     /// # Errors
-    /// Interrupted, or partial; the scan's own error if nothing was read, or if the user may not read.
+    /// Interrupted, or partial; the error of the scan itself if nothing was read or the user may
+    /// not read.
     pub fn require_complete(self, what: &str, so_far: &str, is_nothing: bool) -> Result<()> {
         match self {
             Self::Complete => Ok(()),
@@ -414,26 +422,26 @@ impl ScanEnd {
 }
 
 impl ScanReport {
-    /// True if everything was read. Records that the user may not read may belong to the schemas, so that a scan without
-    /// them is not complete, although it ends well.
+    /// True if everything was read. Records that the user may not read may belong to the schemas,
+    /// so a scan without them is incomplete even if it ended normally.
     pub fn is_complete(&self) -> bool {
         matches!(self.end, ScanEnd::Complete) && self.forbidden.is_none()
     }
 
-    /// Prints what was left out, and which default TTLs the records contradict.
+    /// Prints which records were left out, and which default TTLs the records contradict.
     pub fn show_coverage(&self, context: &mut Context, catalog: &Catalog) {
         show_coverage(context, &self.coverage, catalog);
-        // An error that ends the scan for want of rights says the same.
+        // The error of a scan that ended for lack of rights reports the same.
         let is_reported = matches!(&self.end, ScanEnd::Failed(error) if error.is_permission());
         if let Some(forbidden) = self.forbidden.as_ref().filter(|_| !is_reported) {
             context.ui.warning(forbidden);
         }
     }
 
-    /// Passes if the scan is complete, see [`ScanEnd::require_complete`].
+    /// Checks that the scan is complete, see [`ScanEnd::require_complete`].
     ///
     /// # Errors
-    /// As there.
+    /// The errors of [`ScanEnd::require_complete`].
     pub fn require_complete(self, what: &str, so_far: &str) -> Result<()> {
         self.end.require_complete(what, so_far, self.keys == 0)
     }
@@ -444,10 +452,10 @@ async fn open(reader: RecordReader, plan: &ScanPlan<'_>) -> Result<KeyspaceScan,
     Ok(if plan.lengths == Lengths::All { keyspace } else { keyspace.without_lengths() })
 }
 
-/// Prints what was left out, which default TTLs the records contradict, and the options that tell the same command the TTLs
-/// that it needs.
+/// Prints which records were left out, which default TTLs the records contradict, and the options
+/// that set these TTLs for the same command.
 pub fn show_coverage(context: &mut Context, of: &Coverage, catalog: &Catalog) {
-    // On a server that other programs share, every run would print these lines.
+    // Details only: on a server that other programs share, every run would print these lines.
     for line in coverage::unrecognised(of, catalog) {
         context.ui.detail(&line);
     }
@@ -467,8 +475,8 @@ pub fn show_coverage(context: &mut Context, of: &Coverage, catalog: &Catalog) {
     }
 }
 
-/// Prints what may explain that a complete scan found nothing: schemas that were left out, and Redis keys in other databases
-/// of the server.
+/// Prints possible reasons why a complete scan found nothing: schemas that were left out, and Redis
+/// keys in other databases.
 pub async fn explain_nothing(context: &mut Context, catalog: &Catalog, reader: &RecordReader) {
     if let Some(line) = coverage::left_out(catalog) {
         context.ui.status(&line);
@@ -476,7 +484,7 @@ pub async fn explain_nothing(context: &mut Context, catalog: &Catalog, reader: &
     show_other_databases(context, reader).await;
 }
 
-/// Prints in which other databases of the server Redis keys are.
+/// Prints which other databases of the server contain Redis keys.
 pub async fn show_other_databases(context: &mut Context, reader: &RecordReader) {
     for (db, keys) in reader.keys_elsewhere().await {
         let keys =

@@ -1,4 +1,4 @@
-//! The schemas of a run, and what is said of those that cannot be used.
+//! The schemas of a run, and the warnings about unusable ones.
 
 use std::sync::Arc;
 
@@ -13,11 +13,11 @@ use crate::schemas::{self, AllSchemas, Loaded};
 use crate::store::audit::log;
 
 impl Context {
-    /// The schemas idemctl knows, and the ones to work on.
+    /// The known schemas, and the ones to work on.
     ///
     /// # Errors
-    /// Usage: an unknown name, a schema that is named and cannot be used, a setting without effect, a prefix that no chosen
-    /// schema takes.
+    /// Usage: an unknown name, an unusable schema that is named, a setting without effect, or a
+    /// prefix that no chosen schema accepts.
     pub fn catalog(&mut self, args: &SchemaArgs) -> Result<Catalog> {
         self.ui.invocation_mut().heed_schemas(args);
         let mut loaded = self.loaded(args)?;
@@ -27,10 +27,11 @@ impl Context {
         self.catalog_of(loaded, args)
     }
 
-    /// The same for a server that is not the context's server, so that the context's list of schemas does not apply.
+    /// Like [`Context::catalog`], for a server other than the context's, so that the context's list
+    /// of schemas does not apply.
     ///
     /// # Errors
-    /// As [`Context::catalog`].
+    /// The errors of [`Context::catalog`].
     pub fn catalog_without_context(&mut self, args: &SchemaArgs) -> Result<Catalog> {
         let catalog = self.catalog(args)?;
         Ok(if args.schema.is_empty() { catalog.of_all() } else { catalog })
@@ -43,10 +44,10 @@ impl Context {
             .map_err(|error| self.settings.not_loaded(&error, args))
     }
 
-    /// Every schema that there is, those that nobody chose included.
+    /// All known schemas, including those that are not chosen.
     ///
     /// # Errors
-    /// Usage: the folder of the operator's own schemas cannot be read.
+    /// Usage: the user's schema folder cannot be read.
     pub fn all_schemas(&self, folder: &SchemaFolderArgs) -> Result<AllSchemas, CommandError> {
         let args = SchemaArgs { folder: folder.clone(), ..SchemaArgs::default() };
         let folder = self.settings.schema_dir(folder.schema_dir.as_deref());
@@ -60,7 +61,7 @@ impl Context {
         let is_of_context = args.schema.is_empty();
         let is_left_out = |name: &String| left_out.iter().any(|(left_out, _)| left_out == name);
         if is_of_context && !names.iter().all(is_left_out) {
-            // One schema that cannot be read does not keep the operator from the records of the others.
+            // One unreadable schema must not hide the records of the others.
             unreadable.extend(names.extract_if(.., |name| is_left_out(name)));
         }
         self.settings.heed(&all, &left_out)?;
@@ -96,19 +97,19 @@ impl Context {
         Ok(catalog.with_extended(self.extended()).with_drafts(drafts))
     }
 
-    /// The locks that were extended on this machine. A log that cannot be read tells of none.
+    /// The locks that were extended on this machine. An unreadable log counts as empty.
     fn extended(&self) -> Extended {
         let log = self.settings.audit_log().ok();
         Extended::read_by(move || log.and_then(|log| log::extended(&log).ok()).unwrap_or_default())
     }
 
-    /// The same context, which says nothing of schemas that cannot be used.
+    /// The same context without warnings about unusable schemas.
     #[must_use]
     pub fn saying_nothing(self) -> Self {
         Self { warned: true, ..self }
     }
 
-    /// Warns, once a run, of schemas of the operator's own that cannot be used.
+    /// Warns once per run about unusable schemas of the user's folder.
     ///
     /// # Errors
     /// Usage: one of them is named.
@@ -132,8 +133,9 @@ impl Context {
         Ok(())
     }
 
-    /// The schemas to play, where the name `all` stands for every schema idemctl knows; else those that `is_default` takes,
-    /// unless schemas are named. One that `lacks` something is left out, which is said.
+    /// The schemas to execute: the named ones, or else those that `is_default` accepts. The name
+    /// `all` stands for every known schema. A schema that `lacks` something is left out with a
+    /// warning.
     pub fn schemas_to_play(
         &mut self,
         args: &SchemaArgs,
@@ -143,7 +145,7 @@ impl Context {
         let is_all = |name: &&String| *name == "all";
         let named = args.schema.iter().filter(|name| !is_all(name)).cloned().collect();
         let named = SchemaArgs { schema: named, ..args.clone() };
-        // What would not do what it says is there to be played.
+        // A schema that would not behave as it states may still be executed.
         let mut loaded = self.loaded(&named)?;
         loaded.schemas.extend(loaded.unsound.drain(..).map(|(schema, _)| schema));
         let catalog = self.catalog_of(loaded, &named)?;
@@ -157,10 +159,10 @@ impl Context {
         Ok((executed, catalog))
     }
 
-    /// The schemas without those that lack something, and a sentence on each of those.
+    /// The schemas that lack nothing, and a sentence about each of the others.
     ///
     /// # Errors
-    /// Usage: the operator named a schema that lacks something, or all do.
+    /// Usage: the user named a schema that lacks something, or all schemas do.
     pub fn sparing(
         &self,
         mut schemas: Vec<Arc<Schema>>,

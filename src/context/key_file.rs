@@ -1,4 +1,5 @@
-//! Keys that are named one by one, as words, in a file or on stdin; read twice: once to count, once to act.
+//! Keys that the user names on the command line, in a file or on stdin. They are read twice, first
+//! to count them and then to process them.
 
 use std::collections::HashSet;
 use std::collections::hash_map::RandomState;
@@ -15,32 +16,33 @@ use crate::domain::record::{Given, Name};
 use crate::exit::CommandError;
 use crate::files::{self, Opened};
 
-/// The most bytes of a key; no service has longer keys.
+/// The longest key in bytes; no service has longer keys.
 const MOST_KEY: usize = 1 << 20;
 
-/// The most bytes of a line: a name has four for each byte of a key that is not printable, and a schema and a prefix before.
+/// The longest line in bytes. A name has four bytes for each unprintable byte of a key, and starts
+/// with a schema and a prefix.
 const MOST_LINE: u64 = 4 * (1 << 20) + (64 << 10);
 
-/// The most bytes that are kept of a list that cannot be read twice: the list may have no end.
+/// The most bytes of a list that cannot be read twice, because such a list may be endless.
 const MOST_KEPT: u64 = 4 << 30;
 
-/// The same of a list that is kept in memory.
+/// The same limit for a list that is kept in memory.
 const MOST_OF_FEW: u64 = 16 << 20;
 
-/// A list of keys that can be read more than once, and gives each key once.
+/// A list of keys that can be read repeatedly, and that returns each key once.
 pub struct KeyFile {
     list: List,
     once: Once<Given>,
 }
 
-/// The keys as they are named.
+/// The keys as the user named them.
 struct List {
     source: BufReader<Box<dyn ReadAgain>>,
     name: String,
     end: u8,
 }
 
-/// What is read from its beginning more than once.
+/// A source that can be read repeatedly from its beginning.
 trait ReadAgain: Read + Seek {}
 
 impl ReadAgain for File {}
@@ -48,10 +50,10 @@ impl ReadAgain for File {}
 impl ReadAgain for Cursor<Vec<u8>> {}
 
 impl KeyFile {
-    /// The keys that the options name; `None` where they name none.
+    /// The keys that the options name; `None` if they name none.
     ///
     /// # Errors
-    /// Usage: the keys cannot be read, or stdin is named beside others.
+    /// Usage: the keys cannot be read, or stdin is combined with other keys.
     pub fn of(args: &KeysArgs, context: &mut Context) -> Result<Option<Self>, CommandError> {
         Self::bounded(args, context, MOST_KEPT)
     }
@@ -71,7 +73,7 @@ impl KeyFile {
             }
             [] => return Ok(None),
             keys if keys.iter().any(|key| key.is_empty()) => {
-                // A variable of a script that is not set gives such a word.
+                // An unset variable in a script causes this.
                 return Err(CommandError::usage("a key is empty")
                     .hint("the record with the empty key is named SCHEMA/\"\""));
             }
@@ -89,10 +91,10 @@ impl KeyFile {
         Self::of_list(list).map(Some)
     }
 
-    /// All keys that the options name, at most `most`.
+    /// All keys that the options name, up to `most`.
     ///
     /// # Errors
-    /// Usage: there are none, or more, or they cannot be read.
+    /// Usage: there are no keys, too many, or they cannot be read.
     pub fn few(
         args: &KeysArgs,
         context: &mut Context,
@@ -123,7 +125,7 @@ impl KeyFile {
         self.list.rewind()
     }
 
-    /// The next keys, at most `most`; none at the end of the file.
+    /// The next keys, up to `most`; empty at the end of the list.
     pub fn next(&mut self, most: usize) -> Result<Vec<Given>, CommandError> {
         let mut keys = Vec::new();
         while keys.len() < most
@@ -147,8 +149,8 @@ impl List {
         }
     }
 
-    /// Opens a file, or stdin for `-`. A list that cannot be read twice, such as a pipe, is copied into a file without a name
-    /// in `temp_dir`.
+    /// Opens a file, or stdin for `-`. A list that cannot be read twice, such as a pipe, is copied
+    /// into an unnamed file in `temp_dir`.
     fn open(path: &Path, null: bool, temp_dir: &Path, most: u64) -> Result<Self, CommandError> {
         let is_stdin = path == Path::new("-");
         let name = if is_stdin { "stdin".to_owned() } else { path.display().to_string() };
@@ -169,7 +171,7 @@ impl List {
             .map_err(|error| cannot_read(&self.name, &error))
     }
 
-    /// The next key. Empty lines are no keys.
+    /// The next key. Empty lines are skipped.
     fn next(&mut self) -> Result<Option<Given>, CommandError> {
         loop {
             let mut key = Vec::new();
@@ -179,14 +181,16 @@ impl List {
             }
             let is_ended = key.pop_if(|last| *last == self.end).is_some();
             if !is_ended && self.end == 0 {
-                // A program that writes NULs ends each key with one, and the beginning of a key names another record. Lines are
-                // written by people, too, who leave out the last line feed.
+                // A program that writes NUL bytes ends each key with one, so this key is incomplete
+                // and would name another record. Lines may come from a person, who may omit the
+                // last line feed.
                 let cut = io::Error::other(
                     "the last key does not end with NUL, so that it may be cut off",
                 );
                 return Err(cannot_read(&self.name, &cut).hint("nothing was changed"));
             }
-            // Lines of a file from Windows end with CR LF. A CR may also be the end of a key that somebody else chose.
+            // Lines of a Windows file end with CR LF. But a CR may also be part of a key that a
+            // client chose.
             let has_cr = self.end == b'\n' && key.last() == Some(&b'\r');
             if has_cr {
                 key.pop();
@@ -237,12 +241,12 @@ fn cannot_read(name: &str, error: &io::Error) -> CommandError {
         .hint("nothing more was changed")
 }
 
-/// Takes each key of a list once, however often the list names the key.
+/// Returns each key of a list once, however often the list contains it.
 pub(super) struct Once<K> {
     hasher: RandomState,
-    /// Hashes that more than one place of the list has.
+    /// The hashes that occur more than once in the list.
     repeated: HashSet<u64>,
-    /// Keys with such a hash that were taken already.
+    /// The keys with such a hash that were already returned.
     taken: HashSet<K>,
 }
 
@@ -257,12 +261,12 @@ impl<K: Hash + Eq + Clone> Once<K> {
         Ok(Self { hasher, repeated, taken: HashSet::new() })
     }
 
-    /// True for a key that was not taken before.
+    /// True for a key that was not returned before.
     pub(super) fn takes(&mut self, key: &K) -> bool {
         !self.repeated.contains(&self.hasher.hash_one(key)) || self.taken.insert(key.clone())
     }
 
-    /// Begins anew with the same list.
+    /// Starts again with the same list.
     pub(super) fn rewind(&mut self) {
         self.taken.clear();
     }
@@ -272,7 +276,7 @@ impl<K: Hash + Eq + Clone> Once<K> {
 mod tests {
     use super::*;
 
-    /// Rule: a key that is named twice is one, and memory holds only such keys.
+    /// Rule: a key that is named twice is returned once, and only such keys are kept in memory.
     #[test]
     fn each_key_is_taken_once_each_time_the_list_is_read() {
         let list: Vec<_> =

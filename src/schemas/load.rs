@@ -1,4 +1,4 @@
-//! Reading schema folders: the ones compiled in, and the operator's own.
+//! Reads schema folders: the built-in ones and the user's own.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,11 +17,12 @@ use crate::files;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Deployment {
     pub prefix: Option<String>,
-    /// The prefix of the keys of every schema whose templates say where a prefix stands.
+    /// The prefix for all schemas whose templates have a place for one.
     pub shared_prefix: Option<String>,
     pub lock_ttl: Option<Duration>,
     pub result_ttl: Option<Duration>,
-    /// JSON pointers to fields that its values have besides those of the schema's value formats.
+    /// JSON pointers to fields that this deployment writes in addition to those of the schema's
+    /// value formats.
     pub extra_fields: Vec<String>,
 }
 
@@ -35,33 +36,34 @@ impl Deployment {
 pub enum LoadError {
     #[error("schema {0}")]
     Schema(#[from] SchemaError),
-    /// The deployment sets a prefix for a schema that takes none.
+    /// The deployment sets a prefix for a schema that accepts none.
     #[error("schema `{schema}` takes no prefix: {why}")]
     NoPrefix {
         schema: String,
-        /// Why a prefix cannot stand anywhere.
+        /// Why the schema has no place for a prefix.
         why: String,
     },
 }
 
-/// The schemas that there are, and those of the operator's folder that are left out.
+/// The available schemas, and those of the user's folder that are left out.
 #[derive(Debug, Default)]
 pub struct Loaded {
     pub schemas: Vec<Schema>,
-    /// Schemas that can be read and would not do what they say, each with the first thing that is wrong: to be played, and for
-    /// nothing else.
+    /// Schemas that can be read but would not behave as they state, each with its first problem.
+    /// They may only be executed.
     pub unsound: Vec<(Schema, SchemaError)>,
-    /// The names of folders that cannot be used, each with the first thing that is wrong. A built-in schema of such a name is
-    /// left out as well: the operator does not want that one.
+    /// The names of unusable folders, each with its first problem. A built-in schema of the same
+    /// name is left out as well, because the user wanted to replace it.
     pub left_out: Vec<(String, SchemaError)>,
-    /// The names of those that are drafts, whether they can be read or not: they are used only if they are named.
+    /// The names of drafts, whether readable or not. A draft is used only if it is named.
     pub drafts: Vec<String>,
 }
 
-/// Every schema: the built-in ones, and those of the operator's folder, which replace built-in ones of the same name.
+/// All schemas: the built-in ones and those of the user's folder, which replace built-in ones of
+/// the same name.
 ///
 /// # Errors
-/// The folder cannot be read, or a schema does not take its prefix.
+/// The folder cannot be read, or a schema does not accept its prefix.
 pub fn load(
     folder: Option<&Path>,
     deployment: impl FnMut(&str) -> Deployment,
@@ -69,10 +71,10 @@ pub fn load(
     load_with(folder, |_| false, deployment)
 }
 
-/// The same, and the layouts of published libraries that somebody wants by name.
+/// Like [`load`], with the layouts of published libraries that `wants` accepts.
 ///
 /// # Errors
-/// As `load`.
+/// The errors of [`load`].
 pub fn load_with(
     folder: Option<&Path>,
     wants: impl Fn(&str) -> bool,
@@ -88,7 +90,8 @@ pub fn load_with(
         }
     }
     for folder in &own {
-        // A schema that replaces a built-in one is not a draft: without it, those records would not be read at all.
+        // A schema that replaces a built-in one is not treated as a draft, because otherwise those
+        // records would not be read at all.
         let is_in_place = BUILT_IN.iter().any(|built_in| built_in.folder == name_of(folder));
         if !is_in_place && is_draft(folder) {
             loaded.drafts.push(name_of(folder));
@@ -109,10 +112,10 @@ pub fn load_with(
     Ok(loaded)
 }
 
-/// One schema as it is deployed; `None` where there is none of this name.
+/// One schema with the deployment's settings; `None` if there is no schema of this name.
 ///
 /// # Errors
-/// The schema cannot be read, or does not take its prefix.
+/// The schema cannot be read, or does not accept its prefix.
 pub(super) fn one(
     folder: Option<&Path>,
     name: &str,
@@ -132,10 +135,10 @@ pub(super) fn one(
     Ok(Some(schema))
 }
 
-/// The files of a schema; `None` where there is none of this name.
+/// The files of a schema; `None` if there is no schema of this name.
 ///
 /// # Errors
-/// They cannot be read.
+/// The files cannot be read.
 pub(crate) fn files_of(folder: Option<&Path>, name: &str) -> Result<Option<Files>, SchemaError> {
     if let Some(own) =
         folder.map(|folder| folder.join(name)).filter(|own| own.join("schema.toml").is_file())
@@ -149,8 +152,8 @@ pub(crate) fn files_of(folder: Option<&Path>, name: &str) -> Result<Option<Files
     Ok(source.map(|of| Files { toml: of.toml.to_owned(), scripts: of.scripts }))
 }
 
-/// The schema, with the prefix in its keys that the deployment sets: for an older release that of the newer one, whose
-/// Redis keys they share, unless the older has a prefix of its own.
+/// The schema with the deployment's prefix in its keys. An older release without a prefix of its
+/// own gets that of the newer release, because both share their Redis keys.
 fn with_its_prefix(
     name: &str,
     read: impl Fn(&Deployment) -> Result<Schema, SchemaError>,
@@ -168,7 +171,7 @@ fn with_its_prefix(
 }
 
 /// # Errors
-/// The deployment sets a prefix, and the schema takes none.
+/// The deployment sets a prefix, and the schema accepts none.
 fn refuse_prefix(schema: &Schema, deployment: &Deployment) -> Result<(), LoadError> {
     match schema.prefix.place.refusal().filter(|_| deployment.prefix.is_some()) {
         Some(why) => Err(LoadError::NoPrefix { why: why.to_owned(), schema: schema.name.clone() }),
@@ -176,19 +179,19 @@ fn refuse_prefix(schema: &Schema, deployment: &Deployment) -> Result<(), LoadErr
     }
 }
 
-/// Reads one schema folder.
+/// Reads one schema folder, and stops at the first problem.
 ///
 /// # Errors
-/// What is wrong, with file and line.
+/// The first problem, with file and line.
 pub(crate) fn read_folder(folder: &Path, deployment: &Deployment) -> Result<Schema, SchemaError> {
     let none = || unreadable(folder, &std::io::Error::other("nothing tells why"));
     read_whole(folder, deployment).map_err(|all| all.into_iter().next().unwrap_or_else(none))
 }
 
-/// Reads one schema folder.
+/// Reads one schema folder, and reports every problem.
 ///
 /// # Errors
-/// All that is wrong, with file and line.
+/// All problems, with file and line.
 pub(crate) fn read_whole(
     folder: &Path,
     deployment: &Deployment,
@@ -234,7 +237,8 @@ fn deployed(mut schema: Schema, deployment: &Deployment) -> Schema {
     schema
 }
 
-/// True if the file of a folder says `draft = true`, or has values that a person still has to decide. Such a file need not be right.
+/// True if the folder's file has `draft = true` or values that a person must still fill in. Such a
+/// file need not be valid.
 fn is_draft(folder: &Path) -> bool {
     let Ok(toml) = files::read_text(&folder.join("schema.toml"), LARGEST) else { return false };
     let is_open = toml.lines().any(|line| line.trim_end().ends_with(&format!("= \"{DECIDE}\"")));

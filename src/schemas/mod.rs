@@ -1,4 +1,5 @@
-//! The schemas of this run: compiled in, of a folder of the user, with what the deployment states; and their check.
+//! The schemas of a run, built in or from the user's folder, with the deployment's settings; and
+//! their checks.
 
 mod all_schemas;
 mod built_in;

@@ -1,4 +1,4 @@
-//! The files of a schema's folder, to make another folder of.
+//! The files of a schema folder, as a template for a new folder.
 
 use std::fs;
 use std::io;
@@ -8,14 +8,14 @@ use crate::domain::draft::DRAFT;
 use crate::domain::schema::Script;
 use crate::files;
 
-/// A `schema.toml`, and the scripts beside it.
+/// A `schema.toml` and the scripts next to it.
 pub(crate) struct Files {
     pub(crate) toml: String,
     pub(crate) scripts: Vec<Script>,
 }
 
 impl Files {
-    /// The same under another name, its comments included, as a draft.
+    /// The same files under another name, with their comments, marked as a draft.
     pub(crate) fn renamed(self, name: &str) -> Self {
         let mut is_named = false;
         let line = |line: &str| {
@@ -24,7 +24,7 @@ impl Files {
             is_named |= is_name;
             if is_name { format!("name = {name:?}\n{DRAFT}\n") } else { format!("{line}\n") }
         };
-        // A copy of a draft says so once.
+        // A copy of a draft has the mark only once.
         let is_other = |line: &&str| !line.starts_with("draft = true");
         let toml = self.toml.lines().filter(is_other).map(line).collect();
         Self { toml, ..self }
@@ -32,7 +32,7 @@ impl Files {
 }
 
 /// # Errors
-/// What a schema's name is made of, where this one is made of something else.
+/// The name contains characters that a schema's name must not contain.
 pub(crate) fn refuse_name(name: &str) -> Result<(), String> {
     let is_fit = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     let is_path = name.starts_with('.');
@@ -44,7 +44,7 @@ pub(crate) fn refuse_name(name: &str) -> Result<(), String> {
     ))
 }
 
-/// Makes the folder with these files, whole or not at all.
+/// Creates the folder with these files, completely or not at all.
 ///
 /// # Errors
 /// The folder cannot be written.

@@ -1,4 +1,4 @@
-//! Whether two addresses are one server's, as far as the addresses alone tell.
+//! Compares addresses: whether two of them belong to one server, as far as they show it.
 
 use std::collections::HashSet;
 use std::fs;
@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use super::resolved::{self, Resolved, ResolvedHost, THIS_MACHINE};
 use crate::store::{Address, Sentinels};
 
-/// True when both addresses lead to one server. A service that Sentinels know is never a server that is named directly:
-/// its master changes.
+/// True if both addresses lead to one server. A service behind Sentinels never equals a server that
+/// is named directly, because its master may change.
 pub(super) fn is_one(one: &Address, other: &Address) -> bool {
     match (one, other) {
         (Address::Tcp(host, port), Address::Tcp(other_host, other_port)) => {
@@ -23,8 +23,8 @@ pub(super) fn is_one(one: &Address, other: &Address) -> bool {
     }
 }
 
-/// True if both addresses lead to one server once their names are looked up, although the spellings differ. `None` if a name
-/// could not be looked up, so that they may.
+/// True if both addresses lead to one server after their names are resolved, even if they are
+/// written differently. `None` if that is possible, because a name could not be resolved.
 pub(super) fn resolve_to_one(one: &Address, other: &Address, resolved: &Resolved) -> Option<bool> {
     let is_one_kind = match (one, other) {
         (Address::Tcp(..), Address::Tcp(..)) => true,
@@ -51,8 +51,8 @@ pub(super) fn resolve_to_one(one: &Address, other: &Address, resolved: &Resolved
     is_one
 }
 
-/// True if one of these addresses leads to the server at the first, names looked up if nothing else tells. `None` if one of
-/// them may, because a name could not be looked up.
+/// True if one of these addresses leads to the first one's server; names are resolved only if
+/// necessary. `None` if that is possible, because a name could not be resolved.
 pub(super) fn is_among(one: &Address, others: &[Address]) -> Option<bool> {
     if others.iter().any(|other| is_one(one, other)) {
         return Some(true);
@@ -69,7 +69,7 @@ pub(super) fn is_among(one: &Address, others: &[Address]) -> Option<bool> {
     is_among
 }
 
-/// True for a server of this machine, as far as the address alone tells.
+/// True if the address alone shows that the server is on this machine.
 pub(super) fn is_here(address: &Address) -> bool {
     match address {
         Address::Unix(_) => true,
@@ -81,7 +81,8 @@ pub(super) fn is_here(address: &Address) -> bool {
     }
 }
 
-/// The names to look up so that [`resolve_to_one`] can tell: none where a port or the kind of address differs already.
+/// The names that [`resolve_to_one`] needs; none if the port or the kind of address already
+/// differs.
 pub(super) fn names(one: &Address, other: &Address) -> HashSet<String> {
     let (hosts, others) = (hosts(one), hosts(other));
     let mut names = HashSet::new();
@@ -97,7 +98,7 @@ fn is_name(host: &str) -> bool {
     host != THIS_MACHINE && resolved::number(host).is_none()
 }
 
-/// The hosts that an address names, as they are compared, with their ports.
+/// The hosts of an address in a comparable form, with their ports.
 fn hosts(address: &Address) -> Vec<(String, u16)> {
     match address {
         Address::Tcp(host, port) => vec![(compared(host), *port)],
@@ -108,7 +109,7 @@ fn hosts(address: &Address) -> Vec<(String, u16)> {
     }
 }
 
-/// True if both paths are one file, e.g. through a mount.
+/// True if both paths refer to one file, e.g. through a mount.
 fn is_one_file(path: &Path, other: &Path) -> bool {
     let file = |path| fs::metadata(path).map(|data| (data.dev(), data.ino())).ok();
     file(path).is_some_and(|one| file(other) == Some(one))
@@ -118,7 +119,8 @@ fn is_one_host((host, port): (&str, u16), (other, other_port): (&str, u16)) -> b
     port == other_port && compared(host) == compared(other)
 }
 
-/// A service's name may be another service's at other Sentinels: one Sentinel in common tells.
+/// Different Sentinels may use the same service name. If they have one Sentinel in common, it is
+/// the same service.
 fn is_one_service(one: &Sentinels, other: &Sentinels) -> bool {
     let is_of_other = |(host, port): &(String, u16)| {
         other.addresses.iter().any(|(at, on)| is_one_host((host, *port), (at, *on)))
@@ -126,7 +128,7 @@ fn is_one_service(one: &Sentinels, other: &Sentinels) -> bool {
     one.service == other.service && one.addresses.iter().any(is_of_other)
 }
 
-/// A host as it is compared: names in lower case, numbers in one spelling.
+/// A host in a comparable form: names in lower case, IP addresses in their standard form.
 fn compared(host: &str) -> String {
     let host = host.trim_start_matches('[').trim_end_matches(']').to_ascii_lowercase();
     let host = host.strip_suffix('.').unwrap_or(&host);
@@ -137,7 +139,7 @@ fn compared(host: &str) -> String {
     }
 }
 
-/// A socket's path without links and `..`; as written where no file exists.
+/// A socket's path without links and `..`, or as written if the file does not exist.
 fn whole(path: &Path) -> PathBuf {
     fs::canonicalize(path)
         .or_else(|_| std::path::absolute(path))

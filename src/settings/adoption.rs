@@ -1,5 +1,5 @@
-//! Adopting a schema: the config file says that a context's commands read the schema's records, and under which prefix.
-//! Everything else in the file stays as it is.
+//! Adopts a schema: adds to a context in the config file that its commands read the schema's
+//! records, and with which prefix. The rest of the file remains unchanged.
 
 use std::path::PathBuf;
 
@@ -9,39 +9,41 @@ use super::edit::{ConfigLock, Edit, table};
 use super::file::ConfigFile;
 use crate::exit::CommandError;
 
-/// A schema, and what a context has to say for its records to be read.
+/// A schema, and the settings that a context needs to read its records.
 pub(crate) struct Adoption<'a> {
     pub(crate) schema: &'a str,
     pub(crate) prefix: Option<&'a str>,
-    /// The schemas that a context without a list reads, where the schema is read only by name: a list then names them all.
+    /// The schemas that a context without a list reads. They are needed for a schema that is read
+    /// only by name, because the new list must name them all.
     pub(crate) beside: Option<&'a [String]>,
     /// True when a context without a list reads the schema as soon as there is one of its name.
     pub(crate) is_read_unasked: bool,
 }
 
-/// A change of the config file that is not written yet.
+/// A change of the config file that has not been written yet.
 pub(crate) struct Adopted<'a> {
     file: &'a ConfigFile,
     edit: Edit<'a>,
-    /// The lines that are to come in; none where the context says all of it.
+    /// The lines to add; none if the context already has all of them.
     pub(crate) lines: Vec<String>,
 }
 
 impl Adopted<'_> {
-    /// Writes the change. Gives the path of the former file.
+    /// Writes the change and returns the path of the previous file.
     ///
     /// # Errors
-    /// Usage: the file cannot be written, or was changed since the operator was asked. It stays as it was.
+    /// Usage: the file cannot be written, or was changed after the user was asked. It remains
+    /// unchanged.
     pub(crate) fn save(&self) -> Result<Option<PathBuf>, CommandError> {
         let (lock, _) = ConfigLock::take(self.file)?;
         self.edit.save(&lock)
     }
 }
 
-/// What is missing in the context. Nothing is written yet.
+/// Finds out what the context lacks. Nothing is written yet.
 ///
 /// # Errors
-/// Usage: there is no such context, or the context states another prefix.
+/// Usage: the context does not exist, or has another prefix.
 pub(crate) fn adopt<'a>(
     file: &'a ConfigFile,
     context: &str,
@@ -104,7 +106,7 @@ fn other_prefix(
     ))
 }
 
-/// Names the schemas; comments among those that were named before stay.
+/// Sets the list of schemas, and keeps the comments among the existing entries.
 fn list(of_context: &mut dyn TableLike, names: &[String]) {
     match of_context.get_mut("schema").and_then(Item::as_array_mut) {
         Some(listed) => {

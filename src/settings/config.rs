@@ -1,4 +1,4 @@
-//! What the config file may say.
+//! The content of the config file.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -24,7 +24,7 @@ pub(super) struct Config {
     pub(crate) contexts: BTreeMap<String, ContextConfig>,
 }
 
-/// One context: a server, how it is reached, and how its services are deployed.
+/// One context: a server, its connection, and the deployment of its services.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct ContextConfig {
@@ -35,17 +35,18 @@ pub(crate) struct ContextConfig {
     pub(crate) sentinel: SentinelConfig,
     pub(crate) tls: TlsConfig,
     pub(crate) schema: Vec<String>,
-    /// The prefix of the keys of every schema whose templates write `{prefix}`, and whose steps do not.
+    /// The prefix of the keys of every schema whose templates contain `{prefix}` and whose steps do
+    /// not.
     pub(crate) prefix: Option<String>,
-    /// A folder with schemas of the operator's own.
+    /// A folder with the user's own schemas.
     pub(crate) schema_dir: Option<PathBuf>,
     pub(crate) timeout: Option<Span>,
     pub(crate) connect_timeout: Option<Span>,
-    /// How the deployment differs from a schema's defaults, by schema.
+    /// The differences between the deployment and each schema's defaults, by schema.
     pub(crate) deployment: BTreeMap<String, DeploymentConfig>,
-    /// What `check` looks for, unless its options say otherwise.
+    /// The settings for `check`, which its options override.
     pub(crate) check: CheckConfig,
-    /// The context's name has to be typed before anything is changed.
+    /// True if the user must type the context's name before changes.
     pub(crate) protected: bool,
     pub(crate) read_only: bool,
     pub(crate) color: Option<NameColor>,
@@ -65,7 +66,8 @@ pub(crate) struct DeploymentConfig {
     pub(crate) prefix: Option<String>,
     pub(crate) lock_ttl: Option<Ttl>,
     pub(crate) result_ttl: Option<Ttl>,
-    /// Pointers to fields that this deployment writes besides those of the schema's forms.
+    /// Pointers to fields that this deployment writes in addition to those of the schema's value
+    /// formats.
     pub(crate) extra_fields: Vec<Pointer>,
 }
 
@@ -73,7 +75,7 @@ pub(crate) struct DeploymentConfig {
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct CheckConfig {
     pub(crate) overdue: Option<Span>,
-    /// As `--include` takes them.
+    /// The same values as `--include`.
     pub(crate) include: Vec<IncludedAlarm>,
 }
 
@@ -104,10 +106,10 @@ impl<'de> Deserialize<'de> for Pointer {
     }
 }
 
-/// `tls = true`, or a table that says how; the table alone means true.
+/// `tls = true`, or a table with settings, which also enables TLS.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TlsConfig {
-    /// Whether TLS is spoken; `None` where the file does not say.
+    /// Whether TLS is used; `None` if the file does not specify it.
     pub(crate) on: Option<bool>,
     pub(crate) how: TlsTable,
 }
@@ -151,7 +153,7 @@ impl<'de> Deserialize<'de> for TlsConfig {
     }
 }
 
-/// A duration as people write it.
+/// A duration in human-readable form.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Span(pub Duration);
 
@@ -181,7 +183,7 @@ impl<'de> Deserialize<'de> for Ttl {
 }
 
 impl ContextConfig {
-    /// The paths in it, each of which may begin with `~` or be relative to the file's folder.
+    /// The paths in the context. Each may begin with `~` or be relative to the file's folder.
     pub(super) fn paths(&mut self) -> impl Iterator<Item = &mut PathBuf> {
         let (how, sentinel) = (&mut self.tls.how, &mut self.sentinel);
         let paths = [&mut self.password_file, &mut sentinel.password_file, &mut self.schema_dir];
@@ -191,7 +193,7 @@ impl ContextConfig {
             .flatten()
     }
 
-    /// The server, without whoever logs in there; `None` where the file does not say, or nothing that can be read.
+    /// The server without its log-in; `None` if the file has none or it cannot be read.
     pub(crate) fn server(&self) -> Option<String> {
         self.target().map(|target| target.to_string())
     }

@@ -1,4 +1,4 @@
-//! Editing the config file: what is asked for changes, and everything else in the file stays as it was.
+//! Edits the config file: changes only what is requested and keeps the rest of the file.
 
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, Permissions, TryLockError};
@@ -14,10 +14,10 @@ use super::file::{ConfigFile, LARGEST};
 use crate::exit::CommandError;
 use crate::files;
 
-/// The name of the former file is the file's own name and this.
+/// The suffix of the previous file's name.
 const FORMER: &str = ".bak";
 
-/// The config file while it is edited.
+/// The config file while it is being edited.
 pub(super) struct Edit<'a> {
     path: &'a Path,
     before: &'a str,
@@ -45,11 +45,12 @@ impl<'a> Edit<'a> {
         cannot_write(self.path, &why)
     }
 
-    /// Writes the file if anything changed. Gives the path of the former file, if there was one.
+    /// Writes the file if anything changed. Returns the path of the previous file, if there was
+    /// one.
     ///
     /// # Errors
-    /// Usage: the result is not a valid config file, another run has written the file since it was read, or it cannot be
-    /// written. The file then stays as it was.
+    /// Usage: the result is not a valid config file, another run has written the file since it was
+    /// read, or it cannot be written. The file then remains unchanged.
     pub(super) fn save(&self, _lock: &ConfigLock) -> Result<Option<PathBuf>, CommandError> {
         let text = self.document.to_string();
         let now = match files::read_text(self.path, LARGEST) {
@@ -69,20 +70,22 @@ impl<'a> Edit<'a> {
     }
 }
 
-/// How long a run waits until another run has written the config file.
+/// How long a run waits for another run to write the config file.
 const MOST_WAIT: Duration = Duration::from_secs(10);
 
-/// Leave to read, change and write the config file, which one run has at a time: what another run writes in between would be
-/// lost. The lock is on the folder, because the file itself is replaced.
+/// Exclusive access to the config file for reading, changing and writing. Without it, one run could
+/// overwrite the changes of another. The lock is on the folder, because the file itself is
+/// replaced.
 pub(super) struct ConfigLock {
     _folder: File,
 }
 
 impl ConfigLock {
-    /// Waits for the other runs, and gives the file as they left it.
+    /// Waits for other runs, and reads the file as they left it.
     ///
     /// # Errors
-    /// Usage: there is no place for a config file, the folder cannot be locked in time, or the file cannot be read.
+    /// Usage: there is no place for a config file, the folder cannot be locked in time, or the file
+    /// cannot be read.
     pub(super) fn take(file: &ConfigFile) -> Result<(Self, ConfigFile), CommandError> {
         let path = place(file)?;
         let folder = lock_folder(path).map_err(|error| cannot_write(path, &error))?;
@@ -91,7 +94,7 @@ impl ConfigLock {
 }
 
 fn lock_folder(path: &Path) -> io::Result<File> {
-    // Of a link, the folder of the file that it leads to.
+    // If the file is a link, lock the folder of its target.
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     let parent = parent.unwrap_or(Path::new("."));
@@ -110,7 +113,7 @@ fn lock_folder(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Where the config file is, or will be.
+/// The path of the config file, existing or not.
 fn place(file: &ConfigFile) -> Result<&Path, CommandError> {
     file.path().ok_or_else(|| {
         CommandError::usage("no place for a config file: neither XDG_CONFIG_HOME nor HOME is set")
@@ -135,7 +138,7 @@ pub(crate) fn use_context(file: &ConfigFile, name: &str) -> Result<(), CommandEr
     Ok(())
 }
 
-/// Sets a field; a comment behind the former value stays.
+/// Sets a field and keeps the comment after the previous value.
 pub(super) fn set(within: &mut dyn TableLike, name: &str, new: Value) {
     match within.get_mut(name).and_then(Item::as_value_mut) {
         Some(old) => {
@@ -149,7 +152,7 @@ pub(super) fn set(within: &mut dyn TableLike, name: &str, new: Value) {
     }
 }
 
-/// The table of a table, made where there is none; `None` where something else has the name.
+/// The table of this name, created if necessary; `None` if something else has the name.
 pub(super) fn table<'a>(
     within: &'a mut dyn TableLike,
     name: &str,
@@ -163,8 +166,8 @@ pub(super) fn table<'a>(
     within.get_mut(name)?.as_table_like_mut()
 }
 
-/// Writes the file all or nothing, with the rights it had; of a link, what the link leads to. The former file is kept beside
-/// it. A new file is its owner's alone.
+/// Writes the file completely or not at all, with its previous permissions. If it is a link, its
+/// target is written. The previous file is kept next to it. Only its owner can read a new file.
 pub(super) fn write(path: &Path, text: &str) -> io::Result<Option<PathBuf>> {
     if path.symlink_metadata().is_err() {
         let folder = path.parent().unwrap_or(Path::new("/"));

@@ -1,4 +1,4 @@
-//! What flags, variables and the config file come to.
+//! The effective settings, made from flags, variables and the config file.
 
 use std::path::{Path, PathBuf};
 
@@ -28,37 +28,38 @@ pub struct Settings {
     sandbox: bool,
 }
 
-/// A context that keeps changes away from its server.
+/// A context that protects its server from changes.
 pub(crate) struct Guard {
     context: String,
     pub(crate) target: Target,
 }
 
 impl Guard {
-    /// The context's name.
+    /// The name of the context.
     pub(crate) fn context(&self) -> &str {
         &self.context
     }
 
-    /// True if the context's server is at one of these addresses. `None` if it may be, because a name could not be looked up.
+    /// True if the context's server has one of these addresses. `None` if that is possible, because
+    /// a name could not be resolved.
     pub(crate) fn is_at(&self, addresses: &[Address]) -> Option<bool> {
         address::is_among(&self.target.address, addresses)
     }
 
-    /// True if the context's server is on this machine, and so is the one at this address: it may be the same by another
-    /// number of the loopback, or by its socket.
+    /// True if both the context's server and this address are on this machine. They may then be the
+    /// same server, under another loopback address or a socket.
     pub(crate) fn may_be_beside(&self, address: &Address) -> bool {
         address::is_here(&self.target.address) && address::is_here(address)
     }
 
-    /// True if the context names Sentinels, who say which server it is.
+    /// True if the context names Sentinels, which determine the server.
     pub(crate) fn has_sentinels(&self) -> bool {
         matches!(self.target.address, Address::Service(_))
     }
 }
 
 impl Settings {
-    /// Puts together flags, variables and the config file.
+    /// Combines flags, variables and the config file.
     ///
     /// # Errors
     /// Usage: a URL or config file that cannot be read, an unknown context, a user without a password.
@@ -75,7 +76,7 @@ impl Settings {
             .cloned()
             .unwrap_or_default();
         if args.sandbox {
-            // Whoever would log in elsewhere does not here, and its password is not asked for.
+            // The log-in for another server is neither used nor asked for here.
             let server = Server::resolve(
                 &args.for_sandbox(),
                 &Environment::default(),
@@ -90,7 +91,7 @@ impl Settings {
         Ok(Self::of(environment, file, chosen, server_context, server, false))
     }
 
-    /// Settings for the commands that work on the config file itself, which need no context.
+    /// The settings for commands that edit the config file, which need no context.
     pub(crate) fn of_file(
         args: &ConnectionArgs,
         environment: Environment,
@@ -130,7 +131,7 @@ impl Settings {
         &self.access
     }
 
-    /// True when the command line names the server: by an option for one, or by `--context`.
+    /// True if the command line names the server, by a connection option or by `--context`.
     pub(crate) fn asks_for_its_server(&self) -> bool {
         let by_context =
             || self.chosen.as_ref().is_some_and(|chosen| matches!(chosen.origin, Origin::Flag(_)));
@@ -141,7 +142,8 @@ impl Settings {
         }
     }
 
-    /// What names the server where the command line does not: a variable, or the config file's choice.
+    /// The source that names the server if the command line does not: a variable, or the config
+    /// file.
     pub(crate) fn names_its_server(&self) -> Option<&'static str> {
         match (self.server.address.origin, self.chosen.as_ref().map(|chosen| chosen.origin)) {
             (Origin::Variable(name), _) => Some(name),
@@ -162,12 +164,12 @@ impl Settings {
         self.target.password = Some(password.reveal().to_owned());
     }
 
-    /// Tells of each command that goes to a server.
+    /// Sets the receiver of a report on each command that is sent to a server.
     pub(crate) fn trace(&mut self, trace: Trace) {
         self.target.trace = Some(trace);
     }
 
-    /// Takes the throw-away server, which needs no protection, in place of the server.
+    /// Uses the temporary local Redis, which needs no protection, instead of the server.
     pub(crate) fn use_sandbox(&mut self, server: &Writable) {
         self.target = (**server).clone();
         self.access = Access::Full(server.permit().clone());
@@ -183,7 +185,7 @@ impl Settings {
         &self.file
     }
 
-    /// The name of the chosen context, and what chose the context.
+    /// The name of the chosen context, and its source.
     pub(super) fn chosen(&self) -> Option<&Sourced<String>> {
         self.chosen.as_ref()
     }
@@ -192,7 +194,7 @@ impl Settings {
         self.server_context.name.as_ref().map(|name| name.value.as_str())
     }
 
-    /// What names the context in place of the config file: the variable, or the flag.
+    /// The source that overrides the config file's choice of a context: the variable, or the flag.
     pub(crate) fn overriding_context(&self) -> Option<&'static str> {
         match self.chosen.as_ref()?.origin {
             Origin::Flag(name) | Origin::Variable(name) => Some(name),
@@ -204,15 +206,15 @@ impl Settings {
         self.server_context.context.color
     }
 
-    /// The contexts that keep changes away from their own servers, and not from this one as far as the addresses tell. Each
-    /// with its server.
+    /// The contexts that protect other servers, which by their addresses are not this one. Each
+    /// comes with its server.
     pub(crate) fn other_guards(&self) -> Vec<Guard> {
         let mut guards = Vec::new();
         for (name, context) in self.file.contexts() {
             if context.url.is_none() || !self.server_context.is_weaker_than(context) {
                 continue;
             }
-            // Variables speak of the server that is worked on.
+            // Variables apply only to the server of this run.
             let server =
                 Server::resolve(&ConnectionArgs::default(), &Environment::default(), context);
             if let Ok(server) = server {
@@ -222,7 +224,8 @@ impl Settings {
         guards
     }
 
-    /// The name of the first context whose server has this address and database, as the audit log writes them.
+    /// The name of the first context whose server has this address and database, in the format of
+    /// the audit log.
     pub(crate) fn context_at(&self, address: &str, db: i64) -> Option<String> {
         let contexts = self.context_places();
         contexts
@@ -231,14 +234,15 @@ impl Settings {
             .map(|(name, ..)| name)
     }
 
-    /// Each context that names a server, with the address and the database of the server as the audit log writes them.
+    /// Each context that names a server, with the server's address and database in the format of
+    /// the audit log.
     pub(crate) fn context_places(&self) -> Vec<(String, String, i64)> {
         let mut places = Vec::new();
         for (name, context) in self.file.contexts() {
             if context.url.is_none() {
                 continue;
             }
-            // Variables speak of the server that is worked on.
+            // Variables apply only to the server of this run.
             let server =
                 Server::resolve(&ConnectionArgs::default(), &Environment::default(), context);
             if let Ok(server) = server {
@@ -249,7 +253,7 @@ impl Settings {
         places
     }
 
-    /// Lets what a context says of its server hold for this one, because they are one.
+    /// Applies a context's protection to this server, because it is the context's server.
     pub(crate) fn is_kept_by(&mut self, guard: &Guard) {
         if let Ok(context) = self.file.context(&guard.context) {
             self.server_context.add(&guard.context, context);
@@ -257,7 +261,7 @@ impl Settings {
         }
     }
 
-    /// True when changes have to be confirmed by typing the context's name.
+    /// True if the user must confirm changes by typing the context's name.
     pub(crate) fn is_protected(&self) -> bool {
         self.server_context.protected_by.is_some()
     }
@@ -267,12 +271,12 @@ impl Settings {
         self.server_context.read_only_by.is_none()
     }
 
-    /// Which context is protected, as the first part of a sentence.
+    /// Which context is protected, as the beginning of a sentence.
     pub(crate) fn protection(&self) -> String {
         self.kept("protected", self.server_context.protected_by.as_deref())
     }
 
-    /// Which context is read-only, as the first part of a sentence.
+    /// Which context is read-only, as the beginning of a sentence.
     pub(crate) fn read_only(&self) -> String {
         self.kept("read-only", self.server_context.read_only_by.as_deref())
     }
@@ -287,7 +291,7 @@ impl Settings {
         }
     }
 
-    /// The schemas to work on: the flag's, else the context's; empty means all.
+    /// The schemas to work on, from the flag or else the context; empty means all.
     pub(crate) fn schema_names(&self, args: &SchemaArgs) -> Vec<String> {
         if args.schema.is_empty() {
             self.server_context.context.schema.clone()
@@ -296,21 +300,21 @@ impl Settings {
         }
     }
 
-    /// True if the operator or the context names the schema, or the context says how this deployment has it. The layout of a
-    /// published library and a draft are read only then.
+    /// True if the user or the context names the schema, or the context has settings for it.
+    /// Layouts of published libraries and drafts are read only then.
     pub(crate) fn names_schema(&self, schema: &str, args: &SchemaArgs) -> bool {
         let context = &self.server_context.context;
         let listed = args.schema.iter().chain(&context.schema).any(|name| name == schema);
         listed || context.deployment.contains_key(schema)
     }
 
-    /// The folder of the operator's own schemas: the flag's or variable's, which must exist, else the default one
-    /// where it does.
+    /// The folder of the user's own schemas. One that a flag or a variable names must exist; the
+    /// default folder is used if it exists.
     pub(crate) fn schema_dir(&self, flag: Option<&Path>) -> Option<PathBuf> {
         self.schema_dir_sourced(flag).value
     }
 
-    /// Where the operator's own schemas are kept, unless something names another folder; the folder may not be there.
+    /// The default folder of the user's own schemas; it may not exist.
     pub(crate) fn usual_schema_dir(&self) -> Option<PathBuf> {
         self.environment.config_dir().map(|folder| folder.join("schemas"))
     }
@@ -343,21 +347,21 @@ impl Settings {
         }
     }
 
-    /// What the context has `check` look for.
+    /// The context's settings for `check`.
     pub(crate) fn check(&self) -> &CheckConfig {
         &self.server_context.context.check
     }
 
-    /// `--prefix`, where this schema is one of those that were named.
+    /// The value of `--prefix`, if this schema is among those that were named.
     pub(super) fn prefix_flag<'a>(&self, schema: &str, args: &'a SchemaArgs) -> Option<&'a str> {
         let is_named = || self.schema_names(args).iter().any(|name| name == schema);
         args.prefix.as_deref().filter(|_| is_named())
     }
 
-    /// Where backups and the audit log are kept.
+    /// The folder of the backups and the audit log.
     ///
     /// # Errors
-    /// When neither `XDG_STATE_HOME` nor `HOME` is set.
+    /// Neither `XDG_STATE_HOME` nor `HOME` is set.
     pub(crate) fn state_dir(&self) -> Result<PathBuf, CommandError> {
         self.environment.state_dir().ok_or_else(|| {
             CommandError::usage(
@@ -366,23 +370,23 @@ impl Settings {
         })
     }
 
-    /// Where backups are kept, unless `--backup` names another place.
+    /// The folder of the backups, unless `--backup` names another one.
     ///
     /// # Errors
-    /// As [`Settings::state_dir`].
+    /// The errors of [`Settings::state_dir`].
     pub(crate) fn backup_dir(&self) -> Result<PathBuf, CommandError> {
         Ok(self.state_dir()?.join("backups"))
     }
 
-    /// The audit log.
+    /// The path of the audit log.
     ///
     /// # Errors
-    /// As [`Settings::state_dir`].
+    /// The errors of [`Settings::state_dir`].
     pub(crate) fn audit_log(&self) -> Result<PathBuf, CommandError> {
         Ok(self.state_dir()?.join("audit.jsonl"))
     }
 
-    /// The server's address as people read it, with the database.
+    /// The server's address and database, for messages.
     pub(super) fn shown_address(&self) -> String {
         match &self.target.address {
             Address::Tcp(..) | Address::Service(_) => self

@@ -1,10 +1,10 @@
-//! What of the environment idemctl heeds.
+//! The environment variables that idemctl uses.
 
 use std::collections::BTreeMap;
 use std::env;
 use std::path::{Path, PathBuf};
 
-/// The variables idemctl heeds. No other is ever read.
+/// The variables that idemctl uses. It never reads any other.
 const VARIABLES: &[&str] = &[
     "IDEMCTL_URL",
     "IDEMCTL_CONTEXT",
@@ -29,18 +29,19 @@ const VARIABLES: &[&str] = &[
     "LANG",
 ];
 
-/// The pager where `PAGER` names none.
+/// The pager if `PAGER` names none.
 const LESS: &str = "less";
 
-/// What `less` is told where `LESS` is not set: keep colours, and leave the text on the terminal at the end.
+/// The options for `less` if `LESS` is not set: keep colours, and leave the text on the terminal at
+/// the end.
 const LESS_OPTIONS: &str = "FRX";
 
-/// The variables of the environment that idemctl reads.
+/// The environment variables that idemctl read.
 #[derive(Clone, Default)]
 pub(crate) struct Environment(BTreeMap<&'static str, String>);
 
 impl Environment {
-    /// Reads it; a variable that is empty counts as not set.
+    /// Reads the environment. An empty variable counts as unset.
     pub(crate) fn capture() -> Self {
         let set = |name: &&'static str| {
             Some((*name, env::var(name).ok().filter(|value| !value.is_empty())?))
@@ -52,7 +53,7 @@ impl Environment {
         self.0.get(name).map(String::as_str)
     }
 
-    /// The folders programs are looked for in.
+    /// The folders in which programs are searched.
     pub(crate) fn path(&self) -> Vec<PathBuf> {
         self.get("PATH").map(|path| env::split_paths(path).collect()).unwrap_or_default()
     }
@@ -61,29 +62,30 @@ impl Environment {
         self.get("TMPDIR").map_or_else(|| PathBuf::from("/tmp"), PathBuf::from)
     }
 
-    /// The operator's shell.
+    /// The user's shell.
     pub(crate) fn shell(&self) -> Option<&str> {
         self.get("SHELL")
     }
 
-    /// The operator's pager, and what `less` is told where nothing else tells it.
+    /// The user's pager, and the options for `less` if no variable sets them.
     pub(crate) fn pager(&self) -> (&str, Option<&'static str>) {
         let less_options = if self.get("LESS").is_none() { Some(LESS_OPTIONS) } else { None };
         (self.get("PAGER").unwrap_or(LESS), less_options)
     }
 
-    /// The operator's user name, or number where it has no name.
+    /// The user's name, or number if there is no name.
     pub(crate) fn user(&self) -> String {
         let name = self.get("USER").or_else(|| self.get("LOGNAME"));
         name.map_or_else(|| format!("uid {}", self.user_id()), str::to_owned)
     }
 
-    /// The number that the kernel knows the operator by, which no variable can change.
+    /// The user's number in the kernel, which no variable can change.
     pub(crate) fn user_id(&self) -> u32 {
         rustix::process::getuid().as_raw()
     }
 
-    /// True unless the locale is one without UTF-8; where no locale is set, nearly every terminal speaks UTF-8 all the same.
+    /// True unless the locale excludes UTF-8. Without a locale, this is true, because nearly every
+    /// terminal supports UTF-8.
     pub(crate) fn speaks_utf8(&self) -> bool {
         let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(|name| self.get(name));
         locale.is_none_or(|locale| {
@@ -91,7 +93,7 @@ impl Environment {
         })
     }
 
-    /// Who called sudo; `None` where nobody did.
+    /// The user who called sudo; `None` without sudo.
     pub(crate) fn sudo_user(&self) -> Option<String> {
         self.get("SUDO_USER").map(str::to_owned)
     }

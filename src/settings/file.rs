@@ -1,4 +1,4 @@
-//! The config file: where it is, what it says, and where in it something stands.
+//! The config file: its path, its content, and the lines of its fields.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt as _;
@@ -13,7 +13,7 @@ use crate::files;
 
 pub(super) const LARGEST: u64 = 1024 * 1024;
 
-/// The config file as it was read. A file that does not exist counts as empty.
+/// The config file as it was read. A missing file counts as empty.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ConfigFile {
     path: Option<PathBuf>,
@@ -22,10 +22,10 @@ pub(crate) struct ConfigFile {
 }
 
 impl ConfigFile {
-    /// Reads the file that the flag or the variable names, else the one at the usual place where there is one.
+    /// Reads the file that the flag or the variable names, or else the default file if it exists.
     ///
     /// # Errors
-    /// Usage: one that is named and not there, or that says what cannot be understood, with its line.
+    /// Usage: the named file does not exist, or the file is invalid; the error has the line.
     pub(super) fn read(
         args: &ConnectionArgs,
         environment: &Environment,
@@ -54,7 +54,7 @@ impl ConfigFile {
                     .hint("rename each [context.NAME] to [contexts.NAME]");
             }
             let line = error.span().map_or(1, |span| line_at(&text, span.start));
-            // What stands there may be a password: the line is named, never shown.
+            // The line's content may be a password, so the message has only its number.
             CommandError::usage(format!("{}:{line}: {}", path.display(), error.message()))
         })?;
         let folder = path.parent().unwrap_or(Path::new(""));
@@ -67,10 +67,10 @@ impl ConfigFile {
         Ok(Self { path: Some(path), text, config })
     }
 
-    /// The file as it is now, to be changed: what its contexts say of paths is as it was written.
+    /// Reads the file again for editing, with the paths of its contexts as written.
     ///
     /// # Errors
-    /// Usage: the file cannot be read, or what it says cannot be understood.
+    /// Usage: the file cannot be read, or is invalid.
     pub(super) fn again(&self) -> Result<Self, CommandError> {
         let Some(path) = self.path.clone().filter(|path| path.exists()) else {
             return Ok(Self { path: self.path.clone(), ..Self::default() });
@@ -96,12 +96,12 @@ impl ConfigFile {
         &self.config.contexts
     }
 
-    /// The context that the file makes the default one.
+    /// The default context of the file.
     pub(crate) fn default_context(&self) -> Option<&str> {
         self.config.default_context.as_deref()
     }
 
-    /// The name of the context that is chosen: the flag's, the variable's, or the file's own choice.
+    /// The name of the chosen context, from the flag, the variable or the file.
     pub(super) fn chosen(
         &self,
         args: &ConnectionArgs,
@@ -118,7 +118,7 @@ impl ConfigFile {
     }
 
     /// # Errors
-    /// Usage: there is none of that name.
+    /// Usage: there is no context of that name.
     pub(crate) fn context(&self, name: &str) -> Result<&ContextConfig, CommandError> {
         self.config.contexts.get(name).ok_or_else(|| {
             let known: Vec<_> = self.config.contexts.keys().map(String::as_str).collect();
@@ -132,7 +132,8 @@ impl ConfigFile {
         })
     }
 
-    /// The line of a field such as `["contexts", "prod", "tls", "cacert"]`; a number is a place in a list.
+    /// The line of a field such as `["contexts", "prod", "tls", "cacert"]`; a number is an index
+    /// into a list.
     pub(super) fn line_of(&self, keys: &[&str]) -> Option<usize> {
         let document = toml_edit::Document::parse(self.text.as_str()).ok()?;
         let mut item = document.as_item();
@@ -153,27 +154,27 @@ impl ConfigFile {
     }
 }
 
-/// The warning about a secret that others can read.
+/// The warning about a secret that other users can read.
 pub(super) const READABLE: &str = "holds a password and can be read by others:";
 
 pub(super) fn chmod(path: &Path) -> String {
     format!("chmod 600 {}", path.display())
 }
 
-/// True when the file's mode lets anybody but its owner read it.
+/// True if the file's mode lets users other than its owner read it.
 pub(super) fn others_can_read(path: &Path) -> bool {
     std::fs::metadata(path)
         .is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o044 != 0)
 }
 
-/// The line of the table of contexts under the name that it had in earlier versions.
+/// The line of the table of contexts under the name that earlier versions used.
 fn line_of_renamed_table(text: &str) -> Option<usize> {
     let document = toml_edit::Document::parse(text).ok()?;
     let table = document.as_item().get("context")?;
     Some(line_at(text, start_of(table)?))
 }
 
-/// Where an item begins. A table without a line of its own begins with its first field.
+/// The beginning of an item. A table without a line of its own begins with its first field.
 fn start_of(item: &toml_edit::Item) -> Option<usize> {
     let fields = || item.as_table_like()?.iter().filter_map(|(_, field)| start_of(field)).min();
     item.span().map(|span| span.start).or_else(fields)

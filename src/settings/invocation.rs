@@ -1,11 +1,12 @@
-//! The options that lead to the server of this run again, for every command line that idemctl prints.
+//! The options that lead to this run's server, for every command line that idemctl prints.
 
 use crate::args::{ConnectionArgs, SchemaArgs, TlsArgs};
 use crate::render::invocation::Invocation;
 
 impl Invocation {
-    /// The options of the command line that say which server, and how to reach it. A variable or the default context needs no
-    /// option: it holds for the next command of the same shell, too. A password is asked for.
+    /// The options of the command line that select the server and the way to reach it. Variables
+    /// and the default context need no option, because they also apply to the next command of the
+    /// same shell. A password is replaced by a prompt.
     pub(crate) fn of(args: &ConnectionArgs) -> Self {
         let mut invocation = Self::default();
         let (url, has_password) = match &args.url {
@@ -50,7 +51,7 @@ impl Invocation {
         self.flag("--insecure", args.insecure);
     }
 
-    /// Takes in where schemas come from, and the prefix of the one that is named.
+    /// Adds the options for the schema folder and for the prefix of the named schema.
     pub(crate) fn heed_schemas(&mut self, args: &SchemaArgs) {
         let prefix = match (args.schema.as_slice(), &args.prefix) {
             ([schema], Some(prefix)) => Some((schema.as_str(), prefix.as_str())),
@@ -60,7 +61,7 @@ impl Invocation {
     }
 }
 
-/// The URL without its password, and whether it has one.
+/// The URL without its password, and whether it had one.
 fn without_password(url: &str) -> (Option<String>, bool) {
     for scheme in ["redis-sentinel://", "rediss-sentinel://"] {
         let Some(rest) = url.strip_prefix(scheme) else { continue };
@@ -73,7 +74,7 @@ fn without_password(url: &str) -> (Option<String>, bool) {
     }
     let Some(mut parsed) = redis::parse_redis_url(url) else { return (None, false) };
     let mut has_password = parsed.password().is_some();
-    // A URL without a host cannot have a password there.
+    // This fails only for a URL without a host, which cannot have a password there.
     let _ = parsed.set_password(None);
     let pairs: Vec<(String, String)> = parsed.query_pairs().into_owned().collect();
     if pairs.iter().any(|(name, _)| name == "pass") {

@@ -1,4 +1,4 @@
-//! Who logs in at the server and at its Sentinels: each from the nearest source.
+//! The log-in at the server and at its Sentinels, each from the nearest source.
 
 use std::path::PathBuf;
 
@@ -36,7 +36,7 @@ pub(super) fn user(
 /// The password, from the nearest source.
 ///
 /// # Errors
-/// Usage: a file that cannot be read, or holds no password.
+/// Usage: a file cannot be read, or contains no password.
 pub(super) fn password(
     args: &ConnectionArgs,
     environment: &Environment,
@@ -87,10 +87,10 @@ pub(super) fn password(
     }
 }
 
-/// The log-in at the Sentinels. The log-in at the servers, and the sources of that log-in, are not used there.
+/// The log-in at the Sentinels. It is independent of the log-in at the servers and its sources.
 ///
 /// # Errors
-/// Usage: a file that cannot be read, or holds no password; a user without a password.
+/// Usage: a file cannot be read, or contains no password; there is a user without a password.
 pub(super) fn at_sentinels(
     args: &ConnectionArgs,
     environment: &Environment,

@@ -1,5 +1,5 @@
-//! Settings: flags before `IDEMCTL_*` variables before the context of the config file before defaults. The environment is
-//! read here and nowhere else.
+//! Settings. Flags take precedence over `IDEMCTL_*` variables, those over the context of the config
+//! file, and that over defaults. Only this module reads the environment.
 
 mod address;
 mod adoption;

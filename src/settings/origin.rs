@@ -1,4 +1,4 @@
-//! Where a setting comes from.
+//! The source of a setting.
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Origin {
@@ -10,9 +10,9 @@ pub(crate) enum Origin {
     Context(&'static str),
     /// A field at the top of the config file.
     File(&'static str),
-    /// The server's address, which a context of the config file has.
+    /// The server's address, from a context of the config file.
     Address,
-    /// idemctl's own choice, where no source names the setting.
+    /// idemctl's default, if no source has the setting.
     Default,
 }
 
@@ -32,7 +32,7 @@ impl<T> Sourced<T> {
     }
 }
 
-/// The flag's value where there is one, else the context's field.
+/// The flag's value if there is one, or else the context's field.
 pub(super) fn pick<T>(
     flag: Option<T>,
     name: &'static str,

@@ -1,4 +1,4 @@
-//! Where the password comes from.
+//! Reads the password from a file or stdin.
 
 use std::io;
 use std::path::Path;
@@ -10,10 +10,11 @@ use crate::files;
 
 const LONGEST: u64 = 64 * 1024;
 
-/// The first line of a file, or of stdin where the file is `-`; and the warning about the file, if any.
+/// The first line of a file, or of stdin if the file is `-`, and a warning about the file if there
+/// is one.
 ///
 /// # Errors
-/// Usage: it cannot be read, or there is no password in it.
+/// Usage: it cannot be read, or contains no password.
 pub(super) fn from_file(path: &Path, from: &str) -> Result<(Secret, Option<String>), CommandError> {
     let wrong = |why: String| CommandError::usage(format!("{from}: {}: {why}", path.display()));
     let stdin = path == Path::new("-");
@@ -33,7 +34,7 @@ pub(super) fn from_file(path: &Path, from: &str) -> Result<(Secret, Option<Strin
     }
 }
 
-/// Byte by byte: what comes behind the line is the command's.
+/// Reads byte by byte, because the bytes after the line belong to the command.
 fn first_line_of_stdin() -> io::Result<Vec<u8>> {
     let mut line = Vec::new();
     let mut byte = [0];

@@ -1,7 +1,7 @@
-//! Which server, who logs in, how long it may take, and TLS: each from the nearest source.
+//! The server, the log-in, the timeouts and TLS, each from the nearest source.
 //!
-//! What a context says of log-in and TLS belongs to its server: where another source names the server, none of it is
-//! sent there.
+//! A context's log-in and TLS settings belong to its server. If another source names the server,
+//! none of them is sent there.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,14 +30,15 @@ pub(super) struct Server {
     pub(crate) timeout: Sourced<Duration>,
     pub(crate) connect_timeout: Sourced<Duration>,
     pub(crate) tls: Sourced<Option<TlsSettings>>,
-    /// True when a server that is no node of a cluster is refused.
+    /// True if idemctl must refuse a server that is not a cluster node.
     pub(crate) only_cluster: bool,
     pub(crate) warnings: Vec<String>,
 }
 
 impl Server {
     /// # Errors
-    /// Usage: a URL that cannot be read, a user without a password, what TLS cannot be made of.
+    /// Usage: a URL cannot be read, there is a user without a password, or the TLS settings are
+    /// invalid.
     pub(super) fn resolve(
         args: &ConnectionArgs,
         environment: &Environment,
@@ -45,7 +46,7 @@ impl Server {
     ) -> Result<Self, CommandError> {
         let url = Url::nearest(args, environment, context)?;
         let named_here = args.host.is_some() || args.port.is_some() || args.socket.is_some();
-        // A context without a server of its own says how to reach whichever is named.
+        // A context without a server of its own applies to any server that is named.
         let another = named_here || url.as_ref().is_some_and(|url| !url.is_of_context());
         let context =
             if another && context.url.is_some() { &context.for_another_server() } else { context };
@@ -116,7 +117,8 @@ impl Server {
 }
 
 impl ContextConfig {
-    /// The settings of a context that hold for any server: password and TLS are for the context's own server.
+    /// The settings of a context that apply to any server. Password and TLS are only for the
+    /// context's own server.
     fn for_another_server(&self) -> Self {
         Self { timeout: self.timeout, connect_timeout: self.connect_timeout, ..Self::default() }
     }

@@ -1,4 +1,4 @@
-//! Every effective setting as it is shown: no password, and where each comes from.
+//! The effective settings for display, without passwords, each with its source.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -10,12 +10,12 @@ use super::tls_settings::TlsSettings;
 use crate::domain::schema::ttl::{NO_TTL, NONE};
 use crate::store::Address;
 
-/// A setting, its value without anything secret, and where it comes from.
+/// A setting, its value without secrets, and its source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ShownSetting {
-    /// Its name in the config file, e.g. `tls.cacert`.
+    /// The setting's name in the config file, e.g. `tls.cacert`.
     pub(crate) name: String,
-    /// Its value; `None` is unset.
+    /// The setting's value; `None` if it is unset.
     pub(crate) value: Option<String>,
     pub(crate) origin: String,
 }
@@ -70,7 +70,7 @@ impl Settings {
         rows
     }
 
-    /// What the context says that the server belongs to.
+    /// The settings of the context that the server belongs to.
     fn of_server_context(&self) -> Vec<ShownSetting> {
         let (server_context, context) = (&self.server_context, &self.server_context.context);
         let mut rows = Vec::new();
@@ -151,7 +151,8 @@ impl Settings {
         rows
     }
 
-    /// The origin in words. A field of a context is one of the chosen context, which says how the server is reached.
+    /// The source in words. A field of a context belongs to the chosen context, which determines
+    /// how the server is reached.
     fn in_words(&self, origin: Origin) -> String {
         match origin {
             Origin::Flag(name) => name.to_owned(),
@@ -166,7 +167,7 @@ impl Settings {
         }
     }
 
-    /// Where a field of a context stands.
+    /// The place of a context's field in the config file.
     fn place(&self, name: &str, field: &[&str]) -> String {
         let keys: Vec<_> = ["contexts", name].into_iter().chain(field.iter().copied()).collect();
         format!("context {name}, {}", self.at_line(&keys))

@@ -1,5 +1,5 @@
-//! What a context states of schemas, held against the schemas that are known: a setting without effect is an error, with
-//! its line.
+//! Checks a context's settings for schemas against the known schemas. A setting without effect is
+//! an error, with its line.
 
 use super::effective::Settings;
 use crate::args::SchemaArgs;
@@ -8,7 +8,7 @@ use crate::exit::CommandError;
 use crate::schemas::LoadError;
 
 impl Settings {
-    /// Why the schemas cannot be loaded, with the place of the setting that is at fault.
+    /// The error for schemas that cannot be loaded, with the line of the setting that caused it.
     pub(crate) fn not_loaded(&self, error: &LoadError, args: &SchemaArgs) -> CommandError {
         match error {
             LoadError::NoPrefix { schema, .. } if self.prefix_flag(schema, args).is_some() => {
@@ -21,10 +21,11 @@ impl Settings {
         }
     }
 
-    /// Asserts that what the context says of schemas has an effect.
+    /// Checks that the context's settings for schemas have an effect.
     ///
     /// # Errors
-    /// Usage, with file and line: a schema that is not known, or a prefix that no schema of the context takes.
+    /// Usage, with file and line: an unknown schema, or a prefix that no schema of the context
+    /// accepts.
     pub(crate) fn heed(
         &self,
         known: &[Schema],
@@ -72,7 +73,7 @@ impl Settings {
             .hint("[contexts.NAME.deployment.SCHEMA] takes the prefix of one schema"))
     }
 
-    /// A usage error at a field of the context that the server belongs to.
+    /// A usage error with the line of a field of the server's context.
     fn at_fault(&self, field: &[&str], why: &str) -> CommandError {
         let keys: Vec<_> = ["contexts", &self.server_context.stated_in]
             .into_iter()

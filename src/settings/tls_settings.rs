@@ -1,4 +1,4 @@
-//! Whether and how TLS is spoken: each setting from the nearest source.
+//! The TLS settings, each from the nearest source.
 
 use std::path::PathBuf;
 
@@ -21,10 +21,10 @@ pub(super) struct TlsSettings {
 }
 
 impl TlsSettings {
-    /// Puts the settings together; `None` where nothing asks for TLS.
+    /// Combines the settings; `None` if no source requests TLS.
     ///
     /// # Errors
-    /// Usage: settings that contradict each other, or that are of no use.
+    /// Usage: the settings contradict each other, or have no effect.
     pub(super) fn resolve(
         args: &TlsArgs,
         context: &ContextConfig,
@@ -103,7 +103,7 @@ impl TlsSettings {
     }
 }
 
-/// No TLS, which an option that says how TLS is spoken contradicts.
+/// No TLS, unless an option for TLS contradicts that.
 fn without(args: &TlsArgs, on: Option<bool>) -> Result<Sourced<Option<TlsSettings>>, CommandError> {
     if let Some(name) = args.named() {
         let why = format!("{name} is for TLS, which nothing asks for");

@@ -13,10 +13,11 @@ pub(super) struct Url {
 }
 
 impl Url {
-    /// The URL of the nearest source; `None` where none of the sources has one, or an option names the server otherwise.
+    /// The URL of the nearest source; `None` if no source has one, or if an option names the server
+    /// in another way.
     ///
     /// # Errors
-    /// Usage: a URL that cannot be read.
+    /// Usage: a URL cannot be read.
     pub(super) fn nearest(
         args: &ConnectionArgs,
         environment: &Environment,

@@ -1,4 +1,4 @@
-//! `context set` and `context remove`: a context of the config file is added, changed or removed.
+//! `context set` and `context remove`, which add, change or remove a context of the config file.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,7 +14,8 @@ use crate::exit::CommandError;
 use crate::render::style::NameColor;
 use crate::store::Target;
 
-/// What a context is to say besides how its server is reached. `None` and empty lists leave the context as it is.
+/// The new settings of a context besides its connection. `None` and empty lists leave the context
+/// unchanged.
 #[derive(Debug, Default)]
 pub(crate) struct ContextFields {
     pub(crate) protected: Option<bool>,
@@ -22,29 +23,30 @@ pub(crate) struct ContextFields {
     pub(crate) color: Option<NameColor>,
     pub(crate) schemas: Vec<String>,
     pub(crate) schema_dir: Option<PathBuf>,
-    /// TTLs of the deployment: the schema, the field, the TTL.
+    /// TTLs of the deployment: schema, field and TTL.
     pub(crate) ttls: Vec<(String, &'static str, Duration)>,
 }
 
-/// What was written.
+/// The result of writing the config file.
 pub(crate) struct WrittenFile {
-    /// The fields as `NAME = VALUE`; none if the context said all of it already.
+    /// The written fields as `NAME = VALUE`; empty if the context already had all of them.
     pub(crate) lines: Vec<String>,
     pub(crate) is_new: bool,
-    /// Where the former file is kept.
+    /// The path of the previous file.
     pub(crate) former: Option<PathBuf>,
-    /// The log-in that the context had before, and now sends to another server.
+    /// The context's existing log-in, which it now sends to another server.
     pub(crate) login_kept: Option<&'static str>,
 }
 
-/// A field of a context by its names from the outside in, and its value.
+/// The path of a context's field, and its value.
 type SettingField = (Vec<String>, Value);
 
-/// Writes the connection options and these fields into a context, which is made if it does not exist.
+/// Writes the connection options and these fields into a context, and creates it if it does not
+/// exist.
 ///
 /// # Errors
-/// Usage: a password that would be stored, an option that a context cannot hold, a new context without a server, nothing to
-/// write, or a file that cannot be written.
+/// Usage: a password would be stored, an option cannot be stored in a context, a new context has no
+/// server, there is nothing to write, or the file cannot be written.
 pub(crate) fn set_context(
     file: &ConfigFile,
     name: &str,
@@ -85,7 +87,8 @@ pub(crate) fn set_context(
     Ok(WrittenFile { lines, is_new: before.is_none(), former, login_kept })
 }
 
-/// Removes a context. `is_default` says that it may be the default one, which the file then has none of.
+/// Removes a context. `is_default` permits removing the default context, after which the file has
+/// none.
 ///
 /// # Errors
 /// Usage: the file cannot be written.
@@ -106,7 +109,7 @@ pub(crate) fn remove_context(
     edit.save(&lock)
 }
 
-/// Options that are for one run, or hold a secret.
+/// Refuses options that apply to one run only or contain a secret.
 fn refuse_what_is_not_stored(connection: &ConnectionArgs) -> Result<(), CommandError> {
     let in_url = connection.url.as_deref().is_some_and(|url| {
         // A URL that cannot be read is refused later.
@@ -164,7 +167,7 @@ fn url(connection: &ConnectionArgs) -> Result<Option<String>, CommandError> {
     Ok(Some(url))
 }
 
-/// The context's log-in, if the context gets another server and keeps the log-in.
+/// The context's log-in, if the context keeps it for another server.
 fn login_kept(
     before: &ContextConfig,
     url: Option<&str>,
@@ -196,7 +199,7 @@ fn of_connection(url: Option<String>, connection: &ConnectionArgs) -> Vec<Settin
     add(&["password_file"], path(&connection.pass_file));
     add(&["sentinel", "user"], connection.sentinel_user.clone().map(Value::from));
     add(&["sentinel", "password_file"], path(&connection.sentinel_pass_file));
-    // A table says that TLS is spoken, and how.
+    // A TLS table already enables TLS, so `tls = true` is written only without one.
     add(&["tls"], (tls.tls && tls.named().is_none()).then(|| Value::from(true)));
     add(&["tls", "cacert"], path(&tls.cacert));
     add(&["tls", "cacertdir"], path(&tls.cacertdir));
@@ -230,12 +233,13 @@ fn of_context(fields: &ContextFields) -> Vec<SettingField> {
     all
 }
 
-/// Writes a field. `Some(false)` if it has this value already, `None` if something that is not a table is in the way.
+/// Writes a field. `Some(false)` if it already has this value; `None` if something other than a
+/// table is in the way.
 fn write(of_context: &mut dyn TableLike, keys: &[String], value: Value) -> Option<bool> {
     let (last, outer) = keys.split_last()?;
     let mut within = of_context;
     for (depth, key) in outer.iter().enumerate() {
-        // `tls = true` gives way to the table that says how.
+        // `tls = true` is replaced by the table with the TLS settings.
         if key == "tls" && within.get(key).is_some_and(|item| item.as_bool().is_some()) {
             within.insert(key, toml_edit::Item::Table(Table::new()));
         }
@@ -254,7 +258,7 @@ fn write(of_context: &mut dyn TableLike, keys: &[String], value: Value) -> Optio
     Some(!is_same)
 }
 
-/// A value without the spaces and comments around it.
+/// A value without the surrounding spaces and comments.
 fn said(value: &Value) -> String {
     let mut value = value.clone();
     value.decor_mut().clear();
@@ -269,7 +273,8 @@ fn duration_text(span: Duration) -> String {
     humantime::format_duration(span).to_string().replace(' ', "")
 }
 
-/// The config file has another folder than the command line.
+/// Makes a path absolute, because relative paths in the config file refer to another folder than
+/// those on the command line.
 fn absolute(path: &Path) -> String {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).display().to_string()
 }

@@ -115,12 +115,12 @@ impl Ui {
         }
     }
 
-    /// Leads the command lines that are shown from here on to the server of this run.
+    /// Sets the options that lead to this run's server, for all command lines printed from now on.
     pub fn lead_to(&mut self, invocation: Invocation) {
         self.invocation = invocation;
     }
 
-    /// What the command lines that are shown have in common.
+    /// The options that all printed command lines have in common.
     pub fn invocation(&self) -> &Invocation {
         &self.invocation
     }
@@ -129,22 +129,22 @@ impl Ui {
         &mut self.invocation
     }
 
-    /// Sets what happens after the reader of stdout has gone away.
+    /// Sets what happens when the reader of stdout closes it.
     pub fn when_unread(&mut self, unread: Unread) {
         self.unread = unread;
     }
 
-    /// True if a reader of stdout who goes away ends the run without an error.
+    /// True if the run ends without an error when the reader closes stdout.
     pub fn ends_quietly(&self) -> bool {
         self.unread == Unread::EndsQuietly && !self.changes
     }
 
-    /// Records change from here on: no error of stdout ends the run any more.
+    /// Notes that changes begin. From now on, an error of stdout no longer ends the run.
     pub fn begin_changes(&mut self) {
         self.changes = true;
     }
 
-    /// Why stdout could not be written, for a run that went on all the same.
+    /// Why stdout could not be written, for a run that continued.
     pub fn unwritten(&self) -> Option<&str> {
         self.unwritten.as_deref()
     }
@@ -163,12 +163,12 @@ impl Ui {
         Err(io::Error::new(error.kind(), Unwritten(error)))
     }
 
-    /// How text for people is laid out on stdout. Where stdout is no terminal, lines are of any length.
+    /// The layout of text on stdout. Without a terminal, lines have any length.
     pub fn view(&self) -> View {
         View { palette: Palette::new(self.colored), width: self.width }
     }
 
-    /// True where stdout takes colours.
+    /// True if stdout accepts colours.
     pub fn is_colored(&self) -> bool {
         self.colored
     }
