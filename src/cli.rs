@@ -175,14 +175,15 @@ impl Command {
     }
 }
 
-/// The whole command line as clap knows it, with examples, for help, completions, man pages and their tests.
+/// The complete command line for clap, with examples, for help, completions, man pages and their
+/// tests.
 pub fn command() -> clap::Command {
     let mut command = Root::command();
     command.build();
     help::added_to(command, "")
 }
 
-/// Runs a command line and says how it ended.
+/// Runs a command line and returns its exit code.
 pub fn main(words: impl Iterator<Item = OsString>) -> Exit {
     let words: Vec<OsString> = words.collect();
     if completing::answered(&words) {
@@ -239,10 +240,11 @@ pub fn main(words: impl Iterator<Item = OsString>) -> Exit {
     exit
 }
 
-/// Clap copies the options that all commands share into each command, which would be most of what a start costs. Therefore clap
-/// first gets only the commands whose names are among the words. Where that fails, clap gets all commands.
+/// Parses the command line, and separates the subcommand's own words and its filters.
 ///
-/// Beside the command line, its own words (the subcommand and its own arguments), and its filters.
+/// clap copies the options that all commands share into each command, which would be most of the
+/// cost of a start. clap therefore first gets only the commands whose names are among the words. If
+/// that fails, it gets all commands.
 fn parse(words: &[OsString]) -> Result<Parsed, clap::Error> {
     let all = Command::augment_subcommands(clap::Command::new("all"));
     let named =
@@ -269,21 +271,21 @@ fn parse(words: &[OsString]) -> Result<Parsed, clap::Error> {
     })
 }
 
-/// A command line, and what of it idemctl repeats.
+/// A command line, and the parts of it that idemctl repeats.
 struct Parsed {
     root: Root,
     /// The subcommand and its own options and arguments.
     own: Vec<String>,
-    /// The options by which the command chooses records.
+    /// The options with which the command selects records.
     filters: Vec<String>,
-    /// Those of them that select records by what they are.
+    /// The filters that select records by their properties.
     selection: Vec<String>,
-    /// Those of them that say which schemas are read, and what their prefixes and TTLs are.
+    /// The filters that select schemas and set their prefixes and TTLs.
     schemas: Vec<String>,
 }
 
-/// The subcommand, and the options and arguments that were given to it, each as `--name value`, without those that say how to
-/// reach the server, and which schemas are meant: they are added to every command line.
+/// The subcommand with the options and arguments given to it, each as `--name value`. It excludes
+/// the options for the server and the schemas, which are added to every command line.
 fn own_words(root: &clap::Command, matches: &clap::ArgMatches) -> Vec<String> {
     let Some((name, given)) = matches.subcommand() else { return Vec::new() };
     let mut words = vec![name.to_owned()];
@@ -319,14 +321,14 @@ fn filters(
     let mut words = Vec::new();
     for argument in command.get_arguments() {
         let id = argument.get_id().as_str();
-        // A shell command may hold a secret.
+        // A shell command may contain a secret.
         let is_left_out = argument.get_long().is_none() || ["output", "owner_alive"].contains(&id);
         let chooses = headings.contains(&argument.get_help_heading());
         if !chooses || is_left_out {
             continue;
         }
         let option = as_given(argument, given);
-        // No byte of a value is in the log.
+        // The log contains no byte of a value.
         let text = given.try_get_raw(id).ok().flatten().and_then(|mut values| values.next());
         match text.filter(|_| id == "body_contains" && !option.is_empty()) {
             Some(text) => {
@@ -338,7 +340,7 @@ fn filters(
     words
 }
 
-/// The words with which an argument was given on the command line; none if it was not.
+/// The words of an argument as given on the command line; empty if it was not given.
 fn as_given(argument: &clap::Arg, matches: &clap::ArgMatches) -> Vec<String> {
     let id = argument.get_id().as_str();
     if matches.value_source(id) != Some(clap::parser::ValueSource::CommandLine) {
@@ -366,7 +368,8 @@ fn is_named(command: &clap::Command, word: &OsString) -> bool {
 
 fn settings(root: &Root) -> Result<Settings, CommandError> {
     match &root.command {
-        // `context use` mends a default context that is not there, which stops every other command.
+        // `context use` must work if the default context is missing, because that stops every other
+        // command.
         Command::Context(args) => match args.tested(&root.options.connection) {
             Some(connection) => Settings::resolve(&connection, Environment::capture()),
             None => Settings::of_file(&root.options.connection, Environment::capture()),
@@ -423,7 +426,7 @@ async fn dispatch(
     }
 }
 
-/// Help and version are answers; everything else is a usage error.
+/// Help and version end successfully; every other error of clap is a usage error.
 fn usage(mut error: clap::Error, words: &[OsString]) -> Exit {
     if error.kind() == ErrorKind::DisplayHelp {
         return help::show_one_screen(words);
@@ -450,7 +453,7 @@ fn usage(mut error: clap::Error, words: &[OsString]) -> Exit {
     familiar::keep_slips(&mut error);
     escape_arguments(&mut error);
     let asked = error.kind() == ErrorKind::DisplayVersion;
-    // A closed pipe on `--help | head` is no error.
+    // A closed pipe, as in `--help | head`, is not an error.
     let _ = error.print();
     match asked {
         true => Exit::Done,
@@ -463,7 +466,7 @@ fn usage(mut error: clap::Error, words: &[OsString]) -> Exit {
     }
 }
 
-/// The server that words name which are no command line as a whole.
+/// The server that an invalid command line names.
 fn named_in(words: &[OsString]) -> Invocation {
     let options = Options::augment_args(clap::Command::new("idemctl"))
         .ignore_errors(true)
@@ -474,7 +477,7 @@ fn named_in(words: &[OsString]) -> Invocation {
     named.map_or_else(|_| Invocation::default(), |args| Invocation::of(&args))
 }
 
-/// Escapes the arguments that an error of clap names: what they hold must not move the terminal's cursor.
+/// Escapes the arguments in an error of clap, because they must not move the terminal's cursor.
 fn escape_arguments(error: &mut clap::Error) {
     let escaped = |text: &String| escape::text(text.as_bytes());
     let mut named = Vec::new();
@@ -492,7 +495,7 @@ fn escape_arguments(error: &mut clap::Error) {
     }
 }
 
-/// The first word that is a command.
+/// The first word that names a command.
 fn first_command(words: &[OsString]) -> Option<String> {
     let all = Command::augment_subcommands(clap::Command::new("all"));
     for word in words.iter().skip(1) {

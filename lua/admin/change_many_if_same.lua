@@ -20,27 +20,28 @@ local n = #keys
 if n == 0 or #heads ~= 2 * n + 1 then
   return redis.error_reply('ERR expected a head and a rule for each key, and the change')
 end
--- A TTL of zero and below would delete the keys.
+-- A TTL of zero or less would delete the keys.
 local bound, ttl = string.match(change, '^([-+]?)([1-9]%d*)$')
 if change ~= 'UNLINK' and not ttl then
   return redis.error_reply('ERR the change is UNLINK or a whole number of milliseconds above 0')
 end
 ttl = tonumber(ttl)
--- The moment is computed here, for only this node's clock decides when its keys expire: clocks of a cluster differ.
+-- The moment is computed here, because only this node's clock decides when its keys expire, and
+-- clocks in a cluster differ.
 local moment = ttl and read_clock() and clock + ttl
 
--- Looked up once: the loops below are what a purge of a million keys spends its time in.
+-- Local names, because a purge of a million keys spends its time in the loops below.
 local call, pcall, match, tonumber = redis.call, redis.pcall, string.match, tonumber
 
 -- A rule is <deadline>, or <role><length><mark>,<~?deadline>
 --   role      = a key to change, which starts a record; * another of its keys, which changes too; + one that does not change;
 --             - one that was absent
 --   length    bytes of the whole value, of which the head is the beginning or all; nothing for an absent key
---   mark      d when the last 8 bytes of DUMP, a checksum, stand behind the head and have to be the same too; D when they are
---             all of the head, and the length is 0: the value is no string, and DUMP tells its type and what is in it
---   deadline  the moment at which the key expires, milliseconds since 1970, with ~ in front where TIME and PTTL told;
+--   mark      d when the last 8 bytes of DUMP, a checksum, follow the head and have to be the same too; D when they are all of
+--             the head and the length is 0: the value is not a string, and DUMP contains its type and its elements
+--   deadline  the moment at which the key expires, milliseconds since 1970, with ~ in front if it was read with TIME and PTTL;
 --             -1 for no expiry, nothing for an absent key
--- A deadline alone is the rule of most: a key to change, whose head is all of its value.
+-- Most rules are only a deadline: the key changes, and its head is all of its value.
 local roles, lengths, marks, deadlines, blurred = {}, {}, {}, {}, {}
 for i = 1, n do
   local rule, head_length = rules[n + i], #heads[i]
@@ -62,13 +63,15 @@ for i = 1, n do
   if seen and (seen < -1 or seen % 1 ~= 0) or (i == 1 and roles[i] ~= '=') then
     return redis.error_reply('ERR a rule is malformed')
   end
-  -- Of a value that is not empty some of it must have been read: its length alone says too little.
+  -- A value that is not empty must have been read at least in part, because its length alone is
+  -- weak evidence.
   if head_length > lengths[i] or (head_length < 1 and lengths[i] > 0) or (marks[i] == 'D' and head_length ~= 0) then
     return redis.error_reply('ERR a head does not fit its length')
   end
 end
 
--- Numbers as text, most of which are the same: Redis takes longer to write one than to answer the command it is for.
+-- Numbers as text. Most of them repeat, and Redis takes longer to format one than to execute the
+-- command for it.
 local texts = {}
 local function text(number)
   local written = texts[number] or string.format('%d', number)
@@ -76,7 +79,7 @@ local function text(number)
   return written
 end
 
--- What is no string answers GETRANGE with an error, which equals no head.
+-- For a value that is not a string, GETRANGE returns an error, which equals no head.
 local function same_value(i)
   local key, head, length = keys[i], heads[i], lengths[i]
   if marks[i] == 'D' then
@@ -95,10 +98,11 @@ local function same_value(i)
   return pcall('GETRANGE', key, '0', text(#head - 1)) == head and call('STRLEN', key) == length
 end
 
--- Readings that are not both exact lie at most this far apart, milliseconds.
+-- The largest difference in milliseconds between two readings that are not both exact.
 local SLACK = 2
 
--- Many locks hold the same bytes: one that was renewed, or released and taken anew, expires at another moment.
+-- Many locks hold the same bytes, but a lock that was renewed, or released and re-acquired, expires
+-- at another moment.
 local function same_deadline(i, now, is_exact)
   local seen = deadlines[i]
   if now < 0 or seen < 0 then
@@ -107,7 +111,8 @@ local function same_deadline(i, now, is_exact)
   return math.abs(now - seen) <= ((is_exact and blurred[i] ~= '~') and 0 or SLACK)
 end
 
--- True if a key that expires at `now` has as much time as + asks for already, or no more than - allows.
+-- True if a key that expires at `now` already has as much time as + requests, or no more than -
+-- allows.
 local function is_kept(key, now)
   if bound ~= '+' and bound ~= '-' then
     return false
@@ -132,12 +137,12 @@ local function letter_for(i)
   return is_kept(keys[i], now) and 'K' or 'D'
 end
 
--- What another key of a record makes of the record's letter.
+-- The letter of a record after one of its other keys has been compared.
 local function letter_beside(i, letter)
   local now, is_exact = deadline_of(keys[i])
   may_not_ask = may_not_ask or now == -3
   if letter == 'A' then
-    -- Gone is a record only if all of it is.
+    -- A record is gone only if all of its keys are.
     return (roles[i] == '*' and now ~= -2) and 'C' or 'A'
   end
   if now == -2 or roles[i] == '-' then
@@ -146,7 +151,8 @@ local function letter_beside(i, letter)
   return (same_deadline(i, now, is_exact) and same_value(i)) and letter or 'C'
 end
 
--- All are compared before any of them changes: two changes to one record's keys both go by what was seen.
+-- Compare all records before changing any, so that two changes to one record's keys are both based
+-- on the state that was read.
 local letters, record = {}, 0
 for i = 1, n do
   if roles[i] == '=' then
@@ -177,7 +183,8 @@ if not ttl then
   return table.concat(letters)
 end
 
--- What was compared took time, so a TTL ends later than the moment. But PEXPIREAT is a right of its own.
+-- The comparison took time, so a relative TTL would end after the moment. But the user may lack the
+-- right to PEXPIREAT.
 local at, after = moment and text(moment), text(ttl)
 for _, key in ipairs(same) do
   if not at or type(pcall('PEXPIREAT', key, at)) == 'table' then

@@ -17,7 +17,8 @@ if not head_length or head_length < -1 or head_length % 1 ~= 0 then
   return redis.error_reply('ERR head_length must be a whole number of bytes, or -1 for all')
 end
 
--- A managed service or an ACL may refuse the command: -1 then. A nil reply is -1, too, because it would end its array.
+-- A managed service or an ACL may refuse the command; the result is then -1. A nil reply also
+-- becomes -1, because nil would end its array.
 local function number_or_unknown(reply)
   return type(reply) == 'number' and reply or -1
 end
@@ -54,7 +55,7 @@ end
 -- head      the first bytes of a string, the fields of a hash that may be read; empty for anything else
 -- end       of a hash without expiry: when its last field expires, milliseconds since 1970; else -1
 local function read_key(key)
-  -- Before anything else: reading the value restarts its idle time.
+  -- First, because reading the value resets its idle time.
   local idle = depth == '-1' and -1 or number_or_unknown(redis.pcall('OBJECT', 'IDLETIME', key))
   local kind = redis.call('TYPE', key).ok
   local pttl = redis.call('PTTL', key)

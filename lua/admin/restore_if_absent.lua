@@ -19,8 +19,9 @@ if n == 0 or #payloads ~= 2 * n then
   return redis.error_reply('ERR expected a payload and a deadline for each key')
 end
 
--- Only this node's clock decides whether a key has expired: clocks of a cluster differ. The reply has it, or -1 if the user may
--- not ask for TIME. Nothing comes back if any of the keys is there.
+-- Only this node's clock decides whether a key has expired, because clocks in a cluster differ. The
+-- reply contains its time, or -1 if the user may not send TIME. Nothing is restored if any of the
+-- keys exists.
 local now = read_clock()
 local letters, is_blocked = {}, false
 for i, key in ipairs(keys) do
@@ -37,18 +38,19 @@ if not is_blocked then
   local back = {}
   for i, key in ipairs(keys) do
     if letters[i] == 'B' then
-      -- What the first one is refused for ends the script before anything is done, in the words that Redis has for that.
+      -- If RESTORE refuses the first key, the script ends before it changes anything, with the
+      -- error of Redis.
       local restore = #back == 0 and redis.call or redis.pcall
       local reply = restore('RESTORE', key, deadlines[n + i], payloads[i], 'ABSTTL')
       if reply.err then
-        -- The record comes back as a whole, or not at all.
+        -- The record is restored completely or not at all.
         for _, other in ipairs(back) do
           redis.call('UNLINK', other)
         end
         return reply
       end
       back[#back + 1] = key
-      -- RESTORE answers OK to an expiry that is over, and leaves nothing.
+      -- RESTORE answers OK for an expiry in the past, but stores nothing.
       letters[i] = redis.call('EXISTS', key) == 1 and 'R' or 'E'
     end
   end

@@ -1,5 +1,5 @@
-//! What TAB offers behind `idemctl`: contexts, schemas, backups, operations, and keys from the server. A completion never asks, never
-//! waits longer than a person does, and says nothing of what goes wrong.
+//! Shell completion of contexts, schemas, backups, operations, and keys on the server. A completion
+//! never prompts, never takes long, and never reports errors.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -26,35 +26,35 @@ use crate::store::audit::log::Log;
 use crate::store::{self, KeyspaceScan, ReadLimit, RecordRecognizer};
 use crate::terminal::ui::Ui;
 
-/// How long a person waits for keys behind TAB.
+/// How long a user waits for keys after pressing TAB.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// How many keys a person looks through.
+/// How many keys are offered at most.
 const MOST_KEYS: usize = 50;
 
-/// As much of a value as tells a lock from a result.
+/// How much of a value is read, which is enough to distinguish a lock from a result.
 const HEAD: ReadLimit = ReadLimit::Bytes(512);
 
-/// What an argument takes.
+/// The kind of values that an argument takes.
 #[derive(Clone, Copy)]
 enum Offer {
     Contexts,
     Schemas,
-    /// Schemas, those of published libraries included.
+    /// Schemas, including those of published libraries.
     AllSchemas,
-    /// Backups by their names, and files.
+    /// Names of backups, and files.
     Backups,
     Operations,
     Keys,
-    /// Keys whose record is not a result.
+    /// Keys with a record that is not a result.
     Locks,
-    /// `@` and a file.
+    /// `@` followed by a file.
     Body,
-    /// Commands, and topics of help.
+    /// Commands and help topics.
     Help,
 }
 
-/// Answers where a shell asks what may come next (it sets COMPLETE).
+/// Handles a completion request of a shell, which sets COMPLETE.
 pub(super) fn answered(words: &[OsString]) -> bool {
     let typed: Arc<[OsString]> =
         words.iter().skip_while(|word| *word != "--").skip(1).cloned().collect();
@@ -62,19 +62,20 @@ pub(super) fn answered(words: &[OsString]) -> bool {
         let root = super::command().subcommand(help_command());
         offering(root, "", &typed)
     };
-    // Names of files are relative to the folder in which the shell is.
+    // File names are relative to the shell's folder.
     CompleteEnv::with_factory(offering)
         .try_complete(words.to_vec(), Some(Path::new(".")))
         .unwrap_or(false)
 }
 
-/// `help`, which is answered before clap reads the command line.
+/// The `help` command, which is answered before clap parses the command line.
 fn help_command() -> Command {
     let topic = Arg::new("topic").num_args(0..);
     Command::new("help").about("Explain a command or a topic").disable_help_flag(true).arg(topic)
 }
 
-/// The command and all in it, with what each argument offers; `name` is the command's name behind `idemctl`.
+/// The command and its subcommands, with the completions of each argument. `name` is the command's
+/// name after `idemctl`.
 fn offering(command: Command, name: &str, typed: &Arc<[OsString]>) -> Command {
     let wants_option = typed.last().is_some_and(|word| word.as_encoded_bytes().starts_with(b"-"));
     let command = command.mut_args(|argument| {
@@ -95,16 +96,17 @@ fn offering(command: Command, name: &str, typed: &Arc<[OsString]>) -> Command {
     })
 }
 
-/// An option where it is offered: a command's own come first. Unless the word begins with `-`, options are hidden, and are
-/// offered only if nothing else is.
+/// An option with its rank: a command's own options come first. Options are hidden unless the word
+/// begins with `-`, so they are offered only if there is nothing else.
 fn ranked(option: Arg, is_wanted: bool) -> Arg {
     let rank = if option.is_global_set() { 1 } else { 0 };
-    // Under different headings they would be sorted by heading.
+    // With different headings, options would be sorted by heading.
     let option = option.help_heading("Options").display_order(rank);
     if is_wanted { option } else { option.hide(true) }
 }
 
-/// A command of which only the name is offered. Of a name and visible aliases, a shell gets whichever comes first.
+/// A command that is offered only under its name. If it has visible aliases, the shell would get an
+/// arbitrary one of them.
 fn under_its_name(command: Command) -> Command {
     let aliases: Vec<_> = command.get_all_aliases().map(str::to_owned).collect();
     command.visible_alias(Resettable::Reset).aliases(aliases)
@@ -189,13 +191,13 @@ fn values(offer: Offer, typed: &[OsString], begun: &str) -> Option<Vec<String>> 
     }
 }
 
-/// What the innermost command that is typed says of schemas.
+/// The schema options of the innermost command on the command line.
 fn schemas(matches: &ArgMatches) -> SchemaArgs {
     let mut innermost = matches;
     while let Some((_, inner)) = innermost.subcommand() {
         innermost = inner;
     }
-    // `schema show` has a folder of schemas and no more; other commands have none of it.
+    // `schema show` has only the option for the folder, and other commands may have none.
     let all = ["schema", "prefix", "lock_ttl", "result_ttl", "schema_dir"];
     if all.iter().all(|id| innermost.try_contains_id(id).is_ok()) {
         return SchemaArgs::from_arg_matches(innermost).unwrap_or_default();
@@ -204,7 +206,7 @@ fn schemas(matches: &ArgMatches) -> SchemaArgs {
     SchemaArgs { folder: SchemaFolderArgs { schema_dir }, ..SchemaArgs::default() }
 }
 
-/// The names of the backups in their own folder.
+/// The names of the backups in their default folder.
 fn backups(settings: &Settings) -> Option<Vec<String>> {
     let folder = settings.backup_dir().ok()?;
     let files = std::fs::read_dir(folder)
@@ -215,7 +217,7 @@ fn backups(settings: &Settings) -> Option<Vec<String>> {
     Some(files)
 }
 
-/// The operations of the log, each as `log` names the operation.
+/// The operations in the audit log, under the names that `log` prints.
 fn operations(settings: &Settings) -> Option<Vec<String>> {
     let mut log = Log::open(&settings.audit_log().ok()?).ok()??;
     let mut names = Vec::new();
@@ -227,13 +229,13 @@ fn operations(settings: &Settings) -> Option<Vec<String>> {
     Some(names)
 }
 
-/// Which keys are offered.
+/// The keys that are offered.
 struct OfferedKeys<'a> {
     begun: &'a str,
     only_locks: bool,
 }
 
-/// Keys on the server that begin as typed, as many as are found in time.
+/// Keys on the server with the typed prefix, as many as are found in time.
 fn keys(settings: Settings, schemas: &SchemaArgs, wanted: &OfferedKeys<'_>) -> Option<Vec<String>> {
     if settings.asks_password() || settings.wants_sandbox() {
         return None;
@@ -241,13 +243,13 @@ fn keys(settings: Settings, schemas: &SchemaArgs, wanted: &OfferedKeys<'_>) -> O
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
     let mut found = Vec::new();
     runtime.block_on(async {
-        // What was found until then is offered.
+        // A timeout is ignored, because the keys found so far are offered.
         let _ = tokio::time::timeout(PATIENCE, find(&settings, schemas, wanted, &mut found)).await;
     });
     Some(found)
 }
 
-/// Scans the keyspace until enough keys are found, or nothing more can be.
+/// Scans the keyspace until enough keys are found or the scan ends.
 async fn find(
     settings: &Settings,
     schemas: &SchemaArgs,
@@ -289,8 +291,9 @@ async fn find(
     Some(())
 }
 
-/// True if every shell takes a word for itself, as one argument. Clients choose keys, and bash puts what is offered on the
-/// command line unquoted: a key such as `x$(reboot)` or `x --yes` must not get there by TAB.
+/// True if every shell reads the word as one literal argument. Clients choose keys, and bash
+/// inserts completions unquoted. A key such as `x$(reboot)` or `x --yes` must therefore never be
+/// offered.
 fn is_inert(word: &str) -> bool {
     let is_plain =
         |character: char| character.is_ascii_alphanumeric() || "_-./:@%+,=".contains(character);

@@ -1,4 +1,4 @@
-//! How a run that came to no good end is told.
+//! Reports the end of a run that failed.
 
 use crate::args::Output;
 use crate::domain::diagnosis::health::Status;
@@ -6,7 +6,7 @@ use crate::exit::{self, Exit};
 use crate::render::{document, plugin};
 use crate::terminal::ui::Ui;
 
-/// The exit code of a run that came to its end. It is not 0 if the run could not write its report.
+/// The exit code of a run that finished. It is not 0 if the run could not write its report.
 pub(super) fn settle(ui: &mut Ui, exit: Exit) -> Exit {
     let Some(why) = ui.unwritten() else { return exit };
     let message = format!("done, but the report could not be written: {why}");
@@ -14,24 +14,25 @@ pub(super) fn settle(ui: &mut Ui, exit: Exit) -> Exit {
     if exit.code() == Exit::Done.code() { Exit::Partial } else { exit }
 }
 
-/// Monitoring reads one line on stdout, or JSON, and the exit codes of plugins.
+/// Monitoring reads one line or JSON on stdout, and the exit codes of plugins.
 pub(super) fn unknown(ui: &mut Ui, why: &str, output: Output) -> Exit {
     let text = match output {
         Output::Table => plugin::unknown(why),
         Output::Json => document::pretty(&plugin::unknown_json(why)),
         Output::Jsonl => document::line(&plugin::unknown_json(why)),
     };
-    // Monitoring that cannot read stdout still gets the exit code.
+    // Monitoring still gets the exit code if it cannot read stdout.
     let _ = ui.data(text).and_then(|()| ui.flush());
     Exit::Command(Status::Unknown.code())
 }
 
-/// Says why a run ended early, and gives its exit code. `check` is the `--output` of `check`, if that ran.
+/// Reports why a run ended early, and returns its exit code. `check` is the `--output` option of
+/// `check`, if that command ran.
 pub(super) fn report(ui: &mut Ui, error: &anyhow::Error, check: Option<Output>) -> Exit {
     if exit::is_unread(error) && ui.ends_quietly() {
         return Exit::Done;
     }
-    // Of a look that was given up, the one before stays on the terminal.
+    // The incomplete frame is dropped, and the previous one remains on the terminal.
     let _ = ui.end_frame(false);
     if let Some(output) = check {
         unknown(ui, &format!("{error:#}"), output);

@@ -1,11 +1,11 @@
-//! Words that fingers know from other tools, and where idemctl has what they mean.
+//! Commands and options of other tools, and their equivalents in idemctl.
 
 use std::ffi::{OsStr, OsString};
 
 use clap::error::{ContextKind, ContextValue};
 
-/// Commands of other tools. They are answered with a hint and never run, because what idemctl's own commands read or remove
-/// differs.
+/// Commands of other tools. idemctl answers them with a hint and never runs them, because its own
+/// commands read or remove something different.
 const ELSEWHERE: [(&str, &str); 30] = [
     ("delete", PURGE),
     ("del", PURGE),
@@ -56,19 +56,19 @@ const TEST: &str =
     "`idemctl context test` connects, and says what the server is and what its user may do";
 const WATCH: &str = "`idemctl list --watch` and `idemctl inspect KEY --watch` look again and again";
 
-/// What idemctl has for a command of other tools.
+/// The hint for a command of another tool.
 pub(super) fn hint(command: &str) -> Option<&'static str> {
     ELSEWHERE.iter().find(|(word, _)| *word == command).map(|(_, hint)| *hint)
 }
 
-/// Options that an earlier version had: the command, the option, and what to use instead.
+/// Options of earlier versions: the command, the option, and its replacement.
 const REMOVED_OPTIONS: [(&str, &str, &str); 1] = [(
     "sweep",
     "--check",
     "`idemctl check` prints one line for monitoring; `idemctl sweep --dry-run` shows what a sweep would remove",
 )];
 
-/// What replaces an option that an earlier version had.
+/// The replacement for an option of an earlier version.
 pub(super) fn hint_for_removed_option(command: &str, option: &str) -> Option<&'static str> {
     for (of_command, removed, hint) in REMOVED_OPTIONS {
         if of_command == command && removed == option {
@@ -78,7 +78,8 @@ pub(super) fn hint_for_removed_option(command: &str, option: &str) -> Option<&'s
     None
 }
 
-/// The same command line in idemctl's words: `version` and a last `-h`, which else is the host without its value.
+/// The same command line in idemctl's own words. It replaces `version`, and a final `-h`, which
+/// would otherwise be the host option without a value.
 pub(super) fn in_own_words(mut words: Vec<OsString>) -> Vec<OsString> {
     let first = words.get(1).map(OsString::as_os_str).unwrap_or_default();
     if first == OsStr::new("version") && words.len() == 2 {
@@ -92,9 +93,9 @@ pub(super) fn in_own_words(mut words: Vec<OsString>) -> Vec<OsString> {
     words
 }
 
-/// Leaves of clap's suggestions those that mend a slip of the fingers.
+/// Keeps only those suggestions of clap that correct a typing error.
 pub(super) fn keep_slips(error: &mut clap::Error) {
-    // Nobody means an option that there is not for a key.
+    // A suggested replacement for a key is never meant.
     error.remove(ContextKind::Suggested);
     for (wrong, suggested) in [
         (ContextKind::InvalidArg, ContextKind::SuggestedArg),
@@ -118,11 +119,12 @@ pub(super) fn keep_slips(error: &mut clap::Error) {
     }
 }
 
-/// True when a suggestion is the same word with a slip of the fingers: among other words that resemble a word is its opposite.
+/// True if the suggestion differs from the word by a typing error. Other similar words include
+/// opposites of the word.
 fn is_slip(typed: &str, suggested: &str) -> bool {
     let (typed, suggested): (Vec<char>, Vec<char>) =
         (typed.chars().collect(), suggested.chars().collect());
-    // The distance of Levenshtein, row by row.
+    // The Levenshtein distance, computed row by row.
     let mut row: Vec<usize> = (0..=suggested.len()).collect();
     for (above, typed) in typed.iter().enumerate() {
         let mut diagonal = std::mem::replace(&mut row[0], above + 1);
@@ -139,7 +141,7 @@ fn is_slip(typed: &str, suggested: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// Rule: a tip never names an option or a command that does something else than what was meant.
+    /// Rule: a tip never names an option or a command with another effect than the intended one.
     #[test]
     fn only_a_slip_of_the_fingers_is_mended() {
         for (typed, suggested) in

@@ -1,4 +1,5 @@
-//! The pages of help: a command's own options and examples on one screen, the options that commands share on pages of their own.
+//! The help pages. A command's own options and examples fit on one screen; shared options have
+//! pages of their own.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt as _;
@@ -13,7 +14,7 @@ use crate::render::escape;
 use crate::render::style::Color;
 use crate::terminal::ui::Ui;
 
-/// The headings under which options stand that commands share, and the page that explains these options.
+/// The headings of the options that commands share, and the page that explains them.
 const SHARED: [(&str, &str); 6] = [
     ("Change", "changes"),
     ("Schemas", "schemas"),
@@ -23,11 +24,11 @@ const SHARED: [(&str, &str); 6] = [
     ("Scan", "scans"),
 ];
 
-/// The examples stand before the options: they are what most readers look for.
+/// Examples come before options, because most readers look for them.
 const PAGE: &str =
     "{about-with-newline}\n{usage-heading} {usage}\n{before-help}{all-args}{after-help}";
 
-/// How many columns a page takes at most.
+/// The maximum width of a page in columns.
 const WIDTH: usize = 100;
 
 /// Answers `help`, `help COMMAND` and `help TOPIC`.
@@ -50,12 +51,13 @@ pub(super) fn show_one_screen(words: &[OsString]) -> Exit {
 fn show(page: &StyledStr) -> Exit {
     let mut ui = Ui::new(Color::Auto);
     let text = if ui.is_colored() { page.ansi().to_string() } else { page.to_string() };
-    // A closed pipe on `--help | head` is no error.
+    // A closed pipe, as in `--help | head`, is not an error.
     let _ = ui.data(format!("{}\n", text.trim_end())).and_then(|()| ui.flush());
     Exit::Done
 }
 
-/// The page that `help WORDS` asks for: a topic, or all that there is to say of a command. None for other words.
+/// The page for `help WORDS`, which is a topic or the complete help of a command; `None` for other
+/// words.
 fn asked(root: &Command, words: &[OsString]) -> Option<StyledStr> {
     let words: Vec<_> = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     if let [word] = &words[..]
@@ -71,7 +73,7 @@ fn asked(root: &Command, words: &[OsString]) -> Option<StyledStr> {
     Some(if name.is_empty() { of_root(command) } else { whole(command) })
 }
 
-/// What may come next behind `idemctl help`, where the last of the words is not complete.
+/// The possible next words after `idemctl help`, if the last word is incomplete.
 pub(super) fn begun(root: &Command, typed: &[OsString]) -> Vec<String> {
     let words: Vec<_> = typed.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let after = words.iter().skip_while(|word| *word != "help").skip(1);
@@ -88,7 +90,7 @@ pub(super) fn begun(root: &Command, typed: &[OsString]) -> Vec<String> {
     names
 }
 
-/// The page that `WORDS --help` asks for: one screen.
+/// The page for `WORDS --help`, which fits on one screen.
 fn on_one_screen(root: &Command, words: &[OsString]) -> StyledStr {
     let words: Vec<_> = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let (command, name) = find(root, &words);
@@ -102,7 +104,7 @@ fn on_one_screen(root: &Command, words: &[OsString]) -> StyledStr {
     page(command, &SHARED.map(|(heading, _)| heading)).after_help(footer).render_help()
 }
 
-/// The command that the words name, the innermost, and its name behind `idemctl`.
+/// The innermost command that the words name, and its name after `idemctl`.
 fn find<'a>(root: &'a Command, words: &[String]) -> (&'a Command, String) {
     let mut found = (root, Vec::new());
     for word in words {
@@ -114,7 +116,7 @@ fn find<'a>(root: &'a Command, words: &[String]) -> (&'a Command, String) {
     (found.0, found.1.join(" "))
 }
 
-/// All that there is to say of a command, but for how a server is reached.
+/// The complete help of a command, except for the connection options.
 fn whole(command: &Command) -> StyledStr {
     let template = PAGE
         .replace("{about-with-newline}", "{about-with-newline}\n")
@@ -138,12 +140,12 @@ fn of_root(root: &Command) -> StyledStr {
         .render_help()
 }
 
-/// The command as it is shown, without the options under these headings.
+/// The command's help without the options under these headings.
 fn page(command: &Command, hidden: &[&str]) -> Command {
     without(command.clone(), hidden).max_term_width(WIDTH).help_template(PAGE)
 }
 
-/// Where the options of a command are explained that other commands have as well.
+/// The pages that explain the options that a command shares with others.
 fn shared(command: &Command) -> String {
     let mut lines = String::from(
         "Options that commands share, on pages of their own (`idemctl help schemas` and the like):",
@@ -175,7 +177,7 @@ fn name(option: &Arg) -> String {
     }
 }
 
-/// As many names as a line holds.
+/// As many names as fit on a line.
 fn few(names: &[String]) -> String {
     let mut line = String::new();
     for name in names {
@@ -189,13 +191,13 @@ fn few(names: &[String]) -> String {
 
 const EXAMPLES: &str = include_str!("examples.txt");
 
-/// The command lines for a command, by its name behind `idemctl`.
+/// The example command lines of a command, by its name after `idemctl`.
 pub(super) fn of(command: &str) -> impl Iterator<Item = &'static str> {
     let below = EXAMPLES.lines().skip_while(move |line| *line != command).skip(1);
     below.map_while(|line| line.strip_prefix("    "))
 }
 
-/// The command with its examples, and so each command in it; `name` is its name behind `idemctl`.
+/// The command and all its subcommands with their examples; `name` is its name after `idemctl`.
 pub(super) fn added_to(command: Command, name: &str) -> Command {
     let lines: String = of(name).map(|line| format!("\n  {line}")).collect();
     let command = if lines.is_empty() {
@@ -213,7 +215,7 @@ pub(super) fn added_to(command: Command, name: &str) -> Command {
 mod tests {
     use super::*;
 
-    /// Every command with its name behind `idemctl`.
+    /// All commands with their names after `idemctl`.
     fn commands(command: &Command, name: &str, all: &mut Vec<(String, Command)>) {
         for inner in command.get_subcommands().filter(|inner| !inner.is_hide_set()) {
             let name = format!("{name} {}", inner.get_name()).trim().to_owned();

@@ -1,4 +1,4 @@
-//! The command line as a whole.
+//! Tests of the complete command line.
 
 use super::*;
 use crate::render::invocation::{Knows, REACHING};
@@ -60,7 +60,7 @@ fn command_lines_that_are_printed_have_the_options_that_commands_know() {
                 .unwrap_or_else(|| panic!("there is no command {name}"));
         }
         if name == "schema adopt" {
-            // Its prefix is that of the schema which it adopts.
+            // The prefix is that of the schema to adopt.
             assert_eq!((knows(command, "schema_dir"), known), (true, Knows::SchemaDir));
             continue;
         }
@@ -93,7 +93,7 @@ fn the_own_words_of_a_run_are_those_of_its_subcommand() {
         let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
         let mut given = parse(&words).unwrap().own;
         let mut wanted: Vec<_> = own.split(' ').map(str::to_owned).collect();
-        // In which order options stand means nothing; keys stand behind them all.
+        // The order of options has no meaning; keys come after all of them.
         let keys = given.iter().position(|word| word == "--").unwrap_or(given.len());
         given[..keys].sort();
         wanted[..keys].sort();
@@ -120,7 +120,7 @@ fn the_filters_of_a_run_are_the_options_that_choose_records() {
         let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
         let given = parse(&words).unwrap_or_else(|error| panic!("{line}: {error}")).filters;
         let given = given.join(" ");
-        // In which order options stand means nothing.
+        // The order of options has no meaning.
         let options = |words: &str| {
             let mut options: Vec<_> =
                 words.split("--").map(|option| option.trim().to_owned()).collect();

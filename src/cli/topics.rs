@@ -1,4 +1,4 @@
-//! The pages of help on what commands share: how a server is reached, what is printed, what the words in it mean.
+//! The help pages for what commands share: connections, output, and terms.
 
 use std::fmt::Write as _;
 
@@ -25,7 +25,7 @@ const SCHEMAS: &str = include_str!("topics/schemas.txt");
 const CHANGES: &str = include_str!("topics/changes.txt");
 const SCANS: &str = include_str!("topics/scans.txt");
 
-/// The page on a topic.
+/// The page of a topic.
 pub(super) fn page(root: &Command, topic: &str) -> Option<StyledStr> {
     let (name, about) = TOPICS.iter().find(|(name, _)| *name == topic)?;
     let page = match *name {

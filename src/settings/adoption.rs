@@ -16,7 +16,7 @@ pub(crate) struct Adoption<'a> {
     /// The schemas that a context without a list reads. They are needed for a schema that is read
     /// only by name, because the new list must name them all.
     pub(crate) beside: Option<&'a [String]>,
-    /// True when a context without a list reads the schema as soon as there is one of its name.
+    /// True if a context without a list reads the schema as soon as it exists.
     pub(crate) is_read_unasked: bool,
 }
 

@@ -149,7 +149,8 @@ impl Ui {
         self.unwritten.as_deref()
     }
 
-    /// Writes to stdout. The first error that does not end the run is kept, and nothing more is written.
+    /// Writes to stdout. The first error that does not end the run is kept, and later writes are
+    /// skipped.
     fn write(&mut self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
         if self.unwritten.is_some() {
             return Ok(());

@@ -1,28 +1,29 @@
 -- deadline: the moment at which a Redis key expires. Each script that compares or tells it starts with this definition.
 
--- PEXPIRETIME, from Redis 7.0 on, tells the moment exactly. Before that the moment is TIME + PTTL. The clock is read
--- before and after PTTL: if the system stops the server between PTTL and TIME, the moment would be too late.
+-- PEXPIRETIME (Redis 7.0 or later) returns the exact moment. Earlier versions need TIME + PTTL. The
+-- clock is read before and after PTTL, because the moment would be too late if the system paused
+-- the server between PTTL and TIME.
 local has_pexpiretime = true
 
--- The script gives up after so many readings, each with more than 1 ms around PTTL. The last moment then counts: if it is
--- wrong, the change takes the key for another one and leaves the key alone.
+-- The script gives up after this many readings that each took more than 1 ms around PTTL. It then
+-- uses the last moment. If that is wrong, the comparison fails and the key is left alone.
 local MOST_READINGS = 50
 
--- Numbers of Lua are exact up to here, in the year 287396. A later moment counts as this one.
+-- Lua's numbers are exact up to this value, in the year 287396. A later moment counts as this one.
 local FARTHEST = 9007199254740992
 
--- The clock as it was read last, milliseconds since 1970.
+-- The last reading of the clock, in milliseconds since 1970.
 local clock
 
--- Reads the clock; nil if the user may not.
+-- Reads the clock; nil if the user may not send TIME.
 local function read_clock()
   local time = redis.pcall('TIME')
   clock = not time.err and tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000) or nil
   return clock
 end
 
--- Milliseconds since 1970 by the server's clock, and whether that is exact; -1 for no expiry, -2 for an absent key, -3
--- if the user may send neither PEXPIRETIME nor TIME.
+-- The moment in milliseconds since 1970 by the server's clock, and whether it is exact. -1 for no
+-- expiry, -2 for an absent key, -3 if the user may send neither PEXPIRETIME nor TIME.
 local function deadline_of(key)
   if has_pexpiretime then
     local at = redis.pcall('PEXPIRETIME', key)

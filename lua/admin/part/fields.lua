@@ -3,13 +3,15 @@
 -- The most fields of a hash that are read.
 local MOST_FIELDS = 256
 
--- The most bytes of a field's value that is read to be cut, unless all of the value is wanted.
+-- The largest value in bytes of a field that is read in order to cut it, unless whole values are
+-- wanted.
 local MOST_CUT = 1048576
 
--- The most bytes of memory of a hash that one command reads. For a hash of four fields that saves seven calls.
+-- The largest memory in bytes of a hash that is read with one command. For a hash of four fields,
+-- that saves seven calls.
 local MOST_AT_ONCE = 65536
 
--- The most elements of a value of which a DUMP is taken.
+-- The most elements of a value for which DUMP is called.
 local MOST_DUMPED = 10000
 
 local COUNTS = {hash = 'HLEN', set = 'SCARD', zset = 'ZCARD', list = 'LLEN', stream = 'XLEN'}
@@ -20,8 +22,8 @@ local function count_of(key, kind)
   return type(count) == 'number' and count or -1
 end
 
--- The names of a hash's fields, and of a small hash also their values. MEMORY USAGE takes all samples, because one value may
--- be the large one.
+-- The names of a hash's fields; for a small hash, also their values. MEMORY USAGE samples all
+-- fields, because a single value may be large.
 local function names_of(key)
   local memory = redis.pcall('MEMORY', 'USAGE', key, 'SAMPLES', 0)
   local all = type(memory) == 'number' and memory <= MOST_AT_ONCE and redis.pcall('HGETALL', key)
@@ -36,9 +38,10 @@ local function names_of(key)
   return names, values
 end
 
--- The fields of a hash: for each its name, the length of its value in bytes, and the beginning of the value. The budget in
--- bytes goes to short values first, because states and owners are short; below 0 all is read. No fields of a hash that has
--- more than MOST_FIELDS; nil if the user may not read a hash.
+-- The fields of a hash: for each its name, the length of its value in bytes, and the beginning of
+-- the value. Short values use the budget in bytes first, because states and owners are short; below
+-- 0, everything is read. Empty for a hash with more than MOST_FIELDS fields; nil if the user may
+-- not read it.
 local function fields_of(key, count, budget)
   local fields, lengths, order = {}, {}, {}
   if count > MOST_FIELDS then
@@ -66,8 +69,8 @@ local function fields_of(key, count, budget)
   return fields
 end
 
--- When the last field of a hash expires, and the hash with it, milliseconds since 1970; -1 if a field never expires, or the
--- server knows no expiry of fields (before Redis 7.4).
+-- When the last field of a hash expires, and the hash with it, in milliseconds since 1970; -1 if a
+-- field never expires, or if the server does not support expiry of fields (before Redis 7.4).
 local function end_of(key, fields)
   local names = {}
   for i = 1, #fields, 3 do
