@@ -127,7 +127,7 @@ enum Command {
 }
 
 impl Command {
-    /// What a command does after the reader of stdout has gone away. This is the only place that decides it.
+    /// What a command does when the reader of stdout closes it. Only this function decides that.
     fn when_unread(&self) -> Unread {
         match self {
             Self::List(_)
@@ -306,8 +306,10 @@ fn own_words(root: &clap::Command, matches: &clap::ArgMatches) -> Vec<String> {
     words
 }
 
-/// The options with which a command that chooses records chose them, each as `--name value`: what the audit log says of them.
-/// Of the options only those under one of these headings of the help count. Keys are left out, because the log has a line for each, and so are options that choose nothing (`--output`, `--yes`, `--count`).
+/// The options with which a command selected records, each as `--name value`, for the audit log.
+/// Only options under one of these headings of the help count. Keys are left out, because the log
+/// has one line for each. Options that select nothing (`--output`, `--yes`, `--count`) are left out
+/// as well.
 fn filters(
     root: &clap::Command,
     matches: &clap::ArgMatches,

@@ -19,6 +19,7 @@ use tokio::time::timeout;
 use crate::exit::CommandError;
 use crate::render::escape;
 
+/// How many commands run at the same time.
 const AT_A_TIME: usize = 8;
 
 /// The time limit of the command for one owner.
@@ -149,6 +150,7 @@ async fn ask(command: &OsStr, owner: &[u8]) -> Result<OwnerAnswer, CommandError>
 fn start(command: &OsStr, owner: &OsStr) -> io::Result<Child> {
     let mut shell = Command::new("/bin/sh");
     shell.arg("-c").arg(command).arg("idemctl").arg(owner).env("IDEMCTL_OWNER", owner);
+    // In a process group of its own, so that everything it starts can be killed with it.
     shell.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).process_group(0).spawn()
 }
 

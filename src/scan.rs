@@ -171,7 +171,8 @@ impl<'a> Scan<'a> {
         })
     }
 
-    /// Also returns records whose values the schema does not recognise, which are left out otherwise.
+    /// Also returns records whose values the schema does not recognise. Otherwise they are left
+    /// out.
     #[must_use]
     pub fn with_unrecognised(mut self) -> Self {
         self.coverage.keeps_unrecognised = true;
@@ -273,7 +274,8 @@ impl<'a> Scan<'a> {
         page
     }
 
-    /// The records of these candidates; a default TTL is compared with those that `is_about` accepts. The scan may have ended, except by Ctrl-C: the nodes that answer are still asked.
+    /// The records of these candidates. A default TTL is compared with the records that `is_about`
+    /// accepts. Reachable nodes are still asked after the scan has ended, except after Ctrl-C.
     /// `None` if nothing could be read.
     pub async fn read_records(
         &mut self,
@@ -384,8 +386,8 @@ impl<T> ScanPage<T> {
 }
 
 impl ScanEnd {
-    /// The result of a read, or how the scan ended with it. The outer `None` is Ctrl-C, as returned by
-    /// [`Interrupt::unless_raised`], and the inner one is the end of the keyspace.
+    /// The result of a read, or how the scan ended with it. The outer `None` is Ctrl-C, as returned
+    /// by [`Interrupt::unless_raised`], and the inner one is the end of the keyspace.
     pub fn unless_read<T>(read: Option<Result<Option<T>, StoreError>>) -> Result<T, Self> {
         match read {
             Some(Ok(Some(value))) => Ok(value),

@@ -45,7 +45,8 @@ fn commands_that_are_not_named_are_not_missed() {
     }
 }
 
-/// Rule: a printed command line has every option that leads to the server and its schemas, and none that its command does not know.
+/// Rule: a printed command line has every option for the server and its schemas that its command
+/// knows, and no others.
 #[test]
 fn command_lines_that_are_printed_have_the_options_that_commands_know() {
     let root = command();

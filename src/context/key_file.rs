@@ -141,6 +141,7 @@ impl KeyFile {
 
 impl List {
     fn of_words(keys: &[OsString]) -> Self {
+        // An argument cannot contain NUL, so NUL separates the keys unambiguously.
         let list: Vec<_> = keys.iter().flat_map(|key| [key.as_bytes(), b"\0"].concat()).collect();
         Self {
             source: BufReader::new(Box::new(Cursor::new(list))),

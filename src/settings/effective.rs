@@ -62,7 +62,7 @@ impl Settings {
     /// Combines flags, variables and the config file.
     ///
     /// # Errors
-    /// Usage: a URL or config file that cannot be read, an unknown context, a user without a password.
+    /// Usage: a URL or config file cannot be read, a context is unknown, or a user has no password.
     pub(crate) fn resolve(
         args: &ConnectionArgs,
         environment: Environment,

@@ -115,7 +115,7 @@ mod tests {
         frame.paint(80, height)
     }
 
-    /// Rule: a frame never scrolls, and what has no room is counted.
+    /// Rule: a frame never scrolls, and lines that do not fit are counted.
     #[test]
     fn a_frame_fits_the_terminal() {
         for lines in [0, 1, 5, 6, 7, 8, 100] {

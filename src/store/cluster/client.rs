@@ -117,6 +117,8 @@ impl Client {
     /// A client of the same servers on new connections, for a caller that lost a reply on this one.
     /// In a cluster, the first master that answers is used.
     pub(in crate::store) async fn anew(&self) -> Result<Self, StoreError> {
+        // In a cluster, the named node may be the one that failed, so the other masters are tried
+        // next.
         let again = connect(self.target()).await;
         let Topology::Cluster(map, _) = self.known() else { return again };
         let mut client = again;

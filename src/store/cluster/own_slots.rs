@@ -203,8 +203,9 @@ fn target(line: &NodeLine, like: &Target, addresses: &[Address]) -> Target {
     address(like, Some(host.clone()), line.port)
 }
 
-/// Reads `<id> <ip>:<port>@<bus port>[,<hostname>] <flags> <master> <ping> <pong> <epoch> <link> <slot> ...`. A slot is `5`,
-/// `5-9`, `[5->-<id>]` while the node gives it away, or `[5-<-<id>]` while it gets it.
+/// Parses `<id> <ip>:<port>@<bus port>[,<hostname>] <flags> <master> <ping> <pong> <epoch> <link>
+/// <slot> ...`. A slot is `5`, `5-9`, `[5->-<id>]` during migration to another node, or
+/// `[5-<-<id>]` during migration from another node.
 fn line(text: &str) -> Option<NodeLine> {
     let words: Vec<&str> = text.split_whitespace().collect();
     let [id, place, flags, _, _, _, epoch, _, slots @ ..] = &words[..] else { return None };

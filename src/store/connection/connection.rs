@@ -196,6 +196,7 @@ impl Connection {
         if count == 0 {
             return Ok(Vec::new());
         }
+        // Checked before sending, so that this error proves that nothing was executed.
         if self.owed == 0
             && self.has_answered
             && self.has_unread().await.map_err(|error| self.lost(&error.into()))?

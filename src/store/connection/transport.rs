@@ -119,6 +119,7 @@ pub(in crate::store) async fn open(target: &Target) -> Result<Box<dyn Socket>, N
         Address::Tcp(host, port) => {
             let stream =
                 in_time(limit, TcpStream::connect((host.as_str(), *port))).await.map_err(lost)?;
+            // Otherwise a small request could wait until the server acknowledges the previous one.
             stream.set_nodelay(true).map_err(lost)?;
             match &target.tls {
                 None => Ok(Box::new(stream)),
