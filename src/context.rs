@@ -99,7 +99,7 @@ impl Context {
         let replicas = args.wait_replicas.map(|count| (count, args.wait_timeout.unwrap_or(WAIT)));
         if replicas.is_some_and(|(_, wait)| wait >= self.settings.target().timeout) {
             return Err(CommandError::usage(
-                "--wait-timeout is shorter than --timeout: the reply comes after it",
+                "--wait-timeout must be shorter than --timeout, because the reply comes only after it",
             )
             .into());
         }

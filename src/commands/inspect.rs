@@ -1,8 +1,13 @@
 //! `idemctl inspect`: the records of a key, and what the next request with it gets.
 //!
-//! The way of the data: `store/read/lookup.rs` reads the Redis keys that a KEY may mean under each schema,
-//! `domain/record/locate.rs` decides which schema's record they hold, `decode.rs` decodes the values, `diagnosis/rules.rs` finds
-//! problems, `domain/step/next_request.rs` predicts the next reply, and `render/record.rs` makes a page of it.
+//! The path of the data:
+//! 1. `domain/record/locate.rs` lists the Redis keys that KEY may mean under each schema.
+//! 2. `store/read/lookup.rs` reads them: `reader.rs` sends `lua/admin/read_records.lua` to the node
+//!    of each key (`store/cluster/`, `store/connection/`), and `script_reply.rs` reads the reply.
+//! 3. `domain/record/decode.rs` decodes each value. `Record::new` derives the state, the age and the
+//!    next reply (`domain/step/next_request.rs`).
+//! 4. `locate.rs` decides which schema the record belongs to, and runs `diagnosis/rules.rs`.
+//! 5. `render/record.rs` formats the page.
 
 mod explain;
 mod find;
@@ -24,6 +29,7 @@ use serde_json::{Map, Value};
 use crate::args::{FollowArgs, KeysArgs, Output, ScanArgs, SchemaArgs, ThresholdArgs};
 use crate::context::key_file::KeyFile;
 use crate::context::{Context, interruptible};
+use crate::domain::diagnosis::OVERSIZED_BYTES;
 use crate::domain::record::{Given, Record, name};
 use crate::domain::schema::{Catalog, Schema};
 use crate::exit::{CommandError, Exit};
@@ -38,8 +44,9 @@ use crate::watch::{self, Watch};
 /// Bytes of a value that `--raw` shows unless `--full` asks for all: about a screen.
 const RAW_BYTES: usize = 4 * 1024;
 
-/// Bytes of a value that are read unless `--full` asks for all. The finding `oversized` starts here, too.
-const HEAD_BYTES: usize = 64 * 1024;
+/// Bytes of a value that are read unless `--full` asks for all. Larger values have the finding
+/// `oversized`, which uses the same limit.
+const HEAD_BYTES: usize = OVERSIZED_BYTES as usize;
 
 /// The most keys that one run takes: all records are kept until they are shown.
 const MOST: usize = 10_000;

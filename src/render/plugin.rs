@@ -266,7 +266,7 @@ const MOST_OF_KEY: usize = 80;
 fn short(key: &[u8]) -> String {
     // An escaped byte has at least one character, so this prefix has enough characters even for a
     // long key.
-    let text = escape::text(&key[..key.len().min(MOST_OF_KEY + 1)]);
+    let text = escape::key(&key[..key.len().min(MOST_OF_KEY + 1)]);
     if text.chars().count() <= MOST_OF_KEY {
         return text;
     }

@@ -304,7 +304,10 @@ impl<R: BulkRule> ChangeLoop<'_, R> {
         let mut processed = 0;
         loop {
             // Scan. The records of this batch were read while the batch before was changed.
-            let allowed = self.limit.saturating_sub(self.account.done);
+            // A record that was changed partly, or perhaps, counts for the limit as a changed one.
+            let partly = self.account.partly.len() as u64;
+            let used = self.account.done + partly + self.account.unknown;
+            let allowed = self.limit.saturating_sub(used);
             let allowed = usize::try_from(allowed).unwrap_or(usize::MAX);
             let most = self.rate_limiter.batch().min(allowed);
             let Some(batch) = interrupt.unless_raised(pending.next(most)).await else {

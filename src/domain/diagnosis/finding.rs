@@ -66,7 +66,7 @@ impl FindingCode {
             Self::ForeignSchema => {
                 "a value of another schema that shares the key, e.g. the older release's"
             }
-            Self::WrongType => "the Redis key is not a string",
+            Self::WrongType => "the Redis key has another type than the schema uses",
             Self::ResultNoExpiry => "a result that is never forgotten",
             Self::ShortResultTtl => {
                 "a result that, by the time in its value, was stored with too short a TTL"

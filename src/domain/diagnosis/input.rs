@@ -11,10 +11,12 @@ pub struct Thresholds {
     pub oversized_bytes: u64,
 }
 
+/// Values above this many bytes are oversized by default.
+pub const OVERSIZED_BYTES: u64 = 64 * 1024;
+
 impl Default for Thresholds {
-    /// 64 KiB: what `inspect` reads of a value at most, unless told to read it all.
     fn default() -> Self {
-        Self { overdue_ms: None, oversized_bytes: 64 * 1024 }
+        Self { overdue_ms: None, oversized_bytes: OVERSIZED_BYTES }
     }
 }
 

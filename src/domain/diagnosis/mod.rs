@@ -18,5 +18,5 @@ mod wrong_type;
 pub use finding::FindingCode;
 pub(crate) use finding::{Finding, Severity};
 pub(crate) use input::OtherSchema;
-pub use input::Thresholds;
+pub use input::{OVERSIZED_BYTES, Thresholds};
 pub(crate) use rules::{add_oversized, findings};

@@ -66,7 +66,7 @@ pub fn decode_value(schema: &Schema, role: usize, content: &Content) -> Reading 
         }
         return Reading::Value(Box::new(decode_fields(format, index, conformance, source)));
     }
-    tested.no_format(schema, views)
+    tested.without_exact_format(schema, views)
 }
 
 /// The formats of a role for values of this type, with their indexes; `None` is a string.
@@ -124,8 +124,9 @@ impl TestedFormats {
         None
     }
 
-    /// The reading of a value that none of the formats has claimed.
-    fn no_format(self, schema: &Schema, views: Views<'_>) -> Reading {
+    /// The reading of a value that no format fits exactly: the first format that it fits with
+    /// deviations, else why it fits none.
+    fn without_exact_format(self, schema: &Schema, views: Views<'_>) -> Reading {
         if !self.open.is_empty() {
             return Reading::Undecided;
         }

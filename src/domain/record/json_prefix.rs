@@ -52,7 +52,7 @@ pub(in crate::domain) fn parse_with_care(
     }
 }
 
-/// A document that is no container is of no form: which one it is matters to nobody.
+/// A document that is neither an object nor an array matches no format, so its value is not needed.
 fn scalar(value: serde_json::Value) -> Json<'static> {
     Json::from(value)
 }

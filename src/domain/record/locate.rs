@@ -57,7 +57,7 @@ impl From<Record> for Candidate {
 
 /// Every place where `text`, an idempotency key or a full Redis key, may name a record of the chosen schemas.
 ///
-/// Unless the operator named schemas, a Redis key that fits several templates is left to the most specific one.
+/// Unless the command line or the context names schemas, a Redis key that fits several templates is left to the most specific one.
 pub fn for_key(catalog: &Catalog, text: &[u8]) -> Vec<Candidate> {
     places(catalog, text, true)
 }
@@ -97,9 +97,14 @@ fn places(catalog: &Catalog, text: &[u8], is_owned: bool) -> Vec<Candidate> {
     let mut candidates: Vec<Candidate> = Vec::new();
     for schema in catalog.places() {
         let full = schema.role_of(text).map(|(_, key)| key);
-        for key in full.into_iter().chain([text]).filter(|key| schema.takes_key(key)) {
+        // The text may be a full Redis key, an idempotency key, or both.
+        for key in full.into_iter().chain([text]) {
+            if !schema.takes_key(key) {
+                continue;
+            }
             let redis_keys = schema.redis_keys(key);
-            if (catalog.is_named() || owns_all(catalog, schema, &redis_keys)) == is_owned {
+            let owned = catalog.is_named() || owns_all(catalog, schema, &redis_keys);
+            if owned == is_owned {
                 add(&mut candidates, schema, key, redis_keys, is_owned);
             }
         }
@@ -340,7 +345,7 @@ fn record(
 ) -> Record {
     let other_schema = other_schema(catalog, schema, &readings, &seen);
     let mut record = Record::new(Arc::clone(schema), key, seen, readings);
-    if let Some(claim) = claim_by_others(catalog, &record, other_schema.as_ref()) {
+    if let Some(claim) = corrected_claim(catalog, &record, other_schema.as_ref()) {
         record.claim = claim;
     }
     record.findings = diagnosis::findings(&record, thresholds, other_schema.as_ref());
@@ -383,8 +388,8 @@ fn add(
     candidates.push(Candidate { key: key.to_vec(), redis_keys, schemas, is_owned });
 }
 
-/// The claim that other schemas have on a record; `None` if they have none.
-fn claim_by_others(
+/// The claim on a record if other schemas change it; `None` if it stays.
+fn corrected_claim(
     catalog: &Catalog,
     record: &Record,
     other_schema: Option<&OtherSchema>,

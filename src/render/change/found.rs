@@ -18,7 +18,7 @@ pub fn orphans(tally: &Tally<&'static str>, view: View) -> String {
         let keys = group
             .sample
             .iter()
-            .map(|sample| format!("{} ({})", escape::text(&sample.key), sample.schema));
+            .map(|sample| format!("{} ({})", escape::key(&sample.key), sample.schema));
         row(&[code], group, keys.collect())
     });
     with_samples(view, &["FINDING", "COUNT", "OLDEST"], rows.collect())
@@ -30,7 +30,7 @@ pub fn records(tally: &Tally<(String, &'static str)>, view: View) -> String {
         row(
             &[schema, state],
             group,
-            group.sample.iter().map(|sample| escape::text(&sample.key)).collect(),
+            group.sample.iter().map(|sample| escape::key(&sample.key)).collect(),
         )
     });
     with_samples(view, &["SCHEMA", "STATE", "COUNT", "OLDEST"], rows.collect())

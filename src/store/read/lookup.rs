@@ -1,4 +1,5 @@
-//! Looking up the records that a KEY names: all Redis keys that the schemas would use for it are read in one round trip.
+//! Looking up the records that a KEY names. One round trip reads all Redis keys that the schemas
+//! would use for it. A value whose beginning does not decide, and a KEY without a record, take more.
 
 use std::collections::HashSet;
 

@@ -135,7 +135,7 @@ impl RecordReader {
         Ok(read)
     }
 
-    /// The same, with an own error for each record that cannot be read, also if its node does not answer. A record that is half
+    /// The same, with its own error for each record that cannot be read, also if its node does not answer. A record that is half
     /// moved to another node is read key by key.
     ///
     /// # Errors

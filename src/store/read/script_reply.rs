@@ -27,7 +27,8 @@ pub(in crate::store) fn observation(
     Some(Observation { server_ms, keys, atomic: true })
 }
 
-/// One Redis key, by its inner array; the header of the script explains each element. A negative number is unknown.
+/// One Redis key, by its inner array; the comment above `read_key` in `lua/admin/read_records.lua`
+/// explains each element. A negative number is unknown.
 fn key_state(redis_key: &[u8], value: Value, server_ms: Option<u64>) -> Option<KeyState> {
     let parts = <[Value; 10]>::try_from(reply::array(value)?).ok()?;
     let [kind, pttl, deadline, exact, idle, memory, length, checksum, head, ends] = parts;
