@@ -6,10 +6,12 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 
 use super::journal::{Journal, JournalStep};
+use super::one_record::time_for;
 use crate::args::{Output, StepArgs};
 use crate::context::Context;
 use crate::domain::history::{OUTCOME_UNKNOWN, PARTIAL};
-use crate::domain::record::{Content, Identity, Observation, Record, age, locate};
+use crate::domain::manual;
+use crate::domain::record::{Identity, Observation, Record, age, locate};
 use crate::domain::schema::{Meaning, Step, TtlOf};
 use crate::domain::step::{CallPerformer, ExecutedStep, Request, StepCall, StepReply, execute};
 use crate::exit::{CommandError, Exit};
@@ -31,10 +33,12 @@ pub struct ManualStep<'a> {
     pub report: StepReport<'a>,
     /// What the audit log calls the step.
     pub noted_as: &'static str,
-    /// The values of the step's placeholders.
+    /// The values of the step's placeholders; the time is the one at which the record was read.
     pub request: Request<'a>,
-    /// The value of a lock that is taken for the step, in the transaction of the step's first call.
-    pub hold: Option<Content>,
+    /// True if the step sends the time, or stores it.
+    pub needs_time: bool,
+    /// True if a lock is taken for the step, in the transaction of the step's first call.
+    pub takes_lock: bool,
     /// The Redis key that the audit log names, by its index in the record.
     pub key_index: usize,
     /// What the operator is asked.
@@ -135,15 +139,16 @@ impl ManualStep<'_> {
         read_back: impl Fn(&Record) -> Option<Meaning>,
     ) -> Result<StepOutcome> {
         let record = self.report.record;
+        let request = self.request_of_now(writer).await?;
         let mut calls = GuardedCalls {
             writer,
-            hold: self.hold(),
+            hold: self.hold(&request)?,
             hashes: record.schema.hashes(),
             seen: record.seen.clone(),
             before_hold: None,
             made: 0,
         };
-        let executed = match execute(&self.request, &self.step.calls, &mut calls).await {
+        let executed = match execute(&request, &self.step.calls, &mut calls).await {
             Ok(executed) => executed,
             Err(CallFailed::Lost { now, why, sent_to }) => {
                 return self.after_lost_reply(sent_to, now, &why, read_back);
@@ -172,11 +177,35 @@ impl ManualStep<'_> {
         Ok(StepOutcome { means, reply: Some(reply), now: self.record_of(calls.seen) })
     }
 
+    /// The request with the time of the record's node. The operator may have thought for minutes
+    /// since the record was read, and a result dated then would end as much too early.
+    ///
+    /// # Errors
+    /// The server cannot be read, or does not tell the time.
+    async fn request_of_now(&self, writer: &Writer) -> Result<Request<'_>> {
+        let mut request = self.request.clone();
+        if self.needs_time {
+            let record = self.report.record;
+            let server_ms = writer.time_at(&record.seen).await?;
+            request.now_ms = time_for(&record.schema, server_ms, true)?;
+        }
+        Ok(request)
+    }
+
     /// The lock that is taken for the step, if one is.
-    fn hold(&self) -> Option<Hold> {
-        let schema = &self.report.record.schema;
+    ///
+    /// # Errors
+    /// Usage: no lock of this request would let the step store.
+    fn hold(&self, request: &Request<'_>) -> Result<Option<Hold>, CommandError> {
+        if !self.takes_lock {
+            return Ok(None);
+        }
+        let record = self.report.record;
+        let schema = &record.schema;
         let ttl_ms = schema.ttl(TtlOf::Lock).map_or(HELD_MS, age::millis).max(1);
-        Some(Hold { key_index: schema.lock_role(), value: self.hold.clone()?, ttl_ms })
+        let value = manual::hold(record, request)
+            .map_err(|why| CommandError::usage(format!("{}: {why}", schema.name)))?;
+        Ok(value.map(|value| Hold { key_index: schema.lock_role(), value, ttl_ms }))
     }
 
     /// The error of a call, as a partial one if the calls before it changed something.

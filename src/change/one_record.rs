@@ -150,18 +150,22 @@ pub fn show(context: &mut Context, output: Output, of: &Record) -> Result<()> {
     Ok(())
 }
 
-/// The time by the clock of the record's node, in milliseconds since 1970, for a step that sends
-/// the time or not.
+/// The time for a step, in milliseconds since 1970, from what the record's node said; 0 if it said
+/// nothing and the step does not need the time.
 ///
 /// # Errors
-/// Permission: the step sends the time, and the server does not tell the time. An invented one
+/// Permission: the step needs the time, and the server does not tell the time. An invented one
 /// would be stored.
-pub fn time_for(record: &Record, sends_time: bool) -> Result<u64, CommandError> {
-    if let Some(now_ms) = record.seen.server_ms {
+pub fn time_for(
+    schema: &Schema,
+    server_ms: Option<u64>,
+    is_needed: bool,
+) -> Result<u64, CommandError> {
+    if let Some(now_ms) = server_ms {
         return Ok(now_ms);
     }
-    if sends_time {
-        let name = &record.schema.name;
+    if is_needed {
+        let name = &schema.name;
         let message = format!("{name} keeps times, and the server does not tell its own");
         return Err(
             CommandError::new(Exit::Permission, message).hint("the user needs the right to TIME")

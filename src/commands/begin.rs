@@ -42,9 +42,10 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let fingerprint = fingerprint(&args, &record)?;
     // A request that begins has no response yet.
     let response = Response::default();
+    let needs_time = schema.sends_time(step);
     let request = Request {
         fingerprint: &fingerprint,
-        now_ms: change::time_for(&record, schema.sends_time(step))?,
+        now_ms: change::time_for(&schema, record.seen.server_ms, needs_time)?,
         ..Request::new(&schema, &record.key, &owner, &response)
     };
     let owner = if owner.is_empty() { None } else { Some(&owner[..]) };
@@ -64,7 +65,8 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         report,
         noted_as: "begun",
         request,
-        hold: None,
+        needs_time,
+        takes_lock: false,
         key_index: schema.lock_role(),
         question: "Begin with this key?",
         afterwards: owner.map(|owner| {

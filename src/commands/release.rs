@@ -37,7 +37,8 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     change::show(context, args.step.output, &record)?;
     let step = manual::releasable(&record).map_err(|why| refused(&record, &why))?;
     change::check_ttls(&schema, step)?;
-    let now_ms = change::time_for(&record, schema.sends_time(step))?;
+    let needs_time = schema.sends_time(step);
+    let now_ms = change::time_for(&schema, record.seen.server_ms, needs_time)?;
     let owner = change::owner_of_lock(
         context,
         &record,
@@ -62,7 +63,8 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         report,
         noted_as: "released",
         request: Request { now_ms, ..Request::new(&schema, &record.key, &owner, &response) },
-        hold: None,
+        needs_time,
+        takes_lock: false,
         key_index: schema.lock_role(),
         question: "Release this lock?",
         afterwards: None,

@@ -1,8 +1,11 @@
 //! A schema whose steps send the time, as services do whose scripts do not ask Redis for the time.
 
 use std::path::PathBuf;
+use std::thread;
+use std::time::Duration;
 
 use crate::support::Server;
+use crate::support::terminal::{ends, on_terminal, press};
 
 const TOML: &str = r#"
 format = 2
@@ -92,6 +95,25 @@ fn a_step_sends_the_time_of_the_server() {
     assert!(record["age_ms"].as_u64().unwrap() < 60_000, "{record}");
     let calls = server.idemctl(&["schema", "show", "payidem"]).exits(0);
     calls.shows("{now_s}");
+}
+
+/// Rule: however long the operator thinks at the prompt, the stored time is the time of the change.
+#[test]
+fn a_step_sends_the_time_after_the_prompt() {
+    let (server, _) = described(TOML);
+    for words in [&["begin", "k", "--owner", "w"][..], &["complete", "k", "--status", "201"]] {
+        let mut session =
+            on_terminal(server.command(), &[words, &["--schema", "payidem"]].concat());
+        session.exp_string("[y/N]").unwrap();
+        thread::sleep(Duration::from_millis(1_100));
+        let asked = seconds(&server);
+        press(&mut session, "", "y\r");
+        ends(session).exits(0);
+        let redis_key = format!("pay:{}", words[1]);
+        let value: serde_json::Value =
+            serde_json::from_slice(&server.get(&redis_key).unwrap()).unwrap();
+        assert!(value["at"].as_u64().unwrap() >= asked, "{asked}: {value}");
+    }
 }
 
 /// Rule: a time that the server does not tell is never made up, for it would be stored.

@@ -160,3 +160,16 @@ fn a_step_on_two_keys_whose_reply_is_lost_is_noted_for_both() {
         assert_eq!(noted, [result, lock], "{audit:?}");
     }
 }
+
+/// Rule: a step that reading back shows as made is no more on the replicas than its reply would say.
+#[test]
+fn replicas_are_waited_for_also_after_the_lost_reply_of_a_step() {
+    let server = Server::holding(&[("idem:started:k", "worker-1", 600_000)]);
+    let socket = proxy::breaks_at(&server, "EXEC", true);
+    let words = "complete k --schema event-driven --owner worker-1 --status 201 --body x --yes \
+        --wait-replicas 1 --wait-timeout 100ms";
+    let words: Vec<_> = words.split_whitespace().collect();
+    let run = server.through(&socket, &words).exits(3);
+    run.says("reading back shows").says("only 0 of 1 replicas");
+    assert!(server.get("idem:result:k").is_some());
+}

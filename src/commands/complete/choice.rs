@@ -6,7 +6,7 @@ use crate::change;
 use crate::context::Context;
 use crate::domain::manual::{self, Completion, Overrides, Refusal};
 use crate::domain::record::{Content, Record, Response};
-use crate::domain::schema::Step;
+use crate::domain::schema::{Schema, Step};
 use crate::domain::step::Request;
 use crate::exit::{CommandError, Exit};
 use crate::render::escape;
@@ -66,11 +66,7 @@ impl ChosenCompletion {
         error: Option<&'a str>,
     ) -> Result<Request<'a>, CommandError> {
         let schema = &record.schema;
-        let sends_time = schema.complete.as_ref().is_some_and(|step| schema.sends_time(step));
-        // A lock that is taken for the step has a time of its own in it.
-        let takes_lock = self.completion != Completion::OfLock;
-        let needs_time = sends_time || (takes_lock && schema.write.keeps_time());
-        let now_ms = change::time_for(record, needs_time)?;
+        let now_ms = change::time_for(schema, record.seen.server_ms, self.needs_time(schema))?;
         let stored = &record.seen.keys[schema.result_role()].content;
         let request = Request {
             fingerprint: &self.fingerprint,
@@ -85,6 +81,14 @@ impl ChosenCompletion {
         }
         check_read_back(record, &request)?;
         Ok(request)
+    }
+
+    /// True if the time is sent or stored.
+    pub(super) fn needs_time(&self, schema: &Schema) -> bool {
+        let sends_time = schema.complete.as_ref().is_some_and(|step| schema.sends_time(step));
+        // A lock that is taken for the step has a time of its own in it.
+        let takes_lock = self.completion != Completion::OfLock;
+        sends_time || (takes_lock && schema.write.keeps_time())
     }
 
     /// The value of the lock to take for the step, if there is no lock and the step needs one.

@@ -10,6 +10,6 @@ mod summary;
 pub(crate) use difference::{DifferenceCounts, DifferenceKind, HowRecordEnded, how_it_went};
 pub(crate) use list_scope::ListScope;
 pub(crate) use listed_record::{ListedRecord, SelectedEntry};
-pub(crate) use print::KeyPrint;
+pub(crate) use print::{CRC, KeyPrint};
 pub(crate) use snapshot_index::SnapshotIndex;
 pub(crate) use summary::Summary;

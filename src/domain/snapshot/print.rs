@@ -5,8 +5,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::domain::record::{Content, Deadline, Hash, KeyState};
 
-/// Processes sixteen bytes at a time, because every record of a list passes through it.
-static CRC: Crc<u64, Table<16>> = Crc::<u64, Table<16>>::new(&CRC_64_XZ);
+/// Processes sixteen bytes at a time, because every record of a list and every byte of a backup
+/// passes through it. Its table has 32 KiB, so there is one for both.
+pub(crate) static CRC: Crc<u64, Table<16>> = Crc::<u64, Table<16>>::new(&CRC_64_XZ);
 
 /// A checksum of the bytes that were read of a Redis key, and its expiry. It serves comparisons
 /// only, never a change: anyone can construct another value with the same CRC.

@@ -7,11 +7,10 @@
 //! the line, up to and without `,"crc64"`: a CRC finds every flip of a bit and every burst up to its own width, reads the
 //! line once, and needs no second copy of a large value. What somebody changes on purpose it does not find.
 
-use crc::{CRC_64_REDIS, CRC_64_XZ, Crc, Table};
+use crc::{CRC_64_REDIS, Crc, Table};
 use serde::{Deserialize, Serialize};
 
-/// Sixteen bytes at a time, for every byte of a backup goes through.
-static OF_LINE: Crc<u64, Table<16>> = Crc::<u64, Table<16>>::new(&CRC_64_XZ);
+use crate::domain::snapshot::CRC;
 
 static OF_DUMP: Crc<u64, Table<16>> = Crc::<u64, Table<16>>::new(&CRC_64_REDIS);
 
@@ -33,13 +32,13 @@ pub(super) fn is_sealed(line: &[u8]) -> bool {
 }
 
 fn seal_of(fields: &[u8]) -> String {
-    format!(",\"crc64\":\"{:016x}\"}}", OF_LINE.checksum(fields))
+    format!(",\"crc64\":\"{:016x}\"}}", CRC.checksum(fields))
 }
 
 /// Chains the checksum of a sealed line to those of the lines before.
 pub(super) fn chained(before: u64, line: &[u8]) -> u64 {
     let seal = &line[line.len().saturating_sub(SEAL)..];
-    OF_LINE.checksum(&[&before.to_be_bytes(), seal].concat())
+    CRC.checksum(&[&before.to_be_bytes(), seal].concat())
 }
 
 /// True when the bytes are as DUMP gave them.
@@ -227,12 +226,9 @@ mod tests {
         let line = &text[7..];
         let (fields, seal) = line.split_at(line.len() - SEAL);
         assert_eq!(fields, b"{\"a\":1");
-        assert_eq!(
-            seal,
-            format!(",\"crc64\":\"{:016x}\"}}", OF_LINE.checksum(b"{\"a\":1")).as_bytes()
-        );
+        assert_eq!(seal, format!(",\"crc64\":\"{:016x}\"}}", CRC.checksum(b"{\"a\":1")).as_bytes());
         // The check value of CRC-64/XZ.
-        assert_eq!(OF_LINE.checksum(b"123456789"), 0x995d_c9bb_df19_39fa);
+        assert_eq!(CRC.checksum(b"123456789"), 0x995d_c9bb_df19_39fa);
         assert!(is_sealed(line) && !is_sealed(b"{\"a\":1}") && !is_sealed(b""));
     }
 

@@ -109,6 +109,20 @@ impl Writer {
         Ok(attempt.outcome)
     }
 
+    /// The time by the clock of the node that serves a record, in milliseconds since 1970; `None`
+    /// if it does not tell the time.
+    ///
+    /// # Errors
+    /// The record's Redis keys cannot be read.
+    pub async fn time_at(&self, seen: &Observation) -> Result<Option<u64>, StoreError> {
+        let keys = seen.keys.iter().map(|key| key.redis_key.clone()).collect();
+        let mut read = self.client().reader().read(&[keys], ReadLimit::Bytes(1)).await?;
+        match read.pop() {
+            Some(seen) => Ok(seen?.server_ms),
+            None => Ok(None),
+        }
+    }
+
     /// Backs up every Redis key of a record that is there.
     ///
     /// # Errors
@@ -178,7 +192,7 @@ impl ChangeAttempt for GuardedAttempt<'_> {
     }
 
     fn may_have_changed(&self) -> bool {
-        matches!(self.outcome, GuardedOutcome::Made { .. })
+        !matches!(self.outcome, GuardedOutcome::Changed)
     }
 
     fn changed_keys(&self) -> Vec<&[u8]> {
@@ -207,9 +221,7 @@ impl ChangeAttempt for GuardedAttempt<'_> {
     }
 
     async fn wait_for_replicas(&mut self, writer: &Writer) -> Result<(), StoreError> {
-        if let Some(connection) = &mut self.connection {
-            writer.wait_behind(connection).await;
-        }
+        writer.wait_behind(self.connection.as_mut()).await;
         Ok(())
     }
 }

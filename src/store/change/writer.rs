@@ -158,15 +158,19 @@ impl Writer {
     }
 
     /// Waits for the replicas of a step that was made through a connection of its own, because
-    /// Redis counts the changes of the connection that asks. [`Writer::replicas_have_it`] says
-    /// whether they had it: the step's reply is reported first.
-    pub(super) async fn wait_behind(&self, connection: &mut Connection) {
+    /// Redis counts the changes of the connection that asks. Without that connection nobody can
+    /// say how many have it. [`Writer::replicas_have_it`] says whether they had it: the step's
+    /// reply is reported first.
+    pub(super) async fn wait_behind(&self, connection: Option<&mut Connection>) {
         let Some((wanted, wait)) = self.replicas else { return };
-        let wait = millis(wait).to_string();
-        let have = match connection.ask(&pack(["WAIT", &wanted.to_string(), &wait])).await {
-            Ok(StepReply::Integer(have)) => have,
-            _ => 0,
-        };
+        let mut have = 0;
+        if let Some(connection) = connection {
+            let wait = millis(wait).to_string();
+            let wait = pack(["WAIT", &wanted.to_string(), &wait]);
+            if let Ok(StepReply::Integer(count)) = connection.ask(&wait).await {
+                have = count;
+            }
+        }
         if have < i64::from(wanted) {
             let behind = StoreError::NotReplicated { target: self.name(), have, wanted };
             *self.behind.lock().unwrap_or_else(PoisonError::into_inner) = Some(behind);

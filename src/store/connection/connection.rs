@@ -336,17 +336,25 @@ impl Connection {
     /// No reply in time, the connection broke, or the bytes are not a valid reply.
     pub(in crate::store) async fn token(&mut self) -> Result<Token, StoreError> {
         loop {
-            match resp::token(&self.transport.inbox, self.transport.taken, self.bounds.of_token()) {
-                Ok(Some((token, next))) => {
-                    self.bounds.check(&token).map_err(|why| self.unreadable(why))?;
-                    self.bounds.took_token(&token, next - self.transport.taken);
-                    self.transport.taken = next;
-                    return Ok(token);
-                }
+            match self.arrived_token() {
+                Ok(Some(token)) => return Ok(token),
                 Ok(None) => self.receive().await.map_err(|error| self.lost(&error.into()))?,
                 Err(why) => return Err(self.unreadable(why)),
             }
         }
+    }
+
+    /// The next token, if all its bytes have arrived.
+    fn arrived_token(&mut self) -> Result<Option<Token>, Unreadable> {
+        let taken = self.transport.taken;
+        let most = self.bounds.of_token();
+        let Some((token, next)) = resp::token(&self.transport.inbox, taken, most)? else {
+            return Ok(None);
+        };
+        self.bounds.check(&token)?;
+        self.bounds.took_token(&token, next - taken);
+        self.transport.taken = next;
+        Ok(Some(token))
     }
 
     /// The bytes that a token refers to.

@@ -140,19 +140,21 @@ pub(in crate::store) fn pack(out: &mut Vec<u8>, words: &[&[u8]]) {
 }
 
 fn header(out: &mut Vec<u8>, kind: u8, mut number: usize) {
-    let mut digits = [0; 20];
-    let mut at = digits.len();
+    // Built from its end and appended at once: a scan writes ten headers per Redis key.
+    let mut line = [0; 23];
+    line[21..].copy_from_slice(b"\r\n");
+    let mut at = 21;
     loop {
         at -= 1;
-        digits[at] = b'0' + u8::try_from(number % 10).unwrap_or(0);
+        line[at] = b'0' + (number % 10) as u8;
         number /= 10;
         if number == 0 {
             break;
         }
     }
-    out.push(kind);
-    out.extend_from_slice(&digits[at..]);
-    out.extend_from_slice(b"\r\n");
+    at -= 1;
+    line[at] = kind;
+    out.extend_from_slice(&line[at..]);
 }
 
 #[cfg(test)]
