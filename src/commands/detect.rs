@@ -70,6 +70,13 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let all: Vec<_> = groups.into_iter().map(|group| scale.detected(group, &known)).collect();
     show(context, args.output, &all, &scale)?;
     say(context, &reader, &sampler, &scale, is_complete).await;
+    let has_line_to_adopt = all.iter().any(|detected| matches!(detected.next, Next::Adopt(..)));
+    if has_line_to_adopt && context.settings.context_name().is_none() {
+        let line = context.ui.invocation().making_a_context();
+        context.ui.hint(&format!(
+            "`schema adopt` needs a context: run `{line}` first, then add --context NAME to the line"
+        ));
+    }
     end.require_complete("the sample is", &so_far, false)?;
     Ok(Exit::Done)
 }

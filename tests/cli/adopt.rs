@@ -101,6 +101,25 @@ fn the_line_that_detect_prints_makes_the_records_seen() {
     server.unnamed(&["detect"]).exits(0).shows("Read already  idemctl list --schema express");
 }
 
+/// Rule: without a context, the printed line alone would be refused.
+#[test]
+fn detect_says_which_context_the_adoption_needs_first() {
+    let server =
+        Server::filled((0..5).map(|number| (format!("shop:idem:order-{number}"), LOCK)), 25_000);
+    let found = server.idemctl(&["detect"]).exits(0);
+    let first = format!("idemctl -s {} context set NAME", server.socket().display());
+    found.shows("schema adopt express --prefix shop:").says(&first).says("--context NAME");
+    let set =
+        ["-s", &server.socket().display().to_string(), "context", "set", "shop"].map(str::to_owned);
+    server.unnamed(&set.each_ref().map(String::as_str)).exits(0);
+    let adopt = ["--context", "shop", "schema", "adopt", "express", "--prefix", "shop:", "--yes"];
+    server.unnamed(&adopt).exits(0);
+    let list = ["--context", "shop", "list", "-o", "jsonl"];
+    assert_eq!(server.unnamed(&list).exits(0).json_lines().len(), 5);
+    let found = server.unnamed(&["--context", "shop", "detect"]).exits(0);
+    assert!(!found.all().contains("needs a context"), "{}", found.all());
+}
+
 /// Rule: nothing is written before somebody saw it and said yes, and the former file is kept.
 #[test]
 fn the_change_is_shown_and_asked_for() {
