@@ -135,6 +135,29 @@ fn a_lock_that_is_no_longer_in_excess_after_the_grace_stays() {
     assert_eq!(server.keys(), ["idem:k"]);
 }
 
+/// Rule: the line that lists the locks of a preview lists these locks, so it has the filters of the sweep.
+#[test]
+fn the_line_that_lists_the_locks_of_a_preview_has_its_filters() {
+    let server = Server::start();
+    for number in 0..6 {
+        server.put(&format!("idempotency:a-{number}"), PENDING);
+        server.put(&format!("idempotency:b-{number}"), PENDING);
+        server.put(&format!("idem:a-{number}"), LOCK);
+    }
+    let words = ["sweep", "--orphaned", "--dry-run", "--match", "a-*", "--schema", "go-middleware"];
+    let run = server.idemctl(&words).exits(0);
+    let (_, from_line) = run.stderr.split_once("hint: `idemctl ").unwrap();
+    let (line, _) = from_line.split_once("` lists all of these locks").unwrap();
+    let mut words = shlex::split(line).unwrap();
+    words.extend(["-o".to_owned(), "name".to_owned()]);
+    let words: Vec<_> = words.iter().map(String::as_str).collect();
+    let listed = server.unnamed(&words).exits(0);
+    let mut listed: Vec<_> = listed.text().lines().map(str::to_owned).collect();
+    listed.sort_unstable();
+    let expected: Vec<_> = (0..6).map(|number| format!("go-middleware/\"a-{number}\"")).collect();
+    assert_eq!(listed, expected, "{line}");
+}
+
 #[test]
 fn a_selector_is_needed_and_has_to_make_sense() {
     let server = seeded();
