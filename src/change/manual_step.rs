@@ -153,12 +153,16 @@ impl ManualStep<'_> {
             Err(CallFailed::Lost { now, why, sent_to }) => {
                 return self.after_lost_reply(sent_to, now, &why, read_back);
             }
-            Err(CallFailed::Changed) => return Err(self.in_between(changed().into(), &calls)),
-            Err(CallFailed::NotSent(error)) => return Err(self.in_between(error.into(), &calls)),
-            // The call was executed and failed: the lock that was taken for it must not stay.
-            Err(CallFailed::Refused(error)) => {
-                calls.release_hold().await?;
-                return Err(self.in_between(error.into(), &calls));
+            Err(CallFailed::Changed) if calls.made == 0 => return Err(changed().into()),
+            // Whatever ended the step, a lock that was taken for it must not stay.
+            Err(CallFailed::Changed) => {
+                let left = calls.release_hold().await;
+                let why = CommandError::new(Exit::Changed, "the record changed during the step");
+                return Err(self.in_between(why.into(), &calls, left));
+            }
+            Err(CallFailed::NotSent(error) | CallFailed::Refused(error)) => {
+                let left = calls.release_hold().await;
+                return Err(self.in_between(error.into(), &calls, left));
             }
         };
         let means = executed.meaning();
@@ -166,13 +170,18 @@ impl ManualStep<'_> {
             ExecutedStep::Decided { reply, .. } | ExecutedStep::Unrecognised { reply, .. } => reply,
             ExecutedStep::Undecided => {
                 calls.made = self.step.calls.len();
+                let left = calls.release_hold().await;
                 let undecided = CommandError::new(Exit::No, "no reply of the step decided");
-                return Err(self.in_between(undecided.into(), &calls));
+                return Err(self.in_between(undecided.into(), &calls, left));
             }
         };
         // A stored result replaces the lock, or the step has deleted it.
-        if means != Some(Meaning::Stored) {
-            calls.release_hold().await?;
+        if means != Some(Meaning::Stored)
+            && let Some(left) = calls.release_hold().await
+        {
+            calls.made = self.step.calls.len();
+            let why = CommandError::new(Exit::No, "the step did not store");
+            return Err(self.in_between(why.into(), &calls, Some(left)));
         }
         Ok(StepOutcome { means, reply: Some(reply), now: self.record_of(calls.seen) })
     }
@@ -208,17 +217,29 @@ impl ManualStep<'_> {
         Ok(value.map(|value| Hold { key_index: schema.lock_role(), value, ttl_ms }))
     }
 
-    /// The error of a call, as a partial one if the calls before it changed something.
-    fn in_between(&self, error: anyhow::Error, calls: &GuardedCalls<'_>) -> anyhow::Error {
-        if !Identity::of(&self.report.record.seen).differs(&calls.seen) {
+    /// The error that ended the step, as a partial one if the calls before it changed something.
+    /// `left` says why the lock that was taken for the step is still there, if it is.
+    fn in_between(
+        &self,
+        error: anyhow::Error,
+        calls: &GuardedCalls<'_>,
+        left: Option<String>,
+    ) -> anyhow::Error {
+        let mut message = format!("{error:#}");
+        if let Some(why) = &left {
+            message.push_str(&format!(", and the lock taken for it is left ({why})"));
+        } else if !Identity::of(&self.report.record.seen).differs(&calls.seen) {
             return error;
         }
         let made = calls.made;
         let all = self.step.calls.len();
-        let message = format!("{error:#}; {made} of the step's {all} calls were made");
-        CommandError::new(Exit::Partial, message)
-            .hint("inspect the key: what it is now tells")
-            .into()
+        message.push_str(&format!("; {made} of the step's {all} calls were made"));
+        let hint = if left.is_some() {
+            "inspect the key; the lock expires by itself, and the former record is in the backup"
+        } else {
+            "inspect the key to see what it is now"
+        };
+        CommandError::new(Exit::Partial, message).hint(hint).into()
     }
 
     /// The outcome of a call whose reply was lost, from the record as it is now.
@@ -377,23 +398,15 @@ impl CallPerformer for GuardedCalls<'_> {
 }
 
 impl GuardedCalls<'_> {
-    /// Takes back the lock that was taken for a step which then did not store.
-    ///
-    /// # Errors
-    /// Partial: the lock is left.
-    async fn release_hold(&mut self) -> Result<()> {
-        let Some(before) = &self.before_hold else { return Ok(()) };
-        let why = match self.writer.put_back(before, &self.seen).await {
-            Ok(true) => {
-                self.seen.clone_from(before);
-                return Ok(());
-            }
-            Ok(false) => "it changed meanwhile".to_owned(),
-            Err(error) => error.to_string(),
-        };
-        let message = format!("the step did not store, and the lock taken for it is left: {why}");
-        let hint = "inspect the key; it goes with its TTL, and what stood there is in the backup";
-        Err(CommandError::new(Exit::Partial, message).hint(hint).into())
+    /// Takes back the lock that was taken for a step which then did not store. Says why if the lock
+    /// is left.
+    async fn release_hold(&mut self) -> Option<String> {
+        let before = self.before_hold.take()?;
+        let put_back = self.writer.put_back(&before, &self.seen).await;
+        if put_back.is_ok() {
+            self.seen = before;
+        }
+        put_back.err()
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crate::support::fault::Hook;
 use crate::support::{Server, proxy};
 
 /// As services did before they had scripts: result and lock one after the other, the owner kept and not compared.
@@ -186,4 +187,31 @@ fn a_lock_taken_for_a_step_of_several_calls_goes_with_its_end() {
         run.all()
     );
     assert_eq!(server.get("pay:lock:k"), None);
+}
+
+/// Rule: a step that ends early leaves no lock of its own, and if one is left, the message says so.
+#[test]
+fn a_lock_taken_for_a_step_goes_also_when_a_later_call_is_not_made() {
+    let create = [&COMPLETE[..], &["--create", "--owner", "w-7"]].concat();
+    let server = with_schema();
+    server.describe("payments", &[("schema.toml", &looks_first())]);
+    let socket = proxy::hooked_socket(&server, |sent| {
+        if proxy::says(sent, "\"code\":201") {
+            Hook::Answer(b"-NOPERM no permissions to run the 'set' command\r\n".to_vec())
+        } else {
+            Hook::Pass
+        }
+    });
+    let run = server.through(&socket, &create).exits(4);
+    run.says("does not permit it");
+    assert_eq!((server.get("pay:lock:k"), server.get("pay:done:k")), (None, None), "{}", run.all());
+
+    let server = with_schema();
+    server.describe("payments", &[("schema.toml", &looks_first())]);
+    let socket = proxy::sends_at(&server, "\"code\":201", &["SET", "pay:done:k", "{\"code\":1}"]);
+    let run = server.through(&socket, &create).exits(3);
+    run.says("the record changed during the step").says("the lock taken for it is left");
+    run.says("1 of the step's 3 calls were made");
+    assert!(!run.stderr.contains("nothing was done"), "{}", run.all());
+    assert_eq!(text(&server, "pay:lock:k"), "w-7");
 }

@@ -229,10 +229,8 @@ fn a_call_tells_what_was_there_right_before_and_after() {
         |of: &Observation| of.keys.iter().map(|key| key.content.clone()).collect::<Vec<_>>();
     assert_eq!(contents(&before), [Content::text(b"mine".to_vec()), Content::Absent]);
     assert_eq!(contents(&after), [Content::text(b"held".to_vec()), Content::text(b"1".to_vec())]);
-    assert!(library.wait(writer.put_back(&before, &after)).unwrap());
+    library.wait(writer.put_back(&before, &after)).unwrap();
     assert!(before.is_still(&seen()));
-    assert!(
-        !library.wait(writer.put_back(&before, &after)).unwrap(),
-        "it is no longer as the call left it"
-    );
+    let why = library.wait(writer.put_back(&before, &after)).unwrap_err();
+    assert_eq!(why, "the record changed meanwhile");
 }

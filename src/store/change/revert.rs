@@ -94,25 +94,27 @@ impl Writer {
         self.execute_guarded(now, commands, &[]).await
     }
 
-    /// Puts back what stood there before a call, if it is still as the call left it; true when that
-    /// was done. What is no string is not put back.
+    /// Restores the record before a call, if the record is still as the call left it. Only strings
+    /// can be restored.
     ///
     /// # Errors
-    /// What came in between before anything was done.
-    pub async fn put_back(
-        &self,
-        before: &Observation,
-        after: &Observation,
-    ) -> Result<bool, StoreError> {
-        if before.keys.iter().any(|key| key.content.other_type().is_some()) {
-            return Ok(false);
+    /// Why the record is not as before, in words.
+    pub async fn put_back(&self, before: &Observation, after: &Observation) -> Result<(), String> {
+        if let Some(other) = before.keys.iter().find_map(|key| key.content.other_type()) {
+            return Err(format!("idemctl does not write a {other}"));
         }
         let mut commands = Vec::with_capacity(before.keys.len());
         for key in &before.keys {
             commands.push(set(key, key.deadline.millis()));
         }
-        let outcome = self.execute_guarded(after, commands, &[]).await?;
-        Ok(matches!(outcome, GuardedOutcome::Made { reply: Ok(_), .. }))
+        let outcome = self.execute_guarded(after, commands, &[]).await;
+        match outcome.map_err(|error| error.to_string())? {
+            GuardedOutcome::Made { reply, .. } => {
+                reply.map(|_| ()).map_err(|error| error.to_string())
+            }
+            GuardedOutcome::Changed => Err("the record changed meanwhile".to_owned()),
+            GuardedOutcome::Lost { why, .. } => Err(why.to_string()),
+        }
     }
 }
 
