@@ -65,10 +65,18 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
             .hint("list both moments with --body-contains, and compare those")
             .into());
     }
+    // Both snapshots are restricted to the schemas that --schema names.
+    let schemas = args.schemas.schema.clone();
+    let is_wanted = |listed_record: &ListedRecord| {
+        schemas.is_empty() || schemas.contains(&listed_record.schema)
+    };
     let (mut known, mut summary) =
         (SnapshotIndex::with_capacity(snapshot::count(&args.before)?), Summary::default());
     let mut unproven = 0;
     let before = records(&args.before, |listed_record| {
+        if !is_wanted(&listed_record) {
+            return Ok(());
+        }
         let selected = listed_record.selected(&selection);
         let is_chosen = selected == SelectedEntry::Yes;
         unproven += u64::from(selected == SelectedEntry::AgeUnproven);
@@ -103,23 +111,34 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
                 if interrupt.is_raised() {
                     return Err(interrupted().into());
                 }
+                if !is_wanted(&listed_record) {
+                    return Ok(());
+                }
                 diff.meet(context, &listed_record)
             })?;
             diff.heed(context, file, &after);
             if let (Some(before), Some(after)) = (&before.scope, &after.scope) {
-                check_scopes(before, after)?;
+                check_scopes(&before.restricted_to(&schemas), &after.restricted_to(&schemas))?;
             }
         }
         None => {
             scanned = Some(diff.meet_now(context, &args, before.scope.as_ref(), &interrupt).await?)
         }
     }
+    let miss = |diff: &mut Diff, context: &mut Context| {
+        records(&args.before, |listed_record| {
+            if !is_wanted(&listed_record) {
+                return Ok(());
+            }
+            diff.miss(context, &listed_record)
+        })
+    };
     let Some(report) = scanned else {
-        records(&args.before, |listed_record| diff.miss(context, &listed_record))?;
+        miss(&mut diff, context)?;
         return diff.end(context);
     };
     if matches!(report.end, ScanEnd::Complete) {
-        records(&args.before, |listed_record| diff.miss(context, &listed_record))?;
+        miss(&mut diff, context)?;
     } else {
         // What the scan did not find may exist all the same, on a node that was not read or later in the keyspace.
         diff.is_complete = false;
@@ -274,10 +293,8 @@ impl Diff {
             // All records of now are read: filters choose among those of both moments.
             let filters = context.ui.invocation().selection().filter(|_| before.filters.is_some());
             let schemas = catalog.scanned_names();
-            check_scopes(
-                before,
-                &ListScope { from, all_dbs: false, schemas, filters, limit: None },
-            )?;
+            let now = ListScope { from, all_dbs: false, schemas, filters, limit: None };
+            check_scopes(&before.restricted_to(&args.schemas.schema), &now)?;
         }
         let reader = context.reader().await?.scanning(args.scan.scan_options());
         // As much is read as a list reads: otherwise long values and their findings could not be compared.

@@ -335,3 +335,25 @@ fn moments_of_different_records_are_not_compared() {
     let empty = list("empty", &["list", "--schema", "reference", "-o", "jsonl"]);
     server.idemctl(&["diff", &empty]).exits(3).says("empty is empty");
 }
+
+/// Rule: --schema restricts both snapshots, whatever schemas the first one has.
+#[test]
+fn a_schema_restricts_both_snapshots() {
+    let server = Server::start();
+    server.set("idempotency:a", DONE, 50_000_000);
+    server.set("idem:kept", r#"{"status":"IN_PROGRESS"}"#, 50_000_000);
+    server.set("idem:b", r#"{"status":"IN_PROGRESS"}"#, 50_000_000);
+    let before = moment(&server, "before");
+    server.send::<()>(&[b"DEL", b"idempotency:a", b"idem:b"]);
+    let after = moment(&server, "after");
+    for second in [&[][..], &[after.as_str()]] {
+        let words = [&["diff", &before], second, &["--schema", "express", "-o", "jsonl"]].concat();
+        let run = server.idemctl(&words).exits(1);
+        assert_eq!(happened(&run), [["b".to_owned(), "removed".to_owned()]], "{}", run.all());
+    }
+    let alone = server.idemctl(&["list", "--schema", "express", "-o", "json"]).exits(0);
+    let only = server.folder().join("only.json");
+    fs::write(&only, &alone.stdout).unwrap();
+    let only = only.display().to_string();
+    server.idemctl(&["diff", &only, "--schema", "express,go-middleware"]).exits(2);
+}

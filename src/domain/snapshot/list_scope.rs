@@ -22,6 +22,15 @@ pub(crate) struct ListScope {
 }
 
 impl ListScope {
+    /// The scope of the records of these schemas alone, if this list has all of them.
+    pub(crate) fn restricted_to(&self, schemas: &[String]) -> Self {
+        let mut scope = self.clone();
+        if !schemas.is_empty() && schemas.iter().all(|name| self.schemas.contains(name)) {
+            scope.schemas = schemas.to_vec();
+        }
+        scope
+    }
+
     /// Why the records of another scope cannot be compared with these; `None` if they can be.
     pub(crate) fn differs_from(&self, other: &Self) -> Option<String> {
         if let (Some(these), Some(those)) = (&self.from, &other.from)
