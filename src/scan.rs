@@ -252,6 +252,34 @@ impl<'a> Scan<'a> {
         page
     }
 
+    /// Like [`Scan::next_page`], for a scan that reads deadlines first. Only the values of records
+    /// are read that `has_to_be_read` accepts by the expiries of their Redis keys.
+    pub async fn next_page_by_deadline<F: RecordFilter>(
+        &mut self,
+        filter: &F,
+        has_to_be_read: impl Fn(&Candidate, &[Option<Expiry>]) -> bool,
+    ) -> Option<ScanPage<F::Plan>> {
+        let page = self.next_deadlines().await?;
+        let count = page.len();
+        let mut candidates = Vec::new();
+        for (candidate, expiries) in page {
+            if has_to_be_read(&candidate, &expiries) {
+                candidates.push(candidate);
+            }
+        }
+        let mut selected = Vec::new();
+        if !candidates.is_empty() {
+            let records = self.read_records(candidates, |record| filter.is_about(record)).await?;
+            for record in records {
+                let planned = filter.select(&record);
+                if let Some(planned) = self.coverage.take(&record, planned) {
+                    selected.push((record, planned));
+                }
+            }
+        }
+        Some(ScanPage { records: count, selected })
+    }
+
     /// Every record of the next page; `None` once the scan has ended.
     pub async fn next_records(
         &mut self,

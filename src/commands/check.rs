@@ -13,7 +13,7 @@ use crate::context::Context;
 use crate::domain::change::orphan;
 use crate::domain::diagnosis::health::{Alarm, CheckedSchemas, Health, Limits, Status};
 use crate::domain::diagnosis::{FindingCode, Thresholds};
-use crate::domain::record::{Candidate, Expiry, Record, age, locate};
+use crate::domain::record::{Candidate, Expiry, Record, age};
 use crate::domain::schema::catalog::LONG_HEAD_BYTES;
 use crate::domain::schema::{Catalog, TtlOf};
 use crate::domain::select::contradiction::may_outlast;
@@ -178,9 +178,16 @@ impl Checking<'_> {
         while let Some(page) = self.scan.next_deadlines().await {
             let mut doubtful = Vec::new();
             for (candidate, expiries) in page {
-                if self.has_to_be_read(&candidate, &expiries)
-                    || self.may_outlast(&candidate, &expiries)
-                {
+                let Sought { codes, thresholds, .. } = self.sought;
+                let has_to_be_read = orphan::has_to_be_read(
+                    self.catalog,
+                    self.selection,
+                    &candidate,
+                    &expiries,
+                    codes,
+                    thresholds,
+                );
+                if has_to_be_read || self.may_outlast(&candidate, &expiries) {
                     doubtful.push(candidate.clone());
                 }
                 sample.offer(candidate, |bound| random.u64(..bound));
@@ -214,28 +221,6 @@ impl Checking<'_> {
             ));
         }
         (health, coverage)
-    }
-
-    fn has_to_be_read(&self, candidate: &Candidate, expiries: &[Option<Expiry>]) -> bool {
-        let Sought { codes, thresholds, .. } = self.sought;
-        if self.selection.passes_key(&candidate.key)
-            && orphan::may_be(&candidate.schemas, expiries, codes, thresholds)
-        {
-            return true;
-        }
-        // What looks like the result of one schema may be the lock of another.
-        for beneath in locate::places_beneath(self.catalog, candidate) {
-            let mut of_lock = Vec::with_capacity(beneath.redis_keys.len());
-            for redis_key in &beneath.redis_keys {
-                let index = candidate.redis_keys.iter().position(|known| known == redis_key);
-                of_lock.push(index.and_then(|index| expiries[index]));
-            }
-            let may_be = orphan::may_be(&beneath.schemas, &of_lock, codes, thresholds);
-            if may_be && self.selection.passes_key(&beneath.key) {
-                return true;
-            }
-        }
-        false
     }
 
     /// True if locks that outlast a default lock TTL are read during the scan, and not only those of the sample.

@@ -3,7 +3,7 @@
 
 use crate::args::SchemaArgs;
 use crate::domain::diagnosis::Thresholds;
-use crate::domain::record::Age;
+use crate::domain::record::{Age, Candidate, Expiry};
 use crate::domain::schema::Catalog;
 use crate::domain::select::glob;
 use crate::exit::CommandError;
@@ -29,6 +29,18 @@ pub trait BulkRule: RecordFilter<Plan = Planned<<Self as BulkRule>::Group>> {
 
     /// What is read of the records.
     fn scope(&self) -> &Scope;
+
+    /// True if the deadlines of a page are read first, and then only the values of the records that
+    /// [`BulkRule::has_to_be_read`] names. That pays if deadlines exclude most records.
+    fn reads_deadlines_first(&self) -> bool {
+        false
+    }
+
+    /// False if the expiries of a record's Redis keys (`None`: absent) show that the rule does not
+    /// select the record.
+    fn has_to_be_read(&self, _candidate: &Candidate, _expiries: &[Option<Expiry>]) -> bool {
+        true
+    }
 }
 
 /// What a command plans for a record that it selected.

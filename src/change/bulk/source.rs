@@ -7,7 +7,7 @@ use anyhow::Result;
 
 use super::rule::{BulkRule, Planned};
 use crate::context::key_file::KeyFile;
-use crate::domain::record::Record;
+use crate::domain::record::{Candidate, Expiry, Record};
 use crate::domain::select::{Coverage, Selected};
 use crate::exit::CommandError;
 use crate::interrupt::Interrupt;
@@ -54,7 +54,11 @@ impl<'a> RecordSource<'a> {
             head: ReadLimit::Bytes(scope.least),
             lengths: if scope.lengths { Lengths::All } else { Lengths::None },
         };
-        Ok(Self::Scan(Box::new(Scan::start(reader, plan, interrupt, progress).await?)))
+        let mut scan = Scan::start(reader, plan, interrupt, progress).await?;
+        if rule.reads_deadlines_first() {
+            scan = scan.deadlines_first();
+        }
+        Ok(Self::Scan(Box::new(scan)))
     }
 
     /// Redis keys, or named keys, that were read so far.
@@ -84,7 +88,14 @@ impl<'a> RecordSource<'a> {
     ) -> Result<Option<ScanPage<Planned<R::Group>>>> {
         match self {
             Self::Scan(scan) => {
-                let page = scan.next_page(rule).await;
+                let page = if rule.reads_deadlines_first() {
+                    let has_to_be_read = |candidate: &Candidate, expiries: &[Option<Expiry>]| {
+                        rule.has_to_be_read(candidate, expiries)
+                    };
+                    scan.next_page_by_deadline(rule, has_to_be_read).await
+                } else {
+                    scan.next_page(rule).await
+                };
                 if page.is_none() {
                     scan.require_end()?;
                 }

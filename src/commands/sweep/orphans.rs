@@ -12,7 +12,7 @@ use crate::change::needs_a_stated_lock_ttl;
 use crate::context::Context;
 use crate::domain::change::orphan::{self, INCLUDABLE, ORPHANED, Orphan};
 use crate::domain::diagnosis::{FindingCode, Thresholds};
-use crate::domain::record::{Evidence, Record, age};
+use crate::domain::record::{Candidate, Evidence, Expiry, Record, age};
 use crate::domain::schema::catalog::LONG_HEAD_BYTES;
 use crate::domain::schema::{Schema, State, TtlOf};
 use crate::domain::select::{Missing, Selected, Selection};
@@ -174,6 +174,17 @@ impl BulkRule for Orphans {
 
     fn scope(&self) -> &Scope {
         &self.scope
+    }
+
+    fn reads_deadlines_first(&self) -> bool {
+        // The other findings need values, or name the records of which they lack a TTL.
+        self.sought == [ORPHANED]
+    }
+
+    fn has_to_be_read(&self, candidate: &Candidate, expiries: &[Option<Expiry>]) -> bool {
+        let Scope { catalog, thresholds, .. } = &self.scope;
+        let sought = &self.sought;
+        orphan::has_to_be_read(catalog, &self.selection, candidate, expiries, sought, thresholds)
     }
 }
 

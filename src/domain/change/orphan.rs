@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::unlock;
 use crate::domain::diagnosis::{FindingCode, Thresholds};
-use crate::domain::record::{Age, Evidence, Expiry, Record, age};
-use crate::domain::schema::{Schema, State, TtlOf};
+use crate::domain::record::{Age, Candidate, Evidence, Expiry, Record, age, locate};
+use crate::domain::schema::{Catalog, Schema, State, TtlOf};
 use crate::domain::select::unproven::{missing_age, missing_for};
 use crate::domain::select::{Selected, Selection};
 use crate::domain::step::fencing;
@@ -69,8 +69,38 @@ pub(crate) fn chosen(
 }
 
 /// True if a record whose Redis keys expire like this (`None`: not there) may be such an orphan
-/// under one of these schemas, so that its values have to be read.
-pub(crate) fn may_be(
+/// that passes the selection, so that its values have to be read.
+pub(crate) fn has_to_be_read(
+    catalog: &Catalog,
+    selection: &Selection,
+    candidate: &Candidate,
+    expiries: &[Option<Expiry>],
+    sought: &[FindingCode],
+    thresholds: &Thresholds,
+) -> bool {
+    if selection.passes_key(&candidate.key)
+        && may_be(&candidate.schemas, expiries, sought, thresholds)
+    {
+        return true;
+    }
+    // What looks like the result of one schema may be the lock of another.
+    for beneath in locate::places_beneath(catalog, candidate) {
+        let mut of_lock = Vec::with_capacity(beneath.redis_keys.len());
+        for redis_key in &beneath.redis_keys {
+            let index = candidate.redis_keys.iter().position(|known| known == redis_key);
+            of_lock.push(index.and_then(|index| expiries[index]));
+        }
+        let may_be = may_be(&beneath.schemas, &of_lock, sought, thresholds);
+        if may_be && selection.passes_key(&beneath.key) {
+            return true;
+        }
+    }
+    false
+}
+
+/// True if a record whose Redis keys expire like this may be such an orphan under one of these
+/// schemas.
+fn may_be(
     schemas: &[Arc<Schema>],
     expiries: &[Option<Expiry>],
     sought: &[FindingCode],

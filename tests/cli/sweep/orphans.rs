@@ -404,3 +404,13 @@ fn unreadable_values_want_a_schema_and_a_narrow_choice_in_a_dry_run_too() {
         .exits(0)
         .shows("unreadable");
 }
+
+/// Rule: a sweep of locks without expiry reads the values of no other key, which would touch it.
+#[test]
+fn only_keys_without_an_expiry_are_read() {
+    let server = Server::holding(&[("idem:held", LOCK, 20_000), ("idem:done", DONE, 50_000_000)]);
+    server.put("idem:stuck", LOCK);
+    let run = sweep(&server, &["--orphaned", "--dry-run", "-o", "json"]).exits(0);
+    assert_eq!(run.json()["total"], 1);
+    assert_eq!(server.calls("getrange"), 1, "{}", run.all());
+}
