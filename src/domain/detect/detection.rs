@@ -251,8 +251,13 @@ impl PatternJudge<'_> {
             is_default: schema_match.placed.is_default,
             cases: cases.collect(),
         };
-        let is_sure =
-            schema_match.points_of_keys() > 0.0 || points(&schema_match) >= LEAST_OF_VALUES;
+        // The names of keys alone never identify a library whose values are any text, unless
+        // another group shows that the keyspace uses it.
+        let points_of_values = points(&schema_match) - schema_match.points_of_keys();
+        let is_sure = self.is_named(schema_match)
+            || points_of_values > 0.0
+                && (schema_match.points_of_keys() > 0.0
+                    || points(&schema_match) >= LEAST_OF_VALUES);
         let (states, stuck) = self.states(&guess, &claim.taken);
         KeyGroup {
             confidence: if others.is_empty() && is_sure {

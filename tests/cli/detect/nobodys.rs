@@ -143,3 +143,14 @@ fn values_of_nearly_a_schemas_form_say_what_parts_them() {
     assert_eq!(group["also_possible"][0]["schema"], "express", "{group:#}");
     assert!(group["also_possible"][0]["why"].as_str().unwrap().contains("/trace"), "{group:#}");
 }
+
+/// Rule: a prefix alone never names a library whose values are any text.
+#[test]
+fn keys_with_the_prefix_of_a_library_that_keeps_any_text_are_a_possible_match_at_most() {
+    let keys: Vec<_> = (0..60).map(|number| format!("qo_report-{number}")).collect();
+    let keys: Vec<_> = keys.iter().map(|key| (key.as_str(), "cached", 900_000)).collect();
+    let server = Server::holding(&keys);
+    let found = detected(&server, &[]);
+    let group = &found["groups"][0];
+    assert_ne!(group["confidence"], "is", "{found}");
+}
