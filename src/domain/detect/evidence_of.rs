@@ -13,9 +13,26 @@ use crate::domain::schema::{Schema, ValueFormat};
 /// The most samples of an unclaimed group whose fields are read.
 pub(super) const ASKED: usize = 50;
 
-/// Parts of a Redis key that suggest a lock.
-const LOCK_WORDS: [&str; 8] =
-    ["lock", "locks", "mutex", "started", "idem", "idempotency", "idempotent", "dedup"];
+/// Words of a Redis key that name a lock, in any case. Words that end in `lock` do as well, e.g.
+/// `SINGLETONLOCK` and `MyLock`.
+const LOCK_NAMES: [&str; 3] = ["mutex", "semaphore", "lease"];
+
+/// Words that end in `lock` and name no lock.
+const NO_LOCKS: [&str; 3] = ["block", "clock", "unlock"];
+
+/// What separates the words of a Redis key.
+const SEPARATORS: [char; 6] = [':', '/', '#', '_', '.', '-'];
+
+/// Parts of a Redis key that name work in progress.
+const PROGRESS_NAMES: [&str; 6] =
+    ["started", "running", "processing", "in-progress", "in_progress", "inprogress"];
+
+/// Words of a Redis key that suggest an idempotency key, whose value may be a lock or anything
+/// else.
+const IDEMPOTENCY_NAMES: [&str; 5] = ["idem", "idempotency", "idempotent", "dedup", "dedupe"];
+
+/// The shortest hash of a payload in hexadecimal digits, MD5's.
+const SHORTEST_HASH: usize = 32;
 
 /// The longest value that may be an owner token; longer values are data.
 const LONGEST_TOKEN: usize = 64;
@@ -136,19 +153,78 @@ pub(super) fn nearest(schema_set: &dyn SchemaSet, sample_set: SampleSet<'_>) -> 
 }
 
 /// A guess about unknown keys: they are locks if their names suggest it and their values are short
-/// texts.
+/// texts. Under a name that only suggests idempotency, the hash of a payload and the status code of
+/// a response are no sign of a lock.
 pub(super) fn look(pattern: &str, sample_set: SampleSet<'_>) -> Option<String> {
-    let names_locks = pattern
-        .split([':', '/', '#', '_', '.', '-'])
-        .any(|word| LOCK_WORDS.contains(&word.to_ascii_lowercase().as_str()));
-    let is_token = |sample: &usize| match &sample_set.samples[*sample].content {
-        Content::Text { head, length } => {
-            *length == Some(head.len() as u64)
-                && head.len() <= LONGEST_TOKEN
-                && head.first() != Some(&b'{')
+    let pattern = pattern.to_ascii_lowercase();
+    let names_locks = pattern.split(SEPARATORS).any(names_lock)
+        || PROGRESS_NAMES.iter().any(|name| pattern.contains(name));
+    let names_idempotency = pattern.split(SEPARATORS).any(|word| IDEMPOTENCY_NAMES.contains(&word));
+    if !names_locks && !names_idempotency {
+        return None;
+    }
+    for sample in sample_set.among {
+        let Content::Text { head, length } = &sample_set.samples[*sample].content else {
+            return None;
+        };
+        let is_whole = *length == Some(head.len() as u64);
+        if !is_whole || head.len() > LONGEST_TOKEN || head.first() == Some(&b'{') {
+            return None;
         }
-        _ => false,
-    };
-    (names_locks && sample_set.among.iter().all(is_token))
-        .then(|| "looks like locks, library unknown".to_owned())
+        if !names_locks && (is_status_code(head) || is_hash(head)) {
+            return None;
+        }
+    }
+    Some("looks like locks, library unknown".to_owned())
+}
+
+/// True for a word in lower case that names locks.
+fn names_lock(word: &str) -> bool {
+    let word = word.strip_suffix('s').unwrap_or(word);
+    let is_other = NO_LOCKS.iter().any(|other| word.ends_with(other));
+    LOCK_NAMES.contains(&word) || (word.ends_with("lock") && !is_other)
+}
+
+/// True for `100` to `599`.
+fn is_status_code(text: &[u8]) -> bool {
+    matches!(text, [b'1'..=b'5', b'0'..=b'9', b'0'..=b'9'])
+}
+
+/// True for the hash of a payload in hexadecimal digits.
+fn is_hash(text: &[u8]) -> bool {
+    text.len() >= SHORTEST_HASH && text.iter().all(u8::is_ascii_hexdigit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::record::{Deadline, Expiry, KeyState};
+
+    fn looks_like_locks(pattern: &str, value: &str) -> bool {
+        let content = Content::text(value.as_bytes().to_vec());
+        let sample = KeyState::new(b"k", content, Expiry::Never, Deadline::Never);
+        let sample_set = SampleSet {
+            samples: &[sample],
+            among: &[0],
+            leader: b"",
+            named: &super::super::placing::NamedSchemas::new(),
+        };
+        look(pattern, sample_set).is_some()
+    }
+
+    #[test]
+    fn names_of_locks_in_any_case_are_seen_and_hashes_and_status_codes_are_not() {
+        for pattern in
+            ["SINGLETONLOCK_{n}", "app:MyLock:{n}", "arq:in-progress:{uuid}", "pay:mutex:{n}"]
+        {
+            assert!(looks_like_locks(pattern, "1"), "{pattern}");
+        }
+        assert!(looks_like_locks("idem:{n}", "worker-7"));
+        assert!(!looks_like_locks("idempotency-key-statuscodes:{n}", "201"));
+        assert!(!looks_like_locks("idempotency:{n}:hash", &"0a".repeat(32)));
+        for pattern in ["cache:{n}", "roadblock:{n}", "clocks:{n}", "unlock:{n}"] {
+            assert!(!looks_like_locks(pattern, "worker-7"), "{pattern}");
+        }
+        assert!(!looks_like_locks("idem:{n}", "{\"status\":1}"));
+    }
 }
