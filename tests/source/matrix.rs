@@ -80,8 +80,7 @@ fn paragraphs(cells: &[Value]) -> String {
             .filter(|cell| text(cell, "scenario") == scenario && is_bad(cell))
             .collect();
         let Some(first) = bad.first() else { continue };
-        writeln!(paragraphs, "\n#### `{scenario}`\n\nTo change: {}.", text(first, "remedy"))
-            .unwrap();
+        writeln!(paragraphs, "\n#### `{scenario}`\n\nFix: {}.", text(first, "remedy")).unwrap();
         for cell in bad {
             let (schema, verdict, why) =
                 (text(cell, "schema"), text(cell, "verdict"), text(cell, "why"));
@@ -156,7 +155,7 @@ fn the_matrix_in_the_document_is_what_is_played() {
     let cells = cells();
     let bad = cells.iter().filter(|cell| is_bad(cell)).count();
     let wanted = format!(
-        "{before}{BEGIN}\n{}\n<details>\n<summary>The {bad} bad cells, a paragraph each</summary>\n{}\n</details>\n\n{END}{after}",
+        "{before}{BEGIN}\n{}\n<details>\n<summary>How each of the {bad} bad cells fails</summary>\n{}\n</details>\n\n{END}{after}",
         table(&cells),
         paragraphs(&cells),
     );

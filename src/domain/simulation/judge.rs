@@ -72,16 +72,21 @@ fn wrong_response(history: &History, answered: &Answered, response: &[u8]) -> Op
         let other = before.iter().find(|execution| execution.response == response);
         return Some(match other {
             Some(other) => {
-                format!("who asked for the {operation} got the response of the {}", other.operation)
+                format!(
+                    "the client that asked for the {operation} got the response of the {}",
+                    other.operation
+                )
             }
-            None => format!("who asked for the {operation} got a response that no handler gave"),
+            None => format!(
+                "the client that asked for the {operation} got a response that no handler gave"
+            ),
         });
     };
     // The handler's own answer was true for its run, but another run had the effect.
     let doer = before.iter().filter(own).find(|execution| execution.effect)?;
     (!source.effect).then(|| {
         format!(
-            "the client was told by {} that the {operation} was not done, although {} had done it",
+            "{} told the client that the {operation} was not done, although {} had done it",
             source.worker, doer.worker
         )
     })
@@ -93,7 +98,7 @@ fn empty_promise(history: &History, answered: &Answered) -> Option<String> {
         .any(|execution| execution.operation == answered.operation);
     (!done).then(|| {
         format!(
-            "who asked for the {} was told that it is done, which it never was",
+            "the client that asked for the {} got a confirmation, but it was never done",
             answered.operation
         )
     })
@@ -102,18 +107,20 @@ fn empty_promise(history: &History, answered: &Answered) -> Option<String> {
 fn blocked(history: &History) -> Option<(ScenarioVerdict, String)> {
     let Block { ms, by, reply } = history.block.as_ref()?;
     let what = match by {
-        Meaning::Conflict => "is turned away".to_owned(),
+        Meaning::Conflict => "is rejected".to_owned(),
         Meaning::Mismatch => "is told of another payload".to_owned(),
         _ => format!("gets an error ({reply})"),
     };
     Some(match ms {
         Some(_) => (
             ScenarioVerdict::Blocked,
-            format!("nobody is at work, and the client {what} until a TTL ends"),
+            format!("no worker is running, and the client {what} until a TTL ends"),
         ),
         None => (
             ScenarioVerdict::Stuck,
-            format!("nobody is at work, and the client {what} for ever: no TTL ends it"),
+            format!(
+                "no worker is running, and the client {what} indefinitely, because no TTL ends it"
+            ),
         ),
     })
 }
@@ -200,7 +207,7 @@ mod tests {
         for (response, why) in [
             (Some("a payment of 10"), "of the payment of 10"),
             (Some("x"), "no handler gave"),
-            (None, "never was"),
+            (None, "never done"),
         ] {
             let judged = told(once.clone(), OTHER, response);
             assert_eq!(judged.verdict, ScenarioVerdict::WrongAnswer);

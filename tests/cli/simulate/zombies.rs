@@ -33,7 +33,7 @@ fn a_worker_that_asks_for_its_lock_before_it_goes_on_is_safe() {
 #[test]
 fn a_worker_that_goes_on_without_asking_makes_the_payment_twice() {
     for cell in both(&without_renew().checked()) {
-        cell.is("duplicate").makes(2).because("it goes on working");
+        cell.is("duplicate").makes(2).because("it continues");
     }
 }
 

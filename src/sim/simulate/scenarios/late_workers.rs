@@ -15,7 +15,7 @@ pub(super) const ZOMBIE_COMPLETES: Scenario = Scenario {
     story: Story {
         name: "zombie-completes",
         summary: "a worker paused beyond its lock comes back while another is at work",
-        remedy: "let complete check the lock's owner, and let a worker renew its lock right before what cannot be taken back",
+        remedy: "let complete check the lock's owner, and let a worker renew its lock right before an effect that cannot be undone",
     },
     run: |environment| Box::pin(zombie_completes(environment)),
 };
@@ -27,7 +27,7 @@ async fn zombie_completes(environment: &ScenarioEnvironment<'_>) -> ScenarioResu
 
 /// The paused worker has done nothing yet, and continues with its work.
 async fn zombie_works_and_completes(environment: &ScenarioEnvironment<'_>) -> ScenarioResult {
-    let run = environment.run("it goes on working").await?;
+    let run = environment.run("it continues").await?;
     let mut zombie = run.worker("worker 1", PAYMENT, LockLifetime::Short).await?;
     let mut second = run.worker("worker 2", PAYMENT, LockLifetime::Long).await?;
     if !zombie.acquire_lock().await? {
@@ -73,7 +73,7 @@ pub(super) const ZOMBIE_OVERWRITES: Scenario = Scenario {
     story: Story {
         name: "zombie-overwrites",
         summary: "a worker paused beyond its lock comes back after another completed",
-        remedy: "let complete check the lock's owner, and let a worker renew its lock right before what cannot be taken back",
+        remedy: "let complete check the lock's owner, and let a worker renew its lock right before an effect that cannot be undone",
     },
     run: |environment| Box::pin(zombie_overwrites(environment)),
 };
@@ -85,7 +85,7 @@ async fn zombie_overwrites(environment: &ScenarioEnvironment<'_>) -> ScenarioRes
 
 /// The paused worker has done nothing yet, and continues with its work.
 async fn zombie_works_and_overwrites(environment: &ScenarioEnvironment<'_>) -> ScenarioResult {
-    let run = environment.run("it goes on working").await?;
+    let run = environment.run("it continues").await?;
     let mut zombie = run.worker("worker 1", PAYMENT, LockLifetime::Short).await?;
     let mut second = run.worker("worker 2", PAYMENT, LockLifetime::Long).await?;
     if !zombie.acquire_lock().await? {
@@ -173,7 +173,7 @@ pub(super) const FAILURE_DELETES_RESULT: Scenario = Scenario {
     story: Story {
         name: "failure-deletes-result",
         summary: "a slow worker stores its result, and the failure of the next worker deletes the result",
-        remedy: "let release check in a script that the lock is still its owner's, for a plain DEL takes a result as well; let no stored failure be the last word",
+        remedy: "let release check the lock's owner in a script, because a plain DEL deletes a result as well; do not treat a stored failure as final",
     },
     run: |environment| Box::pin(failure_deletes_result(environment)),
 };

@@ -215,7 +215,7 @@ pub(super) const CLIENT_HANGS_UP: Scenario = Scenario {
     story: Story {
         name: "client-hangs-up",
         summary: "the client is gone before the response, and asks again",
-        remedy: "let the handler go on and store its result: a client that is gone has cancelled nothing",
+        remedy: "let the handler finish and store its result, because a client that hangs up does not cancel the operation",
     },
     run: |environment| Box::pin(client_hangs_up(environment)),
 };
