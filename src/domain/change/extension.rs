@@ -15,7 +15,7 @@ pub(crate) enum Needless {
 /// The role of the lock that may be extended.
 ///
 /// # Errors
-/// Why the record has no lock to extend: none exists, or another program wrote the value.
+/// Why the record has no lock to extend. It has none, or another program wrote the value.
 pub(crate) fn extendable(record: &Record) -> Result<usize, String> {
     if let Some(why) = record.claim.unrecognised_because() {
         return Err(format!("it is not {}'s lock: {why}", record.schema.name));

@@ -42,7 +42,8 @@ pub struct Health {
     pub(crate) unread: BTreeMap<String, u64>,
     /// True if options left out records.
     pub(crate) is_narrowed: bool,
-    /// Locks with more time left than their schema's default lock TTL, if the deployment states none.
+    /// Locks with more time left than their schema's default lock TTL, if the deployment states
+    /// none.
     pub(crate) outlasting: Contradictions,
     /// True if there may be more of them, because not all values were read.
     pub(crate) outlasting_is_partial: bool,

@@ -21,7 +21,8 @@ pub struct Coverage {
     pub(crate) unproven: Unproven,
     pub(crate) contradictions: Contradictions,
     pub(crate) named: NamedKeys,
-    /// True to keep records whose values the schema does not recognise. They are counted either way.
+    /// True to keep records whose values the schema does not recognise. They are counted either
+    /// way.
     pub(crate) keeps_unrecognised: bool,
 }
 
