@@ -50,7 +50,7 @@ impl DiagnosisInput<'_> {
 
 #[cfg(test)]
 impl<'a> DiagnosisInput<'a> {
-    /// A record with which no other schema has to do, and the limits that hold unless somebody sets others.
+    /// A record without another schema, and the default limits.
     pub(super) fn of(record: &'a Record) -> Self {
         static LIMITS: std::sync::LazyLock<Thresholds> =
             std::sync::LazyLock::new(Thresholds::default);

@@ -34,6 +34,7 @@ pub(in crate::domain) fn parse_with_care(
     whole: bool,
 ) -> Result<Json<'static>, String> {
     let end = bytes.iter().position(|byte| *byte == 0);
+    // cjson rejects a text with a zero byte among its first two as UTF-16 or UTF-32.
     if end.is_some_and(|end| end < 2) && bytes.len() > 1 {
         return Err("it begins as UTF-16 or UTF-32 does".to_owned());
     }

@@ -202,12 +202,12 @@ impl Record {
         self.readings.contains(&Reading::Undecided)
     }
 
-    /// True if only closed formats of the schema prove that a result is stored.
+    /// True if a result is stored, according to closed formats of the schema alone.
     pub(crate) fn is_closed_result(&self) -> bool {
         self.state == State::Completed && self.is_closed()
     }
 
-    /// True if only closed formats of the schema prove that a lock is held.
+    /// True if a lock is held, according to closed formats of the schema alone.
     pub(crate) fn is_closed_lock(&self) -> bool {
         self.state == State::InProgress && self.is_closed()
     }

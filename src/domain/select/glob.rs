@@ -1,4 +1,8 @@
 //! Glob patterns as Redis understands them.
+//!
+//! This is own code, because a pattern must match exactly the keys that the server's `MATCH`
+//! matches. Tests compare the two. Ranges that end beyond ASCII may differ, because servers compare
+//! bytes as signed on some machines and as unsigned on others.
 
 /// True if the bytes match the pattern by the rules of Redis's `MATCH`: `*`, `?`, `[a-z]`, `[^a]`,
 /// `\` escapes.

@@ -1,4 +1,4 @@
-//! The keys that an operator named, and what was found for each.
+//! The keys that an operator named, and the records found for each.
 
 use crate::domain::record::{Name, Record};
 use crate::domain::schema::State;

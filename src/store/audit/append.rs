@@ -45,6 +45,7 @@ pub fn append(path: &Path, Lines(mut lines): Lines) -> Result<(), StoreError> {
     let written = file.write_all(&lines);
     // If this fails, closing the file releases the lock.
     let _ = file.unlock();
+    // Synced after the unlock, so that no run waits for the sync of another.
     written.and_then(|()| file.sync_data()).map_err(wrong)
 }
 

@@ -81,6 +81,7 @@ impl BackupFile {
     /// Why the file was not removed.
     pub(crate) fn remove(&self) -> Result<(), String> {
         let told = |error: io::Error| error.to_string();
+        // The user decided about the file as it was listed.
         let metadata = self.path.symlink_metadata().map_err(told)?;
         let is_same = metadata.is_file()
             && metadata.len() == self.bytes

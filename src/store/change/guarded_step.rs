@@ -3,11 +3,14 @@
 //! idemctl's own changes compare and change in one Lua script. A service's step is the service's
 //! own script or plain command, and is sent exactly as the service sends it. It cannot be wrapped
 //! into another script, because a script cannot call a script, and a wrapped command would return
-//! other errors. So the comparison uses Redis's optimistic locking on a connection of its own. It
-//! sends WATCH for the record's Redis keys, reads them again and compares. Then it sends MULTI, the
-//! call, and EXEC. If one of the keys changes or expires between WATCH and EXEC, EXEC does nothing.
-//! After the call, the transaction reads the record once more, so that a second call of the same
-//! step can be guarded by the state after the first.
+//! other errors.
+//!
+//! So the comparison uses Redis's optimistic locking. It needs a connection of its own, because
+//! WATCH and MULTI apply to a whole connection, and the clones of a client share theirs. It sends
+//! WATCH for the record's Redis keys, reads them again and compares. Then it sends MULTI, the call,
+//! and EXEC. If one of the keys changes or expires between WATCH and EXEC, EXEC does nothing. After
+//! the call, the transaction reads the record once more, so that a second call of the same step can
+//! be guarded by the state after the first.
 
 use redis::Value;
 

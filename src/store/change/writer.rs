@@ -15,7 +15,7 @@ use crate::store::error::StoreError;
 /// Sends changes to records.
 pub struct Writer {
     /// The current client; a failover replaces it. The lock is held only to copy or replace it,
-    /// never during a request.
+    /// never during a request, so that a poisoned lock is still usable.
     client: Mutex<Client>,
     /// How many replicas must have each batch of changes, and how long to wait for them.
     replicas: Option<(u32, Duration)>,

@@ -4,7 +4,8 @@ use std::borrow::Cow;
 
 use crate::domain::record::Json;
 
-/// The nesting limit of common JSON parsers.
+/// The nesting limit of common JSON parsers. The readers are recursive, so a limit is needed to
+/// protect the stack.
 const DEEPEST: usize = 128;
 
 /// The most items of a document, in all its containers together. An item takes at least 64 bytes in
