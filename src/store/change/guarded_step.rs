@@ -27,8 +27,8 @@ use crate::store::connection::{Connection, Target, pack, reply};
 use crate::store::error::StoreError;
 use crate::store::read::key_query::ReadLimit;
 
-/// How often a step is sent while a cluster moves the record to another node. The router tries a
-/// command as often.
+/// How often a step is sent while a cluster moves its record to another node. The router follows as
+/// many redirects.
 const MOST_TRIES: usize = 5;
 
 /// A lock that is acquired right before the call, in the same transaction.

@@ -285,7 +285,7 @@ async fn found(client: &Client, redis_keys: &[&[u8]]) -> Result<Vec<CurrentKey>,
     Ok(all)
 }
 
-/// True if RESTORE rejected the bytes, which means that the script wrote nothing else.
+/// True if RESTORE rejected the bytes. The script then leaves no key of the record restored.
 fn is_of_restore(error: &StoreError) -> bool {
     let StoreError::Refused { why, .. } = error else { return false };
     ["DUMP payload version or checksum are wrong", "Bad data format"]

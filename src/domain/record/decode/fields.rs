@@ -30,7 +30,7 @@ pub(super) fn decode_fields(
         created_ms: source.time(fields.created_at.as_ref(), format.timestamp),
         completed_ms: source.time(fields.completed_at.as_ref(), format.timestamp),
         expires_ms: source.expires_ms(format),
-        // That depends on the time of the read, so [`decode_at`](super::decode_at) sets it.
+        // That depends on the time of the read, so `decode_at` sets it.
         lapsed: None,
         response: source.response(format),
         error: source.text(fields.error.as_ref()),
