@@ -60,6 +60,7 @@ fn answer(step: Option<&Step>, readings: &[Reading]) -> Meaning {
 /// `lives` is the TTL of the result if a trial run measured it; otherwise the schema gives the TTL.
 pub(crate) fn completed(record: &Record, request: &Request<'_>, lives: Option<Expiry>) -> Record {
     let schema = &record.schema;
+    // TTLs are sent in whole seconds, rounded up.
     let whole = |ttl| Expiry::In(age::millis(ttl).div_ceil(1_000).saturating_mul(1_000));
     let expiry = lives.unwrap_or_else(|| schema.ttl(TtlOf::Result).map_or(Expiry::Never, whole));
     let left = |(role, seen): (usize, &KeyState)| {

@@ -10,8 +10,8 @@ use super::observation::{Expiry, Observation};
 use crate::domain::as_str::as_str;
 use crate::domain::schema::{Schema, State, TtlOf};
 
-/// A server rounds up to whole seconds when it sets a TTL, and its clock may step. A TTL that is
-/// longer by at most this many milliseconds still counts as the configured one.
+/// TTLs are set in whole seconds, rounded up, and a server's clock may step. A TTL that is longer
+/// by at most this many milliseconds still counts as the configured one.
 pub(crate) const TTL_TOLERANCE_MS: u64 = 1_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
