@@ -22,8 +22,8 @@ pub(in crate::store) const MOST_KEYS: usize = 100;
 /// stalls other clients, and every node gets some of them.
 pub(in crate::store) const MOST_APART: usize = 500;
 
-/// The most bytes of values that one call compares, unless a single value is larger. A server serves
-/// no other client during a call.
+/// The most bytes of values that one call compares, unless a single value is larger. A server
+/// serves no other client during a call.
 const MOST_BYTES: u64 = 4 << 20;
 
 /// Splits changes into batches, one for each call. Both the Redis keys and the bytes of a batch are
