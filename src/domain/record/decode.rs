@@ -212,7 +212,8 @@ pub(crate) enum ClosedValue {
     No,
 }
 
-/// Whether a closed format of the schema claims the content of one of its Redis keys as a value of this state.
+/// Whether a closed format of the schema claims the content of one of its Redis keys as a value of
+/// this state.
 pub(crate) fn closed_value(
     schema: &Schema,
     role: usize,
