@@ -1,4 +1,5 @@
-//! The only room that knows Redis: connecting, scanning, reading, changing, and the throw-away server.
+//! The only room that knows Redis: connecting, scanning, reading, changing, and the throw-away
+//! server.
 
 pub(crate) mod audit;
 pub mod backup;

@@ -1,4 +1,5 @@
-//! Records: what was seen of their Redis keys, what that says, whose it is, and how well it is known.
+//! Records: the observed Redis keys, their decoded values, the service that wrote them, and the
+//! evidence.
 
 pub(crate) mod age;
 pub mod claim;
