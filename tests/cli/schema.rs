@@ -282,7 +282,7 @@ fn a_failure_a_fingerprint_and_a_response_must_read_back() {
             "\"response\":{response}",
             "\"response\":{\"status\":{status},\"body\":\"{body_base64}\"}",
             "response = ",
-            "the response does not stand in `result_value`",
+            "`result_value` does not contain the text of `response`",
         ),
     ] {
         let run =
