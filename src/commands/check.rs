@@ -14,7 +14,7 @@ use crate::domain::change::orphan;
 use crate::domain::diagnosis::health::{Alarm, CheckedSchemas, Health, Limits, Status};
 use crate::domain::diagnosis::{FindingCode, Thresholds};
 use crate::domain::record::{Candidate, Expiry, Record, age};
-use crate::domain::schema::catalog::LONG_HEAD_BYTES;
+use crate::domain::schema::catalog::{LOCK_BYTES, LONG_HEAD_BYTES};
 use crate::domain::schema::{Catalog, TtlOf};
 use crate::domain::select::contradiction::may_outlast;
 use crate::domain::select::{Coverage, Reservoir, Selected, Selection};
@@ -24,9 +24,6 @@ use crate::render::plugin;
 use crate::scan::{Lengths, Scan, ScanEnd, ScanPlan, show_coverage};
 use crate::settings::Settings;
 use crate::store::{ReadLimit, RecordReader};
-
-/// Bytes of each value that are read: a lock fits.
-const HEAD_BYTES: usize = 128;
 
 /// The most records that are read to tell the schemas' own values from unrecognised ones.
 const SAMPLE: usize = 1_000;
@@ -81,7 +78,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let reader = context.reader().await?.scanning(args.scan.scan_options());
     let interrupt = Interrupt::listen()?;
     let head =
-        if sought.codes.contains(&FindingCode::Unreadable) { LONG_HEAD_BYTES } else { HEAD_BYTES };
+        if sought.codes.contains(&FindingCode::Unreadable) { LONG_HEAD_BYTES } else { LOCK_BYTES };
     let plan = ScanPlan {
         catalog: &catalog,
         thresholds: sought.thresholds.clone(),

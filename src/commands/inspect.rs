@@ -46,7 +46,7 @@ const RAW_BYTES: usize = 4 * 1024;
 
 /// Bytes of a value that are read unless `--full` asks for all. Larger values have the finding
 /// `oversized`, which uses the same limit.
-const HEAD_BYTES: usize = OVERSIZED_BYTES as usize;
+const SHOWN_BYTES: usize = OVERSIZED_BYTES as usize;
 
 /// The most keys that one run takes: all records are kept until they are shown.
 const MOST: usize = 10_000;
@@ -205,7 +205,7 @@ fn lookup(args: &Args) -> Lookup {
     let head = if args.full || args.body.is_some() {
         ReadLimit::Whole
     } else {
-        ReadLimit::Bytes(HEAD_BYTES)
+        ReadLimit::Bytes(SHOWN_BYTES)
     };
     Lookup { head, thresholds: args.thresholds.thresholds(), both: true }
 }

@@ -13,15 +13,12 @@ use crate::context::Context;
 use crate::domain::change::orphan::{self, INCLUDABLE, ORPHANED, Orphan};
 use crate::domain::diagnosis::{FindingCode, Thresholds};
 use crate::domain::record::{Candidate, Evidence, Expiry, Record, age};
-use crate::domain::schema::catalog::LONG_HEAD_BYTES;
+use crate::domain::schema::catalog::{LOCK_BYTES, LONG_HEAD_BYTES};
 use crate::domain::schema::{Schema, State, TtlOf};
 use crate::domain::select::{Missing, Selected, Selection};
 use crate::exit::CommandError;
 use crate::scan::RecordFilter;
 use crate::store::KeyAction;
-
-/// Bytes of each value that a scan reads: a lock fits.
-const HEAD_BYTES: usize = 128;
 
 /// The options that choose locks.
 #[derive(Debug, Args)]
@@ -121,7 +118,7 @@ impl Orphans {
         let thresholds =
             Thresholds { overdue_ms: args.older_than.map(age::millis), ..Thresholds::default() };
         let least =
-            if sought.contains(&FindingCode::Unreadable) { LONG_HEAD_BYTES } else { HEAD_BYTES };
+            if sought.contains(&FindingCode::Unreadable) { LONG_HEAD_BYTES } else { LOCK_BYTES };
         let scope = Scope { catalog, thresholds, least, lengths: false };
         let selection =
             Selection { finding_evidence: Evidence::Stated, ..args.filter.selection()? };

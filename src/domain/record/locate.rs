@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::claim::Claim;
 use super::decode::{self, ClosedValue, Reading};
 use super::extended::Extended;
-use super::name::{Name, Readings};
+use super::name::{KeyMeanings, Name};
 use super::observation::{Content, KeyState, Observation};
 use super::record::Record;
 use crate::domain::diagnosis::{self, FindingCode, OtherSchema, Thresholds};
@@ -80,10 +80,10 @@ pub(crate) fn for_name(catalog: &Catalog, name: &Name) -> Option<Candidate> {
 }
 
 /// Every candidate for the operator's text, with the one that it means as a record name first.
-pub(crate) fn for_readings(catalog: &Catalog, readings: &Readings) -> Vec<Candidate> {
+pub(crate) fn for_meanings(catalog: &Catalog, meanings: &KeyMeanings) -> Vec<Candidate> {
     let mut candidates: Vec<_> =
-        readings.name.iter().filter_map(|name| for_name(catalog, name)).collect();
-    for candidate in readings.keys.iter().flat_map(|key| for_key(catalog, key)) {
+        meanings.name.iter().filter_map(|name| for_name(catalog, name)).collect();
+    for candidate in meanings.keys.iter().flat_map(|key| for_key(catalog, key)) {
         let is_known = |known: &Candidate| {
             known.redis_keys == candidate.redis_keys && known.key == candidate.key
         };

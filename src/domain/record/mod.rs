@@ -33,7 +33,7 @@ pub(crate) use identity::{Comparison, Identity};
 pub(crate) use json::Json;
 pub(crate) use key_identity::KeyIdentity;
 pub(crate) use locate::Candidate;
-pub(crate) use name::{Given, Name, Readings};
+pub(crate) use name::{Given, KeyMeanings, Name};
 pub(crate) use observation::{Content, Expiry, Field, Hash, KeyState, Observation};
 pub(crate) use only::Only;
 pub use record::Record;

@@ -162,20 +162,20 @@ impl Given {
     }
 
     /// How the text can be read in a database: as a name, and as an idempotency key or a Redis key.
-    pub(crate) fn readings(&self, catalog: &Catalog, db: i64) -> Readings {
+    pub(crate) fn meanings(&self, catalog: &Catalog, db: i64) -> KeyMeanings {
         let knows = |name: &Name| catalog.all().iter().any(|schema| schema.name == name.schema);
         let is_chosen =
             |name: &Name| catalog.places().iter().any(|schema| schema.name == name.schema);
         let Some(parsed) = Name::parse(&self.text).filter(|parsed| knows(&parsed.name)) else {
-            return Readings { name: None, keys: self.keys() };
+            return KeyMeanings { name: None, keys: self.keys() };
         };
         // The name of a schema that is not selected, or of another database, means nothing here. In
         // particular it must not mean another record.
         if !is_chosen(&parsed.name) || parsed.name.db.is_some_and(|of| of != db) {
-            return Readings::default();
+            return KeyMeanings::default();
         }
         let keys = if parsed.is_quoted { Vec::new() } else { self.keys() };
-        Readings { name: Some(parsed.name), keys }
+        KeyMeanings { name: Some(parsed.name), keys }
     }
 
     fn keys(&self) -> Vec<Vec<u8>> {
@@ -187,9 +187,9 @@ impl Given {
     }
 }
 
-/// The possible readings of a text.
+/// The possible meanings of a text.
 #[derive(Debug, Default)]
-pub(crate) struct Readings {
+pub(crate) struct KeyMeanings {
     pub(crate) name: Option<Name>,
     /// Idempotency keys or Redis keys.
     pub(crate) keys: Vec<Vec<u8>>,

@@ -7,7 +7,7 @@ use crate::domain::record::{Content, KeyState, Observation};
 use crate::store::cluster::client::Client;
 use crate::store::error::StoreError;
 use crate::store::read::key_query::ReadLimit;
-use crate::store::read::reader::Seen;
+use crate::store::read::reader::ReadResult;
 
 /// The value of a Redis key before a change, which a revert restores.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -128,7 +128,7 @@ impl Client {
         &self,
         records: &[Vec<Vec<u8>>],
         checksums: bool,
-    ) -> Result<Vec<Seen>, StoreError> {
+    ) -> Result<Vec<ReadResult>, StoreError> {
         let mut seen = self.reader().read_each(records, ReadLimit::Whole).await?;
         if !checksums {
             return Ok(seen);

@@ -6,7 +6,7 @@ use redis::Pipeline;
 use super::key_query::{
     CommandQueue as _, ExpiryCommand, KeyQuery, PipelineReplies, ReadLimit, ReadTimes, read_time,
 };
-use super::reader::{ReadDetail, RecordReader, Seen};
+use super::reader::{ReadDetail, ReadResult, RecordReader};
 use crate::domain::record::KeyState;
 use crate::store::connection::reply;
 use crate::store::error::StoreError;
@@ -24,7 +24,7 @@ const COMMANDS_PER_KEY: usize = 2;
 
 /// The most bytes of values whose checksums are asked for in one write, unless a single record is
 /// larger.
-const MOST_AT_ONCE: u64 = 4 << 20;
+const MOST_CHECKSUM_BYTES: u64 = 4 << 20;
 
 /// The size in bytes that a value counts with if the server does not report it.
 const UNKNOWN_SIZE: u64 = 256 << 10;
@@ -41,10 +41,10 @@ impl RecordReader {
         &mut self,
         records: &[Vec<Vec<u8>>],
         least: usize,
-    ) -> Result<Vec<Seen>, StoreError> {
+    ) -> Result<Vec<ReadResult>, StoreError> {
         // Plain commands take the server less time than a script, and read most records: their
         // values are short.
-        let mut read: Vec<Option<Seen>> = vec![None; records.len()];
+        let mut read: Vec<Option<ReadResult>> = vec![None; records.len()];
         if least <= MOST_WHOLE && self.client().tells_deadlines().await {
             for (index, seen) in self.read_whole_values(records).await.into_iter().enumerate() {
                 if is_final(&seen) {
@@ -81,7 +81,7 @@ impl RecordReader {
     pub async fn read_further_for_change(
         &mut self,
         records: &[Vec<Vec<u8>>],
-    ) -> Result<Vec<Seen>, StoreError> {
+    ) -> Result<Vec<ReadResult>, StoreError> {
         self.read_with_checksums(records, ReadLimit::Bytes(MOST_FURTHER)).await
     }
 
@@ -92,17 +92,17 @@ impl RecordReader {
     }
 
     /// Reads records with the checksums of their values. A checksum takes the server a DUMP, and
-    /// all commands of one write keep other clients waiting. So one write asks for [`MOST_AT_ONCE`]
+    /// all commands of one write keep other clients waiting. So one write asks for [`MOST_CHECKSUM_BYTES`]
     /// bytes of values.
     async fn read_with_checksums(
         &mut self,
         records: &[Vec<Vec<u8>>],
         head: ReadLimit,
-    ) -> Result<Vec<Seen>, StoreError> {
+    ) -> Result<Vec<ReadResult>, StoreError> {
         let sizes = self.read_sizes(records).await;
         let mut read = Vec::with_capacity(records.len());
         let mut rest = records;
-        for count in shares(&sizes, MOST_AT_ONCE) {
+        for count in shares(&sizes, MOST_CHECKSUM_BYTES) {
             let (some, more) = rest.split_at(count);
             read.extend(self.read_with(some, head, ReadDetail::Checksums).await?);
             rest = more;
@@ -157,7 +157,7 @@ impl RecordReader {
 
     /// Reads strings of up to [`MOST_WHOLE`] bytes whole with plain commands, on a server that
     /// knows PEXPIRETIME.
-    async fn read_whole_values(&self, records: &[Vec<Vec<u8>>]) -> Vec<Seen> {
+    async fn read_whole_values(&self, records: &[Vec<Vec<u8>>]) -> Vec<ReadResult> {
         let query = KeyQuery {
             expiry: ExpiryCommand::Pexpiretime,
             ..KeyQuery::heads(ReadLimit::Bytes(MOST_WHOLE))
@@ -184,7 +184,7 @@ impl RecordReader {
 }
 
 /// True if the script would read no more of a record than plain commands did.
-fn is_final(seen: &Seen) -> bool {
+fn is_final(seen: &ReadResult) -> bool {
     match seen {
         Ok(seen) => seen.server_ms.is_some() && seen.keys.iter().all(KeyState::is_comparable),
         // A node that does not answer is not asked again.

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashSet};
 use tokio::time::{Instant, sleep_until};
 
 use super::key_query::{KeyQuery, ReadLimit};
-use super::reader::{RecordReader, Seen};
+use super::reader::{ReadResult, RecordReader};
 use super::scan_nodes::Nodes;
 use super::scan_page::{FoundRecord, ScanPage};
 use crate::domain::diagnosis::Thresholds;
@@ -162,7 +162,10 @@ impl KeyspaceScan {
 
     /// Reads more of these records from the last page. A record that can no longer be read is left
     /// out and reported.
-    async fn read_longer(&mut self, records: &[Vec<Vec<u8>>]) -> Result<Vec<Seen>, StoreError> {
+    async fn read_longer(
+        &mut self,
+        records: &[Vec<Vec<u8>>],
+    ) -> Result<Vec<ReadResult>, StoreError> {
         let mut longer = Vec::with_capacity(records.len());
         for some in records.chunks(LONGER_READS) {
             let read = self.reader.read_each(some, LONGER).await?;

@@ -7,10 +7,10 @@ use std::collections::HashSet;
 use anyhow::Result;
 
 use super::key_query::ReadLimit;
-use super::reader::{RecordReader, Seen};
+use super::reader::{ReadResult, RecordReader};
 use crate::domain::diagnosis::Thresholds;
 use crate::domain::record::{
-    Candidate, Given, Name, Readings, Record, UnclaimedKey, locate, name, unclaimed_key,
+    Candidate, Given, KeyMeanings, Name, Record, UnclaimedKey, locate, name, unclaimed_key,
 };
 use crate::domain::schema::Catalog;
 use crate::store::error::StoreError;
@@ -112,9 +112,9 @@ impl Lookup {
         let mut all_found = Vec::with_capacity(keys.len());
         let mut candidates_of_each = Vec::with_capacity(keys.len());
         for key in keys {
-            let readings = key.readings(catalog, reader.db());
-            candidates_of_each.push(self.candidates(catalog, &readings));
-            let name = readings.name;
+            let meanings = key.meanings(catalog, reader.db());
+            candidates_of_each.push(self.candidates(catalog, &meanings));
+            let name = meanings.name;
             all_found.push(LookupResult { key: key.text, name, ..LookupResult::default() });
         }
 
@@ -153,9 +153,9 @@ impl Lookup {
     }
 
     /// The Redis keys that may hold records of a KEY under each chosen schema.
-    fn candidates(&self, catalog: &Catalog, readings: &Readings) -> Vec<Candidate> {
-        let mut candidates = locate::for_readings(catalog, readings);
-        for key in &readings.keys {
+    fn candidates(&self, catalog: &Catalog, meanings: &KeyMeanings) -> Vec<Candidate> {
+        let mut candidates = locate::for_meanings(catalog, meanings);
+        for key in &meanings.keys {
             for candidate in locate::of_others(catalog, key) {
                 if self.both || locate::may_be_lock_beneath(catalog, &candidate) {
                     candidates.push(candidate);
@@ -170,7 +170,7 @@ impl Lookup {
         reader: &mut RecordReader,
         candidates: &[&Candidate],
         head: ReadLimit,
-    ) -> Result<Vec<Seen>, StoreError> {
+    ) -> Result<Vec<ReadResult>, StoreError> {
         let mut records = Vec::with_capacity(candidates.len());
         for candidate in candidates {
             records.push(candidate.redis_keys.clone());
@@ -179,7 +179,13 @@ impl Lookup {
     }
 
     /// Adds the read of a candidate to the result of its KEY.
-    fn add(&self, catalog: &Catalog, found: &mut LookupResult, candidate: &Candidate, seen: Seen) {
+    fn add(
+        &self,
+        catalog: &Catalog,
+        found: &mut LookupResult,
+        candidate: &Candidate,
+        seen: ReadResult,
+    ) {
         let seen = match seen {
             Ok(seen) => seen,
             Err(error) => {

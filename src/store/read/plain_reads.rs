@@ -4,7 +4,7 @@
 use redis::{Pipeline, Value};
 
 use super::key_query::{CommandQueue as _, KeyQuery, PipelineReplies, ReadLimit};
-use super::reader::{RecordReader, Seen};
+use super::reader::{ReadResult, RecordReader};
 use crate::domain::record::{Content, Field, Hash, KeyState, Observation};
 use crate::store::connection::reply;
 use crate::store::error::StoreError;
@@ -26,7 +26,7 @@ impl RecordReader {
         &self,
         records: &[Vec<Vec<u8>>],
         head: ReadLimit,
-    ) -> Result<Vec<Seen>, StoreError> {
+    ) -> Result<Vec<ReadResult>, StoreError> {
         let mut read = self.read_query(records, KeyQuery::heads(head)).await;
         self.read_lengths(read.iter_mut().flatten()).await?;
         let keys = read.iter_mut().flatten().flat_map(|seen| &mut seen.keys).collect();
@@ -40,7 +40,7 @@ impl RecordReader {
         &self,
         records: &[Vec<Vec<u8>>],
         query: KeyQuery,
-    ) -> Vec<Seen> {
+    ) -> Vec<ReadResult> {
         let mut pipeline = Pipeline::with_capacity(records.len() * COMMANDS_PER_RECORD);
         for redis_keys in records {
             query.ask(&mut pipeline, redis_keys);

@@ -68,7 +68,7 @@ pub struct RecordReader {
 }
 
 /// One record as it was read, or why it could not be read.
-pub type Seen = Result<Observation, StoreError>;
+pub type ReadResult = Result<Observation, StoreError>;
 
 impl Client {
     /// A reader of the records behind this client.
@@ -128,7 +128,7 @@ impl RecordReader {
         &mut self,
         records: &[Vec<Vec<u8>>],
         head: ReadLimit,
-    ) -> Result<Vec<Seen>, StoreError> {
+    ) -> Result<Vec<ReadResult>, StoreError> {
         let read = self.read_each(records, head).await?;
         for seen in &read {
             if let Err(error) = seen
@@ -149,7 +149,7 @@ impl RecordReader {
         &mut self,
         records: &[Vec<Vec<u8>>],
         head: ReadLimit,
-    ) -> Result<Vec<Seen>, StoreError> {
+    ) -> Result<Vec<ReadResult>, StoreError> {
         if let Some(read) = self.read_in_one_call(records, head).await? {
             return Ok(read);
         }
@@ -167,7 +167,7 @@ impl RecordReader {
         &mut self,
         records: &[Vec<Vec<u8>>],
         head: ReadLimit,
-    ) -> Result<Vec<Seen>, StoreError> {
+    ) -> Result<Vec<ReadResult>, StoreError> {
         let keys_per_record = records.first().map_or(1, Vec::len).max(1);
         let records_per_call = (MOST_KEYS / keys_per_record).max(1);
         let calls: Vec<_> = records.chunks(records_per_call).collect();
@@ -198,7 +198,7 @@ impl RecordReader {
         &mut self,
         records: &[Vec<Vec<u8>>],
         head: ReadLimit,
-    ) -> Result<Option<Vec<Seen>>, StoreError> {
+    ) -> Result<Option<Vec<ReadResult>>, StoreError> {
         // Whole values are read one record per call, because they may be large, and a server serves
         // no other client during a call.
         if !(2..=MOST_IN_ONE_CALL).contains(&records.len())
@@ -225,10 +225,10 @@ impl RecordReader {
     async fn read_half_moved(
         &mut self,
         records: &[Vec<Vec<u8>>],
-        read: Vec<Seen>,
+        read: Vec<ReadResult>,
         head: ReadLimit,
         detail: ReadDetail,
-    ) -> Result<Vec<Seen>, StoreError> {
+    ) -> Result<Vec<ReadResult>, StoreError> {
         let mut all = Vec::with_capacity(read.len());
         for (redis_keys, seen) in records.iter().zip(read) {
             let is_half_moved =
@@ -257,7 +257,7 @@ impl RecordReader {
         records: &[Vec<Vec<u8>>],
         head: ReadLimit,
         detail: ReadDetail,
-    ) -> Result<Vec<Seen>, StoreError> {
+    ) -> Result<Vec<ReadResult>, StoreError> {
         loop {
             let command = match self.method {
                 ReadMethod::ReadOnlyScript => "EVAL_RO",
@@ -291,7 +291,7 @@ impl RecordReader {
 
     /// Reads the expiries that are too far in the future for Lua's numbers. If one cannot be read,
     /// the key's state remains unchanged.
-    async fn read_far_deadlines(&self, read: &mut [(usize, Seen)]) {
+    async fn read_far_deadlines(&self, read: &mut [(usize, ReadResult)]) {
         let mut pipeline = redis::pipe();
         let mut far = Vec::new();
         for (_, seen) in read {
@@ -396,7 +396,7 @@ impl RecordReader {
 /// If one step fails, its error is that of the record.
 ///
 /// `read` has the result of each step, with the number of Redis keys that the step should read.
-fn join_by_record(records: &[Vec<Vec<u8>>], read: Vec<(usize, Seen)>) -> Vec<Seen> {
+fn join_by_record(records: &[Vec<Vec<u8>>], read: Vec<(usize, ReadResult)>) -> Vec<ReadResult> {
     let mut read = read.into_iter();
     let mut joined = Vec::with_capacity(records.len());
     for redis_keys in records {
@@ -420,7 +420,7 @@ fn join_by_record(records: &[Vec<Vec<u8>>], read: Vec<(usize, Seen)>) -> Vec<See
 }
 
 /// Splits the reply of one call into its records.
-fn split_by_record(records: &[Vec<Vec<u8>>], all: Observation) -> Vec<Seen> {
+fn split_by_record(records: &[Vec<Vec<u8>>], all: Observation) -> Vec<ReadResult> {
     let mut keys = all.keys.into_iter();
     let mut read = Vec::with_capacity(records.len());
     for redis_keys in records {
@@ -440,13 +440,13 @@ mod tests {
         names.iter().map(|name| name.as_bytes().to_vec()).collect()
     }
 
-    fn seen(name: &str) -> Seen {
+    fn seen(name: &str) -> ReadResult {
         let content = Content::text(name.as_bytes().to_vec());
         let key = KeyState::new(name.as_bytes(), content, Expiry::Never, Deadline::Never);
         Ok(Observation { server_ms: None, keys: vec![key], atomic: true })
     }
 
-    fn silent() -> Seen {
+    fn silent() -> ReadResult {
         Err(StoreError::Unreachable { target: "a:1/0".to_owned(), why: "refused".to_owned() })
     }
 

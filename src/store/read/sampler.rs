@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::gaps::Gaps;
 use super::key_query::{KeyQuery, ReadLimit};
-use super::reader::{RecordReader, Seen};
+use super::reader::{ReadResult, RecordReader};
 use super::sampled_node::SampledNode;
 use crate::domain::record::{Content, KeyState};
 use crate::domain::select::Rate;
@@ -218,7 +218,7 @@ impl Sampler {
     async fn read_further(
         &self,
         records: &[Vec<Vec<u8>>],
-        read: &mut [Seen],
+        read: &mut [ReadResult],
     ) -> Result<(), StoreError> {
         let mut cut = Vec::new();
         for (index, seen) in read.iter().enumerate() {

@@ -15,7 +15,7 @@ use super::key_query::{
     read_time,
 };
 use super::page_size::{PageSizer, ScanOptions};
-use super::reader::Seen;
+use super::reader::ReadResult;
 use super::small_hashes::{self, SmallHashes};
 use crate::domain::hash_slot;
 use crate::domain::record::{Candidate, locate};
@@ -26,7 +26,7 @@ use crate::store::error::StoreError;
 
 /// A record in a page: its candidate, the index of the Redis key by which it was found, and the
 /// data that was read.
-pub(in crate::store) type FoundRecord = (Candidate, usize, Seen);
+pub(in crate::store) type FoundRecord = (Candidate, usize, ReadResult);
 
 /// Records to read, each with the index of the Redis key by which it was found.
 type Places = Vec<(Candidate, usize)>;
@@ -360,7 +360,7 @@ async fn read_records(
     stream: &mut Connection,
     query: KeyQuery,
     places: &Places,
-) -> Result<Vec<Seen>, StoreError> {
+) -> Result<Vec<ReadResult>, StoreError> {
     let before = match query.expiry {
         ExpiryCommand::Pttl => read_time(stream).await?,
         ExpiryCommand::Pexpiretime => None,
