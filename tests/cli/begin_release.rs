@@ -100,7 +100,7 @@ fn what_a_service_does_to_a_lock_it_does_not_take_is_logged() {
     step(&server, "begin", "reference", &[]).exits(0);
     server.send::<()>(&[b"PERSIST", b"idemkey:k"]);
     // The reference gives a lock without a TTL one.
-    step(&server, "begin", "reference", &[]).exits(1).says("it changed the record all the same");
+    step(&server, "begin", "reference", &[]).exits(1).says("it still changed the record");
     let audit = server.idemctl(&["log", "--records", "-o", "jsonl"]).exits(0).json_lines();
     assert_eq!(audit.last().unwrap()["what"], "changed");
 }

@@ -29,7 +29,7 @@ fn bad_input_is_a_usage_error_that_says_what_is_wrong() {
         (vec!["begin", "k", "--yes", "--schema", "express", "--owner", "w"], "name no owner"),
         (
             vec!["begin", "k", "--yes", "--schema", "express", "--fingerprint", "f"],
-            "compares no payloads",
+            "does not compare payloads",
         ),
         (
             vec!["begin", "k", "--yes", "--schema", "event-driven", "--owner", ""],
@@ -59,7 +59,7 @@ fn bad_input_is_a_usage_error_that_says_what_is_wrong() {
         ([&go[..], &response, &["--header", "a: b\r\nc: d"]].concat(), "control characters"),
         ([&go[..], &response, &["--error", "x"]].concat(), "--error would be lost"),
         ([&go[..], &response, &["--owner", "w"]].concat(), "name no owner"),
-        ([&go[..], &response, &["--fingerprint", "f"]].concat(), "compares no payloads"),
+        ([&go[..], &response, &["--fingerprint", "f"]].concat(), "does not compare payloads"),
         ([&go[..], &["--status", "201", "--body", "@/nowhere"]].concat(), "cannot read /nowhere"),
         (
             [&driven[..], &response, &["--header", "a: b"]].concat(),
@@ -233,7 +233,7 @@ fn the_owner_is_asked_for_on_a_terminal() {
     ] {
         let server = seeded();
         let mut session = on_terminal(server.command(), &complete("event-driven", &[]));
-        press(&mut session, "to go ahead (worker-7):", typed);
+        press(&mut session, "to continue (worker-7):", typed);
         if code < 2 {
             press(&mut session, "[y/N]", "y\r");
         }

@@ -305,9 +305,9 @@ fn a_body_that_is_to_be_json_and_is_not_is_refused() {
     };
     complete(&[&json[..], &["--body", r#"{"id":1"#]].concat())
         .exits(2)
-        .says("the body is not JSON");
+        .says("the body is not valid JSON");
     assert_eq!(server.get("idempotency:k").unwrap(), br#"{"status":"PENDING"}"#);
-    complete(&["--body", r#"{"id":1"#]).exits(0).says("warning: the body begins as JSON does");
+    complete(&["--body", r#"{"id":1"#]).exits(0).says("warning: the body looks like JSON");
 }
 
 /// What follows these words, up to the end of the sentence.

@@ -172,7 +172,8 @@ fn an_estimate_is_marked_wherever_it_is_shown() {
         .exits(0)
         .text();
     assert!(
-        stated.contains("this deployment's result TTL minus what is left") && !stated.contains('~'),
+        stated.contains("this deployment's result TTL minus the time left")
+            && !stated.contains('~'),
         "{stated}"
     );
 }
@@ -257,7 +258,7 @@ fn a_deployment_can_state_that_there_are_no_ttls() {
     // No lock is in excess of no TTL, and none can be given.
     for more in [&["--include", "excess-ttl"][..], &["--orphaned", "--action", "expire"]] {
         let run = server.idemctl(&[&sweep[..], more, &["--lock-ttl", "none"]].concat()).exits(2);
-        run.says("and none is stated");
+        run.says("but none is configured");
     }
     assert_eq!(server.size(), 2);
 

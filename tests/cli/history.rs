@@ -142,7 +142,10 @@ fn the_log_tells_what_was_left_without_the_value() {
 #[test]
 fn nothing_changed_yet_is_no_error() {
     let server = Server::start();
-    server.idemctl(&["log"]).exits(0).says("Nothing was changed yet");
+    server.idemctl(&["log"]).exits(0).says("This user has changed nothing on this machine yet");
     server.idemctl(&["log", "show", "a"]).exits(1);
-    server.idemctl(&["log", "show"]).exits(1).says("nothing was changed yet");
+    server
+        .idemctl(&["log", "show"])
+        .exits(1)
+        .says("this user has changed nothing on this machine yet");
 }

@@ -59,7 +59,8 @@ const MINUTE: Duration = Duration::from_secs(60);
 fn nothing_changed_yet_is_no_error() {
     let run = Home::new().records(&[]).exits(0);
     assert!(
-        run.stdout.is_empty() && run.stderr.contains("Nothing was changed yet"),
+        run.stdout.is_empty()
+            && run.stderr.contains("This user has changed nothing on this machine yet"),
         "{}",
         run.all()
     );

@@ -46,7 +46,7 @@ fn a_check_says_which_schemas_it_read_and_which_keys_it_did_not() {
     let server = Server::holding(&[("idem:cart-1", LOCK, 29_000)]);
     in_context(&server, &["check"])
         .exits(0)
-        .shows("in 1 key; context prod reads no other schema |");
+        .shows("in 1 key; context prod checks no other schema |");
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn find_searches_the_keys_of_every_schema() {
         .shows("order-99103  in-progress  event-driven");
     let run = server.idemctl(&["inspect", "--find", "99103", "--schema", "express"]).exits(1);
     run.says("no key of express among 9 of ")
-        .says("the keys of event-driven were not searched: leave out --schema");
+        .says("the keys of event-driven were not searched; to search them, omit --schema");
     // A value that no schema writes is found by its name as well.
     server.set("idempotency:cart-953", r#"{"odd":1}"#, 60_000);
     server.set("idempotency:cart-954", PENDING, 60_000);

@@ -369,7 +369,7 @@ fn the_record_of_an_empty_key_is_counted_named_and_changed_by_its_name() {
         let unlock = [&["force-unlock", "-", "--yes"], end].concat();
         server.idemctl_fed(&unlock, &listed).exits(0);
         assert!(!has(&server, b"idem:") && has(&server, b"idem:a"));
-        server.idemctl(&["undo", "--yes"]).exits(0).says("Took back 1 of 1");
+        server.idemctl(&["undo", "--yes"]).exits(0).says("Reverted 1 of 1");
         assert!(has(&server, b"idem:"));
     }
     server.idemctl(&["purge", "--all", "--state", "any", "--yes"]);

@@ -96,7 +96,7 @@ fn records_are_listed_counted_and_checked() {
     server
         .idemctl(&["inspect", "a"])
         .exits(0)
-        .shows("unknown: the schema does not describe the begin step");
+        .shows("unknown, because the schema does not describe the begin step");
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn a_stuck_lock_is_found_unlocked_and_swept() {
     server
         .idemctl(&["force-unlock", "stuck", "--yes"])
         .exits(0)
-        .says("nobody knows what becomes of its result");
+        .says("the fate of its result is unknown");
     assert_eq!(server.get("pay:stuck"), None);
     server.idemctl(&["sweep", "--orphaned", "--yes", "--schema", "payments"]).exits(0);
     assert_eq!(server.get("pay:too"), None);

@@ -47,7 +47,7 @@ fn a_read_only_context_opens_no_door_to_a_change() {
     let server = seeded();
     let before = contents(&server);
     let run = |words: &[&str]| server.in_context("audit", READ_ONLY, words);
-    let says = "context `audit` is read-only: nothing may be changed through it";
+    let says = "context `audit` is read-only; it allows no changes";
     for words in CHANGES {
         for consent in [&["--yes"][..], &["--yes", "--confirm", "audit"]] {
             run(&[words, consent].concat()).exits(2).says(says);

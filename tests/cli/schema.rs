@@ -324,8 +324,8 @@ fn every_folder_is_checked_though_one_is_wrong() {
 
 #[test]
 fn a_folder_that_is_none_is_a_usage_error() {
-    alone(&["schema", "check", "nowhere"]).exits(2).says("there is no folder nowhere");
-    alone(&["schema", "check", "."]).exits(2).says("there is no schema.toml");
+    alone(&["schema", "check", "nowhere"]).exits(2).says("nowhere is neither a folder nor");
+    alone(&["schema", "check", "."]).exits(2).says("contains a schema.toml");
 }
 
 #[test]

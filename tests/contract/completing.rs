@@ -49,7 +49,7 @@ fn idempo_finds_its_own_message_pack_compressed_with_its_version_behind() {
     complete(&server, "k", "idempo", &["--owner", &owner])
         .exits(0)
         .says("Tested with the service's scripts on a temporary local Redis.")
-        .says("If a worker is still at it, it is refused when it ends.");
+        .says("If the original worker is still running, its result will be rejected.");
     let stored = server.get("idempo:response:k").unwrap();
     let packed = stored.strip_suffix(b":1").expect("the version that idempo asks for");
     // As Ruby's MessagePack packs [201, {…}, ["…"]].

@@ -236,7 +236,7 @@ fn a_lost_reply_is_cleared_up_by_reading_the_hash_back() {
         .0
         .through(&socket, &COMPLETE_A)
         .exits(0)
-        .says("reading back shows that it was done: stored");
+        .says("reading back shows that the step was executed: stored");
     let orders = Orders::start();
     orders.run(&["begin", "a", "--owner", "w-1"]).exits(0);
     let socket = proxy::breaks_at(&orders.0, "EXEC", false);

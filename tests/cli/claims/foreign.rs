@@ -262,7 +262,7 @@ fn a_result_whose_key_looks_like_a_lock_is_spared() {
     server.put("idem:lock:front-door", result);
     let run =
         left(&server, &["sweep", "--orphaned", "--older-than", "1ms", "--yes", "--grace", "0"]);
-    run.says("express reads a completed result there");
+    run.says("express reads it as a completed result");
     let json =
         left(&server, &["sweep", "--orphaned", "--yes", "--grace", "0", "-o", "json"]).json();
     assert_eq!(
@@ -344,11 +344,18 @@ fn a_value_beyond_what_is_read_is_left_alone_and_said_to_be() {
     let keys = ["purge", "big", "small", "--schema", "express"];
     let dry = server.idemctl(&[&keys[..], &["--dry-run"]].concat()).exits(0);
     dry.says(
-        "1 of them has a value larger than 16 MiB, which is not read whole, and will be left alone",
+        "1 of them has a value larger than 16 MiB, which idemctl does not read completely and will \
+        skip",
     );
     let run = server.idemctl(&[&keys[..], &["--yes"]].concat()).exits(3);
-    run.says("1 left alone, for a value is larger than 16 MiB and was not read whole");
-    assert!(!run.stderr.contains("a form that the schema does not write"), "{}", run.all());
+    run.says(
+        "Left unchanged: 1 record with a value larger than 16 MiB, which was not read completely",
+    );
+    assert!(
+        !run.stderr.contains("with a value that matches no format of the schema"),
+        "{}",
+        run.all()
+    );
     assert_eq!(server.keys(), ["idem:big"], "{}", run.all());
     let json = server
         .idemctl(&["purge", "big", "--schema", "express", "--yes", "-o", "json"])

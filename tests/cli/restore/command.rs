@@ -252,7 +252,7 @@ fn a_server_that_does_not_know_the_format_says_so() {
     line["keys"][0]["dump_base64"] = NEWER.into();
     restore(&server, &backup::write(&server, &[line]), &[])
         .exits(6)
-        .says("does not know the format")
+        .says("cannot read the format")
         .says("newer");
 }
 

@@ -154,7 +154,7 @@ fn damage_in_the_middle_is_refused_before_anything_is_restored_and_skipped_on_re
     let run = restore(&server, &file, &["--skip-damaged", "-o", "json"]).exits(3);
     run.says("line 2 of ").says("left out");
     // The damaged line may have been one that names another place.
-    run.says("2 of 2 Redis keys do not say where they come from");
+    run.says("the origin of 2 of 2 Redis keys is unknown");
     assert_eq!(
         (&run.json()["restored"], &run.json()["lines_left_out"]),
         (&(KEYS - 1).into(), &1.into())

@@ -114,7 +114,7 @@ fn a_restart_does_not_block_and_is_said() {
     server.kill();
     let server = start();
     let run = restore(home.path(), &["-p", &port.to_string()], &[]).exits(0);
-    run.says("a restart or a failover since, or another server at that address");
+    run.says("It restarted or failed over since, or is another server at that address");
     assert_eq!(server.get(REDIS_KEY).unwrap(), HELD.as_bytes());
 }
 
@@ -207,6 +207,8 @@ fn another_server_at_the_same_address_that_was_up_before_is_refused_unless_it_is
     let undo = idemctl(server.folder()).args(way_there).args(["undo", "--yes"]).run().exits(2);
     undo.says("another server at the same address");
     assert_eq!(other.size(), 0);
-    restore(server.folder(), &way_there, &["--elsewhere"]).exits(0).says("it was up already");
+    restore(server.folder(), &way_there, &["--elsewhere"])
+        .exits(0)
+        .says("which was already running at that time");
     assert_eq!(other.get(REDIS_KEY).unwrap(), HELD.as_bytes());
 }

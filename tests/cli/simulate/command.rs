@@ -195,7 +195,7 @@ fn accepted(result_not_stored: &str) -> Value {
 
 #[test]
 fn what_was_accepted_is_no_news_however_bad_it_is() {
-    expecting(&accepted("duplicate"), &[]).exits(0).shows("Every cell is as it was accepted.");
+    expecting(&accepted("duplicate"), &[]).exits(0).shows("All results match the accepted file.");
     assert_eq!(
         expecting(&accepted("duplicate"), &["-o", "json"]).exits(0).json()["differences"],
         json!([])
@@ -278,11 +278,8 @@ fn a_context_that_is_kept_from_changes_is_not_simulated_through() {
         fs::write(server.folder().join("config.toml"), config).unwrap();
         let words = ["simulate", "store-down", "--schema", "reference", "--config", "config.toml"];
         let refused = server.idemctl(&words).exits(2);
-        let why = if kept == "read_only" {
-            "nothing may be changed through it"
-        } else {
-            "not put under load"
-        };
+        let why =
+            if kept == "read_only" { "it allows no changes" } else { "does not put load on it" };
         assert!(refused.stderr.contains(why), "{}", refused.stderr);
         assert!(refused.stderr.contains("hint: --sandbox"), "{}", refused.stderr);
         run(server.folder(), &[&words[..], &["--sandbox"]].concat()).exits(0);

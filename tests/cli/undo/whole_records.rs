@@ -72,7 +72,7 @@ fn a_backup_without_one_of_its_lines_is_not_whole() {
     fs::write(&file, [lines[0], lines[1], lines[3], lines[4]].join("\n") + "\n").unwrap();
     fs::remove_file(server.folder().join(".local/state/idemctl/audit.jsonl")).unwrap();
     let run = server.idemctl(&["restore", &file.display().to_string(), "--yes"]).exits(3);
-    run.says("is not whole: its closing line counts other lines");
+    run.says("is incomplete, because its number of lines differs");
     assert_eq!(server.size(), 2);
 }
 
@@ -92,7 +92,7 @@ fn a_name_of_two_operations_is_refused() {
     server
         .idemctl(&["undo", "--yes"])
         .exits(2)
-        .says("two operations of the audit log have the name");
+        .says("two operations in the audit log have the name");
     assert_eq!(server.size(), 0);
 }
 
