@@ -108,7 +108,7 @@ impl ConfirmArgs {
     fn cannot_ask(&self, context: &Context, name: &str) -> CommandError {
         if !context.settings.is_protected() {
             return CommandError::usage("cannot prompt without a terminal")
-                .hint(format!("pass --confirm {name} or --yes to continue without a prompt"));
+                .hint(format!("to continue without a prompt, pass --confirm {name} or --yes"));
         }
         let why = if self.yes {
             "--yes is not enough"

@@ -199,7 +199,7 @@ fn runnable(
             .into());
     }
     for (name, why) in refused {
-        context.ui.warning(&format!("Skipped the schema {name}: {why}"));
+        context.ui.warning(&format!("skipped schema {name}: {why}"));
     }
     Ok(schemas)
 }

@@ -215,7 +215,9 @@ fn account(
     let account = &sweep.account;
     let backup =
         account.backup.as_ref().map(|file| format!("; backup: {file}")).unwrap_or_default();
-    let so_far = format!("{} of {} locks done{backup}", account.done, sweep.found.tally.total());
+    let total = sweep.found.tally.total();
+    let locks = if total == 1 { "lock" } else { "locks" };
+    let so_far = format!("{} of {total} {locks} done{backup}", account.done);
     print_read_back(context, account.read_back);
     require_finished(ended, account.outcome, account.done, &so_far)?;
     context.ui.status(&format!("Swept: {so_far}"));

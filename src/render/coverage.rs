@@ -55,9 +55,9 @@ pub fn lines(coverage: &Coverage, catalog: &Catalog) -> Vec<String> {
     });
     let unproven = all_unproven(coverage, catalog);
     let skipped =
-        catalog.skipped().map(|schema| format!("Skipped the schema {}: {NO_PREFIX}.", schema.name));
+        catalog.skipped().map(|schema| format!("Skipped schema {}: {NO_PREFIX}.", schema.name));
     let unreadable =
-        catalog.unreadable().iter().map(|name| format!("Skipped the schema {name}: {UNREADABLE}."));
+        catalog.unreadable().iter().map(|name| format!("Skipped schema {name}: {UNREADABLE}."));
     skipped
         .chain(unreadable)
         .chain(spared)

@@ -23,7 +23,7 @@ use crate::store::Trace;
 use crate::terminal::frame::ProgressLine;
 
 /// The hint for a run without a terminal that must confirm a change.
-const HINT: &str = "pass --yes to continue without a prompt";
+const HINT: &str = "to continue without a prompt, pass --yes";
 
 /// The hint for a run without a terminal that needs a password.
 const PASSWORD_HINT: &str = "pass the password with --pass-file FILE or REDISCLI_AUTH";
@@ -502,10 +502,10 @@ impl Ui {
             return Err(CommandError::usage("cannot prompt without a terminal").hint(hint));
         }
         if self.unwritten.is_some() {
-            let message = "cannot prompt, because stdout is closed and the records \
-                could not be shown";
+            let message = "cannot prompt, because stdout is closed and the records could not be \
+                shown";
             return Err(
-                CommandError::usage(message).hint("pass --yes to continue without a prompt")
+                CommandError::usage(message).hint("to continue without a prompt, pass --yes")
             );
         }
         let question =

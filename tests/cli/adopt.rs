@@ -79,7 +79,7 @@ fn an_unknown_name_and_a_missing_context_are_refused() {
         .says("express");
     home.run(&["schema", "adopt", "express"])
         .exits(2)
-        .says("no context is used")
+        .says("no context is selected")
         .says("`idemctl context set NAME`");
     assert_eq!(fs::read_to_string(home.config()).unwrap(), "");
 }
@@ -125,7 +125,10 @@ fn detect_says_which_context_the_adoption_needs_first() {
 fn the_change_is_shown_and_asked_for() {
     let home = Home::with(CONFIG);
     let refused = home.run(&["schema", "adopt", "express", "--prefix", "shop:"]).exits(2);
-    refused.says("will say:").says("prefix = \"shop:\"").says("cannot prompt without a terminal");
+    refused
+        .says("will contain:")
+        .says("prefix = \"shop:\"")
+        .says("cannot prompt without a terminal");
     assert_eq!(fs::read_to_string(home.config()).unwrap(), CONFIG);
     let run = home.run(&["schema", "adopt", "express", "--prefix", "shop:", "--yes"]).exits(0);
     run.says("the previous file is kept as ");
@@ -188,7 +191,7 @@ fn a_server_that_no_context_has_changes_no_context() {
     let line = found["groups"][0]["adopt"].as_str().unwrap().to_owned();
     let words: Vec<_> = line.split(' ').skip(1).chain(["--yes"]).collect();
     let refused = server.unnamed(&words).exits(2);
-    refused.says("no context is used");
+    refused.says("no context is selected");
     assert_eq!(
         fs::read_to_string(server.folder().join(".config/idemctl/config.toml")).unwrap(),
         before

@@ -88,7 +88,7 @@ fn old_backups_go_after_a_question_and_are_missed_by_the_log() {
         (&log[0]["backup_is_there"], &log[1]["backup_is_there"]),
         (&false.into(), &true.into())
     );
-    prune(&["--yes"]).exits(0).says("None of 1 backups");
+    prune(&["--yes"]).exits(0).says("None of the 1 backups");
 }
 
 /// Rule: what is no backup stays, whatever its name and age.

@@ -66,7 +66,7 @@ fn a_filter_by_age_leaves_out_ages_that_nothing_proves() {
     let before = moment(&server, "before");
     server.set("idempotency:c", DONE, 50_000_000);
     let run = server.idemctl(&["diff", &before, "--older-than", "1h"]).exits(1);
-    run.says("1 came");
+    run.says("1 added");
     assert!(!run.stderr.contains("Skipped"), "{}", run.all());
 }
 
@@ -147,7 +147,7 @@ fn nothing_that_differs_is_exit_status_0() {
     let server = Server::start();
     two_moments(&server);
     let now = moment(&server, "now");
-    server.idemctl(&["diff", &now]).exits(0).says("0 came, 0 went");
+    server.idemctl(&["diff", &now]).exits(0).says("0 added, 0 gone");
     server.idemctl(&["diff", &now, &now]).exits(0).says("7 as they were");
     let text = server.idemctl(&["list", "-o", "jsonl"]).exits(0).stdout;
     // A key that a list shows twice is one record.
@@ -230,10 +230,10 @@ fn what_is_no_whole_list_is_refused() {
         (&lines[..lines.len() - 20], "the list is not complete"),
         (&text[..text.find("\"spared\"").unwrap()], "the list is not complete"),
         ("{\"format\":1,\"records\":[\n", "the list is not complete"),
-        ("{\"format\":1,\"rows\":[],\"complete\":true}\n", "this is no line of a list"),
-        ("{\"format\":1,\"records\":[]}\n", "this is no line of a list"),
-        ("hello\n", "this is no line of a list"),
-        (&old, "this is no line of a list"),
+        ("{\"format\":1,\"rows\":[],\"complete\":true}\n", "this is not a line of a list"),
+        ("{\"format\":1,\"records\":[]}\n", "this is not a line of a list"),
+        ("hello\n", "this is not a line of a list"),
+        (&old, "this is not a line of a list"),
     ] {
         fs::write(&bad, content).unwrap();
         let bad = bad.to_str().unwrap();
@@ -248,7 +248,7 @@ fn what_is_no_whole_list_is_refused() {
     assert!(Command::new("mkfifo").arg(server.folder().join("pipe")).status().unwrap().success());
     let pipe = server.folder().join("pipe").display().to_string();
     // Nobody writes to the pipe: it is refused without waiting for a writer.
-    server.idemctl(&["diff", &pipe, &before]).exits(2).says("is no regular file");
+    server.idemctl(&["diff", &pipe, &before]).exits(2).says("is not a regular file");
 }
 
 #[test]
@@ -296,7 +296,7 @@ fn filters_choose_what_passes_at_either_moment() {
     assert_eq!(told(&["--status", "2xx"]), ["done", "new"]);
     assert_eq!(told(&["--owner", "worker-?"]), ["owned"]);
     let none = server.idemctl(&["diff", &before, &after, "--finding", "no-expiry"]).exits(0);
-    none.shows("go-middleware  finding  no-expiry         1      1       -").says("1 as they were");
+    none.shows("go-middleware  finding  no-expiry         1      1       -").says("1 unchanged");
     server
         .idemctl(&["diff", &before, "--body-contains", "x"])
         .exits(2)
@@ -319,7 +319,7 @@ fn moments_of_different_records_are_not_compared() {
     let all = list("all", &["list", "-o", "json"]);
     server.idemctl(&["diff", &all]).exits(0);
     let limited = list("limited", &["list", "--limit", "2", "-o", "json"]);
-    server.idemctl(&["diff", &limited]).exits(3).says("limited holds 2 records at most");
+    server.idemctl(&["diff", &limited]).exits(3).says("limited contains at most 2 records");
     let sorted = list("sorted", &["list", "--sort", "key", "-o", "json"]);
     server.idemctl(&["diff", &sorted]).exits(0);
     let filtered = list("filtered", &["list", "--status", "2xx", "-o", "json"]);
@@ -330,7 +330,7 @@ fn moments_of_different_records_are_not_compared() {
         (&filtered, "one was listed with --status 2xx, the other with no filter"),
         (&of_schema, "one holds the records of express, the other those of "),
         (&other_db, "one was read from "),
-        (&inspected, "this is no line of a list"),
+        (&inspected, "this is not a line of a list"),
     ] {
         server.idemctl(&["diff", other]).exits(2).says(says);
         server.idemctl(&["diff", other, &all]).exits(2);

@@ -120,7 +120,7 @@ fn nothing_is_removed_when_it_cannot_be_backed_up() {
 fn a_script_that_names_another_place_does_not_go_ahead() {
     let server = Server::holding(&[("idempotency:a", PENDING, 60_000)]);
     let run = server.idemctl(&["force-unlock", "a", "--yes", "--confirm", "prod"]).exits(2);
-    run.says("not confirmed").says("hint: --confirm takes `");
+    run.says("not confirmed").says("hint: --confirm must be `");
     assert!(server.get("idempotency:a").is_some());
     let name = format!("{}/0", server.socket().display());
     server.idemctl(&["force-unlock", "a", "--yes", "--confirm", &name]).exits(0);

@@ -296,7 +296,7 @@ fn a_glob_that_matches_nothing_drafts_nothing() {
     server
         .idemctl(&["schema", "new", "x", "--match", "set:*"])
         .exits(1)
-        .says("neither strings nor hashes");
+        .says("none is a string or a hash");
     server.idemctl(&["schema", "new", "x"]).exits(2).says("--from");
     server.idemctl(&["schema", "new", "x", "--match", "a", "--from", "b"]).exits(2);
     assert!(!folder(&server, "x").exists());

@@ -108,7 +108,7 @@ fn an_owner_that_nobody_checks_has_to_be_the_locks_all_the_same() {
     server.set("pay:lock:k", "w-7", 20_000);
     for words in [&COMPLETE[..], &["release", "k", "--schema", "payments", "--yes"]] {
         let run = server.idemctl(&[words, &["--owner", "w-8"]].concat()).exits(1);
-        run.says("the lock is w-7's, not w-8's; nothing was done");
+        run.says("the lock belongs to w-7, not to w-8; nothing was done");
     }
     assert_eq!(text(&server, "pay:lock:k"), "w-7");
     server.idemctl(&[&COMPLETE[..], &["--owner", "w-7"]].concat()).exits(0);

@@ -33,7 +33,7 @@ fn a_purge_goes_ahead_when_the_servers_name_is_typed_and_only_then() {
     }
     assert!(is_there(&server, "idempotency:done"));
     let run = answered(purge(), "Purge this record?", &format!("{name}\r")).exits(0);
-    run.shows("1 of 1 records purged; backup: ");
+    run.shows("1 of 1 record purged; backup: ");
     assert!(!is_there(&server, "idempotency:done"));
 }
 

@@ -178,7 +178,7 @@ fn a_context_whose_host_cannot_be_looked_up_keeps_its_protection() {
     };
     for (kept, says) in [(PROTECTED, "add --confirm prod"), (READ_ONLY, "is read-only")] {
         let run = purge(kept, port, &[]).exits(2);
-        run.says(says).says("is the server of context `prod` is unknown");
+        run.says(says).says("the protection of context `prod` applies");
         assert!(server.get("idem:done").is_some());
         // At another port it is another server, whatever the name leads to.
         purge(kept, port + 1, &[]).exits(0);

@@ -236,7 +236,7 @@ fn tls_on_one_side_only_is_told() {
             .plain(&[&["-p", &tls], command].concat())
             .exits(5)
             .says("accepts only TLS connections")
-            .says("hint: --tls");
+            .says("hint: pass --tls");
         let ca = secure.authority.ca();
         let began = Instant::now();
         let words = ["-p", &plain, "--tls", "--cacert", &ca, "--connect-timeout", "300ms"];

@@ -202,7 +202,7 @@ fn midaz_finds_the_entity_where_its_release_stores_entities_in_clear() {
         .exits(0)
         .says("Tested with the service's scripts on a temporary local Redis.");
     assert_eq!(server.get(one).unwrap(), entity.as_bytes());
-    complete(other, "midaz-sealed").exits(2).says("the schema describes no complete step");
+    complete(other, "midaz-sealed").exits(2).says("the schema does not describe the complete step");
     assert_eq!(server.get(other).unwrap(), b"");
 }
 

@@ -193,7 +193,7 @@ fn what_an_operator_completes_the_service_replays_and_undo_takes_back() {
 #[test]
 fn where_nothing_is_there_the_lock_is_taken_for_the_step() {
     let orders = Orders::start();
-    orders.complete(&[]).exits(1).says("nothing is stored there");
+    orders.complete(&[]).exits(1).says("the key has no record");
     orders.complete(&["--create", "--fingerprint", "f"]).exits(0).says("orders answers 1: stored");
     let record = orders.record();
     assert_eq!((&record["state"], &record["fingerprint"]), (&json!("completed"), &json!("f")));

@@ -38,7 +38,7 @@ impl Coverage {
 
     /// What a command that selected nothing says of that. Records of which too little is known may be meant all the same.
     pub(crate) fn none_selected(&self) -> &'static str {
-        if self.unproven.is_empty() { "no such records" } else { "no records were chosen" }
+        if self.unproven.is_empty() { "no such records" } else { "no records were selected" }
     }
 
     /// What the command plans for a record, if `selected` says that it is selected. A record of which too little is known is

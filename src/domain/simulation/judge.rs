@@ -47,7 +47,7 @@ fn duplicate(history: &History) -> Option<(ScenarioVerdict, String)> {
         }
     }
     let times = if times == 2 { "twice".to_owned() } else { format!("{times} times") };
-    let why = format!("the {operation} was made {times}, by {}", workers.join(" and "));
+    let why = format!("the {operation} was executed {times}, by {}", workers.join(" and "));
     Some((ScenarioVerdict::Duplicate, why))
 }
 
@@ -72,9 +72,14 @@ fn wrong_response(history: &History, answered: &Answered, response: &[u8]) -> Op
         let other = before.iter().find(|execution| execution.response == response);
         return Some(match other {
             Some(other) => {
-                format!("who asked for the {operation} got the response of the {}", other.operation)
+                format!(
+                    "the client that asked for the {operation} got the response of the {}",
+                    other.operation
+                )
             }
-            None => format!("who asked for the {operation} got a response that no handler gave"),
+            None => format!(
+                "the client that asked for the {operation} got a response that no handler gave"
+            ),
         });
     };
     // The handler's own answer was true for its run, but another run had the effect.
@@ -93,7 +98,7 @@ fn empty_promise(history: &History, answered: &Answered) -> Option<String> {
         .any(|execution| execution.operation == answered.operation);
     (!done).then(|| {
         format!(
-            "who asked for the {} was told that it is done, which it never was",
+            "the client that asked for the {} was told that it is done, but it never was",
             answered.operation
         )
     })
@@ -102,18 +107,21 @@ fn empty_promise(history: &History, answered: &Answered) -> Option<String> {
 fn blocked(history: &History) -> Option<(ScenarioVerdict, String)> {
     let Block { ms, by, reply } = history.block.as_ref()?;
     let what = match by {
-        Meaning::Conflict => "is turned away".to_owned(),
-        Meaning::Mismatch => "is told of another payload".to_owned(),
+        Meaning::Conflict => "is rejected".to_owned(),
+        Meaning::Mismatch => "is told that its payload differs".to_owned(),
         _ => format!("gets an error ({reply})"),
     };
     Some(match ms {
         Some(_) => (
             ScenarioVerdict::Blocked,
-            format!("nobody is at work, and the client {what} until a TTL ends"),
+            format!("no worker is running, but the client {what} until a TTL ends"),
         ),
         None => (
             ScenarioVerdict::Stuck,
-            format!("nobody is at work, and the client {what} for ever: no TTL ends it"),
+            format!(
+                "no worker is running, but the client {what} indefinitely, because no TTL ends the \
+                lock"
+            ),
         ),
     })
 }
@@ -122,7 +130,7 @@ fn refused(history: &History) -> Option<(ScenarioVerdict, String)> {
     history.answers.iter().find_map(|answered| match &answered.answer {
         ClientAnswer::Error(why) => Some((
             ScenarioVerdict::Refused,
-            format!("a request gets an error, and nothing is left of it: {why}"),
+            format!("a request gets an error and leaves nothing behind: {why}"),
         )),
         ClientAnswer::Done(_) => None,
     })
@@ -130,8 +138,8 @@ fn refused(history: &History) -> Option<(ScenarioVerdict, String)> {
 
 fn safe(effects: usize) -> String {
     match effects {
-        0 => "nothing was done, and nobody was told otherwise".to_owned(),
-        _ => "it was done once, and nobody was told otherwise".to_owned(),
+        0 => "nothing was done, and no client was told otherwise".to_owned(),
+        _ => "it was done once, and no client was told otherwise".to_owned(),
     }
 }
 

@@ -129,11 +129,11 @@ fn coverage(exploration: &Exploration) -> String {
     );
     match covered.schedules {
         Some(schedules) => {
-            format!("all {} schedules of {within} ({effort})", approximately(schedules))
+            format!("all {} schedules of {within}; {effort}", approximately(schedules))
         }
         None => format!(
             "not all schedules of {within}, because a limit stopped the search; all prefixes of up \
-            to {} ({effort})",
+            to {}; {effort}",
             count(covered.depth, "step", "steps")
         ),
     }

@@ -192,7 +192,7 @@ impl KeyspaceScan {
     pub fn forbidden(&self) -> Option<String> {
         let (count, why) = self.forbidden.as_ref()?;
         let records = if *count == 1 { "record was" } else { "records were" };
-        Some(format!("{count} {records} left out: {why}"))
+        Some(format!("{count} {records} skipped: {why}"))
     }
 
     /// About how many Redis keys the nodes went through so far, those of other names included.

@@ -138,7 +138,7 @@ impl Sampler {
     pub fn forbidden(&self) -> Option<String> {
         let (count, why) = self.forbidden.as_ref()?;
         let keys = if *count == 1 { "key was" } else { "keys were" };
-        Some(format!("{count} Redis {keys} left out: {why}"))
+        Some(format!("{count} Redis {keys} skipped: {why}"))
     }
 
     /// What could not be read of a cluster; `None` if everything was.

@@ -165,5 +165,5 @@ fn a_hash_is_explained() {
         .idemctl(&["inspect", "order-1", "--schema", "mine", "--schema-dir", &dir, "--explain"])
         .exits(0);
     run.shows("by 1 TTL taken away, in 2 steps; the worker that took the lock is still running");
-    run.shows("somebody takes the lock's TTL away: lock of worker 1, for ever");
+    run.shows("the TTL of the lock is removed: lock of worker 1, never expires");
 }

@@ -46,7 +46,9 @@ fn steps_speak_of_no_ttl_where_there_is_none() {
     let begun = step("begin");
     begun.says("Requests with this key are rejected until the lock is completed or released.");
     let done = step("complete");
-    done.says("Stores that the operation is done at n:a without expiry, as endless does.");
+    done.says(
+        "This stores the completion of the operation at n:a without expiry, as endless does.",
+    );
     done.says(
         "Then the next request gets a replay indefinitely, because the result never expires.",
     );

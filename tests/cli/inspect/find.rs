@@ -25,7 +25,7 @@ fn one_record_is_shown_and_several_are_listed() {
         .idemctl(&["inspect", "--find", "nowhere"])
         .exits(1)
         .says("no key among 3")
-        .says("holds nowhere");
+        .says("contains nowhere");
     server.idemctl(&["inspect", "--find", "a", "order-7"]).exits(2);
 }
 

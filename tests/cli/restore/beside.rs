@@ -139,7 +139,7 @@ fn a_cluster_that_keeps_lock_and_result_apart_is_looked_at_right_before() {
     let run = cluster
         .idemctl(&["purge", "--all", "--schema", "event-driven", "--yes", "--backup", "b"])
         .exits(0);
-    run.says("1 of 1 records purged");
+    run.says("1 of 1 record purged");
     cluster.set(&lock, "worker-2", 30_000);
     let run =
         |more: &[&str]| cluster.idemctl(&[&["restore", "b", "--yes", "-o", "json"], more].concat());

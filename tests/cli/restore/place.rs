@@ -51,7 +51,7 @@ fn another_server_is_refused_unless_it_is_meant() {
     assert_eq!(from["run_id"], run_id(&server));
     for more in [&[][..], &["--dry-run"]] {
         let run = restore(server.folder(), &["-s", &there], more).exits(2);
-        run.says(format!("taken from {here}/0 (run id {})", run_id(&server)));
+        run.says(format!("is from {here}/0 (run id {})", run_id(&server)));
         run.says(format!("here is {there}/0 (run id {})", run_id(&other)));
         run.says("hint: nothing was restored").says("--elsewhere");
         assert_eq!(other.size(), 0);
@@ -170,7 +170,7 @@ fn a_place_is_escaped() {
     let run =
         restore(server.folder(), &["-s", &server.socket().display().to_string()], &[]).exits(2);
     assert!(
-        !run.stderr.contains(['\u{1b}', '\u{202e}']) && run.stderr.contains("taken from a\\"),
+        !run.stderr.contains(['\u{1b}', '\u{202e}']) && run.stderr.contains("is from a\\"),
         "{}",
         run.all()
     );

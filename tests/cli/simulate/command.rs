@@ -214,7 +214,11 @@ fn a_matrix_that_it_wrote_is_one_that_it_accepts() {
 fn what_is_not_as_accepted_is_named() {
     let worse = expecting(&accepted("wrong-answer"), &[]).exits(1);
     let line = "  worse   result-not-stored  reference: duplicate, accepted wrong-answer\n";
-    assert!(worse.text().ends_with(&format!("Not as accepted\n{line}")), "{}", worse.all());
+    assert!(
+        worse.text().ends_with(&format!("Different from the accepted file\n{line}")),
+        "{}",
+        worse.all()
+    );
     let mut better = accepted("duplicate");
     better["cells"][0]["verdict"] = json!("stuck");
     let better = expecting(&better, &["-o", "json"]).exits(1).json();
@@ -281,7 +285,7 @@ fn a_context_that_is_kept_from_changes_is_not_simulated_through() {
         let why =
             if kept == "read_only" { "it allows no changes" } else { "does not put load on it" };
         assert!(refused.stderr.contains(why), "{}", refused.stderr);
-        assert!(refused.stderr.contains("hint: --sandbox"), "{}", refused.stderr);
+        assert!(refused.stderr.contains("hint: pass --sandbox"), "{}", refused.stderr);
         run(server.folder(), &[&words[..], &["--sandbox"]].concat()).exits(0);
     }
     assert_eq!(server.size(), 0);

@@ -398,7 +398,7 @@ fn more_locks_than_are_acted_on_at_a_time_all_go() {
 fn unreadable_values_want_a_schema_and_a_narrow_choice_in_a_dry_run_too() {
     let server = Server::holding(&[("idem:odd", "odd", FOREVER)]);
     let run = server.idemctl(&["sweep", "--include", "unreadable", "--dry-run"]).exits(2);
-    run.says("an unreadable value may belong to any program").says("hint: say whose: --schema");
+    run.says("an unreadable value may belong to any program").says("hint: pass --schema");
     let narrow = ["--schema", "express", "--match", "odd"];
     server
         .idemctl(&[&["sweep", "--include", "unreadable", "--dry-run"], &narrow[..]].concat())

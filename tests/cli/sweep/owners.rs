@@ -106,7 +106,7 @@ fn an_owner_that_was_read_in_part_is_unknown() {
         sweep(&server, &[&WITHOUT_GRACE[..], &["-o", "json", "--owner-alive", &ask]].concat())
             .exits(3);
     run.says("for which --owner-alive gave no result (the value of l")
-        .says("is too long to be read whole)");
+        .says("is too long to be read completely)");
     assert_eq!(run.json()["owner_unknown"], 2);
     assert_eq!(fs::read_to_string(calls).unwrap().trim(), "4096");
     assert_eq!(server.keys(), ["idem:started:late", "idem:started:long"]);

@@ -60,7 +60,7 @@ fn what_changes_right_before_its_turn_stays() {
         let way = sends_at(&server, word, &anew);
         let run = server.through(&way, &["undo", "--yes", "--elsewhere"]).exits(3);
         run.shows("would-restore")
-            .says("Reverted 0 of 1 Redis keys; 1 changed since the operation");
+            .says("Reverted 0 of 1 Redis key; 1 changed since the operation");
         assert!(pttl(&server, "idempotency:a") > 8_000_000, "{word}");
     }
     let server = Server::start();
@@ -136,7 +136,7 @@ fn an_unknown_outcome_is_named_and_left() {
         line["what"] = "outcome-unknown".into();
         line.as_object_mut().unwrap().remove("after");
     });
-    server.idemctl(&["undo", "--yes"]).exits(2).says("the audit log does not say");
+    server.idemctl(&["undo", "--yes"]).exits(2).says("the audit log does not record");
     assert!(pttl(&server, "idempotency:a") > 3_000_000);
 }
 

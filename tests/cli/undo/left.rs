@@ -12,7 +12,7 @@ fn an_extended_lock_gets_its_former_expiry() {
     let run = server.idemctl(&["undo", "--dry-run", "-o", "json"]).exits(0);
     assert_eq!(run.json()["redis_keys"][0]["outcome"], "would-restore");
     assert!(pttl(&server, "idempotency:a") > 3_000_000);
-    server.idemctl(&["undo", "--yes"]).exits(0).says("Reverted 1 of 1 Redis keys.");
+    server.idemctl(&["undo", "--yes"]).exits(0).says("Reverted 1 of 1 Redis key.");
     assert!(
         (1..=50_000).contains(&pttl(&server, "idempotency:a")),
         "{}",

@@ -80,7 +80,7 @@ fn a_backup_that_lost_everything_is_not_whole() {
         let list = server.idemctl(&["backup", "list"]).exits(0);
         let is_listed = list.text().contains("damaged");
         assert!(
-            is_listed || list.stderr.contains("removed 3 Redis keys into it"),
+            is_listed || list.stderr.contains("saved 3 removed Redis keys in it"),
             "{}",
             list.all()
         );
@@ -92,7 +92,7 @@ fn a_backup_that_lost_everything_is_not_whole() {
     server
         .idemctl(&["restore", &other.display().to_string(), "--yes"])
         .exits(2)
-        .says("holds no line of a backup");
+        .says("contains no lines of a backup");
 }
 
 /// Rule: the backup of another operation that has the name of this one's is told by the log.

@@ -57,7 +57,8 @@ fn an_interrupted_undo_goes_on() {
     let server = purged();
     let run = ended_by(&server, &["undo", "--yes"], restores, Signal::INT).exits(130);
     let purge = ops(&server)[0]["op"].as_str().unwrap().to_owned();
-    run.says("Reverted 100 of 250").says(format!("undo {purge}` with the same options goes on"));
+    run.says("Reverted 100 of 250")
+        .says(format!("undo {purge}` with the same options to continue"));
     assert_eq!(server.size(), 100);
     let log = ops(&server);
     assert_eq!(

@@ -16,7 +16,7 @@ const PURGE: [&str; 5] = ["purge", "k", "--schema", "event-driven", "--yes"];
 fn a_purged_record_comes_back_with_its_lock_and_its_result() {
     for way in ["undo", "restore"] {
         let server = Server::holding(&[(RESULT, STORED, 60_000), (LOCK, "worker-1", 30_000)]);
-        server.idemctl(&PURGE).exits(0).says("1 of 1 records purged");
+        server.idemctl(&PURGE).exits(0).says("1 of 1 record purged");
         assert_eq!(server.size(), 0);
         assert_eq!(server.audited().len(), 2, "a line for each Redis key");
         let file = backup::only(&server).display().to_string();
@@ -120,7 +120,7 @@ fn a_record_in_two_slots_goes_and_comes_back() {
     cluster.set(&result, STORED, 60_000);
     cluster.set(&lock, "worker-1", 30_000);
     let run = cluster.idemctl(&["purge", "--all", "--schema", "event-driven", "--yes"]).exits(0);
-    run.says("1 of 1 records purged");
+    run.says("1 of 1 record purged");
     assert!(cluster.get(&result).is_none() && cluster.get(&lock).is_none());
     cluster.idemctl(&["undo", "--yes"]).exits(0).says("2 of 2 Redis keys");
     assert!(cluster.get(&result).is_some() && cluster.get(&lock).is_some());
