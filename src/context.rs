@@ -107,7 +107,8 @@ impl Context {
         if !client.may_change().await? {
             let server = client.name();
             self.ui.warning(&format!(
-                "whether {server} is a replica, whose changes do not reach its master, is not known: to ask takes +hello or +role"
+                "idemctl cannot tell whether {server} is a replica, whose changes do not reach its \
+                master; to check, the user needs +hello or +role"
             ));
         }
         self.heed_guards(&client).await?;
@@ -151,12 +152,13 @@ impl Context {
                 }
                 Ok(id) if id.is_some() && own.is_some() => continue,
                 Err(StoreError::TimedOut { .. }) => "that server did not answer in time",
-                _ if has_unknown_host => "a host name could not be looked up",
+                _ if has_unknown_host => "a host name could not be resolved",
                 _ => continue,
             };
             let (name, server) = (guard.context(), client.name());
             self.ui.warning(&format!(
-                "whether {server} is the server of context `{name}` is unknown, because {why}: the context's protection applies"
+                "the protection of context `{name}` applies, because idemctl cannot tell whether \
+                {server} is its server ({why})"
             ));
             self.settings.is_kept_by(&guard);
         }
@@ -177,7 +179,7 @@ impl Context {
         match self.settings.access() {
             Access::Full(permit) => Ok(permit.clone()),
             Access::ReadOnly => Err(CommandError::usage(format!(
-                "{}: nothing may be changed through it",
+                "{}; it allows no changes",
                 self.settings.read_only()
             ))),
         }
@@ -210,10 +212,11 @@ impl Context {
 
     /// Checks that no context protects the server from load.
     fn refuse_load(&self) -> Result<(), CommandError> {
-        let hint = "--sandbox uses a private throw-away server";
+        let hint = "pass --sandbox to use a temporary local Redis";
         self.permit().map_err(|stop| stop.hint(hint))?;
         if self.settings.is_protected() {
-            let message = format!("{}: it is not put under load", self.settings.protection());
+            let message =
+                format!("{}; idemctl does not put load on it", self.settings.protection());
             return Err(CommandError::usage(message).hint(hint));
         }
         Ok(())
@@ -221,15 +224,15 @@ impl Context {
 
     /// Prints that a temporary local Redis is used, because the command line names no server.
     fn spare_the_server(&mut self) {
-        let how = "-u, -h, -p, -s, --sentinel or --context names one for it";
+        let how = "name another server with -u, -h, -p, -s, --sentinel or --context";
         let why = match self.settings.names_its_server() {
             Some(who) => format!(
-                "{who} names {}, which is not put under load unasked",
+                "{who} names {}, but this command puts load on its server",
                 self.settings.target()
             ),
-            None => "No server is named".to_owned(),
+            None => "No server is given".to_owned(),
         };
-        self.ui.status(&format!("{why}: using a private throw-away server ({how})."));
+        self.ui.status(&format!("{why}. Using a temporary local Redis ({how})."));
     }
 
     /// Connects to the server.
@@ -256,7 +259,7 @@ impl Context {
             client.masters().await?;
             if !client.is_cluster() {
                 return Err(CommandError::usage(format!(
-                    "-c: {} is no node of a cluster",
+                    "-c: {} is not a cluster node",
                     client.name()
                 ))
                 .into());

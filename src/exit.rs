@@ -28,16 +28,21 @@ impl Exit {
         (Self::Done, "done, or the answer is yes"),
         (
             Self::No,
-            "the answer is no: the key is absent, a step was refused, the race was lost, a check found something",
+            "the answer is no (for example, the key is absent, a step was rejected, a race was \
+            lost, or a check found something)",
         ),
         (Self::Usage, "usage error, or refused for safety"),
         (
             Self::Partial,
-            "some nodes or keys were not done, or no round of a race could be judged, or bounds ended an exploration, or stdout could not be written",
+            "some nodes or keys were not processed, no round of a race could be judged, limits \
+            stopped an exploration, or stdout could not be written",
         ),
         (Self::Permission, "authentication failed or permission denied"),
         (Self::Unreachable, "server unreachable or timed out, nothing was sent"),
-        (Self::Refused, "Redis refuses for now (READONLY, OOM, BUSY, LOADING, CLUSTERDOWN)"),
+        (
+            Self::Refused,
+            "Redis temporarily refuses commands (READONLY, OOM, BUSY, LOADING, CLUSTERDOWN)",
+        ),
         (Self::OutcomeUnknown, "a change was sent and its outcome is unknown"),
         (Self::Changed, "the record changed since it was shown, nothing was done"),
         (Self::Bug, "a bug in idemctl"),
@@ -135,7 +140,7 @@ pub fn of(error: &anyhow::Error) -> Exit {
 }
 
 /// The hint after an error between two changes.
-pub const GOES_ON: &str = "the same command again goes on with the rest";
+pub const GOES_ON: &str = "run the same command again to continue with the rest";
 
 /// An error between two changes. Its message states how many changes were made; its exit code is
 /// partial if there were any.

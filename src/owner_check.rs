@@ -55,7 +55,7 @@ pub(crate) enum OwnerAnswer {
 impl OwnerAnswer {
     /// The result for the owner of a lock whose value was read only in part.
     pub(crate) fn of_part(key: &[u8]) -> Self {
-        Self::Unknown(format!("the value of {} is too long to be read whole", shown(key)))
+        Self::Unknown(format!("the value of {} is too long to be read completely", shown(key)))
     }
 }
 
@@ -94,8 +94,7 @@ impl OwnerCheck {
 
     /// The result for an owner.
     pub(crate) fn answer(&self, owner: &[u8]) -> OwnerAnswer {
-        let not_asked =
-            || OwnerAnswer::Unknown(format!("nobody asked about owner {}", shown(owner)));
+        let not_asked = || OwnerAnswer::Unknown(format!("owner {} was not checked", shown(owner)));
         self.answers.get(owner).cloned().unwrap_or_else(not_asked)
     }
 
@@ -108,11 +107,11 @@ impl OwnerCheck {
 async fn ask(command: &OsStr, owner: &[u8]) -> Result<OwnerAnswer, CommandError> {
     let unknown = |why: &str| Ok(OwnerAnswer::Unknown(format!("{why} for owner {}", shown(owner))));
     let cannot_run = |why: String| {
-        CommandError::usage(format!("--owner-alive: the command cannot be run ({why})"))
-            .hint("nothing more was swept: fix the command")
+        CommandError::usage(format!("--owner-alive: cannot run the command ({why})"))
+            .hint("nothing more was swept; fix the command")
     };
     if owner.contains(&0) {
-        return unknown("a zero byte, which no argument can hold,");
+        return unknown("an argument cannot contain a zero byte, as needed");
     }
     let mut running = match start(command, OsStr::from_bytes(owner)) {
         Ok(child) => Running(child),

@@ -436,7 +436,7 @@ impl ScanEnd {
         match self {
             Self::Complete => Ok(()),
             Self::Interrupted => {
-                Err(CommandError::interrupted(format!("interrupted: {so_far} so far")).into())
+                Err(CommandError::interrupted(format!("interrupted after {so_far}")).into())
             }
             Self::Failed(error) if is_nothing || error.is_permission() => Err(error.into()),
             Self::Failed(error) | Self::Incomplete(error) => {
@@ -497,7 +497,7 @@ pub fn show_coverage(context: &mut Context, of: &Coverage, catalog: &Catalog) {
     }
     let stating = coverage::stating(of);
     if !stating.is_empty() {
-        context.ui.hint("with the TTL that your service sets in place of DURATION:");
+        context.ui.hint("to include them, replace DURATION with the TTL that your service sets:");
     }
     for options in stating {
         let line = context.ui.invocation().again(&options);

@@ -101,7 +101,8 @@ impl Watch {
                 (Awaited::Came, _) => return Ok(Exit::Done),
                 (Awaited::CannotCome, Some(state)) => {
                     let message = format!(
-                        "{} cannot come any more: the lock ended without a result",
+                        "the record cannot become {} any more, because the lock ended without a \
+                        result",
                         state.as_str()
                     );
                     return Err(CommandError::new(Exit::No, message)
@@ -146,13 +147,16 @@ impl Watch {
 
     fn too_late(&self, state: State) -> CommandError {
         let within = humantime::format_duration(self.within.unwrap_or_default());
-        CommandError::new(Exit::No, format!("not {} within {within}", state.as_str()))
+        CommandError::new(
+            Exit::No,
+            format!("the record did not become {} within {within}", state.as_str()),
+        )
     }
 }
 
 /// The error for a watch that should print one JSON document.
 pub fn endless() -> anyhow::Error {
-    CommandError::usage("--watch has no end to close a JSON document at")
-        .hint("use -o jsonl: an object a line")
+    CommandError::usage("--watch cannot write a single JSON document, because it has no end")
+        .hint("use -o jsonl, which writes one object per line")
         .into()
 }

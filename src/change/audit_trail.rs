@@ -21,7 +21,8 @@ use crate::store::audit::log::mentions;
 use crate::store::backup::Maker;
 
 /// What to do where the log cannot be written.
-const ELSEWHERE: &str = "XDG_STATE_HOME names another folder for backups and the audit log; --no-backup goes on without either";
+const ELSEWHERE: &str = "set XDG_STATE_HOME to another folder for backups and the audit log, or \
+    continue without both with --no-backup";
 
 /// Who changes what with which command, and why.
 pub struct AuditTrail {
@@ -111,7 +112,7 @@ impl AuditTrail {
         match writable_log(context) {
             Err(error) if args.no_backup => {
                 context.ui.warning(&format!(
-                    "the audit log will not show this change: {}",
+                    "the audit log will not contain this change: {}",
                     error.message
                 ));
                 Ok(Self::with(None, context, &args.confirmed, command))
@@ -164,7 +165,7 @@ impl AuditTrail {
             Ok(Err(error)) => error.to_string(),
             Err(error) => error.to_string(),
         };
-        Err(CommandError::usage(format!("{why}: nothing was changed")).hint(ELSEWHERE))
+        Err(CommandError::usage(format!("{why}; nothing was changed")).hint(ELSEWHERE))
     }
 
     /// Says that the run stops before it has come to everything.
@@ -287,9 +288,12 @@ impl AuditTrail {
         };
         Err(CommandError::new(
             Exit::Partial,
-            format!("changes were made that the audit log does not show: {why}"),
+            format!("changes were made that the audit log does not contain: {why}"),
         )
-        .hint("check the folder's rights and free space, then run the same command again to go on"))
+        .hint(
+            "check the folder's permissions and free space, then run the same command again to \
+            continue",
+        ))
     }
 }
 
@@ -300,7 +304,7 @@ impl AuditTrail {
 fn writable_log(context: &Context) -> Result<PathBuf, CommandError> {
     let log = context.settings.audit_log().map_err(|stop| stop.hint(ELSEWHERE))?;
     append::prepare(&log).map_err(|error| {
-        CommandError::usage(format!("{error}: nothing was changed")).hint(ELSEWHERE)
+        CommandError::usage(format!("{error}; nothing was changed")).hint(ELSEWHERE)
     })?;
     Ok(log)
 }

@@ -80,14 +80,14 @@ impl ConfirmArgs {
         if let Some(given) = &self.confirm {
             return match names.contains(&given.trim()) {
                 true => Ok(()),
-                false => Err(refused().hint(format!("--confirm takes {wanted} here"))),
+                false => Err(refused().hint(format!("--confirm must be {wanted} here"))),
             };
         }
         if !context.ui.is_interactive() {
             return Err(self.cannot_ask(context, name));
         }
         let mut question =
-            format!("{question} ({}) Type `{name}` to go ahead", context.place(server));
+            format!("{question} ({}) Type `{name}` to continue", context.place(server));
         for _ in 0..MOST_ASKED {
             let typed = context.ui.ask_for(&question)?;
             match typed.trim() {
@@ -96,24 +96,24 @@ impl ConfirmArgs {
                 typed => {
                     let typed = escape::text(typed.as_bytes());
                     question = format!(
-                        "You typed `{typed}`. Type `{name}` to go ahead, or press Enter to stop"
+                        "You typed `{typed}`. Type `{name}` to continue, or press Enter to stop"
                     );
                 }
             }
         }
-        Err(refused().hint(format!("type {wanted} to go ahead")))
+        Err(refused().hint(format!("type {wanted} to continue")))
     }
 
     /// Why nobody can be asked for a name, and what a script gives in its place.
     fn cannot_ask(&self, context: &Context, name: &str) -> CommandError {
         if !context.settings.is_protected() {
-            return CommandError::usage("there is no terminal to ask on")
-                .hint(format!("--confirm {name} or --yes goes ahead without asking"));
+            return CommandError::usage("cannot prompt without a terminal")
+                .hint(format!("to continue without a prompt, pass --confirm {name} or --yes"));
         }
         let why = if self.yes {
             "--yes is not enough"
         } else {
-            "there is no terminal to ask for its name"
+            "cannot prompt for its name without a terminal"
         };
         CommandError::usage(format!("{}: {why}", context.settings.protection()))
             .hint(format!("in scripts, add --confirm {name}"))
@@ -128,7 +128,7 @@ impl ChangeArgs {
         command: &str,
     ) -> Result<Option<PathBuf>, CommandError> {
         if self.no_backup {
-            context.ui.warning("no backup is kept: what is removed cannot be restored");
+            context.ui.warning("no backup is kept, so removed records cannot be restored");
             return Ok(None);
         }
         if let Some(file) = &self.backup {

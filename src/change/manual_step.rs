@@ -67,7 +67,9 @@ impl ManualStep<'_> {
         if args.change.confirmed.dry_run {
             self.write(context, args.output, None, None)?;
             let predicted = self.report.predicted.as_str();
-            context.ui.status(&format!("dry run: nothing was changed; foretold: {predicted}"));
+            context.ui.status(&format!(
+                "dry run: nothing was changed; the expected reply is {predicted}"
+            ));
             return Ok(Exit::Done);
         }
         let writer = context.writer(&args.change.confirmed).await?;
@@ -171,7 +173,8 @@ impl ManualStep<'_> {
             ExecutedStep::Undecided => {
                 calls.made = self.step.calls.len();
                 let left = calls.release_hold().await;
-                let undecided = CommandError::new(Exit::No, "no reply of the step decided");
+                let undecided =
+                    CommandError::new(Exit::No, "none of the step's replies decided its outcome");
                 return Err(self.in_between(undecided.into(), &calls, left));
             }
         };
@@ -227,7 +230,8 @@ impl ManualStep<'_> {
     ) -> anyhow::Error {
         let mut message = format!("{error:#}");
         if let Some(why) = &left {
-            message.push_str(&format!(", and the lock taken for it is left ({why})"));
+            message
+                .push_str(&format!(", and the lock that was taken for the step remains ({why})"));
         } else if !Identity::of(&self.report.record.seen).differs(&calls.seen) {
             return error;
         }
@@ -235,9 +239,9 @@ impl ManualStep<'_> {
         let all = self.step.calls.len();
         message.push_str(&format!("; {made} of the step's {all} calls were made"));
         let hint = if left.is_some() {
-            "inspect the key; the lock expires by itself, and the former record is in the backup"
+            "inspect the key; the lock expires by itself, and the backup contains the former record"
         } else {
-            "inspect the key to see what it is now"
+            "inspect the key to see its current state"
         };
         CommandError::new(Exit::Partial, message).hint(hint).into()
     }
@@ -300,7 +304,7 @@ impl ManualStep<'_> {
             let left = if outcome.is_done() {
                 ""
             } else if self.is_changed_by(outcome) {
-                "; it changed the record all the same"
+                "; it still changed the record"
             } else {
                 "; nothing was changed"
             };
@@ -308,7 +312,8 @@ impl ManualStep<'_> {
             context.ui.status(&format!("{name} answers {reply}: {means}{left}{backup}"));
         } else {
             context.ui.status(&format!(
-                "The reply was lost; reading back shows that it was done: {means}{backup}"
+                "The reply was lost, but reading back shows that the step was executed: \
+                {means}{backup}"
             ));
         }
         let then = words::then(&outcome.now);
@@ -316,9 +321,9 @@ impl ManualStep<'_> {
             context.ui.status(&format!("Read back: {then}."));
         } else {
             let state = outcome.now.state.as_str();
-            context
-                .ui
-                .status(&format!("Read back: {state}. By its schema {then}; nobody saw that."));
+            context.ui.status(&format!(
+                "Read back: {state}. According to the schema, {then}. This was not tested."
+            ));
         }
         if let Some(afterwards) = &self.afterwards
             && outcome.is_done()
@@ -419,5 +424,5 @@ impl StepOutcome {
 
 fn changed() -> CommandError {
     CommandError::new(Exit::Changed, "the record changed since it was shown; nothing was done")
-        .hint("inspect it again: its worker may be at it")
+        .hint("inspect it again; its worker may still be running")
 }

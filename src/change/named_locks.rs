@@ -296,11 +296,15 @@ impl NamedLock {
             }
             LockStatus::Absent => "no record".to_owned(),
             LockStatus::Tried(outcome) if outcome.is_done() => action.done.to_owned(),
-            LockStatus::Tried(Outcome::Absent) => "its lock is gone; nothing was done".to_owned(),
-            LockStatus::Tried(Outcome::Unknown) => {
-                format!("nobody knows whether it was {}", action.done)
+            LockStatus::Tried(Outcome::Absent) => {
+                "the lock no longer exists; nothing was done".to_owned()
             }
-            LockStatus::Tried(Outcome::Kept) => "stays: it has as much time left by now".to_owned(),
+            LockStatus::Tried(Outcome::Unknown) => {
+                format!("it is unknown whether it was {}", action.done)
+            }
+            LockStatus::Tried(Outcome::Kept) => "unchanged, because it now has at least as much \
+                time left"
+                .to_owned(),
             LockStatus::Tried(_) => "it changed since it was shown; nothing was done".to_owned(),
         }
     }
@@ -351,7 +355,7 @@ impl NamedLock {
                     Exit::Changed,
                     format!("{} on {server}: {why}", escape::text(&self.key)),
                 )
-                .hint("inspect it again: its worker may still be running")
+                .hint("inspect it again; its worker may still be running")
                 .into()
             }
             LockStatus::Tried(_) => CommandError::new(Exit::Changed, message).into(),
@@ -388,7 +392,7 @@ impl LockStatus {
                     names.push(record.schema.name.as_str());
                 }
                 Self::Refused(format!(
-                    "it has records under {}: name one with --schema",
+                    "it has records under {}; choose one with --schema",
                     names.join(" and ")
                 ))
             }
@@ -404,7 +408,8 @@ impl LockStatus {
         let name = &record.schema.name;
         if !record.schema.has_prefix() && !is_schema_named {
             return Self::Refused(format!(
-                "only {name} claims it, and any Redis key may be {name}'s: if this one is, add --schema {name}"
+                "it matches only {name}, and any Redis key could match {name}; if this is a record \
+                of {name}, add --schema {name}"
             ));
         }
         match decide(record) {

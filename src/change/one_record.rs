@@ -97,7 +97,7 @@ async fn find_under_schema(context: &mut Context, args: &StepArgs) -> Result<Rec
     }
     // If no record is there, a KEY that looks like a Redis key is taken for one.
     let Some(mut record) = there.into_iter().chain(absent).next() else {
-        let message = format!("{} is no key of this schema", escape::text(key));
+        let message = format!("{} is not a key of this schema", escape::text(key));
         return Err(CommandError::usage(message).into());
     };
     context.advise([&mut record]);
@@ -110,8 +110,10 @@ async fn find_under_schema(context: &mut Context, args: &StepArgs) -> Result<Rec
 /// Usage: why idemctl only reads them.
 fn check_writable(schema: &Schema) -> Result<(), CommandError> {
     let Some(why) = schema.read_only_because() else { return Ok(()) };
-    Err(CommandError::usage(format!("{}: {why}", schema.name))
-        .hint("`idemctl force-unlock KEY` removes a lock, `idemctl purge KEY` a result"))
+    Err(CommandError::usage(format!("{}: {why}", schema.name)).hint(
+        "use `idemctl force-unlock KEY` to remove a lock, and `idemctl purge KEY` to remove a \
+        result",
+    ))
 }
 
 /// Passes a step unless it sends a TTL of which the deployment states that there is none.
@@ -121,14 +123,20 @@ fn check_writable(schema: &Schema) -> Result<(), CommandError> {
 pub fn check_ttls(schema: &Schema, step: &Step) -> Result<(), CommandError> {
     let Some(why) = schema.untimed_because(step) else { return Ok(()) };
     Err(CommandError::usage(format!("{}: {why}", schema.name)).hint(
-        "write the step into a schema of your own as the service makes it (`idemctl schema new NAME`), or state the TTL",
+        "describe the service's step in a schema of your own (`idemctl schema new NAME`), or \
+        configure the TTL",
     ))
 }
 
 /// That the schema describes records, and not what the service does in this step.
 pub fn undescribed(schema: &Schema, step: &str) -> CommandError {
-    CommandError::usage(format!("{}: the schema describes no {step} step; nothing was done", schema.name)).hint(format!(
-        "`idemctl force-unlock KEY` removes a lock, `idemctl purge KEY` a result; or describe the step as [{step}] in schema.toml"
+    CommandError::usage(format!(
+        "{}: the schema does not describe the {step} step; nothing was done",
+        schema.name
+    ))
+    .hint(format!(
+        "use `idemctl force-unlock KEY` to remove a lock, and `idemctl purge KEY` to remove a \
+        result; or describe the step as [{step}] in schema.toml"
     ))
 }
 
@@ -137,8 +145,8 @@ fn only_schema(catalog: &Catalog) -> Result<(), CommandError> {
         return Ok(());
     }
     let names: Vec<_> = catalog.chosen().iter().map(|schema| schema.name.as_str()).collect();
-    Err(CommandError::usage("a step is one service's: which schema?")
-        .hint(format!("--schema is one of {}", names.join(", "))))
+    Err(CommandError::usage("this command needs exactly one schema")
+        .hint(format!("pass --schema with one of these: {}", names.join(", "))))
 }
 
 /// Shows the record before the step, unless JSON is wanted.
@@ -166,10 +174,9 @@ pub fn time_for(
     }
     if is_needed {
         let name = &schema.name;
-        let message = format!("{name} keeps times, and the server does not tell its own");
-        return Err(
-            CommandError::new(Exit::Permission, message).hint("the user needs the right to TIME")
-        );
+        let message = format!("{name} stores times, but idemctl cannot read the server's time");
+        return Err(CommandError::new(Exit::Permission, message)
+            .hint("the user needs the permission for TIME (+time)"));
     }
     Ok(0)
 }

@@ -39,7 +39,7 @@ pub fn owner_of_lock(
     if owner != holder {
         let holder = escape::text(holder);
         let given = escape::text(given.as_bytes());
-        let message = format!("the lock is {holder}'s, not {given}'s; nothing was done");
+        let message = format!("the lock belongs to {holder}, not to {given}; nothing was done");
         return Err(CommandError::new(Exit::No, message).into());
     }
     Ok(owner)
@@ -79,25 +79,27 @@ fn meant(typed: &str, holder: Option<&[u8]>) -> Vec<u8> {
 }
 
 fn no_owners(record: &Record) -> CommandError {
-    CommandError::usage(format!("--owner: locks of {} name no owner", record.schema.name))
-        .hint("leave it out")
+    CommandError::usage(format!("--owner: locks of {} do not store an owner", record.schema.name))
+        .hint("omit --owner")
 }
 
 fn ask(context: &mut Context, record: &Record, holder: Option<&[u8]>) -> Result<Vec<u8>> {
     let name = &record.schema.name;
     if !context.ui.is_interactive() {
-        let holder =
-            holder.map(|holder| format!("; it is {}'s", escape::text(holder))).unwrap_or_default();
+        let holder = holder
+            .map(|holder| format!("; the lock belongs to {}", escape::text(holder)))
+            .unwrap_or_default();
         return Err(CommandError::usage(format!(
             "{name} lets only the lock's owner do this{holder}"
         ))
-        .hint("--owner ID says in whose name")
+        .hint("pass the owner with --owner ID")
         .into());
     }
     let held = holder.map(|holder| format!(" ({})", escape::text(holder))).unwrap_or_default();
     let place = context.place(&context.settings.target().to_string());
     let question = format!(
-        "{name} at {place} lets only the lock's owner do this. Type the owner's id to go ahead{held}"
+        "{name} at {place} lets only the lock's owner do this. Type the owner's ID to \
+        continue{held}"
     );
     let typed = context.ui.ask_for(&question)?;
     match typed.trim() {

@@ -14,6 +14,8 @@ pub fn needs_a_stated_lock_ttl(what: &str, schemas: &[Arc<Schema>]) -> Result<()
     if schemas.iter().any(|schema| schema.states_ttl(TtlOf::Lock)) {
         return Ok(());
     }
-    Err(CommandError::usage(format!("{what}, and none is stated"))
-        .hint("state one with --schema NAME --lock-ttl DURATION, or in the context: [contexts.NAME.deployment.SCHEMA] lock_ttl"))
+    Err(CommandError::usage(format!("{what}, but none is configured")).hint(
+        "pass --schema NAME --lock-ttl DURATION, or set it in the context: \
+        [contexts.NAME.deployment.SCHEMA] lock_ttl",
+    ))
 }

@@ -43,7 +43,8 @@ pub fn print_too_large(context: &mut Context, count: u64) {
         let records =
             if count == 1 { "1 of them has".to_owned() } else { format!("{count} of them have") };
         let message = format!(
-            "{records} a value larger than 16 MiB, which is not read whole, and will be left alone."
+            "{records} a value larger than 16 MiB, which idemctl does not read completely and will \
+            skip."
         );
         context.ui.status(&message);
     }
@@ -54,7 +55,8 @@ pub fn print_read_back(context: &mut Context, count: u64) {
     let keys = if count == 1 { "key" } else { "keys" };
     if count > 0 {
         context.ui.status(&format!(
-            "The reply for {count} Redis {keys} was lost: reading back shows that it is done."
+            "The reply for {count} Redis {keys} was lost, but reading back shows that the change \
+            was made."
         ));
     }
 }
@@ -69,7 +71,7 @@ pub fn require_finished(ended: Result<()>, outcome: Ended, done: u64, so_far: &s
     }
     if outcome == Ended::Interrupted {
         return Err(CommandError::interrupted(format!("interrupted: {so_far}"))
-            .hint("the same command again goes on with the rest")
+            .hint("run the same command again to continue with the rest")
             .into());
     }
     Ok(())

@@ -102,7 +102,7 @@ fn list(context: &mut Context, output: Output) -> Result<Exit> {
     for (file, why) in others {
         let known = removed.get(&file.display().to_string());
         let known = known
-            .map(|known| format!(", although the audit log says that {known}"))
+            .map(|known| format!(", although the audit log shows that {known}"))
             .unwrap_or_default();
         let file = escape::text(file.as_os_str().as_bytes());
         context
@@ -154,7 +154,7 @@ fn removed_into_files(context: &Context) -> Result<HashMap<String, String>> {
     let mut told = HashMap::new();
     for ((file, name), count) in counts {
         let keys = if count == 1 { "Redis key" } else { "Redis keys" };
-        told.insert(file, format!("{} removed {count} {keys} into it", escape::again(&name)));
+        told.insert(file, format!("{} saved {count} removed {keys} in it", escape::again(&name)));
     }
     Ok(told)
 }
@@ -175,18 +175,23 @@ fn prune(
     show(context, output, &old)?;
     for backup in busy {
         let file = escape::text(backup.path.as_os_str().as_bytes());
-        context.ui.status(&format!("{file} stays: its operation has not ended yet"));
+        context.ui.status(&format!("{file} is kept, because its operation has not ended yet"));
     }
     if old.is_empty() {
         let path = escape::text(path.as_os_str().as_bytes());
-        context.ui.status(&format!("None of {all} backups in {path} is so old."));
+        context.ui.status(&format!("None of the {all} backups in {path} is that old."));
         return Ok(Exit::Done);
     }
     if dry_run {
-        context.ui.status(&format!("dry run: {} would be deleted, nothing was", total(&old)));
+        context
+            .ui
+            .status(&format!("dry run: nothing was deleted; {} would be deleted", total(&old)));
         return Ok(Exit::Done);
     }
-    let question = format!("Delete {} of {all}? What they hold cannot come back.", total(&old));
+    let question = format!(
+        "Delete {} of {all}? The records in them cannot be restored afterwards.",
+        total(&old)
+    );
     if !yes && !context.ui.confirm(&question)? {
         return Err(CommandError::usage("not confirmed; nothing was deleted").into());
     }

@@ -71,7 +71,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         question: "Begin with this key?",
         afterwards: owner.map(|owner| {
             let owner = escape::text(owner);
-            format!("The lock is {owner}'s: complete and release take --owner {owner}")
+            format!("The lock belongs to {owner}. To complete or release it, pass --owner {owner}")
         }),
         is_verified: true,
     };
@@ -84,10 +84,10 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
 fn fingerprint(args: &Args, record: &Record) -> Result<String, CommandError> {
     match &args.fingerprint {
         Some(_) if !record.schema.write.keeps_fingerprint() => Err(CommandError::usage(format!(
-            "--fingerprint: {} compares no payloads",
+            "--fingerprint: {} does not compare payloads",
             record.schema.name
         ))
-        .hint("leave it out")),
+        .hint("omit --fingerprint")),
         Some(given) => Ok(given.clone()),
         None => Ok(record.fingerprint().unwrap_or_default().to_owned()),
     }
@@ -97,7 +97,7 @@ fn explain(context: &mut Context, report: &StepReport<'_>) {
     let schema = &report.record.schema;
     if report.predicted != Meaning::Acquired {
         context.ui.status(&format!(
-            "The service will answer {}: this takes no lock.",
+            "Expected reply: {}. This does not acquire a lock.",
             report.predicted.as_str()
         ));
         return;
@@ -112,6 +112,7 @@ fn explain(context: &mut Context, report: &StepReport<'_>) {
         .map(|ttl| format!("for {}, or ", duration::short(age::millis(ttl))))
         .unwrap_or_default();
     context.ui.status(&format!(
-        "Takes the lock {redis_key}{owner}: requests with this key are turned away {until}until it is completed or released."
+        "This acquires the lock {redis_key}{owner}. Requests with this key are rejected \
+        {until}until the lock is completed or released."
     ));
 }

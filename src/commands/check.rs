@@ -143,7 +143,8 @@ fn named(context: &Context, catalog: &Catalog, args: &SchemaArgs) -> Option<Chec
 async fn nothing_covered(reader: &RecordReader) -> Result<Option<String>> {
     let held = reader.keys_held().await?;
     let why = format!(
-        "none of the {held} Redis keys of {} is any schema's: name the schemas of its services with --schema",
+        "none of the {held} Redis keys of {} matches a schema; name the schemas of its services \
+        with --schema",
         reader.name()
     );
     Ok((held > 0).then_some(why))
@@ -204,7 +205,7 @@ impl Checking<'_> {
         health.gap = match report.end {
             ScanEnd::Complete => report.forbidden,
             ScanEnd::Incomplete(error) | ScanEnd::Failed(error) => Some(error.to_string()),
-            ScanEnd::Interrupted => Some(format!("interrupted: {} keys so far", report.keys)),
+            ScanEnd::Interrupted => Some(format!("interrupted after {} keys", report.keys)),
         };
         let compares_ages = self.sought.codes.contains(&FindingCode::Overdue);
         if health.gap.is_none() && compares_ages && self.undecided > 0 {
@@ -214,7 +215,8 @@ impl Checking<'_> {
                 format!("{} locks are", self.undecided)
             };
             health.gap = Some(format!(
-                "nothing tells whether {locks} overdue: state the lock TTL of their schemas in the context, or with --schema NAME --lock-ttl DURATION"
+                "idemctl cannot tell whether {locks} overdue; set lock_ttl for their schemas in the \
+                context, or pass --schema NAME --lock-ttl DURATION"
             ));
         }
         (health, coverage)
@@ -400,18 +402,20 @@ impl AlarmArgs {
             limits.alarms.insert(alarm.code, alarm.status);
         }
         if limits.alarms.contains_key(&FindingCode::ExcessTtl) {
-            needs_a_stated_lock_ttl(
-                "`excess-ttl` compares with this deployment's lock TTL",
-                &schemas,
-            )?;
+            needs_a_stated_lock_ttl("`excess-ttl` needs this deployment's lock TTL", &schemas)?;
         }
         let Some(overdue) = thresholds.overdue else {
             return match limits.alarms.contains_key(&FindingCode::Overdue) {
                 true => Err(CommandError::usage(
-                    "`overdue` is included, and nothing says from which age on a lock is overdue",
+                    "--include overdue needs the age from which a lock is overdue",
                 )
-                .hint("say so with --overdue DURATION, or in the context: [contexts.NAME.check] overdue")),
-                false => Ok(Sought { codes: limits.sought(), limits, thresholds: Thresholds::default() }),
+                .hint(
+                    "pass --overdue DURATION, or set it in the context: [contexts.NAME.check] \
+                    overdue",
+                )),
+                false => {
+                    Ok(Sought { codes: limits.sought(), limits, thresholds: Thresholds::default() })
+                }
             };
         };
         let thresholds =

@@ -101,7 +101,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let trial = try_ahead(context, &report, step, &request, hold.as_ref()).await?;
     report.tried = trial.answer();
     if given.looks_like_broken_json() {
-        context.ui.warning("the body begins as JSON does and is not JSON");
+        context.ui.warning("the body looks like JSON, but is not valid JSON");
     }
     if args.step.output == Output::Table {
         explain(context, &report, &chosen, &request, &trial);
@@ -137,9 +137,9 @@ fn given(context: &mut Context, args: &Args) -> Result<ResponseInput, CommandErr
     };
     if given.is_broken_json() {
         return Err(CommandError::usage(
-            "the body is not JSON, although its content type says that the body is",
+            "the content type of the response is JSON, but the body is not valid JSON",
         )
-        .hint("a client could not read it: mend the body, or give its own Content-Type"));
+        .hint("clients could not read it; fix the body, or pass its real Content-Type"));
     }
     Ok(given)
 }
@@ -181,10 +181,10 @@ fn explain(
     let schema = &record.schema;
     if report.predicted != Meaning::Stored {
         let owner = match record.owner() {
-            Some(owner) => format!(": the lock is {}'s", escape::text(owner)),
+            Some(owner) => format!(", because the lock belongs to {}", escape::text(owner)),
             None => String::new(),
         };
-        context.ui.status(&format!("The service will refuse to store it{owner}."));
+        context.ui.status(&format!("The service will reject this result{owner}."));
         return;
     }
     let redis_key = escape::text(&record.seen.keys[schema.result_role()].redis_key);
@@ -199,28 +199,30 @@ fn explain(
         Expiry::In(left) => format!(" for {}", duration::short(left)),
     };
     let what = response_in_words(request.response);
-    context.ui.status(&format!("Stores {what} at {redis_key}{lives}, as {} does.", schema.name));
+    context
+        .ui
+        .status(&format!("This stores {what} at {redis_key}{lives}, as {} does.", schema.name));
     match chosen.completion {
         Completion::OfLock => {}
         Completion::Creating => {
-            context
-                .ui
-                .status("Nothing is there now: its lock has expired, or none was ever taken.");
+            context.ui.status(
+                "The key has no record now, because its lock expired or was never acquired.",
+            );
         }
-        Completion::Replacing => context.ui.status("What is stored there now goes."),
+        Completion::Replacing => context.ui.status("This replaces the current value."),
     }
     let completed = manual::completed(record, request, trial.lives());
     trial.print(context, &completed);
     let late = if manual::is_overwritten_later(&completed) {
-        "stores its own response over this one"
+        "will overwrite this response"
     } else {
-        "is refused"
+        "will be rejected"
     };
-    context.ui.status(&format!("If a worker is still at it, it {late} when it ends."));
+    context.ui.status(&format!("If the original worker is still running, its result {late}."));
     if completed.next_request.answer == Answer::Replay {
-        context
-            .ui
-            .status("Make sure that the operation took effect: no retry executes it any more.");
+        context.ui.status(
+            "Make sure that the operation took effect, because retries no longer execute it.",
+        );
     }
 }
 
@@ -233,7 +235,7 @@ fn response_in_words(response: &Response) -> String {
         count => parts.push(format!("{count} headers")),
     }
     match response.body.len() {
-        0 if parts.is_empty() => parts.push("that the operation is done".to_owned()),
+        0 if parts.is_empty() => parts.push("the completion of the operation".to_owned()),
         0 => parts.push("no body".to_owned()),
         length => parts.push(format!("a body of {}", words::bytes(length as u64))),
     }

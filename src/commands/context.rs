@@ -104,7 +104,7 @@ fn list(context: &mut Context, output: Output) -> Result<Exit> {
     }
     if let Some(missing) = used.filter(|used| !contexts.iter().any(|context| context.name == *used))
     {
-        context.ui.warning(&format!("the context to use is `{missing}`, which is not there"));
+        context.ui.warning(&format!("the selected context `{missing}` does not exist"));
     }
     Ok(Exit::Done)
 }
@@ -113,7 +113,7 @@ fn show(context: &mut Context, name: Option<String>, output: Output) -> Result<E
     let used = context.settings.context_name().map(str::to_owned);
     let name = name
         .or_else(|| used.clone())
-        .ok_or_else(|| CommandError::usage("no context is used: which one?"))?;
+        .ok_or_else(|| CommandError::usage("no context is selected; pass a context's NAME"))?;
     let config = context.settings.file().context(&name)?;
     let named = [named(&name, config, used.as_ref() == Some(&name))];
     context.show(output, "contexts", &named, |view| render::context(&named[0], view))?;
@@ -124,7 +124,7 @@ fn choose(context: &mut Context, name: &str) -> Result<Exit> {
     settings::use_context(context.settings.file(), name)?;
     context.ui.status(&format!("The default context is {name}."));
     if let Some(used) = context.settings.overriding_context() {
-        context.ui.warning(&format!("{used} names the context that is used"));
+        context.ui.warning(&format!("{used} overrides the default and selects the context"));
     }
     Ok(Exit::Done)
 }

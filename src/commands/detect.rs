@@ -167,15 +167,15 @@ async fn say(
 ) {
     let (sampled, server) = (scale.sampled, reader.name());
     match scale.there {
-        Some(there) => context
-            .ui
-            .status(&format!("{sampled} of {there} Redis keys of {server} were looked at.")),
+        Some(there) => {
+            context.ui.status(&format!("Sampled {sampled} of {there} Redis keys of {server}."))
+        }
         // What could not be read may hold more.
         None if !is_complete => {
-            context.ui.status(&format!("{sampled} Redis keys of {server} were looked at."))
+            context.ui.status(&format!("Sampled {sampled} Redis keys of {server}."))
         }
         None if sampled == 0 => context.ui.status(&format!("There are no Redis keys at {server}.")),
-        None => context.ui.status(&format!("All {sampled} Redis keys of {server} were looked at.")),
+        None => context.ui.status(&format!("Read all {sampled} Redis keys of {server}.")),
     }
     if sampled == 0 {
         show_other_databases(context, reader).await;

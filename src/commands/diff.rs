@@ -61,8 +61,8 @@ pub struct Args {
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let selection = args.select.selection()?;
     if selection.reads_bodies() {
-        return Err(CommandError::usage("--body-contains: a moment does not hold bodies")
-            .hint("list both moments with --body-contains, and compare those")
+        return Err(CommandError::usage("--body-contains: a snapshot does not contain bodies")
+            .hint("list both snapshots with --body-contains, and compare those lists")
             .into());
     }
     // Both snapshots are restricted to the schemas that --schema names.
@@ -203,7 +203,8 @@ impl Diff {
         if let Some(limit) = snapshot.scope.as_ref().and_then(|scope| scope.limit) {
             self.is_complete = false;
             context.ui.warning(&format!(
-                "{file} holds {limit} records at most, as its list was limited: others seem to have come or gone"
+                "{file} contains at most {limit} records, because its list was limited; other \
+                records may appear as added or gone"
             ));
         }
         match snapshot.completeness {
@@ -211,19 +212,17 @@ impl Diff {
             Completeness::Incomplete => {
                 self.is_complete = false;
                 context.ui.warning(&format!(
-                    "{file} is not complete: records that it lacks seem to have come or gone"
+                    "{file} is not complete; records that it lacks may appear as added or gone"
                 ));
             }
             Completeness::Empty => {
                 self.is_complete = false;
-                context.ui.warning(&format!(
-                    "{file} is empty: nothing tells that it is a list to its end"
-                ));
+                context.ui.warning(&format!("{file} is empty, so it may not be a complete list"));
             }
             Completeness::Unknown => {
                 self.is_unsure = true;
                 let text = format!(
-                    "{file}: lines do not say whether a list is complete; `list -o json` does"
+                    "{file}: JSON lines do not show whether a list is complete; `list -o json` does"
                 );
                 context.ui.status(&text);
             }
@@ -318,7 +317,7 @@ impl Diff {
             self.is_complete = false;
             context
                 .ui
-                .warning(&format!("{forbidden}; those that were there before seem to have gone"));
+                .warning(&format!("{forbidden}; records of the first snapshot may appear as gone"));
         }
         show_coverage(context, &report.coverage, &catalog);
         Ok(report)
@@ -338,7 +337,7 @@ impl Diff {
         self.held.push(line);
         if self.held.len() > MOST_HELD {
             let lines = std::mem::take(&mut self.held);
-            context.ui.status("more than 10,000 differences: the summary comes after them");
+            context.ui.status("more than 10,000 differences; the summary follows them");
             let layout = DifferenceLayout::fit(&lines, true, view.width);
             context.ui.page(layout.rows(&lines, view, true))?;
             self.layout = Some(layout);
@@ -374,7 +373,7 @@ impl Diff {
         if !self.knows_all {
             context
                 .ui
-                .status("Which records are gone is unknown, because the scan is not complete.");
+                .status("It is unknown which records are gone, because the scan is not complete.");
         }
         context.ui.status(&difference::summary(&self.counts));
         if let Some(line) = difference::unproven(self.unproven) {
@@ -395,11 +394,14 @@ impl Diff {
 fn check_scopes(before: &ListScope, after: &ListScope) -> Result<(), CommandError> {
     match before.differs_from(after) {
         None => Ok(()),
-        Some(why) => Err(CommandError::usage(format!("the two moments cannot be compared: {why}"))
-            .hint("list both moments on the same server and database, with the same schemas and filters")),
+        Some(why) => Err(CommandError::usage(format!("cannot compare the two snapshots: {why}"))
+            .hint(
+                "list both snapshots on the same server and database, with the same schemas and \
+                filters",
+            )),
     }
 }
 
 fn interrupted() -> CommandError {
-    CommandError::interrupted("interrupted; what went is not told")
+    CommandError::interrupted("interrupted; records that are gone are not shown")
 }

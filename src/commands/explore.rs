@@ -111,7 +111,7 @@ enum TraceStyle {
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let accepted = args.expect.as_deref().map(accepted).transpose()?;
     if args.chosen.mix.is_some() && args.workers < 2 {
-        return Err(CommandError::usage("--mix: two schemas take two workers at least").into());
+        return Err(CommandError::usage("--mix: two schemas need at least two workers").into());
     }
     let choice = explored::choose(context, &args.chosen, &args.schemas)?;
     let interrupt = Interrupt::listen()?;
@@ -120,9 +120,9 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let is_private = context.is_on_sandbox();
     if client.is_cluster() {
         let stop = CommandError::usage(
-            "a node of a cluster serves not every key: nothing is explored there",
+            "explore does not run on a cluster, because a node does not serve every key",
         );
-        return Err(stop.hint("--sandbox explores on a private throw-away server").into());
+        return Err(stop.hint("pass --sandbox to explore on a temporary local Redis").into());
     }
     let named = format!("idemctl-explore-{}", Uuid::new_v4().simple()).into_bytes();
     let key = if is_private { PRIVATE_KEY } else { &named };
@@ -151,9 +151,12 @@ async fn search(
         let explored = explored.inspect_err(|_| progress.finish_and_clear())?;
         if let Some(why) = &explored.unsteady {
             progress.finish_and_clear();
-            let message = format!("{why}: nothing can be said of {}", explored.name());
+            let message = format!("{why}, so there is no result for {}", explored.name());
             return Err(CommandError::new(Exit::Partial, message)
-                .hint("a step that goes by chance, or by a clock that idemctl cannot stop, cannot be explored")
+                .hint(
+                    "a step that depends on chance, or on a clock that idemctl cannot stop, cannot \
+                    be explored",
+                )
                 .into());
         }
         explorations.push(explored);
@@ -165,7 +168,7 @@ async fn search(
     if place.interrupt.is_raised() {
         let done = explorations.len();
         let message = format!(
-            "interrupted in exploration {done} of {}; every key is removed",
+            "interrupted in exploration {done} of {}; all keys were removed",
             choice.programs.len()
         );
         return Err(CommandError::interrupted(message).into());
@@ -236,7 +239,7 @@ async fn replay(
         if place.interrupt.is_raised() {
             let (done, all) = (executed.len(), choice.programs.len());
             return Err(CommandError::interrupted(format!(
-                "interrupted after {done} of {all} histories; every key is removed"
+                "interrupted after {done} of {all} histories; all keys were removed"
             ))
             .into());
         }

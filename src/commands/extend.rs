@@ -19,7 +19,7 @@ use crate::store::read::lookup::Lookup;
 use crate::store::{KeyAction, ReadLimit};
 
 /// Why a lock without expiry is not extended.
-const NO_EXPIRY: &str = "it has no expiry, so any TTL would be less";
+const NO_EXPIRY: &str = "it never expires, so a TTL would shorten it";
 
 /// Give locks more time, so that no retry executes while somebody finds out what became of the operation
 ///
@@ -65,14 +65,16 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         locks.show(context)?;
     }
     if locks.refused().any(|why| why == NO_EXPIRY) {
-        let hint = "`idemctl sweep --orphaned` removes locks without expiry, `idemctl force-unlock KEY` one of them";
+        let hint = "`idemctl sweep --orphaned` removes all locks that never expire, and `idemctl \
+            force-unlock KEY` removes one lock";
         context.ui.hint(hint);
     }
     let possible = locks.possible();
     let time = duration::short(millis);
     if possible > 0 {
         context.ui.status(&format!(
-            "Retries with these keys are turned away for {time} from now, unless a worker is done before."
+            "Retries with these keys are rejected for {time} from now, unless a worker finishes \
+            earlier."
         ));
     }
     let mut ended = Ok(());
@@ -82,9 +84,8 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         let them =
             if possible == 1 { "this lock".to_owned() } else { format!("these {possible} locks") };
         let accounted = ChangeArgs { confirmed: args.confirmed.clone(), ..ChangeArgs::default() };
-        ended = locks
-            .change(context, &accounted, &format!("Let {them} live {time} from now on?"))
-            .await;
+        ended =
+            locks.change(context, &accounted, &format!("Extend {them} to {time} from now?")).await;
         locks.print_done(context);
     }
     // What was changed is reported even if an error followed; if it was not confirmed, nothing was tried.
@@ -102,9 +103,10 @@ fn decide(record: &Record, millis: u64) -> LockDecision {
     };
     match extension::is_needless(record, key_index, millis) {
         Some(Needless::ForEver) => LockDecision::Refused(NO_EXPIRY.to_owned()),
-        Some(Needless::Longer(left)) => {
-            LockDecision::Needless(format!("stays: it has {} left", duration::short(left)))
-        }
+        Some(Needless::Longer(left)) => LockDecision::Needless(format!(
+            "unchanged, because it has {} left",
+            duration::short(left)
+        )),
         None => {
             let left = record.seen.keys[key_index]
                 .expiry

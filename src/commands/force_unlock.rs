@@ -63,7 +63,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let is_one = keys.len() == 1;
     if args.expect.is_some() && !is_one {
         return Err(
-            CommandError::usage("--expect is of one lock, and several keys are named").into()
+            CommandError::usage("--expect needs exactly one key, but several are given").into()
         );
     }
     let lookup =
@@ -91,7 +91,7 @@ async fn unlock_one(context: &mut Context, args: &Args, mut locks: NamedLocks) -
     {
         return Err(CommandError::new(
             Exit::Changed,
-            "the lock is not as --expect says; nothing was done",
+            "the lock does not match --expect; nothing was done",
         )
         .into());
     }
@@ -120,9 +120,10 @@ async fn unlock_several(context: &mut Context, args: &Args, mut locks: NamedLock
     let possible = locks.possible();
     if possible > 0 {
         context.ui.status(
-            "The next request with each key whose lock goes executes the operation, unless a result is stored.",
+            "The next request with each unlocked key executes the operation, unless a result is \
+            stored.",
         );
-        context.ui.status("Where a worker still runs, it executes twice.");
+        context.ui.status("If a worker is still running, the operation executes twice.");
     }
     let mut ended = Ok(());
     if args.change.confirmed.dry_run {
@@ -170,19 +171,19 @@ fn explain(context: &mut Context, record: &Record, key_index: usize) -> Result<(
     let redis_key = escape::text(&record.seen.keys[key_index].redis_key);
     if record.state == State::Completed {
         context.ui.status(&format!(
-            "Removes {redis_key}. The result stays, and retries go on getting it."
+            "This removes the lock {redis_key}. The result remains, and retries still get it."
         ));
         return Ok(());
     }
     let worker = match record.owner() {
         Some(owner) => format!("worker {}", escape::text(owner)),
-        None => "its worker (the schema does not say who)".to_owned(),
+        None => "its worker (this schema stores no owner)".to_owned(),
     };
     context.ui.status(&format!(
-        "Removes {redis_key}. The next request with this key executes the operation."
+        "This removes the lock {redis_key}. The next request with this key executes the operation."
     ));
     context.ui.status(&format!(
-        "If {worker} still runs, the operation executes twice; {}.",
+        "If {worker} is still running, the operation executes twice; {}.",
         words::late_worker(&record.schema)
     ));
     if let Some(token) = expect::token(record) {
@@ -207,9 +208,11 @@ async fn read_back(context: &mut Context, record: &Record) {
     match seen.pop() {
         Some(Ok(now)) if now.is_absent() => context.ui.status("Read back: the key is free."),
         Some(Ok(_)) if record.state == State::Completed => {
-            context.ui.status("Read back: the result is there.")
+            context.ui.status("Read back: the result is still stored.")
         }
-        Some(Ok(_)) => context.ui.status("Read back: the next request has taken the key already."),
+        Some(Ok(_)) => {
+            context.ui.status("Read back: the next request has acquired the key already.")
+        }
         _ => {}
     }
 }

@@ -140,7 +140,7 @@ pub async fn run(context: &mut Context, mut args: Args) -> Result<Exit> {
     // Everything that the options alone can refuse is refused before the first connection.
     if args.find.is_none() && args.scan.is_given() {
         return Err(CommandError::usage(
-            "--rate, --scan-count and --read-from go with --find: nothing else scans",
+            "--rate, --scan-count and --read-from need --find, because nothing else scans",
         )
         .into());
     }
@@ -165,9 +165,9 @@ pub async fn run(context: &mut Context, mut args: Args) -> Result<Exit> {
 fn check_options(args: &Args, is_watch: bool) -> Result<()> {
     if args.raw && args.output != Output::Table {
         return Err(CommandError::usage(
-            "--raw shows bytes for people: JSON has no field for them",
+            "--raw is only for text output, because JSON has no field for the bytes",
         )
-        .hint("leave out -o")
+        .hint("omit -o")
         .into());
     }
     if is_watch && args.output == Output::Json {
@@ -236,12 +236,13 @@ async fn inspect(
         report(context, catalog, &reader, found);
     }
     if found.iter().any(|found| found.unread.is_some()) && !catalog.is_named() {
-        context.ui.hint("--schema NAME looks at that schema's keys alone");
+        context.ui.hint("pass --schema NAME to read only that schema's keys");
     }
     if !reader.keeps_idle_times() {
         context.ui.detail(
-            "The idle time is left out: idemctl's own earlier reads count as use here. CLIENT NO-TOUCH, which prevents that, needs \
-             Redis 7.2 and the right to CLIENT, and is not used on clusters.",
+            "The idle time is not shown, because earlier reads of idemctl count as accesses here. \
+            CLIENT NO-TOUCH prevents that; it needs Redis 7.2 and the permission for CLIENT, and \
+            is not used on clusters.",
         );
     }
     // A scan for a text has read every schema already.
@@ -351,16 +352,14 @@ fn report(context: &mut Context, catalog: &Catalog, reader: &RecordReader, found
                 found.records.iter().map(|record| record.schema.name.as_str()).collect();
             let names = names.join(" and ");
             let shows_one = one_of(found);
-            context
-                .ui
-                .warning(&format!("{key}: {count} records, under {names}; {shows_one} shows one"));
+            context.ui.warning(&format!(
+                "{key}: {count} records, under {names}; to show one, use {shows_one}"
+            ));
         }
     }
     if let Some(unread) = &found.unread {
         let schemas = found.unread_schemas.join(", ");
-        context.ui.warning(&format!(
-            "{key}: some of the schemas' keys were not read ({schemas}): {unread}"
-        ));
+        context.ui.warning(&format!("{key}: could not read the keys of {schemas}: {unread}"));
     }
 }
 
@@ -378,29 +377,31 @@ fn report_no_record(
         }
         for name in unclaimed_key::leaving_out(&found.unclaimed) {
             context.ui.hint(&format!(
-                "[keys] in the schema.toml of {name} says which Redis keys are records"
+                "[keys] in the schema.toml of {name} defines which Redis keys are records"
             ));
         }
     } else if !found.checked.is_empty() {
         let unread = found.unread.as_ref();
         let is_forbidden = unread.is_some_and(StoreError::is_permission);
-        let part = if is_forbidden { " where this user may look" } else { "" };
+        let part = if is_forbidden { " among the keys that this user may read" } else { "" };
         context.ui.status(&format!("{key}: no record on {}{part}", reader.name()));
         let checked: Vec<_> = found.checked.iter().map(|key| escape::text(key)).collect();
-        context.ui.hint(&format!("looked at {}", checked.join("  ")));
+        context.ui.hint(&format!("checked {}", checked.join("  ")));
         let lacks_prefix = |schema: &Arc<Schema>| schema.takes_prefix && !schema.has_prefix();
         if catalog.chosen().iter().any(lacks_prefix) {
-            context.ui.hint("a deployment that puts a prefix before its keys needs --prefix");
+            context.ui.hint("if your deployment puts a prefix before its keys, pass --prefix");
         }
     } else if found.unread.is_none() {
-        context.ui.status(&format!("{key}: no key that the chosen schemas have, and no Redis key"));
+        context.ui.status(&format!(
+            "{key}: not a key of the chosen schemas, and not an existing Redis key"
+        ));
         let mut templates = Vec::new();
         for schema in catalog.chosen() {
             for template in schema.templates() {
                 templates.push(escape::again(&template));
             }
         }
-        context.ui.hint(&format!("theirs look like {}", templates.join("  ")));
+        context.ui.hint(&format!("keys of these schemas look like {}", templates.join("  ")));
     }
     // If none of the Redis keys could be read, the warning about them says all.
 }

@@ -79,9 +79,11 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         return Err(CommandError::usage("no schema to list").hint("name one with --schema").into());
     }
     if args.null && args.show.output != Format::Name {
-        return Err(CommandError::usage("-0 says how names end, and no names are written")
-            .hint("add `-o name`")
-            .into());
+        return Err(CommandError::usage(
+            "-0 changes how names end, but this output writes no names",
+        )
+        .hint("add `-o name`")
+        .into());
     }
     let selection = args.select.selection()?;
     let is_table = matches!(args.show.output, Format::Table | Format::Wide);
@@ -115,7 +117,7 @@ fn check_watch(args: &Args, watch: Option<&Watch>, selection: &Selection) -> Res
     let until = watch.and_then(Watch::until).filter(|until| *until != State::Absent);
     match until.filter(|until| !selection.states.is_empty() && !selection.states.contains(until)) {
         Some(until) => Err(CommandError::usage(format!(
-            "--until {}: --state lists none of those",
+            "--until {}: --state excludes this state",
             until.as_str()
         ))
         .into()),
@@ -247,9 +249,9 @@ impl ListRun<'_> {
         let is_watch = self.args.follow.interval()?.is_some();
         if shown > 0 && !is_watch && !without_room.is_empty() {
             let names = without_room.join(", ");
-            context
-                .ui
-                .hint(&format!("no room for {names}: `less -S` behind a pipe shows all columns"));
+            context.ui.hint(&format!(
+                "no room for {names}; pipe the output into `less -S` to see all columns"
+            ));
         }
         Ok(())
     }

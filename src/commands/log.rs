@@ -91,6 +91,6 @@ fn nothing_yet(context: &mut Context, output: Output) -> Result<Exit> {
     context.show(output, "operations", &[(); 0], |_| String::new())?;
     context
         .ui
-        .status("Nothing was changed yet by this user on this machine: there is no audit log.");
+        .status("This user has changed nothing on this machine yet, so there is no audit log.");
     Ok(Exit::Done)
 }

@@ -162,7 +162,7 @@ async fn show(
         }
         context.ui.status("The next request with each of these keys executes the operation.");
         if rule.takes_locks() {
-            context.ui.status("Where a worker still runs, it executes twice.");
+            context.ui.status("If a worker is still running, the operation executes twice.");
         }
     }
     print_too_large(context, found.too_large);
@@ -212,11 +212,10 @@ async fn account(
     }
     let shown = shown.and_then(|()| report(context, args, rule, purge));
     let total = purge.found.tally.total();
-    let mut so_far = account.done.to_string();
+    let mut so_far = format!("{} purged", records(account.done));
     if purge.is_counted || is_whole {
-        so_far = format!("{so_far} of {total}");
+        so_far = format!("{} of {} purged", account.done, records(total));
     }
-    so_far.push_str(" records purged");
     if let Some(file) = &account.backup {
         so_far = format!("{so_far}; backup: {file}");
     }
@@ -226,17 +225,22 @@ async fn account(
     if total > 0 {
         context.ui.status(&so_far);
     }
-    for (count, what) in [
-        (account.changed + account.renewed, "left alone, for they changed since they were seen"),
+    for (count, verb, why) in [
+        (account.changed + account.renewed, "Left unchanged", "modified since the scan"),
         (
             account.unrecognised,
-            "left alone, for they have a form that the schema does not write, as the whole value told",
+            "Left unchanged",
+            "with a value that matches no format of the schema",
         ),
-        (account.too_large, "left alone, for a value is larger than 16 MiB and was not read whole"),
-        (account.gone, "gone already, for they expired or somebody else removed them"),
+        (
+            account.too_large,
+            "Left unchanged",
+            "with a value larger than 16 MiB, which was not read completely",
+        ),
+        (account.gone, "Already gone", "expired or removed by another client"),
     ] {
         if count > 0 {
-            context.ui.status(&format!("{count} {what}"));
+            context.ui.status(&format!("{verb}: {} {why}", records(count)));
         }
     }
     shown?;
@@ -248,11 +252,17 @@ async fn account(
     Ok(exit_after(&purge.found.coverage, &rule.scope().catalog, has_scanned))
 }
 
+/// A number of records, with its noun.
+fn records(count: u64) -> String {
+    if count == 1 { "1 record".to_owned() } else { format!("{count} records") }
+}
+
 /// Names the records of which only one Redis key was removed.
 fn print_partly(context: &mut Context, account: &Account) {
     for name in &account.partly {
         context.ui.warning(&format!(
-            "{name} was removed in part: the cluster keeps its Redis keys in two slots, and one of them is left; inspect the key"
+            "{name} was removed only in part, because the cluster keeps its Redis keys in two \
+            slots; inspect the key"
         ));
     }
 }

@@ -158,14 +158,14 @@ async fn one_run(
         sim::race(connections, schema, strategy, plan.clone(), interrupt, on_round).await;
     progress.finish_and_clear();
     if let Some(error) = &left_behind {
-        context.ui.warning(&format!(
-            "keys idemctl-race-* may be left behind until their TTL ends: {error}"
-        ));
+        context
+            .ui
+            .warning(&format!("keys named idemctl-race-* may remain until they expire: {error}"));
     }
     match end {
         RaceEnd::Finished => Ok(run),
         RaceEnd::Interrupted => {
-            let removed = if left_behind.is_none() { "; every key is removed" } else { "" };
+            let removed = if left_behind.is_none() { "; all keys were removed" } else { "" };
             let message = format!(
                 "interrupted after {} of {} rounds of {what}{removed}",
                 run.rounds, plan.rounds
@@ -195,11 +195,11 @@ fn runnable(
     if schemas.is_empty() {
         let why = refused.first().map(|(name, why)| format!("{name}: {why}")).unwrap_or_default();
         return Err(CommandError::usage(why)
-            .hint("--sandbox races on a private throw-away server")
+            .hint("pass --sandbox to race on a temporary local Redis")
             .into());
     }
     for (name, why) in refused {
-        context.ui.warning(&format!("{name} is left out: {why}"));
+        context.ui.warning(&format!("skipped schema {name}: {why}"));
     }
     Ok(schemas)
 }
@@ -221,7 +221,7 @@ fn plan(args: &Args, schemas: &[Arc<Schema>]) -> Result<RacePlan> {
         schemas.iter().find(|schema| args.think_time >= schema.lock_ttl.min(TEST_KEYS_LIVE));
     if let Some(schema) = too_short {
         let message = format!(
-            "--think-time is not shorter than the lock TTL of {}: the lock would expire",
+            "--think-time must be shorter than the lock TTL of {}, or the lock would expire",
             schema.name
         );
         return Err(CommandError::usage(message).into());
@@ -240,6 +240,7 @@ fn not_connected(error: NotConnected) -> anyhow::Error {
         return error.error.into();
     }
     let message = error.to_string();
-    let hint = "each worker is a connection: lower --concurrency, or raise the server's maxclients and `ulimit -n`";
+    let hint = "each worker needs a connection; lower --concurrency, or raise the server's \
+        maxclients and `ulimit -n`";
     CommandError::new(exit::of(&error.error.into()), message).hint(hint).into()
 }

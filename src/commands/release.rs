@@ -82,16 +82,16 @@ fn refused(record: &Record, why: &Refusal) -> CommandError {
             CommandError::new(Exit::No, format!("{key}: there is no lock under {name}"))
         }
         Refusal::NoSuchStep => {
-            let hint =
-                format!("`idemctl force-unlock {argument}` removes a lock that nobody needs");
+            let hint = format!("to remove a lock, use `idemctl force-unlock {argument}`");
             CommandError::usage(format!("{name}: {why}")).hint(hint)
         }
         Refusal::Completed => {
-            CommandError::usage(format!("{key}: {why}: a stored result is never released"))
-                .hint(format!("`idemctl purge {argument}` removes a result"))
+            CommandError::usage(format!("{key}: {why}; a stored result cannot be released"))
+                .hint(format!("to remove a result, use `idemctl purge {argument}`"))
         }
         Refusal::Unreadable(_) => {
-            let hint = format!("`idemctl force-unlock {argument}` removes what nobody can read");
+            let hint =
+                format!("to remove an unreadable value, use `idemctl force-unlock {argument}`");
             CommandError::usage(format!("{key}: {why}")).hint(hint)
         }
         Refusal::Undescribed(step) => change::undescribed(&record.schema, step),
@@ -105,20 +105,21 @@ fn explain(context: &mut Context, report: &StepReport<'_>) {
     if report.predicted != Meaning::Released {
         let owner = record
             .owner()
-            .map(|owner| format!(": the lock is {}'s", escape::text(owner)))
+            .map(|owner| format!(", because the lock belongs to {}", escape::text(owner)))
             .unwrap_or_default();
-        context.ui.status(&format!("The service will refuse to release {redis_key}{owner}."));
+        context.ui.status(&format!("The service will reject the release of {redis_key}{owner}."));
     } else if record.state == State::Completed {
         context.ui.status(&format!(
-            "Releases {redis_key}. The result stays, and retries go on getting it."
+            "This releases the lock {redis_key}. The result remains, and retries still get it."
         ));
     } else {
         context.ui.status(&format!(
-            "Releases {redis_key}. The next request with this key executes the operation."
+            "This releases the lock {redis_key}. The next request with this key executes the \
+            operation."
         ));
         let late = words::late_worker(&record.schema);
-        context
-            .ui
-            .status(&format!("If its worker still runs, the operation executes twice; {late}."));
+        context.ui.status(&format!(
+            "If its worker is still running, the operation executes twice; {late}."
+        ));
     }
 }

@@ -59,13 +59,14 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         let target = context.settings.target().clone();
         let bar = context
             .ui
-            .progress_of("Filling the private server", Some(count * schemas.len() as u64));
+            .progress_of("Filling the temporary Redis", Some(count * schemas.len() as u64));
         let entries = seed::entries(&schemas, count, context.now_ms()).inspect(|_| bar.inc(1));
         let written = context.use_sandbox().await?.fill(&target, entries).await?;
         bar.finish_and_clear();
         let (records, schemas) = (count * schemas.len() as u64, schemas.len());
         context.ui.status(&format!(
-            "The private server holds {records} records of {schemas} schemas ({written} Redis keys)."
+            "The temporary Redis contains {records} records of {schemas} schemas ({written} Redis \
+            keys)."
         ));
     }
     match args.command.split_first() {
@@ -83,7 +84,9 @@ async fn open_shell(context: &mut Context, url: &str) -> Result<Exit> {
     let folder = context.use_sandbox().await?.folder().to_owned();
     let (program, words) = shell::command(&shell, &folder, url)?;
     context.ui.status(&format!("A temporary Redis runs at {url}."));
-    context.ui.status("Each `idemctl` of this shell works on it. `exit` ends both.");
+    context.ui.status(
+        "Every `idemctl` command in this shell uses it. `exit` stops the shell and the server.",
+    );
     run_command(url, &program, &words).await?;
     Ok(Exit::Done)
 }
@@ -135,11 +138,14 @@ async fn stay(context: &mut Context, url: &str) -> Result<Exit> {
     let mut terminated = signal(SignalKind::terminate())?;
     context.ui.data(format!("IDEMCTL_URL={url}\n"))?;
     context.ui.flush()?;
-    context.ui.status("A private server runs until Ctrl-C. In another terminal:");
+    context
+        .ui
+        .status("A temporary local Redis runs until you press Ctrl-C. In another terminal, run:");
     context.ui.status(&format!("  export IDEMCTL_URL={url}\n  idemctl list"));
     tokio::select! {
         last_words = context.use_sandbox().await?.ended() => {
-            Err(CommandError::new(Exit::Unreachable, format!("the private server is gone: {last_words}")).into())
+            Err(CommandError::new(Exit::Unreachable, format!("the temporary Redis has stopped: \
+                {last_words}")).into())
         }
         _ = interrupted.recv() => Ok(Exit::Done),
         _ = terminated.recv() => Ok(Exit::Done),

@@ -108,7 +108,7 @@ fn list(
     context.show(output, "schemas", &schemas, |view| render::table(catalog.all(), view))?;
     if !catalog.drafts().is_empty() {
         context.ui.status(&format!(
-            "Drafts, not read unless --schema or a context names them: {}",
+            "Drafts, which are read only if --schema or a context names them: {}",
             catalog.drafts().join(", ")
         ));
     }

@@ -125,7 +125,7 @@ async fn play(context: &mut Context, plan: &SimulationPlan) -> Result<Simulated>
     progress.finish_and_clear();
     if let Some(error) = &simulated.left_behind {
         context.ui.warning(&format!(
-            "keys named idemctl-simulate-* may be left behind until their TTL ends: {error}"
+            "keys named idemctl-simulate-* may remain until they expire: {error}"
         ));
     }
     if let Some(error) = simulated.failed {
@@ -133,7 +133,7 @@ async fn play(context: &mut Context, plan: &SimulationPlan) -> Result<Simulated>
     }
     if simulated.interrupted {
         let executed = simulated.cells.len();
-        let removed = if simulated.left_behind.is_none() { "; every key is removed" } else { "" };
+        let removed = if simulated.left_behind.is_none() { "; all keys were removed" } else { "" };
         return Err(CommandError::interrupted(format!(
             "interrupted after {executed} of {count} cells{removed}"
         ))

@@ -74,7 +74,8 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     }
     let scan_options = args.scan.scan_options();
     if scan_options.from_replicas && !only_shows {
-        let message = "--read-from replica needs --dry-run: no change relies on a replica";
+        let message = "--read-from replica needs --dry-run, because changes must not rely on a \
+            replica";
         return Err(CommandError::usage(message).into());
     }
     // What never shows anything must not look like nothing to sweep.
@@ -130,7 +131,7 @@ async fn show(
         let none = if found.coverage.unproven.is_empty() {
             "no orphaned locks"
         } else {
-            "no locks were chosen"
+            "no locks were selected"
         };
         context.ui.status(&format!("{none} among {} keys of {}", found.keys, sweep.server));
         explain_nothing(context, catalog, &sweep.reader).await;
@@ -149,20 +150,26 @@ async fn show(
     }
     if left > 0 {
         let locks = if left == 1 {
-            "lock ends by itself and is"
+            "lock expires by itself and is"
         } else {
-            "locks end by themselves and are"
+            "locks expire by themselves and are"
         };
         context.ui.status(&format!(
-            "{left} {locks} left alone: only word of its owner's death (--owner-alive) makes such a lock an orphan."
+            "{left} {locks} left unchanged. To remove such locks if their owner is dead, pass \
+            --owner-alive."
         ));
     }
     if total > left {
         context.ui.status(match args.action {
             ActionArg::Unlock => {
-                "The next request with each of these keys executes the operation, or gets the result where one is stored. Where a worker still runs, it executes twice."
+                "The next request with each of these keys executes the operation, or gets the \
+                result if one is stored. If a worker is still running, the operation executes \
+                twice."
             }
-            ActionArg::Expire => "Each gets the lock TTL that is stated; those that have less time left are left alone.",
+            ActionArg::Expire => {
+                "Each lock gets the configured lock TTL; locks with less time left are left \
+                unchanged."
+            }
         });
     }
     print_too_large(context, found.too_large);
@@ -174,7 +181,7 @@ fn question(args: &Args, total: u64) -> String {
     let locks = if total == 1 { "this lock".to_owned() } else { format!("these {total} locks") };
     match args.action {
         ActionArg::Unlock => format!("Remove {locks}?"),
-        ActionArg::Expire => format!("Let {locks} expire?"),
+        ActionArg::Expire => format!("Set the lock TTL on {locks}?"),
     }
 }
 
@@ -208,23 +215,23 @@ fn account(
     let account = &sweep.account;
     let backup =
         account.backup.as_ref().map(|file| format!("; backup: {file}")).unwrap_or_default();
-    let so_far = format!("{} of {} locks done{backup}", account.done, sweep.found.tally.total());
+    let total = sweep.found.tally.total();
+    let locks = if total == 1 { "lock" } else { "locks" };
+    let so_far = format!("{} of {total} {locks} done{backup}", account.done);
     print_read_back(context, account.read_back);
     require_finished(ended, account.outcome, account.done, &so_far)?;
     context.ui.status(&format!("Swept: {so_far}"));
     for (count, why) in [
-        (account.changed + account.gone, "changed since the first look"),
-        (account.renewed, "were renewed or taken anew since the first look"),
-        (
-            account.unrecognised,
-            "have a form that the schema does not write, as the whole value told",
-        ),
-        (account.too_large, "have a value that is larger than 16 MiB and was not read whole"),
-        (account.skipped_alive, "have an owner that is alive"),
-        (account.left_to_expire, "end by themselves"),
+        (account.changed + account.gone, "modified or removed since the first check"),
+        (account.renewed, "renewed or re-acquired since the first check"),
+        (account.unrecognised, "with a value that matches no format of the schema"),
+        (account.too_large, "with a value larger than 16 MiB, which was not read completely"),
+        (account.skipped_alive, "whose owner is alive"),
+        (account.left_to_expire, "that will expire"),
     ] {
         if count > 0 {
-            context.ui.status(&format!("Left alone: {count} that {why}"));
+            let locks = if count == 1 { "lock" } else { "locks" };
+            context.ui.status(&format!("Left unchanged: {count} {locks} {why}"));
         }
     }
     shown?;
@@ -244,9 +251,10 @@ fn print_undecided(context: &mut Context, account: &Account) {
     let because =
         account.owner_unknown_because.as_deref().map(|why| format!(" ({why})")).unwrap_or_default();
     context.ui.status(&format!(
-        "Left alone: {count} {locks} whose owner --owner-alive could not decide{because}"
+        "Left unchanged: {count} {locks} for which --owner-alive gave no result{because}"
     ));
-    context
-        .ui
-        .hint("the command ends with exit status 0 for a living owner and 1 for a dead one: fix it, and sweep again");
+    context.ui.hint(
+        "fix the command, and sweep again; it must exit with status 0 for a living owner and 1 for \
+        a dead one",
+    );
 }

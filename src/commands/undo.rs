@@ -179,7 +179,7 @@ impl Undo<'_> {
         let reason =
             operation.reason.as_ref().map(|reason| format!(", {reason}")).unwrap_or_default();
         let question = format!(
-            "Take back {} of {} by {}{reason}?",
+            "Undo {} of {} by {}{reason}?",
             self.reverter.undone.name(),
             operation.at,
             operation.who
@@ -203,7 +203,7 @@ impl Undo<'_> {
         let shown = rows.close(context, whole, self.left_out());
         finish(context, false, &rows, ended, predicted.seen() + self.missing())?;
         if let Some(file) = backup {
-            context.ui.status(&format!("Backup of what went: {}", file.display()));
+            context.ui.status(&format!("Backup of the replaced values: {}", file.display()));
         }
         shown?;
         Ok(self.exit(&rows))

@@ -78,11 +78,14 @@ impl Context {
         })?;
         if let Some(option) = args.of_one_schema().filter(|_| catalog.chosen().len() != 1) {
             let chosen = catalog.chosen().len();
-            return Err(CommandError::usage(format!("{option} is of one schema, and {chosen} are chosen"))
-                .hint(format!(
-                    "name one with --schema ({known}); `idemctl context set NAME --lock-ttl SCHEMA=DURATION` says it of each, as --result-ttl and --prefix do"
-                ))
-                .into());
+            return Err(CommandError::usage(format!(
+                "{option} needs exactly one --schema, but {chosen} are selected"
+            ))
+            .hint(format!(
+                "pass one --schema ({known}); to set it for several schemas, use `idemctl context \
+                set NAME --lock-ttl SCHEMA=DURATION`, or the same with --result-ttl or --prefix"
+            ))
+            .into());
         }
         if args.prefix.is_some() && !catalog.chosen().iter().any(|schema| schema.takes_prefix) {
             return Err(
@@ -118,13 +121,13 @@ impl Context {
         left_out: &[(String, SchemaError)],
         names: &[String],
     ) -> Result<(), CommandError> {
-        let hint = |name: &str| format!("`idemctl schema check {name}` tells all that is wrong");
+        let hint = |name: &str| format!("to see all errors, run `idemctl schema check {name}`");
         if let Some((name, wrong)) = left_out.iter().find(|(name, _)| names.contains(name)) {
             return Err(CommandError::usage(format!("schema {wrong}")).hint(hint(name)));
         }
         if !std::mem::replace(&mut self.warned, true) {
             for (name, wrong) in left_out {
-                self.ui.warning(&format!("schema {name} is left out: {wrong}"));
+                self.ui.warning(&format!("skipped schema {name}: {wrong}"));
             }
             if let Some((name, _)) = left_out.first() {
                 self.ui.hint(&hint(name));
@@ -175,10 +178,13 @@ impl Context {
             .collect();
         schemas.retain(|schema| lacks(schema).is_none());
         if let Some((name, why)) = lacking.first().filter(|_| is_named || schemas.is_empty()) {
-            let hint = "idemctl plays what [begin], [complete] and [write] describe: `idemctl schema show` shows an example";
-            return Err(CommandError::usage(format!("{name} cannot be played: {why}")).hint(hint));
+            let hint = "this needs [begin], [complete] and [write] in the schema; for an example, \
+                see `idemctl schema show`";
+            return Err(
+                CommandError::usage(format!("{name} is not supported here: {why}")).hint(hint)
+            );
         }
-        let left_out = lacking.iter().map(|(name, why)| format!("{name} is left out: {why}"));
+        let left_out = lacking.iter().map(|(name, why)| format!("Skipped schema {name}: {why}"));
         Ok((schemas, left_out.collect()))
     }
 }

@@ -68,19 +68,19 @@ impl KeyFile {
             _ if let Some(path) = &args.key_file => List::open(path, args.null, &temp_dir, most)?,
             [] if args.null => {
                 return Err(CommandError::usage(
-                    "-0 tells how keys end in a file or on stdin, and there is none",
+                    "-0 sets how keys end in a file or on stdin, but neither is given",
                 ));
             }
             [] => return Ok(None),
             keys if keys.iter().any(|key| key.is_empty()) => {
                 // An unset variable in a script causes this.
                 return Err(CommandError::usage("a key is empty")
-                    .hint("the record with the empty key is named SCHEMA/\"\""));
+                    .hint("to name the record with the empty key, write SCHEMA/\"\""));
             }
             [only] if only == "-" => List::open(Path::new("-"), args.null, &temp_dir, most)?,
             keys if keys.iter().any(|key| key == "-") => {
                 return Err(CommandError::usage(
-                    "`-` for keys from stdin stands alone, without other keys",
+                    "`-` (keys from stdin) cannot be combined with other keys",
                 ));
             }
             keys => List::of_words(keys),
@@ -107,9 +107,9 @@ impl KeyFile {
         let keys = Self::bounded(args, context, MOST_OF_FEW)?.ok_or_else(none)?.next(most + 1)?;
         match keys.len() {
             0 => Err(none()),
-            count if count > most => Err(CommandError::usage(format!(
-                "more than {most} keys at a time are more than anybody reads"
-            ))),
+            count if count > most => {
+                Err(CommandError::usage(format!("more than {most} keys at a time are not allowed")))
+            }
             _ => Ok(keys),
         }
     }
@@ -185,9 +185,8 @@ impl List {
                 // A program that writes NUL bytes ends each key with one, so this key is incomplete
                 // and would name another record. Lines may come from a person, who may omit the
                 // last line feed.
-                let cut = io::Error::other(
-                    "the last key does not end with NUL, so that it may be cut off",
-                );
+                let cut =
+                    io::Error::other("the last key does not end with NUL, so it may be truncated");
                 return Err(cannot_read(&self.name, &cut).hint("nothing was changed"));
             }
             // Lines of a Windows file end with CR LF. But a CR may also be part of a key that a

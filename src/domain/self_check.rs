@@ -144,7 +144,9 @@ fn reads_as(
         Reading::Value(decoded) if schema.values[decoded.format].state == wanted => {
             return decoded.conformance.deviation().map(|why| Mismatch {
                 about,
-                message: format!("what it writes has not the form of its own `[[value]]`: {why}"),
+                message: format!(
+                    "the value that it writes does not match its own `[[value]]`: {why}"
+                ),
             });
         }
         Reading::Value(decoded) => {
@@ -156,7 +158,8 @@ fn reads_as(
         }
         Reading::Absent | Reading::Undecided | Reading::WrongType(_) => "unreadable".to_owned(),
     };
-    let message = format!("what it writes is read back as {got}, not as {}", wanted.as_str());
+    let message =
+        format!("the value that it writes is read back as {got}, not as {}", wanted.as_str());
     Some(Mismatch { about, message })
 }
 
@@ -167,7 +170,7 @@ fn keeps_owner(schema: &Schema, lock: &Content) -> Option<Mismatch> {
     let message = match decoded.owner.as_deref() {
         Some(owner) if owner == OWNER.as_bytes() => return None,
         Some(owner) => format!("the owner is read back as {:?}", String::from_utf8_lossy(owner)),
-        None => "the owner is not found again where `fields.owner` says".to_owned(),
+        None => "the owner cannot be read back at `fields.owner`".to_owned(),
     };
     Some(Mismatch { about: "lock_value", message })
 }
@@ -216,7 +219,7 @@ fn lost(
     }
     Some(match read {
         Some(other) => format!("{what} is read back as {other:?}"),
-        None => format!("{what} is not found again where `{field}` says"),
+        None => format!("{what} cannot be read back at `{field}`"),
     })
 }
 
@@ -231,8 +234,7 @@ fn keeps_response(request: &Request<'_>) -> Option<Mismatch> {
     let Content::Text { head, .. } = request.result() else { return None };
     (!contains(&head, &request.replayed())).then(|| Mismatch {
         about: "response",
-        message: "`result_value` does not contain the text of `response`: put {response} there"
-            .to_owned(),
+        message: "`result_value` does not contain the response; add {response} to it".to_owned(),
     })
 }
 
@@ -268,7 +270,8 @@ fn leads_to(
     (answer != wanted).then(|| Mismatch {
         about: "[[begin.call]]",
         message: format!(
-            "when {given}, the next request is foretold to {}, not to {}: do the replies' `when` say so?",
+            "when {given}, the prediction for the next request is to {}, not to {}; check the \
+            `when` of the replies",
             sentence(answer),
             sentence(wanted)
         ),
@@ -278,9 +281,9 @@ fn leads_to(
 fn sentence(answer: Answer) -> &'static str {
     match answer {
         Answer::Execute => "execute",
-        Answer::Conflict => "be turned away",
+        Answer::Conflict => "be rejected",
         Answer::Replay => "get the stored response",
         Answer::Fail => "fail",
-        Answer::Unknown => "get what nobody knows",
+        Answer::Unknown => "get an unknown reply",
     }
 }

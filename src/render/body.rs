@@ -52,7 +52,7 @@ fn dump(bytes: &[u8]) -> Vec<String> {
         .collect();
     if bytes.len() > DUMP_BYTES {
         lines.push(format!(
-            "… {} more bytes; --body FILE writes them all",
+            "… {} more bytes; --body FILE writes the whole body",
             bytes.len() - DUMP_BYTES
         ));
     }

@@ -16,10 +16,10 @@ use crate::domain::select::{Coverage, Missing};
 
 /// Why a scan skips a schema that is not named.
 const NO_PREFIX: &str =
-    "it has no literal prefix, so any Redis key may be its; name it with --schema";
+    "it has no literal prefix, so any Redis key could match; name it with --schema";
 
 /// Why a scan skips a schema of the context.
-const UNREADABLE: &str = "its files are wrong, so nobody looked for its records";
+const UNREADABLE: &str = "its files are invalid, so idemctl did not look for its records";
 
 /// The most schemas that each get their own line about records that were left out.
 const MOST_LINES: usize = 2;
@@ -35,8 +35,8 @@ pub fn unrecognised(coverage: &Coverage, catalog: &Catalog) -> Vec<String> {
         let schema = catalog.all().iter().find(|schema| schema.name == *name);
         let under = schema.map(|schema| prefixes(schema)).filter(|prefixes| !prefixes.is_empty());
         let under = under.map_or_else(String::new, |prefixes| format!(" under {prefixes}"));
-        let (keys, are) = if *count == 1 { ("key", "is") } else { ("keys", "are") };
-        lines.push(format!("{count} {keys}{under} {are} not {name}'s"));
+        let (keys, do_not) = if *count == 1 { ("key", "does not") } else { ("keys", "do not") };
+        lines.push(format!("{count} {keys}{under} {do_not} match schema {name}"));
     }
     lines
 }
@@ -45,18 +45,19 @@ pub fn unrecognised(coverage: &Coverage, catalog: &Catalog) -> Vec<String> {
 /// results, and records without evidence.
 pub fn lines(coverage: &Coverage, catalog: &Catalog) -> Vec<String> {
     let spared = coverage.spared.iter().map(|(name, count)| {
-        let (records, are) = if *count == 1 {
-            ("1".to_owned(), "is no lock")
+        if *count == 1 {
+            format!("1 of these is not a lock, because {name} reads it as a completed result")
         } else {
-            (count.to_string(), "are no locks")
-        };
-        format!("{records} of these {are}: {name} reads a completed result there")
+            format!(
+                "{count} of these are not locks, because {name} reads them as completed results"
+            )
+        }
     });
     let unproven = all_unproven(coverage, catalog);
     let skipped =
-        catalog.skipped().map(|schema| format!("Skipped the schema {}: {NO_PREFIX}.", schema.name));
+        catalog.skipped().map(|schema| format!("Skipped schema {}: {NO_PREFIX}.", schema.name));
     let unreadable =
-        catalog.unreadable().iter().map(|name| format!("Skipped the schema {name}: {UNREADABLE}."));
+        catalog.unreadable().iter().map(|name| format!("Skipped schema {name}: {UNREADABLE}."));
     skipped
         .chain(unreadable)
         .chain(spared)
@@ -72,19 +73,23 @@ fn named_keys(keys: &NamedKeys) -> impl Iterator<Item = String> {
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     let absent = (keys.absent > 0).then(|| format!("not found: {}{more}", told.join(", ")));
     let left = keys.told_left.iter().map(|(name, why)| {
-        format!("left alone: {}: {}", escape::again(&name.text()), escape::text(why.as_bytes()))
+        format!("left alone: {} ({})", escape::again(&name.text()), escape::text(why.as_bytes()))
     });
     let unnamed = keys.left - keys.told_left.len() as u64;
     let unnamed = (unnamed > 0).then(|| format!("left alone: {unnamed} more of the keys"));
     let lock = keys.first_lock.as_ref().map(|name| {
         format!(
-            "`idemctl force-unlock {}` removes a lock that was left alone",
+            "to remove a lock that was left alone, run `idemctl force-unlock {}`",
             invocation::argument(&name.text())
         )
     });
     let ambiguous = keys.told_ambiguous.iter().map(|(key, names)| name::ambiguous(key, names));
     let untold = keys.ambiguous - keys.told_ambiguous.len() as u64;
-    let untold = (untold > 0).then(|| format!("{untold} more keys are ambiguous"));
+    let untold = match untold {
+        0 => None,
+        1 => Some("1 more key is ambiguous".to_owned()),
+        more => Some(format!("{more} more keys are ambiguous")),
+    };
     absent.into_iter().chain(left).chain(unnamed).chain(lock).chain(ambiguous).chain(untold)
 }
 
@@ -172,36 +177,42 @@ fn unproven_of_several(missing: Missing, lacking: &[(&str, Missing, LeftOut)]) -
     let by_schema = by_schema.join(", ");
     let Missing::Ttl(of) = missing else {
         return format!(
-            "Skipped {count} records of unknown age ({by_schema}): no expiry, or more time left than the TTL, tells no age."
+            "Skipped {count} records of unknown age ({by_schema}). They never expire, or have more \
+            time left than their TTL allows."
         );
     };
     let longest = longest
         .map(|longest| format!(" The longest time left is {}.", duration::short(longest)))
         .unwrap_or_default();
     format!(
-        "Skipped {count} records ({by_schema}): the {} TTLs of this deployment are not configured, and a schema's default proves \
-         nothing.{longest}",
+        "Skipped {count} records ({by_schema}), because their age is only estimated: the {} TTLs of \
+        this deployment are not configured.{longest}",
         of.as_str()
     )
 }
 
 fn unproven(name: &str, schema: Option<&Schema>, missing: Missing, left_out: LeftOut) -> String {
     let count = left_out.count;
-    let records = if count == 1 { "record" } else { "records" };
+    let (records, their, they, have) = match count {
+        1 => ("record", "its", "It never expires", "has"),
+        _ => ("records", "their", "They never expire", "have"),
+    };
     let Missing::Ttl(of) = missing else {
         return format!(
-            "Skipped {count} {name} {records} of unknown age: no expiry, or more time left than the TTL, tells no age."
+            "Skipped {count} {name} {records} of unknown age. {they}, or {have} more time left than \
+            the TTL allows."
         );
     };
     let default =
         schema.and_then(|schema| schema.ttl(of)).map(|ttl| duration::short(age::millis(ttl)));
-    let default = default.map(|ttl| format!(" ({ttl})")).unwrap_or_default();
+    let default =
+        default.map(|ttl| format!(" (the schema's default is {ttl})")).unwrap_or_default();
     let longest = left_out.longest_ms.map(duration::short);
     let longest =
         longest.map(|longest| format!(" The longest time left is {longest}.")).unwrap_or_default();
     format!(
-        "Skipped {count} {name} {records}: the {} TTL of this deployment is not configured, and the schema's default{default} \
-         proves nothing.{longest}",
+        "Skipped {count} {name} {records}, because {their} age is only estimated: the {} TTL of \
+        this deployment is not configured{default}.{longest}",
         of.as_str()
     )
 }
@@ -270,8 +281,11 @@ mod tests {
         assert_eq!(
             lines(&coverage, &catalog),
             [
-                "Skipped 1 go-chi record: the result TTL of this deployment is not configured, and the schema's default (1d) proves nothing. The longest time left is 1m.",
-                "Skipped 1 go-chi record of unknown age: no expiry, or more time left than the TTL, tells no age.",
+                "Skipped 1 go-chi record, because its age is only estimated: the result TTL of this \
+                deployment is not configured (the schema's default is 1d). The longest time left \
+                is 1m.",
+                "Skipped 1 go-chi record of unknown age. It never expires, or has more time left \
+                than the TTL allows.",
             ]
         );
         assert_eq!(

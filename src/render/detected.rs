@@ -128,7 +128,7 @@ pub fn text(all: &[Detected], invocation: &Invocation, view: View) -> String {
         ));
         let more = others.len().saturating_sub(MOST_OF_NOBODY);
         if more > 0 {
-            page.line(&format!("and {more} more patterns (-o json has them all)"));
+            page.line(&format!("and {more} more patterns (-o json lists them all)"));
         }
         describe(&mut page, &others, invocation);
     }
@@ -143,7 +143,7 @@ fn describe(page: &mut Page, unclaimed: &[&Detected], invocation: &Invocation) {
     let with_fields = candidates.clone().find(|detected| !detected.group.fields.is_empty());
     let Some(detected) = with_fields.or_else(|| candidates.next()) else { return };
     if let Some(command) = detected.next.command(invocation) {
-        let label = page.view.palette.dim("To describe one of them:");
+        let label = page.view.palette.dim("To describe one of these groups:");
         page.line(&format!("{label} {command}"));
     }
 }
@@ -155,11 +155,11 @@ fn paragraph(page: &mut Page, detected: &Detected, invocation: &Invocation) {
     page.field("Schema", &schema(group, guess));
     page.field("Keys", &keys(detected));
     page.field("States", &states(group));
-    page.field("Known by", &escape::text(group.evidence.join("; ").as_bytes()));
+    page.field("Evidence", &escape::text(group.evidence.join("; ").as_bytes()));
     let label = match (&detected.next, group.confidence) {
         (Next::Adopt(..), Confidence::Is) => "Adopt",
-        (Next::Adopt(..), _) => "Adopt, if so",
-        _ => "Read already",
+        (Next::Adopt(..), _) => "Adopt, if right",
+        _ => "List with",
     };
     if let Some(command) = detected.next.command(invocation) {
         // A command is for copying, so it stays in one line at any width.
@@ -195,7 +195,7 @@ fn keys(detected: &Detected) -> String {
     let sampled = if detected.is_exact {
         String::new()
     } else {
-        format!(" ({} looked at)", detected.group.sampled)
+        format!(" ({} sampled)", detected.group.sampled)
     };
     format!("{keys} {kind}{plural}{sampled}")
 }
@@ -210,11 +210,10 @@ fn states(group: &KeyGroup) -> String {
         group.states.iter().map(|(state, count)| format!("{count} {state}")).collect();
     let locks = group.states.get("in-progress").copied().unwrap_or(0);
     let stuck = match group.stuck {
-        None => {
-            "; whether a lock is stuck cannot be told: this service gives locks no TTL".to_owned()
-        }
+        None => "; idemctl cannot detect stuck locks, because this service sets no TTL on locks"
+            .to_owned(),
         Some(0) if locks == 0 => String::new(),
-        Some(0) => "; no lock is without expiry".to_owned(),
+        Some(0) => "; no lock is stuck without expiry".to_owned(),
         Some(1) => "; 1 lock without expiry is stuck".to_owned(),
         Some(stuck) => format!("; {stuck} locks without expiry are stuck"),
     };

@@ -260,8 +260,9 @@ pub(crate) fn unproven([before, after]: [u64; 2]) -> Option<String> {
     }
     let records = if before == 1 { "record" } else { "records" };
     Some(format!(
-        "Skipped {before} {records} before and {after} after: nothing proves their age. A list with the TTLs of your \
-         deployment (--lock-ttl, --result-ttl, or the context) has proven ages."
+        "Skipped {before} {records} before and {after} after, because their age is only estimated \
+        or unknown. To get known ages, list with the TTLs of your deployment (--lock-ttl, \
+        --result-ttl, or the context)."
     ))
 }
 
@@ -270,9 +271,10 @@ pub(crate) fn summary(counts: &DifferenceCounts) -> String {
     let DifferenceCounts { came, went, expired, removed, state, retaken, renewed, same } = counts;
     let how = match (expired, removed) {
         (0, 0) => String::new(),
-        _ => format!(" ({expired} expired, {removed} removed before)"),
+        _ => format!(" ({expired} expired, {removed} removed early)"),
     };
     format!(
-        "{came} came, {went} went{how}, {state} changed their state, {retaken} retaken, {renewed} renewed; {same} as they were."
+        "{came} added, {went} gone{how}, {state} changed state, {retaken} re-acquired, {renewed} \
+        renewed, {same} unchanged."
     )
 }

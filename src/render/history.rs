@@ -149,10 +149,11 @@ pub fn page(view: View, shown: &ShownOperation<'_>, records: &[AuditEntry<'_>]) 
     ];
     lines.extend(of.filters.as_deref().map(|filters| ("Filters", escape::again(filters))));
     lines.push(("Redis keys", of.redis_keys.to_string()));
-    lines.extend(
-        (of.unknown > 0)
-            .then(|| ("Unknown", format!("of {} nobody knows what became", of.unknown))),
-    );
+    match of.unknown {
+        0 => {}
+        1 => lines.push(("Unknown", "the outcome of 1 Redis key".to_owned())),
+        unknown => lines.push(("Unknown", format!("the outcome of {unknown} Redis keys"))),
+    }
     lines.extend(of.reason.as_deref().map(|reason| ("Reason", escape::again(reason))));
     let gone = if shown.backup_is_there == Some(false) { " (gone)" } else { "" };
     lines.extend(of.backup.as_deref().map(|file| ("Backup", escape::again(file) + gone)));
@@ -160,7 +161,7 @@ pub fn page(view: View, shown: &ShownOperation<'_>, records: &[AuditEntry<'_>]) 
     lines.extend(
         of.partly_undone_by
             .as_deref()
-            .map(|op| ("Undone by", format!("{}, only part of it", escape::again(op)))),
+            .map(|op| ("Undone by", format!("{} (in part)", escape::again(op)))),
     );
     let head: String = lines.iter().map(|(name, text)| format!("{name:<11} {text}\n")).collect();
     let rows = records.iter().map(|entry| {

@@ -17,4 +17,4 @@ pub fn choices(key: &[u8], names: &[Name]) -> String {
 }
 
 /// The hint after such a message.
-pub const HINT: &str = "name one of them as it is written here";
+pub const HINT: &str = "pass one of these names exactly as shown";

@@ -133,12 +133,14 @@ fn summary(health: &Health, limits: &Limits) -> String {
 fn outlasting(health: &Health) -> Option<String> {
     let of_locks: Vec<_> = health.outlasting.iter().collect();
     let count: u64 = of_locks.iter().map(|(.., found)| found.records).sum();
-    let state =
-        format!("state it in the context, or with --schema NAME {} DURATION", TtlOf::Lock.option());
+    let state = format!(
+        "set lock_ttl in the context, or pass --schema NAME {} DURATION",
+        TtlOf::Lock.option()
+    );
     let Some(most) = of_locks.iter().map(|(.., found)| found.most_ms).max() else {
         let names: Vec<_> = health.outlasting_unread.iter().cloned().collect();
         let unknown = format!(
-            "it is unknown whether locks of {} outlast the default lock TTL: {state}",
+            "it is unknown whether locks of {} outlast the default lock TTL ({state})",
             words::list(&names, "and")
         );
         return Some(unknown).filter(|_| health.outlasting_is_partial);
@@ -149,14 +151,14 @@ fn outlasting(health: &Health) -> Option<String> {
     }
     let defaults = match of_locks.as_slice() {
         [(schema, _, found)] => {
-            format!("{schema}'s default lock TTL ({})", duration::short(found.default_ms))
+            format!("{schema}'s default lock TTL of {} allows", duration::short(found.default_ms))
         }
-        _ => format!("the default lock TTLs of {}", words::list(&defaults, "and")),
+        _ => format!("the default lock TTLs of {} allow", words::list(&defaults, "and")),
     };
-    let (locks, outlast) = if count == 1 { ("lock", "outlasts") } else { ("locks", "outlast") };
+    let locks = if count == 1 { "lock expires" } else { "locks expire" };
     let at_least = if health.outlasting_is_partial { "at least " } else { "" };
     Some(format!(
-        "{at_least}{count} {locks} {outlast} {defaults}, up to {}: {state}",
+        "{at_least}{count} {locks} later (in up to {}) than {defaults} ({state})",
         duration::short(most),
     ))
 }
@@ -169,7 +171,7 @@ fn unread(health: &Health) -> Option<String> {
     let context = context.as_ref().map(|context| escape::text(context.as_bytes()));
     match (counts.as_slice(), context) {
         ([], None) => None,
-        ([], Some(context)) => Some(format!("context {context} reads no other schema")),
+        ([], Some(context)) => Some(format!("context {context} checks no other schema")),
         (counts, None) => {
             Some(format!("not checked: {} among the keys seen", words::list(counts, "and")))
         }
@@ -237,8 +239,12 @@ fn troubles(health: &Health, limits: &Limits) -> Vec<String> {
     }
     let about = if health.sample.is_some() { "about " } else { "" };
     for (schema, own, foreign) in &health.outnumbered {
+        let keys = counted(*foreign, "key");
+        let do_not = if *foreign == 1 { "does not" } else { "do not" };
+        let do_match = if *own == 1 { "does" } else { "do" };
         troubles.push(format!(
-            "{about}{foreign} records under {schema}'s prefix have other forms, {about}{own} are {schema}'s"
+            "{about}{keys} under {schema}'s prefix {do_not} match schema {schema}, {about}{own} \
+            {do_match}"
         ));
     }
     troubles
@@ -246,11 +252,10 @@ fn troubles(health: &Health, limits: &Limits) -> Vec<String> {
 
 fn locks(code: FindingCode, count: u64) -> String {
     let locks = if count == 1 { "lock" } else { "locks" };
-    let stay = if count == 1 { "stays" } else { "stay" };
     match code {
         FindingCode::NoExpiry => format!("{count} orphaned {locks}"),
         FindingCode::ExcessTtl => {
-            format!("{count} {locks} that {stay} longer than the stated lock TTL")
+            format!("{count} {locks} with more time left than the configured lock TTL")
         }
         FindingCode::Overdue => format!("{count} overdue {locks}"),
         FindingCode::LeftoverLock => format!("{count} {locks} beside a result"),
@@ -305,7 +310,8 @@ mod tests {
         );
         found.outnumbered.push(("express".to_owned(), 1, 8));
         found.foreign = 8;
-        let troubles = "1 orphaned lock (go-chi 1), e.g. k; 8 records under express's prefix have other forms, 1 are express's";
+        let troubles = "1 orphaned lock (go-chi 1), e.g. k; 8 keys under express's prefix do not \
+            match schema express, 1 does";
         let measures = "orphaned=1;0;4 records=7 foreign=8 keys=9 no_expiry=1;0;4\n";
         assert_eq!(health(&found), format!("IDEMCTL WARNING - {troubles} | {measures}"));
         found.gap = Some("down\nand out | gone".to_owned());
@@ -342,11 +348,10 @@ mod tests {
         assert!(sampled.contains(" keys=9 sampled=5 no_expiry=0"), "{sampled}");
         found.add(FindingCode::ExcessTtl, &chi(CHI_LOCK, Expiry::In(600_000)));
         let line = health(&found, &limits);
-        assert!(
-            line.starts_with(
-                "IDEMCTL CRITICAL - 1 lock that stays longer than the stated lock TTL (go-chi 1), e.g. k |"
-            )
-        );
+        assert!(line.starts_with(
+            "IDEMCTL CRITICAL - 1 lock with more time left than the configured lock TTL (go-chi 1), \
+            e.g. k |"
+        ));
         assert!(line.contains("excess_ttl=1;;0 overdue=0;0;"), "{line}");
         assert_eq!(health_json(&found, &limits)["findings"][1]["schemas"]["go-chi"], 1);
     }

@@ -40,7 +40,8 @@ pub fn raw(record: &Record, view: View, most: usize, reveal: bool) -> String {
         let redis_key = escape::text(&key.redis_key);
         if !reveal && let Some(name) = secret_in(record, &key.content) {
             let why = format!(
-                "{redis_key}: withheld, because the bytes hold the header {name}; --reveal shows them"
+                "{redis_key}: withheld, because the bytes contain the header {name}; --reveal shows \
+                them"
             );
             page.field("Raw", &why);
             continue;
@@ -61,9 +62,10 @@ pub fn raw(record: &Record, view: View, most: usize, reveal: bool) -> String {
                     );
                 }
             }
-            Content::Other(kind) => {
-                page.field("Raw", &format!("{redis_key}: a {kind}, which is not read"))
-            }
+            Content::Other(kind) => page.field(
+                "Raw",
+                &format!("{redis_key}: a {kind}, whose content idemctl does not read"),
+            ),
         }
     }
     page.text
@@ -169,12 +171,15 @@ impl RecordPage {
     fn lock_and_result(&mut self, record: &Record) {
         if let Some(why) = record.claim.unrecognised_because() {
             let name = &record.schema.name;
-            self.page.field("Form", &format!("not {name}'s: {}", escape::text(why.as_bytes())));
+            self.page.field(
+                "Form",
+                &format!("does not match schema {name} ({})", escape::text(why.as_bytes())),
+            );
         }
         if record.state == State::InProgress || record.owner().is_some() {
             let owner = match record.owner() {
                 Some(owner) => escape::text(owner),
-                None => "unknown: the schema keeps none".to_owned(),
+                None => "unknown, because this schema stores no owner".to_owned(),
             };
             self.page.field("Owner", &owner);
         }
@@ -184,7 +189,7 @@ impl RecordPage {
             let left = match lock.expiry {
                 // The lock's own expiry has a line of its own, and decides.
                 Expiry::In(ms) if record.has_lapsing_lock() => {
-                    format!("{} left of the Redis key's own", duration::short(ms))
+                    format!("the Redis key expires in {}", duration::short(ms))
                 }
                 expiry => time_left(expiry, &record.schema, TtlOf::Lock),
             };
@@ -199,7 +204,7 @@ impl RecordPage {
         self.page.field("Age", &words::age(record.age));
         let mut size = record.size_bytes().map_or_else(|| "unknown".to_owned(), words::bytes);
         if let Some(memory) = record.memory_bytes() {
-            size += &format!(", {} of memory", words::bytes(memory));
+            size += &format!(", {} in memory", words::bytes(memory));
         }
         self.page.field("Size", &size);
         if let Some(idle) = record.idle() {
@@ -208,7 +213,7 @@ impl RecordPage {
             if record.age.is_none_or(|age| idle_ms <= age.millis) {
                 let idle =
                     if idle_ms == 0 { "under 1s".to_owned() } else { duration::short(idle_ms) };
-                self.page.field("Idle", &format!("{idle} since it was last touched"));
+                self.page.field("Idle", &format!("{idle} since the last access"));
             }
         }
         if record.state == State::Unreadable {
@@ -217,7 +222,7 @@ impl RecordPage {
         if let Some(encoding) = record.shown_only() {
             self.page.field(
                 "Value",
-                &format!("{}, shown as its bytes: idemctl never decodes one", named(encoding)),
+                &format!("{}, shown as bytes, because idemctl never decodes it", named(encoding)),
             );
         }
         if let Some(fingerprint) = record.fingerprint() {
@@ -230,7 +235,11 @@ impl RecordPage {
             self.page.field("Blob pointer", &escape::json(blob.to_string()));
         }
         if !record.seen.atomic {
-            self.page.field("Read", "one Redis key after the other, not at one moment: a cluster keeps them apart or is moving them, or scripts are not permitted");
+            self.page.field(
+                "Read",
+                "one Redis key after another, not atomically, because the cluster keeps them in \
+                different slots, is moving them, or scripts are not permitted",
+            );
         }
     }
 
@@ -249,7 +258,7 @@ impl RecordPage {
     fn response(&mut self, response: &Response) {
         let status = match response.status {
             Some(status) => status.to_string(),
-            None => "no status kept".to_owned(),
+            None => "no stored status".to_owned(),
         };
         self.page.field("Response", &status);
         for (name, value) in &response.headers {
@@ -265,7 +274,8 @@ impl RecordPage {
         if response.body.is_empty() {
             return;
         }
-        let part = if response.whole { "" } else { ", the beginning; --full reads it all" };
+        let part =
+            if response.whole { "" } else { " (only the beginning; --full reads all of it)" };
         self.page.field("Body", &format!("{}{part}", words::bytes(response.body.len() as u64)));
         for line in body::lines(&response.body) {
             self.page.indented(4, &line);
@@ -309,12 +319,14 @@ fn time_left(expiry: Expiry, schema: &Schema, of: TtlOf) -> String {
     let allowed = schema.ttl(of).map(|allowed| duration::short(millis(allowed)));
     let Some(allowed) = allowed else {
         return match expiry {
-            Expiry::Never => "none, as the schema has it: the service gives it none".to_owned(),
-            Expiry::In(ms) => format!("{} left, though the schema gives none", duration::short(ms)),
+            Expiry::Never => "none; the schema defines no TTL".to_owned(),
+            Expiry::In(ms) => {
+                format!("{} left, although the schema defines no TTL", duration::short(ms))
+            }
         };
     };
     match expiry {
-        Expiry::Never => format!("none: it never expires (the schema gives {allowed})"),
+        Expiry::Never => format!("never expires (the schema's TTL is {allowed})"),
         Expiry::In(ms) => {
             let whose = if schema.states_ttl(of) { "configured" } else { "schema default" };
             format!("{} left, {whose} {allowed}", duration::short(ms))

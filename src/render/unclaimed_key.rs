@@ -19,20 +19,20 @@ pub fn line(there: &UnclaimedKey) -> String {
     };
     let nearest = there.nearest.as_ref().map(|(schema, why)| {
         format!(
-            "; {} comes nearest, but {}",
+            "; the closest schema is {}, but {}",
             escape::text(schema.as_bytes()),
             escape::text(why.as_bytes())
         )
     });
     let left_out = there.left_out_by.iter().map(|(schema, word)| {
         let by = match word {
-            Exclusion::Key => "by its `key` pattern",
-            Exclusion::Ignore => "by `ignore`",
+            Exclusion::Key => "with its `key` pattern",
+            Exclusion::Ignore => "with `ignore`",
         };
-        format!("; {} leaves this key out {by}", escape::text(schema.as_bytes()))
+        format!("; {} excludes this key {by}", escape::text(schema.as_bytes()))
     });
     format!(
-        "{} exists ({kind}, TTL {}), and is no record of the schemas that were looked for{}{}",
+        "{} exists ({kind}, TTL {}), but is not a record of the checked schemas{}{}",
         escape::text(&there.seen.redis_key),
         words::expiry(there.seen.expiry),
         nearest.unwrap_or_default(),

@@ -33,12 +33,13 @@ pub fn age(age: Option<Age>) -> String {
     let source = match age.evidence {
         Evidence::Estimated => {
             format!(
-                "estimated: the schema's default {name} TTL minus what is left; {} states this deployment's",
+                "estimated: the schema's default {name} TTL minus the time left; {} sets your \
+                deployment's TTL",
                 ttl.option()
             )
         }
         Evidence::Stated | Evidence::Known => {
-            format!("this deployment's {name} TTL minus what is left")
+            format!("this deployment's {name} TTL minus the time left")
         }
     };
     format!("{} ({source})", short_age(age))
@@ -90,16 +91,18 @@ pub fn next_request(record: &Record) -> (&'static str, String) {
             format!("{} {}", replayed(record, &told), how_long(record, next, "the result")),
         ),
         Answer::Fail => ("fails", format!("{told} {}", how_long(record, next, "the value"))),
-        Answer::Unknown => ("unknown", ": the schema does not describe the begin step".to_owned()),
+        Answer::Unknown => {
+            ("unknown", ", because the schema does not describe the begin step".to_owned())
+        }
     }
 }
 
 fn executes(record: &Record) -> &'static str {
     let is_there = record.seen.keys.iter().any(|key| key.content != Content::Absent);
     match record.lapsing().and_then(|(value, _)| value.lapsed) {
-        Some(_) => " the operation: what is stored is past its own expiry",
-        None if is_there => " the operation: what is stored does not stop the request",
-        None => " the operation: nothing holds the key",
+        Some(_) => " the operation, because the stored value has passed its own expiry",
+        None if is_there => " the operation, because the stored value does not stop it",
+        None => " the operation, because the key is free",
     }
 }
 
@@ -111,7 +114,7 @@ pub fn then(record: &Record) -> String {
         Answer::Execute | Answer::Fail => "",
         Answer::Conflict => "gets ",
         Answer::Replay => "gets a ",
-        Answer::Unknown => "gets what is ",
+        Answer::Unknown => "gets a reply that is ",
     };
     format!("the next request {gets}{word}{rest}")
 }
@@ -140,7 +143,7 @@ fn how_long(record: &Record, next: &NextRequest, what: &str) -> String {
         ", then it executes"
     };
     match next.until {
-        Some(Expiry::Never) => format!("for ever: {what} has no expiry"),
+        Some(Expiry::Never) => format!("indefinitely, because {what} never expires"),
         Some(Expiry::In(ms)) => {
             format!("for another {}, until {what} expires{then}", duration::short(ms))
         }
@@ -162,15 +165,15 @@ pub fn own_expiry(record: &Record) -> Option<String> {
     let (value, rule) = record.lapsing()?;
     let at = value.expires_ms?;
     let whose = match rule.clock {
-        Clock::Client => "clients' clock, compared with the server's",
-        Clock::Server => "the server's clock",
+        Clock::Client => "by the clients' clock, compared here with the server's",
+        Clock::Server => "by the server's clock",
     };
     let field = escape::text(rule.field.as_bytes());
     let Some(now) = record.seen.server_ms else {
-        return Some(format!("at {field} in the value, and the server does not tell the time"));
+        return Some(format!("at {field} in the value, but idemctl cannot read the server's time"));
     };
     let then = match rule.past {
-        PastExpiry::Absent => "to the next request nothing is there",
+        PastExpiry::Absent => "the next request treats the record as absent",
         PastExpiry::Reclaimable => "the next request takes the key over",
     };
     Some(match value.lapsed {
@@ -184,20 +187,23 @@ pub fn late_worker(schema: &Schema) -> &'static str {
     let Some(late) = fencing::of(schema) else {
         return match schema.values.iter().any(|case| case.state == State::Completed) {
             true => {
-                "nobody knows what becomes of its result: the schema does not describe the complete step"
+                "the fate of its result is unknown, because the schema does not describe the \
+                complete step"
             }
-            false => "no result is stored: the schema has locks alone",
+            false => "no result is stored, because the schema has only locks",
         };
     };
     match (late.stores_when_absent, late.stores_when_retaken) {
-        (false, false) => "it is fenced off: the schema refuses its result from now on",
+        (false, false) => "the worker is fenced off, so the service rejects its result from now on",
         (false, true) => {
-            "its result is refused while the key is free, but it completes the lock of the next request: that one's client gets the wrong response"
+            "its result is rejected while the key is free. But the worker can store its result \
+            under the next request's lock, and that request's client then gets the wrong response"
         }
         (true, false) => {
-            "it stores its result while the key is free, but not over the next request's lock"
+            "the worker can store its result while the key is free, but not over the next request's \
+            lock"
         }
-        (true, true) => "it will overwrite: its result is stored over whatever is there then",
+        (true, true) => "the worker overwrites whatever is stored by then with its own result",
     }
 }
 

@@ -116,8 +116,10 @@ fn lock_folder(path: &Path) -> io::Result<File> {
 /// The path of the config file, existing or not.
 fn place(file: &ConfigFile) -> Result<&Path, CommandError> {
     file.path().ok_or_else(|| {
-        CommandError::usage("no place for a config file: neither XDG_CONFIG_HOME nor HOME is set")
-            .hint("--config FILE")
+        CommandError::usage(
+            "no folder for a config file, because neither XDG_CONFIG_HOME nor HOME is set",
+        )
+        .hint("--config FILE")
     })
 }
 

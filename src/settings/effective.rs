@@ -365,7 +365,8 @@ impl Settings {
     pub(crate) fn state_dir(&self) -> Result<PathBuf, CommandError> {
         self.environment.state_dir().ok_or_else(|| {
             CommandError::usage(
-                "no folder for backups and the audit log: neither XDG_STATE_HOME nor HOME is set",
+                "no folder for backups and the audit log, because neither XDG_STATE_HOME nor HOME \
+                is set",
             )
         })
     }

@@ -116,10 +116,12 @@ impl ServerContext {
         match self.name.as_ref().map(|name| &name.value) {
             Some(name) if name == asked => None,
             Some(name) => Some(format!(
-                "{server} is the server of context `{name}`: name, protection and schemas are those of `{name}`, not of `{asked}`"
+                "{server} is the server of context `{name}`, so its name, protection and schemas \
+                apply, not those of `{asked}`"
             )),
             None => Some(format!(
-                "{server} is not the server of context `{asked}`: name, protection and schemas of `{asked}` do not hold there"
+                "{server} is not the server of context `{asked}`, so its name, protection and \
+                schemas do not apply"
             )),
         }
     }

@@ -36,7 +36,7 @@ impl Settings {
             name.map_or(Origin::Default, |name| name.origin),
         );
         if self.wants_sandbox() {
-            add("server", Some("a private throw-away one".to_owned()), Origin::Flag("--sandbox"));
+            add("server", Some("a temporary local Redis".to_owned()), Origin::Flag("--sandbox"));
         } else {
             add("server", Some(self.shown_address()), server.address.origin);
         }

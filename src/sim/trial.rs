@@ -119,7 +119,11 @@ fn contents(schema: &Schema, role: usize, request: &Request<'_>) -> Vec<TrialCon
         contents.push(own("a failed result", failed));
     }
     let hash = Content::Other("hash".to_owned());
-    contents.push(TrialContent { name: "a hash of nobody's fields", content: hash, is_own: false });
+    contents.push(TrialContent {
+        name: "a hash with unknown fields",
+        content: hash,
+        is_own: false,
+    });
     contents
 }
 
@@ -161,7 +165,8 @@ impl Trial<'_> {
                     return Ok(None);
                 }
                 let message = format!(
-                    "with {state} the call answers {}, {}, but the replies' `when` foretell {}: mend `when`",
+                    "with {state} the call replies {} ({}), but the `when` of its replies predicts \
+                    {}; fix `when`",
                     shown(&reply),
                     meaning.as_str(),
                     predicted.as_str()
@@ -171,7 +176,8 @@ impl Trial<'_> {
             ExecutedStep::Unrecognised { reply, index } => {
                 let reply = shown(&reply);
                 let message = format!(
-                    "with {state} the call answers {reply}, which none of its replies lists: add that reply"
+                    "with {state} the call replies {reply}, which is not one of its listed replies; \
+                    add that reply"
                 );
                 (index, message)
             }
@@ -180,7 +186,7 @@ impl Trial<'_> {
                 (
                     last,
                     format!(
-                        "with {state} no reply decides: the last call cannot leave that to another"
+                        "with {state} no reply decides the outcome, although this is the last call"
                     ),
                 )
             }

@@ -23,10 +23,10 @@ use crate::store::Trace;
 use crate::terminal::frame::ProgressLine;
 
 /// The hint for a run without a terminal that must confirm a change.
-const HINT: &str = "--yes goes ahead without asking";
+const HINT: &str = "to continue without a prompt, pass --yes";
 
 /// The hint for a run without a terminal that needs a password.
-const PASSWORD_HINT: &str = "give the password with --pass-file FILE or REDISCLI_AUTH";
+const PASSWORD_HINT: &str = "pass the password with --pass-file FILE or REDISCLI_AUTH";
 
 /// How many bytes of data are written at once.
 const OUT_BUFFER: usize = 64 * 1024;
@@ -499,11 +499,14 @@ impl Ui {
         // The progress line would be drawn over the question.
         self.end_progress();
         if !self.interactive {
-            return Err(CommandError::usage("there is no terminal to ask on").hint(hint));
+            return Err(CommandError::usage("cannot prompt without a terminal").hint(hint));
         }
         if self.unwritten.is_some() {
-            let message = "cannot ask: what the question is about could not be shown, for nobody reads stdout";
-            return Err(CommandError::usage(message).hint("--yes goes ahead without asking"));
+            let message = "cannot prompt, because stdout is closed and the records could not be \
+                shown";
+            return Err(
+                CommandError::usage(message).hint("to continue without a prompt, pass --yes")
+            );
         }
         let question =
             fold(&self.readable(question), width_of(io::stderr(), self.err_is_terminal)).join("\n");

@@ -76,7 +76,7 @@ fn a_read_only_context_keeps_its_address() {
     ] {
         let run =
             home.run(&[words, &["begin", "new", "--schema", "express", "--yes"]].concat()).exits(2);
-        run.says("context `audit` is read-only: nothing may be changed through it");
+        run.says("context `audit` is read-only; it allows no changes");
         home.run(&[words, &["list"]].concat()).exits(0);
     }
     assert!(server.get("idem:stuck").is_some());
@@ -206,7 +206,7 @@ fn a_protected_server_is_known_by_each_of_its_own_doors() {
     ] {
         for (kept, says) in [
             ("protected = true", "context `prod` is protected: --yes is not enough"),
-            ("read_only = true", "context `prod` is read-only: nothing may be changed through it"),
+            ("read_only = true", "context `prod` is read-only; it allows no changes"),
         ] {
             let home = Home::with(&format!("[contexts.prod]\nurl = \"{context}\"\n{kept}\n"));
             for command in

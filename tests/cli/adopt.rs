@@ -79,7 +79,7 @@ fn an_unknown_name_and_a_missing_context_are_refused() {
         .says("express");
     home.run(&["schema", "adopt", "express"])
         .exits(2)
-        .says("no context is used")
+        .says("no context is selected")
         .says("`idemctl context set NAME`");
     assert_eq!(fs::read_to_string(home.config()).unwrap(), "");
 }
@@ -98,7 +98,7 @@ fn the_line_that_detect_prints_makes_the_records_seen() {
     let words: Vec<_> = line.split(' ').skip(1).chain(["--yes"]).collect();
     server.unnamed(&words).exits(0).says("prefix = \"shop:\"");
     assert_eq!(server.unnamed(&["list", "-o", "jsonl"]).exits(0).json_lines().len(), 5);
-    server.unnamed(&["detect"]).exits(0).shows("Read already  idemctl list --schema express");
+    server.unnamed(&["detect"]).exits(0).shows("List with     idemctl list --schema express");
 }
 
 /// Rule: without a context, the printed line alone would be refused.
@@ -125,10 +125,13 @@ fn detect_says_which_context_the_adoption_needs_first() {
 fn the_change_is_shown_and_asked_for() {
     let home = Home::with(CONFIG);
     let refused = home.run(&["schema", "adopt", "express", "--prefix", "shop:"]).exits(2);
-    refused.says("will say:").says("prefix = \"shop:\"").says("there is no terminal to ask on");
+    refused
+        .says("will contain:")
+        .says("prefix = \"shop:\"")
+        .says("cannot prompt without a terminal");
     assert_eq!(fs::read_to_string(home.config()).unwrap(), CONFIG);
     let run = home.run(&["schema", "adopt", "express", "--prefix", "shop:", "--yes"]).exits(0);
-    run.says("the former file is ");
+    run.says("the previous file is kept as ");
     let former = home.config().with_extension("toml.bak");
     assert_eq!(fs::read_to_string(former).unwrap(), CONFIG);
 }
@@ -188,7 +191,7 @@ fn a_server_that_no_context_has_changes_no_context() {
     let line = found["groups"][0]["adopt"].as_str().unwrap().to_owned();
     let words: Vec<_> = line.split(' ').skip(1).chain(["--yes"]).collect();
     let refused = server.unnamed(&words).exits(2);
-    refused.says("no context is used");
+    refused.says("no context is selected");
     assert_eq!(
         fs::read_to_string(server.folder().join(".config/idemctl/config.toml")).unwrap(),
         before
@@ -196,7 +199,7 @@ fn a_server_that_no_context_has_changes_no_context() {
     // The command line that is offered instead makes a context of this server, in which the schema can be adopted.
     let socket = server.socket().display().to_string();
     let line = format!("idemctl -s {socket} context set NAME");
-    refused.says(format!("`{line}` makes one for"));
+    refused.says(format!("with `{line}`"));
     let made: Vec<_> = line.split(' ').skip(1).collect();
     server.unnamed(&made).exits(0);
     server

@@ -78,7 +78,7 @@ fn old_backups_go_after_a_question_and_are_missed_by_the_log() {
     let prune = |more: &[&str]| {
         server.idemctl(&[&["backup", "prune", "--older-than", "30d"], more].concat())
     };
-    prune(&[]).exits(2).says("no terminal to ask on").shows("-purge-");
+    prune(&[]).exits(2).says("cannot prompt without a terminal").shows("-purge-");
     prune(&["--dry-run"]).exits(0).says("1 backup (").says("nothing was");
     assert_eq!(files(&server), all);
     prune(&["--yes"]).exits(0).says("Deleted 1 backup (");
@@ -88,7 +88,7 @@ fn old_backups_go_after_a_question_and_are_missed_by_the_log() {
         (&log[0]["backup_is_there"], &log[1]["backup_is_there"]),
         (&false.into(), &true.into())
     );
-    prune(&["--yes"]).exits(0).says("None of 1 backups");
+    prune(&["--yes"]).exits(0).says("None of the 1 backups");
 }
 
 /// Rule: what is no backup stays, whatever its name and age.

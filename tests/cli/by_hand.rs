@@ -23,13 +23,13 @@ fn bad_input_is_a_usage_error_that_says_what_is_wrong() {
     for (words, told) in [
         (vec!["begin"], "KEY"),
         (vec!["begin", "", "--schema", "express", "--yes"], "the key is empty"),
-        (vec!["begin", "k", "--yes"], "which schema?"),
-        (vec!["begin", "k", "--yes", "--schema", "express,go-chi"], "which schema?"),
+        (vec!["begin", "k", "--yes"], "exactly one schema"),
+        (vec!["begin", "k", "--yes", "--schema", "express,go-chi"], "exactly one schema"),
         (vec!["begin", "k", "--yes", "--schema", "nope"], "no schema `nope`"),
         (vec!["begin", "k", "--yes", "--schema", "express", "--owner", "w"], "name no owner"),
         (
             vec!["begin", "k", "--yes", "--schema", "express", "--fingerprint", "f"],
-            "compares no payloads",
+            "does not compare payloads",
         ),
         (
             vec!["begin", "k", "--yes", "--schema", "event-driven", "--owner", ""],
@@ -49,7 +49,7 @@ fn bad_input_is_a_usage_error_that_says_what_is_wrong() {
         ([&go[..], &["--status", "201"]].concat(), "--body is missing"),
         (
             [&go[..], &["--status", "404", "--body", "x"]].concat(),
-            "stores the statuses 100 to 399 alone",
+            "stores only the statuses 100 to 399",
         ),
         (
             [&go[..], &response, &["--header", "no colon"]].concat(),
@@ -59,7 +59,7 @@ fn bad_input_is_a_usage_error_that_says_what_is_wrong() {
         ([&go[..], &response, &["--header", "a: b\r\nc: d"]].concat(), "control characters"),
         ([&go[..], &response, &["--error", "x"]].concat(), "--error would be lost"),
         ([&go[..], &response, &["--owner", "w"]].concat(), "name no owner"),
-        ([&go[..], &response, &["--fingerprint", "f"]].concat(), "compares no payloads"),
+        ([&go[..], &response, &["--fingerprint", "f"]].concat(), "does not compare payloads"),
         ([&go[..], &["--status", "201", "--body", "@/nowhere"]].concat(), "cannot read /nowhere"),
         (
             [&driven[..], &response, &["--header", "a: b"]].concat(),
@@ -132,7 +132,11 @@ fn a_dry_run_changes_nothing_and_asks_nobody() {
         (vec!["begin", "new", "--schema", "reference", "--dry-run"], "acquired"),
     ] {
         let run = server.idemctl(&words).exits(0);
-        assert!(run.stderr.contains(&format!("foretold: {predicted}")), "{words:?}: {}", run.all());
+        assert!(
+            run.stderr.contains(&format!("the expected reply is {predicted}")),
+            "{words:?}: {}",
+            run.all()
+        );
         let run = server.idemctl(&[&words[..], &["-o", "jsonl"]].concat()).exits(0);
         let line = run.json_lines().remove(0);
         assert_eq!(
@@ -233,7 +237,7 @@ fn the_owner_is_asked_for_on_a_terminal() {
     ] {
         let server = seeded();
         let mut session = on_terminal(server.command(), &complete("event-driven", &[]));
-        press(&mut session, "to go ahead (worker-7):", typed);
+        press(&mut session, "to continue (worker-7):", typed);
         if code < 2 {
             press(&mut session, "[y/N]", "y\r");
         }

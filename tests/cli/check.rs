@@ -85,7 +85,7 @@ fn more_foreign_than_claimed_records_are_a_warning() {
     server.set("idem:theirs-2", foreign, 20_000);
     let line = says(check(&server, &[]), 1, "WARNING");
     assert!(
-        line.contains("2 records under express's prefix have other forms, 1 are express's"),
+        line.contains("2 keys under express's prefix do not match schema express, 1 does"),
         "{line}"
     );
     assert!(line.contains("foreign=2"), "{line}");
@@ -129,7 +129,9 @@ fn a_lock_that_stays_longer_than_the_stated_lock_ttl_is_never_ok() {
     server.states(&[("express", "lock_ttl = \"30s\"")]);
     let line = says(check(&server, &[]), 1, "WARNING");
     assert!(
-        line.contains("1 lock that stays longer than the stated lock TTL (express 1), e.g. stuck"),
+        line.contains(
+            "1 lock with more time left than the configured lock TTL (express 1), e.g. stuck"
+        ),
         "{line}"
     );
     assert!(line.contains("orphaned=0;;0") && line.contains("excess_ttl=1;0;"), "{line}");
@@ -148,12 +150,12 @@ fn a_lock_that_stays_longer_than_the_stated_lock_ttl_is_never_ok() {
 fn what_is_included_has_to_be_stated() {
     let server = Server::holding(&[("idem:held", LOCK, 29_000)]);
     let line = says(check(&server, &["--include", "excess-ttl=CRITICAL"]), 3, "UNKNOWN");
-    assert!(line.contains("and none is stated"), "{line}");
+    assert!(line.contains("but none is configured"), "{line}");
     let line = says(check(&server, &["--include", "overdue=CRITICAL"]), 3, "UNKNOWN");
-    assert!(line.contains("from which age on"), "{line}");
+    assert!(line.contains("--include overdue needs the age"), "{line}");
     says(check(&server, &["--include", "excess-ttl=OK"]), 3, "UNKNOWN");
     let line = says(check(&server, &["--overdue", "5s"]), 3, "UNKNOWN");
-    assert!(line.contains("nothing tells whether 1 lock is overdue"), "{line}");
+    assert!(line.contains("idemctl cannot tell whether 1 lock is overdue"), "{line}");
 }
 
 #[test]

@@ -202,7 +202,10 @@ fn an_exploration_finds_what_the_librarys_steps_let_happen() {
 fn replies_are_shown_by_the_forms_they_have() {
     let server = with(TOML);
     let page = server.idemctl(&["schema", "show", "node"]).exits(0).text();
-    assert!(page.contains("<done>") && page.contains("record done, for another payload"), "{page}");
+    assert!(
+        page.contains("<done>") && page.contains("record done, for a different payload"),
+        "{page}"
+    );
     let json = server.idemctl(&["schema", "show", "node", "-o", "json"]).exits(0).json();
     let first = &json["schemas"][0]["begin"]["calls"][1]["replies"][0];
     assert_eq!(

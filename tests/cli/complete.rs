@@ -283,17 +283,17 @@ fn the_one_schema_that_holds_the_key_is_taken() {
     server
         .idemctl(&["complete", "nowhere", "--status", "201", "--body", "", "--yes"])
         .exits(2)
-        .says("which schema?");
+        .says("exactly one schema");
     server.idemctl(&["begin", "k", "--yes"]).exits(1).says("replay");
     server.set("idempotency:k", PENDING, 60_000);
     server.set("idem:k", LOCK, 60_000);
-    server.idemctl(&complete).exits(2).says("which schema?");
-    server.idemctl(&["release", "k", "--yes"]).exits(2).says("which schema?");
+    server.idemctl(&complete).exits(2).says("exactly one schema");
+    server.idemctl(&["release", "k", "--yes"]).exits(2).says("exactly one schema");
     server.set("chi", r#"{"status":0}"#, 60_000);
     server
         .idemctl(&["complete", "chi", "--status", "201", "--body", "", "--yes"])
         .exits(2)
-        .says("which schema?");
+        .says("exactly one schema");
 }
 
 #[test]
@@ -305,9 +305,9 @@ fn a_body_that_is_to_be_json_and_is_not_is_refused() {
     };
     complete(&[&json[..], &["--body", r#"{"id":1"#]].concat())
         .exits(2)
-        .says("the body is not JSON");
+        .says("the body is not valid JSON");
     assert_eq!(server.get("idempotency:k").unwrap(), br#"{"status":"PENDING"}"#);
-    complete(&["--body", r#"{"id":1"#]).exits(0).says("warning: the body begins as JSON does");
+    complete(&["--body", r#"{"id":1"#]).exits(0).says("warning: the body looks like JSON");
 }
 
 /// What follows these words, up to the end of the sentence.

@@ -151,13 +151,13 @@ fn what_would_not_do_is_refused_and_nothing_is_written() {
     }
     let home = Home::with("[contexts.a]\nurl = \"redis://a\"\npassword_file = \"pass\"\n");
     home.write(".config/idemctl/pass", "s3cret\n");
-    home.run(&["context", "set", "a", "-h", "b"]).exits(0).says("password_file stays as it was");
+    home.run(&["context", "set", "a", "-h", "b"]).exits(0).says("password_file is unchanged");
 }
 
 #[test]
 fn a_context_is_removed_with_all_it_says() {
     let home = Home::with(CONFIG);
-    home.run(&["context", "remove", "old"]).exits(2).says("there is no terminal to ask on");
+    home.run(&["context", "remove", "old"]).exits(2).says("cannot prompt without a terminal");
     home.run(&["context", "remove", "none", "--yes"]).exits(2).says("contexts: old, prod");
     assert_eq!(text(&home), CONFIG);
     let remove = || on_terminal(idemctl(home.path()), &["context", "remove", "old"]);

@@ -59,12 +59,14 @@ fn a_filter_by_age_leaves_out_ages_that_nothing_proves() {
     let before = moment(&server, "before");
     server.set("idempotency:b", DONE, 50_000_000);
     let run = server.idemctl(&["diff", &before, "--older-than", "1h"]).exits(0);
-    run.says("Skipped 1 record before and 2 after: nothing proves their age.");
+    run.says(
+        "Skipped 1 record before and 2 after, because their age is only estimated or unknown.",
+    );
     server.states(&[("go-middleware", "result_ttl = \"24h\"")]);
     let before = moment(&server, "before");
     server.set("idempotency:c", DONE, 50_000_000);
     let run = server.idemctl(&["diff", &before, "--older-than", "1h"]).exits(1);
-    run.says("1 came");
+    run.says("1 added");
     assert!(!run.stderr.contains("Skipped"), "{}", run.all());
 }
 
@@ -77,7 +79,8 @@ fn two_moments_tell_what_came_went_changed_and_was_taken_anew() {
         idemctl(server.folder()).args(["diff", &before, &after, "-o", "jsonl"]).run().exits(1);
     assert_eq!(happened(&run), HAPPENED);
     run.says(
-        "1 came, 1 went (0 expired, 1 removed before), 1 changed their state, 2 retaken, 1 renewed; 2 as they were.",
+        "1 added, 1 gone (0 expired, 1 removed early), 1 changed state, 2 re-acquired, 1 renewed, 2 \
+        unchanged.",
     );
     let now = server.idemctl(&["diff", &before, "-o", "jsonl"]).exits(1);
     assert_eq!(happened(&now), HAPPENED);
@@ -144,7 +147,7 @@ fn nothing_that_differs_is_exit_status_0() {
     let server = Server::start();
     two_moments(&server);
     let now = moment(&server, "now");
-    server.idemctl(&["diff", &now]).exits(0).says("0 came, 0 went");
+    server.idemctl(&["diff", &now]).exits(0).says("0 added, 0 gone");
     server.idemctl(&["diff", &now, &now]).exits(0).says("7 as they were");
     let text = server.idemctl(&["list", "-o", "jsonl"]).exits(0).stdout;
     // A key that a list shows twice is one record.
@@ -206,7 +209,10 @@ fn a_list_that_is_not_complete_is_compared_and_told() {
     let lines = server.folder().join("lines");
     fs::write(&lines, server.idemctl(&["list", "-o", "jsonl"]).exits(0).stdout).unwrap();
     let lines = lines.to_str().unwrap();
-    server.idemctl(&["diff", lines]).exits(0).says("lines do not say whether a list is complete");
+    server
+        .idemctl(&["diff", lines])
+        .exits(0)
+        .says("JSON lines do not show whether a list is complete");
 }
 
 /// Rule: a list that is not whole is no moment: what is missing would count as gone.
@@ -220,14 +226,14 @@ fn what_is_no_whole_list_is_refused() {
         String::from_utf8(server.idemctl(&["list", "-o", "jsonl"]).exits(0).stdout).unwrap();
     let old = text.replace("\"identity\"", "\"other\"");
     for (content, says) in [
-        (&text[..text.len() - 20], "the list is not whole"),
-        (&lines[..lines.len() - 20], "the list is not whole"),
-        (&text[..text.find("\"spared\"").unwrap()], "the list is not whole"),
-        ("{\"format\":1,\"records\":[\n", "the list is not whole"),
-        ("{\"format\":1,\"rows\":[],\"complete\":true}\n", "this is no line of a list"),
-        ("{\"format\":1,\"records\":[]}\n", "this is no line of a list"),
-        ("hello\n", "this is no line of a list"),
-        (&old, "this is no line of a list"),
+        (&text[..text.len() - 20], "the list is not complete"),
+        (&lines[..lines.len() - 20], "the list is not complete"),
+        (&text[..text.find("\"spared\"").unwrap()], "the list is not complete"),
+        ("{\"format\":1,\"records\":[\n", "the list is not complete"),
+        ("{\"format\":1,\"rows\":[],\"complete\":true}\n", "this is not a line of a list"),
+        ("{\"format\":1,\"records\":[]}\n", "this is not a line of a list"),
+        ("hello\n", "this is not a line of a list"),
+        (&old, "this is not a line of a list"),
     ] {
         fs::write(&bad, content).unwrap();
         let bad = bad.to_str().unwrap();
@@ -235,11 +241,14 @@ fn what_is_no_whole_list_is_refused() {
             server.idemctl(&["diff", files[0], files[1]]).exits(2).says("bad:").says(says);
         }
     }
-    server.idemctl(&["diff", "/nowhere", &before]).exits(2).says("cannot read the moment /nowhere");
+    server
+        .idemctl(&["diff", "/nowhere", &before])
+        .exits(2)
+        .says("cannot read the snapshot /nowhere");
     assert!(Command::new("mkfifo").arg(server.folder().join("pipe")).status().unwrap().success());
     let pipe = server.folder().join("pipe").display().to_string();
     // Nobody writes to the pipe: it is refused without waiting for a writer.
-    server.idemctl(&["diff", &pipe, &before]).exits(2).says("is no regular file");
+    server.idemctl(&["diff", &pipe, &before]).exits(2).says("is not a regular file");
 }
 
 #[test]
@@ -287,11 +296,11 @@ fn filters_choose_what_passes_at_either_moment() {
     assert_eq!(told(&["--status", "2xx"]), ["done", "new"]);
     assert_eq!(told(&["--owner", "worker-?"]), ["owned"]);
     let none = server.idemctl(&["diff", &before, &after, "--finding", "no-expiry"]).exits(0);
-    none.shows("go-middleware  finding  no-expiry         1      1       -").says("1 as they were");
+    none.shows("go-middleware  finding  no-expiry         1      1       -").says("1 unchanged");
     server
         .idemctl(&["diff", &before, "--body-contains", "x"])
         .exits(2)
-        .says("does not hold bodies");
+        .says("does not contain bodies");
 }
 
 /// Rule: moments that were to hold different records are not compared: what one of them was not to hold would seem to have
@@ -310,7 +319,7 @@ fn moments_of_different_records_are_not_compared() {
     let all = list("all", &["list", "-o", "json"]);
     server.idemctl(&["diff", &all]).exits(0);
     let limited = list("limited", &["list", "--limit", "2", "-o", "json"]);
-    server.idemctl(&["diff", &limited]).exits(3).says("limited holds 2 records at most");
+    server.idemctl(&["diff", &limited]).exits(3).says("limited contains at most 2 records");
     let sorted = list("sorted", &["list", "--sort", "key", "-o", "json"]);
     server.idemctl(&["diff", &sorted]).exits(0);
     let filtered = list("filtered", &["list", "--status", "2xx", "-o", "json"]);
@@ -321,7 +330,7 @@ fn moments_of_different_records_are_not_compared() {
         (&filtered, "one was listed with --status 2xx, the other with no filter"),
         (&of_schema, "one holds the records of express, the other those of "),
         (&other_db, "one was read from "),
-        (&inspected, "this is no line of a list"),
+        (&inspected, "this is not a line of a list"),
     ] {
         server.idemctl(&["diff", other]).exits(2).says(says);
         server.idemctl(&["diff", other, &all]).exits(2);

@@ -121,7 +121,7 @@ fn a_ttl_or_prefix_needs_exactly_one_schema() {
     for option in [["--lock-ttl", "5m"], ["--result-ttl", "5m"], ["--prefix", "shop:"]] {
         for schemas in [&[][..], &["--schema", "express,go-chi"]] {
             let run = server.idemctl(&[&["list"], &option[..], schemas].concat()).exits(2);
-            run.says(format!("{} is of one schema", option[0]));
+            run.says(format!("{} needs exactly one --schema", option[0]));
         }
     }
     server.states(&[("express", "result_ttl = \"1h\"")]);
@@ -172,7 +172,8 @@ fn an_estimate_is_marked_wherever_it_is_shown() {
         .exits(0)
         .text();
     assert!(
-        stated.contains("this deployment's result TTL minus what is left") && !stated.contains('~'),
+        stated.contains("this deployment's result TTL minus the time left")
+            && !stated.contains('~'),
         "{stated}"
     );
 }
@@ -213,7 +214,10 @@ fn a_filter_by_age_selects_the_same_in_list_stats_sweep_and_purge() {
     let old = ["--older-than", "15s"];
     for words in [[&list[..], &old].concat(), [&["sweep", "--dry-run"][..], &old].concat()] {
         let run = server.idemctl(&words);
-        run.says("Skipped 2 express records: the lock TTL of this deployment is not configured");
+        run.says(
+            "Skipped 2 express records, because their age is only estimated: the lock TTL of this \
+            deployment is not configured",
+        );
         run.says("--schema express --lock-ttl DURATION");
     }
     let stated = ["--older-than", "15s", "--schema", "express", "--lock-ttl", "30s"];
@@ -257,7 +261,7 @@ fn a_deployment_can_state_that_there_are_no_ttls() {
     // No lock is in excess of no TTL, and none can be given.
     for more in [&["--include", "excess-ttl"][..], &["--orphaned", "--action", "expire"]] {
         let run = server.idemctl(&[&sweep[..], more, &["--lock-ttl", "none"]].concat()).exits(2);
-        run.says("and none is stated");
+        run.says("but none is configured");
     }
     assert_eq!(server.size(), 2);
 

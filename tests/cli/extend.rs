@@ -43,7 +43,7 @@ fn what_is_no_lock_or_lives_longer_stays_as_it_is() {
     server.idemctl(&["extend", "long", "--for", "1h", "--yes"]).exits(0);
     assert!(pttl(&server, "long") > 7_000_000);
     for (key, code, says) in [
-        ("stuck", 2, "it has no expiry"),
+        ("stuck", 2, "it never expires"),
         ("done", 2, "it is completed"),
         ("stranger", 2, "not go-middleware's lock"),
         ("nowhere", 1, "no record"),
@@ -123,8 +123,11 @@ fn several_locks_are_extended_with_one_question_and_the_others_are_named() {
 fn a_dry_run_changes_nothing_and_without_leave_nothing_changes() {
     let server = seeded();
     let run = server.idemctl(&["extend", "a", "stuck", "--for", "1h", "--dry-run"]).exits(3);
-    run.says("dry run: nothing was changed").shows("it has no expiry");
-    server.idemctl(&["extend", "a", "--for", "1h"]).exits(2).says("no terminal to ask on");
+    run.says("dry run: nothing was changed").shows("it never expires");
+    server
+        .idemctl(&["extend", "a", "--for", "1h"])
+        .exits(2)
+        .says("cannot prompt without a terminal");
     server.idemctl(&["extend", "--for", "1h", "--yes"]).exits(2).says("no KEY was given");
     server.idemctl(&["extend", "a", "--for", "0", "--yes"]).exits(2);
     assert!(pttl(&server, "a") <= 20_000 && server.audited().is_empty());
@@ -149,5 +152,5 @@ fn what_is_done_about_a_lock_without_expiry_is_a_hint_with_the_server() {
     let server = seeded();
     let run = server.idemctl(&["extend", "stuck", "--for", "1h", "--dry-run"]).exits(2);
     assert!(!run.text().contains("idemctl"), "{}", run.all());
-    run.says("hint: `idemctl -s ").says(" sweep --orphaned` removes locks without expiry");
+    run.says("hint: `idemctl -s ").says(" sweep --orphaned` removes all locks that never expire");
 }

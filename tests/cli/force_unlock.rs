@@ -48,8 +48,8 @@ fn says_who_overwrites_and_who_is_fenced_off() {
         server.idemctl(&["force-unlock", "a", "--dry-run", "--schema", schema]).exits(0).stderr
     };
     assert!(says("event-driven").contains("fenced off"));
-    assert!(says("express").contains("completes the lock of the next request"));
-    assert!(says("go-middleware").contains("completes the lock of the next request"));
+    assert!(says("express").contains("can store its result under the next request's lock"));
+    assert!(says("go-middleware").contains("can store its result under the next request's lock"));
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn nothing_is_removed_when_it_cannot_be_backed_up() {
 fn a_script_that_names_another_place_does_not_go_ahead() {
     let server = Server::holding(&[("idempotency:a", PENDING, 60_000)]);
     let run = server.idemctl(&["force-unlock", "a", "--yes", "--confirm", "prod"]).exits(2);
-    run.says("not confirmed").says("hint: --confirm takes `");
+    run.says("not confirmed").says("hint: --confirm must be `");
     assert!(server.get("idempotency:a").is_some());
     let name = format!("{}/0", server.socket().display());
     server.idemctl(&["force-unlock", "a", "--yes", "--confirm", &name]).exits(0);
@@ -140,11 +140,11 @@ fn several_locks_go_at_once_and_the_others_are_named() {
     let shown = server.idemctl_fed(&["force-unlock", "-", "--dry-run"], keys).exits(3);
     shown.shows("nowhere  -").says("2 of 4 locks were not unlocked");
     assert_eq!(server.size(), 4);
-    server.idemctl(&["force-unlock", "a", "b"]).exits(2).says("no terminal to ask on");
+    server.idemctl(&["force-unlock", "a", "b"]).exits(2).says("cannot prompt without a terminal");
     server
         .idemctl(&["force-unlock", "a", "b", "--yes", "--expect", "x"])
         .exits(2)
-        .says("--expect is of one lock");
+        .says("--expect needs exactly one key");
     let run = server
         .idemctl_fed(&["force-unlock", "--key-file", "-", "--yes", "-o", "json"], keys)
         .exits(3);
@@ -183,10 +183,10 @@ fn a_home_that_cannot_be_written_is_told_with_the_way_out() {
         };
         unlock(&[])
             .exits(2)
-            .says("XDG_STATE_HOME names another folder")
-            .says("--no-backup goes on without either");
+            .says("set XDG_STATE_HOME to another folder")
+            .says("continue without both with --no-backup");
         assert!(server.get("idempotency:k").is_some());
-        unlock(&["--no-backup"]).exits(0).says("the audit log will not show this change");
+        unlock(&["--no-backup"]).exits(0).says("the audit log will not contain this change");
         assert_eq!(server.get("idempotency:k"), None);
         server.put("idempotency:k", PENDING);
     }

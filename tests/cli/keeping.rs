@@ -101,7 +101,9 @@ fn what_would_be_lost_is_named_and_nothing_is_done() {
         with_result(r#"{"status":"DONE","hash":"{fingerprint}","body":{body_json},"n":{kept:/n}}"#);
     let before = stored(&server);
     let run = complete(&server).exits(2);
-    run.says("a: the result would lose /trace of what is stored, which keeper does not write; nothing was done");
+    run.says(
+        "a: the result would lose the stored /trace, which keeper does not write; nothing was done",
+    );
     run.says("{kept:/trace} or {kept}");
     assert_eq!(stored(&server), before);
 }
@@ -111,7 +113,7 @@ fn what_would_be_lost_is_named_and_nothing_is_done() {
 fn a_fingerprint_is_kept_or_nothing_is_done() {
     let server = with_result(r#"{"status":"DONE","body":{body_json}{kept}}"#);
     let before = stored(&server);
-    complete(&server).exits(2).says("the result would lose /hash of what is stored");
+    complete(&server).exits(2).says("the result would lose the stored /hash");
     assert_eq!(stored(&server), before);
 }
 
@@ -122,10 +124,9 @@ fn a_replay_that_nobody_saw_is_not_promised() {
     let empty = server.folder().join("nothing");
     fs::create_dir_all(&empty).unwrap();
     let run = server.command().args(COMPLETE).env("PATH", &empty).run().exits(0);
-    run.says("Nobody tried what comes then")
-        .says("the schema foretells that the next request gets a replay");
-    run.says("Read back: completed. By its schema the next request gets a replay");
-    assert!(run.all().contains("nobody saw that"), "{}", run.all());
+    run.says("Not tested").says("The schema predicts that the next request gets a replay");
+    run.says("Read back: completed. According to the schema, the next request gets a replay");
+    assert!(run.all().contains("This was not tested."), "{}", run.all());
 }
 
 #[test]
@@ -134,7 +135,10 @@ fn a_replay_that_does_not_come_is_told() {
     let server = with_result(r#"{"status":"DONE","hash":"{key}","body":{body_json}{kept}}"#);
     server.set("keep:a", r#"{"status":"RUN"}"#, 200_000);
     let run = complete(&server).exits(0);
-    run.says("tried on a private server, the service's begin answers mismatch, although the schema foretells");
+    run.says(
+        "on a temporary local Redis, the service's begin step replied mismatch, although the schema \
+        predicts",
+    );
     assert!(!run.all().contains("Read back: the next request gets a replay"), "{}", run.all());
 }
 

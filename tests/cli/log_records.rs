@@ -59,7 +59,8 @@ const MINUTE: Duration = Duration::from_secs(60);
 fn nothing_changed_yet_is_no_error() {
     let run = Home::new().records(&[]).exits(0);
     assert!(
-        run.stdout.is_empty() && run.stderr.contains("Nothing was changed yet"),
+        run.stdout.is_empty()
+            && run.stderr.contains("This user has changed nothing on this machine yet"),
         "{}",
         run.all()
     );
@@ -101,7 +102,9 @@ fn chooses_by_key_time_and_number() {
     assert_eq!(home.keys(&["--since", "1h", "--only", "a", "--limit", "5"]), ["a"]);
     home.records(&["--limit", "2"]).exits(0).says("The newest 2 of 4; --limit shows more.");
     assert_eq!(home.keys(&["--limit", "2"]), ["a", "c"]);
-    assert!(home.records(&["--only", "z"]).exits(0).stderr.contains("No such change"));
+    assert!(
+        home.records(&["--only", "z"]).exits(0).stderr.contains("The audit log has no such change")
+    );
     home.records(&["--limit", "0"]).exits(2);
     (0..60).for_each(|_| home.add("d", MINUTE));
     assert_eq!(home.keys(&[]).len(), 50);
@@ -116,7 +119,7 @@ fn damaged_lines_are_left_out_and_said() {
     home.write(b"{\"at\":\"2026-");
     let run = home.records(&["-o", "jsonl"]).exits(0);
     assert_eq!(run.json_lines().len(), 2);
-    run.says("not shown: 4, the first is line 2");
+    run.says("not shown: 4; the first is line 2");
 }
 
 #[test]

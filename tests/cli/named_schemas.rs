@@ -46,7 +46,7 @@ fn a_check_says_which_schemas_it_read_and_which_keys_it_did_not() {
     let server = Server::holding(&[("idem:cart-1", LOCK, 29_000)]);
     in_context(&server, &["check"])
         .exits(0)
-        .shows("in 1 key; context prod reads no other schema |");
+        .shows("in 1 key; context prod checks no other schema |");
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn find_searches_the_keys_of_every_schema() {
         .shows("order-99103  in-progress  event-driven");
     let run = server.idemctl(&["inspect", "--find", "99103", "--schema", "express"]).exits(1);
     run.says("no key of express among 9 of ")
-        .says("the keys of event-driven were not searched: leave out --schema");
+        .says("the keys of event-driven were not searched; to search them, omit --schema");
     // A value that no schema writes is found by its name as well.
     server.set("idempotency:cart-953", r#"{"odd":1}"#, 60_000);
     server.set("idempotency:cart-954", PENDING, 60_000);
@@ -86,9 +86,9 @@ fn a_check_tells_of_locks_that_outlast_a_default_lock_ttl() {
         ("idempotency:done", DONE, 80_000_000),
     ]);
     let run = server.idemctl(&["check"]).exits(0);
-    let says = "; 1 lock outlasts go-middleware's default lock TTL (5m), up to 7h 4";
+    let says = "; 1 lock expires later (in up to 7h 4";
     run.shows(says)
-        .shows("m: state it in the context, or with --schema NAME --lock-ttl DURATION |");
+        .shows("m) than go-middleware's default lock TTL of 5m allows (set lock_ttl in the context, or pass --schema NAME --lock-ttl DURATION) |");
     let json = server.idemctl(&["check", "-o", "json"]).exits(0).json();
     assert_eq!(
         (&json["outlasting"][0]["locks"], &json["outlasting"][0]["default_ms"]),
@@ -109,7 +109,8 @@ fn a_check_says_if_it_does_not_know_whether_locks_outlast_a_default() {
     );
     let json = server.idemctl(&["check", "-o", "json"]).exits(0).json();
     let is_partial = json["outlasting_partial"] == true;
-    let says = "it is unknown whether locks of go-middleware and go-middleware-v1 outlast the default lock TTL: state it in";
+    let says = "it is unknown whether locks of go-middleware and go-middleware-v1 outlast the \
+        default lock TTL (set lock_ttl in";
     assert_eq!(json["summary"].as_str().unwrap().contains(says), is_partial, "{json}");
     // CLIENT NO-TOUCH is of Redis 7.2 and later.
     let no_touch =

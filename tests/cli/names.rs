@@ -73,7 +73,7 @@ fn a_purge_of_one_listed_name_removes_that_record() {
     for key in chosen_by_strangers().into_iter().take(10) {
         server.fill([(redis_key(&key), BAD)], HOUR);
         let list = names(&server, &["--status", "500"]);
-        server.idemctl_fed(&["purge", "-", "--yes"], &list).exits(0).says("1 of 1 records purged");
+        server.idemctl_fed(&["purge", "-", "--yes"], &list).exits(0).says("1 of 1 record purged");
         assert_eq!(server.keys(), ["idem:victim"], "{}", key.escape_ascii());
     }
 }
@@ -230,7 +230,7 @@ fn a_record_of_another_database_is_named_with_its_database() {
     server
         .idemctl_fed(&["purge", "-", "--yes", "-n", "3"], &list)
         .exits(0)
-        .says("1 of 1 records purged");
+        .says("1 of 1 record purged");
     assert_eq!(server.size(), 2);
 }
 
@@ -264,7 +264,7 @@ fn no_key_shields_a_listed_record() {
         Server::holding(&[("idem:order-1", BAD, HOUR), ("idem:express/order-1", GOOD, HOUR)]);
     let list = names(&server, &["--schema", "express", "--status", "500"]);
     assert_eq!(list, b"express/\"order-1\"\n");
-    server.idemctl_fed(&["purge", "-", "--yes"], &list).exits(0).says("1 of 1 records purged");
+    server.idemctl_fed(&["purge", "-", "--yes"], &list).exits(0).says("1 of 1 record purged");
     assert_eq!(server.keys(), ["idem:express/order-1"]);
 }
 
@@ -296,7 +296,7 @@ fn a_large_key_is_named_by_a_longer_line() {
         server
             .idemctl_fed(&[&["purge", "-", "--yes"], more].concat(), &list)
             .exits(0)
-            .says("1 of 1 records purged");
+            .says("1 of 1 record purged");
         assert_eq!(server.size(), 0);
     }
     for key in [[b'k'; (1 << 20) + 1].to_vec(), b"\\xff".repeat((1 << 20) + 1)] {
@@ -369,7 +369,7 @@ fn the_record_of_an_empty_key_is_counted_named_and_changed_by_its_name() {
         let unlock = [&["force-unlock", "-", "--yes"], end].concat();
         server.idemctl_fed(&unlock, &listed).exits(0);
         assert!(!has(&server, b"idem:") && has(&server, b"idem:a"));
-        server.idemctl(&["undo", "--yes"]).exits(0).says("Took back 1 of 1");
+        server.idemctl(&["undo", "--yes"]).exits(0).says("Reverted 1 of 1");
         assert!(has(&server, b"idem:"));
     }
     server.idemctl(&["purge", "--all", "--state", "any", "--yes"]);

@@ -118,7 +118,7 @@ fn nothing_is_overwritten_and_no_name_leads_out_of_the_folder() {
     server
         .unnamed(&["schema", "new", "shop", "--from", "express"])
         .exits(2)
-        .says("is not overwritten");
+        .says("was not overwritten");
     assert_eq!(fs::read_dir(folder(&server, "shop")).unwrap().count(), 0);
     server
         .unnamed(&["schema", "new", "../shop", "--from", "express"])
@@ -127,9 +127,9 @@ fn nothing_is_overwritten_and_no_name_leads_out_of_the_folder() {
     server
         .idemctl(&["schema", "new", "x", "--from", "nokey"])
         .exits(1)
-        .says("no schema's name, and no Redis key");
+        .says("neither the name of a schema nor a Redis key");
     server.send::<()>(&[b"SADD", b"h", b"v"]);
-    server.idemctl(&["schema", "new", "x", "--from", "h"]).exits(2).says("`h` is no string");
+    server.idemctl(&["schema", "new", "x", "--from", "h"]).exits(2).says("`h` is neither a string");
     assert!(!folder(&server, "x").exists());
 }
 
@@ -194,7 +194,7 @@ fn a_draft_tells_what_values_are_packed_in() {
     server
         .idemctl(&["schema", "new", "sets", "--from", "set:a"])
         .exits(2)
-        .says("is no string and no hash");
+        .says("is neither a string nor a hash");
 }
 
 /// Records as hashes under three tenants, with states and a field of seconds that no name gives away; every hundredth is stuck.
@@ -296,7 +296,7 @@ fn a_glob_that_matches_nothing_drafts_nothing() {
     server
         .idemctl(&["schema", "new", "x", "--match", "set:*"])
         .exits(1)
-        .says("neither strings nor hashes");
+        .says("none is a string or a hash");
     server.idemctl(&["schema", "new", "x"]).exits(2).says("--from");
     server.idemctl(&["schema", "new", "x", "--match", "a", "--from", "b"]).exits(2);
     assert!(!folder(&server, "x").exists());
@@ -309,7 +309,7 @@ fn a_copy_and_a_draft_change_nothing_until_they_are_named() {
     let server = Server::holding(&[("idempotency:a", r#"{"status":"PENDING"}"#, 60_000)]);
     let before = server.idemctl(&["list", "-o", "jsonl"]).exits(0).json_lines();
     let run = server.idemctl(&["schema", "new", "bar", "--from", "go-middleware"]).exits(0);
-    run.says("It is a draft: no command reads its records unless --schema or a context names it.");
+    run.says("It is a draft, so commands read its records only if --schema or a context names it.");
     server.idemctl(&["schema", "new", "pays", "--from", "idempotency:a"]).exits(0);
     let after = server.idemctl(&["list", "-o", "jsonl"]).exits(0);
     assert_eq!(
@@ -322,7 +322,7 @@ fn a_copy_and_a_draft_change_nothing_until_they_are_named() {
     assert!(!run.stderr.contains("bar") && !run.stderr.contains("pays"), "{}", run.all());
     server.idemctl(&["extend", "a", "--for", "1h", "--yes"]).exits(0);
     let list = server.idemctl(&["schema", "list"]).exits(0);
-    list.says("Drafts, not read unless --schema or a context names them: bar, pays");
+    list.says("Drafts, which are read only if --schema or a context names them: bar, pays");
     server.idemctl(&["inspect", "a", "--schema", "bar"]).exits(0).shows("bar");
     // Without the line it is a schema as any other.
     let file = folder(&server, "bar").join("schema.toml");

@@ -96,7 +96,7 @@ fn records_are_listed_counted_and_checked() {
     server
         .idemctl(&["inspect", "a"])
         .exits(0)
-        .shows("unknown: the schema does not describe the begin step");
+        .shows("unknown, because the schema does not describe the begin step");
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn a_stuck_lock_is_found_unlocked_and_swept() {
     server
         .idemctl(&["force-unlock", "stuck", "--yes"])
         .exits(0)
-        .says("nobody knows what becomes of its result");
+        .says("the fate of its result is unknown");
     assert_eq!(server.get("pay:stuck"), None);
     server.idemctl(&["sweep", "--orphaned", "--yes", "--schema", "payments"]).exits(0);
     assert_eq!(server.get("pay:too"), None);
@@ -169,7 +169,9 @@ fn what_is_not_described_is_not_done_and_says_what_to_do() {
     server.set("pay:a", r#"{"status":"INPROGRESS"}"#, 20_000);
     for step in ["begin", "complete", "release"] {
         let run = server.idemctl(&[step, "a", "--schema", "payments", "--yes"]).exits(2);
-        run.says(format!("payments: the schema describes no {step} step; nothing was done"));
+        run.says(format!(
+            "payments: the schema does not describe the {step} step; nothing was done"
+        ));
         run.says(format!("or describe the step as [{step}] in schema.toml"));
     }
     assert_eq!(server.get("pay:a").unwrap(), br#"{"status":"INPROGRESS"}"#);
@@ -179,7 +181,7 @@ fn what_is_not_described_is_not_done_and_says_what_to_do() {
         server
             .idemctl(words)
             .exits(2)
-            .says("payments cannot be played: its schema.toml has no [begin]");
+            .says("payments is not supported here: its schema.toml has no [begin]");
     }
     server.idemctl(&["explore", "payments"]).exits(2).says("payments cannot be played");
 }

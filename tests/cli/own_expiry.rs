@@ -123,9 +123,10 @@ fn a_lock_ends_by_what_it_holds() {
     }
     let page = server.idemctl(&["inspect", "dead", "--schema", "lambda"]).exits(0);
     page.shows(
-        "the next request takes the key over (/in_progress_expiration; clients' clock, compared with the server's)",
+        "the next request takes the key over (/in_progress_expiration; by the clients' clock, \
+        compared here with the server's)",
     );
-    page.shows("executes the operation: what is stored is past its own expiry");
+    page.shows("executes the operation, because the stored value has passed its own expiry");
 }
 
 /// Rule: without the field the lock is held until its Redis key ends.

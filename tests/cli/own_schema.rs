@@ -322,11 +322,11 @@ fn a_schema_of_the_context_that_cannot_be_read_is_skipped_and_named() {
         .shows("in-progress")
         .says("schema broken is left out")
         .says("schema check broken");
-    run(&["list"]).exits(0).shows("express").says("Skipped the schema broken");
+    run(&["list"]).exits(0).shows("express").says("Skipped schema broken");
     run(&["check"]).exits(3).shows("UNKNOWN - no schema could be read from the files of broken");
     server.put("idem:stuck", r#"{"status":"IN_PROGRESS"}"#);
     run(&["check"]).exits(2).shows("CRITICAL - 1 orphaned lock");
-    run(&["sweep", "--orphaned", "--yes"]).exits(3).says("Skipped the schema broken");
+    run(&["sweep", "--orphaned", "--yes"]).exits(3).says("Skipped schema broken");
     assert_eq!(server.keys(), ["idem:a"]);
     run(&["list", "--schema", "broken"]).exits(2).says("schema check broken");
     server.in_context("n", "schema = [\"broken\"]", &["list"]).exits(2).says("schema.toml:3");
@@ -381,6 +381,6 @@ fn the_lock_of_a_key_is_not_the_result_of_another_key() {
     server
         .idemctl(&["purge", "--schema", "pay", "--all", "--yes"])
         .exits(0)
-        .says("1 of 1 records purged");
+        .says("1 of 1 record purged");
     assert_eq!(server.keys(), ["pay:o1:lock:lock"]);
 }

@@ -108,7 +108,7 @@ fn an_owner_that_nobody_checks_has_to_be_the_locks_all_the_same() {
     server.set("pay:lock:k", "w-7", 20_000);
     for words in [&COMPLETE[..], &["release", "k", "--schema", "payments", "--yes"]] {
         let run = server.idemctl(&[words, &["--owner", "w-8"]].concat()).exits(1);
-        run.says("the lock is w-7's, not w-8's; nothing was done");
+        run.says("the lock belongs to w-7, not to w-8; nothing was done");
     }
     assert_eq!(text(&server, "pay:lock:k"), "w-7");
     server.idemctl(&[&COMPLETE[..], &["--owner", "w-7"]].concat()).exits(0);
@@ -144,7 +144,7 @@ fn a_reply_that_the_schema_does_not_list_is_no_success() {
     let run =
         server.idemctl(&["release", "k", "--schema", "payments", "--yes", "-o", "json"]).exits(1);
     assert_eq!(run.json()["outcome"], "unknown-reply");
-    run.says("its schema does not list this reply; it changed the record all the same");
+    run.says("its schema does not list this reply; it still changed the record");
     assert_eq!(server.audited()[0]["what"], "changed");
 }
 
@@ -203,14 +203,15 @@ fn a_lock_taken_for_a_step_goes_also_when_a_later_call_is_not_made() {
         }
     });
     let run = server.through(&socket, &create).exits(4);
-    run.says("does not permit it");
+    run.says("denied permission");
     assert_eq!((server.get("pay:lock:k"), server.get("pay:done:k")), (None, None), "{}", run.all());
 
     let server = with_schema();
     server.describe("payments", &[("schema.toml", &looks_first())]);
     let socket = proxy::sends_at(&server, "\"code\":201", &["SET", "pay:done:k", "{\"code\":1}"]);
     let run = server.through(&socket, &create).exits(3);
-    run.says("the record changed during the step").says("the lock taken for it is left");
+    run.says("the record changed during the step")
+        .says("the lock that was taken for the step remains");
     run.says("1 of the step's 3 calls were made");
     assert!(!run.stderr.contains("nothing was done"), "{}", run.all());
     assert_eq!(text(&server, "pay:lock:k"), "w-7");

@@ -44,19 +44,19 @@ fn no_progress_line_is_painted_over_a_question() {
     ] {
         let words = [&["--config", &config, "--context", "prod"], words].concat();
         let mut session = on_terminal(server.command(), &words);
-        session.exp_string("to go ahead").unwrap();
+        session.exp_string("to continue").unwrap();
         let mut shown = String::new();
         for typed in ["no\r", "\r"] {
             sleep(PAINTS);
             session.send(typed).unwrap();
             session.flush().unwrap();
             if typed == "no\r" {
-                shown += &session.exp_string("to go ahead").unwrap();
+                shown += &session.exp_string("to continue").unwrap();
             }
         }
         shown += &ends(session).exits(2).text();
         assert!(
-            !shown.contains("Redis keys ") && !shown.contains("keys looked at"),
+            !shown.contains("Redis keys ") && !shown.contains("keys scanned"),
             "{words:?}: {shown:?}"
         );
     }
@@ -75,6 +75,6 @@ fn no_progress_line_stays_when_the_data_goes_to_a_pipe() {
     let line = format!("{} list -o jsonl --rate 1 | cat", binary().display());
     let run = ends(on_terminal(shell, &["-c", &line])).exits(0);
     let shown = run.text();
-    let (data, progress) = (shown.find("\"schema\"").unwrap(), shown.rfind("keys looked at"));
+    let (data, progress) = (shown.find("\"schema\"").unwrap(), shown.rfind("keys scanned"));
     assert!(progress.is_none_or(|at| at < data), "{shown:?}");
 }

@@ -21,19 +21,19 @@ fn a_purge_goes_ahead_when_the_servers_name_is_typed_and_only_then() {
     let name = format!("{}/0", server.socket().display());
     let purge = || on_terminal(server.command(), &["purge", "--all"]);
     for typed in ["\r", "\x04"] {
-        answered(purge(), "to go ahead", typed)
+        answered(purge(), "to continue", typed)
             .exits(2)
             .shows("not confirmed; nothing was changed");
     }
     for typed in ["y", "yes", "localhost"] {
         let mut session = purge();
-        press(&mut session, "to go ahead", &format!("{typed}\r"));
+        press(&mut session, "to continue", &format!("{typed}\r"));
         session.exp_string(&format!("You typed `{typed}`.")).unwrap();
-        answered(session, "to go ahead", "\r").exits(2).shows("not confirmed; nothing was changed");
+        answered(session, "to continue", "\r").exits(2).shows("not confirmed; nothing was changed");
     }
     assert!(is_there(&server, "idempotency:done"));
     let run = answered(purge(), "Purge this record?", &format!("{name}\r")).exits(0);
-    run.shows("1 of 1 records purged; backup: ");
+    run.shows("1 of 1 record purged; backup: ");
     assert!(!is_there(&server, "idempotency:done"));
 }
 
@@ -126,16 +126,16 @@ fn the_name_of_a_protected_context_stands_in_every_question_and_has_to_be_typed(
             // In its colour, on a line before anything else, and in the question.
             session.exp_string("\x1b[1m\x1b[31mprod\x1b[0m at ").unwrap();
             if !typed.is_empty() {
-                press(&mut session, "Type `prod` to go ahead", &format!("{typed}\r"));
+                press(&mut session, "Type `prod` to continue", &format!("{typed}\r"));
                 session.exp_string(&format!("You typed `{typed}`.")).unwrap();
             }
-            let run = answered(session, "Type `prod` to go ahead", "\r").exits(2);
+            let run = answered(session, "Type `prod` to continue", "\r").exits(2);
             run.shows("not confirmed; nothing was changed");
         }
     }
     assert!(is_there(&server, "idempotency:stuck") && is_there(&server, "idempotency:done"));
     assert!(!is_there(&server, "idempotency:new") && !is_there(&server, "idempotency:gone"));
-    answered(on(&["force-unlock", "stuck"]), "Type `prod` to go ahead", "prod\r").exits(0);
+    answered(on(&["force-unlock", "stuck"]), "Type `prod` to continue", "prod\r").exits(0);
     assert!(!is_there(&server, "idempotency:stuck"));
 }
 
@@ -148,14 +148,14 @@ fn a_name_is_asked_for_again() {
         || on_terminal(idemctl(server.folder()), &["--config", &config, "force-unlock", "stuck"]);
     let mut session = unlock();
     for typed in ["y\r", "yes\r"] {
-        press(&mut session, "Type `prod` to go ahead", typed);
+        press(&mut session, "Type `prod` to continue", typed);
     }
-    answered(session, "Type `prod` to go ahead", "Y\r")
+    answered(session, "Type `prod` to continue", "Y\r")
         .exits(2)
         .shows("not confirmed; nothing was changed");
     assert!(is_there(&server, "idempotency:stuck"));
     let mut session = unlock();
-    press(&mut session, "Type `prod` to go ahead", "y\r");
+    press(&mut session, "Type `prod` to continue", "y\r");
     session.exp_string("You typed `y`.").unwrap();
     answered(session, "or press Enter to stop", "prod\r").exits(0);
     assert!(!is_there(&server, "idempotency:stuck"));
@@ -170,7 +170,7 @@ fn without_a_terminal_the_hint_fits_the_question() {
         .args(["--config", &config, "force-unlock", "stuck"])
         .run()
         .exits(2);
-    run.says("context `prod` is protected: there is no terminal")
+    run.says("context `prod` is protected: cannot prompt for its name without a terminal")
         .says("in scripts, add --confirm prod");
     assert!(!run.stderr.contains("--yes"), "{}", run.all());
     let run = idemctl(server.folder())
@@ -179,7 +179,7 @@ fn without_a_terminal_the_hint_fits_the_question() {
         .exits(2);
     run.says("--yes is not enough").says("in scripts, add --confirm prod");
     let run = server.idemctl(&["--askpass", "inspect", "stuck"]).exits(2);
-    run.says("there is no terminal to ask on").says("--pass-file FILE or REDISCLI_AUTH");
+    run.says("cannot prompt without a terminal").says("--pass-file FILE or REDISCLI_AUTH");
     assert!(!run.stderr.contains("--yes"), "{}", run.all());
 }
 
@@ -194,7 +194,7 @@ fn an_owner_and_a_password_are_asked_for_with_the_contexts_name() {
     let mut session =
         on(&["complete", "held", "--schema", "event-driven", "--status", "201", "--body", ""]);
     session.exp_string("prod").unwrap();
-    answered(session, "Type the owner's id to go ahead", "\r").exits(2);
+    answered(session, "Type the owner's ID to continue", "\r").exits(2);
     server.send::<()>(&[b"CONFIG", b"SET", b"requirepass", b"s3cret"]);
     let mut session = on(&["--askpass", "list"]);
     session.exp_string("Password for ").unwrap();

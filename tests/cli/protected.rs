@@ -47,7 +47,7 @@ fn a_read_only_context_opens_no_door_to_a_change() {
     let server = seeded();
     let before = contents(&server);
     let run = |words: &[&str]| server.in_context("audit", READ_ONLY, words);
-    let says = "context `audit` is read-only: nothing may be changed through it";
+    let says = "context `audit` is read-only; it allows no changes";
     for words in CHANGES {
         for consent in [&["--yes"][..], &["--yes", "--confirm", "audit"]] {
             run(&[words, consent].concat()).exits(2).says(says);
@@ -178,7 +178,7 @@ fn a_context_whose_host_cannot_be_looked_up_keeps_its_protection() {
     };
     for (kept, says) in [(PROTECTED, "add --confirm prod"), (READ_ONLY, "is read-only")] {
         let run = purge(kept, port, &[]).exits(2);
-        run.says(says).says("is the server of context `prod` is unknown");
+        run.says(says).says("the protection of context `prod` applies");
         assert!(server.get("idem:done").is_some());
         // At another port it is another server, whatever the name leads to.
         purge(kept, port + 1, &[]).exits(0);

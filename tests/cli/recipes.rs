@@ -166,7 +166,7 @@ fn a_purge_removes_the_wrong_responses_of_the_last_hour_and_undo_would_bring_the
     ]);
     let [purge, undo] = &commands("A purge, and back again")[..] else { panic!() };
     let mut session = on_a_terminal(&server, purge);
-    press(&mut session, "to go ahead", &format!("{}/0\r", server.socket().display()));
+    press(&mut session, "to continue", &format!("{}/0\r", server.socket().display()));
     ends(session).exits(0);
     assert_eq!(server.keys(), ["idem:older", "idem:right"]);
     typed(&server, undo).exits(0).says("1");
@@ -217,7 +217,7 @@ fn a_payment_is_completed_by_hand_and_its_retry_gets_the_response() {
     fs::write(server.folder().join("charge.json"), r#"{"charged":10}"#).unwrap();
     let [line] = &commands("Complete by hand")[..] else { panic!() };
     let mut session = on_a_terminal(&server, line);
-    press(&mut session, "to go ahead (worker-7):", "worker-7\r");
+    press(&mut session, "to continue (worker-7):", "worker-7\r");
     press(&mut session, "[y/N]", "y\r");
     ends(session).exits(0);
     let run = typed(&server, "idemctl inspect order-10008 -o json").exits(0);

@@ -232,7 +232,7 @@ fn what_is_written_must_have_the_form_it_is_said_to_have() {
     });
     let run = run.exits(1);
     let line = line_of("express/schema.toml", "result_value = ");
-    run.shows(format!("mine/schema.toml:{line}: error: what it writes has not the form"));
+    run.shows(format!("mine/schema.toml:{line}: error: the value that it writes does not match"));
     run.shows("`/headers` is a field that it does not have");
 }
 
@@ -242,7 +242,7 @@ fn what_is_written_must_read_back() {
         text.replace(r#"lock_value = '{"status":"IN_PROGRESS"}'"#, "lock_value = 'x'")
     });
     let run = run.exits(1);
-    run.shows("error: what it writes is read back as unreadable");
+    run.shows("error: the value that it writes is read back as unreadable");
     let line = line_of("express/schema.toml", "lock_value = ");
     run.shows(format!("mine/schema.toml:{line}: "));
 
@@ -258,7 +258,7 @@ fn a_failure_a_fingerprint_and_a_response_must_read_back() {
             "\"/response/error\"",
             "\"/error\"",
             "failed_value = ",
-            "the error text is not found again",
+            "the error text cannot be read back",
         ),
         (
             "\"state\":\"failed\"",
@@ -276,13 +276,13 @@ fn a_failure_a_fingerprint_and_a_response_must_read_back() {
             "fingerprint = \"/fingerprint\"",
             "fingerprint = \"/print\"",
             "result_value = ",
-            "the fingerprint is not found again where `fields.fingerprint` says",
+            "the fingerprint cannot be read back at `fields.fingerprint`",
         ),
         (
             "\"response\":{response}",
             "\"response\":{\"status\":{status},\"body\":\"{body_base64}\"}",
             "response = ",
-            "`result_value` does not contain the text of `response`",
+            "`result_value` does not contain the response",
         ),
     ] {
         let run =
@@ -309,7 +309,9 @@ fn what_replies_foretell_must_be_what_the_states_say() {
         )
     })
     .exits(1);
-    run.shows("when a lock is held, the next request is foretold to fail, not to be turned away");
+    run.shows(
+        "when a lock is held, the prediction for the next request is to fail, not to be rejected",
+    );
 }
 
 #[test]
@@ -324,8 +326,8 @@ fn every_folder_is_checked_though_one_is_wrong() {
 
 #[test]
 fn a_folder_that_is_none_is_a_usage_error() {
-    alone(&["schema", "check", "nowhere"]).exits(2).says("there is no folder nowhere");
-    alone(&["schema", "check", "."]).exits(2).says("there is no schema.toml");
+    alone(&["schema", "check", "nowhere"]).exits(2).says("nowhere is neither a folder nor");
+    alone(&["schema", "check", "."]).exits(2).says("contains a schema.toml");
 }
 
 #[test]

@@ -193,17 +193,18 @@ fn a_script_answers_what_its_call_lists() {
         .unnamed(&["schema", "check", "mine"])
         .exits(1);
     run.shows(
-        "mine/schema.toml:22: error: with a lock there the call answers \"LOCKED\", which none of its replies lists",
+        "mine/schema.toml:22: error: with a lock there the call replies \"LOCKED\", which is not \
+        one of its listed replies",
     );
     let run = with(SOUND, &TAKE.replace("found == 'done'", "found ~= 'done'"))
         .unnamed(&["schema", "check", "mine"]);
-    run.exits(1).shows("mine/schema.toml:22: error: with a lock there the call answers");
+    run.exits(1).shows("mine/schema.toml:22: error: with a lock there the call replies");
     let run = checked(&[(
         "{ word = \"BUSY\", means = \"conflict\"",
         "{ word = \"BUSY\", means = \"fail\"",
     )])
     .exits(1);
-    run.shows("the next request is foretold to fail, not to be turned away");
+    run.shows("the prediction for the next request is to fail, not to be rejected");
 }
 
 #[test]
@@ -213,7 +214,7 @@ fn without_a_server_program_the_steps_are_not_run_and_that_is_said() {
     fs::create_dir_all(&empty).unwrap();
     let mut command = crate::support::idemctl(server.folder());
     let run = command.args(["schema", "check", "mine"]).env("PATH", &empty).run().exits(0);
-    run.says("the steps were not run: cannot start a private server");
+    run.says("the steps were not run: cannot start a temporary local Redis");
     assert_eq!(run.text(), "mine: ok\n");
 }
 

@@ -138,7 +138,7 @@ replies = [{ word = "OK", means = "released" }]
             &["complete", "held", "--status", "201"],
         ] {
             let run = server.idemctl(&[words, &["--schema", "payidem", "--yes"]].concat()).exits(4);
-            run.says("the server does not tell its own").says("TIME");
+            run.says("idemctl cannot read the server's time").says("TIME");
         }
         assert_eq!((server.get("pay:k"), server.get("pay:held")), (None, before));
     }

@@ -72,7 +72,7 @@ fn no_table_is_wider_than_the_terminal_and_no_cell_breaks() {
     }
     let narrow = plain(&shown_on(120, &server.command(), &["list", "-o", "wide"]));
     assert!(narrow.contains("FINDINGS") && narrow.contains("no-expiry leftover-lock"), "{narrow}");
-    assert!(narrow.contains("REDIS KEYS: `less -S` behind a pipe"), "{narrow}");
+    assert!(narrow.contains("REDIS KEYS; pipe the output into `less -S`"), "{narrow}");
 }
 
 /// Rule: a table has no column in which no record has a value. A file for programs has every column.

@@ -116,7 +116,7 @@ fn the_table_has_bars_and_the_owners_with_most_locks() {
         "\nTime left\n  ≤  1m      ",
         "\n  no expiry  █",
         "\nAge\n",
-        "\nOwners with most locks\n  worker-7  2\n  worker-8  1\n",
+        "\nOwners with the most locks\n  worker-7  2\n  worker-8  1\n",
     ] {
         run.shows(line);
     }

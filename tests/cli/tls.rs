@@ -179,7 +179,7 @@ fn a_client_shows_its_certificate_where_one_is_wanted() {
                 with(&own, words).exits(0);
                 let run = secure.run(words).exits(bare);
                 assert_eq!(
-                    run.stderr.contains("wants a client certificate"),
+                    run.stderr.contains("requires a client certificate"),
                     bare == 4,
                     "{}",
                     run.all()
@@ -212,7 +212,7 @@ fn certificates_that_are_not_to_be_trusted_are_spoken_of_in_words() {
     let Some(secure) = Secure::start_as(&[], |authority| authority.sign("server", &[])) else {
         return;
     };
-    secure.run(&["list"]).exits(5).says("names no host at all");
+    secure.run(&["list"]).exits(5).says("contains no host name");
     let port = secure.port.to_string();
     secure.plain(&["-p", &port, "--tls", "list"]).exits(5).says("issuer").says("--cacert");
     for command in [&["list"][..], &["inspect", "k"], &["race", "--rounds", "1"]] {
@@ -235,16 +235,12 @@ fn tls_on_one_side_only_is_told() {
         secure
             .plain(&[&["-p", &tls], command].concat())
             .exits(5)
-            .says("speaks TLS only")
-            .says("hint: --tls");
+            .says("accepts only TLS connections")
+            .says("hint: pass --tls");
         let ca = secure.authority.ca();
         let began = Instant::now();
         let words = ["-p", &plain, "--tls", "--cacert", &ca, "--connect-timeout", "300ms"];
-        secure
-            .plain(&[&words, command].concat())
-            .exits(5)
-            .says("without TLS")
-            .says("leave out --tls");
+        secure.plain(&[&words, command].concat()).exits(5).says("without TLS").says("omit --tls");
         assert!(began.elapsed() < Duration::from_secs(60));
     }
 }

@@ -172,6 +172,6 @@ fn nobody_is_asked_about_what_could_not_be_shown() {
         "{{ sleep 0.2; {} force-unlock stuck; echo \"ended with $?\" >&2; }} | true",
         binary().display()
     );
-    answered(on_terminal(shell, &["-c", &line]), "cannot ask", "").shows("ended with 2");
+    answered(on_terminal(shell, &["-c", &line]), "cannot prompt", "").shows("ended with 2");
     assert!(server.get("idempotency:stuck").is_some());
 }

@@ -38,8 +38,11 @@ fn what_does_not_come_in_time_is_a_no() {
     server
         .idemctl(&[&["inspect", "k"], &wait[..]].concat())
         .exits(1)
-        .says("not completed within 50ms");
-    server.idemctl(&[&["list"], &wait[..]].concat()).exits(1).says("not completed within 50ms");
+        .says("did not become completed within 50ms");
+    server
+        .idemctl(&[&["list"], &wait[..]].concat())
+        .exits(1)
+        .says("did not become completed within 50ms");
     server.idemctl(&["inspect", "nowhere", "--until", "in-progress", "--within", "50ms"]).exits(1);
     server.idemctl(&["inspect", "k", "--within", "50ms"]).exits(2);
     server.idemctl(&["list", "--until", "completed", "--state", "in-progress"]).exits(2);

@@ -60,10 +60,9 @@ fn what_a_context_keeps_is_kept_at_each_node() {
         });
     }
     for of_context in [0, 1, 4] {
-        for (kept, says) in [
-            ("protected", "--yes is not enough"),
-            ("read_only", "nothing may be changed through it"),
-        ] {
+        for (kept, says) in
+            [("protected", "--yes is not enough"), ("read_only", "it allows no changes")]
+        {
             let url = format!("redis://localhost:{}", cluster.port(of_context));
             std::fs::write(&config, format!("[contexts.prod]\nurl = \"{url}\"\n{kept} = true\n"))
                 .unwrap();
@@ -132,7 +131,7 @@ fn a_record_of_two_keys_in_two_slots_is_read_in_two_steps_and_says_so() {
     );
     assert_eq!(record["atomic"], false, "{}", run.all());
     let text = cluster.idemctl(&["inspect", "a", "--schema", "event-driven"]).exits(0).text();
-    assert!(text.contains("one Redis key after the other"), "{text}");
+    assert!(text.contains("one Redis key after another"), "{text}");
 }
 
 #[test]
@@ -406,7 +405,7 @@ fn a_purge_leaves_nothing_behind_while_slots_are_moved_and_its_backup_has_all() 
     let run = run.exits(0);
     // A record that was moved between its look and its change expires at another moment, and stays.
     let left = cluster.size();
-    let said = format!("{left} left alone, for they changed since they were seen");
+    let said = format!("Left unchanged: {left} records modified since the scan");
     assert!(
         left == 0 || run.stderr.contains(&said),
         "{moved} slots were moved; {} left; {}",
@@ -463,8 +462,8 @@ fn a_step_that_cannot_be_guarded_there_is_a_usage_error_and_a_database_is_a_hint
     let run = cluster.idemctl(&["-n", "1", "list"]);
     // Since Valkey 9 a cluster may have more, which is for the server to say.
     let hints = [
-        "hint: a cluster has database 0 alone: leave out -n",
-        "hint: the server has no such database: see -n",
+        "hint: a cluster has only database 0; omit -n",
+        "hint: the server has no such database; check -n",
     ];
     assert!(run.code != 0 && hints.iter().any(|hint| run.stderr.contains(hint)), "{}", run.all());
 }

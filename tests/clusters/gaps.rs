@@ -5,7 +5,7 @@ use crate::support::{LOCK, until};
 
 const DONE: &str = r#"{"status":"COMPLETED","code":200,"headers":{},"body":""}"#;
 const RESULT: &str = r#"{"statusCode":200,"body":"x"}"#;
-const UNSERVED: &str = "slots 5461-10921 are served by no node: records there were not read";
+const UNSERVED: &str = "no node serves slots 5461-10921, so their records were not read";
 
 /// Rule: the nodes that answer are never taken for the whole keyspace.
 #[test]
@@ -37,7 +37,7 @@ fn slots_that_no_node_serves_are_named_by_every_scan() {
 #[test]
 fn a_node_that_has_not_joined_is_no_empty_keyspace() {
     let cluster = Cluster::not_joined();
-    let unserved = "slots 0-16383 are served by no node";
+    let unserved = "no node serves slots 0-16383";
     cluster.idemctl(&["check"]).exits(3).shows("UNKNOWN").shows(unserved);
     for words in [&["list"][..], &["stats"], &["detect"], &["sweep", "--orphaned", "--dry-run"]] {
         let run = cluster.idemctl(words).exits(3);
@@ -141,7 +141,7 @@ fn a_record_whose_lock_is_on_a_dead_node_gives_nothing_to_the_other_schemas() {
         let prefix = if record["schema"] == "express" { "idem:" } else { "idempotency:" };
         assert_eq!(record["redis_keys"][0], format!("{prefix}{key}"), "{record:#}");
     }
-    run.says("some of the schemas' keys were not read (event-driven").says("cannot reach Redis");
+    run.says("could not read the keys of event-driven").says("cannot reach Redis");
 }
 
 /// Rule: what one node refuses is no matter of the others.
@@ -196,7 +196,7 @@ fn a_record_in_a_moving_slot_does_not_keep_the_others_from_coming_back() {
     let run = cluster.idemctl(&["undo", "--yes", "-o", "json"]).exits(3);
     run.says("idem:started:{t3}: ")
         .says("TRYAGAIN")
-        .says("Took back 8 of 10 Redis keys; 2 not brought back");
+        .says("Reverted 8 of 10 Redis keys; 2 not restored");
     assert_eq!(
         (&run.json()["restored"], &run.json()["moving"]),
         (&8.into(), &2.into()),
@@ -207,7 +207,6 @@ fn a_record_in_a_moving_slot_does_not_keep_the_others_from_coming_back() {
     let backups = cluster.idemctl(&["backup", "list", "-o", "json"]).exits(0).json();
     let file = backups["backups"][0]["file"].as_str().unwrap().to_owned();
     let again = cluster.idemctl(&["restore", &file, "--yes"]).exits(3);
-    again
-        .says("Restored 0 of 10 Redis keys; 8 there already, left as they are; 2 not brought back");
+    again.says("Restored 0 of 10 Redis keys; 8 already present, left unchanged; 2 not restored");
     cluster.idemctl(&["undo", "--yes"]).exits(3).says("8 there already");
 }

@@ -124,7 +124,7 @@ fn what_was_done_on_the_other_masters_is_not_done_again_after_a_failover() {
     ];
     let stated = ["--schema", "go-middleware", "--lock-ttl", "300s"];
     let run = cluster.idemctl(&[&words[..], &stated].concat()).exits(3);
-    run.says("a failover came in between").says("3 of 3");
+    run.says("happened in between").says("3 of 3");
     assert_eq!(
         cluster.get(&taken).as_deref(),
         Some(PENDING),

@@ -49,7 +49,7 @@ fn idempo_finds_its_own_message_pack_compressed_with_its_version_behind() {
     complete(&server, "k", "idempo", &["--owner", &owner])
         .exits(0)
         .says("Tested with the service's scripts on a temporary local Redis.")
-        .says("If a worker is still at it, it is refused when it ends.");
+        .says("If the original worker is still running, its result will be rejected.");
     let stored = server.get("idempo:response:k").unwrap();
     let packed = stored.strip_suffix(b":1").expect("the version that idempo asks for");
     // As Ruby's MessagePack packs [201, {…}, ["…"]].
@@ -202,7 +202,7 @@ fn midaz_finds_the_entity_where_its_release_stores_entities_in_clear() {
         .exits(0)
         .says("Tested with the service's scripts on a temporary local Redis.");
     assert_eq!(server.get(one).unwrap(), entity.as_bytes());
-    complete(other, "midaz-sealed").exits(2).says("the schema describes no complete step");
+    complete(other, "midaz-sealed").exits(2).says("the schema does not describe the complete step");
     assert_eq!(server.get(other).unwrap(), b"");
 }
 

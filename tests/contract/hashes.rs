@@ -193,7 +193,7 @@ fn what_an_operator_completes_the_service_replays_and_undo_takes_back() {
 #[test]
 fn where_nothing_is_there_the_lock_is_taken_for_the_step() {
     let orders = Orders::start();
-    orders.complete(&[]).exits(1).says("nothing is stored there");
+    orders.complete(&[]).exits(1).says("the key has no record");
     orders.complete(&["--create", "--fingerprint", "f"]).exits(0).says("orders answers 1: stored");
     let record = orders.record();
     assert_eq!((&record["state"], &record["fingerprint"]), (&json!("completed"), &json!("f")));
@@ -236,7 +236,7 @@ fn a_lost_reply_is_cleared_up_by_reading_the_hash_back() {
         .0
         .through(&socket, &COMPLETE_A)
         .exits(0)
-        .says("reading back shows that it was done: stored");
+        .says("reading back shows that the step was executed: stored");
     let orders = Orders::start();
     orders.run(&["begin", "a", "--owner", "w-1"]).exits(0);
     let socket = proxy::breaks_at(&orders.0, "EXEC", false);

@@ -289,7 +289,7 @@ fn backups_and_moments_are_files_that_are_opened_without_waiting() {
         let of_first = if *is == "a folder" {
             "it is a folder"
         } else {
-            "is read twice, and is no regular file"
+            "must be a regular file, because it is read twice"
         };
         is_refused(server.command().args(["diff", file]), of_first);
         // What the shell's <(…) names is a pipe, so the second moment may be one.

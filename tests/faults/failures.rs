@@ -88,7 +88,7 @@ fn rights_that_are_missing_are_named_or_done_without() {
     as_user("nothing", &["list"]).exits(4);
     as_user("plain", &["force-unlock", "web-1", "--yes", "--schema", "express"])
         .exits(4)
-        .says("does not permit");
+        .says("denied permission");
     assert!(server.get("idem:web-1").is_some());
 }
 

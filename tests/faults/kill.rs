@@ -171,7 +171,7 @@ fn on_a_full_disk_nothing_goes_that_is_not_in_the_backup() {
         assert!(backup["why"].as_str().unwrap().contains("File too large"), "{}", listed.all());
         listed.says("stopped early: ").says(format!(" undo {op}` restores its records"));
         let undo = server.idemctl(&["undo", "--yes"]);
-        undo.says(format!("Took back {} of {}", gone.len(), gone.len()));
+        undo.says(format!("Reverted {} of {}", gone.len(), gone.len()));
     }
     server.send::<()>(&[b"FLUSHALL"]);
     server.set("idem:started:a", "x", 20_000);

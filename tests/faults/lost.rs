@@ -97,7 +97,7 @@ fn a_removal_whose_reply_is_lost_is_read_back_and_what_nobody_knows_is_noted() {
                 .through(&socket, &[words, &["-o", "json"]].concat())
                 .exits(if delivers { 0 } else { 7 });
             let told = if delivers {
-                "The reply for 1 Redis key was lost: reading back shows"
+                "The reply for 1 Redis key was lost, but reading back shows"
             } else {
                 "the removal of"
             };
@@ -128,7 +128,7 @@ fn a_restore_whose_reply_is_lost_is_read_back_and_what_nobody_knows_is_noted() {
         let socket = proxy::breaks_at(&stage.server, "restore_if_absent", delivers);
         let run = stage.server.through(&socket, ADDITIONS[0]).exits(code);
         let told = if delivers {
-            "Restored 1 of 1 Redis keys"
+            "Restored 1 of 1 Redis key"
         } else {
             "the return of 1 of 1 records was sent"
         };

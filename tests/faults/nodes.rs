@@ -54,7 +54,7 @@ fn a_slot_that_nobody_serves_is_exit_6_and_the_others_are_served() {
         cluster
             .idemctl(&["list", "-o", "jsonl"])
             .exits(3)
-            .says("is served by no node")
+            .says("no node serves")
             .json_lines()
             .len(),
         3

@@ -43,7 +43,7 @@ fn a_server_that_still_loads_is_exit_6_for_every_command() {
             .current_dir(stage.server.folder())
             .args((words[0] == "restore").then_some("--elsewhere"))
             .run();
-        each(&[run], 6, &["LOADING", "try again in a moment", loading.socket().to_str().unwrap()]);
+        each(&[run], 6, &["LOADING", "try again shortly", loading.socket().to_str().unwrap()]);
     }
     let info = |section: &[u8]| loading.send::<String>(&[b"INFO", section]);
     assert!(info(b"persistence").contains("loading:1"), "every command came while it was loading");
@@ -62,7 +62,7 @@ fn a_server_that_is_busy_with_a_script_is_exit_6_for_every_command_and_its_scrip
     thread::sleep(Duration::from_millis(200));
     let runs = stage.all(ALL, &[]);
     stage.server.send::<()>(&[b"SCRIPT", b"KILL"]);
-    each(&runs, 6, &["BUSY", "try again in a moment"]);
+    each(&runs, 6, &["BUSY", "try again shortly"]);
     let mut said = [0; 256];
     let count = other.read(&mut said).unwrap();
     assert!(
@@ -86,7 +86,11 @@ fn a_server_without_a_password_that_takes_nobody_from_elsewhere_is_exit_6() {
         return;
     }
     let runs = stage.all_at(elsewhere, ALL, &[]);
-    each(&runs, 6, &["DENIED", "hint: the server takes no clients from other hosts"]);
+    each(
+        &runs,
+        6,
+        &["DENIED", "hint: the server accepts clients from other hosts only with a password"],
+    );
     assert!(runs.iter().all(|run| run.stderr.len() < 600), "{}", runs[0].all());
     stage.is_untouched();
 }
@@ -113,8 +117,9 @@ fn a_replica_is_read_and_refuses_every_change() {
     // Cut off from its master it may not know what happened since.
     master.kill();
     until("the replica is cut off", || info().contains("master_link_status:down"));
-    let behind =
-        format!("is a replica that is cut off from its master 127.0.0.1:{port}: it may be behind");
+    let behind = format!(
+        "is a replica that is cut off from its master 127.0.0.1:{port}, so its data may be old"
+    );
     stage.server.idemctl(&["inspect", "stuck"]).exits(0).says(&behind);
     let list = stage.server.idemctl(&["list", "-o", "json"]).exits(3);
     assert_eq!(list.says(&behind).json()["complete"], false, "{}", list.all());
@@ -129,7 +134,7 @@ fn a_replica_is_read_and_refuses_every_change() {
     let rights = "~* +@read +@connection +eval +time -@dangerous";
     for (user, more, told) in [
         ("role", " +role", behind.as_str()),
-        ("info", " +info", "is a replica that is cut off from its master: it may be behind"),
+        ("info", " +info", "is a replica that is cut off from its master, so its data may be old"),
         ("hello", "", "is a replica, and whether it is cut off from its master is unknown"),
     ] {
         stage.server.add_user(user, &format!("{rights}{more}"));
@@ -179,7 +184,7 @@ fn a_server_that_cannot_save_refuses_every_change() {
     let info = || stage.server.send::<String>(&[b"INFO", b"persistence"]);
     until("saving fails", || info().contains("rdb_last_bgsave_status:err"));
     each(&stage.all(&[READS], &[]), 0, &[]);
-    each(&stage.all(CHANGES, &[]), 6, &["MISCONF", "look at its log"]);
+    each(&stage.all(CHANGES, &[]), 6, &["MISCONF", "check its log"]);
     stage.is_untouched();
 }
 
@@ -211,7 +216,7 @@ fn a_server_with_no_room_for_another_client_is_exit_6_for_every_command() {
 fn a_log_in_that_is_missing_wrong_or_not_enough_is_exit_4_for_every_command() {
     let stage = Stage::new(&[]);
     stage.server.send::<()>(&[b"ACL", b"SETUSER", b"nobody", b"on", b">pw", b"+@connection"]);
-    each(&stage.all(ALL, &["--user", "nobody", "-a", "pw"]), 4, &["does not permit", "hint: "]);
+    each(&stage.all(ALL, &["--user", "nobody", "-a", "pw"]), 4, &["denied permission", "hint: "]);
     set(&stage, "requirepass", "s3cret");
     let (missing, wrong) = (stage.all(ALL, &[]), stage.all(ALL, &["-a", "wr0ng"]));
     set_logged_in(&stage);

@@ -85,7 +85,7 @@ fn a_lost_reply_is_cleared_up_by_reading_back() {
         let socket = proxy::breaks_at(&server, "EXEC", true);
         let words = [&["complete", "k", "--schema", schema, "--yes", "-o", "json"], more].concat();
         let run = server.through(&socket, &words).exits(0);
-        run.says("The reply was lost; reading back shows that it was done: stored");
+        run.says("The reply was lost, but reading back shows that the step was executed: stored");
         assert_eq!(
             (&run.json()["outcome"], &run.json()["step"]["reply"]),
             (&"stored".into(), &serde_json::Value::Null)
@@ -171,7 +171,7 @@ fn each_right_that_is_missing_is_told_and_nothing_is_done() {
             continue;
         }
         let run = as_some(&COMPLETE).exits(4);
-        assert!(run.stderr.contains("does not permit"), "{lacking}: {}", run.all());
+        assert!(run.stderr.contains("denied permission"), "{lacking}: {}", run.all());
     }
     assert_eq!(server.get("idempotency:k").unwrap(), PENDING.as_bytes());
     assert_eq!(audited(&server), [""; 0]);

@@ -215,7 +215,7 @@ impl Run {
         let text = self.all().replace(&server.folder().display().to_string(), "FOLDER");
         let lines = text.lines().filter(|line| !line.starts_with("  Idle "));
         let lines = lines.map(|line| match line.split_once(" B, ") {
-            Some((before, after)) if after.ends_with(" of memory") => format!("{before} B"),
+            Some((before, after)) if after.ends_with(" in memory") => format!("{before} B"),
             // A token ends with the moment at which the lock expires.
             _ if line.starts_with("For scripts: ") => {
                 line.split('@').next().unwrap_or_default().to_owned()

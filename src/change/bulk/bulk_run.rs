@@ -237,7 +237,7 @@ impl<R: BulkRule> ChangeLoop<'_, R> {
         }
         let progress = match keys_held {
             Some(keys) => ui.progress_of(&processed_of_keys(0), Some(keys)),
-            None => ui.progress_of("records dealt with", self.total),
+            None => ui.progress_of("records processed", self.total),
         };
         let waits = !self.grace.is_zero() || self.rate_limiter.is_limited();
         let mut ahead = ReadAhead {
@@ -389,7 +389,7 @@ impl<R: BulkRule> ChangeLoop<'_, R> {
 }
 
 fn processed_of_keys(records: u64) -> String {
-    format!("{} records dealt with, keys scanned", count(records))
+    format!("{} records processed, keys scanned", count(records))
 }
 
 /// Leaves out the records whose owners are alive, or may be. A lock that ends by itself stays

@@ -73,7 +73,7 @@ impl<G: Ord + Clone> Preview<G> {
             let page = source.next_page(rule).await;
             if interrupt.is_raised() {
                 let message =
-                    format!("interrupted: {} keys so far; nothing was changed", source.keys());
+                    format!("interrupted after {} keys; nothing was changed", source.keys());
                 return Err(CommandError::interrupted(message).into());
             }
             let Some(page) = page? else { break };

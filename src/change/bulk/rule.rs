@@ -85,17 +85,18 @@ pub fn check_narrow(
         if !schema.has_prefix() && !is_narrow {
             let name = &schema.name;
             return Err(CommandError::usage(format!(
-                "{name} has no literal prefix: any Redis key may be {name}'s"
+                "{name} has no literal prefix, so any Redis key could match it"
             ))
-            .hint("say which: --prefix, or --match with a literal part; a purge also takes keys"));
+            .hint("pass --prefix, or --match with a literal part; purge also accepts KEYs"));
         }
     }
     // The value does not tell whose it is, so that the operator has to.
     let is_schema_named = !schemas.schema.is_empty();
     let has_prefix = schemas.prefix.as_ref().is_some_and(|prefix| !prefix.is_empty());
     if takes_unreadable && !(is_schema_named && (is_narrow || has_prefix)) {
-        return Err(CommandError::usage("a value that cannot be read may be any program's").hint(
-            "say whose: --schema, with --prefix or --match with a literal part; a purge also takes keys",
+        return Err(CommandError::usage("an unreadable value may belong to any program").hint(
+            "pass --schema, together with --prefix or with --match and a literal part; purge also \
+            accepts KEYs",
         ));
     }
     Ok(())

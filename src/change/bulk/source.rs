@@ -255,7 +255,7 @@ impl<'a> NamedRecords<'a> {
                 records.push(record);
             } else if !has_own {
                 let why = record.claim.unrecognised_because().unwrap_or_default();
-                let why = format!("not {}'s: {why}", record.schema.name);
+                let why = format!("it does not match schema {}: {why}", record.schema.name);
                 self.coverage.named.add_unrecognised(&record, why);
             }
         }

@@ -20,8 +20,8 @@ const BATCH: usize = 100;
 const BATCH_BYTES: usize = 4 << 20;
 
 /// The warning for a cluster that keeps lock and result apart.
-const APART: &str = "this cluster keeps lock and result in different slots: whether one stands beside the other is looked \
-                     at right before a Redis key comes back, not in the same step";
+const APART: &str = "this cluster keeps lock and result in different slots, so idemctl cannot check \
+    for one and restore the other in the same atomic step; it checks immediately before";
 
 /// What is done with what a backup holds.
 pub enum Mode<'a> {
@@ -211,8 +211,11 @@ fn refused(error: StoreError) -> anyhow::Error {
     }
     CommandError::new(
         Exit::Refused,
-        format!("the server does not know the format of the values in this backup: {text}"),
+        format!("the server cannot read the format of the values in this backup: {text}"),
     )
-    .hint("they come from a newer Redis or another kind of server: restore to the version they come from, or newer")
+    .hint(
+        "the values come from a newer Redis or from another kind of server; restore to the original \
+        version or a newer one",
+    )
     .into()
 }

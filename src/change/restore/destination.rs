@@ -21,26 +21,38 @@ pub fn may_go_to(
     let likeness = from.likeness(here);
     if likeness == Likeness::OtherProcess && from.was_taken_while_up(here, context.now()) {
         let why = format!(
-            "{what} was taken from {there}, and here is {here}: it was up already at that time"
+            "{what} is from {there}, but this server is {here}, which was already running at that \
+            time"
         );
         if elsewhere {
             context.ui.warning(&why);
             return Ok(());
         }
-        return Err(CommandError::usage(format!("{why}, so it is another server at the same address"))
-            .hint("nothing was restored; name the server it came from, or restore to this one with --elsewhere"));
+        return Err(CommandError::usage(format!(
+            "{why}; it is another server at the same address"
+        ))
+        .hint(
+            "nothing was restored; connect to the original server, or restore to this one with \
+            --elsewhere",
+        ));
     }
     match likeness {
         Likeness::Same => {}
         Likeness::OtherProcess => context.ui.warning(&format!(
-            "{what} was taken from {there}, and here is {here}: a restart or a failover since, or another server at that address"
+            "{what} is from {there}, but this server is {here}. It restarted or failed over since, \
+            or is another server at that address"
         )),
         Likeness::Elsewhere if elsewhere => {
-            context.ui.warning(&format!("{what} was taken from {there}, and goes to {here}"));
+            context.ui.warning(&format!("{what} is from {there}, and is restored to {here}"));
         }
         Likeness::Elsewhere => {
-            return Err(CommandError::usage(format!("{what} was taken from {there}, and here is {here}"))
-                .hint("nothing was restored; name the server it came from, or restore to this one with --elsewhere"));
+            return Err(CommandError::usage(format!(
+                "{what} is from {there}, but this server is {here}"
+            ))
+            .hint(
+                "nothing was restored; connect to the original server, or restore to this one with \
+                --elsewhere",
+            ));
         }
     }
     Ok(())

@@ -41,20 +41,21 @@ pub enum Ending {
 
 /// The endings of Redis keys that did not come back, with the reasons.
 const LEFT: [(Ending, &str); 8] = [
-    (Ending::Present, "there already, left as they are"),
+    (Ending::Present, "already present, left unchanged"),
     (
         Ending::Locked,
-        "kept away by a lock: a retry is at work (--replace-locked restores the result all the same)",
+        "not restored because of a lock, as a retry is running (--replace-locked restores the \
+        result anyway)",
     ),
-    (Ending::Completed, "kept away by a result: completed since"),
+    (Ending::Completed, "not restored, because a result was stored since"),
     (Ending::Expired, "expired since"),
-    (Ending::Moving, "not brought back, because their slot of the cluster is being moved"),
-    (Ending::Changed, "no longer as the operation left them, left as they are"),
+    (Ending::Moving, "not restored, because their cluster slot is being moved"),
+    (Ending::Changed, "changed since the operation, left unchanged"),
     (
         Ending::Untold,
-        "left as they are: no backup holds them, or nobody knows what the operation left",
+        "left unchanged, because no backup contains them or the outcome of the operation is unknown",
     ),
-    (Ending::Unread, "not brought back, because they could not be read"),
+    (Ending::Unread, "not restored, because they could not be read"),
 ];
 
 /// How many of them a restore knows: the others are of an undo.
@@ -163,8 +164,8 @@ impl RestoredRows {
     pub fn warn_of_endless(&self, context: &mut Context) {
         match self.endless {
             0 => {}
-            1 => context.ui.warning("this brings back a lock without expiry"),
-            count => context.ui.warning(&format!("this brings back {count} locks without expiry")),
+            1 => context.ui.warning("this restores a lock that never expires"),
+            count => context.ui.warning(&format!("this restores {count} locks that never expire")),
         }
     }
 
@@ -325,21 +326,22 @@ impl RestoredRows {
     /// How one goes on after an end in the middle. Without its name an undo would be of whatever is the last operation then.
     pub fn goes_on(&self) -> String {
         let command = match &self.undoes {
-            Some(op) => format!("`idemctl undo {}` with the same options", escape::again(op)),
-            None => "the same command again".to_owned(),
+            Some(op) => format!("run `idemctl undo {}` with the same options", escape::again(op)),
+            None => "run the same command again".to_owned(),
         };
-        format!("{command} goes on: what is back stays as it is")
+        format!("{command} to continue; keys that were restored stay as they are")
     }
 
     /// How far it got, as a sentence without its full stop.
     pub fn summary(&self, count: u64) -> String {
         let verb = match (&self.undoes, self.dry_run) {
-            (Some(_), true) => "Would take back",
-            (Some(_), false) => "Took back",
+            (Some(_), true) => "Would revert",
+            (Some(_), false) => "Reverted",
             (None, true) => "Would restore",
             (None, false) => "Restored",
         };
-        let mut text = format!("{verb} {} of {count} Redis keys", self.restored());
+        let keys = if count == 1 { "key" } else { "keys" };
+        let mut text = format!("{verb} {} of {count} Redis {keys}", self.restored());
         for (count, why) in self.left().map(|(ending, why)| (self.count(ending), why)) {
             if count > 0 {
                 text.push_str(&format!("; {count} {why}"));

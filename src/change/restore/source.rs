@@ -138,10 +138,10 @@ impl CheckedBackup {
     ) -> Result<Self, CommandError> {
         if is_being_written(file) {
             return Err(CommandError::usage(format!(
-                "{} is still being written: its operation has not ended yet",
+                "{} is still being written, because its operation has not ended yet",
                 file.display()
             ))
-            .hint("nothing was restored; wait until it ends, or end it with Ctrl-C"));
+            .hint("nothing was restored; wait until the operation ends, or stop it with Ctrl-C"));
         }
         let (mut wanted, mut from_nowhere, mut places) = (0, 0, Vec::new());
         let mut held_keys = HashSet::new();
@@ -172,9 +172,10 @@ impl CheckedBackup {
         let missing = compared.missing;
         if reader.is_blank() && missing == 0 {
             let message =
-                format!("{file} holds no line of a backup: it is empty, or lost what it held");
-            return Err(CommandError::usage(message)
-                .hint("nothing was restored; `idemctl log` names the backup of each operation"));
+                format!("{file} contains no lines of a backup; it is empty or lost its content");
+            return Err(CommandError::usage(message).hint(
+                "nothing was restored; `idemctl log show` names the backup of an operation",
+            ));
         }
         if missing > 0 {
             let names = compared.names.join(", ");
@@ -182,21 +183,24 @@ impl CheckedBackup {
             let are = if missing == 1 { "1 Redis key is" } else { "Redis keys are" };
             let count = if missing == 1 { String::new() } else { format!("{missing} ") };
             context.ui.warning(&format!(
-                "{count}{are} missing from {file}, although the audit log says that the operation removed them: {names}{more}"
+                "{count}{are} missing from {file}, but the operation removed them according to the \
+                audit log: {names}{more}"
             ));
         }
         match reader.closing() {
             Closing::Whole | Closing::NotOfItsFormat => {}
             Closing::Missing => {
                 context.ui.warning(&format!(
-                    "{file} has no closing line: the run was killed, or the file lost its end"
+                    "{file} has no closing line, because the run was killed or the file is \
+                    truncated"
                 ));
                 // The log of another machine may name more.
                 left_out += u64::from(!compared.has_log && missing == 0 && left_out == 0);
             }
             Closing::Differs => {
                 context.ui.warning(&format!(
-                    "{file} is not whole: its closing line counts other lines than there are"
+                    "{file} is incomplete, because its number of lines differs from the one in its \
+                    closing line"
                 ));
                 left_out = left_out.max(1);
             }
@@ -217,7 +221,8 @@ impl CheckedBackup {
         if self.from_nowhere > 0 {
             let (some, all, file) = (self.from_nowhere, self.wanted, &self.file);
             context.ui.warning(&format!(
-                "{some} of {all} Redis keys do not say where they come from: the first line of {file} is gone"
+                "the origin of {some} of {all} Redis keys is unknown, because the first line of \
+                {file} is missing"
             ));
         }
         self.places
@@ -297,19 +302,19 @@ fn left_out(
 ) -> Result<u64, CommandError> {
     if let Some(gap) = damage.middle.as_ref().filter(|_| !args.skip_damaged) {
         let more = if gap.lines > 1 {
-            format!("; {} are damaged, and whole lines follow", gap.words())
+            format!("; {} are damaged, and intact lines follow", gap.words())
         } else {
             String::new()
         };
         return Err(CommandError::usage(format!("{file}:{}: {}{more}", gap.first, gap.why)).hint(
-            "nothing was restored; --skip-damaged leaves out what is damaged and restores the rest",
+            "nothing was restored; --skip-damaged skips damaged lines and restores the rest",
         ));
     }
     for gap in damage.middle.iter().chain(&damage.tail) {
         let verb = if gap.lines == 1 { "is" } else { "are" };
         let as_by = if gap.may_have_held { "" } else { ", as after a crash while it was written" };
         context.ui.warning(&format!(
-            "{} of {file} {verb} left out: {}{as_by}",
+            "{} of {file} {verb} skipped: {}{as_by}",
             gap.words(),
             gap.why
         ));
@@ -335,5 +340,5 @@ pub fn is_of_operation(file: &Path, reader: &BackupReader, op: &str) -> Result<(
 
 fn not_a_backup(error: BackupError) -> CommandError {
     CommandError::usage(error.to_string())
-        .hint("nothing was restored; `idemctl log` names the backup of each operation")
+        .hint("nothing was restored; `idemctl log show` names the backup of an operation")
 }

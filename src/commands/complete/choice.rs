@@ -117,14 +117,23 @@ fn check_read_back(record: &Record, request: &Request<'_>) -> Result<(), Command
     let key = escape::key(&record.key);
     let name = &record.schema.name;
     if let Some(why) = manual::unwritten_result(record, request) {
-        return Err(CommandError::usage(format!("{key}: {name} cannot store this: {why}; nothing was done"))
-            .hint("is the body what the service's client gets? Quotes and backslashes in the key, the owner or the fingerprint cannot stand in the result as they are"));
+        return Err(CommandError::usage(format!(
+            "{key}: {name} cannot store this response ({why}); nothing was done"
+        ))
+        .hint(
+            "check that the body is the one that the service's client gets; quotes and backslashes \
+            in the key, the owner or the fingerprint cannot be written into the result unescaped",
+        ));
     }
     if let Some(why) = manual::unread_result(record, request) {
         return Err(CommandError::usage(format!(
-            "{key}: what {name} writes here is not read back as a result: {why}; nothing was done"
+            "{key}: the value that {name} would write cannot be read back as a result ({why}); \
+            nothing was done"
         ))
-        .hint("quotes and backslashes in the key, the owner or the fingerprint cannot stand in its result as they are"));
+        .hint(
+            "quotes and backslashes in the key, the owner or the fingerprint cannot be written into \
+            its result unescaped",
+        ));
     }
     Ok(())
 }
@@ -143,10 +152,12 @@ fn loses(record: &Record, lost: &[String]) -> CommandError {
     let fields = fields.join(", ");
     let keep = keep.join(" ");
     CommandError::usage(format!(
-        "{key}: the result would lose {fields} of what is stored, which {name} does not write; nothing was done"
+        "{key}: the result would lose the stored {fields}, which {name} does not write; nothing was \
+        done"
     ))
     .hint(format!(
-        "retries may fail without: let result_value of a schema of your own (format 2) keep it, with {keep} or {{kept}}"
+        "retries may fail without it; keep it with {keep} or {{kept}} in result_value of a schema \
+        of your own (format 2)"
     ))
 }
 
@@ -154,13 +165,19 @@ fn refused(record: &Record, why: &Refusal) -> CommandError {
     let key = escape::key(&record.key);
     let name = &record.schema.name;
     match why {
-        Refusal::Absent => CommandError::new(Exit::No, format!("{key}: {why} under {name}; nothing was done"))
-            .hint("is it the right --schema (and --prefix)? Where its lock has expired, --create stores the response"),
-        Refusal::Completed => CommandError::usage(format!("{key}: {why}: retries get the result that is shown"))
-            .hint("--replace stores this response in its place"),
-        Refusal::Unreadable(_) => {
-            CommandError::usage(format!("{key}: {why}")).hint("--replace stores this response in its place")
+        Refusal::Absent => {
+            CommandError::new(Exit::No, format!("{key}: {why} under {name}; nothing was done"))
+                .hint(
+                    "check --schema and --prefix; if the lock has expired, --create stores the \
+                    response anyway",
+                )
         }
+        Refusal::Completed => {
+            CommandError::usage(format!("{key}: {why}; retries get the result shown above"))
+                .hint("pass --replace to replace it with this response")
+        }
+        Refusal::Unreadable(_) => CommandError::usage(format!("{key}: {why}"))
+            .hint("pass --replace to replace it with this response"),
         Refusal::Undescribed(step) => change::undescribed(&record.schema, step),
         Refusal::WrongType | Refusal::NoSuchStep => CommandError::usage(format!("{key}: {why}")),
     }
@@ -184,22 +201,26 @@ fn fingerprint(
     let is_the_locks = completion == Completion::OfLock && schema.locks_keep_fingerprint();
     if let Some(given) = given {
         if !keeps {
-            let message = format!("--fingerprint: {name} compares no payloads");
-            return Err(CommandError::usage(message).hint("leave it out"));
+            let message = format!("--fingerprint: {name} does not compare payloads");
+            return Err(CommandError::usage(message).hint("omit --fingerprint"));
         }
         if is_the_locks && stored != Some(given) {
-            let message = "--fingerprint: the lock has its own, and keeps it";
-            return Err(CommandError::usage(message).hint("leave it out"));
+            let message = "--fingerprint: the lock already has a fingerprint, which cannot be \
+                changed";
+            return Err(CommandError::usage(message).hint("omit --fingerprint"));
         }
         return Ok(given.to_owned());
     }
     if stored.is_none() && keeps && !is_the_locks {
         let hint = match &schema.write.fingerprint_is {
             Some(what) => format!("--fingerprint is {what}"),
-            None => "give what the service makes of the request and compares, or --fingerprint '' where it makes none".to_owned(),
+            None => "pass the fingerprint that the service computes from the request, or \
+                --fingerprint '' if it computes none"
+                .to_owned(),
         };
         return Err(CommandError::usage(format!(
-            "{name} compares payloads: without the request's --fingerprint no retry would get the response"
+            "{name} compares payloads, so no retry would get the response without the request's \
+            --fingerprint"
         ))
         .hint(hint));
     }

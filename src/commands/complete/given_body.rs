@@ -22,7 +22,7 @@ pub(super) fn read(given: &OsStr) -> Result<Vec<u8>, CommandError> {
             let file = Path::new(OsStr::from_bytes(file));
             files::read_or_receive(file, LARGEST).map_err(|error| {
                 wrong(file.display().to_string(), error)
-                    .hint("a text that begins with @ is written @@TEXT")
+                    .hint("to pass a text that begins with @, write @@TEXT")
             })
         }
         text => Ok(text.to_vec()),

@@ -58,21 +58,21 @@ impl Trial {
             Self::Ran(rehearsal) => {
                 let what = match &rehearsal.then {
                     Rehearsed::Answers(means) => {
-                        format!("the service's begin answers {}", means.as_str())
+                        format!("the service's begin step replied {}", means.as_str())
                     }
-                    Rehearsed::NotStored => "the service's complete step stores nothing".to_owned(),
+                    Rehearsed::NotStored => "the service's complete step stored nothing".to_owned(),
                     Rehearsed::Unknown => {
-                        "the service's begin answers what its schema does not know".to_owned()
+                        "the service's begin step replied with an answer that its schema does not \
+                        list"
+                            .to_owned()
                     }
                 };
                 context.ui.warning(&format!(
-                    "tried on a private server, {what}, although the schema foretells that {then}"
+                    "on a temporary local Redis, {what}, although the schema predicts that {then}"
                 ));
             }
             Self::NotRun(why) => {
-                context.ui.status(&format!(
-                    "Nobody tried what comes then ({why}); the schema foretells that {then}."
-                ));
+                context.ui.status(&format!("Not tested ({why}). The schema predicts that {then}."));
             }
         }
     }

@@ -109,7 +109,7 @@ pub(super) fn set(
     let name = args.name;
     if name.trim().is_empty() || name.contains(char::is_control) {
         return Err(CommandError::usage(
-            "a context's name has letters in it, and no control characters",
+            "a context's name must contain letters, and no control characters",
         )
         .into());
     }
@@ -134,7 +134,9 @@ pub(super) fn set(
     let written = settings::set_context(file, &name, connection, &fields)?;
     let path = file.path().map(|path| path.display().to_string()).unwrap_or_default();
     if written.lines.is_empty() {
-        context.ui.status(&format!("Nothing to write: context {name} in {path} says so already."));
+        context.ui.status(&format!(
+            "Nothing to write, because context {name} in {path} has these settings already."
+        ));
         return Ok(Exit::Done);
     }
     context.ui.status(&format!("Context {name} in {path} changed:"));
@@ -142,12 +144,12 @@ pub(super) fn set(
         context.ui.status(&format!("  {}", escape::text(line.as_bytes())));
     }
     if let Some(former) = written.former {
-        context.ui.status(&format!("The former file is kept as {}.", former.display()));
+        context.ui.status(&format!("The previous file is kept as {}.", former.display()));
     }
     if let Some(field) = written.login_kept {
-        context.ui.warning(&format!(
-            "{field} stays as it was, and is sent to the new server from now on"
-        ));
+        context
+            .ui
+            .warning(&format!("{field} is unchanged, and is sent to the new server from now on"));
     }
     if let Some(pass_file) =
         connection.pass_file.as_deref().filter(|pass_file| !pass_file.is_file())
@@ -160,7 +162,7 @@ pub(super) fn set(
         String::new()
     };
     context.ui.hint(&format!(
-        "`idemctl context test {name}` connects and says what works there{default}"
+        "`idemctl context test {name}` connects and reports what works there{default}"
     ));
     Ok(Exit::Done)
 }
@@ -193,11 +195,14 @@ pub(super) fn remove(context: &mut Context, args: &RemoveArgs) -> Result<Exit> {
     let config = file.context(name)?;
     let is_default = file.default_context() == Some(name.as_str());
     if is_default && !args.default {
-        return Err(CommandError::usage(format!("{name} is the default context: commands that name no server would stop"))
-            .hint(format!(
-                "`idemctl context use OTHER` makes another one the default; `idemctl context remove {name} --default` leaves none"
-            ))
-            .into());
+        return Err(CommandError::usage(format!(
+            "{name} is the default context, and without it commands need an explicit server"
+        ))
+        .hint(format!(
+            "run `idemctl context use OTHER` to make another one the default, or `idemctl context \
+            remove {name} --default` to have no default"
+        ))
+        .into());
     }
     let server = config.server().unwrap_or_else(|| "no server of its own".to_owned());
     let kept = match (config.protected, config.read_only) {
@@ -211,14 +216,14 @@ pub(super) fn remove(context: &mut Context, args: &RemoveArgs) -> Result<Exit> {
         return Err(CommandError::usage("not confirmed; nothing was removed").into());
     }
     let former = settings::remove_context(context.settings.file(), name, is_default)?;
-    context.ui.status(&format!("Context {name} is removed."));
+    context.ui.status(&format!("Removed context {name}."));
     if let Some(former) = former {
-        context.ui.status(&format!("The former file is kept as {}.", former.display()));
+        context.ui.status(&format!("The previous file is kept as {}.", former.display()));
     }
     if let Some(used) = context.settings.overriding_context()
         && context.settings.context_name() == Some(name.as_str())
     {
-        context.ui.warning(&format!("{used} still names it"));
+        context.ui.warning(&format!("{used} still refers to it"));
     }
     Ok(Exit::Done)
 }

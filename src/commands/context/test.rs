@@ -86,7 +86,7 @@ pub(super) async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     }
     context.show(args.output, "checks", &test.checks, |view| render::page(&test.checks, view))?;
     if test.exit == Exit::Permission {
-        context.ui.hint("docs/connecting.md, ACL users, has two that are ready to use");
+        context.ui.hint("docs/connecting.md (ACL users) has two ready-made users");
     }
     Ok(test.exit)
 }
@@ -131,7 +131,7 @@ impl ContextTest {
             self.says(
                 "server",
                 Some(true),
-                format!("{place} answers; the user may not ask for its version (+hello)"),
+                format!("{place} answers, but the user may not read its version (+hello)"),
             );
             return Ok(());
         };
@@ -188,7 +188,7 @@ impl ContextTest {
             self.says(
                 "change",
                 None,
-                format!("{}: nothing may be changed through it", context.settings.read_only()),
+                format!("{}; it allows no changes", context.settings.read_only()),
             );
             return Ok(());
         }
@@ -213,7 +213,7 @@ impl ContextTest {
                 None => self.says(
                     check,
                     Some(true),
-                    format!("{needed_by} have the rights that they need"),
+                    format!("{needed_by} have the permissions that they need"),
                 ),
             }
         }

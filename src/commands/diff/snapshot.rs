@@ -195,12 +195,12 @@ impl<'de> Visitor<'de> for &mut Records<'_> {
 
 fn no_list(path: &Path, line: usize, error: &serde_json::Error) -> CommandError {
     let why = if error.is_eof() {
-        "it is cut short, so the list is not whole"
+        "it is truncated, so the list is not complete"
     } else {
-        "this is no line of a list"
+        "this is not a line of a list"
     };
     CommandError::usage(format!("{}:{line}: {why}", path.display()))
-        .hint("write it with `idemctl list -o json` of this version, to its end")
+        .hint("write it with `idemctl list -o json` of this version, and let the list finish")
 }
 
 /// How many lines a file has.
@@ -211,10 +211,10 @@ pub(super) fn count(path: &Path) -> Result<usize, CommandError> {
     let wrong = |error: io::Error| unreadable(path, &error);
     let Opened::File(file) = files::open_or_receive(path).map_err(wrong)? else {
         return Err(CommandError::usage(format!(
-            "{} is read twice, and is no regular file",
+            "{} must be a regular file, because it is read twice",
             path.display()
         ))
-        .hint("write the first moment into a file; the second may come from stdin, as -"));
+        .hint("write the first snapshot to a file; only the second can be read from stdin, as -"));
     };
     let mut from = BufReader::with_capacity(1 << 16, file);
     let mut lines = 0;
@@ -230,5 +230,5 @@ pub(super) fn count(path: &Path) -> Result<usize, CommandError> {
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> CommandError {
-    CommandError::usage(format!("cannot read the moment {}: {error}", path.display()))
+    CommandError::usage(format!("cannot read the snapshot {}: {error}", path.display()))
 }

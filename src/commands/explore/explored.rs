@@ -56,7 +56,7 @@ pub(super) fn choose(
     if let Some(mix) = &args.mix {
         let Some((old, new)) = mix.split_once(',') else {
             return Err(CommandError::usage(format!(
-                "--mix {mix}: two schemas are mixed, as in --mix OLD,NEW"
+                "--mix {mix}: name two schemas, as in --mix OLD,NEW"
             ))
             .into());
         };
@@ -76,7 +76,7 @@ fn of_token(
 ) -> Result<Vec<Arc<Schema>>> {
     if workers.len() > MOST_WORKERS {
         return Err(CommandError::usage(format!(
-            "--replay: there are at most {MOST_WORKERS} workers"
+            "--replay: at most {MOST_WORKERS} workers are possible"
         ))
         .into());
     }
@@ -89,7 +89,7 @@ fn of_token(
         workers.iter().find(|name| program.iter().all(|schema| schema.name != **name))
     {
         return Err(CommandError::usage(format!(
-            "--replay: workers of two schemas are played, and `{third}` is a third"
+            "--replay: workers can have at most two schemas, but `{third}` is a third"
         ))
         .into());
     }
@@ -106,14 +106,14 @@ fn mixed(
     let (old, new) = (one(&catalog, old)?, one(&catalog, new)?);
     if old.name == new.name {
         return Err(CommandError::usage(format!(
-            "{} is mixed with itself: name two schemas",
+            "--mix: name two different schemas, not {} twice",
             old.name
         ))
         .into());
     }
     if !old.has_templates_of(&new) {
         let message = format!(
-            "{} and {} keep their records at different Redis keys: they never meet",
+            "{} and {} cannot be mixed, because they use different Redis keys",
             old.name, new.name
         );
         return Err(CommandError::usage(message).into());
@@ -128,7 +128,7 @@ fn every(context: &mut Context, args: &SchemaArgs) -> Result<Catalog> {
 fn one(catalog: &Catalog, name: &str) -> Result<Arc<Schema>> {
     let found = named(catalog, name)?;
     match found.unexplorable_because() {
-        Some(why) => Err(CommandError::usage(format!("{name} cannot be played: {why}")).into()),
+        Some(why) => Err(CommandError::usage(format!("{name} cannot be explored: {why}")).into()),
         None => Ok(found),
     }
 }
@@ -150,11 +150,12 @@ pub(super) fn permits(args: &ChosenArgs, faults: FaultBudget, is_private: bool) 
     match faults.find(|fault| matches!(fault, Fault::Evict | Fault::Failover)) {
         Some(fault) if !is_private => {
             let message = format!(
-                "{} is for a throw-away server, and not for one that somebody uses",
+                "{} is only possible on a temporary local Redis, because it affects the whole \
+                server",
                 fault.as_str()
             );
             Err(CommandError::usage(message)
-                .hint("--sandbox explores on a private throw-away server")
+                .hint("pass --sandbox to explore on a temporary local Redis")
                 .into())
         }
         _ => Ok(()),

@@ -89,7 +89,9 @@ pub(super) async fn find(
     // Without a server that answers, people still see what the scan read of the records.
     if args.output != Output::Table || (names.len() == 1 && can_read) {
         if is_cut {
-            context.ui.warning(&format!("these are the first {MOST}; a longer text finds fewer"));
+            context.ui.warning(&format!(
+                "only the first {MOST} records are shown; use a longer text to find fewer"
+            ));
         }
         let names = names.into_iter().map(|name| Given::word(name.into_bytes())).collect();
         return Ok(FoundKeys { names: Some(names), report });
@@ -119,7 +121,7 @@ async fn nothing_found(
     let unread: Vec<_> = report.unread.keys().cloned().collect();
     let keys = report.keys;
     let server = reader.name();
-    let so_far = format!("no key{of} among {keys} of {server} holds {}", escape::text(text));
+    let so_far = format!("no key{of} among {keys} of {server} contains {}", escape::text(text));
     if matches!(report.end, ScanEnd::Complete) {
         scan::explain_nothing(context, catalog, reader).await;
     }
@@ -131,5 +133,7 @@ async fn nothing_found(
         return error.into();
     }
     let unread = words::list(&unread, "and");
-    error.hint(format!("the keys of {unread} were not searched: leave out --schema")).into()
+    error
+        .hint(format!("the keys of {unread} were not searched; to search them, omit --schema"))
+        .into()
 }

@@ -27,20 +27,21 @@ pub(super) fn keys(catalog: &Catalog, file: &Path) -> Result<Vec<Vec<u8>>, Comma
         let Some(hash) = schema.key_hash.map(|hash| hash.of(&body)) else { continue };
         if let Some(groups) = schema.keys[0].template.groups() {
             let message = format!(
-                "--request-body: a key of {} is {groups}, and the body tells {{key}} alone",
+                "--request-body: a key of {} is {groups}, but the body determines only {{key}}",
                 schema.name
             );
-            return Err(CommandError::usage(message)
-                .hint(format!("it is {hash}: name the rest, or --find {hash}")));
+            return Err(CommandError::usage(message).hint(format!(
+                "{{key}} is {hash}; pass the whole key, or search with --find {hash}"
+            )));
         }
         if !keys.contains(&hash.as_bytes().to_vec()) {
             keys.push(hash.into_bytes());
         }
     }
     if keys.is_empty() {
-        let message = "--request-body: no chosen schema says that its keys are hashes of bodies";
+        let message = "--request-body: no chosen schema uses hashes of bodies as keys";
         return Err(CommandError::usage(message)
-            .hint("in [keys] of its schema.toml: hash = \"sha256(body)\""));
+            .hint("if yours does, add to [keys] in its schema.toml: hash = \"sha256(body)\""));
     }
     Ok(keys)
 }

@@ -29,10 +29,12 @@ pub(super) fn write(
         [body] => body,
         [] if found.iter().all(|found| found.records.is_empty()) => return Ok(()),
         [] => {
-            return Err(CommandError::new(Exit::No, "--body: the record holds no response").into());
+            return Err(
+                CommandError::new(Exit::No, "--body: the record contains no response").into()
+            );
         }
         _ => {
-            return Err(CommandError::usage("--body: several records hold a response")
+            return Err(CommandError::usage("--body: several records contain a response")
                 .hint("name one KEY and one --schema")
                 .into());
         }
@@ -48,9 +50,10 @@ pub(super) fn write(
     }
     match files::write(file, body, force) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-            let message = format!("--body: {} is there already and stays as it is", file.display());
+            let message =
+                format!("--body: {} exists already and was not overwritten", file.display());
             return Err(CommandError::usage(message)
-                .hint("name another FILE, or replace this one with --force")
+                .hint("name another FILE, or overwrite this one with --force")
                 .into());
         }
         written => written.with_context(|| format!("--body: cannot write {}", file.display()))?,

@@ -165,7 +165,8 @@ impl ListRows {
         self.held = None;
         if context.ui.out_is_terminal() {
             context.ui.status(&format!(
-                "more than {} records: they are shown as they are found, not problems first; --finding and --sort choose",
+                "more than {} records, so they are shown in scan order, not problems first; select \
+                with --finding, or order with --sort",
                 words::count(MOST_HELD as u64)
             ));
         }

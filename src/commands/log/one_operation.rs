@@ -46,12 +46,12 @@ pub(super) fn run(context: &mut Context, args: &ShowOperation) -> Result<Exit> {
     let no_such = || CommandError::new(Exit::No, format!("the audit log has no operation {op}"));
     let (operations, damaged) = read.ok_or_else(no_such)?;
     let operation = match operations.named(&op).as_slice() {
-        [] => return Err(no_such().hint("`idemctl log` names the operations").into()),
+        [] => return Err(no_such().hint("`idemctl log` lists the operations").into()),
         [one] => history::ShownOperation::of(one, is_there(one)),
         several => {
             let names: Vec<_> = several.iter().map(|operation| operation.op.as_str()).collect();
             return Err(CommandError::usage(format!(
-                "{op} names several operations: {}",
+                "{op} matches several operations: {}",
                 names.join(", ")
             ))
             .into());
@@ -83,7 +83,7 @@ fn last(path: &Path) -> Result<String, CommandError> {
     name.ok_or_else(|| {
         CommandError::new(
             Exit::No,
-            "nothing was changed yet by this user on this machine: the audit log is empty",
+            "this user has changed nothing on this machine yet, so the audit log is empty",
         )
     })
 }

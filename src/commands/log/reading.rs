@@ -75,14 +75,14 @@ pub(super) fn warn_of_damage(context: &mut Context, path: &Path, damaged: Damage
         let path = escape::text(path.as_os_str().as_bytes());
         let count = damaged.lines;
         context.ui.warning(&format!(
-            "damaged lines of {path} that are not shown: {count}, the first is line {first}"
+            "damaged lines in {path} that are not shown: {count}; the first is line {first}"
         ));
     }
 }
 
 pub(super) fn say_count(context: &mut Context, what: &str, shown: usize, all: u64) {
     if shown == 0 {
-        context.ui.status(&format!("No such {what} is in the audit log."));
+        context.ui.status(&format!("The audit log has no such {what}."));
     } else if all > shown as u64 {
         context.ui.status(&format!("The newest {shown} of {all}; --limit shows more."));
     }

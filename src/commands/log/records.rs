@@ -31,7 +31,7 @@ pub(super) fn run(context: &mut Context, filter: &LogFilter) -> Result<Exit> {
     match read {
         None => context
             .ui
-            .status("Nothing was changed yet by this user on this machine: there is no audit log."),
+            .status("This user has changed nothing on this machine yet, so there is no audit log."),
         Some((_, damaged)) => {
             warn_of_damage(context, &path, damaged);
             say_count(context, "change", newest.len(), matching);

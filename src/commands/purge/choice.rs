@@ -63,8 +63,10 @@ impl ChoiceArgs {
         if self.select.narrows() || names_schema || self.keys.are_given() || self.all {
             return Ok(());
         }
-        Err(CommandError::usage("nothing says which records to purge")
-            .hint("name keys, or choose with --state, --older-than, --match, --schema, --finding or --key-file; --all takes all that are completed"))
+        Err(CommandError::usage("no records are selected").hint(
+            "name keys, or select records with --state, --older-than, --match, --schema, --finding \
+            or --key-file; --all selects all completed records",
+        ))
     }
 
     /// The states that are purged: completed, unless said otherwise; locks only if their state is
@@ -77,15 +79,18 @@ impl ChoiceArgs {
         for code in &self.select.finding {
             if code.is_of_an_open_lock() && !takes_locks {
                 return Err(CommandError::usage(format!(
-                    "--finding {} is of locks, which a purge leaves alone",
+                    "--finding {} selects locks, which purge does not remove by default",
                     code.as_str()
                 ))
-                .hint("`idemctl sweep --orphaned` removes them after two looks; --state in-progress purges them"));
+                .hint(
+                    "use `idemctl sweep --orphaned` to remove them after a recheck, or add --state \
+                    in-progress to purge them",
+                ));
             }
         }
         if self.select.finding.contains(&FindingCode::WrongType) {
             return Err(CommandError::usage(
-                "--finding wrong-type: such a Redis key is another program's",
+                "--finding wrong-type: such a Redis key belongs to another program",
             )
             .hint("find that program first"));
         }

@@ -34,9 +34,9 @@ impl LimitArgs {
         }
         let refuse = |allowed: u64, by: String| {
             CommandError::usage(format!(
-                "{total} records are chosen, but {by} allows {allowed}; nothing was changed"
+                "{total} records are selected, but {by} allows {allowed}; nothing was changed"
             ))
-            .hint("choose more narrowly, or allow more")
+            .hint("select fewer records, or allow more")
         };
         let mut most = total;
         if let Some(max) = self.max {
@@ -61,7 +61,7 @@ impl LimitArgs {
 }
 
 fn parse_count(text: &str) -> Result<u64, String> {
-    text.parse().map_err(|_| "a number of records is whole, and 0 or more".to_owned())
+    text.parse().map_err(|_| "a number of records must be a whole number, and 0 or more".to_owned())
 }
 
 /// Parses `5`, `0.5` or `5%`.
@@ -72,5 +72,5 @@ fn parse_percent(text: &str) -> Result<f64, String> {
         .parse()
         .ok()
         .filter(|percent| (0.0..=100.0).contains(percent));
-    number.ok_or_else(|| "a percentage is a number from 0 to 100".to_owned())
+    number.ok_or_else(|| "a percentage must be a number from 0 to 100".to_owned())
 }

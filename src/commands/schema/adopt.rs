@@ -49,7 +49,7 @@ pub(super) async fn adopt(context: &mut Context, args: Args) -> Result<Exit> {
     let Some(schema) = deployed else {
         let stop = CommandError::usage(format!("there is no schema `{name}`"));
         return Err(stop
-            .hint(format!("schemas: {}; `idemctl schema new NAME` makes one", known()))
+            .hint(format!("schemas: {}; to create one, run `idemctl schema new NAME`", known()))
             .into());
     };
     let Some(used) = context.settings.context_name().map(str::to_owned) else {
@@ -77,13 +77,13 @@ pub(super) async fn adopt(context: &mut Context, args: Args) -> Result<Exit> {
     let adopted = settings::adopt(&file, &used, &adoption)?;
     let path = file.path().map(|path| path.display().to_string()).unwrap_or_default();
     if adopted.lines.is_empty() {
-        context
-            .ui
-            .status(&format!("Nothing to write: context {used} in {path} reads {name} as it is."));
+        context.ui.status(&format!(
+            "Nothing to write, because context {used} in {path} reads {name} already."
+        ));
         return Ok(Exit::Done);
     }
     let server = context.settings.target().to_string();
-    context.ui.status(&format!("Context {used} ({server}) in {path} will say:"));
+    context.ui.status(&format!("Context {used} ({server}) in {path} will contain:"));
     for line in &adopted.lines {
         context.ui.status(&format!("  {}", escape::text(line.as_bytes())));
     }
@@ -92,17 +92,17 @@ pub(super) async fn adopt(context: &mut Context, args: Args) -> Result<Exit> {
     {
         say_unrecognised(context, &there).await?;
     }
-    if !yes && !context.ui.confirm("Write this?")? {
+    if !yes && !context.ui.confirm("Write these settings?")? {
         return Err(CommandError::usage("not confirmed, nothing was written").into());
     }
     let former = adopted.save()?;
     let former = former
-        .map(|former| format!("; the former file is {}", former.display()))
+        .map(|former| format!("; the previous file is kept as {}", former.display()))
         .unwrap_or_default();
     context.ui.status(&format!("Written{former}."));
     if is_bare {
         context.ui.status(&format!(
-            "{name} has no literal prefix: `list` and `sweep` leave it out unless --schema names it."
+            "{name} has no literal prefix, so `list` and `sweep` skip it unless --schema names it."
         ));
     }
     context.ui.hint(&format!("`idemctl --context {used} list --schema {name}` lists its records"));
@@ -129,7 +129,8 @@ async fn say_unrecognised(context: &mut Context, there: &Schema) -> Result<()> {
         }
         Err(error) if exit::of(&error) == Exit::Interrupted => return Err(error),
         Err(error) => context.ui.warning(&format!(
-            "records under {prefixes} will no longer be recognised by {name}; how many, nobody could count: {error:#}"
+            "records under {prefixes} will no longer be recognised by {name}, and idemctl could not \
+            count them: {error:#}"
         )),
     }
     Ok(())
@@ -164,12 +165,15 @@ fn no_context(context: &Context) -> anyhow::Error {
     let hint = if context.settings.asks_for_its_server() {
         let server = context.settings.target();
         let line = context.ui.invocation().making_a_context();
-        format!("`{line}` makes one for {server}; then add --context NAME")
+        format!("create a context for {server} with `{line}`; then add --context NAME")
     } else if context.settings.file().contexts().is_empty() {
-        "`idemctl context set NAME`, with -u, -h, -p or -s for its server, makes one; then add --context NAME"
+        "create a context with `idemctl context set NAME` and -u, -h, -p or -s for its server; then \
+        add --context NAME"
             .to_owned()
     } else {
-        "--context NAME; `idemctl context list` shows them".to_owned()
+        "pass --context NAME; `idemctl context list` shows the contexts".to_owned()
     };
-    CommandError::usage("no context is used, and a schema is adopted in one").hint(hint).into()
+    CommandError::usage("a schema is adopted in a context, but no context is selected")
+        .hint(hint)
+        .into()
 }

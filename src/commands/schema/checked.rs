@@ -40,9 +40,9 @@ pub(super) async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let reports = check::check(&folder)
         .map_err(|error| CommandError::usage(format!("cannot read {shown}: {error}")))?;
     let Some(mut reports) = reports else {
-        let hint = "a schema is a folder with a schema.toml and its scripts";
+        let hint = "a schema is a folder that contains a schema.toml and its scripts";
         return Err(CommandError::usage(format!(
-            "there is no schema.toml in {shown}, nor in the folders below it"
+            "neither {shown} nor a folder below it contains a schema.toml"
         ))
         .hint(hint)
         .into());
@@ -83,14 +83,14 @@ fn folder(context: &Context, args: &Args) -> Result<PathBuf, CommandError> {
             return Ok(folder);
         }
     }
-    let message = format!("there is no folder {name}, and no schema of your own has this name");
+    let message = format!("{name} is neither a folder nor one of your own schemas");
     let is_built_in = is_name && schemas::files_of(None, &name).is_ok_and(|files| files.is_some());
     let hint = if is_built_in {
-        format!("{name} comes with idemctl; `idemctl schema show {name}` shows it")
+        format!("{name} is a built-in schema; to see it, run `idemctl schema show {name}`")
     } else {
         match own {
-            Some(own) => format!("schemas of your own are folders in {}", own.display()),
-            None => "a schema is a folder with a schema.toml and its scripts".to_owned(),
+            Some(own) => format!("your own schemas are folders in {}", own.display()),
+            None => "a schema is a folder that contains a schema.toml and its scripts".to_owned(),
         }
     };
     Err(CommandError::usage(message).hint(hint))
@@ -201,13 +201,14 @@ impl StateCounts {
         let all = completed + in_progress + unreadable + past + unrecognised;
         let so_far = if is_complete { "" } else { " so far" };
         let mut text = format!(
-            "{all} keys{so_far}: {completed} completed, {in_progress} in progress, {unreadable} unreadable"
+            "{all} keys{so_far}: {completed} completed, {in_progress} in progress, {unreadable} \
+            unreadable"
         );
         if *past > 0 {
             text.push_str(&format!(", {past} past their own expiry"));
         }
         if unrecognised > 0 {
-            text.push_str(&format!(", {unrecognised} of another form (foreign)"));
+            text.push_str(&format!(", {unrecognised} unrecognised (foreign)"));
         }
         text
     }

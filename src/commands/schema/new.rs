@@ -53,13 +53,15 @@ pub(super) async fn new(context: &mut Context, args: Args) -> Result<Exit> {
     let own = context.settings.schema_dir(args.folder.schema_dir.as_deref());
     let place = own.clone().or_else(|| context.settings.usual_schema_dir());
     let place = place.ok_or_else(|| {
-        CommandError::usage("no folder for schemas: neither XDG_CONFIG_HOME nor HOME is set")
+        CommandError::usage(
+            "cannot choose a folder for schemas, because neither XDG_CONFIG_HOME nor HOME is set",
+        )
     })?;
     let folder = place.join(&args.name);
     schemas::refuse_name(&args.name).map_err(CommandError::usage)?;
     if folder.symlink_metadata().is_ok() {
-        let message = format!("{} is there already, and is not overwritten", folder.display());
-        return Err(CommandError::usage(message).hint("another name makes another folder").into());
+        let message = format!("{} exists already and was not overwritten", folder.display());
+        return Err(CommandError::usage(message).hint("choose another name").into());
     }
     let copied = match &args.from[..] {
         [one] => schemas::files_of(own.as_deref(), one)
@@ -91,7 +93,7 @@ async fn matching(context: &mut Context, glob: &str) -> Result<Vec<KeyState>> {
     glob::check(glob.as_bytes()).map_err(|why| CommandError::usage(format!("--match: {why}")))?;
     let reader = context.reader().await?;
     let mut sampler = Sampler::matching(reader.clone(), glob.as_bytes(), MOST_MATCHING).await?;
-    let progress = context.ui.progress("keys looked at");
+    let progress = context.ui.progress("keys scanned");
     let found = interruptible(async {
         let mut found = Vec::new();
         while let Some(page) = sampler.next().await? {
@@ -114,7 +116,7 @@ async fn matching(context: &mut Context, glob: &str) -> Result<Vec<KeyState>> {
         let message = match count {
             0 => format!("no Redis key of {} matches `{shown}`", reader.name()),
             _ => format!(
-                "`{shown}` matches {count} Redis keys of {}, neither strings nor hashes",
+                "`{shown}` matches {count} Redis keys of {}, but none is a string or a hash",
                 reader.name()
             ),
         };
@@ -145,7 +147,7 @@ async fn matching(context: &mut Context, glob: &str) -> Result<Vec<KeyState>> {
     if others > 0 {
         context
             .ui
-            .status(&format!("{others} other keys that match are neither strings nor hashes."));
+            .status(&format!("Other matching keys that are neither strings nor hashes: {others}."));
     }
     sampler.forbidden().iter().for_each(|forbidden| context.ui.warning(forbidden));
     sampler.missed().iter().for_each(|missed| context.ui.warning(&missed.to_string()));
@@ -165,17 +167,18 @@ async fn samples(context: &mut Context, keys: &[String]) -> Result<Vec<KeyState>
         let seen = seen?.keys.into_iter().next().filter(|seen| seen.content != Content::Absent);
         let shown = escape::text(key.as_bytes());
         let Some(seen) = seen else {
-            let message =
-                format!("`{shown}` is no schema's name, and no Redis key of {}", reader.name());
+            let message = format!(
+                "`{shown}` is neither the name of a schema nor a Redis key of {}",
+                reader.name()
+            );
             return Err(CommandError::new(Exit::No, message)
-                .hint("`idemctl schema list` names the schemas")
+                .hint("`idemctl schema list` lists the schemas")
                 .into());
         };
         if matches!(seen.content, Content::Other(_)) {
             let message =
-                format!("`{shown}` is no string and no hash, and a draft is made from these");
-            let hint =
-                "write [[value]] with `type`, whose members are not looked at: idemctl-schema(5)";
+                format!("`{shown}` is neither a string nor a hash, and a draft needs one of these");
+            let hint = "write [[value]] with `type`, whose members are not checked (see idemctl-schema(5))";
             return Err(CommandError::usage(message).hint(hint).into());
         }
         samples.push(seen);
@@ -197,11 +200,11 @@ fn say(context: &mut Context, folder: &Path, files: &Files) {
         context.ui.status(&format!("Decide {lines} that {say} {DECIDE} ({open})."));
     }
     context.ui.status(
-        "It is a draft: no command reads its records unless --schema or a context names it.",
+        "It is a draft, so commands read its records only if --schema or a context names it.",
     );
     let shown: PathBuf = folder.to_owned();
     context.ui.hint(&format!(
-        "`idemctl schema check {}` tells what is left to do",
+        "`idemctl schema check {}` reports the open points",
         word(&shown.display().to_string())
     ));
 }

@@ -217,9 +217,9 @@ fn needs_a_stated_ttl(
     action: ActionArg,
 ) -> Result<(), CommandError> {
     let what = match action {
-        ActionArg::Expire => "--action expire gives locks this deployment's lock TTL",
+        ActionArg::Expire => "--action expire needs this deployment's lock TTL",
         ActionArg::Unlock if sought.contains(&FindingCode::ExcessTtl) => {
-            "--include excess-ttl compares with this deployment's lock TTL"
+            "--include excess-ttl needs this deployment's lock TTL"
         }
         ActionArg::Unlock => return Ok(()),
     };

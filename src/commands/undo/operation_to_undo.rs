@@ -48,13 +48,10 @@ impl<'a> UndoCandidates<'a> {
         match self.operations.named(op).as_slice() {
             [one] => Ok(one),
             [] => Err(CommandError::new(Exit::No, format!("the audit log has no operation {op}"))
-                .hint("`idemctl log` names the operations")),
+                .hint("`idemctl log` lists the operations")),
             several => {
                 let names: Vec<_> = several.iter().map(|operation| operation.op.as_str()).collect();
-                Err(CommandError::usage(format!(
-                    "several operations have such a name: {}",
-                    names.join(", ")
-                )))
+                Err(CommandError::usage(format!("several operations match: {}", names.join(", "))))
             }
         }
     }
@@ -87,7 +84,8 @@ impl<'a> UndoCandidates<'a> {
         let Some(last) = self.operations.last() else {
             return CommandError::new(
                 Exit::No,
-                "nothing was changed yet by this user on this machine: the audit log has no operation",
+                "this user has changed nothing on this machine yet, so the audit log has no \
+                operation",
             );
         };
         let server = escape::again(&last.server);
@@ -98,10 +96,10 @@ impl<'a> UndoCandidates<'a> {
         let there = last.places.iter().find_map(|place| command_there(context, place, &last.op));
         let hint = match there {
             Some(line) => {
-                format!("`idemctl log` names the operations, `{line}` takes that one back")
+                format!("`idemctl log` lists the operations; to undo that one, run `{line}`")
             }
             None => {
-                "`idemctl log` names the operations, `idemctl undo OP` takes one back".to_owned()
+                "`idemctl log` lists the operations; to undo one, run `idemctl undo OP`".to_owned()
             }
         };
         CommandError::new(Exit::No, message).hint(hint)
@@ -126,19 +124,21 @@ impl<'a> UndoCandidates<'a> {
         let (all, back) = (escape::again(&undone.op), escape::again(&undo.op));
         if undo.is_part && self.args.keys.is_empty() {
             let message = format!(
-                "the last operation, {}, was to take back part of {} and did not come to its end",
+                "the last operation, {}, is a partial undo of {} that did not finish",
                 undo.name(),
                 undone.name()
             );
             let hint = format!(
-                "name the same --only again to go on; `idemctl undo {all}` takes back all of it, and `idemctl undo {back}` what came back"
+                "pass the same --only again to continue; `idemctl undo {all}` undoes the whole \
+                operation, and `idemctl undo {back}` reverts the partial undo"
             );
             return Err(CommandError::usage(message).hint(hint));
         }
         context.ui.status(&format!(
-            "{} did not come to its end: {} is taken back further. (`idemctl undo {back}` takes back what came back so far.)",
-            undo.name(),
-            undone.name()
+            "Continuing the undo of {}, because {} did not finish. (`idemctl undo {back}` reverts \
+            what was undone so far.)",
+            undone.name(),
+            undo.name()
         ));
         Ok(())
     }
@@ -162,10 +162,10 @@ impl<'a> UndoCandidates<'a> {
             return Ok(());
         }
         Err(CommandError::usage(format!(
-            "{} has not ended yet: its backup is still being written",
+            "{} has not ended yet, because its backup is still being written",
             operation.name()
         ))
-        .hint("nothing was changed; wait until it ends, or end it with Ctrl-C"))
+        .hint("nothing was changed; wait until it ends, or stop it with Ctrl-C"))
     }
 
     /// # Errors
@@ -173,10 +173,12 @@ impl<'a> UndoCandidates<'a> {
     fn can_be_undone(&self, operation: &Operation) -> Result<(), CommandError> {
         if self.operations.is_ambiguous(&operation.op) {
             return Err(CommandError::usage(format!(
-                "two operations of the audit log have the name {}; nothing was changed",
+                "two operations in the audit log have the name {}; nothing was changed",
                 operation.op
             ))
-            .hint("`idemctl log show` names their backups, and `idemctl restore FILE` brings one of them back"));
+            .hint(
+                "`idemctl log show` names their backups; to restore one, run `idemctl restore FILE`",
+            ));
         }
         self.has_ended(operation)?;
         if operation.says_what_was_left
@@ -186,27 +188,30 @@ impl<'a> UndoCandidates<'a> {
         }
         if !operation.is_told {
             let message = format!(
-                "{} did not end, and the audit log does not say what it changed",
+                "{} did not end, and the audit log does not list its changes",
                 operation.name()
             );
             let hint = match self.before(operation) {
                 Some(before) => format!(
-                    "it still runs, or was killed: look at its records; `idemctl undo {}` takes back {}, the operation before it",
+                    "it is still running or was killed; inspect its records, or run `idemctl undo \
+                    {}` to undo {}, the operation before it",
                     escape::again(&before.op),
                     before.name()
                 ),
-                None => "it still runs, or was killed: look at its records".to_owned(),
+                None => "it is still running or was killed; inspect its records".to_owned(),
             };
             return Err(CommandError::usage(message).hint(hint));
         }
         let hint = match &operation.backup {
             Some(file) => {
-                format!("`idemctl restore {}` brings back what is in its backup", word(file))
+                format!("to restore its backup, run `idemctl restore {}`", word(file))
             }
-            None => "it has no backup either".to_owned(),
+            None => "it has no backup either, so inspect its records".to_owned(),
         };
-        let message =
-            format!("nobody knows what {} left: the audit log does not say", operation.name());
+        let message = format!(
+            "cannot undo {}, because the audit log does not record the values after its changes",
+            operation.name()
+        );
         Err(CommandError::usage(message).hint(hint))
     }
 

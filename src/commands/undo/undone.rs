@@ -53,7 +53,7 @@ impl UndoneOperation {
         let Some((operations, _)) = read else {
             return Err(CommandError::new(
                 Exit::No,
-                "nothing was changed yet by this user on this machine: there is no audit log",
+                "this user has changed nothing on this machine yet, so there is no audit log",
             )
             .into());
         };
@@ -62,7 +62,8 @@ impl UndoneOperation {
         if operation.state == Some(OperationState::Unended) {
             let name = operation.name();
             context.ui.warning(&format!(
-                "{name} did not end: it was killed. What its backup holds comes back, too"
+                "{name} did not end, because it was killed. The records in its backup are restored, \
+                too"
             ));
         }
         let only = Only::of(args.keys.iter().map(|key| key.as_bytes()));
@@ -141,16 +142,16 @@ impl UndoneOperation {
         here: &Provenance,
         elsewhere: bool,
     ) -> Result<(), CommandError> {
-        let what = format!("what {} changed", self.name());
+        let what = self.name();
         if self.records == 0 {
             return Ok(());
         }
         if self.places.is_empty() && !elsewhere {
             return Err(CommandError::usage(format!(
-                "the audit log does not say where {} was done",
+                "the audit log does not record on which server {} ran",
                 self.name()
             ))
-            .hint("nothing was changed; --elsewhere takes it back on this server"));
+            .hint("nothing was changed; pass --elsewhere to undo it on this server"));
         }
         for from in &self.places {
             let from = Provenance { taken_at: Some(self.operation.at.clone()), ..from.clone() };
@@ -169,9 +170,9 @@ impl UndoneOperation {
             .find_map(|place| command_there(context, place, &self.operation.op));
         match line {
             Some(line) => {
-                let elsewhere = "--elsewhere takes it back on this server all the same";
+                let elsewhere = "or pass --elsewhere to undo it on this server";
                 stop.hint(format!(
-                    "nothing was changed; `{line}` takes it back where it was done ({elsewhere})"
+                    "nothing was changed; to undo it on its own server, run `{line}` ({elsewhere})"
                 ))
             }
             None => stop,

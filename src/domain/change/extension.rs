@@ -18,15 +18,13 @@ pub(crate) enum Needless {
 /// Why the record has no lock to extend. It has none, or another program wrote the value.
 pub(crate) fn extendable(record: &Record) -> Result<usize, String> {
     if let Some(why) = record.claim.unrecognised_because() {
-        return Err(format!("it is not {}'s lock: {why}", record.schema.name));
+        return Err(format!("it is not a lock of {}: {why}", record.schema.name));
     }
     match record.state {
         State::InProgress => Ok(record.schema.lock_role()),
-        State::Completed => Err("it is completed: no lock is held".to_owned()),
-        State::Absent => Err("there is no record".to_owned()),
-        State::Unreadable => {
-            Err("its value cannot be read, so nobody knows that it is a lock".to_owned())
-        }
+        State::Completed => Err("it is completed, so no lock is held".to_owned()),
+        State::Absent => Err("the key has no record".to_owned()),
+        State::Unreadable => Err("its value cannot be read, so it may not be a lock".to_owned()),
     }
 }
 

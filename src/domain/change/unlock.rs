@@ -12,28 +12,29 @@ pub(crate) fn removable(record: &Record) -> Result<usize, String> {
     {
         let wanted = record.schema.type_at(role);
         return Err(format!(
-            "another program uses this Redis key, which holds no {wanted}: find that program first"
+            "another program uses this Redis key, which does not hold a {wanted}; find that program \
+            first"
         ));
     }
     if let Claim::ResultOf(other) = &record.claim {
         return Err(format!(
-            "{other} reads it as a completed result, and a stored result is never removed by unlocking"
+            "{other} reads it as a completed result; unlocking never removes a stored result"
         ));
     }
     if let Claim::LockOf(other) = &record.claim {
-        return Err(format!("{other} reads it as its own lock: unlock the record of {other}"));
+        return Err(format!("{other} reads it as its own lock; unlock the record of {other}"));
     }
     match record.state {
-        State::Absent if record.seen.is_absent() => Err("there is no record".to_owned()),
+        State::Absent if record.seen.is_absent() => Err("the key has no record".to_owned()),
         State::Absent => {
-            Err("it is past its own expiry: to the next request nothing is there".to_owned())
+            Err("it has passed its own expiry, so the next request treats it as absent".to_owned())
         }
         State::InProgress => Ok(lock),
         State::Completed if record.lock().is_some() => Ok(lock),
-        State::Completed => Err(
-            "it is completed: there is no lock, and a stored result is never removed by unlocking"
-                .to_owned(),
-        ),
+        State::Completed => {
+            Err("it is completed, so there is no lock; unlocking never removes a stored result"
+                .to_owned())
+        }
         State::Unreadable => {
             let unread = record.readings.iter().position(|reading| reading.unread().is_some());
             unread

@@ -82,7 +82,7 @@ fn fields(cases: &[&ValueFormat]) -> Option<String> {
 /// A sentence for schemas that accept any text, so that only the key names identify their records.
 fn any_text(cases: &[&ValueFormat]) -> Option<String> {
     let any = cases.iter().any(|case| case.is_opaque());
-    any.then(|| "any text is of its form: the keys alone tell".to_owned())
+    any.then(|| "any text matches, so only the keys are evidence".to_owned())
 }
 
 /// The JSON pointers of the fields that a value format requires.
@@ -109,10 +109,10 @@ pub(super) fn parting(first: &Schema, second: &Schema) -> String {
     };
     let parts = [(first, second), (second, first)].map(|(of, not_of)| {
         let sign = only(of, not_of).or_else(|| word(of, not_of))?;
-        Some(format!("{sign} is of {} alone", of.name))
+        Some(format!("only {} has {sign}", of.name))
     });
     let parts: Vec<_> = parts.into_iter().flatten().collect();
-    if parts.is_empty() { "no field parts the two".to_owned() } else { parts.join(", ") }
+    if parts.is_empty() { "no field distinguishes them".to_owned() } else { parts.join(", ") }
 }
 
 /// The JSON pointers of every field that a value format allows; empty if it allows any field.
@@ -146,7 +146,7 @@ pub(super) fn nearest(schema_set: &dyn SchemaSet, sample_set: SampleSet<'_>) -> 
                 placed.schema.keys[role].template.specificity() > placed.schema.prefix.text.len();
             has_words.then(|| Other {
                 schema: schema.name.clone(),
-                why: format!("comes nearest, but {why}"),
+                why: format!("is the closest schema, but {why}"),
             })
         })
     })

@@ -6,9 +6,11 @@ use crate::domain::duration;
 use crate::domain::record::{Evidence, Expiry, age};
 use crate::domain::schema::{State, TtlOf};
 
-const STATE_THE_TTL: &str = "if this deployment's lock TTL is longer, say so with --lock-ttl; else `idemctl force-unlock KEY`";
+const STATE_THE_TTL: &str = "if your service uses a longer lock TTL, pass --lock-ttl; otherwise run \
+    `idemctl force-unlock KEY`";
 
-const UNLOCK: &str = "make sure that no worker is still at it, then `idemctl force-unlock KEY`";
+const UNLOCK: &str = "make sure that no worker is still running, then run `idemctl force-unlock \
+    KEY`";
 
 pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
     let lock = input.record.lock().filter(|_| input.record.state == State::InProgress)?;
@@ -24,17 +26,19 @@ pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
     let cause = if thousandfold.contains(&left)
         || left > result_ttl.saturating_add(age::TTL_TOLERANCE_MS)
     {
-        "milliseconds taken for seconds, perhaps"
+        "possible cause: a TTL in milliseconds was passed as seconds"
     } else if left > result_ttl / 2 {
-        "the result's TTL on a lock, perhaps"
+        "possible cause: the lock was given the result TTL"
     } else {
-        "a deployment with a longer lock TTL, or a lock that was renewed, perhaps"
+        "possible cause: your service uses a longer lock TTL, or renewed the lock"
     };
     let evidence = input.record.schema.ttl_evidence(TtlOf::Lock);
     let (severity, whose, advice) = match evidence {
-        Evidence::Estimated => (Severity::Warning, "the schema's locks live", STATE_THE_TTL),
+        Evidence::Estimated => {
+            (Severity::Warning, "the schema's default lock TTL is", STATE_THE_TTL)
+        }
         Evidence::Stated | Evidence::Known => {
-            (Severity::Error, "this deployment's locks live", UNLOCK)
+            (Severity::Error, "this deployment's lock TTL is", UNLOCK)
         }
     };
     (left > allowed.saturating_add(age::TTL_TOLERANCE_MS)).then(|| Finding {
@@ -42,7 +46,8 @@ pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
         severity,
         evidence,
         message: format!(
-            "the lock stays {} more, but {whose} {}: if its worker died, retries are turned away that long ({cause})",
+            "the lock expires in {}, but {whose} {}. If its worker died, retries are rejected until \
+            then ({cause})",
             duration::short(left),
             duration::short(allowed),
         ),
@@ -63,9 +68,9 @@ mod tests {
     fn fires_above_the_schemas_lock_ttl_and_guesses_why() {
         for (left, cause) in [
             (61_001, "renewed"),
-            (80_000_000, "the result's TTL on a lock"),
-            (59_000_000, "milliseconds taken for seconds"),
-            (600_000_000, "milliseconds taken for seconds"),
+            (80_000_000, "the lock was given the result TTL"),
+            (59_000_000, "a TTL in milliseconds was passed as seconds"),
+            (600_000_000, "a TTL in milliseconds was passed as seconds"),
         ] {
             let message = message(CHI_LOCK, Expiry::In(left)).expect("a finding");
             assert!(message.contains(cause), "{left}: {message}");

@@ -54,24 +54,25 @@ impl FindingCode {
     /// What the code means, in one line.
     pub fn meaning(self) -> &'static str {
         match self {
-            Self::NoExpiry => "a lock without TTL: retries are turned away for ever",
+            Self::NoExpiry => "a lock that never expires, so retries are rejected indefinitely",
             Self::ExcessTtl => {
-                "a lock that stays longer than the lock TTL allows: the deployment's where stated, else the schema's"
+                "a lock with more time left than its lock TTL allows (the deployment's TTL if \
+                configured, otherwise the schema's default)"
             }
-            Self::Overdue => "a lock older than the --overdue you give",
+            Self::Overdue => "a lock older than the given --overdue",
             Self::LeftoverLock => {
-                "a lock beside a result, from a crash between the two steps, or of a worker that came late"
+                "a lock beside a result, left by a crash between the two steps or by a late worker"
             }
-            Self::Unreadable => "a value that does not decode",
+            Self::Unreadable => "a value that cannot be decoded",
             Self::ForeignSchema => {
-                "a value of another schema that shares the key, e.g. the older release's"
+                "a value of another schema that shares the key, such as an older release"
             }
-            Self::WrongType => "the Redis key has another type than the schema uses",
-            Self::ResultNoExpiry => "a result that is never forgotten",
+            Self::WrongType => "a Redis key with another type than the schema uses",
+            Self::ResultNoExpiry => "a result that never expires",
             Self::ShortResultTtl => {
-                "a result that, by the time in its value, was stored with too short a TTL"
+                "a result that was stored with too short a TTL, according to the time in its value"
             }
-            Self::Oversized => "a value above 64 KiB",
+            Self::Oversized => "a value larger than 64 KiB",
         }
     }
 

@@ -12,8 +12,8 @@ pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
     Some(match input.other_schema? {
         OtherSchema::WrittenBy(writer) => {
             let retries = match input.record.next_request.answer {
-                Answer::Fail => "fails on it with every retry",
-                Answer::Unknown => "does with it what nobody knows",
+                Answer::Fail => "fails on every retry",
+                Answer::Unknown => "handles it in an unknown way",
                 _ => "does not understand it",
             };
             Finding {
@@ -21,11 +21,12 @@ pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
                 severity: Severity::Error,
                 evidence: Evidence::Known,
                 message: format!(
-                    "the value was written by {writer}: a service on {own} {retries} {}",
+                    "the value was written by {writer}; a service that uses {own} {retries} {}",
                     input.how_long()
                 ),
                 advice: format!(
-                    "see it as what it is with --schema {writer}, and find out why both run on the same keys"
+                    "inspect it with --schema {writer}, and find out why both services use the same \
+                    keys"
                 ),
             }
         }
@@ -34,16 +35,19 @@ pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
             severity: Severity::Warning,
             evidence: Evidence::Known,
             message: format!(
-                "written by the older release ({own}): a service on the newer one ({newer}) fails on it with every retry {}",
+                "the value was written by the older release ({own}); a service that uses the newer \
+                release ({newer}) fails on every retry {}",
                 input.how_long()
             ),
             advice: match input.record.state {
                 // Unlocking never removes a stored result.
                 State::Completed => format!(
-                    "if {newer} serves this key now, `idemctl purge KEY` removes the result, and the next request executes; if {own} still does, say --schema {own}"
+                    "if {newer} serves this key now, run `idemctl purge KEY` to remove the result, \
+                    and the next request executes; if {own} still serves it, pass --schema {own}"
                 ),
                 _ => format!(
-                    "if {newer} serves this key now, `idemctl force-unlock KEY` once its worker is done; if {own} still does, say --schema {own}"
+                    "if {newer} serves this key now, run `idemctl force-unlock KEY` after its \
+                    worker finishes; if {own} still serves it, pass --schema {own}"
                 ),
             },
         },
@@ -63,13 +67,13 @@ mod tests {
                 "go-middleware",
                 OtherSchema::WrittenBy("older".to_owned()),
                 Severity::Error,
-                "written by older: a service on go-middleware fails on it",
+                "written by older; a service that uses go-middleware fails",
             ),
             (
                 "go-middleware-v1",
                 OtherSchema::OlderReleaseOf("newer".to_owned()),
                 Severity::Warning,
-                "(newer) fails on it",
+                "(newer) fails on every retry",
             ),
         ] {
             let record = record(schema, &[(text("in-progress"), Expiry::Never)]);

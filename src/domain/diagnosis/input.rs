@@ -41,7 +41,7 @@ impl DiagnosisInput<'_> {
     pub(super) fn how_long(&self) -> &'static str {
         let mut there = self.record.seen.keys.iter().filter(|key| key.content != Content::Absent);
         if there.any(|key| key.expiry == Expiry::Never) {
-            "for ever: it has no expiry"
+            "indefinitely, because it never expires"
         } else {
             "until it expires"
         }

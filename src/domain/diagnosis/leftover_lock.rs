@@ -11,9 +11,9 @@ pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
     let record = input.record;
     let lock = record.lock().filter(|_| record.state == State::Completed)?;
     let then = match (record.result()?.expiry, lock.expiry) {
-        (Expiry::In(_), Expiry::Never) => "once the result expires they are turned away for ever",
+        (Expiry::In(_), Expiry::Never) => "once the result expires they are rejected indefinitely",
         (Expiry::In(result), Expiry::In(lock)) if result < lock => {
-            "once the result expires they are turned away"
+            "once the result expires they are rejected"
         }
         (Expiry::Never, Expiry::Never) => "neither ever expires",
         _ => "the lock expires first",
@@ -21,7 +21,8 @@ pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
     let whose = match fencing::keeps_locks_from_results(&record.schema) {
         true => "left by a crash between storing and unlocking",
         false => {
-            "left by a crash between storing and unlocking, or of a worker that came late and may be at work"
+            "left by a crash between storing and unlocking, or taken by a late worker that may \
+            still be running"
         }
     };
     Some(Finding {
@@ -29,7 +30,7 @@ pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
         severity: Severity::Warning,
         evidence: Evidence::Known,
         message: format!(
-            "a lock stands beside the result, {whose}: retries get the result, and {then}"
+            "a lock exists beside the result, {whose}. Retries get the result, and {then}"
         ),
         advice: "`idemctl force-unlock KEY` removes the lock and leaves the result".to_owned(),
     })
@@ -49,10 +50,14 @@ mod tests {
     #[test]
     fn fires_on_a_lock_beside_a_result_and_says_which_goes_first() {
         for (lock, result, then) in [
-            (Expiry::In(9), Expiry::In(8), "once the result expires they are turned away"),
+            (Expiry::In(9), Expiry::In(8), "once the result expires they are rejected"),
             (Expiry::In(9), Expiry::In(9), "the lock expires first"),
             (Expiry::In(9), Expiry::Never, "the lock expires first"),
-            (Expiry::Never, Expiry::In(9), "once the result expires they are turned away for ever"),
+            (
+                Expiry::Never,
+                Expiry::In(9),
+                "once the result expires they are rejected indefinitely",
+            ),
             (Expiry::Never, Expiry::Never, "neither ever expires"),
         ] {
             let message = message((text("1"), lock), (text("1"), result)).expect("a finding");
@@ -64,11 +69,11 @@ mod tests {
     #[test]
     fn says_that_a_worker_may_be_at_work_only_where_one_may_be() {
         let of_consumer = message((text("1"), Expiry::In(9)), (text("1"), Expiry::In(9))).unwrap();
-        assert!(of_consumer.contains("may be at work"), "{of_consumer}");
+        assert!(of_consumer.contains("may still be running"), "{of_consumer}");
         let result = text(r#"{"statusCode":200,"body":"x"}"#);
         let driven = record("event-driven", &[(text("w"), Expiry::In(9)), (result, Expiry::In(9))]);
         let of_driven = check(&DiagnosisInput::of(&driven)).map(|found| found.message).unwrap();
-        assert!(!of_driven.contains("may be at work"), "{of_driven}");
+        assert!(!of_driven.contains("may still be running"), "{of_driven}");
     }
 
     #[test]

@@ -9,8 +9,8 @@ use crate::domain::schema::{State, TtlOf};
 pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
     input.record.schema.ttl(TtlOf::Lock)?;
     let then = match input.record.state {
-        State::InProgress => "every retry is turned away for ever",
-        State::Completed => "once the result beside it is gone every retry is turned away for ever",
+        State::InProgress => "every retry is rejected indefinitely",
+        State::Completed => "once the result beside it expires, every retry is rejected",
         State::Absent | State::Unreadable => return None,
     };
     if input.record.has_lapsing_lock() {
@@ -20,8 +20,8 @@ pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
         code: FindingCode::NoExpiry,
         severity: Severity::Error,
         evidence: Evidence::Known,
-        message: format!("the lock has no expiry: {then}"),
-        advice: "make sure that no worker is still at it, then `idemctl force-unlock KEY`"
+        message: format!("the lock never expires, so {then}"),
+        advice: "make sure that no worker is still running, then run `idemctl force-unlock KEY`"
             .to_owned(),
     })
 }

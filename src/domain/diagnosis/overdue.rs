@@ -13,12 +13,13 @@ pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
         severity: Severity::Warning,
         evidence: age.evidence,
         message: format!(
-            "the lock is held for {}, longer than {}: its worker is slow or dead",
+            "the lock has been held for {}, longer than {}, so its worker is slow or dead",
             duration::short(age.millis),
             duration::short(threshold)
         ),
         advice:
-            "look for the worker; if it is gone, `idemctl force-unlock KEY`, or wait for the TTL"
+            "look for the worker; if it no longer runs, run `idemctl force-unlock KEY` or wait \
+            until the lock expires"
                 .to_owned(),
     })
 }

@@ -11,9 +11,10 @@ pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
         severity: Severity::Info,
         evidence: Evidence::Known,
         message: format!(
-            "the value has {size} bytes: every replay sends them all, and Redis serves nobody else meanwhile"
+            "the value has {size} bytes; every replay sends all of them, and Redis serves no other \
+            client meanwhile"
         ),
-        advice: "keep large responses elsewhere and store a pointer".to_owned(),
+        advice: "store large responses elsewhere, and only a pointer in Redis".to_owned(),
     })
 }
 

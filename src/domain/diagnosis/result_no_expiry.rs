@@ -12,10 +12,11 @@ pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
         code: FindingCode::ResultNoExpiry,
         severity: Severity::Warning,
         evidence: Evidence::Known,
-        message: "the result has no expiry: it is replayed for ever and its memory is never freed"
-            .to_owned(),
+        message:
+            "the result never expires, so it is replayed indefinitely and its memory is never freed"
+                .to_owned(),
         advice:
-            "give it the schema's result TTL, and find the code that stores results without one"
+            "set the schema's result TTL on it, and find the code that stores results without a TTL"
                 .to_owned(),
     })
 }

@@ -7,7 +7,8 @@ use crate::domain::duration;
 use crate::domain::record::{AgeSource, Expiry, age};
 use crate::domain::schema::{State, TtlOf};
 
-const ADVICE: &str = "compare with what the service sets: a result should outlive the last retry or redelivery, 24h to 72h";
+const ADVICE: &str = "check the TTL that the service sets; a result should outlive the last retry \
+    or redelivery (24h to 72h)";
 
 pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
     let record = input.record;
@@ -29,7 +30,8 @@ pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
         severity: Severity::Warning,
         evidence: record.schema.ttl_evidence(TtlOf::Result),
         message: format!(
-            "the result lives {}, not {}: a retry after that executes again",
+            "the result expires {} after it was stored, not {}; a later retry executes the \
+            operation again",
             duration::short(life),
             duration::short(result_ttl)
         ),

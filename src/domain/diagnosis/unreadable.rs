@@ -12,28 +12,33 @@ pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
             code: FindingCode::Unreadable,
             severity: Severity::Info,
             evidence: Evidence::Known,
-            message: format!("the value is too long to tell by its beginning: {why}"),
-            advice: "`idemctl inspect --full KEY` reads all of it".to_owned(),
+            message: format!(
+                "idemctl read only the beginning of the value, which is not enough to decode it: \
+                {why}"
+            ),
+            advice: "`idemctl inspect --full KEY` reads the whole value".to_owned(),
         });
     }
     let retries = match input.record.next_request.answer {
-        Answer::Fail => "every retry fails on it",
-        Answer::Unknown => "what a retry makes of it nobody knows",
-        Answer::Conflict => "every retry is turned away",
-        Answer::Replay => "retries are answered from it as it is",
+        Answer::Fail => "every retry fails",
+        Answer::Unknown => "the effect on retries is unknown",
+        Answer::Conflict => "every retry is rejected",
+        Answer::Replay => "retries get it as their response",
         Answer::Execute => "the next request executes",
     };
     // Any Redis key may be a record of a schema without a prefix, also one of a cache.
     let advice = if input.record.schema.has_prefix() {
-        "find out who wrote it; `idemctl force-unlock KEY` removes it, and the next request executes"
+        "find out which program wrote it; `idemctl force-unlock KEY` removes it, and the next \
+        request executes"
     } else {
-        "find out who wrote it before anything is removed: the schema has no prefix, so that the key may be another program's"
+        "find out which program wrote it before you remove it; the schema has no prefix, so the key \
+        may belong to another program"
     };
     Some(Finding {
         code: FindingCode::Unreadable,
         severity: Severity::Error,
         evidence: Evidence::Known,
-        message: format!("the value cannot be read ({why}): {retries} {}", input.how_long()),
+        message: format!("the value cannot be read ({why}); {retries} {}", input.how_long()),
         advice: advice.to_owned(),
     })
 }
@@ -57,13 +62,12 @@ mod tests {
     fn fires_on_what_does_not_decode_and_says_what_retries_get() {
         let turned_away = chi("not json", Expiry::Never);
         assert!(
-            message(&turned_away, None).expect("a finding").contains("every retry is turned away")
+            message(&turned_away, None).expect("a finding").contains("every retry is rejected")
         );
         let fails = record("go-middleware", &[(text("{}"), Expiry::Never)]);
         let message = message(&fails, None).expect("a finding");
         assert!(
-            message.contains("every retry fails on it")
-                && message.contains("JSON of another shape"),
+            message.contains("every retry fails") && message.contains("JSON of another shape"),
             "{message}"
         );
     }

@@ -13,18 +13,18 @@ pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
         })?;
     let wanted = input.record.schema.type_at(role);
     let retries = match input.record.next_request.answer {
-        Answer::Fail => "every step of the service fails on it",
-        Answer::Unknown => "what the service makes of it nobody knows",
-        Answer::Conflict => "every retry is turned away",
-        Answer::Replay => "retries are answered from the result all the same",
-        Answer::Execute => "the next request executes all the same",
+        Answer::Fail => "every step of the service fails",
+        Answer::Unknown => "the effect on the service is unknown",
+        Answer::Conflict => "every retry is rejected",
+        Answer::Replay => "retries still get the stored result",
+        Answer::Execute => "the next request still executes",
     };
     Some(Finding {
         code: FindingCode::WrongType,
         severity: Severity::Error,
         evidence: Evidence::Known,
-        message: format!("the Redis key holds a {kind}, not a {wanted}: {retries}"),
-        advice: "another program uses this Redis key: find it before anything is removed"
+        message: format!("the Redis key holds a {kind}, not a {wanted}; {retries}"),
+        advice: "another program uses this Redis key; find that program before you remove anything"
             .to_owned(),
     })
 }
@@ -44,9 +44,9 @@ mod tests {
     fn fires_on_a_key_that_is_no_string_and_says_what_retries_get() {
         let hash = || Content::Other("hash".to_owned());
         for (lock, result, retries) in [
-            (hash(), Content::Absent, "every retry is turned away"),
-            (Content::Absent, hash(), "retries are answered from the result all the same"),
-            (hash(), text("1"), "retries are answered from the result all the same"),
+            (hash(), Content::Absent, "every retry is rejected"),
+            (Content::Absent, hash(), "retries still get the stored result"),
+            (hash(), text("1"), "retries still get the stored result"),
         ] {
             let message = message(lock, result).expect("a finding");
             assert!(message.contains("holds a hash") && message.contains(retries), "{message}");

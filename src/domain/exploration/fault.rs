@@ -134,13 +134,13 @@ impl FromStr for FaultBudget {
         for part in text.split(',').filter(|part| !part.is_empty() && text != "none") {
             let (name, count) = part
                 .split_once('=')
-                .ok_or_else(|| format!("`{part}` names no number: write expiry=2"))?;
+                .ok_or_else(|| format!("`{part}` has no number; write, for example, expiry=2"))?;
             let fault = Fault::from_str(name).map_err(|_| unknown_fault(name))?;
             budget.0[fault as usize] = match count.parse() {
                 Ok(count) if count <= Self::MOST => count,
                 _ => {
                     return Err(format!(
-                        "`{part}`: a number from 0 to {} says how often",
+                        "`{part}`: the number of times must be from 0 to {}",
                         Self::MOST
                     ));
                 }

@@ -45,7 +45,7 @@ pub(crate) const ALL: [Invariant; 9] = [
 
 const ONE_EFFECT: Invariant = Invariant {
     name: "one-effect",
-    sentence: "the effect comes about at most once",
+    sentence: "the effect happens at most once",
     remedy: one_effect_remedy,
     applies_to: |_| true,
     shown_by: |_| None,
@@ -53,8 +53,8 @@ const ONE_EFFECT: Invariant = Invariant {
 };
 
 fn one_effect_remedy(culprit: &Culprit<'_>) -> String {
-    let lasting = "give the lock a TTL above the longest run, renew it while the work goes on, and pass the key on to \
-                   whatever has the effect";
+    let lasting = "give the lock a TTL longer than the longest run, renew it while the work \
+        continues, and pass the key on to the system that has the effect";
     if culprit.begins_in_one_call() {
         return lasting.to_owned();
     }
@@ -80,7 +80,8 @@ fn true_replay_remedy(culprit: &Culprit<'_>) -> String {
     let own = "let only the worker whose lock is there store a response";
     if culprit.stores_failures() {
         return format!(
-            "{own}, and let no failure be the last word: another worker may have had the effect"
+            "{own}, and let no stored failure be final, because another worker may have had the \
+            effect"
         );
     }
     own.to_owned()
@@ -100,7 +101,7 @@ fn true_replay_is_violated(transition: &Transition) -> bool {
 
 const NO_FALSE_DONE: Invariant = Invariant {
     name: "no-false-done",
-    sentence: "nobody is told that an operation is done that was not done",
+    sentence: "no client is told that an operation is done if it was not done",
     remedy: |_| "let begin replay nothing but a stored result".to_owned(),
     applies_to: |_| true,
     shown_by: |_| None,
@@ -117,7 +118,7 @@ fn no_false_done_is_violated(transition: &Transition) -> bool {
 
 const RESULT_KEPT: Invariant = Invariant {
     name: "result-kept",
-    sentence: "nobody removes a stored result before its TTL",
+    sentence: "no worker removes a stored result before its TTL ends",
     remedy: result_kept_remedy,
     applies_to: |_| true,
     shown_by: |_| None,
@@ -127,11 +128,15 @@ const RESULT_KEPT: Invariant = Invariant {
 fn result_kept_remedy(culprit: &Culprit<'_>) -> String {
     match culprit.kind {
         Some(StepKind::Release) => {
-            "let release check in a script that the lock is still its owner's: a plain DEL takes a result as well"
+            "let release check in a script that the lock still belongs to its owner, because a \
+            plain DEL also removes a result"
                 .to_owned()
         }
-        Some(StepKind::Begin) => "let begin leave a stored result alone".to_owned(),
-        _ => format!("let {} check in a script that no result is stored before it writes", culprit.step()),
+        Some(StepKind::Begin) => "let begin keep a stored result".to_owned(),
+        _ => format!(
+            "let {} check in a script that no result is stored before it writes",
+            culprit.step()
+        ),
     }
 }
 
@@ -143,7 +148,7 @@ fn result_kept_is_violated(transition: &Transition) -> bool {
 
 const RESULT_NOT_REPLACED: Invariant = Invariant {
     name: "result-not-replaced",
-    sentence: "nobody replaces a stored result",
+    sentence: "no worker replaces a stored result",
     remedy: result_not_replaced_remedy,
     applies_to: |_| true,
     shown_by: |_| None,
@@ -152,11 +157,13 @@ const RESULT_NOT_REPLACED: Invariant = Invariant {
 
 fn result_not_replaced_remedy(culprit: &Culprit<'_>) -> String {
     match culprit.kind {
-        Some(StepKind::Begin) => "let begin leave a stored result alone".to_owned(),
+        Some(StepKind::Begin) => "let begin keep a stored result".to_owned(),
         Some(StepKind::StoreFailure) => {
-            "store a failure only if the worker's own lock is still there: SET takes whatever is there".to_owned()
+            "store a failure only if the worker's own lock still exists, because SET overwrites any \
+            value".to_owned()
         }
-        _ => format!("let {} store only if its own lock is still there: SET takes whatever is there", culprit.step()),
+        _ => format!("let {} store only if its own lock still exists, because SET overwrites any \
+            value", culprit.step()),
     }
 }
 
@@ -168,7 +175,7 @@ fn result_not_replaced_is_violated(transition: &Transition) -> bool {
 
 const LOCK_ENDS: Invariant = Invariant {
     name: "lock-ends",
-    sentence: "every lock ends by itself",
+    sentence: "every lock expires by itself",
     remedy: |_| {
         "set a lock and its TTL in one command, let begin give a TTL to a lock that has none, and let no retry prolong another's lock".to_owned()
     },
@@ -192,7 +199,7 @@ const OWNER_ONLY: Invariant = Invariant {
 
 fn owner_only_remedy(culprit: &Culprit<'_>) -> String {
     match culprit.kind {
-        Some(StepKind::Begin) => "let begin leave a lock alone that it finds there".to_owned(),
+        Some(StepKind::Begin) => "let begin keep a lock that already exists".to_owned(),
         _ if culprit.stores_owners() => {
             format!(
                 "let {} compare the lock's owner token in a script before it changes the lock",
@@ -215,9 +222,11 @@ fn owner_only_is_violated(transition: &Transition) -> bool {
 
 const REPLAYS_AFTER_SUCCESS: Invariant = Invariant {
     name: "replays-after-success",
-    sentence: "once a result is stored, no later request fails or is turned away for ever",
+    sentence: "once a result is stored, no later request fails or is rejected indefinitely",
     remedy: |_| {
-        "let begin understand whatever the steps of every release in use can leave at the Redis keys".to_owned()
+        "let begin understand every value that the steps of the releases in use can store at the \
+        Redis keys"
+            .to_owned()
     },
     applies_to: |_| true,
     shown_by: |transition| transition.after.fails.or(transition.after.stuck).map(Act::Next),
@@ -232,7 +241,7 @@ fn replays_after_success_is_violated(transition: &Transition) -> bool {
 
 const PAYLOADS_APART: Invariant = Invariant {
     name: "payloads-apart",
-    sentence: "a request with another payload is not served as if its payload were the same",
+    sentence: "a request with a different payload is not served as if its payload were the same",
     remedy: |_| {
         "store a fingerprint of the payload with the lock and the result, and let begin compare it first".to_owned()
     },

@@ -126,7 +126,7 @@ pub(crate) fn holds(schema: &Schema, keys: &KeysState, holder: Option<&str>) -> 
             Some(Role::Result) => "result".to_owned(),
             Some(Role::Record) => "an unreadable value".to_owned(),
         };
-        let ttl = keys.ttl_ms(role).map_or_else(|| "for ever".to_owned(), duration::short);
+        let ttl = keys.ttl_ms(role).map_or_else(|| "never expires".to_owned(), duration::short);
         parts.push(format!("{what}, {ttl}"));
     }
     if parts.is_empty() { "nothing".to_owned() } else { parts.join(" + ") }

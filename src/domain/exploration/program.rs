@@ -114,7 +114,7 @@ impl WorkerProgram {
     /// A schema does not describe its service's behaviour, or its steps have too many calls.
     pub fn new(services: Vec<Arc<Schema>>) -> Result<Self, String> {
         if let Some(why) = services.iter().find_map(|schema| schema.unexplorable_because()) {
-            return Err(format!("nothing tells what the service does: {why}"));
+            return Err(format!("the behaviour of the service is unknown: {why}"));
         }
         let ended = Position {
             action: NextAction::Nothing,

@@ -33,7 +33,7 @@ impl FromStr for ScheduleToken {
         let workers = parts.next();
         let acts = parts.next();
         let (Some(format), Some(workers), Some(acts)) = (format, workers, acts) else {
-            return Err("it is no token: `explore -o json` writes them".to_owned());
+            return Err("it is not a token; `explore -o json` writes tokens".to_owned());
         };
         if format != "1" {
             return Err(format!("its format is {format}, and this idemctl reads format 1"));
@@ -44,7 +44,7 @@ impl FromStr for ScheduleToken {
             if schedule.len() == MOST_ACTS {
                 return Err(format!("it has more than {MOST_ACTS} steps"));
             }
-            schedule.push(Act::from_word(word).ok_or_else(|| format!("`{word}` is no step"))?);
+            schedule.push(Act::from_word(word).ok_or_else(|| format!("`{word}` is not a step"))?);
         }
         Ok(Self { workers, acts: schedule })
     }

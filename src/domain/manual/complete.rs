@@ -28,20 +28,22 @@ pub(crate) struct Overrides {
 /// Why a record is not completed or released.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Refusal {
-    #[error("nothing is stored there")]
+    #[error("the key has no record")]
     Absent,
-    #[error("it is completed already")]
+    #[error("the record is already completed")]
     Completed,
-    #[error("what is stored there cannot be read: {0}")]
+    #[error("the stored value cannot be read: {0}")]
     Unreadable(String),
-    /// Another program wrote the value.
-    #[error("another program uses this Redis key, which holds no string: find that program first")]
+    /// Another program's value.
+    #[error(
+        "another program uses this Redis key, which does not hold a string; find that program first"
+    )]
     WrongType,
-    /// The service has no such step.
-    #[error("the service has no release step: it never gives a lock up")]
+    /// The service never does that.
+    #[error("the service has no release step")]
     NoSuchStep,
-    /// The schema describes records, but not the service's steps.
-    #[error("the schema describes no {0} step")]
+    /// The schema describes records, and not what the service does.
+    #[error("the schema does not describe the {0} step")]
     Undescribed(&'static str),
 }
 
@@ -84,19 +86,21 @@ pub(crate) fn hold(record: &Record, request: &Request<'_>) -> Result<Option<Cont
     // A lock that the service cannot read would block the key until it expires.
     let Some(held) = held.filter(|held| schema.values[held.format].state == State::InProgress)
     else {
-        return Err(
-            "a lock with this owner and fingerprint cannot be read back: leave out quotes and backslashes".into()
-        );
+        return Err("a lock with this owner and fingerprint cannot be read back; omit quotes and \
+            backslashes"
+            .into());
     };
     let keeps_owner = schema.values[held.format].fields.owner.is_some();
     if keeps_owner && held.owner.as_deref() != Some(request.owner) {
-        return Err("the owner cannot stand in a lock as it is: leave out quotes and backslashes"
-            .to_owned());
+        return Err(
+            "the owner cannot be written into a lock unescaped; omit quotes and backslashes"
+                .to_owned(),
+        );
     }
     if is_stored(record, &readings) {
         Ok(Some(lock))
     } else {
-        Err("its complete step would refuse a lock taken for it".to_owned())
+        Err("its complete step would reject a lock that is taken for it".to_owned())
     }
 }
 

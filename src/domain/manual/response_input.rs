@@ -54,7 +54,7 @@ impl ResponseInput {
         match lost.iter().find(|(_, is_lost)| *is_lost) {
             Some((flag, _)) => misfit(
                 format!("{flag} would be lost: a result of {} keeps {}", schema.name, kept(keeps)),
-                Some("leave it out"),
+                Some("omit it"),
             ),
             None => Ok(()),
         }
@@ -92,10 +92,11 @@ impl ResponseInput {
         };
         misfit(
             format!(
-                "{} stores the statuses {first} to {last} alone: no retry ever gets a stored {status}",
+                "{} stores only the statuses {first} to {last}, so no retry ever gets a stored \
+                {status}",
                 schema.name
             ),
-            Some(&format!("to let the next request execute instead: {free}")),
+            Some(&format!("to let the next request execute instead, run {free}")),
         )
     }
 
@@ -138,7 +139,7 @@ fn kept(keeps: Keeps) -> String {
     let parts: Vec<_> = parts.iter().filter(|(_, kept)| *kept).map(|(part, _)| *part).collect();
     match parts.split_last() {
         None => "nothing of a response, only that the operation is done".to_owned(),
-        Some((last, [])) => format!("the {last} alone"),
+        Some((last, [])) => format!("only the {last}"),
         Some((last, others)) => format!("{} and {last}", others.join(", ")),
     }
 }
@@ -150,12 +151,12 @@ pub(crate) fn header(text: &str) -> Result<(String, String), String> {
     let in_name = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     if name.is_empty() || !name.bytes().all(in_name) {
         return Err(format!(
-            "{name:?} is no header name: write it as 'Content-Type: application/json'"
+            "{name:?} is not a header name; write it as 'Content-Type: application/json'"
         ));
     }
     let value = value.trim_matches([' ', '\t']);
     if value.chars().any(|character| character.is_control() && character != '\t') {
-        return Err(format!("the value of {name} has control characters"));
+        return Err(format!("the value of {name} contains control characters"));
     }
     Ok((name.to_owned(), value.to_owned()))
 }
@@ -190,7 +191,7 @@ mod tests {
             ),
             ("event-driven", &all, "--header would be lost"),
             ("event-driven", &all, "status, body and error"),
-            ("event-consumer", &given(None, JSON, None), "keeps the body alone"),
+            ("event-consumer", &given(None, JSON, None), "keeps only the body"),
             ("express", &failed, "--error would be lost"),
         ] {
             assert!(wrong(name, given).contains(says), "{name}: {}", wrong(name, given));

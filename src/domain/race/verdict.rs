@@ -70,13 +70,15 @@ impl RaceRule {
             Self::ManyWinners => {
                 "Two workers acquired the lock of one key, so the operation ran twice."
             }
-            Self::EarlyReplay => "A response was replayed before anybody had begun to store one.",
-            Self::ForeignReplay => "The response that was replayed is not the one that was stored.",
+            Self::EarlyReplay => {
+                "A response was replayed before any worker had begun to store one."
+            }
+            Self::ForeignReplay => "The replayed response is not the stored one.",
             Self::BaselessConflict => {
-                "A request got a conflict although nobody can have held the lock."
+                "A request got a conflict although no worker can have held the lock."
             }
             Self::WrongReply => {
-                "A request failed that should get the lock, a conflict or the response."
+                "A request failed although it should have got the lock, a conflict or the response."
             }
         };
         sentence.to_owned()

@@ -42,7 +42,7 @@ impl Coverage {
     /// The message of a command that selected nothing. If evidence was missing, matching records
     /// may exist all the same.
     pub(crate) fn none_selected(&self) -> &'static str {
-        if self.unproven.is_empty() { "no such records" } else { "no records were chosen" }
+        if self.unproven.is_empty() { "no such records" } else { "no records were selected" }
     }
 
     /// The command's plan for a record, if `selected` is yes. A record with missing evidence is

@@ -57,7 +57,7 @@ impl NamedKeys {
         if record.state == State::InProgress && self.first_lock.is_none() {
             self.first_lock = Some(Name::of(record));
         }
-        self.add_left(record, format!("it is {} and not chosen", record.state.as_str()));
+        self.add_left(record, format!("it is {} and not selected", record.state.as_str()));
     }
 
     /// Adds a record of a named key whose value the schema does not recognise, and why.

@@ -60,7 +60,7 @@ impl AcceptedMatrix {
         let mut verdicts = BTreeMap::new();
         for cell in document.cells {
             let verdict =
-                cell.verdict.parse().map_err(|_| format!("`{}` is no verdict", cell.verdict))?;
+                cell.verdict.parse().map_err(|_| format!("`{}` is not a verdict", cell.verdict))?;
             verdicts.insert((cell.schema, cell.scenario), verdict);
         }
         Ok(Self(verdicts))

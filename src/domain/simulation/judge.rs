@@ -47,7 +47,7 @@ fn duplicate(history: &History) -> Option<(ScenarioVerdict, String)> {
         }
     }
     let times = if times == 2 { "twice".to_owned() } else { format!("{times} times") };
-    let why = format!("the {operation} was made {times}, by {}", workers.join(" and "));
+    let why = format!("the {operation} was executed {times}, by {}", workers.join(" and "));
     Some((ScenarioVerdict::Duplicate, why))
 }
 
@@ -98,7 +98,7 @@ fn empty_promise(history: &History, answered: &Answered) -> Option<String> {
         .any(|execution| execution.operation == answered.operation);
     (!done).then(|| {
         format!(
-            "the client that asked for the {} got a confirmation, but it was never done",
+            "the client that asked for the {} was told that it is done, but it never was",
             answered.operation
         )
     })
@@ -108,18 +108,19 @@ fn blocked(history: &History) -> Option<(ScenarioVerdict, String)> {
     let Block { ms, by, reply } = history.block.as_ref()?;
     let what = match by {
         Meaning::Conflict => "is rejected".to_owned(),
-        Meaning::Mismatch => "is told of another payload".to_owned(),
+        Meaning::Mismatch => "is told that its payload differs".to_owned(),
         _ => format!("gets an error ({reply})"),
     };
     Some(match ms {
         Some(_) => (
             ScenarioVerdict::Blocked,
-            format!("no worker is running, and the client {what} until a TTL ends"),
+            format!("no worker is running, but the client {what} until a TTL ends"),
         ),
         None => (
             ScenarioVerdict::Stuck,
             format!(
-                "no worker is running, and the client {what} indefinitely, because no TTL ends it"
+                "no worker is running, but the client {what} indefinitely, because no TTL ends the \
+                lock"
             ),
         ),
     })
@@ -129,7 +130,7 @@ fn refused(history: &History) -> Option<(ScenarioVerdict, String)> {
     history.answers.iter().find_map(|answered| match &answered.answer {
         ClientAnswer::Error(why) => Some((
             ScenarioVerdict::Refused,
-            format!("a request gets an error, and nothing is left of it: {why}"),
+            format!("a request gets an error and leaves nothing behind: {why}"),
         )),
         ClientAnswer::Done(_) => None,
     })
@@ -137,8 +138,8 @@ fn refused(history: &History) -> Option<(ScenarioVerdict, String)> {
 
 fn safe(effects: usize) -> String {
     match effects {
-        0 => "nothing was done, and nobody was told otherwise".to_owned(),
-        _ => "it was done once, and nobody was told otherwise".to_owned(),
+        0 => "nothing was done, and no client was told otherwise".to_owned(),
+        _ => "it was done once, and no client was told otherwise".to_owned(),
     }
 }
 

@@ -36,16 +36,17 @@ impl ScenarioVerdict {
     /// What the verdict means, for the legend of the matrix.
     pub(crate) fn meaning(self) -> &'static str {
         match self {
-            Self::NotApplicable => "the scenario says nothing of this schema; the reason is given",
+            Self::NotApplicable => {
+                "the scenario does not apply to this schema, for the given reason"
+            }
             Self::Safe => {
-                "the operation ran once, or not at all where it failed, and nobody was told otherwise"
+                "the operation ran once, or not at all if it failed, and no client was told \
+                otherwise"
             }
-            Self::Refused => {
-                "a request got an error; nothing was done, and another try is free to go"
-            }
-            Self::Blocked => "nobody is hurt, but the client waits at most that long",
-            Self::Stuck => "the client is turned away for ever",
-            Self::WrongAnswer => "a client got a response that is not its operation's",
+            Self::Refused => "a request got an error; nothing was done, and a retry can execute",
+            Self::Blocked => "no client is harmed, but one waits at most that long",
+            Self::Stuck => "the client is rejected indefinitely",
+            Self::WrongAnswer => "a client got the response of another operation",
             Self::Duplicate => "the operation ran more than once",
         }
     }

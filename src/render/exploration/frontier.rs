@@ -42,7 +42,7 @@ pub(crate) fn text(shown: ShownExplorations<'_>, view: View) -> String {
     if !shown.traces
         && shown.explorations.iter().any(|exploration| !exploration.violations.is_empty())
     {
-        parts.push("`--trace table` shows the shortest way to each harm.\n".to_owned());
+        parts.push("`--trace table` shows the shortest way to each violation.\n".to_owned());
     }
     parts.extend(shown.differences.map(|differences| self::differences(differences, view)));
     parts.join("\n")
@@ -65,8 +65,8 @@ fn frontier(exploration: &Exploration, view: View) -> String {
     let red = AnsiColor::Red.on_default().bold();
     let name = escape::text(exploration.name().as_bytes());
     let verdict = match (exploration.violations.is_empty(), exploration.covered.complete) {
-        (true, true) => palette.paint(AnsiColor::Green.on_default(), "no harm"),
-        (true, false) => palette.paint(AnsiColor::Yellow.on_default(), "no harm as far as it went"),
+        (true, true) => palette.paint(AnsiColor::Green.on_default(), "no violation"),
+        (true, false) => palette.paint(AnsiColor::Yellow.on_default(), "no violation so far"),
         (false, _) => {
             let broken = shortest(exploration).count();
             palette
@@ -96,7 +96,7 @@ fn frontier(exploration: &Exploration, view: View) -> String {
     if !exploration.not_asked.is_empty() {
         let names = exploration.not_asked.join(", ");
         text.push_str(&lines(
-            &format!("not asked, for the schema does not compare it: {names}"),
+            &format!("not checked, because the schema does not compare it: {names}"),
             2,
             view.width,
         ));
@@ -129,10 +129,11 @@ fn coverage(exploration: &Exploration) -> String {
     );
     match covered.schedules {
         Some(schedules) => {
-            format!("all {} schedules of {within}: {effort}", approximately(schedules))
+            format!("all {} schedules of {within}; {effort}", approximately(schedules))
         }
         None => format!(
-            "not all schedules of {within}: the bounds ended it; all beginnings of up to {}: {effort}",
+            "not all schedules of {within}, because a limit stopped the search; all prefixes of up \
+            to {}; {effort}",
             count(covered.depth, "step", "steps")
         ),
     }
@@ -147,11 +148,7 @@ fn history(violation: &Violation, view: View) -> String {
     let palette = view.palette;
     let heading = format!("{}, {}", violation.invariant.name, violation.faults);
     let mut text = lines(&palette.bold(&heading), 2, view.width);
-    text.push_str(&lines(
-        &format!("It should hold that {}.", violation.invariant.sentence),
-        2,
-        view.width,
-    ));
+    text.push_str(&lines(&format!("Expected: {}.", violation.invariant.sentence), 2, view.width));
     text.push_str(&lanes::text(&violation.lines, view));
     text.push_str(&otherwise(violation.deviates.as_deref(), view));
     // The token stays in one line, so that it can be copied.
@@ -174,14 +171,14 @@ fn again(exploration: &Exploration, replay: &ReplayedSchedule, view: View) -> St
         text.push_str(&lines(&broken, 2, view.width));
     }
     if exploration.violations.is_empty() {
-        text.push_str("  This history breaks nothing.\n");
+        text.push_str("  This history breaks no invariant.\n");
     }
     text
 }
 
 fn otherwise(deviates: Option<&str>, view: View) -> String {
     let why = deviates.map(|why| {
-        format!("Played by workers it went another way: {}", escape::text(why.as_bytes()))
+        format!("With real workers the outcome differed: {}", escape::text(why.as_bytes()))
     });
     why.map(|why| lines(&why, 2, view.width)).unwrap_or_default()
 }
@@ -189,7 +186,7 @@ fn otherwise(deviates: Option<&str>, view: View) -> String {
 /// The differences from the accepted frontiers, one per line.
 pub(crate) fn differences(differences: &[FrontierDifference], view: View) -> String {
     if differences.is_empty() {
-        return "Every frontier is as it was accepted.\n".to_owned();
+        return "All results match the accepted file.\n".to_owned();
     }
     let line = |difference: &FrontierDifference| {
         let schema = escape::text(difference.schema.as_bytes());
@@ -201,7 +198,7 @@ pub(crate) fn differences(differences: &[FrontierDifference], view: View) -> Str
         )
     };
     let lines: String = differences.iter().map(line).collect();
-    format!("{}\n{lines}", view.palette.bold("Not as accepted"))
+    format!("{}\n{lines}", view.palette.bold("Different from the accepted file"))
 }
 
 /// A number with its noun.

@@ -10,11 +10,12 @@ use crate::render::style::View;
 
 /// The schedules that lead to a record, as text.
 pub(crate) fn past(record: &Record, past: &RecordPast, view: View) -> String {
-    let heading = view.palette.bold("How it can have come to this");
+    let heading = view.palette.bold("Possible causes");
     let within = format!("{} workers with at most {}", past.workers, past.most);
     if past.schedules.is_empty() {
         let none = format!(
-            "not by these scripts, by any schedule of {within}: an older release, another program, or a hand made it"
+            "no schedule of {within} produces this record with these scripts; an older release, \
+            another program, or a person wrote it"
         );
         return format!("\n{heading}\n{}", lines(&none, 2, view.width));
     }
@@ -25,7 +26,7 @@ pub(crate) fn past(record: &Record, past: &RecordPast, view: View) -> String {
     // The first schedule needs the fewest faults.
     text.push_str(&lanes::text(&past.schedules[0].lines, view));
     text.push_str(&lines(
-        &view.palette.dim(&format!("of all schedules of {within}")),
+        &view.palette.dim(&format!("found among all schedules of {within}")),
         2,
         view.width,
     ));
@@ -38,8 +39,8 @@ fn sentence(record: &Record, schedule: &PastSchedule) -> String {
         false => format!("by {}", schedule.faults),
     };
     let then = match (record.lock().is_some(), schedule.holder_lives) {
-        (true, true) => ", and the worker that took the lock is at work",
-        (true, false) => ", and no worker is behind the lock any more",
+        (true, true) => "; the worker that took the lock is still running",
+        (true, false) => "; no worker holds this lock any more",
         (false, _) => "",
     };
     let steps = schedule.token.acts.len();

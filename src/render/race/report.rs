@@ -48,12 +48,14 @@ fn heading(runs: &[RaceRun]) -> String {
     }
     let lost: u64 = runs.iter().map(|run| run.lost_replies).sum();
     if lost > 0 {
-        lines.push_str(&format!("replies lost: {lost}; each may or may not have been executed\n"));
+        lines.push_str(&format!(
+            "lost replies: {lost}; each of these steps may or may not have been executed\n"
+        ));
     }
     for run in runs.iter().filter(|run| run.void_rounds > 0) {
         let (void, name) = (count(run.void_rounds, "round"), run.strategy.as_str());
         lines.push_str(&format!(
-            "{}, {name}: {void} void: a lock ended or vanished within the round\n",
+            "{}, {name}: {void} void, because a lock expired or vanished during the round\n",
             run.schema
         ));
     }
@@ -66,7 +68,8 @@ fn options(plan: &RacePlan) -> Vec<String> {
         options.push("winners complete at once, while others still begin".to_owned());
     }
     if plan.fail_every > 0 {
-        options.push(format!("the handler fails in 1 of {}", count(plan.fail_every, "round")));
+        options
+            .push(format!("the handler fails in 1 of every {}", count(plan.fail_every, "round")));
     }
     if !plan.think_time.is_zero() {
         options.push(format!(

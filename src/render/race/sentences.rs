@@ -35,7 +35,8 @@ fn held_by(runs: &[&RaceRun]) -> Option<String> {
     };
     let (workers, begins) = (requests(first.plan.concurrency), count(first.begins));
     Some(format!(
-        "{one} of {workers} got through in each round of {who}. A flaw rarer than 1 in {begins} begins would stay unseen."
+        "{one} of {workers} got the lock in each round of {who}. A flaw rarer than 1 in {begins} \
+        begins would not be detected."
     ))
 }
 
@@ -45,13 +46,14 @@ fn not_held(run: &RaceRun) -> String {
     match run.rounds_with_many_winners {
         _ if run.verdict() == RaceVerdict::Void => {
             format!(
-                "Of {schema} nothing can be said: in {} of {} rounds a lock ended or vanished.",
+                "No result for {schema}, because a lock expired or vanished in {} of {} rounds.",
                 run.void_rounds, run.rounds
             )
         }
         0 => format!("{schema} is not atomic: {} replies were wrong.", count(run.wrong_replies)),
         many => format!(
-            "{schema} is not atomic: up to {} of {workers} got through at once, in {many} of {judged} rounds.",
+            "{schema} is not atomic: up to {} of {workers} got the lock at once, in {many} of \
+            {judged} rounds.",
             run.winners_max
         ),
     }
@@ -73,13 +75,15 @@ fn compared(runs: &[&RaceRun]) -> Vec<String> {
         let wrong: u64 = of.iter().map(|run| run.wrong_replies).sum();
         if most > 1 {
             sentences.push(format!(
-                "With {name} up to {most} got through at once: the operation runs {most} times."
+                "With {name}, up to {most} requests got the lock at once, so the operation runs \
+                {most} times."
             ));
         } else if wrong > 0 {
-            sentences.push(format!("With {name} {} replies were wrong.", count(wrong)));
+            sentences.push(format!("With {name}, {} replies were wrong.", count(wrong)));
         } else {
             sentences.push(format!(
-                "With {name} nothing wrong was seen this time; --think-time widens its window."
+                "With {name}, no violation was observed this time; --think-time widens the window \
+                for one."
             ));
         }
     }

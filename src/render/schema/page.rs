@@ -69,7 +69,7 @@ impl SchemaPage<'_> {
             self.page.field(&capital(label), &template);
         }
         if let Some(pattern) = schema.key_pattern() {
-            self.page.field("Key", &format!("of the pattern {}", words::safe(pattern)));
+            self.page.field("Key", &format!("matches {}", words::safe(pattern)));
         }
         let ignored = words::ignored(schema);
         if !ignored.is_empty() {
@@ -84,7 +84,7 @@ impl SchemaPage<'_> {
         if let Some(newer) = &schema.older_release_of {
             self.page.field(
                 "Older release",
-                &format!("of {}, on the same Redis keys", words::safe(newer)),
+                &format!("{} is the newer release on the same Redis keys", words::safe(newer)),
             );
         }
         self.page.field("Origin", &words::origin(&schema.origin));
@@ -93,7 +93,8 @@ impl SchemaPage<'_> {
     fn values(&mut self) {
         self.section(
             "Values",
-            "the first that fits counts; what fits none is another program's, or unreadable",
+            "the first matching format applies; a value that matches none is unrecognised or \
+            unreadable",
         );
         let schema = self.schema;
         let rows = schema.values.iter().map(|case| {
@@ -135,7 +136,7 @@ impl SchemaPage<'_> {
         let owner = match (name, step.checks_owner) {
             ("Begin", _) => "",
             (_, true) => "only by the lock's owner",
-            (_, false) => "by anyone: the owner is not checked",
+            (_, false) => "by anyone; the owner is not checked",
         };
         self.section(name, owner);
         if let Some(note) = &step.note {
@@ -168,18 +169,21 @@ impl SchemaPage<'_> {
         if rows.is_empty() {
             return;
         }
-        self.section("Service", "what it does around the steps");
+        self.section("Service", "what it does before and after the steps");
         self.grid(2, rows.into_iter().map(Vec::from));
     }
 
     fn late_worker(&mut self) {
-        self.section("Late worker", "one that still runs when its lock has expired or was removed");
+        self.section(
+            "Late worker",
+            "a worker that still runs after its lock has expired or was removed",
+        );
         self.page.wrapped(2, late_worker(self.schema));
     }
 
     fn scripts(&mut self) {
         if self.schema.scripts.is_empty() {
-            self.section("Scripts", "none: plain commands only");
+            self.section("Scripts", "none; the steps use plain commands");
             return;
         }
         let name = words::safe(&self.schema.name);

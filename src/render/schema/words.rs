@@ -57,9 +57,9 @@ pub(super) fn prefix(schema: &Schema) -> String {
     let place = match &prefix.place {
         PrefixPlace::Written => "where [keys] writes {prefix}",
         PrefixPlace::InFront => "in front of the Redis keys",
-        PrefixPlace::InKey => "as a part of the key that scripts are sent",
+        PrefixPlace::InKey => "as part of the key that is sent to scripts",
         PrefixPlace::Nowhere(why) => {
-            return format!("{text}, and a deployment sets none: {}", safe(why));
+            return format!("{text}; a deployment cannot set one: {}", safe(why));
         }
     };
     format!("{text}; a deployment sets one with --prefix, {place}")
@@ -91,7 +91,7 @@ pub(super) fn begins_with(schema: &Schema) -> &'static str {
 /// Why the schema has no such step.
 pub(super) fn no_step(schema: &Schema, name: &str) -> &'static str {
     if schema.begin.is_none() {
-        return "not described: idemctl observes what this service stores";
+        return "not described; idemctl only reads the values of this service";
     }
     // Format 1 requires every step of the service, and format 2 allows a file to omit one. But a
     // service that keeps the lock or stores the error when its handler fails has no use for a
@@ -99,7 +99,7 @@ pub(super) fn no_step(schema: &Schema, name: &str) -> &'static str {
     let never_releases =
         matches!(schema.service.on_failure, Some(OnFailure::Keep | OnFailure::Store));
     if schema.from_format_1 || (name == "Release" && never_releases) {
-        "never: the service has no such step"
+        "the service has no such step"
     } else {
         "not described, or the service has no such step"
     }
@@ -116,12 +116,12 @@ pub(super) fn told_by(case: &ValueFormat) -> String {
     tests.extend(case.closed.as_ref().map(written));
     let told = match (case.encoding(), &case.tests.equals) {
         (_, Some(bytes)) => format!("exactly {}", escape::text(bytes)),
-        (Encoding::Text, None) => "any text (opaque: the Redis key alone claims it)".to_owned(),
+        (Encoding::Text, None) => "any text (recognised by its Redis key alone)".to_owned(),
         (encoding, None) if encoding.other_type().is_some() && tests.is_empty() => {
-            format!("any {} (its content is not looked at)", named(encoding))
+            format!("any {} (its content is not checked)", named(encoding))
         }
         (encoding, None) if encoding.is_shown_only() => {
-            format!("any {} (told by its first bytes)", named(encoding))
+            format!("any {} (recognised by its first bytes)", named(encoding))
         }
         (encoding, None) if tests.is_empty() => format!("any {}", named(encoding)),
         (encoding, None) => format!("{} with {}", named(encoding), tests.join(", ")),
@@ -166,7 +166,7 @@ fn written(closed: &ClosedFields) -> String {
     };
     let parts = [
         ("always", list(|member| member.is_required && member.level.is_none())),
-        ("perhaps", list(|member| !member.is_required && member.level.is_none())),
+        ("optional", list(|member| !member.is_required && member.level.is_none())),
         ("null allowed in", list(|member| member.may_be_null)),
     ];
     let parts = parts.into_iter().filter(|(_, paths)| !paths.is_empty());
@@ -217,22 +217,22 @@ pub(super) fn conduct(conduct: &ServiceBehavior) -> Vec<[String; 2]> {
     let failure = conduct.on_failure.map(|does| match does {
         OnFailure::Store => "the error is stored as a result",
         OnFailure::Release => "the lock is released",
-        OnFailure::Keep => "nothing is done: the lock stays until its TTL ends",
+        OnFailure::Keep => "nothing is done; the lock remains until it expires",
     });
     let hang_up = conduct.on_hang_up.map(|does| match does {
         OnHangUp::Release => "the lock is released, while the handler still runs",
-        OnHangUp::GoOn => "the handler goes on and its result is stored",
+        OnHangUp::GoOn => "the handler continues and its result is stored",
     });
     let without = conduct.without_redis.map(|does| match does {
-        WithoutRedis::Refuse => "requests are refused (fail closed)",
-        WithoutRedis::Execute => "requests are executed all the same (fail open)",
+        WithoutRedis::Refuse => "requests are rejected (fail closed)",
+        WithoutRedis::Execute => "requests are executed anyway (fail open)",
     });
     let told = [
-        ("The handler fails", failure.map(str::to_owned)),
-        ("The client hangs up", hang_up.map(str::to_owned)),
-        ("Redis is not reachable", without.map(str::to_owned)),
+        ("Handler fails", failure.map(str::to_owned)),
+        ("Client disconnects", hang_up.map(str::to_owned)),
+        ("Redis unreachable", without.map(str::to_owned)),
         (
-            "Responses stored",
+            "Stored responses",
             conduct.stores.as_ref().map(|codes| format!("status {}", stores(codes))),
         ),
     ];
@@ -283,11 +283,11 @@ pub(super) fn when(schema: &Schema, reply: &Reply) -> String {
         let key = |(role, is): &(usize, KeyIs)| {
             format!("{} {}", schema.keys[*role].role.as_str(), key_is(schema, is))
         };
-        let payload = condition.other_payload.then(|| "for another payload".to_owned());
+        let payload = condition.other_payload.then(|| "for a different payload".to_owned());
         condition.keys.iter().map(key).chain(payload).collect::<Vec<_>>().join(", ")
     };
     match reply.when.as_slice() {
-        [] => "not foreseen".to_owned(),
+        [] => "not described".to_owned(),
         alternatives if alternatives.contains(&Condition::default()) => "always".to_owned(),
         alternatives => alternatives.iter().map(one).collect::<Vec<_>>().join(", or "),
     }

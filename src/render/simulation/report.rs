@@ -32,7 +32,7 @@ pub fn text(simulation: Simulation<'_>, view: View) -> String {
     }
     parts.push(matrix::text(cells, view));
     parts.push(matrix::legend(cells, palette));
-    parts.push(headed("What to change, the worst first", advice::text(cells, view), palette));
+    parts.push(headed("What to change, worst first", advice::text(cells, view), palette));
     parts.push(headed("Not applicable", advice::not_applicable(cells, view), palette));
     parts.extend(differences.map(|differences| compared(differences, palette)));
     parts.retain(|part| !part.is_empty());
@@ -46,15 +46,15 @@ fn headed(heading: &str, text: String, palette: Palette) -> String {
 /// The cells that differ from the accepted ones, one per line.
 pub fn compared(differences: &[MatrixDifference], palette: Palette) -> String {
     if differences.is_empty() {
-        return "Every cell is as it was accepted.\n".to_owned();
+        return "All results match the accepted file.\n".to_owned();
     }
     let line = |difference: &MatrixDifference| {
         let (schema, now) = (escape::text(difference.schema.as_bytes()), difference.now.as_str());
-        let was = difference.accepted.map_or("not there", |verdict| verdict.as_str());
+        let was = difference.accepted.map_or("nothing", |verdict| verdict.as_str());
         let change = change(difference);
         let now = palette.paint(matrix::style(difference.now), now);
         format!("  {change:<6}  {}  {schema}: {now}, accepted {was}\n", difference.scenario)
     };
     let lines: String = differences.iter().map(line).collect();
-    format!("{}\n{lines}", palette.bold("Not as accepted"))
+    format!("{}\n{lines}", palette.bold("Different from the accepted file"))
 }

@@ -67,7 +67,7 @@ fn sequence(take: &History, view: View) -> String {
         .count();
     let made = if effects.is_empty() { "nothing".to_owned() } else { effects.join(", ") };
     let failed =
-        if errors == 0 { String::new() } else { format!("; requests that got an error: {errors}") };
-    text.push_str(&format!("  {}\n", view.palette.dim(&format!("made: {made}{failed}"))));
+        if errors == 0 { String::new() } else { format!("; requests with an error: {errors}") };
+    text.push_str(&format!("  {}\n", view.palette.dim(&format!("executed: {made}{failed}"))));
     text
 }

@@ -17,27 +17,27 @@ struct Gauge {
 const GAUGES: [Gauge; 5] = [
     Gauge {
         name: "idemctl_records",
-        help: "Records of idempotency keys.",
+        help: "Number of idempotency records.",
         figure: |row| Some(row.records.to_string()),
     },
     Gauge {
         name: "idemctl_records_without_expiry",
-        help: "Records that never end by themselves.",
+        help: "Number of records that never expire.",
         figure: |row| Some(row.no_expiry.to_string()),
     },
     Gauge {
         name: "idemctl_value_bytes",
-        help: "Bytes of all values together.",
+        help: "Total size of all values in bytes.",
         figure: |row| Some(row.bytes.to_string()),
     },
     Gauge {
         name: "idemctl_memory_bytes",
-        help: "Memory that the records take, estimated by a sample.",
+        help: "Memory used by the records, estimated from a sample.",
         figure: |row| row.memory_bytes().map(|bytes| bytes.to_string()),
     },
     Gauge {
         name: "idemctl_oldest_age_seconds",
-        help: "Age of the oldest record, where anything tells an age.",
+        help: "Age of the oldest record with a known or estimated age.",
         figure: |row| {
             row.oldest.map(|age| format!("{}.{:03}", age.millis / 1_000, age.millis % 1_000))
         },
@@ -81,7 +81,7 @@ pub fn exposition(stats: &Stats, keys_walked: u64, foreign: u64, run: &Run<'_>) 
             });
         }
     }
-    let help = "Records with this finding, without those that only a schema's default TTL tells.";
+    let help = "Records with this finding, except findings that rest on a schema's default TTL.";
     head(&mut text, "idemctl_findings", help);
     // Every code is printed, also with 0: an alert needs the value before the first finding.
     for code in FindingCode::ALL {
@@ -92,10 +92,10 @@ pub fn exposition(stats: &Stats, keys_walked: u64, foreign: u64, run: &Run<'_>) 
         ));
     }
     for (name, help, value) in [
-        ("idemctl_keys_walked", "Redis keys that the walk looked at.", keys_walked),
+        ("idemctl_keys_walked", "Number of Redis keys that were scanned.", keys_walked),
         (
             "idemctl_foreign_records",
-            "Values under the schemas' prefixes that have another form.",
+            "Values under the schemas' prefixes that match no value format.",
             foreign,
         ),
     ] {
@@ -121,7 +121,7 @@ fn outcome(run: &Run<'_>, is_up: bool) -> String {
     );
     // `idemctl_up` is printed in both cases, so that an alert notices a failed run.
     text.push_str(&format!("idemctl_up{{{of_run}}} {}\n", u8::from(is_up)));
-    head(&mut text, "idemctl_last_run_timestamp_seconds", "When the last run ended, since 1970.");
+    head(&mut text, "idemctl_last_run_timestamp_seconds", "Unix time at which the last run ended.");
     let seconds = format!("{}.{:03}", at / 1_000, at % 1_000);
     text.push_str(&format!("idemctl_last_run_timestamp_seconds{{{of_run}}} {seconds}\n"));
     text

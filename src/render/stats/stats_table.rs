@@ -23,7 +23,7 @@ pub fn text(stats: &Stats, view: View, owners: usize) -> String {
     let top = stats.top_owners(owners);
     // If no owner holds more than one lock, the list of owners is not informative.
     if top.first().is_some_and(|(_, locks)| *locks > 1) && stats.by() != StatsDimension::Owner {
-        text.push_str("\nOwners with most locks\n");
+        text.push_str("\nOwners with the most locks\n");
         let rows = top.iter().map(|(owner, locks)| vec![escape::text(owner), locks.to_string()]);
         text.push_str(&grid(view, 2, &[], rows));
     }

@@ -89,7 +89,7 @@ pub(super) fn password() -> String {
 }
 
 fn no_server(error: SandboxError) -> Aborted {
-    Aborted::NotApplicable(format!("it takes a private server: {error}"))
+    Aborted::NotApplicable(format!("it needs a temporary local Redis: {error}"))
 }
 
 /// How long a cluster's node may take until it serves. It usually takes about two seconds.

@@ -231,7 +231,7 @@ impl<'s> Player<'s> {
             Act::Expiry(role) => ("time", format!("the {}'s TTL ends", self.name_at(step, role))),
             Act::Evict(role) => ("redis", format!("the {} is evicted", self.name_at(step, role))),
             Act::Persist(role) => {
-                ("world", format!("somebody takes the {}'s TTL away", self.name_at(step, role)))
+                ("world", format!("the TTL of the {} is removed", self.name_at(step, role)))
             }
             _ => ("redis", "the master fails before its last write is on the replica".to_owned()),
         }
@@ -293,7 +293,7 @@ impl<'s> Player<'s> {
         if replayed == explored {
             return Ok(None);
         }
-        Ok(Some(format!("played, it leaves {replayed}; explored, {explored}")))
+        Ok(Some(format!("real workers leave {replayed}; the exploration predicts {explored}")))
     }
 
     /// How a call's reply differs from the reply in the exploration; `None` if it does not.
@@ -308,7 +308,7 @@ impl<'s> Player<'s> {
         };
         if meaning != explored.meaning {
             return Some(format!(
-                "played, the reply means {}; explored, {}",
+                "with real workers the reply means {}; the exploration predicts {}",
                 meaning_word(meaning),
                 meaning_word(explored.meaning)
             ));
@@ -329,7 +329,7 @@ impl<'s> Player<'s> {
         if reply.response.as_ref() == Some(&own.response) {
             return None;
         }
-        Some(format!("played, the response is not that of {name}"))
+        Some(format!("with real workers the response is not that of {name}"))
     }
 
     async fn dump(&self) -> ScenarioResult<Vec<Option<Vec<u8>>>> {

@@ -207,12 +207,13 @@ impl<'s> ScenarioRun<'s> {
             // Any other negative number means that the lock has no TTL.
             let Ok(left) = u64::try_from(left) else {
                 return Err(Aborted::NotApplicable(
-                    "its lock never runs out: it has no TTL".to_owned(),
+                    "its lock never expires, because it has no TTL".to_owned(),
                 ));
             };
             if left > 2 * millis(self.lock_ttl) {
                 return Err(Aborted::NotApplicable(
-                    "its lock does not take the TTL that begin is sent: it outlives the simulation"
+                    "its lock does not use the TTL that is sent to begin, so it outlives the \
+                    simulation"
                         .to_owned(),
                 ));
             }

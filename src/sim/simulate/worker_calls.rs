@@ -80,7 +80,7 @@ impl CallOutcome {
             return reply.client.clone();
         }
         let sees = match reply.meaning {
-            Meaning::Conflict => "turned away".to_owned(),
+            Meaning::Conflict => "a conflict".to_owned(),
             Meaning::Replay if reply.response.is_some() => "the stored response".to_owned(),
             Meaning::Replay => "done".to_owned(),
             Meaning::Mismatch => "a mismatch".to_owned(),

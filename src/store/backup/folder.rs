@@ -104,7 +104,7 @@ impl BackupFile {
 fn look(path: &Path) -> Result<BackupFile, String> {
     let metadata = path.symlink_metadata().map_err(|error| error.to_string())?;
     if !metadata.is_file() {
-        return Err("it is no regular file".to_owned());
+        return Err("it is not a regular file".to_owned());
     }
     let (mut redis_keys, mut from) = (0, None);
     let reader = BackupReader::open(path, |held| {
@@ -113,7 +113,7 @@ fn look(path: &Path) -> Result<BackupFile, String> {
     });
     let reader = reader.map_err(|error| error.to_string())?;
     if reader.is_blank() {
-        return Err("it holds no line of a backup".to_owned());
+        return Err("it contains no lines of a backup".to_owned());
     }
     let damage = reader.damage();
     let gap = damage.middle.as_ref().or(damage.tail.as_ref());
@@ -123,10 +123,10 @@ fn look(path: &Path) -> Result<BackupFile, String> {
         None => match reader.closing() {
             Closing::Whole | Closing::NotOfItsFormat => BackupState::Complete,
             Closing::Missing => BackupState::Unended(
-                "its run was killed, its disk was full, or the file lost its end".to_owned(),
+                "its run was killed, its disk was full, or the file is truncated".to_owned(),
             ),
             Closing::Differs => BackupState::Damaged(
-                "its closing line counts other lines than there are".to_owned(),
+                "its number of lines differs from the one in its closing line".to_owned(),
             ),
         },
     };

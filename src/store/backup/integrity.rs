@@ -113,10 +113,10 @@ impl LineFault {
         match self {
             Self::OtherVersion(why) | Self::Damaged(why) => why,
             Self::Blank => "the line is empty",
-            Self::Cut => "the line is cut short",
-            Self::Foreign => "this is no line of an idemctl backup",
+            Self::Cut => "the line is truncated",
+            Self::Foreign => "this is not a line of an idemctl backup",
             Self::Behind => {
-                "the line is behind the closing line, so that it does not belong to this backup"
+                "the line follows the closing line, so it does not belong to this backup"
             }
         }
     }

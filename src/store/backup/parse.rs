@@ -130,9 +130,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<BackupLine, LineFault> {
         return Err(fault);
     }
     if !integrity::is_sealed(bytes) {
-        return Err(LineFault::Damaged(
-            "the line is damaged: its checksum does not hold".to_owned(),
-        ));
+        return Err(LineFault::Damaged("the line is damaged: its checksum is wrong".to_owned()));
     }
     if let Some(from) = fields.from {
         return Ok(BackupLine::From(Box::new((from, fields.by))));
@@ -231,7 +229,7 @@ fn held_key(fields: KeyFields) -> Result<HeldKey, LineFault> {
     let redis_key = fields.redis_key_base64.ok_or_else(|| missing("redis_key_base64"))?;
     let dump = decode("dump_base64", &fields.dump_base64.ok_or_else(|| missing("dump_base64"))?)?;
     if !integrity::holds(&dump) {
-        let why = "the line is damaged: the checksum in `dump_base64` does not hold";
+        let why = "the line is damaged: the checksum in `dump_base64` is wrong";
         return Err(LineFault::Damaged(why.to_owned()));
     }
     if fields.ttl_ms.is_some() != fields.expires_at_ms.is_some() {

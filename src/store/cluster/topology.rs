@@ -192,7 +192,7 @@ impl Client {
             target: self.name(),
             code: "READONLY".to_owned(),
             why: format!(
-                "it is a replica{master}, and what is changed on a replica does not reach its master"
+                "it is a replica{master}, and changes on a replica do not reach its master"
             ),
             place: RefusedAt::Command,
         })
@@ -255,7 +255,9 @@ impl Client {
         if let Some(info) = info.ok().and_then(reply::word) {
             let is_cut_off = info.contains("role:slave") && !info.contains("master_link_status:up");
             return is_cut_off.then(|| {
-                format!("{name} is a replica that is cut off from its master: it may be behind")
+                format!(
+                    "{name} is a replica that is cut off from its master, so its data may be old"
+                )
             });
         }
         let what = match self.is_replica().await {
@@ -263,7 +265,7 @@ impl Client {
             Ok(Some(true)) => "is a replica, and whether it is cut off from its master is unknown",
             Ok(None) | Err(_) => "may be a replica that is cut off from its master",
         };
-        Some(format!("{name} {what}: to ask takes +role or +info"))
+        Some(format!("{name} {what}; to check, the user needs +role or +info"))
     }
 
     fn is_behind_by_role(&self, role: redis::Value) -> Option<String> {
@@ -273,8 +275,12 @@ impl Client {
         let link = reply::word(parts.next()?)?;
         let is_cut_off = role == "slave" && link != "connected";
         let name = self.name();
-        is_cut_off
-            .then(|| format!("{name} is a replica that is cut off from its master {host}:{port}: it may be behind"))
+        is_cut_off.then(|| {
+            format!(
+                "{name} is a replica that is cut off from its master {host}:{port}, so its data may \
+                be old"
+            )
+        })
     }
 
     /// True if HELLO reports a cluster node, or INFO if the user may not send HELLO.

@@ -16,51 +16,52 @@ pub enum StoreError {
     #[error("cannot reach Redis at {target}: {why}")]
     Unreachable { target: String, why: String },
     /// No Sentinel monitors a service with this name.
-    #[error("cannot reach Redis at {target}: no service is called `{service}` there")]
+    #[error("cannot reach Redis through {target}: it knows no service `{service}`")]
     UnknownService { target: String, service: String },
     /// The server did not answer in time.
     #[error("Redis at {target} did not answer within {seconds}s")]
     TimedOut { target: String, seconds: f64 },
     /// The peer does not speak the Redis protocol.
-    #[error("what answers at {target} is not a Redis server: {why}")]
+    #[error("the server at {target} is not a Redis server: {why}")]
     NotRedis { target: String, why: String },
     /// The server sent bytes without a request, so the next request would get the wrong reply.
     /// idemctl did not send the request.
     #[error(
-        "Redis at {target}, or a proxy on the way, sent a reply that nothing had asked for: nothing more was sent"
+        "Redis at {target}, or a proxy before it, sent an unexpected extra reply, so idemctl sent \
+        nothing more"
     )]
     Unasked { target: String },
     /// TLS was requested, but the peer speaks the Redis protocol without TLS.
-    #[error("what answers at {target} is a Redis server without TLS")]
+    #[error("the Redis server at {target} does not use TLS")]
     NoTls { target: String },
     /// TLS was not requested, but the peer speaks only TLS.
-    #[error("what answers at {target} speaks TLS only")]
+    #[error("the server at {target} accepts only TLS connections")]
     OnlyTls { target: String },
     /// The TLS handshake failed: the certificate is not trusted, or there is no common version or
     /// cipher.
-    #[error("no TLS with Redis at {target}: {why}")]
+    #[error("cannot establish TLS with Redis at {target}: {why}")]
     Tls { target: String, why: String, hint: &'static str },
     /// The server rejected the client's certificate, or requires one.
-    #[error("Redis at {target} turned this client away: {why}")]
+    #[error("Redis at {target} rejected this client: {why}")]
     ClientCertificate { target: String, why: String },
     /// A certificate, a key or a name is not valid for TLS; nothing was sent.
     #[error("TLS: {what}: {why}")]
     TlsFile { what: String, why: String },
-    #[error("Redis at {target} refused the log-in: {why}")]
+    #[error("Redis at {target} rejected the login: {why}")]
     Authentication { target: String, why: String },
     /// The log-in at a Sentinel failed, or a password is missing.
-    #[error("the Sentinel at {target} refused the log-in: {why}")]
+    #[error("the Sentinel at {target} rejected the login: {why}")]
     SentinelLogIn { target: String, why: String },
-    #[error("Redis at {target} does not permit it: {why}")]
+    #[error("Redis at {target} denied permission: {why}")]
     Permission { target: String, why: String },
     /// The server is a cluster node, and the user may not ask which node serves a Redis key.
     #[error(
-        "Redis at {target} does not permit it: this is a node of a cluster, and the user may not ask which node serves a \
-         key: it needs +cluster|slots"
+        "Redis at {target} denied permission: this is a cluster node, and the user needs \
+        +cluster|slots to find the node of a key"
     )]
     NeedsSlots { target: String },
     /// The server refuses the command, temporarily or in its present state.
-    #[error("Redis at {target} refused: {code} {why}")]
+    #[error("Redis at {target} returned an error: {code} {why}")]
     Refused {
         target: String,
         /// The error code, e.g. `LOADING`.
@@ -70,7 +71,7 @@ pub enum StoreError {
     },
     /// A change was sent, no reply shows its outcome, and reading back did not show it either.
     #[error(
-        "outcome unknown: {what} was sent to Redis at {target}, but no reply tells what became of it ({why})"
+        "outcome unknown: {what} was sent to Redis at {target}, but the reply was lost ({why})"
     )]
     OutcomeUnknown {
         target: String,
@@ -79,7 +80,7 @@ pub enum StoreError {
         why: String,
     },
     /// A record's Redis keys are in several slots, but the operation needs them in one atomic step.
-    #[error("{why}: no step of the service can be guarded on both (at {target})")]
+    #[error("{why}, so idemctl cannot guard a step on both atomically (at {target})")]
     Apart { target: String, why: String },
     /// Some nodes, slots or records of a cluster could not be read; the others were read.
     #[error("{why}")]
@@ -89,15 +90,16 @@ pub enum StoreError {
     },
     /// A failover happened while changes were being made.
     #[error(
-        "a failover came in between, from {from} to {to}: what was changed shortly before may have come back"
+        "a failover from {from} to {to} happened in between, so the latest changes may be lost"
     )]
     FailedOver { from: String, to: String },
     /// Changes were made, but idemctl cannot find out which server is the master now.
-    #[error("done at {target}, but whether it is the master still cannot be said: {why}")]
+    #[error("done at {target}, but idemctl cannot tell whether it is still the master: {why}")]
     MasterUnknown { target: String, why: String },
     /// Changes were made, but fewer replicas than requested acknowledged them.
     #[error(
-        "done at {target}, but only {have} of {wanted} replicas had it in time: a failover now may lose it"
+        "done at {target}, but only {have} of {wanted} replicas confirmed it in time, so a failover \
+        now may lose it"
     )]
     NotReplicated { target: String, have: i64, wanted: u32 },
     /// idemctl could not write one of its own files.

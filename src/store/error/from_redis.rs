@@ -99,7 +99,7 @@ impl StoreError {
                 Self::TimedOut { target: name, seconds: target.connect_timeout.as_secs_f64() }
             }
             io::ErrorKind::InvalidData => {
-                Self::NotRedis { target: name, why: "its answer is no TLS".to_owned() }
+                Self::NotRedis { target: name, why: "its answer is not TLS".to_owned() }
             }
             _ => Self::Unreachable {
                 target: name,

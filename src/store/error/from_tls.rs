@@ -7,12 +7,12 @@ use rustls::{AlertDescription, CertificateError, Error, InvalidMessage, PeerInco
 
 use super::error::StoreError;
 
-const ISSUER: &str =
-    "--cacert FILE names the certificate of its issuer; without it the system's are used";
-const NAME: &str = "connect by one of these names, or say with --sni which of them is meant";
+const ISSUER: &str = "pass the issuer's certificate with --cacert FILE; without it idemctl uses the \
+    system's certificates";
+const NAME: &str = "connect with one of these names, or choose one of them with --sni";
 const SERVER: &str =
-    "the server's certificate has to be replaced; the clock of this machine has to be right";
-const VERSION: &str = "idemctl speaks TLS 1.2 and 1.3";
+    "check the clock of this machine; if it is right, replace the server's certificate";
+const VERSION: &str = "idemctl supports TLS 1.2 and 1.3";
 
 /// The TLS error inside an I/O error; `None` if there is none, or if the peer did not speak TLS.
 pub(in crate::store) fn trouble(target: &str, error: &io::Error) -> Option<StoreError> {
@@ -33,12 +33,12 @@ pub(in crate::store) fn trouble(target: &str, error: &io::Error) -> Option<Store
                 StoreError::ClientCertificate { target: target.to_owned(), why: why.to_owned() }
             }
             None if *alert == AlertDescription::ProtocolVersion => {
-                tls("it speaks no version of TLS that idemctl does".to_owned(), VERSION)
+                tls("it supports no TLS version that idemctl supports".to_owned(), VERSION)
             }
-            None => tls(format!("it refused with the alert {alert:?}"), VERSION),
+            None => tls(format!("it replied with the alert {alert:?}"), VERSION),
         },
         Error::PeerIncompatible(PeerIncompatible::ServerDoesNotSupportTls12Or13) => {
-            tls("it speaks no version of TLS that idemctl does".to_owned(), VERSION)
+            tls("it supports no TLS version that idemctl supports".to_owned(), VERSION)
         }
         other => tls(other.to_string(), VERSION),
     })
@@ -53,10 +53,12 @@ pub(in crate::store) fn is_record(bytes: &[u8]) -> bool {
 fn refuses_client(alert: AlertDescription) -> Option<&'static str> {
     Some(match alert {
         AlertDescription::CertificateRequired => {
-            "it wants a client certificate, and none was shown"
+            "it requires a client certificate, and none was sent"
         }
         // OpenSSL sends this alert in TLS 1.2 to a client without a certificate.
-        AlertDescription::HandshakeFailure => "it wants a client certificate, or another one",
+        AlertDescription::HandshakeFailure => {
+            "it requires a client certificate, or a different one"
+        }
         AlertDescription::UnknownCA => "it does not know the issuer of the client certificate",
         AlertDescription::CertificateExpired => "the client certificate has expired",
         AlertDescription::CertificateRevoked => "the client certificate was revoked",
@@ -64,7 +66,7 @@ fn refuses_client(alert: AlertDescription) -> Option<&'static str> {
         | AlertDescription::CertificateUnknown
         | AlertDescription::UnsupportedCertificate
         | AlertDescription::AccessDenied
-        | AlertDescription::DecryptError => "it does not take the client certificate",
+        | AlertDescription::DecryptError => "it does not accept the client certificate",
         _ => return None,
     })
 }
@@ -74,7 +76,8 @@ fn certificate(error: &CertificateError) -> (String, &'static str) {
         CertificateError::UnknownIssuer => ("the issuer of its certificate is not trusted".to_owned(), ISSUER),
         CertificateError::NotValidForNameContext { expected, presented } if presented.is_empty() => {
             let expected = expected.to_str();
-            (format!("its certificate is not for {expected}: it names no host at all (subjectAltName)"), SERVER)
+            (format!("its certificate is not for {expected}, because it contains no host name \
+                (subjectAltName)"), SERVER)
         }
         CertificateError::NotValidForNameContext { expected, presented } => {
             let names: Vec<_> = presented.iter().map(|name| bare(name)).collect();
@@ -90,16 +93,18 @@ fn certificate(error: &CertificateError) -> (String, &'static str) {
         }
         CertificateError::NotValidYet => ("its certificate is not valid yet".to_owned(), SERVER),
         CertificateError::Other(error) if error.to_string().contains("UnsupportedCertVersion") => (
-            "its certificate is of X.509 version 1, which names no host: it takes version 3 with subjectAltName"
+            "its certificate has X.509 version 1, which contains no host names; use version 3 with \
+            subjectAltName"
                 .to_owned(),
             SERVER,
         ),
         CertificateError::Other(error) if error.to_string().contains("CaUsedAsEndEntity") => (
-            "it shows an issuer's certificate (CA:TRUE) as its own".to_owned(),
-            "a server needs a certificate of its own, signed by that one, with its names as subjectAltName",
+            "it sends an issuer's certificate (CA:TRUE) as its own".to_owned(),
+            "give the server its own certificate, signed by that issuer, with the server's names as \
+            subjectAltName",
         ),
-        CertificateError::BadSignature => ("the signature of its certificate is wrong".to_owned(), ISSUER),
-        other => (format!("its certificate is not to be trusted: {other}"), ISSUER),
+        CertificateError::BadSignature => ("the signature of its certificate is invalid".to_owned(), ISSUER),
+        other => (format!("its certificate cannot be trusted: {other}"), ISSUER),
     }
 }
 
@@ -166,7 +171,7 @@ mod tests {
             "{why}"
         );
         let (why, _) = said(Error::AlertReceived(AlertDescription::ProtocolVersion));
-        assert!(why.contains("no version of TLS"), "{why}");
+        assert!(why.contains("no TLS version"), "{why}");
     }
 
     #[test]

@@ -119,7 +119,7 @@ impl StoreError {
     pub fn of_a_part(self) -> Self {
         match self {
             Self::Refused { .. } => {
-                Self::Missed { why: format!("records could not be read again: {self}") }
+                Self::Missed { why: format!("records could not be rechecked: {self}") }
             }
             other => other,
         }

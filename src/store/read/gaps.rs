@@ -142,7 +142,7 @@ impl Gaps {
             let why: Vec<_> = self.nodes.iter().map(ToString::to_string).collect();
             let missed = self.nodes.len();
             parts.push(format!(
-                "{missed} of {} masters could not be read to the end: {}",
+                "{missed} of {} masters could not be read completely: {}",
                 self.masters,
                 why.join("; ")
             ));
@@ -150,13 +150,11 @@ impl Gaps {
         match self.unserved[..] {
             [] => {}
             [slot] => {
-                parts.push(format!("slot {slot} is served by no node: records there were not read"))
+                parts.push(format!("no node serves slot {slot}, so its records were not read"))
             }
             _ => {
                 let slots = hash_slot::ranges(&self.unserved);
-                parts.push(format!(
-                    "slots {slots} are served by no node: records there were not read"
-                ));
+                parts.push(format!("no node serves slots {slots}, so their records were not read"));
             }
         }
         parts.extend(self.doubts.iter().cloned());
@@ -222,8 +220,8 @@ mod tests {
         gaps.miss_node(silent());
         let told = gaps.error().unwrap().to_string();
         let parts: Vec<_> = told.split("; ").collect();
-        assert_eq!(parts[0], format!("1 of 3 masters could not be read to the end: {}", silent()));
-        assert_eq!(parts[1], "slots 1-3, 9 are served by no node: records there were not read");
+        assert_eq!(parts[0], format!("1 of 3 masters could not be read completely: {}", silent()));
+        assert_eq!(parts[1], "no node serves slots 1-3, 9, so their records were not read");
         assert_eq!(parts[2], format!("1 record could not be read: idem:\\n: {}", try_again()));
     }
 

@@ -204,7 +204,7 @@ impl KeyspaceScan {
     pub fn forbidden(&self) -> Option<String> {
         let (count, why) = self.forbidden.as_ref()?;
         let records = if *count == 1 { "record was" } else { "records were" };
-        Some(format!("{count} {records} left out: {why}"))
+        Some(format!("{count} {records} skipped: {why}"))
     }
 
     /// The approximate number of Redis keys that the nodes passed so far, including those with

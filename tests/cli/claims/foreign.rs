@@ -143,8 +143,8 @@ fn a_list_says_what_it_met_and_left_out() {
     let server = Server::start();
     put(&server, OTHERS, true);
     let run = server.idemctl(&["-v", "list"]).exits(0);
-    run.says("7 keys under idempotency: are not go-middleware's");
-    run.says("3 keys under idem: are not express's");
+    run.says("7 keys under idempotency: do not match schema go-middleware");
+    run.says("3 keys under idem: do not match schema express");
     run.says("left out: go-chi (it has no literal prefix");
 }
 
@@ -236,7 +236,7 @@ fn inspect_shows_and_foretells_what_is_nobodys() {
         assert_eq!(record["next_request"]["answer"], answer, "{schema}: {record}");
         assert!(record["foreign_because"].is_string(), "{schema}: {record}");
         let text = server.idemctl(&["inspect", "k", "--schema", schema]).exits(0).text();
-        assert!(text.contains(&format!("not {schema}'s: ")), "{text}");
+        assert!(text.contains(&format!("does not match schema {schema} (")), "{text}");
         let (schema, response) = (wire::schema(schema), Response::default());
         let played = wire::play(
             &mut connection,
@@ -262,7 +262,7 @@ fn a_result_whose_key_looks_like_a_lock_is_spared() {
     server.put("idem:lock:front-door", result);
     let run =
         left(&server, &["sweep", "--orphaned", "--older-than", "1ms", "--yes", "--grace", "0"]);
-    run.says("express reads a completed result there");
+    run.says("express reads them as completed results");
     let json =
         left(&server, &["sweep", "--orphaned", "--yes", "--grace", "0", "-o", "json"]).json();
     assert_eq!(
@@ -283,13 +283,13 @@ fn a_result_whose_key_looks_like_a_lock_is_spared() {
             .map(|record| record["schema"].as_str().unwrap())
             .collect();
         assert_eq!(both, [schema, "express"], "{records}");
-        assert_eq!(records[0]["foreign_because"], "express reads it as a completed result");
+        assert_eq!(records[0]["foreign_because"], "express reads them as completed results");
         assert_eq!(
             (&records[1]["state"], &records[1]["next_request"]["answer"]),
             (&"completed".into(), &"replay".into())
         );
         let refused = server.idemctl(&["force-unlock", key, "--schema", schema, "--yes"]).exits(2);
-        refused.says("express reads it as a completed result");
+        refused.says("express reads them as completed results");
     }
 }
 
@@ -344,11 +344,18 @@ fn a_value_beyond_what_is_read_is_left_alone_and_said_to_be() {
     let keys = ["purge", "big", "small", "--schema", "express"];
     let dry = server.idemctl(&[&keys[..], &["--dry-run"]].concat()).exits(0);
     dry.says(
-        "1 of them has a value larger than 16 MiB, which is not read whole, and will be left alone",
+        "1 of them has a value larger than 16 MiB, which idemctl does not read completely and will \
+        skip",
     );
     let run = server.idemctl(&[&keys[..], &["--yes"]].concat()).exits(3);
-    run.says("1 left alone, for a value is larger than 16 MiB and was not read whole");
-    assert!(!run.stderr.contains("a form that the schema does not write"), "{}", run.all());
+    run.says(
+        "Left unchanged: 1 record with a value larger than 16 MiB, which was not read completely",
+    );
+    assert!(
+        !run.stderr.contains("with a value that matches no format of the schema"),
+        "{}",
+        run.all()
+    );
     assert_eq!(server.keys(), ["idem:big"], "{}", run.all());
     let json = server
         .idemctl(&["purge", "big", "--schema", "express", "--yes", "-o", "json"])
@@ -408,7 +415,7 @@ fn a_lock_whose_key_looks_like_a_result_belongs_to_the_schema_that_wrote_it() {
             told,
             [&serde_json::json!("express reads it as a lock"), &serde_json::Value::Null]
         );
-        server.idemctl(&["purge", "--all", "--yes"]).exits(0).says("1 of 1 records purged");
+        server.idemctl(&["purge", "--all", "--yes"]).exits(0).says("1 of 1 record purged");
         assert_eq!(server.keys(), ["idem:done:2026-11"]);
         let purge = server
             .idemctl(&["purge", "idem:done:2026-11", "--schema", "event-consumer", "--yes"])
@@ -462,7 +469,7 @@ state = "completed"
         .collect();
     names.sort();
     assert_eq!(names, ["event-consumer/other completed", "tasks/ne:held in-progress"], "{list:#}");
-    server.idemctl(&["purge", "--all", "--yes"]).exits(0).says("1 of 1 records purged");
+    server.idemctl(&["purge", "--all", "--yes"]).exits(0).says("1 of 1 record purged");
     assert_eq!(server.keys(), ["idem:done:held"]);
     server.idemctl(&["sweep", "--orphaned", "--grace", "0s", "--yes"]).exits(0);
     assert_eq!(server.size(), 0);

@@ -24,7 +24,7 @@ fn a_large_keyspace_is_sampled_at_random_and_extrapolated() {
         .idemctl(&["detect", "--sample", "400"])
         .exits(0)
         .says("400 of 18000 Redis keys")
-        .shows("looked at)");
+        .shows("sampled)");
 }
 
 #[test]

@@ -81,9 +81,9 @@ fn bad_input_is_a_usage_error() {
         (&["--faults", "crash=10"], "from 0 to 9"),
         (&["--assume", "luck"], "critical-section"),
         (&["--mix", "express"], "--mix OLD,NEW"),
-        (&["--mix", "express,express"], "name two schemas"),
-        (&["--mix", "express,go-chi"], "they never meet"),
-        (&["--mix", "go-middleware-v1,go-middleware", "--workers", "1"], "two workers at least"),
+        (&["--mix", "express,express"], "name two different schemas"),
+        (&["--mix", "express,go-chi"], "cannot be mixed, because they use different Redis keys"),
+        (&["--mix", "go-middleware-v1,go-middleware", "--workers", "1"], "at least two workers"),
         (&["--max-states", "0"], "--max-states"),
         (&["--trace", "oil"], "mermaid"),
     ] {

@@ -179,7 +179,7 @@ fn what_another_language_pickled_is_shown_and_never_decoded() {
         assert_eq!(listed(&server, encoding), are(&[("a", "completed")]), "{encoding}");
     }
     let shown = server.idemctl(&["inspect", "a", "--schema", "pickle"]).exits(0);
-    let shown = shown.shows("Python pickle, shown as its bytes").shows("80 04 95 0b");
+    let shown = shown.shows("Python pickle, shown as bytes").shows("80 04 95 0b");
     assert!(!shown.text().contains('\u{1b}'), "{}", shown.all());
 }
 

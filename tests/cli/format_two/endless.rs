@@ -44,8 +44,12 @@ fn steps_speak_of_no_ttl_where_there_is_none() {
     server.describe("endless", &[("schema.toml", TOML)]);
     let step = |name: &str| server.idemctl(&[name, "a", "--schema", "endless", "--yes"]).exits(0);
     let begun = step("begin");
-    begun.says("requests with this key are turned away until it is completed or released.");
+    begun.says("Requests with this key are rejected until the lock is completed or released.");
     let done = step("complete");
-    done.says("Stores that the operation is done at n:a without expiry, as endless does.");
-    done.says("Then the next request gets a replay for ever: the result has no expiry.");
+    done.says(
+        "This stores the completion of the operation at n:a without expiry, as endless does.",
+    );
+    done.says(
+        "Then the next request gets a replay indefinitely, because the result never expires.",
+    );
 }

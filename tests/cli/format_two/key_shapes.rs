@@ -172,8 +172,8 @@ fn a_key_that_a_schema_leaves_out_is_told_with_the_word_that_does() {
     for redis_key in ["cache:pay.main#session", "job:a:log", "old:b:log"] {
         server.set(redis_key, DONE, 3_000_000);
     }
-    let by_key = "; powertools leaves this key out by its `key` pattern\n";
-    let by_ignore = "; jobs leaves this key out by `ignore`\n";
+    let by_key = "; powertools excludes this key with its `key` pattern\n";
+    let by_ignore = "; jobs excludes this key with `ignore`\n";
     for (key, redis_key, schema, told, word) in [
         ("cache:pay.main#session", "cache:pay.main#session", "powertools", by_key, "key"),
         ("pay.main#session", "cache:pay.main#session", "powertools", by_key, "key"),
@@ -235,7 +235,7 @@ fn a_schema_shows_the_pattern_of_its_keys() {
     server
         .unnamed(&["schema", "show", "jobs"])
         .exits(0)
-        .shows("  Key           of the pattern [0-9a-f]{32}");
+        .shows("  Key           matches [0-9a-f]{32}");
     let pattern = |name: &str| {
         server.unnamed(&["schema", "show", name, "-o", "json"]).exits(0).json()["schemas"][0]["key_pattern"].clone()
     };

@@ -99,7 +99,7 @@ fn no_change_hits_a_record_that_was_touched_between_the_look_and_the_change() {
             let there: String = server.send(&[b"TYPE", b"idem:k"]);
             assert_ne!(there, "none", "{words:?}, {what}: {}", run.all());
             assert!(
-                run.code == 8 || run.stderr.contains("eft alone"),
+                run.code == 8 || run.stderr.contains("eft unchanged"),
                 "{words:?}, {what}: {}",
                 run.all()
             );
@@ -137,7 +137,7 @@ fn a_large_result_that_differs_behind_what_was_read_stays() {
         let way = sends_at(&server, "UNLINK", &["SET", "idem:k", &value("y"), "KEEPTTL"]);
         let run = server.through(&way, words);
         assert_eq!(server.get("idem:k"), Some(value("y").into_bytes()), "{}", run.all());
-        run.says("left alone");
+        run.says("Left unchanged: ");
     }
 }
 
@@ -280,6 +280,6 @@ fn a_token_is_of_the_lock_that_was_printed() {
     assert!(token(&server).ends_with("@none"));
     unlock(&second).exits(8);
     // The bytes alone would pass any lock with the same value.
-    unlock(hash).exits(2).says("the token has no expiry: print it again with --dry-run");
+    unlock(hash).exits(2).says("the token has no expiry; print it again with --dry-run");
     assert!(server.get("idem:k").is_some());
 }

@@ -27,7 +27,7 @@ fn a_body_is_its_owners_and_takes_the_place_of_nothing() {
     std::fs::write(&out, "kept").unwrap();
     let run = write(&[]).exits(2);
     assert!(
-        run.stderr.contains("out is there already") && run.stderr.contains("--force"),
+        run.stderr.contains("out exists already") && run.stderr.contains("--force"),
         "{}",
         run.stderr
     );

@@ -15,7 +15,7 @@ fn explains(server: &Server, words: &[&str]) -> Run {
 
 /// What is said behind the record's page.
 fn told(run: &Run) -> String {
-    run.text().split_once("How it can have come to this").unwrap().1.to_owned()
+    run.text().split_once("Possible causes").unwrap().1.to_owned()
 }
 
 #[test]

@@ -25,7 +25,7 @@ fn one_record_is_shown_and_several_are_listed() {
         .idemctl(&["inspect", "--find", "nowhere"])
         .exits(1)
         .says("no key among 3")
-        .says("holds nowhere");
+        .says("contains nowhere");
     server.idemctl(&["inspect", "--find", "a", "order-7"]).exits(2);
 }
 
@@ -37,7 +37,7 @@ fn a_text_that_is_everywhere_ends_the_walk() {
         600_000,
     );
     let run = server.idemctl(&["inspect", "--find", "k-", "-o", "json"]).exits(0);
-    run.says("these are the first 20; a longer text finds fewer");
+    run.says("only the first 20 records are shown; use a longer text to find fewer");
     assert_eq!(run.json()["records"].as_array().unwrap().len(), 20);
     let scans = server.calls("scan");
     assert!((1..10).contains(&scans), "{scans}");

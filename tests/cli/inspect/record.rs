@@ -245,7 +245,7 @@ fn the_idle_time_is_shown_only_where_reading_leaves_it_as_it_is() {
         assert_eq!(text.contains("\n  Idle "), shows, "{user:?}: {text}");
         let verbose = server.idemctl(&[user, &["-v", "inspect", "order-1"]].concat()).exits(0);
         assert_eq!(
-            verbose.stderr.contains("The idle time is left out: "),
+            verbose.stderr.contains("The idle time is not shown, because "),
             !shows,
             "{user:?}: {}",
             verbose.all()
@@ -266,7 +266,7 @@ fn a_key_that_the_user_may_not_read_is_not_absent() {
         "{}",
         run.all()
     );
-    run.says("where this user may look");
+    run.says("among the keys that this user may read");
 }
 
 /// Rule: what the next request gets is what the service's begin does, here: a result is handed out as it is.
@@ -349,7 +349,7 @@ fn the_bytes_of_a_value_are_shown() {
             .text()
             .contains(&"x".repeat(10_000))
     );
-    server.idemctl(&["inspect", "k", "--raw", "-o", "json"]).exits(2).says("leave out -o");
+    server.idemctl(&["inspect", "k", "--raw", "-o", "json"]).exits(2).says("omit -o");
 }
 
 /// Rule: without --reveal nothing of a value is shown that holds credentials, its bytes included.
@@ -362,7 +362,10 @@ fn the_bytes_of_credentials_need_reveal() {
             .exits(0)
     };
     let run = shown(&["--raw"]);
-    run.shows("idempotency:order-1: withheld, because the bytes hold the header set-cookie; --reveal shows them");
+    run.shows(
+        "idempotency:order-1: withheld, because the bytes contain the header set-cookie; --reveal \
+        shows them",
+    );
     assert!(!run.all().contains("s3cret"), "{}", run.all());
     assert!(shown(&["--raw", "--reveal"]).all().contains("s3cret"));
     // A value of another program, which nobody decodes.

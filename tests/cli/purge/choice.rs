@@ -55,8 +55,9 @@ fn removed(words: &[&str], stdin: &[u8]) -> Vec<String> {
     let run = server.idemctl_fed(&[&["purge", "--yes"], words].concat(), stdin);
     // What the operator's own filters leave out is what was asked for.
     let filters = words.iter().any(|word| ["--state", "--older-than", "--finding"].contains(word));
-    let is_left =
-        |line: &str| line.starts_with("left alone: ") && !(filters && line.contains("not chosen"));
+    let is_left = |line: &str| {
+        line.starts_with("left alone: ") && !(filters && line.contains("not selected"))
+    };
     let is_part = ["not found: ", "Skipped "].iter().any(|told| run.stderr.contains(told))
         || run.stderr.lines().any(is_left);
     assert_eq!(run.code, if is_part { 3 } else { 0 }, "{}", run.all());
@@ -210,7 +211,7 @@ fn limits_refuse_and_are_never_passed() {
     let left = || server.size();
     purge(&server, &["--all", "--yes", "--max", "19"])
         .exits(2)
-        .says("20 records are chosen, but --max allows 19");
+        .says("20 records are selected, but --max allows 19");
     purge(&server, &["--match", "k1*", "--yes", "--max-percent", "50"]).exits(2);
     purge(&server, &["--all", "--yes", "--max", "0"]).exits(2);
     assert_eq!(left(), 21);
@@ -273,7 +274,7 @@ fn a_number_that_makes_no_sense_is_explained() {
     let says = |words: &[&str], why: &str| {
         purge(&server, words).exits(2).says(why);
     };
-    says(&["--all", "--max", "-1"], "a number of records is whole, and 0 or more");
+    says(&["--all", "--max", "-1"], "a number of records must be a whole number, and 0 or more");
     says(&["--older-than", "-1h"], "write 90s, 10m or 24h");
     says(&["--key-file", "/nowhere"], "nothing was changed");
 }

@@ -94,7 +94,7 @@ fn what_goes_or_changes_before_its_turn_is_told_from_what_was_removed() {
         "{}",
         run.all()
     );
-    run.says(" gone already").says(" left alone");
+    run.says("Already gone: ").says("Left unchanged: ");
     assert_eq!(server.size() as u64, number("changed"));
 }
 
@@ -102,8 +102,8 @@ fn what_goes_or_changes_before_its_turn_is_told_from_what_was_removed() {
 #[test]
 fn progress_has_a_total() {
     for (words, shown) in [
-        (&["purge", "--all", "--yes", "--rate", "100/s"][..], "records dealt with, keys scanned"),
-        (&["purge", "--all", "--yes", "--max", "500", "--rate", "100/s"], "records dealt with"),
+        (&["purge", "--all", "--yes", "--rate", "100/s"][..], "records processed, keys scanned"),
+        (&["purge", "--all", "--yes", "--max", "500", "--rate", "100/s"], "records processed"),
     ] {
         let server = Server::start();
         many(&server, 200);

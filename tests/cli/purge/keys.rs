@@ -10,8 +10,8 @@ use crate::support::proxy::{Hook, hooked_socket, says};
 fn keys_that_are_not_there_or_not_chosen_are_named_and_the_others_are_purged() {
     let server = seeded();
     let run = purge(&server, &["old", "nowhere", "held", "bare", "--yes"]).exits(3);
-    run.says("1 of 1 records purged").says("not found: nowhere, bare");
-    run.says("left alone: go-middleware/held: it is in-progress and not chosen");
+    run.says("1 of 1 record purged").says("not found: nowhere, bare");
+    run.says("left alone: go-middleware/held (it is in-progress and not selected)");
     run.says("`idemctl ")
         .says(" force-unlock go-middleware/held` removes a lock that was left alone");
     let run = purge(&server, &["nowhere", "--dry-run", "-o", "json"]).exits(3).json();
@@ -44,7 +44,7 @@ fn a_list_that_is_cut_inside_its_last_key_is_refused() {
     assert_eq!(server.keys(), before);
     // The last line of a file may have no line feed.
     let run = server.idemctl_fed(&["purge", "-", "--yes"], b"old").exits(0);
-    run.says("1 of 1 records purged");
+    run.says("1 of 1 record purged");
     server.idemctl_fed(&["purge", "-", "-0", "--yes"], b"new\0").exits(0);
 }
 
@@ -81,7 +81,7 @@ fn both_redis_keys_of_a_record_go_in_one_call() {
     });
     let run =
         server.through(&socket, &["purge", "c1", "--schema", "event-consumer", "--yes"]).exits(0);
-    run.says("1 of 1 records purged");
+    run.says("1 of 1 record purged");
     assert_eq!((server.size(), server.audited().len()), (0, 2), "{}", run.all());
 }
 
@@ -93,8 +93,8 @@ fn a_named_key_that_is_left_alone_is_named() {
     let before = server.keys();
     let run = purge(&server, &["held", "odd", "--yes", "-o", "json"]).exits(3);
     let (locked, odd) = (
-        "go-middleware/held: it is in-progress and not chosen",
-        "go-middleware/odd: not go-middleware's: ",
+        "go-middleware/held (it is in-progress and not selected)",
+        "go-middleware/odd (it does not match schema go-middleware: ",
     );
     run.says(format!("left alone: {locked}")).says(format!("left alone: {odd}"));
     let json = run.json();

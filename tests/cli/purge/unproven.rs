@@ -23,8 +23,11 @@ fn chosen_and_left_out_are_what_a_list_counts() {
     let server = server();
     let words = ["--status", "5xx", "--newer-than", "1h"];
     let listed = server.idemctl(&[&["list"], &words[..]].concat()).exits(0);
-    listed.says("no records were chosen among 4 keys");
-    listed.says("Skipped 2 go-middleware records: the result TTL of this deployment");
+    listed.says("no records were selected among 4 keys");
+    listed.says(
+        "Skipped 2 go-middleware records, because their age is only estimated: the result TTL of \
+        this deployment",
+    );
     assert_eq!(printed::command_lines(&listed).len(), 2, "{}", listed.all());
     let stated = ["--schema", "event-driven", "--result-ttl", "24h"];
     let names = server.idemctl(&[&["list", "-o", "name"], &words[..], &stated].concat()).exits(0);
@@ -33,9 +36,10 @@ fn chosen_and_left_out_are_what_a_list_counts() {
     purged.shows("event-driven  completed  1").shows("new");
     for last in ["--dry-run", "--yes"] {
         let run = server.idemctl(&[&["purge", last], &words[..]].concat()).exits(3);
-        run.says("no records were chosen among 4 keys");
+        run.says("no records were selected among 4 keys");
         run.says(
-            "Skipped 2 go-middleware records: the result TTL of this deployment is not configured",
+            "Skipped 2 go-middleware records, because their age is only estimated: the result TTL \
+            of this deployment is not configured",
         );
         run.says("Skipped 2 event-driven records");
         run.says("The longest time left is 23h 29m.");
@@ -58,7 +62,7 @@ fn the_command_line_for_each_schema_lacks_only_the_ttl() {
         let stated = line.replace("DURATION", "24h");
         let mut shell = std::process::Command::new("/bin/sh");
         shell.env("HOME", server.folder()).args(["-c", &format!("\"$0\" {stated}")]).arg(binary());
-        shell.run().exits(0).says("1 of 1 records purged");
+        shell.run().exits(0).says("1 of 1 record purged");
         assert_eq!(server.size(), left);
     }
 }
@@ -71,15 +75,14 @@ fn a_schema_of_the_context_that_cannot_be_walked_is_skipped() {
     server.put("idempotency:stuck", crate::support::PENDING);
     server.configure("default_context = \"here\"\n[contexts.here]\nschema = [\"go-middleware\", \"go-chi\", \"powertools-python\"]\n");
     let run = server.idemctl(&["sweep", "--orphaned", "--yes", "--grace", "0s"]).exits(3);
-    run.says("Swept: 1 of 1 locks done")
-        .says("Skipped the schema go-chi: it has no literal prefix");
+    run.says("Swept: 1 of 1 lock done").says("Skipped schema go-chi: it has no literal prefix");
     server.idemctl(&["sweep", "--orphaned", "--dry-run"]).exits(3);
     server
         .idemctl(&["purge", "--status", "500", "--yes", "--all"])
         .exits(3)
         .says("2 of 2 records purged");
     let list = server.idemctl(&["list"]).exits(0);
-    list.says("Skipped the schema go-chi");
+    list.says("Skipped schema go-chi");
     // Once for each of the two.
     assert_eq!(list.stderr.matches("no literal prefix").count(), 2, "{}", list.all());
     // Nothing is recognised, and the keys may be those of a schema that was skipped.

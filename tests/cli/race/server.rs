@@ -45,7 +45,7 @@ fn an_interrupted_race_says_how_far_it_got_and_leaves_nothing() {
     until_it_begins(&server);
     child.signal(Signal::INT);
     let run = child.ends().exits(130);
-    run.says("of 1000000 rounds of go-chi, schema; every key is removed");
+    run.says("of 1000000 rounds of go-chi, schema; all keys were removed");
     assert_eq!(run.text(), "");
     nothing_is_left(&server);
 }
@@ -59,7 +59,7 @@ fn a_server_that_goes_away_ends_the_race() {
         .start();
     until_it_begins(&server);
     server.kill();
-    child.ends().exits(5).says("racing express, schema, round").says("may be left behind");
+    child.ends().exits(5).says("racing express, schema, round").says("may remain");
 }
 
 #[test]
@@ -90,11 +90,8 @@ fn a_password_and_a_database_are_heeded_by_every_worker() {
 fn a_context_that_is_kept_from_changes_is_not_raced() {
     let server = Server::start();
     for kept in ["read_only", "protected"] {
-        let says = if kept == "protected" {
-            "not put under load"
-        } else {
-            "nothing may be changed through it"
-        };
+        let says =
+            if kept == "protected" { "does not put load on it" } else { "it allows no changes" };
         server
             .in_context("prod", &format!("{kept} = true"), &["race"])
             .exits(2)
@@ -163,14 +160,16 @@ fn load_goes_to_a_throw_away_server_unless_the_command_line_names_one() {
             (&[], &by_default, "default_context"),
         ] {
             let run = unasked(&server, variables, config, words).exits(0);
-            let says =
-                format!("{who} names {}/0, which is not put under load", server.socket().display());
+            let says = format!(
+                "{who} names {}/0, but this command puts load on its server",
+                server.socket().display()
+            );
             run.says(&says).says("-u, -h, -p, -s");
             assert_eq!(connections(&server), 0, "{who}");
         }
         unasked(&server, &[], "", words)
             .exits(0)
-            .says("No server is named: using a private throw-away server");
+            .says("No server is given. Using a temporary local Redis");
     }
     nothing_is_left(&server);
 }

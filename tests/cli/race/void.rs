@@ -102,7 +102,9 @@ fn a_race_in_which_every_round_was_void_has_no_verdict() {
     );
     let text = server.idemctl(&words).exits(3).text();
     assert!(
-        text.contains("own, schema: 20 rounds void: a lock ended or vanished within the round\n"),
+        text.contains(
+            "own, schema: 20 rounds void, because a lock expired or vanished during the round\n"
+        ),
         "{text}"
     );
     assert!(text.contains("\nvoid     own") && !text.contains("no violation"), "{text}");
@@ -140,7 +142,7 @@ fn a_rare_flaw_that_was_not_seen_is_not_called_atomic() {
     let text = server.idemctl(&words).exits(0).text();
     assert!(
         text.contains("\nno violation in 1000  own")
-            && text.contains("A flaw rarer than 1 in 1,000 begins would stay unseen"),
+            && text.contains("A flaw rarer than 1 in 1,000 begins would not be detected"),
         "{text}"
     );
     assert!(!text.contains("\natomic"), "{text}");

@@ -16,7 +16,7 @@ fn purged() -> (Cluster, String, String) {
     cluster.set(&result, STORED, 600_000);
     cluster.set(&lock, OWNER, 600_000);
     let words = ["purge", "--all", "--schema", "event-driven", "--yes", "--backup", "b"];
-    cluster.idemctl(&words).exits(0).says("1 of 1 records purged");
+    cluster.idemctl(&words).exits(0).says("1 of 1 record purged");
     assert_eq!(cluster.size(), 0);
     (cluster, result, lock)
 }

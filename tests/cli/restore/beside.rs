@@ -35,7 +35,7 @@ fn a_result_is_not_put_beside_the_lock_of_a_retry() {
     server.set(LOCK, "worker-2", 30_000);
     for more in [&["-o", "json"][..], &["-o", "json", "--dry-run"]] {
         let run = restore(&server, &file, more).exits(3);
-        run.says("1 kept away by a lock").says("--replace-locked");
+        run.says("1 not restored because of a lock").says("--replace-locked");
         let json = run.json();
         assert_eq!(
             (&json["locked"], &json["redis_keys"][0]["outcome"]),
@@ -76,7 +76,7 @@ fn a_lock_is_not_put_beside_a_result_that_came_since() {
     server.set(RESULT, STORED, 60_000);
     for more in [&[][..], &["--replace-locked"], &["--dry-run"]] {
         let run = restore(&server, &file, &[more, &["-o", "json"]].concat()).exits(3);
-        run.says("1 kept away by a result: completed since");
+        run.says("1 not restored, because a result was stored since");
         assert_eq!(
             (&run.json()["completed"], &run.json()["redis_keys"][0]["outcome"]),
             (&1.into(), &"completed".into())
@@ -139,7 +139,7 @@ fn a_cluster_that_keeps_lock_and_result_apart_is_looked_at_right_before() {
     let run = cluster
         .idemctl(&["purge", "--all", "--schema", "event-driven", "--yes", "--backup", "b"])
         .exits(0);
-    run.says("1 of 1 records purged");
+    run.says("1 of 1 record purged");
     cluster.set(&lock, "worker-2", 30_000);
     let run =
         |more: &[&str]| cluster.idemctl(&[&["restore", "b", "--yes", "-o", "json"], more].concat());

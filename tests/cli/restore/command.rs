@@ -183,7 +183,7 @@ fn a_backup_that_a_crash_cut_short_gives_back_what_it_holds() {
     assert!(!restore(&server, &file, &[]).exits(3).stderr.contains("cut short"));
     assert!(server.get("idem:b").is_some());
     fs::write(&file, "").unwrap();
-    restore(&server, &file, &[]).exits(2).says("holds no line of a backup");
+    restore(&server, &file, &[]).exits(2).says("contains no lines of a backup");
 }
 
 #[test]
@@ -205,9 +205,9 @@ fn foreign_damaged_and_newer_files_are_refused_before_anything_is_restored() {
     let file = server.folder().join("backup.jsonl");
     let first = backup::sealed(&a);
     for (second, says) in [
-        ("hello".to_owned(), "no line of an idemctl backup"),
-        (json!({"at": "2026", "who": "me"}).to_string(), "no line of an idemctl backup"),
-        ("[1]".to_owned(), "no line of an idemctl backup"),
+        ("hello".to_owned(), "not a line of an idemctl backup"),
+        (json!({"at": "2026", "who": "me"}).to_string(), "not a line of an idemctl backup"),
+        ("[1]".to_owned(), "not a line of an idemctl backup"),
         (with("format", 3.into()), "format 3"),
         (with("keys", json!([])), "`keys` is missing"),
         (with_key("dump_base64", dump.into()), "checksum"),
@@ -252,7 +252,7 @@ fn a_server_that_does_not_know_the_format_says_so() {
     line["keys"][0]["dump_base64"] = NEWER.into();
     restore(&server, &backup::write(&server, &[line]), &[])
         .exits(6)
-        .says("does not know the format")
+        .says("cannot read the format")
         .says("newer");
 }
 

@@ -134,7 +134,7 @@ fn a_flipped_bit_in_the_last_line_costs_that_line() {
     bytes[at] ^= 4;
     fs::write(&file, bytes).unwrap();
     let run = restore(&server, &file, &["-o", "json"]).exits(3);
-    run.says("line 4 of ").says("is left out: the line is damaged");
+    run.says("line 4 of ").says("is skipped: the line is damaged");
     assert_eq!(run.json()["restored"], KEYS - 1);
 }
 
@@ -154,7 +154,7 @@ fn damage_in_the_middle_is_refused_before_anything_is_restored_and_skipped_on_re
     let run = restore(&server, &file, &["--skip-damaged", "-o", "json"]).exits(3);
     run.says("line 2 of ").says("left out");
     // The damaged line may have been one that names another place.
-    run.says("2 of 2 Redis keys do not say where they come from");
+    run.says("the origin of 2 of 2 Redis keys is unknown");
     assert_eq!(
         (&run.json()["restored"], &run.json()["lines_left_out"]),
         (&(KEYS - 1).into(), &1.into())
@@ -229,8 +229,7 @@ fn lines_behind_the_closing_line_do_not_belong_to_the_backup() {
     let whole = fs::read_to_string(&file).unwrap();
     let of_another = whole.lines().nth(1).unwrap().to_owned();
     fs::write(&file, format!("{whole}{of_another}\n")).unwrap();
-    server.idemctl(&["backup", "list"]).exits(0).shows("damaged").says("behind the closing line");
+    server.idemctl(&["backup", "list"]).exits(0).shows("damaged").says("follows the closing line");
     let run = server.idemctl(&["restore", &file.display().to_string(), "--yes"]).exits(3);
-    run.says("is left out: the line is behind the closing line")
-        .says("Restored 3 of 3 Redis keys.");
+    run.says("is skipped: the line follows the closing line").says("Restored 3 of 3 Redis keys.");
 }

@@ -51,7 +51,7 @@ fn another_server_is_refused_unless_it_is_meant() {
     assert_eq!(from["run_id"], run_id(&server));
     for more in [&[][..], &["--dry-run"]] {
         let run = restore(server.folder(), &["-s", &there], more).exits(2);
-        run.says(format!("taken from {here}/0 (run id {})", run_id(&server)));
+        run.says(format!("is from {here}/0 (run id {})", run_id(&server)));
         run.says(format!("here is {there}/0 (run id {})", run_id(&other)));
         run.says("hint: nothing was restored").says("--elsewhere");
         assert_eq!(other.size(), 0);
@@ -114,7 +114,7 @@ fn a_restart_does_not_block_and_is_said() {
     server.kill();
     let server = start();
     let run = restore(home.path(), &["-p", &port.to_string()], &[]).exits(0);
-    run.says("a restart or a failover since, or another server at that address");
+    run.says("It restarted or failed over since, or is another server at that address");
     assert_eq!(server.get(REDIS_KEY).unwrap(), HELD.as_bytes());
 }
 
@@ -170,7 +170,7 @@ fn a_place_is_escaped() {
     let run =
         restore(server.folder(), &["-s", &server.socket().display().to_string()], &[]).exits(2);
     assert!(
-        !run.stderr.contains(['\u{1b}', '\u{202e}']) && run.stderr.contains("taken from a\\"),
+        !run.stderr.contains(['\u{1b}', '\u{202e}']) && run.stderr.contains("is from a\\"),
         "{}",
         run.all()
     );
@@ -207,6 +207,8 @@ fn another_server_at_the_same_address_that_was_up_before_is_refused_unless_it_is
     let undo = idemctl(server.folder()).args(way_there).args(["undo", "--yes"]).run().exits(2);
     undo.says("another server at the same address");
     assert_eq!(other.size(), 0);
-    restore(server.folder(), &way_there, &["--elsewhere"]).exits(0).says("it was up already");
+    restore(server.folder(), &way_there, &["--elsewhere"])
+        .exits(0)
+        .says("which was already running at that time");
     assert_eq!(other.get(REDIS_KEY).unwrap(), HELD.as_bytes());
 }

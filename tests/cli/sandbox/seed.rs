@@ -22,7 +22,7 @@ fn seeding_says_what_it_wrote() {
     let home = home();
     let run =
         run(home.path(), &["sandbox", "--seed", "5", "--schema", "express", "--", "true"]).exits(0);
-    run.says("holds 5 records of 1 schemas (5 Redis keys)");
+    run.says("contains 5 records of 1 schemas (5 Redis keys)");
 }
 
 /// Rule: the context is that of another server.

@@ -195,7 +195,7 @@ fn accepted(result_not_stored: &str) -> Value {
 
 #[test]
 fn what_was_accepted_is_no_news_however_bad_it_is() {
-    expecting(&accepted("duplicate"), &[]).exits(0).shows("Every cell is as it was accepted.");
+    expecting(&accepted("duplicate"), &[]).exits(0).shows("All results match the accepted file.");
     assert_eq!(
         expecting(&accepted("duplicate"), &["-o", "json"]).exits(0).json()["differences"],
         json!([])
@@ -214,7 +214,11 @@ fn a_matrix_that_it_wrote_is_one_that_it_accepts() {
 fn what_is_not_as_accepted_is_named() {
     let worse = expecting(&accepted("wrong-answer"), &[]).exits(1);
     let line = "  worse   result-not-stored  reference: duplicate, accepted wrong-answer\n";
-    assert!(worse.text().ends_with(&format!("Not as accepted\n{line}")), "{}", worse.all());
+    assert!(
+        worse.text().ends_with(&format!("Different from the accepted file\n{line}")),
+        "{}",
+        worse.all()
+    );
     let mut better = accepted("duplicate");
     better["cells"][0]["verdict"] = json!("stuck");
     let better = expecting(&better, &["-o", "json"]).exits(1).json();
@@ -278,13 +282,10 @@ fn a_context_that_is_kept_from_changes_is_not_simulated_through() {
         fs::write(server.folder().join("config.toml"), config).unwrap();
         let words = ["simulate", "store-down", "--schema", "reference", "--config", "config.toml"];
         let refused = server.idemctl(&words).exits(2);
-        let why = if kept == "read_only" {
-            "nothing may be changed through it"
-        } else {
-            "not put under load"
-        };
+        let why =
+            if kept == "read_only" { "it allows no changes" } else { "does not put load on it" };
         assert!(refused.stderr.contains(why), "{}", refused.stderr);
-        assert!(refused.stderr.contains("hint: --sandbox"), "{}", refused.stderr);
+        assert!(refused.stderr.contains("hint: pass --sandbox"), "{}", refused.stderr);
         run(server.folder(), &[&words[..], &["--sandbox"]].concat()).exits(0);
     }
     assert_eq!(server.size(), 0);

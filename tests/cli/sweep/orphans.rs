@@ -90,7 +90,7 @@ fn a_lock_that_ends_by_itself_stays_and_is_counted() {
     );
     sweep(&server, &words[..words.len() - 2])
         .exits(0)
-        .says("3 locks end by themselves and are left alone");
+        .says("3 locks expire by themselves and are left unchanged");
     let ask = ["--owner-alive", "[ \"$1\" = alive ]"];
     let json = sweep(&server, &[&words[..], &ask].concat()).exits(0).json();
     assert_eq!(
@@ -356,7 +356,8 @@ fn a_lock_beyond_what_is_read_is_left_alone_and_said_to_be() {
     let words = ["--orphaned", "--schema", "express", "--grace", "0"];
     let dry = sweep(&server, &[&words[..], &["--dry-run"]].concat()).exits(0);
     dry.says(
-        "1 of them has a value larger than 16 MiB, which is not read whole, and will be left alone",
+        "1 of them has a value larger than 16 MiB, which idemctl does not read completely and will \
+        skip",
     );
     let json = sweep(&server, &[&words[..], &["--yes", "-o", "json"]].concat()).exits(3).json();
     assert_eq!((&json["done"], &json["left_too_large"]), (&1.into(), &1.into()), "{json}");
@@ -397,7 +398,7 @@ fn more_locks_than_are_acted_on_at_a_time_all_go() {
 fn unreadable_values_want_a_schema_and_a_narrow_choice_in_a_dry_run_too() {
     let server = Server::holding(&[("idem:odd", "odd", FOREVER)]);
     let run = server.idemctl(&["sweep", "--include", "unreadable", "--dry-run"]).exits(2);
-    run.says("a value that cannot be read may be any program's").says("hint: say whose: --schema");
+    run.says("an unreadable value may belong to any program").says("hint: pass --schema");
     let narrow = ["--schema", "express", "--match", "odd"];
     server
         .idemctl(&[&["sweep", "--include", "unreadable", "--dry-run"], &narrow[..]].concat())

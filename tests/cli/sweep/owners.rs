@@ -28,7 +28,7 @@ fn a_lock_whose_owner_is_alive_stays() {
     assert_eq!((&json["done"], &json["skipped_alive"]), (&5.into(), &2.into()), "{json}");
     assert_eq!(json["owner_unknown"], 2, "{json}");
     run.says(
-        "2 locks whose owner --owner-alive could not decide (no answer within 10 s for owner slow)",
+        "2 locks for which --owner-alive gave no result (no answer within 10 s for owner slow)",
     );
     let left = [
         "idem:started:alive",
@@ -52,7 +52,7 @@ fn a_command_that_cannot_be_run_makes_no_owner_dead() {
     let server = Server::holding(&[("idem:started:a", "worker-1", FOREVER)]);
     let run = sweep(&server, &[&WITHOUT_GRACE[..], &["--owner-alive", "no-such-command"]].concat())
         .exits(2);
-    run.says("cannot be run (exit status 127 for owner worker-1: idemctl: ");
+    run.says("cannot run the command (exit status 127 for owner worker-1: idemctl: ");
     assert!(server.get("idem:started:a").is_some());
 }
 
@@ -82,7 +82,7 @@ fn a_command_that_fails_makes_no_owner_dead() {
             &[&WITHOUT_GRACE[..], &["-o", "json", "--owner-alive", command]].concat(),
         )
         .exits(3);
-        run.says(format!("Left alone: 1 lock whose owner --owner-alive could not decide ({why}"));
+        run.says(format!("Left unchanged: 1 lock for which --owner-alive gave no result ({why}"));
         let json = run.json();
         let left = (&json["done"], &json["skipped_alive"], &json["owner_unknown"]);
         assert_eq!(left, (&0.into(), &0.into(), &1.into()), "{command}: {json}");
@@ -105,8 +105,8 @@ fn an_owner_that_was_read_in_part_is_unknown() {
     let run =
         sweep(&server, &[&WITHOUT_GRACE[..], &["-o", "json", "--owner-alive", &ask]].concat())
             .exits(3);
-    run.says("whose owner --owner-alive could not decide (the value of l")
-        .says("is too long to be read whole)");
+    run.says("for which --owner-alive gave no result (the value of l")
+        .says("is too long to be read completely)");
     assert_eq!(run.json()["owner_unknown"], 2);
     assert_eq!(fs::read_to_string(calls).unwrap().trim(), "4096");
     assert_eq!(server.keys(), ["idem:started:late", "idem:started:long"]);
@@ -119,6 +119,6 @@ fn an_owner_with_a_zero_byte_is_unknown() {
     let run =
         sweep(&server, &[&WITHOUT_GRACE[..], &["-o", "json", "--owner-alive", "exit 1"]].concat())
             .exits(3);
-    run.says("a zero byte, which no argument can hold, for owner a\\x00b");
+    run.says("an argument cannot contain a zero byte, as needed for owner a\\x00b");
     assert_eq!(server.keys(), ["idem:started:zero"]);
 }

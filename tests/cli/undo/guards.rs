@@ -20,9 +20,7 @@ fn a_lock_that_was_renewed_or_taken_anew_since_stays() {
         let server = extended();
         server.set("idempotency:a", value, ttl);
         let run = server.idemctl(&["undo", "--yes"]).exits(3);
-        run.says("1 no longer as the operation left them")
-            .shows("changed")
-            .says("Nothing was changed.");
+        run.says("1 changed since the operation").shows("changed").says("Nothing was changed.");
         assert!(pttl(&server, "idempotency:a") > 3_500_000);
         assert_eq!(server.get("idempotency:a").unwrap(), value.as_bytes());
     }
@@ -61,8 +59,7 @@ fn what_changes_right_before_its_turn_stays() {
         let server = extended();
         let way = sends_at(&server, word, &anew);
         let run = server.through(&way, &["undo", "--yes", "--elsewhere"]).exits(3);
-        run.shows("would-restore")
-            .says("Took back 0 of 1 Redis keys; 1 no longer as the operation left them");
+        run.shows("would-restore").says("Reverted 0 of 1 Redis key; 1 changed since the operation");
         assert!(pttl(&server, "idempotency:a") > 8_000_000, "{word}");
     }
     let server = Server::start();
@@ -91,18 +88,19 @@ fn another_server_is_refused_unless_it_is_meant() {
         run.says("has no operation on this server").says("the last one, extend ");
         let op = server.audited()[0]["op"].as_str().unwrap().to_owned();
         let named = [&["-s", &there, "undo", &op], more].concat();
-        server.unnamed(&named).exits(2).says("was taken from").says("--elsewhere");
+        server.unnamed(&named).exits(2).says("is from").says("--elsewhere");
         let socket = server.socket().display().to_string();
-        let line = format!("`idemctl -s {socket} -n 0 undo {op}` takes it back where it was done");
+        let line =
+            format!("to undo it on its own server, run `idemctl -s {socket} -n 0 undo {op}`");
         server.unnamed(&named).exits(2).says(&line);
-        run.says(format!("`idemctl -s {socket} -n 0 undo {op}` takes that one back"));
+        run.says(format!("to undo that one, run `idemctl -s {socket} -n 0 undo {op}`"));
         // By name, where a context has that server.
         let config = server.folder().join("contexts.toml");
         std::fs::write(&config, format!("[contexts.shop]\nurl = \"{}\"\n", server.url())).unwrap();
         let config = config.display().to_string();
         let run = server.unnamed(&[&["--config", &config], &named[..]].concat()).exits(2);
         run.says(format!(
-            "`idemctl --config {config} --context shop undo {op}` takes it back where it was done"
+            "to undo it on its own server, run `idemctl --config {config} --context shop undo {op}`"
         ));
         assert!(pttl(&other, "idempotency:a") > 3_000_000);
     }
@@ -120,7 +118,11 @@ fn another_server_is_refused_unless_it_is_meant() {
 #[test]
 fn without_leave_nothing_is_taken_back() {
     let server = extended();
-    server.idemctl(&["undo"]).exits(2).says("no terminal to ask on").shows("would-restore");
+    server
+        .idemctl(&["undo"])
+        .exits(2)
+        .says("cannot prompt without a terminal")
+        .shows("would-restore");
     assert!(pttl(&server, "idempotency:a") > 3_000_000);
     assert_eq!(server.audited().len(), 1);
 }
@@ -133,7 +135,7 @@ fn an_unknown_outcome_is_named_and_left() {
         line["what"] = "outcome-unknown".into();
         line.as_object_mut().unwrap().remove("after");
     });
-    server.idemctl(&["undo", "--yes"]).exits(2).says("the audit log does not say");
+    server.idemctl(&["undo", "--yes"]).exits(2).says("the audit log does not record");
     assert!(pttl(&server, "idempotency:a") > 3_000_000);
 }
 
@@ -144,7 +146,7 @@ fn an_empty_log_says_that_nothing_was_changed_yet() {
     std::fs::create_dir_all(log.parent().unwrap()).unwrap();
     std::fs::write(&log, "").unwrap();
     server.idemctl(&["undo", "--yes"]).exits(1).says(
-        "nothing was changed yet by this user on this machine: the audit log has no operation",
+        "this user has changed nothing on this machine yet, so the audit log has no operation",
     );
     server.idemctl(&["undo", "abc", "--yes"]).exits(1).says("the audit log has no operation abc");
 }

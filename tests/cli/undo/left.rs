@@ -12,7 +12,7 @@ fn an_extended_lock_gets_its_former_expiry() {
     let run = server.idemctl(&["undo", "--dry-run", "-o", "json"]).exits(0);
     assert_eq!(run.json()["redis_keys"][0]["outcome"], "would-restore");
     assert!(pttl(&server, "idempotency:a") > 3_000_000);
-    server.idemctl(&["undo", "--yes"]).exits(0).says("Took back 1 of 1 Redis keys.");
+    server.idemctl(&["undo", "--yes"]).exits(0).says("Reverted 1 of 1 Redis key.");
     assert!(
         (1..=50_000).contains(&pttl(&server, "idempotency:a")),
         "{}",
@@ -100,7 +100,7 @@ fn what_was_restored_goes_and_what_was_there_already_stays() {
     server
         .idemctl(&["undo", "--yes"])
         .exits(0)
-        .says("Took back 249 of 249 Redis keys.")
+        .says("Reverted 249 of 249 Redis keys.")
         .says("… and 149 more.");
     assert_eq!(server.keys(), ["idempotency:7"]);
 }
@@ -149,11 +149,11 @@ fn a_preview_shows_the_state_of_what_comes_back() {
     server.idemctl(&complete).exits(0);
     let run = server.idemctl(&["undo", "--dry-run"]).exits(0);
     run.shows("would-restore  never    completed -> in-progress  go-middleware");
-    run.says("warning: this brings back a lock without expiry");
+    run.says("warning: this restores a lock that never expires");
     server
         .idemctl(&["undo", "--yes"])
         .exits(0)
-        .says("warning: this brings back a lock without expiry");
+        .says("warning: this restores a lock that never expires");
     // Undoing the undo brings the result back.
     let run =
         server.idemctl(&["undo", "--dry-run"]).exits(0).shows("in-progress -> completed").all();
@@ -162,7 +162,7 @@ fn a_preview_shows_the_state_of_what_comes_back() {
     server
         .idemctl(&["undo", "--dry-run"])
         .exits(0)
-        .says("warning: this brings back a lock without expiry");
+        .says("warning: this restores a lock that never expires");
 }
 
 /// Rule: a failure belongs to the record in which it happened: a record that cannot be read keeps no other from going back.
@@ -178,13 +178,13 @@ fn a_record_that_cannot_be_read_is_named_and_the_others_go_back() {
     };
     // A user who may read nothing lacks a right: that is no matter of single records.
     undo("none", &["--yes"]).exits(4);
-    undo("half", &["--dry-run"]).exits(3).says("Would take back 1 of 2 Redis keys");
+    undo("half", &["--dry-run"]).exits(3).says("Would revert 1 of 2 Redis keys");
     let run = undo("half", &["--yes"]).exits(3);
-    run.says("idempotency:a: ").says("does not permit it");
-    run.says("Took back 1 of 2 Redis keys; 1 not brought back, because they could not be read");
+    run.says("idempotency:a: ").says("denied permission");
+    run.says("Reverted 1 of 2 Redis keys; 1 not restored, because they could not be read");
     assert_eq!((&run.json()["restored"], &run.json()["unread"]), (&1.into(), &1.into()));
     assert!(pttl(&server, "idempotency:a") > 3_000_000 && pttl(&server, "idempotency:b") < 60_000);
     // The next undo restores the other record.
-    server.idemctl(&["undo", "--yes"]).exits(3).says("Took back 1 of 2");
+    server.idemctl(&["undo", "--yes"]).exits(3).says("Reverted 1 of 2");
     assert!(pttl(&server, "idempotency:a") < 60_000);
 }

@@ -18,14 +18,14 @@ fn purged() -> Server {
 #[test]
 fn records_come_back_one_by_one() {
     let server = purged();
-    server.idemctl(&["undo", "--only", "a", "--yes"]).exits(0).says("Took back 1 of 1");
+    server.idemctl(&["undo", "--only", "a", "--yes"]).exits(0).says("Reverted 1 of 1");
     let log = server.idemctl(&["log", "-o", "jsonl"]).exits(0).json_lines();
     assert_eq!(
         (&log[0]["undone_by"], &log[0]["partly_undone_by"]),
         (&serde_json::Value::Null, &log[1]["op"])
     );
     server.idemctl(&["log"]).shows("purge, partly undone");
-    server.idemctl(&["undo", "--only", "b", "--yes"]).exits(0).says("Took back 1 of 1");
+    server.idemctl(&["undo", "--only", "b", "--yes"]).exits(0).says("Reverted 1 of 1");
     assert_eq!(server.keys(), ["idempotency:a", "idempotency:b"]);
     // The last undo is taken back where its record is meant.
     server.idemctl(&["undo", "--only", "b", "--yes"]).exits(0).shows("would-remove");
@@ -37,7 +37,7 @@ fn records_come_back_one_by_one() {
 fn a_key_that_the_operation_did_not_change_is_named() {
     let server = purged();
     let run = server.idemctl(&["undo", "--only", "a", "--only", "nosuch", "--yes"]).exits(3);
-    run.says("nosuch: purge ").says("changed no such key").says("Took back 1 of 1");
+    run.says("nosuch: purge ").says("changed no such key").says("Reverted 1 of 1");
     server
         .idemctl(&["undo", "--only", "nosuch", "--yes"])
         .exits(1)
@@ -55,9 +55,9 @@ fn the_last_operation_is_that_of_this_server() {
     let (server, other) = (purged(), Server::holding(&[("idempotency:x", PENDING, 50_000)]));
     let there = other.socket().display().to_string();
     server.unnamed(&["-s", &there, "force-unlock", "x", "--yes"]).exits(0);
-    server.idemctl(&["undo", "--yes"]).exits(0).says("Took back 3 of 3");
+    server.idemctl(&["undo", "--yes"]).exits(0).says("Reverted 3 of 3");
     assert_eq!((server.size(), other.size()), (3, 0));
-    server.unnamed(&["-s", &there, "undo", "--yes"]).exits(0).says("Took back 1 of 1");
+    server.unnamed(&["-s", &there, "undo", "--yes"]).exits(0).says("Reverted 1 of 1");
     assert_eq!(other.size(), 1);
 }
 
@@ -80,7 +80,7 @@ fn a_backup_that_lost_everything_is_not_whole() {
         let list = server.idemctl(&["backup", "list"]).exits(0);
         let is_listed = list.text().contains("damaged");
         assert!(
-            is_listed || list.stderr.contains("removed 3 Redis keys into it"),
+            is_listed || list.stderr.contains("saved 3 removed Redis keys in it"),
             "{}",
             list.all()
         );
@@ -92,7 +92,7 @@ fn a_backup_that_lost_everything_is_not_whole() {
     server
         .idemctl(&["restore", &other.display().to_string(), "--yes"])
         .exits(2)
-        .says("holds no line of a backup");
+        .says("contains no lines of a backup");
 }
 
 /// Rule: the backup of another operation that has the name of this one's is told by the log.

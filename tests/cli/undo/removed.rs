@@ -16,7 +16,7 @@ fn what_was_purged_comes_back_and_the_undo_is_taken_back_too() {
     server.idemctl(&["purge", "--all", "--yes", "--reason", "INC-1"]).exits(0);
     assert!(server.keys().is_empty());
     let run = server.idemctl(&["undo", "--yes", "--reason", "too many"]).exits(0);
-    run.shows("would-restore").says("Took back 2 of 2 Redis keys.");
+    run.shows("would-restore").says("Reverted 2 of 2 Redis keys.");
     assert_eq!(contents(&server), before);
     assert!(
         (1..=50_000).contains(&pttl(&server, "idempotency:a"))
@@ -26,7 +26,7 @@ fn what_was_purged_comes_back_and_the_undo_is_taken_back_too() {
         .idemctl(&["undo", "--yes"])
         .exits(0)
         .shows("would-remove")
-        .says("Took back 2 of 2 Redis keys.");
+        .says("Reverted 2 of 2 Redis keys.");
     assert!(server.keys().is_empty());
     server.idemctl(&["undo", "--yes"]).exits(0);
     assert_eq!(contents(&server), before);
@@ -73,7 +73,7 @@ fn what_stands_there_by_now_stays_and_a_lock_keeps_its_result_away() {
 fn what_no_backup_holds_is_named_and_left() {
     let server = Server::holding(&[("idempotency:a", DONE, 50_000)]);
     server.idemctl(&["purge", "--all", "--yes", "--no-backup"]).exits(0);
-    server.idemctl(&["undo", "--yes"]).exits(3).says("no backup holds them").shows("untold");
+    server.idemctl(&["undo", "--yes"]).exits(3).says("no backup contains them").shows("untold");
     assert!(server.keys().is_empty());
     server.set("idempotency:b", DONE, 50_000);
     server.idemctl(&["purge", "--all", "--yes"]).exits(0);
@@ -84,7 +84,10 @@ fn what_no_backup_holds_is_named_and_left() {
 #[test]
 fn a_log_without_operations_has_nothing_to_take_back() {
     let server = Server::start();
-    server.idemctl(&["undo", "--yes"]).exits(1).says("nothing was changed yet");
+    server
+        .idemctl(&["undo", "--yes"])
+        .exits(1)
+        .says("this user has changed nothing on this machine yet");
 }
 
 /// Rule: what comes back expires at the very moment, also if the moment is beyond the numbers of Lua.
@@ -119,7 +122,7 @@ fn what_expires_in_a_distant_year_comes_back_to_the_millisecond() {
             server.send::<()>(&set.map(str::as_bytes));
             server.idemctl(words).exits(0);
             assert_ne!(server.get("idempotency:a").as_deref(), Some(value.as_bytes()));
-            server.idemctl(&["undo", "--yes"]).exits(0).says("Took back 1 of 1");
+            server.idemctl(&["undo", "--yes"]).exits(0).says("Reverted 1 of 1");
             assert_eq!(server.get("idempotency:a").unwrap(), value.as_bytes());
             let told =
                 redis::cmd("PEXPIRETIME").arg("idempotency:a").query::<i64>(&mut server.connect());

@@ -57,7 +57,8 @@ fn an_interrupted_undo_goes_on() {
     let server = purged();
     let run = ended_by(&server, &["undo", "--yes"], restores, Signal::INT).exits(130);
     let purge = ops(&server)[0]["op"].as_str().unwrap().to_owned();
-    run.says("Took back 100 of 250").says(format!("undo {purge}` with the same options goes on"));
+    run.says("Reverted 100 of 250")
+        .says(format!("undo {purge}` with the same options to continue"));
     assert_eq!(server.size(), 100);
     let log = ops(&server);
     assert_eq!(
@@ -67,11 +68,11 @@ fn an_interrupted_undo_goes_on() {
     assert_eq!(log[1]["state"], "interrupted");
     server.idemctl(&["log"]).shows("purge, partly undone").shows("interrupted");
     let run = server.idemctl(&["undo", "--yes"]).exits(3);
-    run.says("did not come to its end").says("Took back 150 of 250 Redis keys; 100 there already");
+    run.says("did not finish").says("Reverted 150 of 250 Redis keys; 100 there already");
     assert_eq!(server.size(), KEYS);
     assert_eq!(ops(&server)[0]["undone_by"], ops(&server)[2]["op"]);
     // An undo that came to its end is taken back.
-    server.idemctl(&["undo", "--yes"]).exits(0).says("Took back 150 of 150");
+    server.idemctl(&["undo", "--yes"]).exits(0).says("Reverted 150 of 150");
     assert_eq!(server.size(), 100);
 }
 
@@ -81,7 +82,7 @@ fn a_killed_undo_goes_on() {
     let server = purged();
     ended_by(&server, &["undo", "--yes"], restores, Signal::KILL);
     assert_eq!(ops(&server)[1]["state"], "unended");
-    server.idemctl(&["undo", "--yes"]).says("did not come to its end");
+    server.idemctl(&["undo", "--yes"]).says("did not finish");
     assert_eq!(server.size(), KEYS);
 }
 
@@ -93,11 +94,7 @@ fn an_interrupted_undo_of_some_records_wants_them_named() {
     ended_by(&server, &some, restores, Signal::KILL);
     // The request that was sent before the kill arrives after it.
     until("both records are restored", || server.size() == 2);
-    server
-        .idemctl(&["undo", "--yes"])
-        .exits(2)
-        .says("did not come to its end")
-        .says("the same --only");
+    server.idemctl(&["undo", "--yes"]).exits(2).says("did not finish").says("the same --only");
     assert_eq!(server.size(), 2);
     server.idemctl(&some);
     assert_eq!(server.size(), 2);
@@ -125,7 +122,7 @@ fn what_a_killed_operation_removed_comes_back_and_not_what_an_earlier_one_remove
             (&words[0].into(), &"unended".into(), &0.into())
         );
         let run = server.idemctl(&["undo", "--yes"]).exits(0);
-        run.says("did not end: it was killed").says("Took back 1 of 1");
+        run.says("did not end, because it was killed").says("Reverted 1 of 1");
         assert_eq!(server.keys(), ["idempotency:victim"], "{words:?}");
     }
 }
@@ -141,7 +138,7 @@ fn a_killed_operation_without_a_backup_is_named_and_nothing_is_taken_back() {
     ended_by(&server, &["extend", "a", "--for", "1h", "--yes"], extends, Signal::KILL);
     until("it is extended", || pttl(&server, "idempotency:a") > 50_000);
     let run = server.idemctl(&["undo", "--yes"]).exits(2);
-    run.says("extend ").says("does not say what it changed").says(format!("undo {earlier}`"));
+    run.says("extend ").says("does not list its changes").says(format!("undo {earlier}`"));
     assert_eq!(server.get("idempotency:earlier"), None);
     server.idemctl(&["undo", &earlier, "--yes"]).exits(0);
     assert!(server.get("idempotency:earlier").is_some());
@@ -179,6 +176,6 @@ fn an_operation_that_changed_nothing_is_not_the_last_one() {
         .matches("\"mark\":\"begin\"")
         .count();
     assert_eq!((marks, ops(&server).len()), (3, 2));
-    server.idemctl(&["undo", "--yes"]).exits(0).says("Took back 250 of 250");
+    server.idemctl(&["undo", "--yes"]).exits(0).says("Reverted 250 of 250");
     assert_eq!(server.size(), 0);
 }

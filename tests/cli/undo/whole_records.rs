@@ -16,7 +16,7 @@ const PURGE: [&str; 5] = ["purge", "k", "--schema", "event-driven", "--yes"];
 fn a_purged_record_comes_back_with_its_lock_and_its_result() {
     for way in ["undo", "restore"] {
         let server = Server::holding(&[(RESULT, STORED, 60_000), (LOCK, "worker-1", 30_000)]);
-        server.idemctl(&PURGE).exits(0).says("1 of 1 records purged");
+        server.idemctl(&PURGE).exits(0).says("1 of 1 record purged");
         assert_eq!(server.size(), 0);
         assert_eq!(server.audited().len(), 2, "a line for each Redis key");
         let file = backup::only(&server).display().to_string();
@@ -72,7 +72,7 @@ fn a_backup_without_one_of_its_lines_is_not_whole() {
     fs::write(&file, [lines[0], lines[1], lines[3], lines[4]].join("\n") + "\n").unwrap();
     fs::remove_file(server.folder().join(".local/state/idemctl/audit.jsonl")).unwrap();
     let run = server.idemctl(&["restore", &file.display().to_string(), "--yes"]).exits(3);
-    run.says("is not whole: its closing line counts other lines");
+    run.says("is incomplete, because its number of lines differs");
     assert_eq!(server.size(), 2);
 }
 
@@ -92,7 +92,7 @@ fn a_name_of_two_operations_is_refused() {
     server
         .idemctl(&["undo", "--yes"])
         .exits(2)
-        .says("two operations of the audit log have the name");
+        .says("two operations in the audit log have the name");
     assert_eq!(server.size(), 0);
 }
 
@@ -120,7 +120,7 @@ fn a_record_in_two_slots_goes_and_comes_back() {
     cluster.set(&result, STORED, 60_000);
     cluster.set(&lock, "worker-1", 30_000);
     let run = cluster.idemctl(&["purge", "--all", "--schema", "event-driven", "--yes"]).exits(0);
-    run.says("1 of 1 records purged");
+    run.says("1 of 1 record purged");
     assert!(cluster.get(&result).is_none() && cluster.get(&lock).is_none());
     cluster.idemctl(&["undo", "--yes"]).exits(0).says("2 of 2 Redis keys");
     assert!(cluster.get(&result).is_some() && cluster.get(&lock).is_some());

@@ -115,13 +115,13 @@ fn its_operations_are_undone() {
     let server = server();
     // Without a name the last one: a lock gets its former expiry.
     server.idemctl(&["undo", "--yes"]).exits(1).says("no operation on this server");
-    server.idemctl(&["undo", "--yes", "--elsewhere"]).exits(0).says("Took back 1 of 1");
+    server.idemctl(&["undo", "--yes", "--elsewhere"]).exits(0).says("Reverted 1 of 1");
     assert!(is_at(&server, "idem:held", END));
     assert_eq!(server.get("idem:held").unwrap(), LOCK.as_bytes());
     // A lock comes back beside the result that was there.
-    server.idemctl(&["undo", "0753", "--yes", "--elsewhere"]).exits(0).says("Took back 1 of 1");
+    server.idemctl(&["undo", "0753", "--yes", "--elsewhere"]).exits(0).says("Reverted 1 of 1");
     assert!(server.get("idem:started:pay").is_some());
-    server.idemctl(&["undo", "28c5", "--yes", "--elsewhere"]).exits(0).says("Took back 3 of 3");
+    server.idemctl(&["undo", "28c5", "--yes", "--elsewhere"]).exits(0).says("Reverted 3 of 3");
     assert_eq!(server.size(), 6);
     let log = server.idemctl(&["log", "-o", "jsonl"]).exits(0).json_lines();
     for (undone, undo) in [(0, 5), (1, 4), (2, 3)] {
@@ -140,7 +140,7 @@ fn what_its_backups_lost_is_named() {
     // The end is gone: only the log knows that.
     fs::write(&file, lines[..3].join("\n") + "\n").unwrap();
     let undo = server.idemctl(&["undo", "28c5", "--yes", "--elsewhere", "--dry-run"]).exits(3);
-    undo.says("Redis key is missing from").says("idem:order-2").says("Would take back 2 of 3");
+    undo.says("Redis key is missing from").says("idem:order-2").says("Would revert 2 of 3");
     // A line is damaged, or lost its checksum, in the middle.
     let without = format!("{}}}", lines[2].rsplit_once(",\"crc64\"").unwrap().0);
     for damaged in [lines[2].replacen("aWRlbTpv", "aWRlbTpw", 1), without.clone()] {
