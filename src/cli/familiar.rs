@@ -22,10 +22,10 @@ const ELSEWHERE: [(&str, &str); 30] = [
     ("expire", EXTEND),
     (
         "history",
-        "`idemctl log` shows what was changed, `idemctl undo` takes the last operation back",
+        "`idemctl log` lists the changes, `idemctl undo` undoes the last operation",
     ),
     ("audit", "`idemctl log --records` shows each Redis key that was changed"),
-    ("redo", "an undo is an operation itself: `idemctl undo` after an undo takes the undo back"),
+    ("redo", "`idemctl undo` after an undo reverts that undo"),
     ("keys", LIST),
     ("scan", LIST),
     ("show", INSPECT),
@@ -38,23 +38,23 @@ const ELSEWHERE: [(&str, &str); 30] = [
     ),
     ("type", INSPECT),
     ("ping", TEST),
-    ("info", "`idemctl context test` says which server answers, `idemctl stats` what it holds"),
+    ("info", "`idemctl context test` shows the server, `idemctl stats` its records"),
     ("top", WATCH),
     ("tail", WATCH),
     ("watch", WATCH),
     ("monitor", WATCH),
 ];
 
-const PURGE: &str = "`idemctl purge KEY` removes stored results, `idemctl force-unlock KEY` a lock that nobody will release";
-const UNLOCK: &str = "`idemctl force-unlock KEY` removes a lock that nobody will release; `idemctl release KEY` releases it as its worker would";
-const SWEEP: &str = "`idemctl sweep --orphaned` finds locks that nobody will release, and removes them after two looks";
+const PURGE: &str = "`idemctl purge KEY` removes stored results, `idemctl force-unlock KEY` a lock whose worker is dead";
+const UNLOCK: &str = "`idemctl force-unlock KEY` removes a lock whose worker is dead; `idemctl release KEY` releases it with the service's own step";
+const SWEEP: &str = "`idemctl sweep --orphaned` finds locks that no worker will release, and removes them after two checks";
 const EXTEND: &str = "`idemctl extend KEY --for 1h` gives a lock more time";
-const LIST: &str = "`idemctl list` lists the records; `--match 'order-*'` chooses some of them";
+const LIST: &str = "`idemctl list` lists the records; `--match 'order-*'` selects some of them";
 const INSPECT: &str =
     "`idemctl inspect KEY` shows a key's records, their TTL, and what the next request gets";
 const TEST: &str =
-    "`idemctl context test` connects, and says what the server is and what its user may do";
-const WATCH: &str = "`idemctl list --watch` and `idemctl inspect KEY --watch` look again and again";
+    "`idemctl context test` connects, and shows the server's properties and the user's rights";
+const WATCH: &str = "`idemctl list --watch` and `idemctl inspect KEY --watch` repeat every second";
 
 /// The hint for a command of another tool.
 pub(super) fn hint(command: &str) -> Option<&'static str> {

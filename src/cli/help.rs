@@ -39,7 +39,7 @@ pub(super) fn answer(words: &[OsString]) -> Exit {
     let mut ui = Ui::new(Color::Auto);
     let asked: Vec<_> = words.iter().map(|word| escape::text(word.as_bytes())).collect();
     ui.error(&format!("there is no help on `{}`", asked.join(" ")));
-    ui.hint("`idemctl help` names the commands and the topics");
+    ui.hint("`idemctl help` lists the commands and the topics");
     Exit::Usage
 }
 
@@ -98,7 +98,7 @@ fn on_one_screen(root: &Command, words: &[OsString]) -> StyledStr {
         return of_root(command);
     }
     let footer = format!(
-        "{}\n\n`idemctl help {name}` explains each option at length, and what the command does.",
+        "{}\n\n`idemctl help {name}` describes the command and each option in detail.",
         shared(command)
     );
     page(command, &SHARED.map(|(heading, _)| heading)).after_help(footer).render_help()
@@ -123,7 +123,7 @@ fn whole(command: &Command) -> StyledStr {
         .replace("\n\n{usage", "\n{usage");
     page(command, &["Connection", "TLS", "Display"])
         .help_template(template)
-        .after_long_help("How a server is reached: idemctl help connection")
+        .after_long_help("Connection options: idemctl help connection")
         .render_long_help()
 }
 
@@ -131,7 +131,7 @@ fn of_root(root: &Command) -> StyledStr {
     let topics: String =
         topics::TOPICS.iter().map(|(name, about)| format!("  {name:<12}  {about}\n")).collect();
     let footer = format!(
-        "`idemctl help TOPIC`:\n{topics}\n`idemctl COMMAND --help` shows a command on one screen, `idemctl help COMMAND` at length."
+        "`idemctl help TOPIC`:\n{topics}\n`idemctl COMMAND --help` summarises a command, `idemctl help COMMAND` describes it in detail."
     );
     let hidden = without(root.clone(), &["Connection", "TLS", "Display"]);
     hidden
@@ -148,7 +148,7 @@ fn page(command: &Command, hidden: &[&str]) -> Command {
 /// The pages that explain the options that a command shares with others.
 fn shared(command: &Command) -> String {
     let mut lines = String::from(
-        "Options that commands share, on pages of their own (`idemctl help schemas` and the like):",
+        "Shared options (`idemctl help TOPIC` describes them):",
     );
     for topic in ["changes", "schemas", "scans", "connection", "output"] {
         let names: Vec<_> = command

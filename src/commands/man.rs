@@ -13,13 +13,13 @@ use crate::exit::{CommandError, Exit};
 use crate::files;
 use crate::version::RELEASED;
 
-/// Write the manual pages, one for each command
+/// Write the manual pages, one per command
 ///
-/// They are written to DIR/man1, DIR/man5 and DIR/man7. With ~/.local/share/man as DIR, `man idemctl` and `man 5 idemctl-schema`
-/// find them; for another folder, `man -M DIR idemctl` does.
+/// Writes to DIR/man1, DIR/man5 and DIR/man7. If DIR is ~/.local/share/man, `man idemctl` and `man
+/// 5 idemctl-schema` find the pages. For another folder, use `man -M DIR idemctl`.
 #[derive(Debug, ClapArgs)]
 pub struct Args {
-    /// Where to; made if it does not exist
+    /// Folder to write to, created if it does not exist
     #[arg(value_name = "DIR")]
     folder: PathBuf,
 }
