@@ -70,7 +70,7 @@ struct Options {
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
 enum Command {
-    /// Show a key's records, their findings, and what the next request with the key gets
+    /// Show a key's records, their findings, and what the next request gets
     #[command(visible_alias = "get")]
     Inspect(inspect::Args),
     /// List the records of the selected schemas
@@ -104,11 +104,11 @@ enum Command {
     Log(log::Args),
     /// List the backups of changed records, or delete old ones
     Backup(backup::Args),
-    /// Race simultaneous requests with one idempotency key, and check that only one executes
+    /// Race simultaneous requests with one key, and check that only one executes
     Race(race::Args),
     /// Simulate the ways in which idempotency fails, and report which clients are affected
     Simulate(simulate::Args),
-    /// Explore every order of the steps of simultaneous requests, with faults, and show violations
+    /// Explore every order of the steps of simultaneous requests, with faults
     Explore(explore::Args),
     /// Run a command with a temporary local Redis
     Sandbox(sandbox::Args),

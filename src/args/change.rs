@@ -18,8 +18,7 @@ pub struct ConfirmArgs {
     #[arg(short = 'y', long)]
     pub(crate) yes: bool,
 
-    /// Name of the protected context, or for purge the server, which you would otherwise type; for
-    /// scripts
+    /// Name of the protected context, or of purge's server, instead of typing it; for scripts
     #[arg(long, value_name = "NAME")]
     pub(crate) confirm: Option<String>,
 

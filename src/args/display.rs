@@ -98,7 +98,7 @@ pub(crate) struct ShowArgs {
     #[arg(long)]
     pub(crate) raw_csv: bool,
 
-    /// Scan the whole keyspace, then print the oldest, soonest to expire, largest, or first by key
+    /// Sort the output, after a full scan
     #[arg(long, value_name = "BY", value_enum)]
     pub(crate) sort: Option<Sort>,
 

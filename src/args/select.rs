@@ -33,15 +33,15 @@ pub(crate) struct SelectArgs {
     #[arg(long)]
     no_expiry: bool,
 
-    /// Only stored responses with this HTTP status, e.g. 201, or 5xx for the whole class
+    /// Only stored responses with this HTTP status, e.g. 201 or 5xx
     #[arg(long, value_name = "STATUS", value_delimiter = ',')]
     status: Vec<StatusClass>,
 
-    /// Only stored responses whose body contains these bytes; reads whole values
+    /// Only responses whose body contains these bytes; reads whole values
     #[arg(long, value_name = "TEXT")]
     body_contains: Option<OsString>,
 
-    /// Only records with this finding
+    /// Only records with this finding; see `idemctl help findings`
     #[arg(long, value_name = "CODE", value_delimiter = ',', value_parser = finding_codes(FindingCode::ALL))]
     pub(crate) finding: Vec<FindingCode>,
 

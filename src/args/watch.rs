@@ -20,11 +20,11 @@ const SHORTEST: Duration = Duration::from_millis(10);
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Watch")]
 pub(crate) struct WatchArgs {
-    /// Repeat every INTERVAL [default: 1s] and repaint; if stdout is not a terminal, append new
-    /// output
+    /// Repeat every INTERVAL [default: 1s] and repaint the terminal
     ///
-    /// `list` and `stats` scan all keys each time. They wait at least ten times as long as the last
-    /// scan took, so that a watch costs the server little.
+    /// If stdout is not a terminal, new output is appended. `list` and `stats` scan all keys each
+    /// time. They wait at least ten times as long as the last scan took, so that a watch costs the
+    /// server little.
     #[arg(short, long, value_name = "INTERVAL", num_args = 0..=1, default_missing_value = "1s")]
     pub(crate) watch: Option<OsString>,
 }

@@ -20,10 +20,7 @@ const ELSEWHERE: [(&str, &str); 30] = [
     ("prune", SWEEP),
     ("renew", EXTEND),
     ("expire", EXTEND),
-    (
-        "history",
-        "`idemctl log` lists the changes, `idemctl undo` undoes the last operation",
-    ),
+    ("history", "`idemctl log` lists the changes, `idemctl undo` undoes the last operation"),
     ("audit", "`idemctl log --records` shows each Redis key that was changed"),
     ("redo", "`idemctl undo` after an undo reverts that undo"),
     ("keys", LIST),

@@ -46,7 +46,7 @@ const AT_A_TIME: usize = 100;
 ///
 /// CRITICAL: orphaned locks, which never expire. WARNING, or the status in --include: locks with
 /// more time left than the stated lock TTL (`excess-ttl`), and with --overdue, older locks
-/// (`overdue`). WARNING: a schema's prefix has more records in other formats than in its own.
+/// (`overdue`). WARNING: a schema's prefix has more unrecognised values than records.
 ///
 /// UNKNOWN: the server does not answer or refuses, or part of it could not be read; a replica has
 /// lost its master, or may have; the age of a lock cannot be determined; or there are Redis keys,
@@ -63,7 +63,9 @@ pub struct Args {
     #[command(flatten)]
     thresholds: ThresholdArgs,
 
-    /// Output format: one line of text (table), or one JSON object (json, or jsonl on one line)
+    /// Output format
+    ///
+    /// `table` prints one line of text, `json` one object, and `jsonl` one object on one line.
     #[arg(short, long, value_enum, default_value_t)]
     pub(crate) output: Output,
 

@@ -29,7 +29,8 @@ use crate::store::{RecordReader, Sampler};
 /// the command printed below the group. STATES counts the sample; a lock without expiry is stuck.
 #[derive(Debug, ClapArgs)]
 pub struct Args {
-    /// Read at most this many Redis keys, selected at random; each needs about 1 kB of memory
+    /// Read at most this many Redis keys, at random if there are more; each needs about 1 kB of
+    /// memory
     #[arg(long, value_name = "N", default_value_t = 200_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     sample: u32,
 
@@ -38,10 +39,10 @@ pub struct Args {
     output: Output,
 
     #[command(flatten)]
-    rate: RateArgs,
+    folder: SchemaFolderArgs,
 
     #[command(flatten)]
-    folder: SchemaFolderArgs,
+    rate: RateArgs,
 }
 
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {

@@ -31,7 +31,7 @@ const LARGEST_ACCEPTED: u64 = 64 * 1024 * 1024;
 /// The idempotency key on a throw-away server, where it meets no other.
 const PRIVATE_KEY: &[u8] = b"order-1";
 
-/// Explore every order of the steps of simultaneous requests, with faults, and show violations
+/// Explore every order of the steps of simultaneous requests, with faults
 ///
 /// `simulate` runs prepared scenarios. `explore` covers every order of the steps of requests with
 /// one key, with a limited number of faults. The schema's own scripts or commands run each step
@@ -80,7 +80,7 @@ pub struct Args {
     #[arg(long, value_name = "FAULT=N,...", default_value = "expiry=2,crash=1,lost=1,fail=1")]
     faults: FaultBudget,
 
-    /// Assumptions
+    /// Assume this about the service
     #[arg(long, value_name = "ASSUMPTION", value_delimiter = ',', value_parser = explored::assumptions())]
     assume: Vec<Assumption>,
 
@@ -89,7 +89,7 @@ pub struct Args {
     #[arg(long, value_enum)]
     trace: Option<TraceStyle>,
 
-    /// Report only differences from the frontiers in FILE, which `-o json` wrote
+    /// Exit with 1 only for differences from FILE, which `-o json` wrote
     #[arg(long, value_name = "FILE", conflicts_with = "replay")]
     expect: Option<PathBuf>,
 

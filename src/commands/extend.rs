@@ -38,7 +38,9 @@ pub struct Args {
     #[arg(long = "for", value_name = "DURATION", value_parser = parse_ttl)]
     time: Duration,
 
-    /// Output format; `json` and `jsonl` print one object, `jsonl` on one line
+    /// Output format
+    ///
+    /// `json` and `jsonl` both print one object, `jsonl` on one line.
     #[arg(short, long, value_enum, default_value_t)]
     output: Output,
 

@@ -45,10 +45,10 @@ pub struct Args {
     output: Output,
 
     #[command(flatten)]
-    change: ChangeArgs,
+    thresholds: ThresholdArgs,
 
     #[command(flatten)]
-    thresholds: ThresholdArgs,
+    change: ChangeArgs,
 
     #[command(flatten)]
     schemas: SchemaArgs,

@@ -51,7 +51,7 @@ const HEAD_BYTES: usize = OVERSIZED_BYTES as usize;
 /// The most keys that one run takes: all records are kept until they are shown.
 const MOST: usize = 10_000;
 
-/// Show a key's records, their findings, and what the next request with the key gets
+/// Show a key's records, their findings, and what the next request gets
 ///
 /// KEY is an idempotency key, as the client sends it, or a full Redis key. Without --schema,
 /// inspect tries every schema and shows each match.
@@ -63,7 +63,7 @@ pub struct Args {
     #[command(flatten)]
     keys: KeysArgs,
 
-    /// Find the record whose idempotency key contains this text, by a scan; several are listed
+    /// Scan for records whose idempotency key contains this text
     #[arg(long, value_name = "TEXT", conflicts_with_all = ["keys", "key_file", "watch", "until"])]
     find: Option<OsString>,
 
@@ -84,28 +84,25 @@ pub struct Args {
     #[arg(long)]
     reveal: bool,
 
-    /// Also show the escaped bytes of each value: the first 4 KiB, or all with --full
+    /// Also show the escaped bytes of each value, at most 4 KiB without --full
     ///
     /// Bytes that contain credentials are shown only with --reveal.
     #[arg(long, conflicts_with_all = ["body", "watch", "until"])]
     raw: bool,
 
-    /// Write the response's body, as the client would get it, to a new private FILE (`-`: stdout)
+    /// Write the response body to a new private FILE (`-`: stdout)
     ///
-    /// Only you may read the file. With `-`, stdout contains only the body. On a terminal, control
-    /// characters are escaped.
+    /// The body is what the client would get. Only you may read the file. With `-`, stdout contains
+    /// only the body. On a terminal, control characters are escaped.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["watch", "until"])]
     body: Option<PathBuf>,
 
-    /// Let --body replace an existing file; a symbolic link is replaced, never followed
+    /// Let --body replace an existing file; replaces a symbolic link, never follows it
     #[arg(long, requires = "body")]
     force: bool,
 
-    #[command(flatten)]
-    follow: FollowArgs,
-
-    /// Explain how the record can have reached its state: by which faults, and whether a worker may
-    /// still be running
+    /// Explain which faults can have led to the record's state, and whether a worker may still be
+    /// running
     ///
     /// Explores the schema's own steps on a temporary local Redis, never on the server that you
     /// inspect.
@@ -114,6 +111,9 @@ pub struct Args {
 
     #[command(flatten)]
     thresholds: ThresholdArgs,
+
+    #[command(flatten)]
+    follow: FollowArgs,
 
     #[command(flatten)]
     scan: ScanArgs,

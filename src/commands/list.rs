@@ -42,7 +42,7 @@ pub struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), conflicts_with = "until")]
     limit: Option<u64>,
 
-    /// List the records of every database of the server, each with its database number
+    /// List the records of all databases, with the database number
     #[arg(long)]
     all_dbs: bool,
 

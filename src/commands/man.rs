@@ -27,21 +27,18 @@ pub struct Args {
 /// What the variables that idemctl reads are for.
 const ENVIRONMENT: [(&str, &str); 13] = [
     ("IDEMCTL_URL", "server URL, where no flag names a server"),
-    ("IDEMCTL_CONTEXT", "context of the config file"),
+    ("IDEMCTL_CONTEXT", "context in the config file"),
     ("IDEMCTL_CONFIG", "config file"),
-    ("IDEMCTL_SCHEMA_DIR", "folder with schemas of your own"),
-    ("IDEMCTL_SENTINEL_AUTH", "password at the Sentinels"),
-    ("REDIS_URL", "server URL, where nothing else names a server"),
+    ("IDEMCTL_SCHEMA_DIR", "folder with your own schemas"),
+    ("IDEMCTL_SENTINEL_AUTH", "password for the Sentinels"),
+    ("REDIS_URL", "server URL, if nothing else names a server"),
     ("REDISCLI_AUTH", "password"),
-    ("NO_COLOR", "no colours, when set"),
+    ("NO_COLOR", "disables colours, if set"),
     ("XDG_CONFIG_HOME", "folder of the config file and the schemas, ~/.config by default"),
     ("XDG_STATE_HOME", "folder of backups and the audit log, ~/.local/state by default"),
-    (
-        "SSL_CERT_FILE",
-        "certificates of the issuers to trust with TLS, where no --cacert or --cacertdir says",
-    ),
-    ("SSL_CERT_DIR", "folder with such files"),
-    ("TMPDIR", "folder for the files of a throw-away server, /tmp by default"),
+    ("SSL_CERT_FILE", "CA certificates to trust with TLS, without --cacert and --cacertdir"),
+    ("SSL_CERT_DIR", "folder with CA certificates"),
+    ("TMPDIR", "folder for the files of a temporary local Redis, /tmp by default"),
 ];
 
 /// The pages that are no command's, which are written by hand.
@@ -60,9 +57,9 @@ const FILES: [(&str, &str); 4] = [
         "$XDG_CONFIG_HOME/idemctl/config.toml",
         "contexts: servers and how services are deployed there",
     ),
-    ("$XDG_CONFIG_HOME/idemctl/schemas/", "schemas of your own, a folder each"),
-    ("$XDG_STATE_HOME/idemctl/backups/", "what was removed, as JSON lines"),
-    ("$XDG_STATE_HOME/idemctl/audit.jsonl", "one line for each change"),
+    ("$XDG_CONFIG_HOME/idemctl/schemas/", "your own schemas, one folder each"),
+    ("$XDG_STATE_HOME/idemctl/backups/", "removed records, as JSON lines"),
+    ("$XDG_STATE_HOME/idemctl/audit.jsonl", "one line per changed Redis key"),
 ];
 
 pub fn run(context: &mut Context, args: Args, root: clap::Command) -> Result<Exit> {
@@ -177,7 +174,7 @@ fn root_sections(roff: &mut Roff) {
         term(roff, &exit.code().to_string(), meaning);
     }
     roff.control("PP", []);
-    roff.text([roman("With a command to run, idemctl sandbox returns that command's own status.")]);
+    roff.text([roman("`idemctl sandbox -- COMMAND` returns the exit status of COMMAND.")]);
     for (title, items) in [("ENVIRONMENT", &ENVIRONMENT[..]), ("FILES", &FILES[..])] {
         roff.control("SH", [title]);
         items.iter().for_each(|(name, meaning)| term(roff, name, meaning));

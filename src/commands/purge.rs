@@ -46,7 +46,9 @@ pub struct Args {
     #[arg(long, value_name = "N/s", value_parser = Rate::parse, allow_negative_numbers = true)]
     rate: Option<Rate>,
 
-    /// Output format; `json` and `jsonl` print one object, `jsonl` on one line
+    /// Output format
+    ///
+    /// `json` and `jsonl` both print one object, `jsonl` on one line.
     #[arg(short, long, value_enum, default_value_t)]
     output: Output,
 

@@ -19,7 +19,7 @@ use crate::store::Client;
 
 const MOST_WORKERS: u64 = 1_000;
 
-/// Race simultaneous requests with one idempotency key, and check that only one executes
+/// Race simultaneous requests with one key, and check that only one executes
 ///
 /// In each round, every worker runs the schema's begin step on one new key at the same time, on its
 /// own connection. The winner completes, and the others retry. race then checks every reply. At

@@ -71,7 +71,7 @@ enum Command {
     /// Check a schema of your own, with its scripts
     ///
     /// DIR is the folder of a schema or of several schemas; NAME is one of your schemas. Reports
-    /// every error as FILE:LINE. Also tests that stored values read back unchanged, that scripts
+    /// every error as FILE:LINE. Also tests that values read back as they were written, that scripts
     /// use the KEYS and ARGV they receive, and that the steps give the listed and predicted replies
     /// on a temporary local Redis.
     ///

@@ -60,7 +60,7 @@ pub struct Args {
     #[arg(long)]
     timeline: bool,
 
-    /// Report only differences from FILE, which `-o json` wrote
+    /// Exit with 1 only for differences from FILE, which `-o json` wrote
     #[arg(long, value_name = "FILE")]
     expect: Option<PathBuf>,
 

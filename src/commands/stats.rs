@@ -51,6 +51,9 @@ pub struct Args {
     prometheus: Option<PathBuf>,
 
     #[command(flatten)]
+    thresholds: ThresholdArgs,
+
+    #[command(flatten)]
     select: SelectArgs,
 
     #[command(flatten)]
@@ -58,9 +61,6 @@ pub struct Args {
 
     #[command(flatten)]
     scan: ScanArgs,
-
-    #[command(flatten)]
-    thresholds: ThresholdArgs,
 
     #[command(flatten)]
     schemas: SchemaArgs,

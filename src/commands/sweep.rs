@@ -53,7 +53,9 @@ pub struct Args {
     #[arg(long, value_name = "ACTION", value_enum, default_value_t = ActionArg::Unlock)]
     action: ActionArg,
 
-    /// Output format; `json` and `jsonl` print one object, `jsonl` on one line
+    /// Output format
+    ///
+    /// `json` and `jsonl` both print one object, `jsonl` on one line.
     #[arg(short, long, value_enum, default_value_t)]
     output: Output,
 

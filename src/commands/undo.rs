@@ -30,8 +30,7 @@ const MOST_ROWS: u64 = 100;
 /// Undo an operation: restore every key that has not been modified since
 ///
 /// OP defaults to the last operation on this server in `log`. If that is an interrupted undo, it
-/// continues. With --only, if that is an undo of other records, undo reverts the operation before
-/// it.
+/// continues. With --only, if that is an undo of other records, OP is the operation that it undid.
 ///
 /// Removed records are restored from the backup as with `restore`: only if the key does not exist,
 /// and a result not next to a lock. Extended locks get their former expiry, and completed records

@@ -25,7 +25,9 @@ pub(super) struct ShowOperation {
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
 
-    /// Output format; `json` is one document, `jsonl` one record per line
+    /// Output format
+    ///
+    /// `json` prints one document, `jsonl` one record per line.
     #[arg(short, long, value_enum, default_value_t)]
     output: Output,
 }

@@ -22,7 +22,7 @@ pub(super) struct LogFilter {
     #[arg(long, value_name = "KEY")]
     pub(super) only: Option<OsString>,
 
-    /// Only changes of this last period, e.g. 1d
+    /// Only changes made within this time, e.g. 1d
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     pub(super) since: Option<Duration>,
 
