@@ -23,19 +23,20 @@ use crate::store::KeyAction;
 /// The options that choose locks.
 #[derive(Debug, Args)]
 pub(super) struct SoughtArgs {
-    /// Locks without expiry (`no-expiry`), also beside a result: nothing but a person or a sweep
-    /// ends them
+    /// Select locks without expiry (`no-expiry`), also next to a result; they never end by
+    /// themselves
     #[arg(long)]
     orphaned: bool,
 
-    /// Locks known to be held longer than this (`overdue`)
+    /// Select locks known to be held longer than this (`overdue`)
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, allow_hyphen_values = true)]
     older_than: Option<Duration>,
 
-    /// Also locks with more time left than the lock TTL that is stated (`excess-ttl`), locks beside
-    /// a result behind which no worker can be (`leftover-lock`), or values in a lock's place that
-    /// do not decode (`unreadable`: with --schema, and
-    /// --prefix or a --match that has a literal part)
+    /// Also select locks with this finding
+    ///
+    /// `excess-ttl`: more time left than the stated lock TTL. `leftover-lock`: next to a result,
+    /// and no worker can hold it. `unreadable`: a value that does not decode in place of a lock;
+    /// needs --schema, and --prefix or a --match with a literal part.
     #[arg(long, value_name = "CODE", value_delimiter = ',', value_parser = finding_codes(&INCLUDABLE))]
     include: Vec<FindingCode>,
 
@@ -46,10 +47,9 @@ pub(super) struct SoughtArgs {
 /// `--action`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum ActionArg {
-    /// Remove the lock: the next request executes.
+    /// Remove the lock; the next request executes.
     Unlock,
-    /// Give it the lock TTL that is stated, so that a worker still at it can finish; never more
-    /// time than it has.
+    /// Set the stated lock TTL, so that a worker that is still running can finish; never adds time.
     Expire,
 }
 

@@ -11,7 +11,7 @@ use crate::store::pack;
 pub(super) const CRASH_BEFORE_COMPLETE: Scenario = Scenario {
     story: Story {
         name: "crash-before-complete",
-        summary: "a worker takes the lock and dies before it has done anything",
+        summary: "a worker acquires the lock and dies before it does anything",
         remedy: "give the lock a TTL just above the slowest run of the handler; let long work renew it",
     },
     run: |environment| Box::pin(crash_before_complete(environment)),
@@ -31,7 +31,7 @@ async fn crash_before_complete(environment: &ScenarioEnvironment<'_>) -> Scenari
 pub(super) const CRASH_BETWEEN_STEPS: Scenario = Scenario {
     story: Story {
         name: "crash-between-steps",
-        summary: "a worker dies between the calls of its completion",
+        summary: "a worker dies between the calls of its complete step",
         remedy: "store the result and drop the lock in one script, or store the result first",
     },
     run: |environment| Box::pin(crash_between_steps(environment)),
@@ -78,7 +78,7 @@ async fn older_worker_keeps_its_lock(environment: &ScenarioEnvironment<'_>) -> S
 pub(super) const LOCK_WITHOUT_EXPIRY: Scenario = Scenario {
     story: Story {
         name: "lock-without-expiry",
-        summary: "SET NX, then a crash before EXPIRE: a lock without TTL",
+        summary: "a worker dies between SET NX and EXPIRE, and leaves a lock without TTL",
         remedy: "take the lock and set its TTL in one command or script, and let begin give a TTL to a lock that has none; \
              until then `sweep --orphaned` finds them",
     },
@@ -112,7 +112,7 @@ async fn lock_without_expiry(environment: &ScenarioEnvironment<'_>) -> ScenarioR
 pub(super) const RESULT_NOT_STORED: Scenario = Scenario {
     story: Story {
         name: "result-not-stored",
-        summary: "the operation is made, but Redis cannot be reached to store the result",
+        summary: "the operation is executed, but Redis is unreachable when the result is stored",
         remedy: "no script can help: pass the idempotency key on to the provider, or keep the result in the operation's own \
              transaction; by hand, `complete` stores the true response before the lock's TTL ends",
     },

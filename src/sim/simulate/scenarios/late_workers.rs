@@ -14,7 +14,7 @@ use crate::sim::simulate::{
 pub(super) const ZOMBIE_COMPLETES: Scenario = Scenario {
     story: Story {
         name: "zombie-completes",
-        summary: "a worker paused beyond its lock comes back while another is at work",
+        summary: "a worker pauses until its lock expires, and resumes while another worker runs",
         remedy: "let complete check the lock's owner, and let a worker renew its lock right before an effect that cannot be undone",
     },
     run: |environment| Box::pin(zombie_completes(environment)),
@@ -72,7 +72,7 @@ async fn zombie_without_effect_completes(environment: &ScenarioEnvironment<'_>) 
 pub(super) const ZOMBIE_OVERWRITES: Scenario = Scenario {
     story: Story {
         name: "zombie-overwrites",
-        summary: "a worker paused beyond its lock comes back after another completed",
+        summary: "a worker pauses until its lock expires, and resumes after another worker completed",
         remedy: "let complete check the lock's owner, and let a worker renew its lock right before an effect that cannot be undone",
     },
     run: |environment| Box::pin(zombie_overwrites(environment)),
@@ -127,7 +127,7 @@ async fn zombie_without_effect_overwrites(environment: &ScenarioEnvironment<'_>)
 pub(super) const ZOMBIE_RELEASES: Scenario = Scenario {
     story: Story {
         name: "zombie-releases",
-        summary: "a slow failure gives up the lock that another worker holds by then",
+        summary: "a worker fails after its lock expired, and releases the lock of another worker",
         remedy: "let release check the lock's owner, in a script: a plain DEL takes whatever is there",
     },
     run: |environment| Box::pin(zombie_releases(environment)),
@@ -172,7 +172,7 @@ async fn fails_late(
 pub(super) const FAILURE_DELETES_RESULT: Scenario = Scenario {
     story: Story {
         name: "failure-deletes-result",
-        summary: "a slow worker stores its result, and the failure of the next worker deletes the result",
+        summary: "a slow worker stores its result, and the next worker fails and deletes the result",
         remedy: "let release check the lock's owner in a script, because a plain DEL deletes a result as well; do not treat a stored failure as final",
     },
     run: |environment| Box::pin(failure_deletes_result(environment)),
@@ -202,7 +202,7 @@ async fn failure_deletes_result(environment: &ScenarioEnvironment<'_>) -> Scenar
 pub(super) const FOREIGN_VALUE: Scenario = Scenario {
     story: Story {
         name: "foreign-value",
-        summary: "a value of another release on the same Redis key is met",
+        summary: "the Redis key holds a value of another release",
         remedy: "give a new release its own Redis keys, or let its begin read what the older one wrote",
     },
     run: |environment| Box::pin(foreign_value(environment)),
@@ -250,7 +250,7 @@ fn schemas_on_the_same_keys<'a>(environment: &ScenarioEnvironment<'a>) -> Vec<&'
 pub(super) const CLOCK_OF_TTL: Scenario = Scenario {
     story: Story {
         name: "clock-of-ttl",
-        summary: "a whole second, a fraction of one, and zero are sent as lock TTL",
+        summary: "workers send one second, a fraction of a second, and zero as lock TTL",
         remedy: "round TTLs up to whole seconds before they are sent, never down to 0, and validate them before SET",
     },
     run: |environment| Box::pin(clock_of_ttl(environment)),

@@ -19,7 +19,7 @@ use crate::store::{Connection, pack};
 pub(super) const STORE_DOWN: Scenario = Scenario {
     story: Story {
         name: "store-down",
-        summary: "Redis cannot be reached when the request and its retry come",
+        summary: "Redis is unreachable for the request and its retry",
         remedy: "fail closed: answer 503 when Redis cannot be reached, for a request executed without a lock has no retry",
     },
     run: |environment| Box::pin(store_down(environment)),
@@ -49,7 +49,7 @@ async fn store_down(environment: &ScenarioEnvironment<'_>) -> ScenarioResult {
 pub(super) const SCRIPT_FLUSH: Scenario = Scenario {
     story: Story {
         name: "script-flush",
-        summary: "Redis forgets the scripts between two steps (NOSCRIPT)",
+        summary: "Redis loses its scripts between two steps (NOSCRIPT)",
         remedy: "on NOSCRIPT send the script whole: it was not executed",
     },
     run: |environment| Box::pin(script_flush(environment)),
@@ -77,7 +77,7 @@ async fn script_flush(environment: &ScenarioEnvironment<'_>) -> ScenarioResult {
 pub(super) const CLUSTER_SLOTS: Scenario = Scenario {
     story: Story {
         name: "cluster-slots",
-        summary: "the schema's steps on a Redis Cluster",
+        summary: "the schema's steps run on a Redis Cluster",
         remedy: "keep a record in one Redis key, or put a hash tag around the idempotency key, and send every Redis key of a \
              script in KEYS",
     },
@@ -113,7 +113,7 @@ async fn cluster_slots(environment: &ScenarioEnvironment<'_>) -> ScenarioResult 
 pub(super) const EVICTED_LOCK: Scenario = Scenario {
     story: Story {
         name: "evicted-lock",
-        summary: "Redis runs out of memory while a lock is held, under each maxmemory-policy",
+        summary: "Redis runs out of memory while a lock is held, with each maxmemory-policy",
         remedy: "keep idempotency keys on a server with maxmemory-policy noeviction, apart from caches",
     },
     run: |environment| Box::pin(evicted_lock(environment)),
@@ -213,7 +213,7 @@ async fn used_memory(run: &ScenarioRun<'_>) -> ScenarioResult<u64> {
 pub(super) const FAILOVER_LOSES_LOCK: Scenario = Scenario {
     story: Story {
         name: "failover-loses-lock",
-        summary: "the master dies before its replica, which is promoted, knows of the lock",
+        summary: "the master dies before its replica has the lock, and the replica is promoted",
         remedy: "no script can help: pass the idempotency key on to the provider; WAIT after begin makes it rarer",
     },
     run: |environment| Box::pin(failover_loses_lock(environment)),

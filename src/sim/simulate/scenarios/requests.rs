@@ -17,7 +17,7 @@ use crate::sim::simulate::{
 pub(super) const FIRST_THEN_RETRY: Scenario = Scenario {
     story: Story {
         name: "first-then-retry",
-        summary: "a request is served, and its client asks again",
+        summary: "a request succeeds, and its client retries",
         remedy: "look the result up before anything else, and store it before the client gets its response",
     },
     run: |environment| Box::pin(first_then_retry(environment)),
@@ -40,7 +40,7 @@ async fn first_then_retry(environment: &ScenarioEnvironment<'_>) -> ScenarioResu
 pub(super) const CONCURRENT_DUPLICATES: Scenario = Scenario {
     story: Story {
         name: "concurrent-duplicates",
-        summary: "requests with one key come at the same moment",
+        summary: "requests with one key arrive at the same time",
         remedy: "look up the result and take the lock in one script: between two calls another request can begin and end",
     },
     run: |environment| Box::pin(concurrent_duplicates(environment)),
@@ -163,7 +163,7 @@ async fn interleaved(
 pub(super) const HANDLER_FAILS: Scenario = Scenario {
     story: Story {
         name: "handler-fails",
-        summary: "the handler fails without effect, and the client tries again",
+        summary: "the handler fails without effect, and the client retries",
         remedy: "when the handler fails, release the lock or store the error: a lock left behind blocks until its TTL ends",
     },
     run: |environment| Box::pin(handler_fails(environment)),
@@ -182,7 +182,7 @@ async fn handler_fails(environment: &ScenarioEnvironment<'_>) -> ScenarioResult 
 pub(super) const PAYLOAD_MISMATCH: Scenario = Scenario {
     story: Story {
         name: "payload-mismatch",
-        summary: "the same key comes with another payload",
+        summary: "a request reuses the key with another payload",
         remedy: "store a hash of the payload with the lock, compare it at begin, and answer 422 when it differs",
     },
     run: |environment| Box::pin(payload_mismatch(environment)),
@@ -214,7 +214,7 @@ async fn payload_mismatch(environment: &ScenarioEnvironment<'_>) -> ScenarioResu
 pub(super) const CLIENT_HANGS_UP: Scenario = Scenario {
     story: Story {
         name: "client-hangs-up",
-        summary: "the client is gone before the response, and asks again",
+        summary: "the client disconnects before the response, and retries",
         remedy: "let the handler finish and store its result, because a client that hangs up does not cancel the operation",
     },
     run: |environment| Box::pin(client_hangs_up(environment)),
