@@ -59,8 +59,7 @@ fn what_changes_right_before_its_turn_stays() {
         let server = extended();
         let way = sends_at(&server, word, &anew);
         let run = server.through(&way, &["undo", "--yes", "--elsewhere"]).exits(3);
-        run.shows("would-restore")
-            .says("Reverted 0 of 1 Redis key; 1 changed since the operation");
+        run.shows("would-restore").says("Reverted 0 of 1 Redis key; 1 changed since the operation");
         assert!(pttl(&server, "idempotency:a") > 8_000_000, "{word}");
     }
     let server = Server::start();
