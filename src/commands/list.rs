@@ -217,17 +217,16 @@ impl ListRun<'_> {
     /// The scan is not complete.
     async fn end(&self, context: &mut Context, rows: &ListRows, report: ScanReport) -> Result<()> {
         let shown = rows.shown();
-        let keys = report.keys;
         let server = self.server();
-        let records = if shown == 1 { "record" } else { "records" };
-        let so_far = format!("{shown} {records} among {keys} keys of {server}");
+        let keys = words::counted(report.keys, "key");
+        let so_far = format!("{} among {keys} of {server}", words::counted(shown as u64, "record"));
         let is_for_people = matches!(self.args.show.output, Format::Table | Format::Wide);
         if !matches!(report.end, ScanEnd::Complete) {
             return report.require_complete("the list is", &so_far);
         }
         if shown == 0 {
             let none = report.coverage.none_selected();
-            context.ui.status(&format!("{none} among {keys} keys of {server}"));
+            context.ui.status(&format!("{none} among {keys} of {server}"));
             match self.databases {
                 [Database { number: None, reader }] => {
                     scan::explain_nothing(context, self.catalog, reader).await

@@ -18,7 +18,7 @@ use crate::domain::change::outcome::{Account, Ended};
 use crate::domain::select::Rate;
 use crate::domain::select::named_keys::NamedKeys;
 use crate::exit::{CommandError, Exit};
-use crate::render::{change, coverage, name};
+use crate::render::{change, coverage, name, words};
 use crate::scan::{explain_nothing, show_coverage};
 
 /// Remove many records, each only if it has not changed since idemctl read it
@@ -159,7 +159,11 @@ async fn show(
     }
     if found.tally.total() == 0 && is_complete {
         let none = found.coverage.none_selected();
-        context.ui.status(&format!("{none} among {} keys of {}", found.keys, purge.server));
+        context.ui.status(&format!(
+            "{none} among {} of {}",
+            words::counted(found.keys, "key"),
+            purge.server
+        ));
         explain_nothing(context, catalog, &purge.reader).await;
     } else if found.tally.total() > 0 {
         if args.output == Output::Table {
@@ -218,9 +222,9 @@ async fn account(
     }
     let shown = shown.and_then(|()| report(context, args, rule, purge));
     let total = purge.found.tally.total();
-    let mut so_far = format!("{} purged", records(account.done));
+    let mut so_far = format!("{} purged", words::counted(account.done, "record"));
     if purge.is_counted || is_whole {
-        so_far = format!("{} of {} purged", account.done, records(total));
+        so_far = format!("{} of {} purged", account.done, words::counted(total, "record"));
     }
     if let Some(file) = &account.backup {
         so_far = format!("{so_far}; backup: {file}");
@@ -246,7 +250,7 @@ async fn account(
         (account.gone, "Already gone", "expired or removed by another client"),
     ] {
         if count > 0 {
-            context.ui.status(&format!("{verb}: {} {why}", records(count)));
+            context.ui.status(&format!("{verb}: {} {why}", words::counted(count, "record")));
         }
     }
     shown?;
@@ -256,11 +260,6 @@ async fn account(
     }
     let has_scanned = !args.choice.keys.are_given();
     Ok(exit_after(&purge.found.coverage, &rule.scope().catalog, has_scanned))
-}
-
-/// A number of records, with its noun.
-fn records(count: u64) -> String {
-    if count == 1 { "1 record".to_owned() } else { format!("{count} records") }
 }
 
 /// Names the records of which only one Redis key was removed.

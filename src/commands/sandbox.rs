@@ -16,6 +16,7 @@ use crate::args::SchemaArgs;
 use crate::context::Context;
 use crate::domain::schema::Schema;
 use crate::exit::{CommandError, Exit};
+use crate::render::words;
 use crate::sim::seed;
 
 /// Run a command with a temporary local Redis
@@ -65,11 +66,13 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         let entries = seed::entries(&schemas, count, context.now_ms()).inspect(|_| bar.inc(1));
         let written = context.use_sandbox().await?.fill(&target, entries).await?;
         bar.finish_and_clear();
-        let (records, schemas) = (count * schemas.len() as u64, schemas.len());
-        context.ui.status(&format!(
-            "The temporary Redis contains {records} records of {schemas} schemas ({written} Redis \
-            keys)."
-        ));
+        let schemas = schemas.len() as u64;
+        let records = words::counted(count * schemas, "record");
+        let schemas = words::counted(schemas, "schema");
+        let keys = words::counted(written, "Redis key");
+        context
+            .ui
+            .status(&format!("The temporary Redis contains {records} of {schemas} ({keys})."));
     }
     match args.command.split_first() {
         Some((program, words)) => run_command(&url, program, words).await,

@@ -16,7 +16,7 @@ use crate::exit::{self, CommandError, Exit};
 use crate::files;
 use crate::interrupt::Interrupt;
 use crate::render::columns::Separated;
-use crate::render::{coverage, document, stats};
+use crate::render::{coverage, document, stats, words};
 use crate::scan::{self, Lengths, Scan, ScanEnd, ScanPlan, ScanReport};
 use crate::store::{ReadLimit, RecordReader};
 use crate::watch::{self, Watch};
@@ -203,7 +203,7 @@ impl Counting<'_> {
         }
         if is_complete && counted(&stats) == 0 {
             let none = report.coverage.none_selected();
-            context.ui.status(&format!("{none} among {keys} keys of {server}"));
+            context.ui.status(&format!("{none} among {} of {server}", words::counted(keys, "key")));
             scan::explain_nothing(context, self.catalog, self.reader).await;
         }
         if is_complete || keys > 0 {
@@ -214,7 +214,10 @@ impl Counting<'_> {
             }
             report.show_coverage(context, self.catalog);
         }
-        report.require_complete("the figures are", &format!("{keys} keys of {server}"))
+        report.require_complete(
+            "the figures are",
+            &format!("{} of {server}", words::counted(keys, "key")),
+        )
     }
 
     /// Shows the figures, as far as the scan got.

@@ -16,7 +16,7 @@ use crate::context::Context;
 use crate::domain::change::outcome::Account;
 use crate::exit::{CommandError, Exit};
 use crate::owner_check::OwnerCheck;
-use crate::render::{change, coverage};
+use crate::render::{change, coverage, words};
 use crate::scan::{explain_nothing, show_coverage};
 
 /// Find locks that no worker will release, and remove them after two checks
@@ -139,7 +139,11 @@ async fn show(
         } else {
             "no locks were selected"
         };
-        context.ui.status(&format!("{none} among {} keys of {}", found.keys, sweep.server));
+        context.ui.status(&format!(
+            "{none} among {} of {}",
+            words::counted(found.keys, "key"),
+            sweep.server
+        ));
         explain_nothing(context, catalog, &sweep.reader).await;
     } else if total > 0 && args.output == Output::Table {
         context.ui.page(change::orphans(&found.tally, context.ui.view()))?;

@@ -190,8 +190,8 @@ fn nothing_found(health: &Health, limits: &Limits) -> String {
         Some((last, kinds)) if !kinds.is_empty() => format!("{} or {last}", kinds.join(", ")),
         _ => kinds.concat(),
     };
-    let records = counted(health.records, "record");
-    let keys = counted(health.keys, "key");
+    let records = words::counted(health.records, "record");
+    let keys = words::counted(health.keys, "key");
     let of = match &health.named {
         Some(named) => format!(" of {}", words::list(&named.schemas, "and")),
         None => String::new(),
@@ -204,11 +204,6 @@ fn nothing_found(health: &Health, limits: &Limits) -> String {
         Some(_) => format!("no {kinds} locks{of} in {keys} (about {records}, counted by sample)"),
         None => format!("no {kinds} locks{of} among {records} in {keys}"),
     }
-}
-
-/// A number with its noun.
-fn counted(number: u64, noun: &str) -> String {
-    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
 }
 
 /// A measure with its alert thresholds. A plugin's range alerts above its bound, so a threshold of
@@ -239,7 +234,7 @@ fn troubles(health: &Health, limits: &Limits) -> Vec<String> {
     }
     let about = if health.sample.is_some() { "about " } else { "" };
     for (schema, own, foreign) in &health.outnumbered {
-        let keys = counted(*foreign, "key");
+        let keys = words::counted(*foreign, "key");
         let do_not = if *foreign == 1 { "does not" } else { "do not" };
         let do_match = if *own == 1 { "does" } else { "do" };
         troubles.push(format!(

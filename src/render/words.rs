@@ -55,6 +55,11 @@ pub fn count(number: u64) -> String {
     indicatif::HumanCount(number).to_string()
 }
 
+/// A number with its noun: `1 key`, `2 keys`.
+pub fn counted(number: u64, noun: &str) -> String {
+    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
+}
+
 /// `a`, `a and b`, `a, b and c`.
 pub fn list(words: &[String], last: &str) -> String {
     match words.split_last() {

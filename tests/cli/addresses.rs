@@ -137,7 +137,7 @@ fn another_context_than_the_one_that_was_asked_for_is_said() {
     };
     let said = list(&[], &["--context", "staging", "-s", &socket(&prod)]);
     assert!(
-        said.contains("is the server of context `prod`") && said.contains("not of `staging`"),
+        said.contains("is the server of context `prod`") && said.contains("not those of `staging`"),
         "{said}"
     );
     let said = list(&[], &["--context", "staging", "-s", &socket(&other)]);

@@ -145,7 +145,7 @@ fn a_stored_result_and_a_strangers_value_are_never_released() {
     refused("event-consumer");
     assert_eq!(server.size(), 3);
     server.set("idem:lock:k", "1", 60_000);
-    step(&server, "release", "event-consumer", &[]).exits(0).says("The result stays");
+    step(&server, "release", "event-consumer", &[]).exits(0).says("The result remains");
     assert!(server.get("idem:lock:k").is_none() && server.get("idem:done:k").is_some());
 }
 

@@ -23,7 +23,7 @@ fn bad_input_is_a_usage_error_that_says_what_is_wrong() {
     for (words, told) in [
         (vec!["begin"], "KEY"),
         (vec!["begin", "", "--schema", "express", "--yes"], "the key is empty"),
-        (vec!["begin", "k", "--yes"], "exactly one schema"),
+        (vec!["begin", "k", "--yes"], "which schema?"),
         (vec!["begin", "k", "--yes", "--schema", "express,go-chi"], "exactly one schema"),
         (vec!["begin", "k", "--yes", "--schema", "nope"], "no schema `nope`"),
         (vec!["begin", "k", "--yes", "--schema", "express", "--owner", "w"], "name no owner"),

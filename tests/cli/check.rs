@@ -99,7 +99,7 @@ fn what_may_not_be_read_is_a_gap_that_hides_nothing_critical() {
     server.add_user("narrow", "~idem:* +@read +@connection +@scripting +time");
     let narrow = ["--user", "narrow", "-a", "pw", "check"];
     let line = says(server.idemctl(&narrow), 3, "UNKNOWN");
-    assert!(line.contains("1 record was left out") && line.contains("records=1"), "{line}");
+    assert!(line.contains("1 record was skipped") && line.contains("records=1"), "{line}");
     stuck(&server, 1);
     says(server.idemctl(&narrow), 2, "CRITICAL");
 }

@@ -287,8 +287,8 @@ fn the_one_schema_that_holds_the_key_is_taken() {
     server.idemctl(&["begin", "k", "--yes"]).exits(1).says("replay");
     server.set("idempotency:k", PENDING, 60_000);
     server.set("idem:k", LOCK, 60_000);
-    server.idemctl(&complete).exits(2).says("exactly one schema");
-    server.idemctl(&["release", "k", "--yes"]).exits(2).says("exactly one schema");
+    server.idemctl(&complete).exits(2).says("which schema?");
+    server.idemctl(&["release", "k", "--yes"]).exits(2).says("which schema?");
     server.set("chi", r#"{"status":0}"#, 60_000);
     server
         .idemctl(&["complete", "chi", "--status", "201", "--body", "", "--yes"])

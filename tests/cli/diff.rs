@@ -148,7 +148,7 @@ fn nothing_that_differs_is_exit_status_0() {
     two_moments(&server);
     let now = moment(&server, "now");
     server.idemctl(&["diff", &now]).exits(0).says("0 added, 0 gone");
-    server.idemctl(&["diff", &now, &now]).exits(0).says("7 as they were");
+    server.idemctl(&["diff", &now, &now]).exits(0).says("7 unchanged");
     let text = server.idemctl(&["list", "-o", "jsonl"]).exits(0).stdout;
     // A key that a list shows twice is one record.
     let twice = [&text[..], &text].concat();
@@ -248,7 +248,7 @@ fn what_is_no_whole_list_is_refused() {
     assert!(Command::new("mkfifo").arg(server.folder().join("pipe")).status().unwrap().success());
     let pipe = server.folder().join("pipe").display().to_string();
     // Nobody writes to the pipe: it is refused without waiting for a writer.
-    server.idemctl(&["diff", &pipe, &before]).exits(2).says("is not a regular file");
+    server.idemctl(&["diff", &pipe, &before]).exits(2).says("must be a regular file");
 }
 
 #[test]

@@ -151,7 +151,7 @@ fn values_of_all_kinds_are_survived() {
     let listed = server.idemctl(&["-v", "list", "-o", "jsonl"]).exits(0);
     // JSON of another shape, or what begins as such, is somebody else's.
     assert_eq!(listed.json_lines().len(), values.len() - 4);
-    listed.says("4 keys under idempotency: are not go-middleware's");
+    listed.says("4 keys under idempotency: do not match schema go-middleware");
 }
 
 #[test]

@@ -183,5 +183,5 @@ fn what_is_not_described_is_not_done_and_says_what_to_do() {
             .exits(2)
             .says("payments is not supported here: its schema.toml has no [begin]");
     }
-    server.idemctl(&["explore", "payments"]).exits(2).says("payments cannot be played");
+    server.idemctl(&["explore", "payments"]).exits(2).says("payments is not supported here");
 }

@@ -298,7 +298,7 @@ fn a_folder_that_is_wrong_is_left_out_with_a_warning_unless_it_is_named() {
     server.set("orders:{a}:idem", late("held", 10), 60_000);
     server.describe("go-middleware", &[("schema.toml", "name = 7\n")]);
     let run = server.idemctl(&["list", "-o", "jsonl"]).exits(0);
-    run.says("warning: schema go-middleware is left out: ").says("schema.toml:1");
+    run.says("warning: skipped schema go-middleware: ").says("schema.toml:1");
     let schemas: Vec<_> = run.json_lines().iter().map(|line| line["schema"].clone()).collect();
     assert_eq!(schemas, ["orders"], "{}", run.all());
     server.idemctl(&["list", "--schema", "go-middleware"]).exits(2).says("schema.toml:1");
@@ -320,7 +320,7 @@ fn a_schema_of_the_context_that_cannot_be_read_is_skipped_and_named() {
     run(&["inspect", "a"])
         .exits(0)
         .shows("in-progress")
-        .says("schema broken is left out")
+        .says("skipped schema broken")
         .says("schema check broken");
     run(&["list"]).exits(0).shows("express").says("Skipped schema broken");
     run(&["check"]).exits(3).shows("UNKNOWN - no schema could be read from the files of broken");

@@ -134,7 +134,7 @@ fn a_body_is_searched_whole() {
     server.set("idem:result:short", result(200, "xx"), HOUR);
     assert_eq!(listed(&server, &["--body-contains", "needle"]), ["long"]);
     let words = ["purge", "--schema", "event-driven", "--body-contains", "needle", "--yes"];
-    server.idemctl(&words).exits(0).says("1 records purged");
+    server.idemctl(&words).exits(0).says("1 record purged");
     assert_eq!(listed(&server, &[]), ["short"]);
 }
 

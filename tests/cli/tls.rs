@@ -240,7 +240,11 @@ fn tls_on_one_side_only_is_told() {
         let ca = secure.authority.ca();
         let began = Instant::now();
         let words = ["-p", &plain, "--tls", "--cacert", &ca, "--connect-timeout", "300ms"];
-        secure.plain(&[&words, command].concat()).exits(5).says("without TLS").says("omit --tls");
+        secure
+            .plain(&[&words, command].concat())
+            .exits(5)
+            .says("does not use TLS")
+            .says("omit --tls");
         assert!(began.elapsed() < Duration::from_secs(60));
     }
 }

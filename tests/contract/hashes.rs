@@ -250,6 +250,6 @@ fn what_plays_services_says_that_it_plays_no_hashes() {
     let orders = Orders::start();
     for words in [&["race"][..], &["simulate", "first-then-retry"]] {
         let run = orders.0.idemctl(&[words, &["--schema", "orders"]].concat());
-        run.exits(2).says("made by hand and explored, and nothing else");
+        run.exits(2).says("it stores hashes, which only `explore`");
     }
 }

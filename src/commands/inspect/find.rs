@@ -37,7 +37,7 @@ impl FoundKeys {
     /// # Errors
     /// Interrupted, or partial.
     pub(super) fn require_complete(self, reader: &RecordReader) -> Result<()> {
-        let so_far = format!("{} keys of {}", self.report.keys, reader.name());
+        let so_far = format!("{} of {}", words::counted(self.report.keys, "key"), reader.name());
         self.report.require_complete("the search is", &so_far)
     }
 }

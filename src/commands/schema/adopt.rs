@@ -10,7 +10,7 @@ use crate::domain::diagnosis::Thresholds;
 use crate::domain::schema::Schema;
 use crate::exit::{self, CommandError, Exit};
 use crate::interrupt::Interrupt;
-use crate::render::escape;
+use crate::render::{escape, words};
 use crate::scan::{Lengths, Scan, ScanPlan};
 use crate::settings::{self, Adoption};
 use crate::store::ReadLimit;
@@ -156,7 +156,11 @@ async fn count(context: &mut Context, schema: &Schema) -> Result<u64> {
         count += page.len() as u64;
     }
     let report = scan.finish();
-    let so_far = format!("{count} records among {} keys of {server}", report.keys);
+    let so_far = format!(
+        "{} among {} of {server}",
+        words::counted(count, "record"),
+        words::counted(report.keys, "key")
+    );
     report.require_complete("the count is", &so_far)?;
     Ok(count)
 }

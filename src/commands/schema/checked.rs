@@ -14,7 +14,7 @@ use crate::domain::record::{Reading, Record};
 use crate::domain::schema::{Catalog, State, Timestamp};
 use crate::exit::{CommandError, Exit};
 use crate::interrupt::Interrupt;
-use crate::render::escape;
+use crate::render::{escape, words};
 use crate::scan::{Lengths, Scan, ScanEnd, ScanPlan};
 use crate::schemas;
 use crate::schemas::check::{self, SchemaReport};
@@ -163,7 +163,7 @@ async fn count(
     report.show_coverage(context, &catalog);
     let text = counts
         .text(report.coverage.foreign.values().sum(), matches!(report.end, ScanEnd::Complete));
-    let so_far = format!("{} keys of {server}", report.keys);
+    let so_far = format!("{} of {server}", words::counted(report.keys, "key"));
     Ok(Some(Counted { text, times, ended: report.require_complete("the count is", &so_far) }))
 }
 

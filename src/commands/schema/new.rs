@@ -11,8 +11,8 @@ use crate::domain::draft::{DECIDE, draft, representatives};
 use crate::domain::record::{Content, KeyState};
 use crate::domain::select::glob;
 use crate::exit::{CommandError, Exit};
-use crate::render::escape;
 use crate::render::invocation::word;
+use crate::render::{escape, words};
 use crate::schemas::{self, Files};
 use crate::store::{ReadLimit, Sampler};
 
@@ -117,7 +117,8 @@ async fn matching(context: &mut Context, glob: &str) -> Result<Vec<KeyState>> {
         let message = match count {
             0 => format!("no Redis key of {} matches `{shown}`", reader.name()),
             _ => format!(
-                "`{shown}` matches {count} Redis keys of {}, but none is a string or a hash",
+                "`{shown}` matches {} of {}, but none is a string or a hash",
+                words::counted(count as u64, "Redis key"),
                 reader.name()
             ),
         };

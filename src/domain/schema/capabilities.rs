@@ -88,7 +88,8 @@ impl Schema {
             return Some(why);
         }
         self.keeps_collections().then(|| {
-            "it keeps hashes: its steps are made by hand and explored, and nothing else".to_owned()
+            "it stores hashes, which only `explore`, `begin`, `complete` and `release` support"
+                .to_owned()
         })
     }
 

@@ -188,7 +188,7 @@ impl<'s> ScenarioWorker<'s> {
     pub(super) fn work(&mut self) {
         self.job.succeed(&self.calls.name);
         self.count_execution(true);
-        self.calls.note(&format!("makes the {}", self.job.client_request.operation), None, None);
+        self.calls.note(&format!("executes the {}", self.job.client_request.operation), None, None);
     }
 
     /// The handler requests the operation, which has no effect.
@@ -196,7 +196,7 @@ impl<'s> ScenarioWorker<'s> {
         self.job.succeed_without_effect(&self.calls.name);
         self.count_execution(false);
         let what = format!(
-            "asks for the {}, which does not come about",
+            "requests the {}, which has no effect",
             self.job.client_request.operation
         );
         self.calls.note(&what, None, None);

@@ -283,7 +283,7 @@ fn a_result_whose_key_looks_like_a_lock_is_spared() {
             .map(|record| record["schema"].as_str().unwrap())
             .collect();
         assert_eq!(both, [schema, "express"], "{records}");
-        assert_eq!(records[0]["foreign_because"], "express reads them as completed results");
+        assert_eq!(records[0]["foreign_because"], "express reads it as a completed result");
         assert_eq!(
             (&records[1]["state"], &records[1]["next_request"]["answer"]),
             (&"completed".into(), &"replay".into())

@@ -79,7 +79,7 @@ fn what_follows_from_one_cause_is_said_once() {
     let broken = "one-effect, result-kept, result-not-replaced, owner-only: getset\n";
     assert_eq!(
         advice,
-        format!("{broken}  → {ONE_SCRIPT}: another request can act between two calls\n")
+        format!("{broken}  → {ONE_SCRIPT}, because another request can act between two calls\n")
     );
     let json = run(folder.path(), &[&words[..], &["-o", "json"]].concat()).exits(1);
     let explored = only(&json);

@@ -77,7 +77,7 @@ fn bad_input_is_a_usage_error() {
         (&["--workers", "0"], "1..=6"),
         (&["--workers", "7"], "1..=6"),
         (&["--faults", "meteor=1"], "there is no fault `meteor`"),
-        (&["--faults", "crash"], "write expiry=2"),
+        (&["--faults", "crash"], "has no number; write, for example, expiry=2"),
         (&["--faults", "crash=10"], "from 0 to 9"),
         (&["--assume", "luck"], "critical-section"),
         (&["--mix", "express"], "--mix OLD,NEW"),

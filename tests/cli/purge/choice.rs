@@ -183,7 +183,7 @@ fn bad_input_is_refused_and_loses_nothing() {
         .env("XDG_STATE_HOME", "/proc")
         .run()
         .exits(2);
-    purge(&server, &["--all"]).exits(2).says("no terminal").says("--confirm");
+    purge(&server, &["--all"]).exits(2).says("without a terminal").says("--confirm");
     assert_eq!(server.keys(), before);
 }
 

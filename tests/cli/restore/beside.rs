@@ -147,7 +147,7 @@ fn a_cluster_that_keeps_lock_and_result_apart_is_looked_at_right_before() {
     for more in [&[][..], &["--dry-run"]] {
         let refused = run(more).exits(3);
         assert_eq!(outcome(&refused), "locked", "{}", refused.all());
-        refused.says("right before");
+        refused.says("immediately before");
     }
     let told = run(&["--replace-locked"]).exits(0);
     assert_eq!(outcome(&told), "restored", "{}", told.all());

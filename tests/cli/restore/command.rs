@@ -175,12 +175,12 @@ fn a_backup_that_a_crash_cut_short_gives_back_what_it_holds() {
         server.send::<()>(&[b"DEL", b"idem:a"]);
         // Nothing tells what the lost end held.
         let run = restore(&server, &file, &[]).exits(3);
-        run.says("cut short").says("has no closing line").says("Restored 1 of 1");
+        run.says("truncated").says("has no closing line").says("Restored 1 of 1");
         assert!(server.get("idem:a").is_some() && server.get("idem:b").is_none(), "{cut}");
     }
     // Only the line feed of the last line is missing: the line is whole.
     fs::write(&file, both.trim_end()).unwrap();
-    assert!(!restore(&server, &file, &[]).exits(3).stderr.contains("cut short"));
+    assert!(!restore(&server, &file, &[]).exits(3).stderr.contains("truncated"));
     assert!(server.get("idem:b").is_some());
     fs::write(&file, "").unwrap();
     restore(&server, &file, &[]).exits(2).says("contains no lines of a backup");
@@ -215,8 +215,8 @@ fn foreign_damaged_and_newer_files_are_refused_before_anything_is_restored() {
         (with_key("dump_base64", Value::Null), "missing"),
         (with_key("redis_key_base64", 7.into()), "damaged"),
         (with_key("ttl_ms", 5.into()), "`expires_at_ms` is missing"),
-        (b.to_string(), "its checksum does not hold"),
-        (b.to_string()[..60].to_owned(), "cut short"),
+        (b.to_string(), "its checksum is wrong"),
+        (b.to_string()[..60].to_owned(), "truncated"),
         (String::new(), "empty"),
     ] {
         fs::write(&file, format!("{first}\n{second}\n{first}\n")).unwrap();

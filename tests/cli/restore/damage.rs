@@ -111,7 +111,7 @@ fn whatever_is_at_the_end_costs_what_is_there_alone() {
         let run = restore(&server, &file, &["-o", "json"]).exits(code);
         let tail = String::from_utf8_lossy(&tail[..tail.len().min(40)]);
         assert!(
-            run.stderr.contains(says) && run.stderr.contains("left out"),
+            run.stderr.contains(says) && run.stderr.contains("skipped"),
             "{tail}: {}",
             run.all()
         );
@@ -148,11 +148,11 @@ fn damage_in_the_middle_is_refused_before_anything_is_restored_and_skipped_on_re
     lines[1] = lines[1].replace("event-driven", "event-drivem");
     fs::write(&file, lines.join("\n")).unwrap();
     let run = restore(&server, &file, &[]).exits(2);
-    run.says(":2: the line is damaged: its checksum does not hold");
+    run.says(":2: the line is damaged: its checksum is wrong");
     run.says("nothing was restored; --skip-damaged");
     assert_eq!(server.size(), 0);
     let run = restore(&server, &file, &["--skip-damaged", "-o", "json"]).exits(3);
-    run.says("line 2 of ").says("left out");
+    run.says("line 2 of ").says("skipped");
     // The damaged line may have been one that names another place.
     run.says("the origin of 2 of 2 Redis keys is unknown");
     assert_eq!(

@@ -52,7 +52,7 @@ fn another_server_is_refused_unless_it_is_meant() {
     for more in [&[][..], &["--dry-run"]] {
         let run = restore(server.folder(), &["-s", &there], more).exits(2);
         run.says(format!("is from {here}/0 (run id {})", run_id(&server)));
-        run.says(format!("here is {there}/0 (run id {})", run_id(&other)));
+        run.says(format!("this server is {there}/0 (run id {})", run_id(&other)));
         run.says("hint: nothing was restored").says("--elsewhere");
         assert_eq!(other.size(), 0);
     }

@@ -22,7 +22,7 @@ fn seeding_says_what_it_wrote() {
     let home = home();
     let run =
         run(home.path(), &["sandbox", "--seed", "5", "--schema", "express", "--", "true"]).exits(0);
-    run.says("contains 5 records of 1 schemas (5 Redis keys)");
+    run.says("contains 5 records of 1 schema (5 Redis keys)");
 }
 
 /// Rule: the context is that of another server.
@@ -70,7 +70,7 @@ fn a_schema_that_cannot_be_filled_is_no_warning() {
     assert!(!filled.stderr.contains("plain"), "{}", filled.all());
     run(home.path(), &["sandbox", "--seed", "2", "-v", "--", "true"])
         .exits(0)
-        .says("plain is left out: it keeps hashes");
+        .says("Skipped schema plain: it stores hashes");
     // What is named is meant.
     run(home.path(), &["sandbox", "--seed", "2", "--schema", "plain", "--", "true"])
         .exits(2)

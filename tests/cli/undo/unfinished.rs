@@ -68,7 +68,7 @@ fn an_interrupted_undo_goes_on() {
     assert_eq!(log[1]["state"], "interrupted");
     server.idemctl(&["log"]).shows("purge, partly undone").shows("interrupted");
     let run = server.idemctl(&["undo", "--yes"]).exits(3);
-    run.says("did not finish").says("Reverted 150 of 250 Redis keys; 100 there already");
+    run.says("did not finish").says("Reverted 150 of 250 Redis keys; 100 already present");
     assert_eq!(server.size(), KEYS);
     assert_eq!(ops(&server)[0]["undone_by"], ops(&server)[2]["op"]);
     // An undo that came to its end is taken back.

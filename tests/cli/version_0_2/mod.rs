@@ -146,10 +146,7 @@ fn what_its_backups_lost_is_named() {
     for damaged in [lines[2].replacen("aWRlbTpv", "aWRlbTpw", 1), without.clone()] {
         fs::write(&file, [lines[0], lines[1], &damaged, lines[3]].join("\n") + "\n").unwrap();
         let restore = ["restore", &path, "--yes", "--elsewhere"];
-        server
-            .idemctl(&restore)
-            .exits(2)
-            .says(":3: the line is damaged: its checksum does not hold");
+        server.idemctl(&restore).exits(2).says(":3: the line is damaged: its checksum is wrong");
         let skipping = [&restore[..], &["--skip-damaged", "--dry-run"]].concat();
         server.idemctl(&skipping).exits(3).says("Would restore 2 of");
     }
