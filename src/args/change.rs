@@ -26,7 +26,7 @@ pub struct ConfirmArgs {
     #[arg(long)]
     pub(crate) dry_run: bool,
 
-    /// Reason for the change, for the audit log
+    /// Reason to record in the audit log
     #[arg(long, value_name = "TEXT")]
     pub(crate) reason: Option<String>,
 

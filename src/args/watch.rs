@@ -22,9 +22,8 @@ const SHORTEST: Duration = Duration::from_millis(10);
 pub(crate) struct WatchArgs {
     /// Repeat every INTERVAL [default: 1s] and repaint the terminal
     ///
-    /// If stdout is not a terminal, new output is appended. `list` and `stats` scan all keys each
-    /// time. They wait at least ten times as long as the last scan took, so that a watch costs the
-    /// server little.
+    /// Without a terminal, appends new output. `list` and `stats` wait at least ten times as long
+    /// as their last scan took.
     #[arg(short, long, value_name = "INTERVAL", num_args = 0..=1, default_missing_value = "1s")]
     pub(crate) watch: Option<OsString>,
 }

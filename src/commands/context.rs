@@ -52,6 +52,8 @@ enum ContextSubcommand {
         output: Output,
     },
     /// Make a context the default
+    ///
+    /// The rest of the config file stays as it is.
     Use {
         /// Name of the context
         #[arg(value_name = "NAME")]

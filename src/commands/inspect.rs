@@ -58,6 +58,8 @@ const MOST: usize = 10_000;
 ///
 /// Exit status 1 if there is no record, 3 if some of several keys have none, 4 if there is none
 /// among the keys that the user may read.
+///
+/// With `--body -`, stdout contains only the body.
 #[derive(Debug, ClapArgs)]
 pub struct Args {
     #[command(flatten)]
@@ -90,10 +92,9 @@ pub struct Args {
     #[arg(long, conflicts_with_all = ["body", "watch", "until"])]
     raw: bool,
 
-    /// Write the response body to a new private FILE (`-`: stdout)
+    /// Write the response body to a new FILE that only you may read (`-`: stdout)
     ///
-    /// The body is what the client would get. Only you may read the file. With `-`, stdout contains
-    /// only the body. On a terminal, control characters are escaped.
+    /// The body is what the client would get. A terminal gets control characters escaped.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["watch", "until"])]
     body: Option<PathBuf>,
 

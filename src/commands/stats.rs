@@ -29,6 +29,8 @@ const OWNERS: usize = 10;
 /// Scans the keyspace and changes nothing. BYTES is the length of all values. MEMORY is the
 /// server's own measure, estimated from a sample of the records (`~`). Ages that depend on a
 /// schema's default TTL are also estimates (`~`).
+///
+/// If the server cannot be read, --prometheus writes only `idemctl_up 0` and the time.
 #[derive(Debug, ClapArgs)]
 pub struct Args {
     /// Count by this property, in addition to the schema
@@ -45,8 +47,7 @@ pub struct Args {
 
     /// Write metrics in Prometheus's text format to FILE, or to stdout without FILE
     ///
-    /// The file is replaced atomically, and others can read it. If the server cannot be read, it
-    /// contains only `idemctl_up 0` and the time.
+    /// FILE is replaced atomically and is readable by others.
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-", conflicts_with = "output")]
     prometheus: Option<PathBuf>,
 

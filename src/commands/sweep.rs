@@ -32,6 +32,13 @@ use crate::scan::{explain_nothing, show_coverage};
 /// because of a schema's default TTL. It counts such locks and names the option that sets the
 /// deployment's own TTL.
 ///
+/// --include adds locks with more time left than the stated lock TTL (`excess-ttl`), locks next to a
+/// result that no worker can hold (`leftover-lock`), and values in place of a lock that do not decode
+/// (`unreadable`).
+///
+/// If the --owner-alive command ends with another status, by a signal, or not within 10s, the lock
+/// stays and sweep exits with 3. Schemas that store no owner ignore --owner-alive.
+///
 /// For monitoring use `idemctl check`, which changes nothing.
 #[derive(Debug, ClapArgs)]
 #[command(group = ArgGroup::new("sought").args(["orphaned", "older_than", "include"]).required(true).multiple(true))]
@@ -43,9 +50,7 @@ pub struct Args {
     /// Keep locks whose owner is alive: CMD gets the owner as $1 and exits with 0 if it is alive, 1
     /// if not
     ///
-    /// CMD is a shell command, and IDEMCTL_OWNER also holds the owner. After any other status, a
-    /// signal or 10s, the lock stays and the sweep exits with 3. Schemas that store no owner ignore
-    /// this option.
+    /// CMD is a shell command. IDEMCTL_OWNER also holds the owner.
     #[arg(long, value_name = "CMD")]
     owner_alive: Option<OsString>,
 

@@ -57,6 +57,8 @@ pub(super) struct SetArgs {
 }
 
 /// Remove a context from the config file
+///
+/// The server itself is not changed.
 #[derive(Debug, ClapArgs)]
 pub(super) struct RemoveArgs {
     /// Name of the context

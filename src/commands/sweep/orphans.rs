@@ -34,9 +34,7 @@ pub(super) struct SoughtArgs {
 
     /// Also select locks with this finding
     ///
-    /// `excess-ttl`: more time left than the stated lock TTL. `leftover-lock`: next to a result,
-    /// and no worker can hold it. `unreadable`: a value that does not decode in place of a lock;
-    /// needs --schema, and --prefix or a --match with a literal part.
+    /// `unreadable` needs --schema, and --prefix or a --match with a literal part.
     #[arg(long, value_name = "CODE", value_delimiter = ',', value_parser = finding_codes(&INCLUDABLE))]
     include: Vec<FindingCode>,
 
