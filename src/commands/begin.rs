@@ -63,6 +63,11 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     if args.step.output == Output::Table {
         explain(context, &report);
     }
+    let question = if report.predicted == Meaning::Acquired {
+        "Begin with this key?"
+    } else {
+        "The service will not give the lock. Send the request all the same?"
+    };
     let step = ManualStep {
         step,
         report,
@@ -71,7 +76,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         needs_time,
         takes_lock: false,
         key_index: schema.lock_role(),
-        question: "Begin with this key?",
+        question,
         afterwards: owner.map(|owner| {
             let owner = escape::text(owner);
             format!("The lock belongs to {owner}. To complete or release it, pass --owner {owner}")

@@ -111,6 +111,11 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     }
 
     let completed = manual::completed(&record, &request, trial.lives());
+    let question = if report.predicted == Meaning::Stored {
+        "Store this response?"
+    } else {
+        "The service will refuse to store it. Send it all the same?"
+    };
     let step = ManualStep {
         step,
         report,
@@ -119,7 +124,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         needs_time: chosen.needs_time(&schema),
         takes_lock: hold.is_some(),
         key_index: schema.result_role(),
-        question: "Store this response?",
+        question,
         afterwards: None,
         is_verified: trial.verifies(&completed),
     };

@@ -60,6 +60,11 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     }
     // A release stores no response.
     let response = Response::default();
+    let question = if report.predicted == Meaning::Released {
+        "Release this lock?"
+    } else {
+        "The service will refuse to release it. Send it all the same?"
+    };
     let step = ManualStep {
         step,
         report,
@@ -68,7 +73,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         needs_time,
         takes_lock: false,
         key_index: schema.lock_role(),
-        question: "Release this lock?",
+        question,
         afterwards: None,
         is_verified: true,
     };
