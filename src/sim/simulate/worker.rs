@@ -195,10 +195,8 @@ impl<'s> ScenarioWorker<'s> {
     pub(super) fn work_without_effect(&mut self) {
         self.job.succeed_without_effect(&self.calls.name);
         self.count_execution(false);
-        let what = format!(
-            "requests the {}, which has no effect",
-            self.job.client_request.operation
-        );
+        let what =
+            format!("requests the {}, which has no effect", self.job.client_request.operation);
         self.calls.note(&what, None, None);
     }
 

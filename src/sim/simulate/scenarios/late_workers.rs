@@ -14,8 +14,10 @@ use crate::sim::simulate::{
 pub(super) const ZOMBIE_COMPLETES: Scenario = Scenario {
     story: Story {
         name: "zombie-completes",
-        summary: "a worker paused beyond its lock comes back while another is at work",
-        remedy: "let complete check the lock's owner, and let a worker renew its lock right before what cannot be taken back",
+        summary: "a worker that was paused until its lock expired resumes while another worker is \
+            running",
+        remedy: "let complete check the lock's owner, and let a worker renew its lock immediately \
+            before any effect that cannot be undone",
     },
     run: |environment| Box::pin(zombie_completes(environment)),
 };
@@ -27,7 +29,7 @@ async fn zombie_completes(environment: &ScenarioEnvironment<'_>) -> ScenarioResu
 
 /// The paused worker has done nothing yet, and continues with its work.
 async fn zombie_works_and_completes(environment: &ScenarioEnvironment<'_>) -> ScenarioResult {
-    let run = environment.run("it goes on working").await?;
+    let run = environment.run("it continues").await?;
     let mut zombie = run.worker("worker 1", PAYMENT, LockLifetime::Short).await?;
     let mut second = run.worker("worker 2", PAYMENT, LockLifetime::Long).await?;
     if !zombie.acquire_lock().await? {
@@ -49,7 +51,7 @@ async fn zombie_works_and_completes(environment: &ScenarioEnvironment<'_>) -> Sc
 
 /// The paused worker's operation had no effect, and the worker now completes with that answer.
 async fn zombie_without_effect_completes(environment: &ScenarioEnvironment<'_>) -> ScenarioResult {
-    let run = environment.run("it completes what had no effect").await?;
+    let run = environment.run("its operation has no effect").await?;
     let mut zombie = run.worker("worker 1", PAYMENT, LockLifetime::Short).await?;
     let mut second = run.worker("worker 2", PAYMENT, LockLifetime::Long).await?;
     if !zombie.acquire_lock().await? {
@@ -72,8 +74,10 @@ async fn zombie_without_effect_completes(environment: &ScenarioEnvironment<'_>) 
 pub(super) const ZOMBIE_OVERWRITES: Scenario = Scenario {
     story: Story {
         name: "zombie-overwrites",
-        summary: "a worker paused beyond its lock comes back after another completed",
-        remedy: "let complete check the lock's owner, and let a worker renew its lock right before what cannot be taken back",
+        summary: "a worker that was paused until its lock expired resumes after another worker \
+            completed",
+        remedy: "let complete check the lock's owner, and let a worker renew its lock immediately \
+            before any effect that cannot be undone",
     },
     run: |environment| Box::pin(zombie_overwrites(environment)),
 };
@@ -85,7 +89,7 @@ async fn zombie_overwrites(environment: &ScenarioEnvironment<'_>) -> ScenarioRes
 
 /// The paused worker has done nothing yet, and continues with its work.
 async fn zombie_works_and_overwrites(environment: &ScenarioEnvironment<'_>) -> ScenarioResult {
-    let run = environment.run("it goes on working").await?;
+    let run = environment.run("it continues").await?;
     let mut zombie = run.worker("worker 1", PAYMENT, LockLifetime::Short).await?;
     let mut second = run.worker("worker 2", PAYMENT, LockLifetime::Long).await?;
     if !zombie.acquire_lock().await? {
@@ -106,7 +110,7 @@ async fn zombie_works_and_overwrites(environment: &ScenarioEnvironment<'_>) -> S
 
 /// The paused worker's operation had no effect, and the worker now completes with that answer.
 async fn zombie_without_effect_overwrites(environment: &ScenarioEnvironment<'_>) -> ScenarioResult {
-    let run = environment.run("it completes what had no effect").await?;
+    let run = environment.run("its operation has no effect").await?;
     let mut zombie = run.worker("worker 1", PAYMENT, LockLifetime::Short).await?;
     let mut second = run.worker("worker 2", PAYMENT, LockLifetime::Long).await?;
     if !zombie.acquire_lock().await? {
@@ -127,8 +131,9 @@ async fn zombie_without_effect_overwrites(environment: &ScenarioEnvironment<'_>)
 pub(super) const ZOMBIE_RELEASES: Scenario = Scenario {
     story: Story {
         name: "zombie-releases",
-        summary: "a slow failure gives up the lock that another worker holds by then",
-        remedy: "let release check the lock's owner, in a script: a plain DEL takes whatever is there",
+        summary: "a slow failure releases the lock that another worker holds by then",
+        remedy: "let release check the lock's owner in a script, because a plain DEL removes any \
+            value",
     },
     run: |environment| Box::pin(zombie_releases(environment)),
 };
@@ -173,7 +178,8 @@ pub(super) const FAILURE_DELETES_RESULT: Scenario = Scenario {
     story: Story {
         name: "failure-deletes-result",
         summary: "a slow worker stores its result, and the failure of the next worker deletes the result",
-        remedy: "let release check in a script that the lock is still its owner's, for a plain DEL takes a result as well; let no stored failure be the last word",
+        remedy: "let release check in a script that the lock still belongs to its owner, because a \
+            plain DEL also removes a result; let no stored failure be final",
     },
     run: |environment| Box::pin(failure_deletes_result(environment)),
 };
@@ -202,7 +208,7 @@ async fn failure_deletes_result(environment: &ScenarioEnvironment<'_>) -> Scenar
 pub(super) const FOREIGN_VALUE: Scenario = Scenario {
     story: Story {
         name: "foreign-value",
-        summary: "a value of another release on the same Redis key is met",
+        summary: "a request finds a value of another release at the same Redis key",
         remedy: "give a new release its own Redis keys, or let its begin read what the older one wrote",
     },
     run: |environment| Box::pin(foreign_value(environment)),
