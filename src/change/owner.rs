@@ -4,7 +4,6 @@ use anyhow::Result;
 use uuid::Uuid;
 
 use super::confirm::MOST_ASKED;
-
 use crate::context::Context;
 use crate::domain::record::Record;
 use crate::domain::schema::Step;

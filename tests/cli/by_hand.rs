@@ -26,7 +26,10 @@ fn bad_input_is_a_usage_error_that_says_what_is_wrong() {
         (vec!["begin", "k", "--yes"], "which schema?"),
         (vec!["begin", "k", "--yes", "--schema", "express,go-chi"], "exactly one schema"),
         (vec!["begin", "k", "--yes", "--schema", "nope"], "no schema `nope`"),
-        (vec!["begin", "k", "--yes", "--schema", "express", "--owner", "w"], "name no owner"),
+        (
+            vec!["begin", "k", "--yes", "--schema", "express", "--owner", "w"],
+            "do not store an owner",
+        ),
         (
             vec!["begin", "k", "--yes", "--schema", "express", "--fingerprint", "f"],
             "does not compare payloads",
@@ -55,10 +58,10 @@ fn bad_input_is_a_usage_error_that_says_what_is_wrong() {
             [&go[..], &response, &["--header", "no colon"]].concat(),
             "Content-Type: application/json",
         ),
-        ([&go[..], &response, &["--header", "a b: c"]].concat(), "no header name"),
+        ([&go[..], &response, &["--header", "a b: c"]].concat(), "is not a header name"),
         ([&go[..], &response, &["--header", "a: b\r\nc: d"]].concat(), "control characters"),
         ([&go[..], &response, &["--error", "x"]].concat(), "--error would be lost"),
-        ([&go[..], &response, &["--owner", "w"]].concat(), "name no owner"),
+        ([&go[..], &response, &["--owner", "w"]].concat(), "do not store an owner"),
         ([&go[..], &response, &["--fingerprint", "f"]].concat(), "does not compare payloads"),
         ([&go[..], &["--status", "201", "--body", "@/nowhere"]].concat(), "cannot read /nowhere"),
         (

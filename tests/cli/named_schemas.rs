@@ -110,7 +110,7 @@ fn a_check_says_if_it_does_not_know_whether_locks_outlast_a_default() {
     let json = server.idemctl(&["check", "-o", "json"]).exits(0).json();
     let is_partial = json["outlasting_partial"] == true;
     let says = "it is unknown whether locks of go-middleware and go-middleware-v1 outlast the \
-        default lock TTL (set lock_ttl in";
+        default lock TTL (set yours with";
     assert_eq!(json["summary"].as_str().unwrap().contains(says), is_partial, "{json}");
     // CLIENT NO-TOUCH is of Redis 7.2 and later.
     let no_touch =

@@ -262,7 +262,7 @@ fn a_result_whose_key_looks_like_a_lock_is_spared() {
     server.put("idem:lock:front-door", result);
     let run =
         left(&server, &["sweep", "--orphaned", "--older-than", "1ms", "--yes", "--grace", "0"]);
-    run.says("express reads them as completed results");
+    run.says("express reads it as a completed result");
     let json =
         left(&server, &["sweep", "--orphaned", "--yes", "--grace", "0", "-o", "json"]).json();
     assert_eq!(
@@ -289,7 +289,7 @@ fn a_result_whose_key_looks_like_a_lock_is_spared() {
             (&"completed".into(), &"replay".into())
         );
         let refused = server.idemctl(&["force-unlock", key, "--schema", schema, "--yes"]).exits(2);
-        refused.says("express reads them as completed results");
+        refused.says("express reads it as a completed result");
     }
 }
 

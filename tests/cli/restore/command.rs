@@ -180,7 +180,7 @@ fn a_backup_that_a_crash_cut_short_gives_back_what_it_holds() {
     }
     // Only the line feed of the last line is missing: the line is whole.
     fs::write(&file, both.trim_end()).unwrap();
-    assert!(!restore(&server, &file, &[]).exits(3).stderr.contains("truncated"));
+    assert!(!restore(&server, &file, &[]).exits(3).stderr.contains("the line is truncated"));
     assert!(server.get("idem:b").is_some());
     fs::write(&file, "").unwrap();
     restore(&server, &file, &[]).exits(2).says("contains no lines of a backup");

@@ -38,7 +38,7 @@ fn a_sandbox_has_the_records_of_all_schemas_whatever_the_context_names() {
         .says("records of 7 schemas");
     run(home.path(), &["sandbox", "--seed", "5", "--schema", "express", "--", "true"])
         .exits(0)
-        .says("of 1 schemas");
+        .says("of 1 schema");
 }
 
 const OF_HASHES: &str = r#"
@@ -74,7 +74,7 @@ fn a_schema_that_cannot_be_filled_is_no_warning() {
     // What is named is meant.
     run(home.path(), &["sandbox", "--seed", "2", "--schema", "plain", "--", "true"])
         .exits(2)
-        .says("plain cannot be played");
+        .says("plain is not supported here");
 }
 
 /// Every schema, as deployed by default.

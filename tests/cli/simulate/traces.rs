@@ -59,7 +59,7 @@ fn a_begin_that_asks_for_the_lock_first_waits_for_one_left_beside_a_result() {
 
 #[test]
 fn one_redis_key_completed_in_one_call_has_no_half() {
-    plays("reference", "crash-between-steps").is("n/a").because("one Redis key in one call");
+    plays("reference", "crash-between-steps").is("n/a").because("one Redis key and one call");
 }
 
 #[test]

@@ -177,7 +177,7 @@ impl Cell {
 
     /// How often the operation is made in one take.
     pub fn made_in(&self, take: &str) -> usize {
-        let made = |event: &&Value| event["step"].as_str().unwrap().starts_with("makes the ");
+        let made = |event: &&Value| event["step"].as_str().unwrap().starts_with("executes the ");
         let events = self.0["timeline"].as_array().unwrap().iter();
         events.filter(|event| event["take"] == take).filter(made).count()
     }

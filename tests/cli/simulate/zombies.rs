@@ -50,7 +50,7 @@ fn a_complete_that_does_not_check_the_owner_gives_a_wrong_answer() {
     let unfenced =
         reference().with("complete.lua", "if (holder or author) ~= owner then", "if false then");
     let [completes, overwrites] = both(&unfenced);
-    completes.is("wrong-answer").because("it completes what had no effect");
+    completes.is("wrong-answer").because("its operation has no effect");
     overwrites.is("safe").makes(1);
 }
 
@@ -69,7 +69,7 @@ fn a_fenced_completion_that_drops_the_lock_makes_the_payment_twice() {
         "redis.call('DEL', record)\n  return 'FENCED'",
     );
     for cell in both(&rude) {
-        cell.is("duplicate").because("it completes what had no effect");
+        cell.is("duplicate").because("its operation has no effect");
     }
 }
 

@@ -11,8 +11,9 @@ use crate::store::pack;
 pub(super) const CRASH_BEFORE_COMPLETE: Scenario = Scenario {
     story: Story {
         name: "crash-before-complete",
-        summary: "a worker acquires the lock and dies before it does anything",
-        remedy: "give the lock a TTL just above the slowest run of the handler; let long work renew it",
+        summary: "a worker takes the lock and dies before it has done anything",
+        remedy: "give the lock a TTL slightly longer than the slowest run of the handler, and renew \
+            it during long work",
     },
     run: |environment| Box::pin(crash_before_complete(environment)),
 };
@@ -31,8 +32,8 @@ async fn crash_before_complete(environment: &ScenarioEnvironment<'_>) -> Scenari
 pub(super) const CRASH_BETWEEN_STEPS: Scenario = Scenario {
     story: Story {
         name: "crash-between-steps",
-        summary: "a worker dies between the calls of its complete step",
-        remedy: "store the result and drop the lock in one script, or store the result first",
+        summary: "a worker dies between the calls of its completion",
+        remedy: "store the result and delete the lock in one script, or store the result first",
     },
     run: |environment| Box::pin(crash_between_steps(environment)),
 };
@@ -41,7 +42,8 @@ async fn crash_between_steps(environment: &ScenarioEnvironment<'_>) -> ScenarioR
     let calls = environment.schema.complete_calls().len();
     if calls < 2 && environment.schema.keys.len() < 2 {
         return Err(Aborted::NotApplicable(
-            "it completes one Redis key in one call: nothing comes in between".to_owned(),
+            "it completes with one Redis key and one call, so nothing can happen in between"
+                .to_owned(),
         ));
     }
     for done in 1..calls {
@@ -78,7 +80,7 @@ async fn older_worker_keeps_its_lock(environment: &ScenarioEnvironment<'_>) -> S
 pub(super) const LOCK_WITHOUT_EXPIRY: Scenario = Scenario {
     story: Story {
         name: "lock-without-expiry",
-        summary: "a worker dies between SET NX and EXPIRE, and leaves a lock without TTL",
+        summary: "a crash between SET NX and EXPIRE leaves a lock without TTL",
         remedy: "take the lock and set its TTL in one command or script, and let begin give a TTL to a lock that has none; \
              until then `sweep --orphaned` finds them",
     },
@@ -112,9 +114,11 @@ async fn lock_without_expiry(environment: &ScenarioEnvironment<'_>) -> ScenarioR
 pub(super) const RESULT_NOT_STORED: Scenario = Scenario {
     story: Story {
         name: "result-not-stored",
-        summary: "the operation is executed, but Redis is unreachable when the result is stored",
-        remedy: "no script can help: pass the idempotency key on to the provider, or keep the result in the operation's own \
-             transaction; by hand, `complete` stores the true response before the lock's TTL ends",
+        summary: "the operation is executed, but Redis is unreachable when the result is to be \
+            stored",
+        remedy: "no script can help; pass the idempotency key on to the provider, or store the \
+            result in the operation's own transaction. By hand, use `complete` to store the true \
+            response before the lock expires",
     },
     run: |environment| Box::pin(result_not_stored(environment)),
 };

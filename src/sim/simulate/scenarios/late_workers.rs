@@ -14,8 +14,10 @@ use crate::sim::simulate::{
 pub(super) const ZOMBIE_COMPLETES: Scenario = Scenario {
     story: Story {
         name: "zombie-completes",
-        summary: "a worker pauses until its lock expires, and resumes while another worker runs",
-        remedy: "let complete check the lock's owner, and let a worker renew its lock right before an effect that cannot be undone",
+        summary: "a worker that was paused until its lock expired resumes while another worker is \
+            running",
+        remedy: "let complete check the lock's owner, and let a worker renew its lock immediately \
+            before any effect that cannot be undone",
     },
     run: |environment| Box::pin(zombie_completes(environment)),
 };
@@ -49,7 +51,7 @@ async fn zombie_works_and_completes(environment: &ScenarioEnvironment<'_>) -> Sc
 
 /// The paused worker's operation had no effect, and the worker now completes with that answer.
 async fn zombie_without_effect_completes(environment: &ScenarioEnvironment<'_>) -> ScenarioResult {
-    let run = environment.run("it completes what had no effect").await?;
+    let run = environment.run("its operation has no effect").await?;
     let mut zombie = run.worker("worker 1", PAYMENT, LockLifetime::Short).await?;
     let mut second = run.worker("worker 2", PAYMENT, LockLifetime::Long).await?;
     if !zombie.acquire_lock().await? {
@@ -72,8 +74,10 @@ async fn zombie_without_effect_completes(environment: &ScenarioEnvironment<'_>) 
 pub(super) const ZOMBIE_OVERWRITES: Scenario = Scenario {
     story: Story {
         name: "zombie-overwrites",
-        summary: "a worker pauses until its lock expires, and resumes after another worker completed",
-        remedy: "let complete check the lock's owner, and let a worker renew its lock right before an effect that cannot be undone",
+        summary: "a worker that was paused until its lock expired resumes after another worker \
+            completed",
+        remedy: "let complete check the lock's owner, and let a worker renew its lock immediately \
+            before any effect that cannot be undone",
     },
     run: |environment| Box::pin(zombie_overwrites(environment)),
 };
@@ -106,7 +110,7 @@ async fn zombie_works_and_overwrites(environment: &ScenarioEnvironment<'_>) -> S
 
 /// The paused worker's operation had no effect, and the worker now completes with that answer.
 async fn zombie_without_effect_overwrites(environment: &ScenarioEnvironment<'_>) -> ScenarioResult {
-    let run = environment.run("it completes what had no effect").await?;
+    let run = environment.run("its operation has no effect").await?;
     let mut zombie = run.worker("worker 1", PAYMENT, LockLifetime::Short).await?;
     let mut second = run.worker("worker 2", PAYMENT, LockLifetime::Long).await?;
     if !zombie.acquire_lock().await? {
@@ -127,8 +131,9 @@ async fn zombie_without_effect_overwrites(environment: &ScenarioEnvironment<'_>)
 pub(super) const ZOMBIE_RELEASES: Scenario = Scenario {
     story: Story {
         name: "zombie-releases",
-        summary: "a worker fails after its lock expired, and releases the lock of another worker",
-        remedy: "let release check the lock's owner, in a script: a plain DEL takes whatever is there",
+        summary: "a slow failure releases the lock that another worker holds by then",
+        remedy: "let release check the lock's owner in a script, because a plain DEL removes any \
+            value",
     },
     run: |environment| Box::pin(zombie_releases(environment)),
 };
@@ -172,8 +177,9 @@ async fn fails_late(
 pub(super) const FAILURE_DELETES_RESULT: Scenario = Scenario {
     story: Story {
         name: "failure-deletes-result",
-        summary: "a slow worker stores its result, and the next worker fails and deletes the result",
-        remedy: "let release check the lock's owner in a script, because a plain DEL deletes a result as well; do not treat a stored failure as final",
+        summary: "a slow worker stores its result, and the failure of the next worker deletes the result",
+        remedy: "let release check in a script that the lock still belongs to its owner, because a \
+            plain DEL also removes a result; let no stored failure be final",
     },
     run: |environment| Box::pin(failure_deletes_result(environment)),
 };
@@ -202,7 +208,7 @@ async fn failure_deletes_result(environment: &ScenarioEnvironment<'_>) -> Scenar
 pub(super) const FOREIGN_VALUE: Scenario = Scenario {
     story: Story {
         name: "foreign-value",
-        summary: "the Redis key holds a value of another release",
+        summary: "a request finds a value of another release at the same Redis key",
         remedy: "give a new release its own Redis keys, or let its begin read what the older one wrote",
     },
     run: |environment| Box::pin(foreign_value(environment)),
@@ -250,7 +256,7 @@ fn schemas_on_the_same_keys<'a>(environment: &ScenarioEnvironment<'a>) -> Vec<&'
 pub(super) const CLOCK_OF_TTL: Scenario = Scenario {
     story: Story {
         name: "clock-of-ttl",
-        summary: "workers send one second, a fraction of a second, and zero as lock TTL",
+        summary: "a whole second, a fraction of one, and zero are sent as lock TTL",
         remedy: "round TTLs up to whole seconds before they are sent, never down to 0, and validate them before SET",
     },
     run: |environment| Box::pin(clock_of_ttl(environment)),

@@ -19,8 +19,9 @@ use crate::store::{Connection, pack};
 pub(super) const STORE_DOWN: Scenario = Scenario {
     story: Story {
         name: "store-down",
-        summary: "Redis is unreachable for the request and its retry",
-        remedy: "fail closed: answer 503 when Redis cannot be reached, for a request executed without a lock has no retry",
+        summary: "Redis is unreachable for a request and its retry",
+        remedy: "fail closed, with a 503 response if Redis is unreachable, because a request \
+            without a lock cannot be retried safely",
     },
     run: |environment| Box::pin(store_down(environment)),
 };
@@ -28,7 +29,7 @@ pub(super) const STORE_DOWN: Scenario = Scenario {
 async fn store_down(environment: &ScenarioEnvironment<'_>) -> ScenarioResult {
     let Some(does) = environment.schema.service.without_redis else {
         return Err(Aborted::NotApplicable(
-            "schema.toml does not say what the service does then (without_redis)".to_owned(),
+            "schema.toml does not define this behaviour (without_redis)".to_owned(),
         ));
     };
     let run = environment.run("").await?;
@@ -49,8 +50,8 @@ async fn store_down(environment: &ScenarioEnvironment<'_>) -> ScenarioResult {
 pub(super) const SCRIPT_FLUSH: Scenario = Scenario {
     story: Story {
         name: "script-flush",
-        summary: "Redis loses its scripts between two steps (NOSCRIPT)",
-        remedy: "on NOSCRIPT send the script whole: it was not executed",
+        summary: "Redis forgets the scripts between two steps (NOSCRIPT)",
+        remedy: "on NOSCRIPT, send the whole script, because it was not executed",
     },
     run: |environment| Box::pin(script_flush(environment)),
 };
@@ -77,7 +78,7 @@ async fn script_flush(environment: &ScenarioEnvironment<'_>) -> ScenarioResult {
 pub(super) const CLUSTER_SLOTS: Scenario = Scenario {
     story: Story {
         name: "cluster-slots",
-        summary: "the schema's steps run on a Redis Cluster",
+        summary: "the schema's steps on a Redis Cluster",
         remedy: "keep a record in one Redis key, or put a hash tag around the idempotency key, and send every Redis key of a \
              script in KEYS",
     },
@@ -113,7 +114,7 @@ async fn cluster_slots(environment: &ScenarioEnvironment<'_>) -> ScenarioResult 
 pub(super) const EVICTED_LOCK: Scenario = Scenario {
     story: Story {
         name: "evicted-lock",
-        summary: "Redis runs out of memory while a lock is held, with each maxmemory-policy",
+        summary: "Redis runs out of memory while a lock is held, under each maxmemory-policy",
         remedy: "keep idempotency keys on a server with maxmemory-policy noeviction, apart from caches",
     },
     run: |environment| Box::pin(evicted_lock(environment)),
@@ -193,7 +194,7 @@ async fn fill(run: &ScenarioRun<'_>) -> ScenarioResult {
     let what = match (kept, is_full) {
         (false, _) => "memory is full: the lock is evicted",
         (true, true) => "memory is full: Redis refuses writes",
-        (true, false) => "memory is full: the lock is spared",
+        (true, false) => "memory is full: the lock is kept",
     };
     run.note("world", what, None, None);
     // Without a limit, so that the story continues even if Redis refused writes.
@@ -214,7 +215,8 @@ pub(super) const FAILOVER_LOSES_LOCK: Scenario = Scenario {
     story: Story {
         name: "failover-loses-lock",
         summary: "the master dies before its replica has the lock, and the replica is promoted",
-        remedy: "no script can help: pass the idempotency key on to the provider; WAIT after begin makes it rarer",
+        remedy: "no script can help; pass the idempotency key on to the provider. WAIT after begin \
+            makes this rarer",
     },
     run: |environment| Box::pin(failover_loses_lock(environment)),
 };

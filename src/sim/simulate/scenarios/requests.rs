@@ -17,7 +17,7 @@ use crate::sim::simulate::{
 pub(super) const FIRST_THEN_RETRY: Scenario = Scenario {
     story: Story {
         name: "first-then-retry",
-        summary: "a request succeeds, and its client retries",
+        summary: "a request is served, and its client retries",
         remedy: "look the result up before anything else, and store it before the client gets its response",
     },
     run: |environment| Box::pin(first_then_retry(environment)),
@@ -40,8 +40,9 @@ async fn first_then_retry(environment: &ScenarioEnvironment<'_>) -> ScenarioResu
 pub(super) const CONCURRENT_DUPLICATES: Scenario = Scenario {
     story: Story {
         name: "concurrent-duplicates",
-        summary: "requests with one key arrive at the same time",
-        remedy: "look up the result and take the lock in one script: between two calls another request can begin and end",
+        summary: "requests with the same key arrive at the same time",
+        remedy: "look up the result and take the lock in one script, because another request can \
+            begin and end between two calls",
     },
     run: |environment| Box::pin(concurrent_duplicates(environment)),
 };
@@ -117,7 +118,7 @@ impl Between {
             Self::Everything => "another request begins and completes between two calls of begin",
             Self::Completion => "another request completes between two calls of begin",
             Self::Failure => "another request fails between two calls of begin",
-            Self::Expiry => "another lock runs out between two calls of begin",
+            Self::Expiry => "another lock expires between two calls of begin",
         }
     }
 }
@@ -164,7 +165,8 @@ pub(super) const HANDLER_FAILS: Scenario = Scenario {
     story: Story {
         name: "handler-fails",
         summary: "the handler fails without effect, and the client retries",
-        remedy: "when the handler fails, release the lock or store the error: a lock left behind blocks until its TTL ends",
+        remedy: "if the handler fails, release the lock or store the error, because a remaining \
+            lock blocks until it expires",
     },
     run: |environment| Box::pin(handler_fails(environment)),
 };
@@ -182,15 +184,16 @@ async fn handler_fails(environment: &ScenarioEnvironment<'_>) -> ScenarioResult 
 pub(super) const PAYLOAD_MISMATCH: Scenario = Scenario {
     story: Story {
         name: "payload-mismatch",
-        summary: "a request reuses the key with another payload",
-        remedy: "store a hash of the payload with the lock, compare it at begin, and answer 422 when it differs",
+        summary: "the same key is used with a different payload",
+        remedy: "store a hash of the payload with the lock, compare it at begin, and respond with \
+            422 if it differs",
     },
     run: |environment| Box::pin(payload_mismatch(environment)),
 };
 
 async fn payload_mismatch(environment: &ScenarioEnvironment<'_>) -> ScenarioResult {
     for (title, completed) in
-        [("after the first completed", true), ("while the first is at work", false)]
+        [("after the first completed", true), ("while the first is running", false)]
     {
         let run = environment.run(title).await?;
         let mut first = run.worker("worker 1", PAYMENT, LockLifetime::Long).await?;
@@ -215,7 +218,8 @@ pub(super) const CLIENT_HANGS_UP: Scenario = Scenario {
     story: Story {
         name: "client-hangs-up",
         summary: "the client disconnects before the response, and retries",
-        remedy: "let the handler finish and store its result, because a client that hangs up does not cancel the operation",
+        remedy: "let the handler continue and store its result, because a disconnected client has \
+            cancelled nothing",
     },
     run: |environment| Box::pin(client_hangs_up(environment)),
 };
@@ -223,7 +227,7 @@ pub(super) const CLIENT_HANGS_UP: Scenario = Scenario {
 async fn client_hangs_up(environment: &ScenarioEnvironment<'_>) -> ScenarioResult {
     let Some(does) = environment.schema.service.on_hang_up else {
         return Err(Aborted::NotApplicable(
-            "schema.toml does not say what the service does then (on_hang_up)".to_owned(),
+            "schema.toml does not define this behaviour (on_hang_up)".to_owned(),
         ));
     };
     let run = environment.run("").await?;
