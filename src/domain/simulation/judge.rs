@@ -208,7 +208,7 @@ mod tests {
         for (response, why) in [
             (Some("a payment of 10"), "of the payment of 10"),
             (Some("x"), "no handler gave"),
-            (None, "never done"),
+            (None, "it never was"),
         ] {
             let judged = told(once.clone(), OTHER, response);
             assert_eq!(judged.verdict, ScenarioVerdict::WrongAnswer);

@@ -262,7 +262,7 @@ fn a_result_whose_key_looks_like_a_lock_is_spared() {
     server.put("idem:lock:front-door", result);
     let run =
         left(&server, &["sweep", "--orphaned", "--older-than", "1ms", "--yes", "--grace", "0"]);
-    run.says("express reads it as a completed result");
+    run.says("express reads them as completed results");
     let json =
         left(&server, &["sweep", "--orphaned", "--yes", "--grace", "0", "-o", "json"]).json();
     assert_eq!(
