@@ -208,5 +208,5 @@ fn a_record_in_a_moving_slot_does_not_keep_the_others_from_coming_back() {
     let file = backups["backups"][0]["file"].as_str().unwrap().to_owned();
     let again = cluster.idemctl(&["restore", &file, "--yes"]).exits(3);
     again.says("Restored 0 of 10 Redis keys; 8 already present, left unchanged; 2 not restored");
-    cluster.idemctl(&["undo", "--yes"]).exits(3).says("8 there already");
+    cluster.idemctl(&["undo", "--yes"]).exits(3).says("8 already present");
 }

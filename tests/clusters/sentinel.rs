@@ -66,7 +66,7 @@ fn what_a_context_keeps_is_kept_at_the_master_and_through_the_sentinels() {
         });
         for (context, named) in [(&by_sentinels, &master), (&master, &by_sentinels)] {
             for (kept, says) in
-                [("protected", "--yes is not enough"), ("read_only", "nothing may be changed")]
+                [("protected", "--yes is not enough"), ("read_only", "it allows no changes")]
             {
                 std::fs::write(
                     &config,

@@ -158,7 +158,7 @@ fn ctrl_c_says_how_far_it_got() {
     let child = list_in_the_middle(&server);
     child.signal(Signal::INT);
     let run = child.ends().exits(130);
-    run.says("interrupted: ").says("records among");
+    run.says("interrupted after ").says("records among");
     let text = run.text();
     assert!(
         text.ends_with("],\"complete\":false}\n"),

@@ -221,7 +221,7 @@ fn a_log_in_that_is_missing_wrong_or_not_enough_is_exit_4_for_every_command() {
     let (missing, wrong) = (stage.all(ALL, &[]), stage.all(ALL, &["-a", "wr0ng"]));
     set_logged_in(&stage);
     each(&missing, 4, &["NOAUTH", "REDISCLI_AUTH"]);
-    each(&wrong, 4, &["refused the log-in", "hint: "]);
+    each(&wrong, 4, &["rejected the login", "hint: "]);
     assert!(
         missing
             .iter()
