@@ -42,7 +42,7 @@ pub struct Root {
     command: Command,
 }
 
-/// What stands before a command, or behind it.
+/// The options that can be given before or after a command.
 #[derive(Debug, clap::Args)]
 #[command(
     name = "idemctl",
@@ -64,65 +64,66 @@ struct Options {
     help: Option<bool>,
 }
 
-/// The options of a command are built only when the command runs, for building them is most of what clap costs. Therefore the
-/// first line of each command's help stands here, too, for the list of commands.
+/// clap builds the options of a command only if it runs, because building them takes most of clap's
+/// time. The first line of each command's help is therefore repeated here, for the list of
+/// commands.
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
 enum Command {
-    /// Show a key's records, what is wrong with them, and what the next request with the key gets
+    /// Show a key's records, their findings, and what the next request gets
     #[command(visible_alias = "get")]
     Inspect(inspect::Args),
-    /// List the records of the chosen schemas
+    /// List the records of the selected schemas
     #[command(visible_alias = "ls")]
     List(list::Args),
-    /// Count records by schema and state: how many, how large, how old
+    /// Count records by schema and state, with their sizes and ages
     Stats(stats::Args),
-    /// Compare two moments, or a moment and now: what came, went, changed its state, was taken anew
+    /// Compare two snapshots of the records, or one snapshot with the current records
     Diff(diff::Args),
-    /// Say in one line whether locks are stuck, for monitoring
+    /// Report in one line whether locks are stuck, for monitoring
     Check(check::Args),
-    /// Remove a lock that nobody will release, so that the next request executes
+    /// Remove a lock that its worker will never release, so that the next request executes
     ForceUnlock(force_unlock::Args),
-    /// Give locks more time, so that no retry executes while somebody finds out what became of the operation
+    /// Give locks more time, so that no retry executes while you investigate
     Extend(extend::Args),
     /// Store the response of an operation whose worker could not, so that retries get it
     Complete(complete::Args),
-    /// Give a lock up as the service does, so that the next request executes
+    /// Release a lock with the service's own step, so that the next request executes
     Release(release::Args),
-    /// Take a key's lock as the service does, or learn what a request gets
+    /// Take a key's lock with the service's own step, or show what a request gets
     Begin(begin::Args),
-    /// Find locks that nobody will release, and remove them after two looks
+    /// Find locks that no worker will release, and remove them after two checks
     Sweep(sweep::Args),
-    /// Remove many records, each only if it is still what was seen
+    /// Remove many records, each only if it has not changed since idemctl read it
     Purge(purge::Args),
-    /// Bring back what a backup holds, where nothing stands now
+    /// Restore records from a backup without replacing existing keys
     Restore(restore::Args),
-    /// Take an operation back: what it left, and nobody changed since, goes back to what was before
+    /// Undo an operation: restore every key that has not been modified since
     Undo(undo::Args),
-    /// Show what idemctl changed on this machine, an operation a line, the newest last
+    /// List the operations that changed data from this machine, newest last
     Log(log::Args),
-    /// List the backups of what was changed, or delete old ones
+    /// List the backups of changed records, or delete old ones
     Backup(backup::Args),
-    /// Race simultaneous requests with one idempotency key and say whether exactly one got through
+    /// Race simultaneous requests with one key, and check that only one executes
     Race(race::Args),
-    /// Play the ways in which idempotency fails, and say who is hurt
+    /// Simulate the ways in which idempotency fails, and report which clients are affected
     Simulate(simulate::Args),
-    /// Explore every order of the steps of simultaneous requests, with faults, and show the shortest way to each harm
+    /// Explore every order of the steps of simultaneous requests, with faults
     Explore(explore::Args),
-    /// Run a command against a private throw-away server
+    /// Run a command with a temporary local Redis
     Sandbox(sandbox::Args),
-    /// Say whose keys an unknown Redis holds, by a sample of them
+    /// Identify the keys in an unknown Redis by sampling
     Detect(detect::Args),
-    /// List the schemas idemctl knows, show one, or check one of your own
+    /// List, show, create, adopt and check schemas
     Schema(schema::Args),
-    /// List, add, change and test the servers that the config file has a name for
+    /// List, show, create, change, test and remove the contexts in the config file
     Context(contexts::Args),
-    /// Show what flags, variables and the config file come to
+    /// Show the effective settings from options, environment variables and the config file
     Config(config::Args),
-    /// Print a shell's completion script
+    /// Print the completion script for a shell
     #[command(alias = "completion")]
     Completions(completions::Args),
-    /// Write the manual pages, one for each command
+    /// Write the manual pages, one per command
     Man(man::Args),
 }
 

@@ -14,27 +14,27 @@ use crate::domain::duration::parse_duration;
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Change")]
 pub struct ConfirmArgs {
-    /// Go ahead without asking
+    /// Do not ask for confirmation
     #[arg(short = 'y', long)]
     pub(crate) yes: bool,
 
-    /// Name of the protected context, or of a purge's server: for scripts, what a person would have to type
+    /// Name of the protected context, or of purge's server, instead of typing it; for scripts
     #[arg(long, value_name = "NAME")]
     pub(crate) confirm: Option<String>,
 
-    /// Show what would be done and change nothing
+    /// Show what would be done, and change nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
 
-    /// Why, for the audit log
+    /// Reason to record in the audit log
     #[arg(long, value_name = "TEXT")]
     pub(crate) reason: Option<String>,
 
-    /// After each batch of changes wait until this many replicas have it; exit status 3 when they have not
+    /// Wait until this many replicas have each batch of changes; exit status 3 if they do not
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) wait_replicas: Option<u32>,
 
-    /// How long to wait for them [default: 1s]
+    /// Timeout of --wait-replicas [default: 1s]
     #[arg(long, value_name = "DURATION", value_parser = parse_ttl, requires = "wait_replicas")]
     pub(crate) wait_timeout: Option<Duration>,
 }
@@ -47,7 +47,7 @@ pub struct ChangeArgs {
     #[command(flatten)]
     pub(crate) confirmed: ConfirmArgs,
 
-    /// Where to back up what is removed [default: a new file in $XDG_STATE_HOME/idemctl/backups]
+    /// Backup file for removed records [default: a new file in $XDG_STATE_HOME/idemctl/backups]
     #[arg(long, value_name = "FILE", conflicts_with = "no_backup")]
     pub(crate) backup: Option<PathBuf>,
 
@@ -56,35 +56,38 @@ pub struct ChangeArgs {
     pub(crate) no_backup: bool,
 }
 
-/// What comes back from a backup, and where to.
+/// The records to restore, and the server to restore them to.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct ReturnArgs {
-    /// Only this idempotency key, Redis key or name (`SCHEMA/KEY`); can be given more than once
+    /// Only this idempotency key, Redis key or name (`SCHEMA/KEY`); may be repeated
     #[arg(long = "only", value_name = "KEY")]
     pub(crate) keys: Vec<OsString>,
 
-    /// Go to another server, service, cluster or database than what comes back was taken from
+    /// Allow another server, service, cluster or database than the one that was backed up
     #[arg(long)]
     pub(crate) elsewhere: bool,
 
-    /// Restore a result although a lock stands beside it: the lock stays, and requests get this result until the lock's
-    /// holder overwrites it
+    /// Restore a result even next to a lock
+    ///
+    /// The lock stays, and requests get this result until the lock's holder overwrites it.
     #[arg(long)]
     pub(crate) replace_locked: bool,
 
-    /// Leave out damaged lines that have whole ones behind them, too: what a damaged line may have taken back comes back
+    /// Also skip damaged lines in the middle of the file
+    ///
+    /// Caution: a change that such a line reverted may be restored.
     #[arg(long)]
     pub(crate) skip_damaged: bool,
 }
 
-/// What a step of a service is done to by hand, and how.
+/// The target and the options of a step that an operator runs.
 #[derive(Debug, Clone, Default, Args)]
 pub struct StepArgs {
-    /// Idempotency key, full Redis key, or name (`SCHEMA/KEY`) as `list -o name` prints it
+    /// Idempotency key, Redis key, or name (`SCHEMA/KEY`) from `list -o name`
     #[arg(value_name = "KEY")]
     pub(crate) key: OsString,
 
-    /// How to show the record and what was done
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     pub(crate) output: Output,
 

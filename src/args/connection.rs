@@ -28,7 +28,7 @@ pub(crate) struct ConnectionArgs {
     #[arg(short = 's', long, global = true, value_name = "PATH", conflicts_with = "url")]
     pub(crate) socket: Option<PathBuf>,
 
-    /// Sentinels that know the service's master
+    /// Sentinels that monitor the service's master
     #[arg(
         long,
         global = true,
@@ -38,15 +38,15 @@ pub(crate) struct ConnectionArgs {
     )]
     pub(crate) sentinel: Option<String>,
 
-    /// Name of the service at the Sentinels
+    /// Name of the service in the Sentinels
     #[arg(long, global = true, value_name = "NAME", requires = "sentinel")]
     pub(crate) master_name: Option<String>,
 
-    /// ACL user at the Sentinels, which have a log-in of their own; needs a password
+    /// ACL user for the Sentinels, which have their own login; needs a password
     #[arg(long, global = true, value_name = "NAME")]
     pub(crate) sentinel_user: Option<String>,
 
-    /// File with the password at the Sentinels in its one line [env: IDEMCTL_SENTINEL_AUTH]
+    /// File with the Sentinels' password on its only line [env: IDEMCTL_SENTINEL_AUTH]
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) sentinel_pass_file: Option<PathBuf>,
 
@@ -54,7 +54,7 @@ pub(crate) struct ConnectionArgs {
     #[arg(short = 'n', long, global = true, value_name = "DB", value_parser = clap::value_parser!(i64).range(0..))]
     pub(crate) db: Option<i64>,
 
-    /// Refuse to work on a server that is no cluster's node; clusters are recognised without it
+    /// Refuse a server that is not a cluster node; clusters are also detected without it
     #[arg(short = 'c', long, global = true)]
     pub(crate) cluster: bool,
 
@@ -62,7 +62,8 @@ pub(crate) struct ConnectionArgs {
     #[arg(long, global = true, value_name = "NAME")]
     pub(crate) user: Option<String>,
 
-    /// Password; in the process list, where --askpass, --pass-file and the variable keep it out [env: REDISCLI_AUTH]
+    /// Password; visible in the process list, unlike --askpass, --pass-file and the variable [env:
+    /// REDISCLI_AUTH]
     #[arg(short = 'a', long = "pass", global = true, value_name = "PASSWORD")]
     pub(crate) password: Option<Secret>,
 
@@ -70,7 +71,7 @@ pub(crate) struct ConnectionArgs {
     #[arg(long, global = true, conflicts_with = "password")]
     pub(crate) askpass: bool,
 
-    /// File with the password in its one line (`-`: the first line of stdin)
+    /// File with the password on its only line (`-`: the first line of stdin)
     #[arg(
         long,
         visible_alias = "password-file",
@@ -80,11 +81,11 @@ pub(crate) struct ConnectionArgs {
     )]
     pub(crate) pass_file: Option<PathBuf>,
 
-    /// Do not warn of a password on the command line
+    /// Do not warn about a password on the command line
     #[arg(long, global = true)]
     pub(crate) no_auth_warning: bool,
 
-    /// Context of the config file [env: IDEMCTL_CONTEXT]
+    /// Context in the config file [env: IDEMCTL_CONTEXT]
     #[arg(long, global = true, value_name = "NAME")]
     pub(crate) context: Option<String>,
 
@@ -92,66 +93,67 @@ pub(crate) struct ConnectionArgs {
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
 
-    /// How long each reply may take [default: 5s]
+    /// Timeout of each reply [default: 5s]
     #[arg(long, global = true, value_name = "DURATION", value_parser = parse_duration)]
     pub(crate) timeout: Option<Duration>,
 
-    /// How long connecting may take, and the TLS handshake again [default: 2s]
+    /// Timeout of the connection, and again of the TLS handshake [default: 2s]
     #[arg(long, global = true, value_name = "DURATION", value_parser = parse_duration)]
     pub(crate) connect_timeout: Option<Duration>,
 
-    /// Start a private throw-away server and work on it
+    /// Start a temporary local Redis and use it
     #[arg(long, global = true, conflicts_with_all = ["url", "host", "port", "socket", "sentinel", "context", "tls"])]
     pub(crate) sandbox: bool,
 
-    /// Whether and how TLS is spoken; last, for its heading stays for whatever comes behind it.
+    /// The TLS options. They are last, because their heading applies to all options after them.
     #[command(flatten)]
     pub(crate) tls: TlsArgs,
 }
 
 impl ConnectionArgs {
-    /// The options that are meant for a throw-away server, too.
+    /// The options that also apply to a temporary local Redis.
     pub(crate) fn for_sandbox(&self) -> Self {
         let Self { db, timeout, connect_timeout, .. } = *self;
         Self { db, timeout, connect_timeout, ..Self::default() }
     }
 }
 
-/// How TLS is spoken, on every command; named as in redis-cli.
+/// The TLS options of every command, named as in redis-cli.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "TLS")]
 pub(crate) struct TlsArgs {
-    /// Speak TLS (1.2 or 1.3), as a rediss:// URL does
+    /// Use TLS 1.2 or 1.3, as with a rediss:// URL
     #[arg(long, global = true)]
     pub(crate) tls: bool,
 
-    /// Certificates of the issuers to trust, PEM, in place of the system's
+    /// CA certificates to trust instead of the system's, in PEM format
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) cacert: Option<PathBuf>,
 
-    /// Folder with such files
+    /// Folder with CA certificates, in PEM format
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) cacertdir: Option<PathBuf>,
 
-    /// The client's certificate, PEM, for a server that wants one; with --key
+    /// Client certificate in PEM format, for a server that requires one; use with --key
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) cert: Option<PathBuf>,
 
-    /// The client's private key, PEM
+    /// Private key of the client certificate, in PEM format
     #[arg(id = "tls_key", long = "key", global = true, value_name = "FILE")]
     pub(crate) key: Option<PathBuf>,
 
-    /// Name to ask for and to find in the server's certificate [default: the host]
+    /// Server name to request and to verify in the certificate [default: the host]
     #[arg(long, global = true, value_name = "HOST")]
     pub(crate) sni: Option<String>,
 
-    /// Do not check the server's certificate: whoever is on the way can read and change everything
+    /// Do not verify the server's certificate; an attacker on the network can then read and change
+    /// everything
     #[arg(long, global = true)]
     pub(crate) insecure: bool,
 }
 
 impl TlsArgs {
-    /// An option that says how, which is of no use without TLS.
+    /// A TLS option that has no effect without TLS.
     pub(crate) fn named(&self) -> Option<&'static str> {
         let named = [
             ("--cacert", self.cacert.is_some()),

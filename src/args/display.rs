@@ -13,29 +13,29 @@ use crate::terminal::ui::Talk;
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Display")]
 pub(crate) struct DisplayArgs {
-    /// When to colour: auto heeds NO_COLOR and whether stdout is a terminal
+    /// When to use colours; `auto` checks NO_COLOR and whether stdout is a terminal
     #[arg(long, global = true, value_name = "WHEN", value_enum, default_value_t = ColorArg::Auto)]
     pub(crate) color: ColorArg,
 
-    /// Show data, warnings and errors alone
+    /// Print only data, warnings and errors
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub(crate) quiet: bool,
 
-    /// Say more: which server, context and schemas, how long it took; of a race also its histograms
+    /// Print more: server, context, schemas, elapsed time, and the histograms of a race
     #[arg(short, long, global = true)]
     pub(crate) verbose: bool,
 
-    /// Write tables to the terminal at once, whatever PAGER says
+    /// Do not use a pager, even if PAGER is set
     #[arg(long, global = true)]
     pub(crate) no_pager: bool,
 
-    /// Tell each Redis command on stderr, with the time until its reply; passwords and values are left out
+    /// Print each Redis command and its duration on stderr, without passwords and values
     #[arg(long, global = true)]
     pub(crate) debug: bool,
 }
 
 impl DisplayArgs {
-    /// How much is said beside the data.
+    /// How much idemctl prints besides the data.
     pub(crate) fn talk(&self) -> Talk {
         match (self.quiet, self.verbose) {
             (true, _) => Talk::Quiet,
@@ -75,34 +75,34 @@ pub enum Output {
     Table,
     /// One JSON document.
     Json,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Jsonl,
 }
 
 /// How records are shown.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct ShowArgs {
-    /// How to show the records
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     pub(crate) output: Format,
 
-    /// Columns of a table, csv or tsv, in this order, by the headings of csv
+    /// Columns of a table, csv or tsv, in this order, by their names in csv
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = columns())]
     pub(crate) columns: Vec<Column>,
 
-    /// Leave the heading out
+    /// Do not print the header line
     #[arg(long)]
     pub(crate) no_header: bool,
 
-    /// Write csv and tsv cells that begin with = + - @ without a ' in front
+    /// Do not put a ' before csv and tsv cells that begin with = + - @
     #[arg(long)]
     pub(crate) raw_csv: bool,
 
-    /// Scan the whole keyspace first, then show the oldest, the soonest to expire, the largest, or the first by key
+    /// Sort the output, after a full scan
     #[arg(long, value_name = "BY", value_enum)]
     pub(crate) sort: Option<Sort>,
 
-    /// The other end of --sort first
+    /// Reverse the order of --sort
     #[arg(long, requires = "sort")]
     pub(crate) reverse: bool,
 }
@@ -110,20 +110,20 @@ pub(crate) struct ShowArgs {
 /// `--output` of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub(crate) enum Format {
-    /// For people: as many columns as fit; a line a record where stdout is no terminal.
+    /// For people: as many columns as fit; one line per record if stdout is not a terminal.
     #[default]
     Table,
-    /// For people: every column that has a value, on a terminal as many as fit.
+    /// For people: every column that has a value; on a terminal, as many as fit.
     Wide,
-    /// Comma-separated values, for a spreadsheet: times in milliseconds, sizes in bytes.
+    /// Comma-separated values for a spreadsheet, with times in milliseconds and sizes in bytes.
     Csv,
-    /// The same, separated by tabs.
+    /// Tab-separated values, otherwise as csv.
     Tsv,
     /// The names of the records, `SCHEMA/KEY`, one per line, for `purge -`.
     Name,
     /// One JSON document.
     Json,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Jsonl,
 }
 

@@ -5,18 +5,21 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-/// Keys that are named one by one: as words, in a file, or on stdin.
+/// Keys given as arguments, in a file, or on stdin.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct KeysArgs {
-    /// Idempotency keys, full Redis keys, or names (`SCHEMA/KEY`) as `list -o name` prints them; `-` reads them from stdin, one per line
+    /// Idempotency keys, Redis keys, or names (`SCHEMA/KEY`) from `list -o name`; `-` reads stdin,
+    /// one per line
     #[arg(value_name = "KEY")]
     pub(crate) keys: Vec<OsString>,
 
-    /// File with such keys or names (`-`: stdin), one per line
+    /// File with keys or names, one per line (`-`: stdin)
     #[arg(long, value_name = "FILE", conflicts_with = "keys")]
     pub(crate) key_file: Option<PathBuf>,
 
-    /// Keys in the file, or on stdin, end with NUL instead of a newline; a last key without NUL is refused, because it may be cut off
+    /// Keys in the file or on stdin end with NUL instead of a newline
+    ///
+    /// A last key without NUL is refused, because it may be cut off.
     #[arg(short = '0', long)]
     pub(crate) null: bool,
 }

@@ -9,7 +9,7 @@ use crate::store::ScanOptions;
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Scan")]
 pub(crate) struct ScanArgs {
-    /// Scan replicas in place of masters, if there are any: they may be behind
+    /// Scan replicas instead of masters, if there are any; replicas may lag behind
     #[arg(long, value_name = "WHICH", value_enum, default_value_t)]
     pub(crate) read_from: ReadFrom,
 
@@ -44,7 +44,7 @@ impl ScanArgs {
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Scan")]
 pub(crate) struct RateArgs {
-    /// Read at most so many Redis keys per second, e.g. 5000/s
+    /// Read at most this many Redis keys per second, e.g. 5000/s
     #[arg(long, value_name = "N/s", value_parser = Rate::parse, allow_negative_numbers = true)]
     pub(crate) rate: Option<Rate>,
 }
@@ -53,8 +53,9 @@ pub(crate) struct RateArgs {
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Scan")]
 pub(crate) struct PageArgs {
-    /// COUNT of each SCAN: fewer keys stall other clients less, more cost fewer round trips [default: 500, and up to 2000
-    /// if the server is far away]
+    /// COUNT of each SCAN command [default: 500, and up to 2000 if the server is far away]
+    ///
+    /// Smaller values delay other clients less; larger values need fewer round trips.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) scan_count: Option<u32>,
 }

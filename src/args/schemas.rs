@@ -8,11 +8,11 @@ use clap::Args;
 use crate::domain::schema::TtlOf;
 use crate::domain::schema::ttl::parse_ttl_or_none;
 
-/// Which schemas, and how the deployment differs from their defaults.
+/// The schemas, and how the deployment differs from their defaults.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Schemas")]
 pub struct SchemaArgs {
-    /// Schemas to work on; `idemctl schema list` names them [default: all, or the context's]
+    /// Schemas to use; see `idemctl schema list` [default: all, or the context's]
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub(crate) schema: Vec<String>,
 
@@ -20,22 +20,24 @@ pub struct SchemaArgs {
     #[command(flatten)]
     pub(crate) folder: SchemaFolderArgs,
 
-    /// Prefix of this deployment's keys, of the one schema that is named; `idemctl schema show NAME` says where it stands
+    /// Prefix of this deployment's keys under the one --schema; `idemctl schema show NAME` shows its
+    /// place
     #[arg(long, value_name = "TEXT")]
     pub(crate) prefix: Option<String>,
 
-    /// Lock TTL of this deployment for the one schema that is named, `none` where its locks get none: what is stated may select
-    /// for a change
+    /// Lock TTL of this deployment for the one --schema; `none` if its locks have no TTL
+    ///
+    /// Changes can select records by a TTL that you state here, but not by a schema's default.
     #[arg(long, value_name = "DURATION", value_parser = parse_ttl_or_none)]
     pub(crate) lock_ttl: Option<Duration>,
 
-    /// Result TTL of this deployment for the one schema that is named, `none` where its results get none
+    /// Result TTL of this deployment for the one --schema; `none` if its results have no TTL
     #[arg(long, value_name = "DURATION", value_parser = parse_ttl_or_none)]
     pub(crate) result_ttl: Option<Duration>,
 }
 
 impl SchemaArgs {
-    /// An option that says something of a single schema's deployment, where one is given.
+    /// The given option, if any, that applies to a single schema.
     pub(crate) fn of_one_schema(&self) -> Option<&'static str> {
         let prefix = self.prefix.as_ref().map(|_| "--prefix");
         let ttl = |ttl: Option<Duration>, of: TtlOf| ttl.map(|_| of.option());
@@ -48,7 +50,8 @@ impl SchemaArgs {
 /// Where an operator's own schemas are.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct SchemaFolderArgs {
-    /// Folder with schemas of your own [default: $XDG_CONFIG_HOME/idemctl/schemas] [env: IDEMCTL_SCHEMA_DIR]
+    /// Folder with your own schemas [default: $XDG_CONFIG_HOME/idemctl/schemas] [env:
+    /// IDEMCTL_SCHEMA_DIR]
     #[arg(long, value_name = "DIR")]
     pub(crate) schema_dir: Option<PathBuf>,
 }

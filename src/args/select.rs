@@ -17,7 +17,7 @@ use crate::domain::select::status_class::StatusClass;
 use crate::exit::CommandError;
 use crate::render::escape;
 
-/// Which records are meant, where locks and results are.
+/// The options that select records, if locks and results are searched.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Select")]
 pub(crate) struct SelectArgs {
@@ -33,15 +33,15 @@ pub(crate) struct SelectArgs {
     #[arg(long)]
     no_expiry: bool,
 
-    /// Only stored responses with this HTTP status, such as 201, or 5xx for all of a class
+    /// Only stored responses with this HTTP status, e.g. 201 or 5xx
     #[arg(long, value_name = "STATUS", value_delimiter = ',')]
     status: Vec<StatusClass>,
 
-    /// Only stored responses whose body holds this text, which is compared byte by byte; values are read whole
+    /// Only responses whose body contains these bytes; reads whole values
     #[arg(long, value_name = "TEXT")]
     body_contains: Option<OsString>,
 
-    /// Only records with this finding
+    /// Only records with this finding; see `idemctl help findings`
     #[arg(long, value_name = "CODE", value_delimiter = ',', value_parser = finding_codes(FindingCode::ALL))]
     pub(crate) finding: Vec<FindingCode>,
 
@@ -49,7 +49,7 @@ pub(crate) struct SelectArgs {
     pub(crate) filter: FilterArgs,
 }
 
-/// Which records, or which of the locks that are sought anyway.
+/// The options that select records, or some of the locks that are searched anyway.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Select")]
 pub(crate) struct FilterArgs {
@@ -57,11 +57,11 @@ pub(crate) struct FilterArgs {
     #[arg(long, visible_alias = "since", value_name = "DURATION", value_parser = parse_duration, allow_hyphen_values = true)]
     newer_than: Option<Duration>,
 
-    /// Only records with less than this left
+    /// Only records that expire in less than this
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, allow_hyphen_values = true)]
     ttl_below: Option<Duration>,
 
-    /// Only records with more than this left, those without expiry included
+    /// Only records that expire in more than this, or never
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, allow_hyphen_values = true)]
     ttl_above: Option<Duration>,
 
@@ -69,7 +69,7 @@ pub(crate) struct FilterArgs {
     #[arg(long, value_name = "GLOB")]
     owner: Option<OsString>,
 
-    /// Only records whose fingerprint of the payload matches this glob
+    /// Only records whose payload fingerprint matches this glob
     #[arg(long, value_name = "GLOB")]
     fingerprint: Option<OsString>,
 
@@ -201,7 +201,7 @@ pub(crate) fn finding_codes(codes: &[FindingCode]) -> impl TypedValueParser<Valu
         .try_map(|code| code.parse::<FindingCode>())
 }
 
-/// Limits that findings compare with.
+/// Thresholds of findings.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct ThresholdArgs {
     /// Report locks held longer than this as `overdue`
@@ -210,7 +210,7 @@ pub(crate) struct ThresholdArgs {
 }
 
 impl ThresholdArgs {
-    /// The limits.
+    /// The thresholds.
     pub(crate) fn thresholds(&self) -> Thresholds {
         Thresholds { overdue_ms: self.overdue.map(millis), ..Thresholds::default() }
     }

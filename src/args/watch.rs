@@ -10,36 +10,36 @@ use crate::domain::duration::is_duration;
 use crate::domain::schema::State;
 use crate::exit::CommandError;
 
-/// The time between two looks, unless the operator says how long.
+/// The default time between two reads.
 const DEFAULT: Duration = Duration::from_secs(1);
 
-/// The shortest time between two looks.
+/// The shortest time between two reads.
 const SHORTEST: Duration = Duration::from_millis(10);
 
-/// How often to look.
+/// The interval of a watch.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Watch")]
 pub(crate) struct WatchArgs {
-    /// Look again every INTERVAL [default: 1s] and repaint; where stdout is no terminal, what is new is appended
+    /// Repeat every INTERVAL [default: 1s] and repaint the terminal
     ///
-    /// `list` and `stats` scan all keys each time. They wait at least ten times as long as the last scan took, so that a watch
-    /// costs the server little.
+    /// Without a terminal, appends new output. `list` and `stats` wait at least ten times as long
+    /// as their last scan took.
     #[arg(short, long, value_name = "INTERVAL", num_args = 0..=1, default_missing_value = "1s")]
     pub(crate) watch: Option<OsString>,
 }
 
-/// How often to look, and when to end.
+/// The interval of a watch, and when it ends.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Watch")]
 pub(crate) struct FollowArgs {
     #[command(flatten)]
     pub(crate) watch: WatchArgs,
 
-    /// Look again until all is in this state, then end; exit status 1 when that cannot come any more
+    /// Repeat until all records are in this state; exit status 1 if that is no longer possible
     #[arg(long, value_name = "STATE", value_enum)]
     pub(crate) until: Option<UntilArg>,
 
-    /// Wait for --until no longer than this; exit status 1 when the time is over
+    /// Wait at most this long for --until, then end with exit status 1
     #[arg(long, value_name = "DURATION", value_parser = parse_ttl, requires = "until")]
     pub(crate) within: Option<Duration>,
 }
@@ -51,7 +51,7 @@ pub(crate) enum UntilArg {
     InProgress,
     /// A result is stored.
     Completed,
-    /// Nothing is left.
+    /// No record exists.
     Absent,
 }
 
@@ -66,10 +66,10 @@ impl From<UntilArg> for State {
 }
 
 impl WatchArgs {
-    /// The time between two looks; `None` for one look.
+    /// The time between two reads; `None` for a single read.
     ///
     /// # Errors
-    /// Usage: a word that is no time.
+    /// Usage: the word is not a duration.
     pub(crate) fn interval(&self) -> Result<Option<Duration>, CommandError> {
         let Some(word) = &self.watch else { return Ok(None) };
         let text = word.to_string_lossy();
@@ -78,7 +78,8 @@ impl WatchArgs {
         Ok(Some(interval.max(SHORTEST)))
     }
 
-    /// Of `--watch KEY` clap takes the key for the interval: gives the word back that is no time.
+    /// In `--watch KEY`, clap takes the key as the interval. Returns that word if it is not a
+    /// duration.
     pub(crate) fn take_key(&mut self) -> Option<OsString> {
         let is_time = |word: &OsString| word.to_str().is_some_and(is_duration);
         let word = self.watch.take_if(|word| !is_time(word))?;
@@ -88,15 +89,15 @@ impl WatchArgs {
 }
 
 impl FollowArgs {
-    /// A watch that waits for nothing.
+    /// A watch that does not wait for a state.
     pub(crate) fn of(watch: WatchArgs) -> Self {
         Self { watch, ..Self::default() }
     }
 
-    /// The time between two looks; `None` for one look.
+    /// The time between two reads; `None` for a single read.
     ///
     /// # Errors
-    /// Usage: a word that is no time.
+    /// Usage: the word is not a duration.
     pub(crate) fn interval(&self) -> Result<Option<Duration>, CommandError> {
         Ok(self.watch.interval()?.or(self.until.map(|_| DEFAULT)))
     }

@@ -8,7 +8,7 @@ use crate::exit::CommandError;
 use crate::render::escape;
 
 /// How often a name is asked for. Somebody who types `y` out of habit reads the question the second time.
-const MOST_ASKED: usize = 3;
+pub(super) const MOST_ASKED: usize = 3;
 
 impl ConfirmArgs {
     /// Asks for leave. In a protected context the context's name has to be typed, or given with `--confirm`; there `--yes` is

@@ -74,8 +74,8 @@ async fn find_under_schema(context: &mut Context, args: &StepArgs) -> Result<Rec
         check_writable(schema)?;
     }
     let mut reader = context.reader().await?;
-    let readings = Given::word(key).readings(&catalog, reader.db());
-    let candidates = locate::for_readings(&catalog, &readings);
+    let meanings = Given::word(key).meanings(&catalog, reader.db());
+    let candidates = locate::for_meanings(&catalog, &meanings);
     let mut wanted = Vec::with_capacity(candidates.len());
     for candidate in &candidates {
         wanted.push(candidate.redis_keys.clone());

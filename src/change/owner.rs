@@ -3,6 +3,7 @@
 use anyhow::Result;
 use uuid::Uuid;
 
+use super::confirm::MOST_ASKED;
 use crate::context::Context;
 use crate::domain::record::Record;
 use crate::domain::schema::Step;
@@ -97,13 +98,25 @@ fn ask(context: &mut Context, record: &Record, holder: Option<&[u8]>) -> Result<
     }
     let held = holder.map(|holder| format!(" ({})", escape::text(holder))).unwrap_or_default();
     let place = context.place(&context.settings.target().to_string());
-    let question = format!(
+    let mut question = format!(
         "{name} at {place} lets only the lock's owner do this. Type the owner's ID to \
         continue{held}"
     );
-    let typed = context.ui.ask_for(&question)?;
-    match typed.trim() {
-        "" => Err(CommandError::usage("no owner was given; nothing was changed").into()),
-        owner => Ok(meant(owner, holder)),
+    for _ in 0..MOST_ASKED {
+        let typed = context.ui.ask_for(&question)?;
+        let typed = typed.trim();
+        if typed.is_empty() {
+            break;
+        }
+        let owner = meant(typed, holder);
+        if holder.is_none_or(|holder| owner == holder) {
+            return Ok(owner);
+        }
+        let typed = escape::text(typed.as_bytes());
+        question = format!(
+            "You typed `{typed}`, which is not the lock's owner. Type the owner's ID to \
+            continue{held}, or press Enter to stop"
+        );
     }
+    Err(CommandError::usage("no owner was given; nothing was changed").into())
 }

@@ -20,9 +20,9 @@ const ELSEWHERE: [(&str, &str); 30] = [
     ("prune", SWEEP),
     ("renew", EXTEND),
     ("expire", EXTEND),
-    ("history", "`idemctl log` shows the changes, and `idemctl undo` undoes the last operation"),
+    ("history", "`idemctl log` lists the changes, `idemctl undo` undoes the last operation"),
     ("audit", "`idemctl log --records` shows each Redis key that was changed"),
-    ("redo", "an undo is an operation itself, so `idemctl undo` after an undo reverts the undo"),
+    ("redo", "`idemctl undo` after an undo reverts that undo"),
     ("keys", LIST),
     ("scan", LIST),
     ("show", INSPECT),
@@ -35,31 +35,23 @@ const ELSEWHERE: [(&str, &str); 30] = [
     ),
     ("type", INSPECT),
     ("ping", TEST),
-    (
-        "info",
-        "`idemctl context test` shows which server answers, and `idemctl stats` shows which records \
-        it has",
-    ),
+    ("info", "`idemctl context test` shows the server, `idemctl stats` its records"),
     ("top", WATCH),
     ("tail", WATCH),
     ("watch", WATCH),
     ("monitor", WATCH),
 ];
 
-const PURGE: &str = "`idemctl purge KEY` removes stored results, and `idemctl force-unlock KEY` \
-    removes a lock that no worker will release";
-const UNLOCK: &str = "`idemctl force-unlock KEY` removes a lock that no worker will release; \
-    `idemctl release KEY` releases it as its worker would";
-const SWEEP: &str = "`idemctl sweep --orphaned` finds locks that no worker will release, and \
-    removes them after a recheck";
+const PURGE: &str = "`idemctl purge KEY` removes stored results, `idemctl force-unlock KEY` a lock whose worker is dead";
+const UNLOCK: &str = "`idemctl force-unlock KEY` removes a lock whose worker is dead; `idemctl release KEY` releases it with the service's own step";
+const SWEEP: &str = "`idemctl sweep --orphaned` finds locks that no worker will release, and removes them after two checks";
 const EXTEND: &str = "`idemctl extend KEY --for 1h` gives a lock more time";
-const LIST: &str = "`idemctl list` lists the records; `--match 'order-*'` chooses some of them";
+const LIST: &str = "`idemctl list` lists the records; `--match 'order-*'` selects some of them";
 const INSPECT: &str =
     "`idemctl inspect KEY` shows a key's records, their TTL, and what the next request gets";
 const TEST: &str =
-    "`idemctl context test` connects, and reports the server and the permissions of its user";
-const WATCH: &str =
-    "`idemctl list --watch` and `idemctl inspect KEY --watch` repeat at an interval";
+    "`idemctl context test` connects, and shows the server's properties and the user's rights";
+const WATCH: &str = "`idemctl list --watch` and `idemctl inspect KEY --watch` repeat every second";
 
 /// The hint for a command of another tool.
 pub(super) fn hint(command: &str) -> Option<&'static str> {

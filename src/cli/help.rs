@@ -39,7 +39,7 @@ pub(super) fn answer(words: &[OsString]) -> Exit {
     let mut ui = Ui::new(Color::Auto);
     let asked: Vec<_> = words.iter().map(|word| escape::text(word.as_bytes())).collect();
     ui.error(&format!("there is no help on `{}`", asked.join(" ")));
-    ui.hint("`idemctl help` names the commands and the topics");
+    ui.hint("`idemctl help` lists the commands and the topics");
     Exit::Usage
 }
 
@@ -98,10 +98,16 @@ fn on_one_screen(root: &Command, words: &[OsString]) -> StyledStr {
         return of_root(command);
     }
     let footer = format!(
-        "{}\n\n`idemctl help {name}` explains each option at length, and what the command does.",
+        "`idemctl help {name}` has all details, `idemctl help TOPIC` the shared options:{}",
         shared(command)
     );
-    page(command, &SHARED.map(|(heading, _)| heading)).after_help(footer).render_help()
+    let page = page(command, &SHARED.map(|(heading, _)| heading));
+    page.mut_args(without_long_lists).after_help(footer).render_help()
+}
+
+/// The option without its possible values, if they are too many for one screen.
+fn without_long_lists(option: Arg) -> Arg {
+    if option.get_possible_values().len() > 7 { option.hide_possible_values(true) } else { option }
 }
 
 /// The innermost command that the words name, and its name after `idemctl`.
@@ -123,7 +129,7 @@ fn whole(command: &Command) -> StyledStr {
         .replace("\n\n{usage", "\n{usage");
     page(command, &["Connection", "TLS", "Display"])
         .help_template(template)
-        .after_long_help("How a server is reached: idemctl help connection")
+        .after_long_help("Connection options: idemctl help connection")
         .render_long_help()
 }
 
@@ -131,7 +137,7 @@ fn of_root(root: &Command) -> StyledStr {
     let topics: String =
         topics::TOPICS.iter().map(|(name, about)| format!("  {name:<12}  {about}\n")).collect();
     let footer = format!(
-        "`idemctl help TOPIC`:\n{topics}\n`idemctl COMMAND --help` shows a command on one screen, `idemctl help COMMAND` at length."
+        "`idemctl help TOPIC`:\n{topics}\n`idemctl COMMAND --help` summarises a command, `idemctl help COMMAND` describes it in detail."
     );
     let hidden = without(root.clone(), &["Connection", "TLS", "Display"]);
     hidden
@@ -147,9 +153,7 @@ fn page(command: &Command, hidden: &[&str]) -> Command {
 
 /// The pages that explain the options that a command shares with others.
 fn shared(command: &Command) -> String {
-    let mut lines = String::from(
-        "Options that commands share, on pages of their own (`idemctl help schemas` and the like):",
-    );
+    let mut lines = String::new();
     for topic in ["changes", "schemas", "scans", "connection", "output"] {
         let names: Vec<_> = command
             .get_arguments()
@@ -233,7 +237,7 @@ mod tests {
         for (name, _) in all {
             let words: Vec<OsString> = name.split(' ').map(OsString::from).collect();
             let page = on_one_screen(&root, &words).to_string();
-            assert!(page.lines().count() <= 61, "{name}: {} lines\n{page}", page.lines().count());
+            assert!(page.lines().count() <= 50, "{name}: {} lines\n{page}", page.lines().count());
             assert!(of(&name).count() >= 2, "{name} has no examples");
         }
     }

@@ -10,13 +10,13 @@ use crate::exit::Exit;
 
 /// The topics of `idemctl help TOPIC`, each with its first line.
 pub(super) const TOPICS: [(&str, &str); 7] = [
-    ("connection", "Which server, and how the server is reached"),
-    ("output", "Tables, CSV and JSON, colours, and what goes to which stream"),
-    ("exit-codes", "What the exit status of a command says"),
-    ("findings", "What can be wrong with a record"),
-    ("schemas", "Which services' records, and what a deployment states"),
-    ("scans", "How the keyspace is scanned, and how gently"),
-    ("changes", "What every change does before, while and after it happens"),
+    ("connection", "How idemctl finds the server and connects to it"),
+    ("output", "Tables, CSV and JSON, colours, stdout and stderr"),
+    ("exit-codes", "Meaning of the exit status of each command"),
+    ("findings", "Problems that idemctl can report about a record"),
+    ("schemas", "Services that idemctl knows, and the settings of a deployment"),
+    ("scans", "How idemctl scans the keyspace, and how to limit the load"),
+    ("changes", "How idemctl confirms, backs up, verifies and logs a change"),
 ];
 
 const CONNECTION: &str = include_str!("topics/connection.txt");
@@ -62,7 +62,7 @@ fn exit_codes() -> String {
     for (exit, meaning) in Exit::ALL {
         let _ = writeln!(page, "  {:>3}  {meaning}", exit.code());
     }
-    page + "\n`check` has the codes of monitoring plugins: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN.\n`sandbox -- COMMAND` returns the command's own."
+    page + "\n`check` uses the codes of monitoring plugins: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN.\n`sandbox -- COMMAND` returns the exit code of the command."
 }
 
 fn findings() -> String {
@@ -70,5 +70,5 @@ fn findings() -> String {
     for code in FindingCode::ALL {
         let _ = writeln!(page, "  {:<16}  {}", code.as_str(), code.meaning());
     }
-    page + "\n`~` marks a finding that follows from a schema's default TTL. `idemctl list --finding CODE` chooses, `idemctl inspect KEY` advises."
+    page + "\n`~` marks an estimated finding, which depends on a schema's default TTL.\n`idemctl list --finding CODE` lists the records with a finding, `idemctl inspect KEY` shows what to do."
 }

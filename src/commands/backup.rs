@@ -16,10 +16,10 @@ use crate::render::{backups, escape, words};
 use crate::store::audit::log;
 use crate::store::backup::folder::{BackupFile, BackupState, Folder};
 
-/// List the backups of what was changed, or delete old ones
+/// List the backups of changed records, or delete old ones
 ///
-/// Backups stand in $XDG_STATE_HOME/idemctl/backups, one file an operation. A backup that --backup put elsewhere is its owner's
-/// own: neither shown nor deleted here.
+/// Backups are in $XDG_STATE_HOME/idemctl/backups, one file per operation. A backup that --backup
+/// wrote elsewhere is neither listed nor deleted.
 #[derive(Debug, ClapArgs)]
 pub struct Args {
     #[command(subcommand)]
@@ -28,35 +28,37 @@ pub struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// List the backups, the oldest first
+    /// List the backups, oldest first
     ///
-    /// Reads each file to its end: `complete`, `damaged` with the reason, `being-written` while its operation runs, or
-    /// `unended` if the closing line is missing because the run was killed, its disk was full, or the file lost its end. `undo` and
-    /// `restore` use the lines of an unended backup, which are whole.
+    /// Reads each file to its end. A backup is `complete`, `damaged` (with the reason), or
+    /// `being-written` while its operation runs. It is `unended` if the closing line is missing
+    /// because the run was killed, the disk was full, or the file lost its end. `undo` and
+    /// `restore` use the intact lines of an unended backup.
     List {
-        /// How to show them
+        /// Output format
         #[arg(short, long, value_enum, default_value_t)]
         output: Output,
     },
 
-    /// Delete backups that are older, after showing which
+    /// Show old backups, then delete them
     ///
-    /// What a deleted backup holds cannot come back: neither `restore` nor `undo` have it. Files that are no backups stay, and
-    /// so do backups whose operation still runs. Exit status 3 when one could not be deleted.
+    /// `restore` and `undo` can no longer use a deleted backup. Files that are not backups stay,
+    /// and so do backups whose operation is still running. Exit status 3 if a backup could not be
+    /// deleted.
     Prune {
-        /// Delete those whose last line was written longer ago
+        /// Delete backups whose last line was written longer ago than this
         #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
         older_than: Duration,
 
-        /// How to show what is deleted
+        /// Output format
         #[arg(short, long, value_enum, default_value_t)]
         output: Output,
 
-        /// Go ahead without asking
+        /// Do not ask for confirmation
         #[arg(short = 'y', long)]
         yes: bool,
 
-        /// Show what would be deleted and delete nothing
+        /// Show what would be done, and change nothing
         #[arg(long)]
         dry_run: bool,
     },

@@ -14,18 +14,21 @@ use crate::exit::{CommandError, Exit};
 use crate::render::change::StepReport;
 use crate::render::escape;
 
-/// Take a key's lock as the service does, or learn what a request gets
+/// Take a key's lock with the service's own step, or show what a request gets
 ///
-/// Sends what the service's worker sends, under its one --schema: where the key is free the lock is yours until its
-/// TTL ends, and requests with the key are turned away. `complete` or `release` ends it. Exit status 0 when the lock
-/// was taken, 1 on every other answer (conflict, replay, mismatch, fail), 8 when the record changed since it was shown.
+/// Runs the step that the service's worker runs, under the one schema in --schema. If the key is
+/// free, you hold the lock until its TTL ends, and requests with the key are rejected with 409.
+/// `complete` or `release` ends it.
+///
+/// Exit status 0 if you took the lock, 1 for every other reply (conflict, replay, mismatch, fail),
+/// 8 if the record changed since it was shown.
 #[derive(Debug, ClapArgs)]
 pub struct Args {
-    /// Worker's id, where the schema keeps one [default: a new UUID, which is shown]
+    /// Owner of the lock, if the schema stores it [default: a new UUID, which is shown]
     #[arg(long, value_name = "ID", value_parser = parse_owner)]
     owner: Option<String>,
 
-    /// Hash of the request's payload, where the schema compares it [default: the stored one, or none]
+    /// Hash of the request's payload, if the schema compares it [default: the stored hash, or none]
     #[arg(long, value_name = "TEXT", value_parser = parse_token)]
     fingerprint: Option<String>,
 
@@ -60,6 +63,11 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     if args.step.output == Output::Table {
         explain(context, &report);
     }
+    let question = if report.predicted == Meaning::Acquired {
+        "Begin with this key?"
+    } else {
+        "The service will not give the lock. Send the request all the same?"
+    };
     let step = ManualStep {
         step,
         report,
@@ -68,7 +76,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         needs_time,
         takes_lock: false,
         key_index: schema.lock_role(),
-        question: "Begin with this key?",
+        question,
         afterwards: owner.map(|owner| {
             let owner = escape::text(owner);
             format!("The lock belongs to {owner}. To complete or release it, pass --owner {owner}")

@@ -14,7 +14,7 @@ use crate::domain::change::orphan;
 use crate::domain::diagnosis::health::{Alarm, CheckedSchemas, Health, Limits, Status};
 use crate::domain::diagnosis::{FindingCode, Thresholds};
 use crate::domain::record::{Candidate, Expiry, Record, age};
-use crate::domain::schema::catalog::LONG_HEAD_BYTES;
+use crate::domain::schema::catalog::{LOCK_BYTES, LONG_HEAD_BYTES};
 use crate::domain::schema::{Catalog, TtlOf};
 use crate::domain::select::contradiction::may_outlast;
 use crate::domain::select::{Coverage, Reservoir, Selected, Selection};
@@ -24,9 +24,6 @@ use crate::render::plugin;
 use crate::scan::{Lengths, Scan, ScanEnd, ScanPlan, show_coverage};
 use crate::settings::Settings;
 use crate::store::{ReadLimit, RecordReader};
-
-/// Bytes of each value that are read: a lock fits.
-const HEAD_BYTES: usize = 128;
 
 /// The most records that are read to tell the schemas' own values from unrecognised ones.
 const SAMPLE: usize = 1_000;
@@ -39,19 +36,22 @@ const OUTLASTING_READS: usize = 10_000;
 /// How many of these are read at a time: few enough that other clients do not wait.
 const AT_A_TIME: usize = 100;
 
-/// Say in one line whether locks are stuck, for monitoring
+/// Report in one line whether locks are stuck, for monitoring
 ///
-/// Prints one line of OK, WARNING, CRITICAL or UNKNOWN with measures on stdout in every case, and ends with exit status 0, 1, 2
-/// or 3, as monitoring plugins do. Nothing is changed.
+/// Always prints one line with OK, WARNING, CRITICAL or UNKNOWN and measures on stdout. Exit status
+/// 0, 1, 2 or 3, as monitoring plugins do. Nothing is changed.
 ///
-/// CRITICAL: orphaned locks, which will never end by themselves. WARNING, or what --include says: locks with more time left
-/// than the stated lock TTL (`excess-ttl`), and with --overdue locks that are older (`overdue`). WARNING: more records of other
-/// forms than a schema's own under the schema's prefix. UNKNOWN: the server does not answer or refuses, a part could not be
-/// read, a replica is cut off from its master or may be, nothing tells how old a lock is, or none of the Redis keys there is any
-/// schema's and no schema is named.
+/// CRITICAL: orphaned locks, which never expire. WARNING, or the status in --include: locks with
+/// more time left than the stated lock TTL (`excess-ttl`), and with --overdue, older locks
+/// (`overdue`). WARNING: a schema's prefix has more unrecognised values than records.
 ///
-/// Values are read only if no deadline tells what is sought; the counts of records come from a random sample of at most 1,000.
-/// A context's defaults: [contexts.NAME.check] overdue = "5m", include = ["excess-ttl=CRITICAL"].
+/// UNKNOWN: the server does not answer or refuses, or part of it could not be read; a replica has
+/// lost its master, or may have; the age of a lock cannot be determined; or there are Redis keys,
+/// none belongs to a schema, and no schema is named.
+///
+/// Reads values only if a deadline cannot decide. Counts of records come from a random sample of at
+/// most 1,000. A context can set defaults: [contexts.NAME.check] overdue = "5m", include =
+/// ["excess-ttl=CRITICAL"].
 #[derive(Debug, ClapArgs)]
 pub struct Args {
     #[command(flatten)]
@@ -60,7 +60,9 @@ pub struct Args {
     #[command(flatten)]
     thresholds: ThresholdArgs,
 
-    /// The line (table), or one JSON object, in one line with jsonl
+    /// Output format
+    ///
+    /// `table` prints one line of text, `json` one object, and `jsonl` one object on one line.
     #[arg(short, long, value_enum, default_value_t)]
     pub(crate) output: Output,
 
@@ -81,7 +83,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let reader = context.reader().await?.scanning(args.scan.scan_options());
     let interrupt = Interrupt::listen()?;
     let head =
-        if sought.codes.contains(&FindingCode::Unreadable) { LONG_HEAD_BYTES } else { HEAD_BYTES };
+        if sought.codes.contains(&FindingCode::Unreadable) { LONG_HEAD_BYTES } else { LOCK_BYTES };
     let plan = ScanPlan {
         catalog: &catalog,
         thresholds: sought.thresholds.clone(),
@@ -347,19 +349,19 @@ fn outnumbered(
     outnumbered
 }
 
-/// The options that say which locks give which status.
+/// The options that map locks to statuses.
 #[derive(Debug, ClapArgs)]
 struct AlarmArgs {
-    /// WARNING from so many orphaned locks on [default: 1, if --critical is greater]
+    /// Report WARNING from this many orphaned locks [default: 1, if --critical is greater]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     warning: Option<u64>,
 
-    /// CRITICAL from so many orphaned locks on
+    /// Report CRITICAL from this many orphaned locks
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), default_value_t = 1)]
     critical: u64,
 
-    /// The status that one lock with this finding gives, for `excess-ttl`, `overdue`, `leftover-lock` or `unreadable`, e.g.
-    /// excess-ttl=CRITICAL
+    /// Status if a lock has this finding: `excess-ttl`, `overdue`, `leftover-lock` or `unreadable`,
+    /// e.g. excess-ttl=CRITICAL
     #[arg(long, value_name = "CODE=STATUS", value_delimiter = ',', value_parser = alarms(), hide_possible_values = true)]
     include: Vec<Alarm>,
 }

@@ -27,18 +27,21 @@ use crate::sim::{self, NotRehearsed};
 
 /// Store the response of an operation whose worker could not, so that retries get it
 ///
-/// For the incident's other half: the charge went through, storing the response failed. Make sure with the provider
-/// that the operation took effect, and give the response that its client should have got. It is stored by the service's
-/// own step and in its own form, under its one --schema, on the lock that is there: where the schema checks the owner,
-/// in the owner's name. What the schema's results do not keep is refused. Exit status 0 when it was stored, 1 when the
-/// service refused or nothing is there, 2 when a result is stored already, 8 when the record changed since it was shown.
+/// Use it if the charge succeeded but its response was not stored. First confirm with the provider
+/// that the operation took effect, then pass the response that the client should have received.
+/// idemctl stores it on the existing lock with the service's own step and value format, under the
+/// one schema in --schema. If the schema checks the owner, the step runs as that owner. idemctl
+/// refuses parts that the schema's results do not store.
+///
+/// Exit status 0 if the response was stored, 1 if the service refused or there is no record, 2 if a
+/// result is already stored, 8 if the record changed since it was shown.
 #[derive(Debug, ClapArgs)]
 pub struct Args {
-    /// In whose name, where the schema checks it [default: asked for on a terminal]
+    /// Owner of the lock, if the schema checks it [default: asked for on a terminal]
     #[arg(long, value_name = "ID", value_parser = parse_owner)]
     owner: Option<String>,
 
-    /// Status code of the response
+    /// HTTP status of the response
     #[arg(long, value_name = "CODE", value_parser = clap::value_parser!(i64).range(100..=599))]
     status: Option<i64>,
 
@@ -46,23 +49,23 @@ pub struct Args {
     #[arg(long = "header", value_name = "NAME: VALUE", value_parser = manual::header)]
     headers: Vec<(String, String)>,
 
-    /// Body of the response: @FILE, `-` for stdin, or the text itself (@@TEXT for one that begins with @)
+    /// Body of the response: @FILE, `-` for stdin, or TEXT (@@TEXT if it begins with @)
     #[arg(long, value_name = "@FILE|-|TEXT")]
     body: Option<OsString>,
 
-    /// Store it as the result of an operation that failed, with this error, where the schema keeps one
+    /// Store it as a failed operation with this error, if the schema stores errors
     #[arg(long, value_name = "TEXT")]
     error: Option<String>,
 
-    /// Store it although nothing is there: the lock has expired
+    /// Store it even if there is no record because the lock has expired
     #[arg(long)]
     create: bool,
 
-    /// Store it over another result, or over what cannot be read
+    /// Replace another result, or an unreadable value
     #[arg(long)]
     replace: bool,
 
-    /// Hash of the request's payload, where the schema compares it and there is no lock that has it
+    /// Hash of the request's payload, if the schema compares it and no lock stores it
     #[arg(long, value_name = "TEXT", value_parser = parse_token)]
     fingerprint: Option<String>,
 
@@ -108,6 +111,11 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     }
 
     let completed = manual::completed(&record, &request, trial.lives());
+    let question = if report.predicted == Meaning::Stored {
+        "Store this response?"
+    } else {
+        "The service will refuse to store it. Send it all the same?"
+    };
     let step = ManualStep {
         step,
         report,
@@ -116,7 +124,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         needs_time: chosen.needs_time(&schema),
         takes_lock: hold.is_some(),
         key_index: schema.result_role(),
-        question: "Store this response?",
+        question,
         afterwards: None,
         is_verified: trial.verifies(&completed),
     };

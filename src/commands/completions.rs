@@ -11,23 +11,24 @@ use crate::exit::Exit;
 /// The last line of the script for zsh, as clap_complete writes that script.
 const ZSH_REGISTERS: &[u8] = b"compdef _clap_dynamic_completer_idemctl idemctl\n";
 
-/// Print a shell's completion script
+/// Print the completion script for a shell
 ///
-/// In bash, zsh and fish TAB offers contexts, schemas, backups, files, and keys from the server.
+/// In bash, zsh and fish, TAB completes contexts, schemas, backups, files, and keys from the
+/// server.
 ///
-/// bash: idemctl completions bash > ~/.local/share/bash-completion/completions/idemctl; the package bash-completion loads the
-/// file, or `source` it in ~/.bashrc
+/// bash: idemctl completions bash > ~/.local/share/bash-completion/completions/idemctl; the package
+/// bash-completion loads the file, or `source` it in ~/.bashrc
 ///
 /// zsh: idemctl completions zsh > a folder of $fpath, as _idemctl
 ///
 /// fish: idemctl completions fish > ~/.config/fish/completions/idemctl.fish
 #[derive(Debug, ClapArgs)]
 pub struct Args {
-    /// The shell
+    /// Name of the shell
     shell: Shell,
 }
 
-/// The shells whose scripts ask idemctl at each TAB, and so offer contexts, schemas and keys.
+/// Name of the shell
 fn asking(shell: Shell) -> Option<&'static dyn EnvCompleter> {
     match shell {
         Shell::Bash => Some(&Bash),

@@ -8,10 +8,11 @@ use crate::context::Context;
 use crate::exit::Exit;
 use crate::render::settings::{self as render, Setting};
 
-/// Show what flags, variables and the config file come to
+/// Show the effective settings from options, environment variables and the config file
 ///
-/// Every setting of a command that would run with the same flags here and now. Of passwords only whether there is one is
-/// said, and no server is asked. A setting without effect, or for a schema that is not known, is an error with its line.
+/// Shows every setting that a command with the same options would use. Passwords are shown only as
+/// set or not set, and idemctl does not connect. A setting that has no effect, or is for an unknown
+/// schema, is an error with its line number.
 #[derive(Debug, ClapArgs)]
 pub struct Args {
     #[command(subcommand)]
@@ -22,11 +23,12 @@ pub struct Args {
 enum ConfigSubcommand {
     /// Show every effective setting
     Show {
-        /// Say where each comes from: a flag, a variable, a line of the config file, or the default
+        /// Show the origin of each: an option, a variable, a line of the config file, or the
+        /// default
         #[arg(long)]
         origin: bool,
 
-        /// How to show them
+        /// Output format
         #[arg(short, long, value_enum, default_value_t)]
         output: Output,
     },

@@ -16,16 +16,17 @@ use crate::render::invocation::Invocation;
 use crate::render::settings::{self as render, NamedContext};
 use crate::settings::{self, ContextConfig};
 
-/// List, add, change and test the servers that the config file has a name for
+/// List, show, create, change, test and remove the contexts in the config file
 ///
-/// A context is a server under a name, with how it is reached, how its services are deployed and what may be done there:
-/// `[contexts.NAME]` in the config file. The one that is used is --context's, else IDEMCTL_CONTEXT's, else
-/// default_context's. No password is shown, and no server is asked.
+/// A context, `[contexts.NAME]` in the config file, names a server. It defines how to connect, how
+/// services are deployed there, and which changes are allowed. idemctl uses the context in
+/// --context, else IDEMCTL_CONTEXT, else default_context. No passwords are shown, and only `test`
+/// connects.
 ///
-/// Name, colour, protection, schemas, prefixes and TTLs belong to the server's address: whoever names the server, by -p,
-/// -u or REDIS_URL, gets those of the context with this address, and a server of no context gets none. Where several
-/// contexts have one address, the strictest protection of them all holds, whatever the database. A context without a
-/// server says how to reach whichever server is named and is no other context's.
+/// Name, colour, protection, schemas, prefixes and TTLs belong to the server's address. They also
+/// apply if you name the server with -p, -u or REDIS_URL; a server without a context gets none. If
+/// several contexts have the same address, the strictest protection applies to every database. A
+/// context without a server applies to every named server that has no context of its own.
 #[derive(Debug, ClapArgs)]
 pub struct Args {
     #[command(subcommand)]
@@ -34,25 +35,27 @@ pub struct Args {
 
 #[derive(Debug, Subcommand)]
 enum ContextSubcommand {
-    /// List the contexts; the one that is used is marked
+    /// List the contexts, with a mark at the current one
     List {
-        /// How to show them
+        /// Output format
         #[arg(short, long, value_enum, default_value_t)]
         output: Output,
     },
-    /// Show what the file says of a context
+    /// Show the settings of a context in the config file
     Show {
-        /// Which [default: the one that is used]
+        /// Name of the context [default: the current one]
         #[arg(value_name = "NAME")]
         name: Option<String>,
 
-        /// How to show it
+        /// Output format
         #[arg(short, long, value_enum, default_value_t)]
         output: Output,
     },
-    /// Make a context the default one; the rest of the file stays as it is
+    /// Make a context the default
+    ///
+    /// The rest of the config file stays as it is.
     Use {
-        /// Which
+        /// Name of the context
         #[arg(value_name = "NAME")]
         name: String,
     },

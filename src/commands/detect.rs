@@ -16,31 +16,33 @@ use crate::render::document;
 use crate::scan::{ScanEnd, show_other_databases};
 use crate::store::{RecordReader, Sampler};
 
-/// Say whose keys an unknown Redis holds, by a sample of them
+/// Identify the keys in an unknown Redis by sampling
 ///
-/// Looks at the Redis keys of each master, up to --sample, and at the first 512 bytes of their values; groups them by their names
-/// and types; and holds each group against every schema, those of published libraries included. A schema is named where it
-/// reads at least 95 % of a group and no other schema has half as many points: a word of the service's in a value counts most,
-/// then its words in the key, then each field. What several schemas read is `perhaps`, with the field that parts them.
-/// What nobody claims is named as such.
+/// Reads up to --sample Redis keys of each master and the first 512 bytes of their values. Groups
+/// the keys by name and type, and compares each group with every schema, including those of
+/// published libraries. detect names a schema if it reads at least 95 % of a group and no other
+/// schema has half as many points. A word of the service in a value counts most, then its words in
+/// the key, then each field. If several schemas match, they are listed after `perhaps`, with the
+/// field that distinguishes them. Other groups are unrecognised.
 ///
-/// Nothing is changed, and no other command reads the keys of a library before somebody adopts the library's schema:
-/// the line at the end of a group does that. STATES counts the sample; a lock without expiry is stuck.
+/// Nothing is changed. Other commands do not read a library's keys until you adopt its schema, with
+/// the command printed below the group. STATES counts the sample; a lock without expiry is stuck.
 #[derive(Debug, ClapArgs)]
 pub struct Args {
-    /// Look at no more than so many Redis keys, at random if there are more; each takes about 1 kB of memory
+    /// Read at most this many Redis keys, at random if there are more; each needs about 1 kB of
+    /// memory
     #[arg(long, value_name = "N", default_value_t = 200_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     sample: u32,
 
-    /// How to show the groups
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: Output,
 
     #[command(flatten)]
-    rate: RateArgs,
+    folder: SchemaFolderArgs,
 
     #[command(flatten)]
-    folder: SchemaFolderArgs,
+    rate: RateArgs,
 }
 
 pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {

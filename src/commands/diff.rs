@@ -25,26 +25,30 @@ use crate::render::difference::{
 use crate::scan::{Lengths, RecordFilter, Scan, ScanEnd, ScanPlan, ScanReport, show_coverage};
 use crate::store::ReadLimit;
 
-/// Compare two moments, or a moment and now: what came, went, changed its state, was taken anew
+/// Compare two snapshots of the records, or one snapshot with the current records
 ///
-/// A moment is a file that `idemctl list -o json` wrote. Lines of `list -o jsonl` will do, but do not say whether they are
-/// complete. Two files need no server. Without B all records of the chosen schemas are read now. Filters choose the records
-/// that pass at either moment. `expired` is gone because its time was over, `removed` before; `state` is another state;
-/// `retaken` another value; `renewed` the same value with another expiry: renewed, or taken anew.
+/// A snapshot is a file that `idemctl list -o json` wrote. Output of `list -o jsonl` also works,
+/// but does not record whether it is complete. Two files need no server. Without B, diff reads all
+/// current records of the selected schemas. Filters select the records that match in either
+/// snapshot.
 ///
-/// Two moments can be compared if they are of the same server, database, schemas and filters. Exit status 0 if nothing differs,
-/// 1 if something does, 3 if a moment is not complete.
+/// `expired` means gone because its TTL ended, and `removed` gone earlier. `state` means another
+/// state, and `retaken` another value. `renewed` means the same value with another expiry, because
+/// the record was renewed or re-acquired.
+///
+/// Both snapshots must have the same server, database, schemas and filters. Exit status 0 if
+/// nothing differs, 1 if something does, 3 if a snapshot is incomplete.
 #[derive(Debug, ClapArgs)]
 pub struct Args {
-    /// The first moment, a file of `list -o json`
+    /// First snapshot, a file of `list -o json`
     #[arg(value_name = "A")]
     before: PathBuf,
 
-    /// The second moment, `-` for stdin [default: now]
+    /// Second snapshot, `-` for stdin [default: the current records]
     #[arg(value_name = "B")]
     after: Option<PathBuf>,
 
-    /// How to show the differences
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: Output,
 

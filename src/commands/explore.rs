@@ -31,80 +31,89 @@ const LARGEST_ACCEPTED: u64 = 64 * 1024 * 1024;
 /// The idempotency key on a throw-away server, where it meets no other.
 const PRIVATE_KEY: &[u8] = b"order-1";
 
-/// Explore every order of the steps of simultaneous requests, with faults, and show the shortest way to each harm
+/// Explore every order of the steps of simultaneous requests, with faults
 ///
-/// Simulate tells stories that somebody thought of. Explore tells what can happen at all: requests with one key, in every
-/// order of their steps, while at most so many faults happen. Each step is performed once by the schema's own scripts or
-/// commands on a real server, from each state of the Redis keys in which a worker can send it; what follows is searched
-/// breadth first, so that the first way to a harm is a shortest one. What is said holds for all schedules of so many workers
-/// with at most so many faults, and for no others.
+/// `simulate` runs prepared scenarios. `explore` covers every order of the steps of requests with
+/// one key, with a limited number of faults. The schema's own scripts or commands run each step
+/// once on a real server, from each state of the Redis keys in which a worker can send it. The
+/// search is breadth first, so the first history that breaks an invariant is one of the shortest.
+/// The result covers every schedule of N workers with at most M faults. It does not cover larger
+/// cases.
 ///
-/// A worker begins; renews its lock where the schema can; has its effect; completes. Or its handler fails, always before the
-/// effect, and it releases, stores the failure or keeps the lock, as the schema says. A request that is turned away is over;
-/// the other workers are the retries.
+/// A worker begins, renews its lock if the schema can, has its effect, and completes. Its handler
+/// may also fail, always before the effect. It then releases the lock, stores the failure or keeps
+/// the lock, as the schema defines. A request that is rejected with 409 is over; the other workers
+/// are the retries.
 ///
-/// Faults: expiry (time passes until a TTL ends), crash (a worker is gone), lost (Redis executes a call, and the worker gets no
-/// reply and gives up), fail (a handler fails), evict (a key is evicted), failover (the last write is lost), persist (somebody
-/// takes a lock's TTL away). For each harm the smallest sets of faults that lead there are shown, and a shortest history as
-/// workers played it on the server, with deadlines brought forward.
+/// Faults: expiry (a TTL ends), crash (a worker dies), lost (Redis executes a call, but the worker
+/// gets no reply and gives up), fail (a handler fails), evict (a key is evicted), failover (the
+/// last write is lost), persist (a lock loses its TTL). For each violation, explore shows the
+/// smallest sets of faults that cause it. It also runs a shortest history on the server, with
+/// earlier deadlines, and shows it.
 ///
-/// Assumptions: critical-section (no fault, expiry included, between a worker's last check of its lock and its stored
-/// result; a handler may still fail), results-outlive-retries (no result's TTL ends).
+/// Assumptions: critical-section (no fault, expiry included, between a worker's last check of its
+/// lock and its stored result; a handler may still fail), results-outlive-retries (the TTL of a
+/// result never ends).
 ///
-/// Invariants: one-effect, true-replay, no-false-done, result-kept, result-not-replaced, lock-ends, owner-only,
-/// replays-after-success, payloads-apart (where payloads are compared). docs/explore.md says what each means.
+/// Invariants: one-effect, true-replay, no-false-done, result-kept, result-not-replaced, lock-ends,
+/// owner-only, replays-after-success, payloads-apart (if the schema compares payloads).
+/// docs/explore.md defines each.
 ///
-/// The server is the one that -u, -h, -p, -s, --sentinel or --context names, and else a private throw-away one. On a named
-/// server one key named idemctl-explore-* is used and removed, and evict and failover are refused.
+/// explore uses the server in -u, -h, -p, -s, --sentinel or --context, or else a temporary local
+/// Redis. On a named server it creates and removes one key named idemctl-explore-*, and refuses
+/// evict and failover.
 ///
-/// Exit status 1 when a harm was found, 3 when the bounds ended the exploration without one; with --expect, 1 when a frontier
-/// is not as it was accepted.
+/// Exit status 1 if it found a violation, 3 if --max-states ended it without one, or with --expect,
+/// 1 if a frontier differs from the accepted one.
 #[derive(Debug, ClapArgs)]
 pub struct Args {
     #[command(flatten)]
     chosen: ChosenArgs,
 
-    /// How many requests there are
+    /// Number of simultaneous requests
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..=6))]
     workers: u8,
 
-    /// How often each fault may happen; what is not named is as in expiry=2,crash=1,lost=1,fail=1, and `none` is no fault
+    /// Maximum number of each fault; `none` for no faults
+    ///
+    /// Faults that are not named keep their default.
     #[arg(long, value_name = "FAULT=N,...", default_value = "expiry=2,crash=1,lost=1,fail=1")]
     faults: FaultBudget,
 
-    /// What to take for granted
+    /// Assume this about the service
     #[arg(long, value_name = "ASSUMPTION", value_delimiter = ',', value_parser = explored::assumptions())]
     assume: Vec<Assumption>,
 
-    /// Show the shortest history of each harm, as a table (the default for one schema), or as nothing but a picture
+    /// Show the shortest history of each violation as a table (default for one schema), or only as
+    /// a diagram
     #[arg(long, value_enum)]
     trace: Option<TraceStyle>,
 
-    /// Compare with frontiers that `--output json` wrote: only differences count
+    /// Exit with 1 only for differences from FILE, which `-o json` wrote
     #[arg(long, value_name = "FILE", conflicts_with = "replay")]
     expect: Option<PathBuf>,
 
-    /// End each exploration when it has seen so many states
+    /// Stop each exploration after this many states
     #[arg(long, value_name = "N", default_value_t = 3_000_000, value_parser = clap::value_parser!(u32).range(1..=200_000_000))]
     max_states: u32,
 
-    /// How to show what was found
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: Output,
 
-    /// Which schemas, as the names before the options.
+    /// The schemas, as an alternative to the names before the options.
     #[command(flatten)]
     schemas: SchemaArgs,
 }
 
-/// How histories are shown.
+/// The format of histories.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum TraceStyle {
-    /// Swim lanes in text.
+    /// A text table with one column per worker.
     Table,
     /// Mermaid sequence diagrams.
     Mermaid,
-    /// One SVG picture, of the first harm.
+    /// One SVG picture of the first violation.
     Svg,
 }
 

@@ -21,22 +21,26 @@ use crate::store::{KeyAction, ReadLimit};
 /// Why a lock without expiry is not extended.
 const NO_EXPIRY: &str = "it never expires, so a TTL would shorten it";
 
-/// Give locks more time, so that no retry executes while somebody finds out what became of the operation
+/// Give locks more time, so that no retry executes while you investigate
 ///
-/// Each lock lives --for this long from now on; one that has as much time left, or no expiry, stays as it is. Nothing but the
-/// moment of expiry changes, and only if the lock is still the one that was shown. A worker that renews its lock, or completes,
-/// goes on as before. Exit status 1 when no record is there, 3 when some of several keys could not be extended, 8 when the lock
-/// changed since it was shown.
+/// Each lock expires --for this long from now. A lock that has as much time left, or no expiry,
+/// stays as it is. Changes only the expiry, and only if the lock has not changed since it was
+/// shown. A worker can still renew or complete the lock.
+///
+/// Exit status 1 if there is no record, 3 if some of several keys could not be extended, 8 if the
+/// lock changed since it was shown.
 #[derive(Debug, ClapArgs)]
 pub struct Args {
     #[command(flatten)]
     keys: KeysArgs,
 
-    /// How long the locks live from now on
+    /// Time until the locks expire, from now
     #[arg(long = "for", value_name = "DURATION", value_parser = parse_ttl)]
     time: Duration,
 
-    /// How to show what was done; both kinds of JSON are one object, jsonl in one line
+    /// Output format
+    ///
+    /// `json` and `jsonl` both print one object, `jsonl` on one line.
     #[arg(short, long, value_enum, default_value_t)]
     output: Output,
 

@@ -19,31 +19,36 @@ use crate::render::{document, escape, record, record_json, words};
 use crate::store::read::lookup::Lookup;
 use crate::store::{KeyAction, ReadLimit};
 
-/// Remove a lock that nobody will release, so that the next request executes
+/// Remove a lock that its worker will never release, so that the next request executes
 ///
-/// Shows the record, who is hurt and what becomes of the old worker, asks, backs the lock up, and removes it only if
-/// the record is the one that was shown: the same bytes, which expire at the same moment. A lock that was renewed, or
-/// released and taken anew, stays. A stored result is never removed. Of several keys a table is shown, and one question asked.
-/// Exit status 1 when there is no record, 8 when it changed since it was shown, 3 when some of several keys were left alone.
+/// Shows the record, which clients are affected, and what happens if the old worker is still
+/// running. After you confirm, backs the lock up and removes it. A lock whose bytes or expiry have
+/// changed since then was renewed or re-acquired, and stays. A stored result is never removed.
+/// Several keys are shown in one table, with one question.
+///
+/// Exit status 1 if there is no record, 8 if it changed since it was shown, 3 if some of several
+/// keys were left alone.
 #[derive(Debug, ClapArgs)]
 pub struct Args {
     #[command(flatten)]
     keys: KeysArgs,
 
-    /// Go on only if the one lock that is named is the one whose token --dry-run printed. An owner compares less: any
-    /// lock of this owner
+    /// Remove the lock only if it has this TOKEN, which --dry-run prints, or this owner; needs
+    /// exactly one KEY
+    ///
+    /// An owner is the weaker check, because it matches every lock of this owner.
     #[arg(long, value_name = "TOKEN|OWNER", value_parser = Expectation::parse)]
     expect: Option<Expectation>,
 
-    /// How to show the record and what was done
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: Output,
 
     #[command(flatten)]
-    change: ChangeArgs,
+    thresholds: ThresholdArgs,
 
     #[command(flatten)]
-    thresholds: ThresholdArgs,
+    change: ChangeArgs,
 
     #[command(flatten)]
     schemas: SchemaArgs,

@@ -46,65 +46,75 @@ const RAW_BYTES: usize = 4 * 1024;
 
 /// Bytes of a value that are read unless `--full` asks for all. Larger values have the finding
 /// `oversized`, which uses the same limit.
-const HEAD_BYTES: usize = OVERSIZED_BYTES as usize;
+const SHOWN_BYTES: usize = OVERSIZED_BYTES as usize;
 
 /// The most keys that one run takes: all records are kept until they are shown.
 const MOST: usize = 10_000;
 
-/// Show a key's records, what is wrong with them, and what the next request with the key gets
+/// Show a key's records, their findings, and what the next request gets
 ///
-/// KEY is an idempotency key, as the client sends it, or a full Redis key. Without --schema every schema is tried and
-/// each match is shown. Exit status 1 when there is no record, 3 when some of several keys have none, 4 when there is none
-/// among what the user may read.
+/// KEY is an idempotency key, as the client sends it, or a full Redis key. Without --schema,
+/// inspect tries every schema and shows each match.
+///
+/// Exit status 1 if there is no record, 3 if some of several keys have none, 4 if there is none
+/// among the keys that the user may read.
+///
+/// With `--body -`, stdout contains only the body.
 #[derive(Debug, ClapArgs)]
 pub struct Args {
     #[command(flatten)]
     keys: KeysArgs,
 
-    /// Scan the keyspace for a record whose idempotency key holds this text; several are listed
+    /// Scan for records whose idempotency key contains this text
     #[arg(long, value_name = "TEXT", conflicts_with_all = ["keys", "key_file", "watch", "until"])]
     find: Option<OsString>,
 
-    /// Look for the record of the request whose body is in FILE (`-`: stdin), where the schema makes keys of bodies
+    /// Find the record of the request whose body is in FILE (`-`: stdin), if the schema derives
+    /// keys from bodies
     #[arg(long, value_name = "FILE", conflicts_with_all = ["keys", "key_file", "find"])]
     request_body: Option<PathBuf>,
 
-    /// How to show the records
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: Output,
 
-    /// Read values of any size whole; without it 64 KiB
+    /// Read whole values of any size instead of the first 64 KiB
     #[arg(long)]
     full: bool,
 
-    /// Show Authorization, Cookie, Set-Cookie and their like
+    /// Show Authorization, Cookie, Set-Cookie and similar headers
     #[arg(long)]
     reveal: bool,
 
-    /// Show the bytes of each value as well, escaped: the first 4 KiB, or with --full all of them. Bytes that hold credentials
-    /// need --reveal
+    /// Also show the escaped bytes of each value, at most 4 KiB without --full
+    ///
+    /// Bytes that contain credentials are shown only with --reveal.
     #[arg(long, conflicts_with_all = ["body", "watch", "until"])]
     raw: bool,
 
-    /// Write the response's body, as the client would get it, to a new FILE that only you may read (`-`: stdout, and
-    /// nothing else; a terminal gets what moves its cursor escaped)
+    /// Write the response body to a new FILE that only you may read (`-`: stdout)
+    ///
+    /// The body is what the client would get. A terminal gets control characters escaped.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["watch", "until"])]
     body: Option<PathBuf>,
 
-    /// Let --body replace a file that is there; a link is replaced, never followed
+    /// Let --body replace an existing file; replaces a symbolic link, never follows it
     #[arg(long, requires = "body")]
     force: bool,
 
-    #[command(flatten)]
-    follow: FollowArgs,
-
-    /// Say how the record can have come to what it is: by which faults, and whether a worker may be at work. The schema's own
-    /// steps are explored on a throw-away server, never on the one that is inspected
+    /// Explain which faults can have led to the record's state, and whether a worker may still be
+    /// running
+    ///
+    /// Explores the schema's own steps on a temporary local Redis, never on the server that you
+    /// inspect.
     #[arg(long, conflicts_with_all = ["watch", "until", "body"])]
     explain: bool,
 
     #[command(flatten)]
     thresholds: ThresholdArgs,
+
+    #[command(flatten)]
+    follow: FollowArgs,
 
     #[command(flatten)]
     scan: ScanArgs,
@@ -205,7 +215,7 @@ fn lookup(args: &Args) -> Lookup {
     let head = if args.full || args.body.is_some() {
         ReadLimit::Whole
     } else {
-        ReadLimit::Bytes(HEAD_BYTES)
+        ReadLimit::Bytes(SHOWN_BYTES)
     };
     Lookup { head, thresholds: args.thresholds.thresholds(), both: true }
 }

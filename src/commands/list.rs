@@ -27,33 +27,34 @@ use crate::watch::{self, Watch};
 /// Rows that `--sort` keeps unless `--limit` says otherwise.
 const SORTED_ROWS: usize = 1_000;
 
-/// List the records of the chosen schemas
+/// List the records of the selected schemas
 ///
-/// Scans the keyspace and shows records as they are found. Schemas without a literal prefix (go-chi) are
-/// listed only when named with --schema. Of each value the beginning is read: response bodies are not shown unless
-/// --full. A record that is written or removed during the scan may be missed or shown in its older state.
+/// Scans the keyspace and shows records as they are found. Schemas without a literal prefix
+/// (go-chi) are listed only if --schema names them. Reads only the beginning of each value; --full
+/// also reads response bodies. A record that is written or removed during the scan may be missing,
+/// or shown in its older state.
 #[derive(Debug, ClapArgs)]
 pub struct Args {
     #[command(flatten)]
     show: ShowArgs,
 
-    /// End after this many records
+    /// Stop after this many records
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), conflicts_with = "until")]
     limit: Option<u64>,
 
-    /// List the records of every database of the server, each with its database
+    /// List the records of all databases, with the database number
     #[arg(long)]
     all_dbs: bool,
 
-    /// With -o name: write raw names, each ended by NUL
+    /// With -o name: write unescaped names, each followed by NUL
     #[arg(short = '0', long)]
     null: bool,
 
-    /// Read values whole, response bodies included
+    /// Read whole values, response bodies included
     #[arg(long)]
     full: bool,
 
-    /// Show Authorization, Cookie, Set-Cookie and their like
+    /// Show Authorization, Cookie, Set-Cookie and similar headers
     #[arg(long)]
     reveal: bool,
 

@@ -17,12 +17,15 @@ use crate::domain::history::Operation;
 use crate::exit::Exit;
 use crate::render::history;
 
-/// Show what idemctl changed on this machine, an operation a line, the newest last
+/// List the operations that changed data from this machine, newest last
 ///
-/// An operation is one run of a command that changed something: when, who, on which server, what, how many Redis keys, why,
-/// and whether its backup is still there. `log show OP` lists the records of one, `undo OP` takes one back. WHO is $USER, which
-/// anyone can set; `log show` adds the user's number. Reads $XDG_STATE_HOME/idemctl/audit.jsonl of this user on this machine
-/// only: what others changed is in their logs.
+/// An operation is one run of a command that changed something. The log shows its time, user,
+/// server, command, number of Redis keys and reason, and whether its backup still exists. `log show
+/// OP` lists the records of one operation, `undo OP` undoes it. WHO is $USER, which anyone can set;
+/// `log show` adds the numeric user ID.
+///
+/// Reads $XDG_STATE_HOME/idemctl/audit.jsonl, which contains only the changes of this user on this
+/// machine.
 #[derive(Debug, ClapArgs)]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct Args {
@@ -33,7 +36,7 @@ pub struct Args {
     #[arg(long, value_name = "NAME", conflicts_with = "records")]
     command: Option<String>,
 
-    /// A line for each Redis key that was changed, in place of a line for each operation
+    /// Show one line per changed Redis key instead of one per operation
     #[arg(long)]
     records: bool,
 

@@ -13,34 +13,31 @@ use crate::exit::{CommandError, Exit};
 use crate::files;
 use crate::version::RELEASED;
 
-/// Write the manual pages, one for each command
+/// Write the manual pages, one per command
 ///
-/// They are written to DIR/man1, DIR/man5 and DIR/man7. With ~/.local/share/man as DIR, `man idemctl` and `man 5 idemctl-schema`
-/// find them; for another folder, `man -M DIR idemctl` does.
+/// Writes to DIR/man1, DIR/man5 and DIR/man7. If DIR is ~/.local/share/man, `man idemctl` and `man
+/// 5 idemctl-schema` find the pages. For another folder, use `man -M DIR idemctl`.
 #[derive(Debug, ClapArgs)]
 pub struct Args {
-    /// Where to; made if it does not exist
+    /// Folder to write to, created if it does not exist
     #[arg(value_name = "DIR")]
     folder: PathBuf,
 }
 
 /// What the variables that idemctl reads are for.
 const ENVIRONMENT: [(&str, &str); 13] = [
-    ("IDEMCTL_URL", "server URL, if no option names a server"),
-    ("IDEMCTL_CONTEXT", "context of the config file"),
+    ("IDEMCTL_URL", "server URL, where no flag names a server"),
+    ("IDEMCTL_CONTEXT", "context in the config file"),
     ("IDEMCTL_CONFIG", "config file"),
     ("IDEMCTL_SCHEMA_DIR", "folder with your own schemas"),
     ("IDEMCTL_SENTINEL_AUTH", "password for the Sentinels"),
     ("REDIS_URL", "server URL, if nothing else names a server"),
     ("REDISCLI_AUTH", "password"),
-    ("NO_COLOR", "no colours, if set"),
+    ("NO_COLOR", "disables colours, if set"),
     ("XDG_CONFIG_HOME", "folder of the config file and the schemas, ~/.config by default"),
     ("XDG_STATE_HOME", "folder of backups and the audit log, ~/.local/state by default"),
-    (
-        "SSL_CERT_FILE",
-        "certificates of the issuers to trust with TLS, unless --cacert or --cacertdir is given",
-    ),
-    ("SSL_CERT_DIR", "folder with such files"),
+    ("SSL_CERT_FILE", "CA certificates to trust with TLS, without --cacert and --cacertdir"),
+    ("SSL_CERT_DIR", "folder with CA certificates"),
     ("TMPDIR", "folder for the files of a temporary local Redis, /tmp by default"),
 ];
 
@@ -58,11 +55,11 @@ const GLOBAL: [&str; 3] = ["Connection", "TLS", "Display"];
 const FILES: [(&str, &str); 4] = [
     (
         "$XDG_CONFIG_HOME/idemctl/config.toml",
-        "contexts, which describe servers and how services are deployed there",
+        "contexts: servers and how services are deployed there",
     ),
-    ("$XDG_CONFIG_HOME/idemctl/schemas/", "your own schemas, one folder per schema"),
+    ("$XDG_CONFIG_HOME/idemctl/schemas/", "your own schemas, one folder each"),
     ("$XDG_STATE_HOME/idemctl/backups/", "removed records, as JSON lines"),
-    ("$XDG_STATE_HOME/idemctl/audit.jsonl", "one line for each change"),
+    ("$XDG_STATE_HOME/idemctl/audit.jsonl", "one line per changed Redis key"),
 ];
 
 pub fn run(context: &mut Context, args: Args, root: clap::Command) -> Result<Exit> {
@@ -177,9 +174,7 @@ fn root_sections(roff: &mut Roff) {
         term(roff, &exit.code().to_string(), meaning);
     }
     roff.control("PP", []);
-    roff.text([roman(
-        "If idemctl sandbox runs a command, it exits with the status of that command.",
-    )]);
+    roff.text([roman("`idemctl sandbox -- COMMAND` returns the exit status of COMMAND.")]);
     for (title, items) in [("ENVIRONMENT", &ENVIRONMENT[..]), ("FILES", &FILES[..])] {
         roff.control("SH", [title]);
         items.iter().for_each(|(name, meaning)| term(roff, name, meaning));

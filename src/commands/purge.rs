@@ -21,28 +21,34 @@ use crate::exit::{CommandError, Exit};
 use crate::render::{change, coverage, name, words};
 use crate::scan::{explain_nothing, show_coverage};
 
-/// Remove many records, each only if it is still what was seen
+/// Remove many records, each only if it has not changed since idemctl read it
 ///
-/// Counts what is chosen and shows a sample; then the server's name (host:port/db) or the context's has to be typed, and
-/// a second scan backs up and removes what is chosen then, never more than was counted or --max allows. With --yes and
-/// no --max there is nobody to count for: one scan does it all, and what was found is shown at its end. A record that
-/// completes, is renewed or taken anew between look and removal stays. A record's state is told by the beginning of its
-/// value, as `list` tells it. Without --state only completed records are
-/// purged: locks are left alone unless --state in-progress is said, unreadable values unless --state unreadable or
-/// --finding unreadable is, with --schema and --prefix, a --match that has a literal part, or keys. A value of a
-/// form that the schema does not write is never purged. Schemas without a literal prefix (go-chi) are purged only when
-/// named with --schema, and with --prefix, such a --match or keys. Exit status 3 where a key that is named has no record, or
-/// one that is locked or of another form, unless options choose among the keys.
+/// Counts the selected records and shows a sample. After you type the server's name (host:port/db)
+/// or the context's name, a second scan backs up and removes the selected records. It never removes
+/// more than the count, or --max. With --yes and without --max, purge removes during the first scan
+/// and prints the summary afterwards. A record that completes, is renewed or re-acquired before its
+/// removal stays. purge reads the state from the beginning of the value, as `list` does.
+///
+/// Without --state, purge removes only completed records. It removes locks only with --state
+/// in-progress. Unreadable values need --state unreadable or --finding unreadable, with --schema
+/// and --prefix, a --match with a literal part, or keys. purge never removes a value in a format
+/// that the schema does not write. Schemas without a literal prefix (go-chi) are purged only if
+/// --schema names them, and with --prefix, such a --match, or keys.
+///
+/// Exit status 3 if a named key has no record, is locked, or has another format, unless options
+/// filter the keys.
 #[derive(Debug, ClapArgs)]
 pub struct Args {
     #[command(flatten)]
     limit: LimitArgs,
 
-    /// Remove at most so many records a second, e.g. 500/s
+    /// Remove at most this many records per second, e.g. 500/s
     #[arg(long, value_name = "N/s", value_parser = Rate::parse, allow_negative_numbers = true)]
     rate: Option<Rate>,
 
-    /// How to show what was found and done; both kinds of JSON are one object, jsonl in one line
+    /// Output format
+    ///
+    /// `json` and `jsonl` both print one object, `jsonl` on one line.
     #[arg(short, long, value_enum, default_value_t)]
     output: Output,
 

@@ -19,66 +19,68 @@ use crate::store::Client;
 
 const MOST_WORKERS: u64 = 1_000;
 
-/// Race simultaneous requests with one idempotency key and say whether exactly one got through
+/// Race simultaneous requests with one key, and check that only one executes
 ///
-/// In each round every worker, on a connection of its own, performs the schema's begin step on one fresh key at the
-/// same moment; the winner completes; the losers retry. Every reply is then checked: at most one worker acquires the
-/// lock, conflicts come only while it is held, replays only after completion and with the response that was stored. The
-/// first round that breaks this is shown as a timeline.
+/// In each round, every worker runs the schema's begin step on one new key at the same time, on its
+/// own connection. The winner completes, and the others retry. race then checks every reply. At
+/// most one worker may acquire the lock. Conflicts may occur only while it is held, and replays
+/// only after completion, with the stored response. The first round that breaks a rule is shown as
+/// a timeline.
 ///
-/// Beside the schema's own steps the naive strategies show what breaks without an atomic script. A strategy other than
-/// `schema` that loses is what it is there to show: the exit status is 1 only when a schema's own steps were not
-/// atomic.
+/// The naive strategies show what fails without an atomic script. Exit status 1 only if the
+/// schema's own steps were not atomic, because the other strategies are expected to fail.
 ///
-/// A race finds flaws and proves nothing: where it finds none it says `no violation in N` begins (in JSON the verdict `atomic`,
-/// with `begins`). A flaw that shows once in 10,000 begins takes many times as many to be seen: --rounds.
+/// A race can find flaws but cannot prove that there are none. Without a flaw the verdict is `no
+/// violation in N` begins (in JSON `atomic`, with `begins`). A flaw that occurs once in 10,000 begins
+/// needs many times as many begins to show; raise --rounds.
 ///
-/// A round is void when a lock may have ended within it, for idemctl or the server was stopped for as long as a lock
-/// lives, or keys were flushed or removed by somebody: void rounds are counted and not judged. When every round of a
-/// schema's own steps was void, the verdict is `void` and the exit status 3.
+/// A round is void if a lock may have ended during it, because idemctl or the server was stopped
+/// for a lock's TTL, or keys were flushed or removed. Void rounds are counted, but not judged. If
+/// every round of the schema's own steps was void, the verdict is `void` and the exit status 3.
 ///
-/// Latency is that of a step, from sending to its reply, pauses of --think-time included. Throughput is steps in a
-/// second of the time from each barrier, where all workers begin or all losers retry, to the last reply; a winner
-/// that completes while the others wait does not count.
+/// Latency is the time from sending a step to its reply, including --think-time. Throughput is
+/// steps per second from each barrier, at which all workers begin or all losers retry, to the last
+/// reply. A winner's completion while the others wait does not count.
 ///
-/// A race is load: the server is the one that -u, -h, -p, -s, --sentinel, -c or --context names, and else a private
-/// throw-away one, whatever REDIS_URL, IDEMCTL_URL, IDEMCTL_CONTEXT or the config file's default_context say.
+/// A race puts load on a server. It uses the server in -u, -h, -p, -s, --sentinel, -c or --context,
+/// or else a temporary local Redis. It ignores REDIS_URL, IDEMCTL_URL, IDEMCTL_CONTEXT and the
+/// config file's default_context.
 ///
-/// The keys are named idemctl-race-UUID-ROUND, and idemctl-race-UUID-witness is a lock that tells void rounds. They are
-/// removed after their round, however the race ends. Should idemctl be killed, they live less than six minutes: longer
-/// TTLs of a schema are cut to that.
+/// The keys are named idemctl-race-UUID-ROUND. The lock idemctl-race-UUID-witness detects void
+/// rounds. All are removed after their round, even if the race fails. If idemctl is killed, they
+/// expire in less than six minutes, because longer TTLs are shortened.
 #[derive(Debug, ClapArgs)]
 pub struct Args {
-    /// How to show the runs
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: Output,
 
-    /// Workers, each on a connection of its own, at most 1000
+    /// Number of workers, each on its own connection, at most 1000
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u64).range(1..=MOST_WORKERS))]
     concurrency: u64,
 
-    /// Rounds, each on a fresh key
+    /// Number of rounds, each on a new key
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..))]
     rounds: u64,
 
-    /// How the workers go about it [default: schema,check-then-act]
+    /// Strategies of the workers [default: schema,check-then-act]
     #[arg(long, value_name = "STRATEGY", value_enum, value_delimiter = ',')]
     strategy: Vec<StrategyArg>,
 
-    /// Longest pause between the calls of a step, spread over the workers: widens the window between check and act
+    /// Longest pause between the calls of a step; widens the window between check and act
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = parse_duration)]
     think_time: Duration,
 
-    /// Let a winner complete at once, while others still begin (set-nx always does)
+    /// Let the winner complete at once, while others still begin (always so with set-nx)
     #[arg(long)]
     overlap: bool,
 
-    /// Let the winner's handler fail in every Nth round, so that it releases; 0 is never (set-nx: 4 then)
+    /// Let the winner's handler fail and release in every Nth round; 0 is never, but 4 with set-nx
     #[arg(long, value_name = "N", default_value_t = 0)]
     fail_every: u64,
 
-    /// Which schemas; for `race` the word `all` is every one, and the default is the context's, else every built-in
-    /// one that begins with a script.
+    /// The schemas. In `race`, the word `all` selects every schema. The default is the context's
+    /// schemas, or else every built-in one that begins with a script.
     #[command(flatten)]
     schemas: SchemaArgs,
 }
@@ -88,9 +90,9 @@ pub struct Args {
 enum StrategyArg {
     /// The schema's own steps.
     Schema,
-    /// GET, and SET when nothing is there.
+    /// GET, and SET if the key does not exist.
     CheckThenAct,
-    /// SET NX, and GET when that fails.
+    /// SET NX, and GET if that fails.
     SetNx,
 }
 

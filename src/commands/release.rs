@@ -15,15 +15,17 @@ use crate::render::change::StepReport;
 use crate::render::invocation::argument_of;
 use crate::render::{escape, words};
 
-/// Give a lock up as the service does, so that the next request executes
+/// Release a lock with the service's own step, so that the next request executes
 ///
-/// Sends what the service's worker sends when nothing was done, under its one --schema: where the schema checks the
-/// owner, only the lock's owner may. A stored result is never released. Where the service has no such step,
-/// force-unlock removes the lock. Exit status 0 when it was released, 1 when the service refused or nothing is there,
-/// 8 when the record changed since it was shown.
+/// Runs the step that the service's worker runs after an operation without effect, under the one
+/// schema in --schema. If the schema checks the owner, only the lock's owner may release it. A
+/// stored result is never released. If the service has no such step, use force-unlock.
+///
+/// Exit status 0 if the lock was released, 1 if the service refused or there is no record, 8 if the
+/// record changed since it was shown.
 #[derive(Debug, ClapArgs)]
 pub struct Args {
-    /// In whose name, where the schema checks it [default: asked for on a terminal]
+    /// Owner of the lock, if the schema checks it [default: asked for on a terminal]
     #[arg(long, value_name = "ID", value_parser = parse_owner)]
     owner: Option<String>,
 
@@ -58,6 +60,11 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     }
     // A release stores no response.
     let response = Response::default();
+    let question = if report.predicted == Meaning::Released {
+        "Release this lock?"
+    } else {
+        "The service will refuse to release it. Send it all the same?"
+    };
     let step = ManualStep {
         step,
         report,
@@ -66,7 +73,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         needs_time,
         takes_lock: false,
         key_index: schema.lock_role(),
-        question: "Release this lock?",
+        question,
         afterwards: None,
         is_verified: true,
     };

@@ -16,29 +16,30 @@ use crate::context::Context;
 use crate::exit::{CommandError, Exit};
 use crate::interrupt::Interrupt;
 
-/// Bring back what a backup holds, where nothing stands now
+/// Restore records from a backup without replacing existing keys
 ///
-/// Checks the whole file first, then brings back each Redis key byte for byte, to expire at the moment at which it was to
-/// expire. What is there stays as it is; what has expired since, by the server's clock, stays away. So does a result beside
-/// a lock, for a retry is at work and overwrites it, and a lock whose record has a result by now, for its old worker would
-/// overwrite that.
+/// Checks the whole file first, then restores each Redis key byte for byte with its original expiry
+/// time. Existing keys stay as they are. A key that has expired since, by the server's clock, is
+/// not restored. A result is not restored next to a lock, because a running retry will overwrite
+/// it. A lock is not restored if its record now has a result, because its old worker would
+/// overwrite the result.
 ///
-/// Goes to the server that the backup was taken from: neither a restart nor a failover makes another server of it. One
-/// that is another, of the same version or a newer one, needs --elsewhere.
+/// The server must be the one that the backup was taken from; a restart or a failover does not
+/// change that. Another server, of the same or a newer version, needs --elsewhere.
 ///
-/// What is damaged at the end of the file is left out and named. Doing it again does no harm. Exit status 3 when some
-/// Redis keys were there already, were kept away or are lost with the end of the file, 1 when the backup holds none of the
-/// keys asked for.
+/// Damage at the end of the file is skipped and reported. You can safely run the same restore
+/// again. Exit status 3 if some Redis keys already existed, were not restored, or are lost with the
+/// end of the file, 1 if the backup has none of the --only keys.
 #[derive(Debug, ClapArgs)]
 pub struct Args {
-    /// Backup to restore from: a file, or the name of a file that `idemctl backup list` shows
+    /// Backup to restore from: a file, or a file name from `idemctl backup list`
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
     #[command(flatten)]
     returns: ReturnArgs,
 
-    /// How to show what became of each Redis key
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: Output,
 

@@ -19,24 +19,26 @@ use crate::exit::{CommandError, Exit};
 use crate::render::words;
 use crate::sim::seed;
 
-/// Run a command against a private throw-away server
+/// Run a command with a temporary local Redis
 ///
-/// Starts valkey-server or redis-server, whichever PATH has first, on a unix socket in a private folder, with nothing
-/// on disk. It is gone with idemctl, however that ends.
+/// Starts the first valkey-server or redis-server in PATH, on a unix socket in a private folder,
+/// without files on disk. The server ends with idemctl, even if idemctl is killed.
 ///
-/// With a COMMAND, runs it with IDEMCTL_URL and REDIS_URL naming the server, and returns its exit code (128 and the
-/// signal's number when a signal ended it). IDEMCTL_CONTEXT and REDISCLI_AUTH are not passed on: they mean another
-/// server. Without a COMMAND, opens a shell ($SHELL) with the same variables on a terminal; `exit` ends the server. Where
-/// there is no terminal, prints IDEMCTL_URL=... and stays until Ctrl-C.
+/// COMMAND runs with IDEMCTL_URL and REDIS_URL set to the server, and without IDEMCTL_CONTEXT and
+/// REDISCLI_AUTH, which refer to another server. idemctl returns its exit code, or 128 plus the
+/// number of the signal that ended it. Without COMMAND, idemctl opens a shell ($SHELL) on a
+/// terminal with the same variables; `exit` ends the server. Without a terminal, idemctl prints
+/// IDEMCTL_URL=... and waits until Ctrl-C.
 ///
-/// Any other command of idemctl runs on such a server with --sandbox.
+/// Every other command runs on such a server with --sandbox.
 #[derive(Debug, ClapArgs)]
 pub struct Args {
-    /// Fill it with N records of each schema in mixed states, healthy and sick; the same ones every time
+    /// Add N records of each schema in mixed states, with and without findings; always the same
+    /// records
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     seed: Option<u64>,
 
-    /// What to run, with its arguments
+    /// Command to run, with its arguments
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 

@@ -14,10 +14,11 @@ use crate::exit::{CommandError, Exit};
 use crate::render::schema as render;
 use crate::schemas;
 
-/// List the schemas idemctl knows, show one, or check one of your own
+/// List, show, create, adopt and check schemas
 ///
-/// A schema is how one service stores its records: Redis keys, values, TTLs, and the Lua scripts it runs. Those of your
-/// own stand in $XDG_CONFIG_HOME/idemctl/schemas, one folder each, and replace built-in ones of the same name.
+/// A schema describes how one service stores its records: Redis keys, values, TTLs, and its Lua
+/// scripts. Your own schemas are in $XDG_CONFIG_HOME/idemctl/schemas, one folder each. They replace
+/// built-in schemas of the same name.
 #[derive(Debug, ClapArgs)]
 pub struct Args {
     #[command(subcommand)]
@@ -26,16 +27,17 @@ pub struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// List the schemas idemctl knows
+    /// List the available schemas
     ///
-    /// OWNER says whether completing checks who holds the lock. BEGIN says whether one script takes the lock, so that
-    /// only one request can get it by construction, or several commands.
+    /// OWNER shows whether completing checks the lock's owner. BEGIN shows whether one script or
+    /// several commands take the lock. With one script, only one request can get it.
     List {
-        /// Those of published libraries too, which no command tries unless --schema or a context names them
+        /// Include schemas of published libraries, which commands use only if --schema or a context
+        /// names them
         #[arg(long)]
         libraries: bool,
 
-        /// How to show them
+        /// Output format
         #[arg(short, long, value_enum, default_value_t)]
         output: Output,
 
@@ -43,16 +45,16 @@ enum Command {
         folder: SchemaFolderArgs,
     },
 
-    /// Show a schema: Redis keys, values, TTLs, and what each reply to each step means
+    /// Show a schema's Redis keys, values and TTLs, and the meaning of each reply
     Show {
-        /// Its name
+        /// Name of the schema
         name: String,
 
-        /// Print this script as it is sent, and nothing else
+        /// Print only this script, as it is sent
         #[arg(long, value_name = "NAME", conflicts_with = "output")]
         script: Option<String>,
 
-        /// How to show it
+        /// Output format
         #[arg(short, long, value_enum, default_value_t)]
         output: Output,
 
@@ -60,19 +62,22 @@ enum Command {
         folder: SchemaFolderArgs,
     },
 
-    /// Make a folder with a schema of your own to start from: a copy of another, or a draft from Redis keys
+    /// Create a schema of your own from another schema or from Redis keys
     New(new::Args),
 
-    /// Let a context's commands read a schema's records
+    /// Add a schema and its prefix to a context
     Adopt(adopt::Args),
 
     /// Check a schema of your own, with its scripts
     ///
-    /// DIR is a schema's folder, or a folder of such folders; NAME is a schema of your own. Reports all that is wrong as FILE:LINE, and beyond what a
-    /// parser sees: that what the schema writes reads back as what it says, that scripts use the KEYS and ARGV they are
-    /// sent, and that the steps, run on a private server, answer what the replies list and foretell. With a server
-    /// named (-u, -h, -s, --context) it counts the records that the schema finds there, and warns of times before 2015 or in
-    /// the future, which a wrong `timestamp` reads. Exit status 1 when there is an error.
+    /// DIR is the folder of a schema or of several schemas; NAME is one of your schemas. Reports
+    /// every error as FILE:LINE. Also tests that values read back as they were written, that scripts
+    /// use the KEYS and ARGV they receive, and that the steps give the listed and predicted replies
+    /// on a temporary local Redis.
+    ///
+    /// With a server (-u, -h, -s, --context), counts the records that the schema finds there. Warns
+    /// about times before 2015 or in the future, which indicate a wrong `timestamp`. Exit status 1
+    /// if there is an error.
     Check(checked::Args),
 }
 

@@ -26,56 +26,58 @@ const LARGEST_MATRIX: u64 = 64 * 1024 * 1024;
 /// The word in place of a scenario that lists the scenarios.
 const LIST: &str = "list";
 
-/// Play the ways in which idempotency fails, and say who is hurt
+/// Simulate the ways in which idempotency fails, and report which clients are affected
 ///
-/// Each scenario is a short story: a worker dies, comes back too late, loses Redis; a client asks again, hangs up, uses
-/// a key twice. It is played with workers that perform the schema's own steps on a real server, with locks of one
-/// second, and ends in a verdict that follows from what happened: how often the operation was made, which is counted
-/// outside Redis, and what each client was told.
+/// In each scenario, something goes wrong: a worker dies, finishes too late or loses Redis; a
+/// client retries, disconnects or reuses a key. Workers run the schema's own steps on a real
+/// server, with locks of one second. The verdict follows from how often the operation was executed,
+/// which is counted outside Redis, and what each client received.
 ///
-/// A schema folder of your own (--schema-dir) is played like a built-in one: that is how to test scripts before they are
-/// shipped. What a service does around its steps is told by [service] in its schema.toml.
+/// You can simulate a schema folder of your own (--schema-dir) to test scripts before a release.
+/// [service] in its schema.toml describes what the service does around its steps.
 ///
-/// A simulation is load: the server is the one that -u, -h, -p, -s, --sentinel, -c or --context names, and else a private
-/// throw-away one, whatever REDIS_URL, IDEMCTL_URL, IDEMCTL_CONTEXT or the config file's default_context say. What a
-/// shared server must not be put through (no memory left, failover, a cluster, SCRIPT FLUSH, locks without TTL) always
-/// runs on private ones.
+/// A simulation puts load on a server. It uses the server in -u, -h, -p, -s, --sentinel, -c or
+/// --context, or else a temporary local Redis. It ignores REDIS_URL, IDEMCTL_URL, IDEMCTL_CONTEXT
+/// and the config file's default_context. Faults that would harm a shared server (out of memory,
+/// failover, a cluster, SCRIPT FLUSH, locks without TTL) always use temporary local servers.
 ///
-/// Keys are named idemctl-simulate-*, and are removed at the end, however it ends; should idemctl be killed, they live
-/// less than six minutes. Times that are told are the schema's.
+/// Keys are named idemctl-simulate-* and removed at the end, even if it fails. If idemctl is
+/// killed, they expire in less than six minutes. Times in the output are those of the schema.
 ///
-/// Exit status 1 when a cell is worse than `blocked`; with --expect, when a cell is not as it was accepted.
+/// Exit status 1 if a result is worse than `blocked`, or with --expect, if a result differs from
+/// the accepted one.
 #[derive(Debug, ClapArgs)]
 pub struct Args {
-    /// Scenarios to play; `list` shows them
+    /// Scenarios to run; `list` shows them
     #[arg(value_name = "SCENARIO", value_parser = scenario_names(), conflicts_with = "all", required_unless_present = "all")]
     scenarios: Vec<String>,
 
-    /// Play every scenario
+    /// Run every scenario
     #[arg(long)]
     all: bool,
 
-    /// Show each cell as a sequence: when, who, what, Redis's reply, what the client saw
+    /// Show each result as a sequence of times, actors, actions, Redis replies and client responses
     #[arg(long)]
     timeline: bool,
 
-    /// Compare with a matrix that `--output json` wrote: only differences count
+    /// Exit with 1 only for differences from FILE, which `-o json` wrote
     #[arg(long, value_name = "FILE")]
     expect: Option<PathBuf>,
 
-    /// How often what depends on chance is played
+    /// Number of repetitions of scenarios that depend on chance
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     repeat: u64,
 
-    /// What chance there is comes from this number
+    /// Seed of the random numbers
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 
-    /// How to show what was played
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: Output,
 
-    /// Which schemas; for `simulate` the word `all` is every one, and the default is the context's, else all.
+    /// The schemas. In `simulate`, the word `all` selects every schema. The default is the
+    /// context's schemas, or else all.
     #[command(flatten)]
     schemas: SchemaArgs,
 }

@@ -24,28 +24,35 @@ use crate::watch::{self, Watch};
 /// Owners with the most locks that are named.
 const OWNERS: usize = 10;
 
-/// Count records by schema and state: how many, how large, how old
+/// Count records by schema and state, with their sizes and ages
 ///
-/// Scans the keyspace. BYTES is the length of all values, MEMORY what the server says that they take, by a sample of
-/// the records (`~`). Ages that only a schema's default TTL tells are estimates (`~`). Nothing is changed.
+/// Scans the keyspace and changes nothing. BYTES is the length of all values. MEMORY is the
+/// server's own measure, estimated from a sample of the records (`~`). Ages that depend on a
+/// schema's default TTL are also estimates (`~`).
+///
+/// If the server cannot be read, --prometheus writes only `idemctl_up 0` and the time.
 #[derive(Debug, ClapArgs)]
 pub struct Args {
-    /// What to count by, beside the schema
+    /// Count by this property, in addition to the schema
     #[arg(long, value_name = "WHAT", value_enum, default_value_t)]
     by: ByArg,
 
-    /// How to show the figures
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: Figures,
 
-    /// Write csv and tsv cells that begin with = + - @ without a ' in front
+    /// Do not put a ' before csv and tsv cells that begin with = + - @
     #[arg(long)]
     raw_csv: bool,
 
-    /// Write the figures in Prometheus's text format to this file, at once and for others to read, or to stdout without FILE;
-    /// only `idemctl_up 0` and the time if the server cannot be read
+    /// Write metrics in Prometheus's text format to FILE, or to stdout without FILE
+    ///
+    /// FILE is replaced atomically and is readable by others.
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-", conflicts_with = "output")]
     prometheus: Option<PathBuf>,
+
+    #[command(flatten)]
+    thresholds: ThresholdArgs,
 
     #[command(flatten)]
     select: SelectArgs,
@@ -57,9 +64,6 @@ pub struct Args {
     scan: ScanArgs,
 
     #[command(flatten)]
-    thresholds: ThresholdArgs,
-
-    #[command(flatten)]
     schemas: SchemaArgs,
 }
 
@@ -69,13 +73,13 @@ enum Figures {
     /// For people.
     #[default]
     Table,
-    /// Comma-separated values, for a spreadsheet: times in milliseconds, sizes in bytes.
+    /// Comma-separated values for a spreadsheet, with times in milliseconds and sizes in bytes.
     Csv,
-    /// The same, separated by tabs.
+    /// Tab-separated values, otherwise as csv.
     Tsv,
     /// One JSON document.
     Json,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Jsonl,
 }
 
@@ -85,13 +89,13 @@ enum ByArg {
     /// The record's state.
     #[default]
     State,
-    /// Who holds the lock.
+    /// The owner of the lock.
     Owner,
     /// The Redis key up to its last colon.
     Prefix,
     /// The HTTP status of the stored response.
     Status,
-    /// Each finding: a record with two counts twice.
+    /// The finding; a record with two findings counts twice.
     Finding,
 }
 

@@ -19,37 +19,48 @@ use crate::owner_check::OwnerCheck;
 use crate::render::{change, coverage, words};
 use crate::scan::{explain_nothing, show_coverage};
 
-/// Find locks that nobody will release, and remove them after two looks
+/// Find locks that no worker will release, and remove them after two checks
 ///
-/// Counts the orphaned locks of the chosen schemas and asks; then waits --grace, reads each again, and leaves alone
-/// what changed or got more time, for somebody is at it. What is left is backed up and removed, each only if it is
-/// still what the second look saw. A stored result is never removed, nor a value of a form that the schema does not
-/// write. Schemas without a literal prefix (go-chi) are swept only when named with --schema, and with --prefix or a
-/// --match that has a literal part.
+/// Counts the orphaned locks of the selected schemas and asks. Then waits --grace and reads each
+/// lock again. A lock that changed or got more time stays, because a worker is still running. Each
+/// remaining lock is backed up and removed, unless it changed after the second check. sweep never
+/// removes a stored result, or a value in a format that the schema does not write. Schemas without
+/// a literal prefix (go-chi) are swept only if --schema names them, and with --prefix or a --match
+/// with a literal part.
 ///
-/// Orphaned is a lock that will never end by itself, whatever TTLs the deployment sets. What only a schema's default TTL
-/// tells of a lock selects nothing: such locks are counted, and the option is named that states the deployment's own.
+/// An orphaned lock never expires, whatever TTLs the deployment sets. sweep never selects a lock
+/// because of a schema's default TTL. It counts such locks and names the option that sets the
+/// deployment's own TTL.
+///
+/// --include adds locks with more time left than the stated lock TTL (`excess-ttl`), locks next to a
+/// result that no worker can hold (`leftover-lock`), and values in place of a lock that do not decode
+/// (`unreadable`).
+///
+/// If the --owner-alive command ends with another status, by a signal, or not within 10s, the lock
+/// stays and sweep exits with 3. Schemas that store no owner ignore --owner-alive.
 ///
 /// For monitoring use `idemctl check`, which changes nothing.
 #[derive(Debug, ClapArgs)]
 #[command(group = ArgGroup::new("sought").args(["orphaned", "older_than", "include"]).required(true).multiple(true))]
 pub struct Args {
-    /// How long to wait between the two looks
+    /// Time between the two checks
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, allow_hyphen_values = true, default_value = "2s")]
     grace: Duration,
 
-    /// Leave locks alone whose owner is alive: a shell command that gets the owner as $1 and in IDEMCTL_OWNER, and ends
-    /// with exit status 0 for a living owner, 1 for a dead one. Any other status, a signal, or more than 10s decides
-    /// nothing: the lock stays, and the sweep ends with exit status 3. Locks of schemas that keep no owner are not asked
-    /// about
+    /// Keep locks whose owner is alive: CMD gets the owner as $1 and exits with 0 if it is alive, 1
+    /// if not
+    ///
+    /// CMD is a shell command. IDEMCTL_OWNER also holds the owner.
     #[arg(long, value_name = "CMD")]
     owner_alive: Option<OsString>,
 
-    /// What to do to the locks
+    /// Action on the locks
     #[arg(long, value_name = "ACTION", value_enum, default_value_t = ActionArg::Unlock)]
     action: ActionArg,
 
-    /// How to show what was found and done; both kinds of JSON are one object, jsonl in one line
+    /// Output format
+    ///
+    /// `json` and `jsonl` both print one object, `jsonl` on one line.
     #[arg(short, long, value_enum, default_value_t)]
     output: Output,
 

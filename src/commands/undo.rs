@@ -27,25 +27,30 @@ use crate::store::{Client, Writer};
 /// Rows that a question has above it at most.
 const MOST_ROWS: u64 = 100;
 
-/// Take an operation back: what it left, and nobody changed since, goes back to what was before
+/// Undo an operation: restore every key that has not been modified since
 ///
-/// Without OP the last operation on this server that `log` shows. If that is an undo that was cut short, it goes on. With
-/// --only it is what the last undo took back, if that undo was not of these records. What was removed comes back from the backup as `restore` brings it back:
-/// where nothing stands now, a result not beside a lock. What was extended gets its former expiry, what was completed its
-/// former value, and what was taken or restored goes away, each only if type, bytes and moment of expiry are still those
-/// that the operation left. The rest is named and left alone, with exit status 3. What had expired by now stays away.
+/// OP defaults to the last operation on this server in `log`. If that is an interrupted undo, it
+/// continues. With --only, if that is an undo of other records, OP is the operation that it undid.
 ///
-/// An undo is an operation itself: `undo` again takes it back. An operation that still runs is refused.
+/// Removed records are restored from the backup as with `restore`: only if the key does not exist,
+/// and a result not next to a lock. Extended locks get their former expiry, and completed records
+/// their former value. Locks that were taken and records that were restored are removed. Each key
+/// is reverted only if its type, bytes and expiry are still those that the operation left; other
+/// keys are reported and left alone, with exit status 3. A record whose TTL has ended is not
+/// restored.
+///
+/// An undo is an operation itself, so a second `undo` reverts it. undo refuses an operation that is
+/// still running.
 #[derive(Debug, ClapArgs)]
 pub struct Args {
-    /// The operation, as `log` names it; its first letters are enough [default: the last one on this server]
+    /// Operation ID from `idemctl log`, or its first letters [default: the last one on this server]
     #[arg(value_name = "OP")]
     op: Option<String>,
 
     #[command(flatten)]
     returns: ReturnArgs,
 
-    /// How to show what becomes of each Redis key
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: Output,
 

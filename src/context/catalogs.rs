@@ -27,8 +27,8 @@ impl Context {
         self.catalog_of(loaded, args)
     }
 
-    /// Like [`Context::catalog`], for a server other than the context's, so that the context's list
-    /// of schemas does not apply.
+    /// Like [`Context::catalog`], for a server other than the context's server. The context's list
+    /// of schemas does not apply to it.
     ///
     /// # Errors
     /// The errors of [`Context::catalog`].

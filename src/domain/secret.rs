@@ -9,7 +9,7 @@ use serde::de::{self, Visitor};
 pub(crate) struct Secret(String);
 
 impl Secret {
-    /// The password itself, for the connection alone.
+    /// The password itself, only for use in the connection.
     pub(crate) fn reveal(&self) -> &str {
         &self.0
     }

@@ -134,8 +134,9 @@ fn outlasting(health: &Health) -> Option<String> {
     let of_locks: Vec<_> = health.outlasting.iter().collect();
     let count: u64 = of_locks.iter().map(|(.., found)| found.records).sum();
     let state = format!(
-        "set lock_ttl in the context, or pass --schema NAME {} DURATION",
-        TtlOf::Lock.option()
+        "set yours with `idemctl context set NAME {option} SCHEMA=DURATION`; `--schema NAME {option} \
+        DURATION` checks that schema alone",
+        option = TtlOf::Lock.option()
     );
     let Some(most) = of_locks.iter().map(|(.., found)| found.most_ms).max() else {
         let names: Vec<_> = health.outlasting_unread.iter().cloned().collect();

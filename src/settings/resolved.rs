@@ -1,4 +1,4 @@
-//! The numbers behind host names, as the system resolves them, and which of them are this machine's.
+//! Resolves host names to IP addresses, and finds out which of these belong to this machine.
 
 use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, ToSocketAddrs as _, UdpSocket};
@@ -6,35 +6,38 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What stands for this machine, however its address is written.
+/// The name of this machine, for every notation of its address.
 pub(super) const THIS_MACHINE: &str = "localhost";
 
-/// How long all names together are looked up. Where a name without an answer by then leads is not known.
+/// How long to wait for all lookups together. A name that is not resolved by then counts as
+/// unknown.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// An address for documentation (RFC 5737), which no machine has.
+/// An address for documentation (RFC 5737), which no machine has. If a socket can be bound even to
+/// this address, binding is no evidence of an own address.
 const NOBODY: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
 
-/// What a host's number leads to.
+/// The machine that a host's IP address leads to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum ResolvedHost {
     ThisMachine,
     At(IpAddr),
 }
 
-/// Host names with the places that they lead to.
+/// Host names with the machines that they lead to.
 #[derive(Debug, Default)]
 pub(super) struct Resolved(HashMap<String, HashSet<ResolvedHost>>);
 
 impl Resolved {
-    /// Looks up these names, all at the same time. Numbers need no lookup.
+    /// Looks up these names, all at the same time. IP addresses need no lookup.
     pub(super) fn of(names: HashSet<String>) -> Self {
         let (tell, told) = mpsc::channel();
         let own_name = rustix::system::uname().nodename().to_string_lossy().to_ascii_lowercase();
         let mut waiting = names.len();
         for name in names {
             let (tell, is_own_name) = (tell.clone(), name == own_name);
-            // A lookup cannot be given up: a thread of its own ends with the process.
+            // A lookup cannot be cancelled, so it runs on a thread of its own, which ends with the
+            // process.
             thread::spawn(move || {
                 let found = (name.as_str(), 0)
                     .to_socket_addrs()
@@ -61,14 +64,14 @@ impl Resolved {
         Self(resolved)
     }
 
-    /// True if one place is common to both hosts, as numbers or as names that were looked up. `None` if nobody knows where
-    /// one of them leads.
+    /// True if both hosts lead to the same machine, as IP addresses or as resolved names. `None` if
+    /// one of them could not be resolved.
     pub(super) fn meet(&self, one: &str, other: &str) -> Option<bool> {
         let (one, other) = (self.places(one)?, self.places(other)?);
         Some(!one.is_disjoint(&other))
     }
 
-    /// Where a host leads; `None` for a name that could not be looked up, or not in time.
+    /// The machines of a host; `None` for a name that was not resolved in time or at all.
     fn places(&self, host: &str) -> Option<HashSet<ResolvedHost>> {
         match number(host) {
             Some(ip) => Some(HashSet::from([place(ip)])),
@@ -78,14 +81,15 @@ impl Resolved {
     }
 }
 
-/// The number that a host is written as, in each spelling that the system takes: `127.1` and `0x7f000001` are `127.0.0.1`.
+/// The IP address that a host is written as, in each notation that the system accepts: `127.1` and
+/// `0x7f000001` are `127.0.0.1`.
 pub(super) fn number(host: &str) -> Option<IpAddr> {
     let ip = host.parse::<IpAddr>().ok().or_else(|| old_spelling(host));
     ip.map(|ip| ip.to_canonical())
 }
 
-/// Where a number leads to. Whoever connects to `0.0.0.0` or `::` is connected to this machine. Another number of the
-/// loopback may be another server's.
+/// The machine of an IP address. A connection to `0.0.0.0` or `::` leads to this machine. Other
+/// loopback addresses may belong to another server.
 pub(super) fn place(ip: IpAddr) -> ResolvedHost {
     let ip = ip.to_canonical();
     let is_loopback = ip == Ipv4Addr::LOCALHOST || ip == Ipv6Addr::LOCALHOST;
@@ -96,12 +100,14 @@ pub(super) fn place(ip: IpAddr) -> ResolvedHost {
     }
 }
 
-/// True if this machine has the number: only then can a socket be bound to it. Nothing is sent.
+/// True if this machine has the address, because only then can a socket be bound to it. Nothing is
+/// sent.
 fn is_own(ip: IpAddr) -> bool {
     UdpSocket::bind((ip, 0)).is_ok()
 }
 
-/// A number in one to four parts, decimal, octal or hexadecimal; the last part fills the bytes that are left (`inet_aton`).
+/// An address in one to four parts, decimal, octal or hexadecimal. The last part fills the
+/// remaining bytes (`inet_aton`).
 fn old_spelling(host: &str) -> Option<IpAddr> {
     let parts: Vec<u32> = host.split('.').map(part).collect::<Option<_>>()?;
     let (last, front) = parts.split_last()?;

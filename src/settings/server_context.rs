@@ -1,4 +1,5 @@
-//! Which context a server belongs to: a context's name and protection belong to its address, whoever names the server.
+//! The context to which a server belongs. A context's name and protection apply to its address,
+//! whichever option names the server.
 
 use super::address;
 use super::config::ContextConfig;
@@ -7,32 +8,34 @@ use super::origin::{Origin, Sourced};
 use super::resolved::Resolved;
 use crate::store::{Address, Target};
 
-/// The context that a server belongs to, and which contexts keep the server from changes.
+/// The context to which a server belongs, and the contexts that protect it from changes.
 #[derive(Clone, Default)]
 pub(super) struct ServerContext {
-    /// The context's name, and who chose the context; `None` where the server is no context's.
+    /// The context's name, and its source; `None` if the server does not belong to a context.
     pub(crate) name: Option<Sourced<String>>,
-    /// The context; an empty one where the server is no context's.
+    /// The context; empty if the server does not belong to a context.
     pub(crate) context: ContextConfig,
-    /// Where in the config file the context stands; a throw-away server has a context's schemas, and not its name.
+    /// The name under which the config file defines the context. A temporary local Redis uses a
+    /// context's schemas, but not its name.
     pub(crate) stated_in: String,
-    /// The context that says `protected`, among all contexts that have the server.
+    /// The first context of this server with `protected`.
     pub(crate) protected_by: Option<String>,
-    /// The context that says `read_only`, among all contexts that have the server.
+    /// The first context of this server with `read_only`.
     pub(crate) read_only_by: Option<String>,
 }
 
 type NamedContext<'a> = (&'a str, &'a ContextConfig);
 
 impl ServerContext {
-    /// The context that was chosen, whichever server is worked on.
+    /// The chosen context, for any server.
     pub(super) fn chosen(chosen: Option<&Sourced<String>>, file: &ConfigFile) -> Self {
         let named = named(chosen, file);
         Self::among(named, named.as_slice(), chosen)
     }
 
-    /// The context of the server at this address: the chosen one if its URL leads there, else the one with this database,
-    /// else the first. A chosen context without a URL takes any server that no other context has.
+    /// The context of the server at this address: the chosen one if its URL leads there, else the
+    /// one with this database, else the first. A chosen context without a URL applies to any server
+    /// that has no other context.
     pub(super) fn of(
         address: &Address,
         db: i64,
@@ -53,7 +56,7 @@ impl ServerContext {
         Self::among(nearest, &all, chosen)
     }
 
-    /// The nearest context, protected and read-only as soon as any context with the server is.
+    /// The nearest context. It is protected or read-only if any context of the server is.
     fn among(
         nearest: Option<NamedContext<'_>>,
         all: &[NamedContext<'_>],
@@ -76,7 +79,8 @@ impl ServerContext {
         }
     }
 
-    /// Adds what another context says of the same server. A server that had no context's name gets this one's.
+    /// Adds the protection of another context of the same server. A server without a context's name
+    /// gets this one's name.
     pub(super) fn add(&mut self, name: &str, context: &ContextConfig) {
         self.name.get_or_insert_with(|| Sourced::new(name.to_owned(), Origin::Address));
         if context.protected && self.protected_by.is_none() {
@@ -87,19 +91,20 @@ impl ServerContext {
         }
     }
 
-    /// True if the context keeps changes away that nothing keeps away so far.
+    /// True if the context adds a protection that the server does not have yet.
     pub(super) fn is_weaker_than(&self, context: &ContextConfig) -> bool {
         (context.protected && self.protected_by.is_none())
             || (context.read_only && self.read_only_by.is_none())
     }
 
-    /// What holds for a throw-away server: schemas and TTLs, but no name, colour or protection.
+    /// The settings for a temporary local Redis: schemas and TTLs, but no name, colour or
+    /// protection.
     pub(super) fn throw_away(self) -> Self {
         let context = ContextConfig { color: None, ..self.context };
         Self { context, stated_in: self.stated_in, ..Self::default() }
     }
 
-    /// The warning where a flag or a variable asks for another context than the server's.
+    /// The warning if a flag or a variable names a context to which the server does not belong.
     pub(super) fn surprise(
         &self,
         chosen: Option<&Sourced<String>>,
@@ -127,8 +132,9 @@ fn named<'a>(chosen: Option<&Sourced<String>>, file: &'a ConfigFile) -> Option<N
     Some((name, context))
 }
 
-/// The contexts whose URL leads to this address, each with its database: those that name it as it is named here, then
-/// those that lead there once names are looked up. A URL that cannot be read leads nowhere.
+/// The contexts whose URL leads to this address, each with its database. Contexts that write the
+/// address in the same way come first, followed by those that lead there after their names are
+/// resolved. A URL that cannot be read leads nowhere.
 fn contexts_at<'a>(address: &Address, file: &'a ConfigFile) -> Vec<(NamedContext<'a>, i64)> {
     let placed = file.contexts().iter().filter_map(|(name, context)| {
         let target = Target::parse(context.url.as_deref()?).ok()?;
@@ -136,7 +142,7 @@ fn contexts_at<'a>(address: &Address, file: &'a ConfigFile) -> Vec<(NamedContext
     });
     let (mut there, others): (Vec<_>, Vec<_>) =
         placed.partition(|(_, target)| address::is_one(&target.address, address));
-    // Only what keeps changes away is worth the time that a lookup takes.
+    // Only contexts that protect a server are worth the time of a lookup.
     let guards: Vec<_> = others
         .into_iter()
         .filter(|((_, context), _)| context.protected || context.read_only)
@@ -147,7 +153,8 @@ fn contexts_at<'a>(address: &Address, file: &'a ConfigFile) -> Vec<(NamedContext
     there.extend(
         guards
             .into_iter()
-            // Of a name that could not be looked up the server itself is asked, before anything is changed.
+            // If a name could not be resolved, the server itself is asked before anything is
+            // changed.
             .filter(|(_, target)| {
                 address::resolve_to_one(&target.address, address, &resolved) == Some(true)
             }),

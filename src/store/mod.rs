@@ -1,4 +1,5 @@
-//! The only room that knows Redis: connecting, scanning, reading, changing, and the throw-away server.
+//! The only room that knows Redis: connecting, scanning, reading, changing, and the throw-away
+//! server.
 
 pub(crate) mod audit;
 pub mod backup;
@@ -29,7 +30,7 @@ pub(crate) use self::read::for_change::{MOST_FURTHER, MOST_WHOLE};
 pub use self::read::key_query::ReadLimit;
 pub use self::read::keyspace_scan::{KeyspaceScan, RecordRecognizer};
 pub(crate) use self::read::page_size::ScanOptions;
-pub(crate) use self::read::reader::{RecordReader, Seen};
+pub(crate) use self::read::reader::{ReadResult, RecordReader};
 pub use self::read::sampler::Sampler;
 pub(crate) use sandbox::{EntryValue, SandboxError, Setup, free_port, nowhere};
 pub use sandbox::{Sandbox, SandboxKey};

@@ -1,4 +1,5 @@
-//! idemctl's own scripts, the source of which is `lua/admin/`. A part that several of them share stands in front of each.
+//! idemctl's own scripts, from `lua/admin/`. Each starts with the parts that several scripts share,
+//! because a script cannot call another one.
 
 pub(super) const READ_RECORDS: &str = concat!(
     include_str!("../../lua/admin/part/deadline.lua"),

@@ -234,7 +234,6 @@ fn json_says_what_was_there_what_was_answered_and_what_is_there_now() {
 fn the_owner_is_asked_for_on_a_terminal() {
     for (typed, code, told) in [
         ("worker-7\r", 0, "answers 1: stored"),
-        ("worker-8\r", 1, "answers 0: refused; nothing was changed"),
         ("\r", 2, "no owner was given"),
         ("\x03", 130, "nothing was changed"),
     ] {
@@ -247,6 +246,16 @@ fn the_owner_is_asked_for_on_a_terminal() {
         ends(session).exits(code).shows(told);
         assert_eq!(server.get("idem:started:k").is_some(), code != 0);
     }
+    // Another owner would be refused by the service.
+    let server = seeded();
+    let mut session = on_terminal(server.command(), &complete("event-driven", &[]));
+    press(&mut session, "to continue (worker-7):", "worker-8\r");
+    press(&mut session, "which is not the lock's owner", "worker-7\r");
+    press(&mut session, "[y/N]", "y\r");
+    ends(session).exits(0).shows("answers 1: stored");
+    let server = seeded();
+    let run = server.idemctl(&complete("event-driven", &["--owner", "worker-8", "--yes"])).exits(1);
+    run.says("answers 0: refused; nothing was changed");
 }
 
 #[test]

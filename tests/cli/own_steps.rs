@@ -216,3 +216,102 @@ fn a_lock_taken_for_a_step_goes_also_when_a_later_call_is_not_made() {
     assert!(!run.stderr.contains("nothing was done"), "{}", run.all());
     assert_eq!(text(&server, "pay:lock:k"), "w-7");
 }
+
+/// A script that gets the parts of the response, and builds the result itself.
+const IN_PARTS: &str = r#"
+format = 2
+name = "parts"
+summary = "One hash per payment, which the scripts write"
+
+[keys]
+record = "pay:idem:{key}"
+
+[ttl]
+lock = "30s"
+result = "24h"
+
+[[value]]
+name = "done"
+type = "hash"
+where = { "/st" = "D" }
+required = ["/st", "/by", "/code", "/resp"]
+state = "completed"
+fields = { body = "/resp", owner = "/by", status = "/code" }
+body_encoding = "text"
+
+[[value]]
+name = "pending"
+type = "hash"
+where = { "/st" = "P" }
+required = ["/st", "/by"]
+state = "in-progress"
+fields = { owner = "/by" }
+
+[write]
+lock_value = '{"st":"P","by":"{owner}"}'
+response = "{body}"
+result_value = '{"st":"D","by":"{owner}","code":"{status}","resp":{body_text}}'
+
+[[begin.call]]
+script = "begin"
+keys = ["{record}"]
+args = ["{owner}", "{lock_ttl}"]
+replies = [
+  { word = "GO", means = "acquired", when = [{ record = "absent" }, { record = "unreadable" }] },
+  { word = "BUSY", means = "conflict", when = { record = "pending" } },
+  { error = "WRONGTYPE", means = "fail", when = { record = "wrong-type" } },
+  { text = true, means = "replay", when = { record = "done" } },
+]
+
+[complete]
+checks_owner = true
+
+[[complete.call]]
+script = "complete"
+keys = ["{record}"]
+args = ["{owner}", "{status}", "{body}", "{result_ttl}"]
+replies = [
+  { integer = 1, means = "stored", when = [{ record = "pending" }, { record = "done" }] },
+  { integer = 0, means = "refused", when = {} },
+]
+"#;
+
+const BEGIN_IN_PARTS: &str = r"local st = redis.call('HGET', KEYS[1], 'st')
+if st == 'D' then return redis.call('HGET', KEYS[1], 'resp') end
+if st == 'P' then return 'BUSY' end
+redis.call('HSET', KEYS[1], 'st', 'P', 'by', ARGV[1])
+redis.call('EXPIRE', KEYS[1], ARGV[2])
+return 'GO'
+";
+
+const COMPLETE_IN_PARTS: &str = r"if redis.call('HGET', KEYS[1], 'by') ~= ARGV[1] then return 0 end
+redis.call('HSET', KEYS[1], 'st', 'D', 'code', ARGV[2], 'resp', ARGV[3])
+redis.call('EXPIRE', KEYS[1], ARGV[4])
+return 1
+";
+
+#[test]
+fn a_script_that_builds_the_result_itself_gets_the_parts_of_the_response() {
+    let server = Server::start();
+    let files = [
+        ("schema.toml", IN_PARTS),
+        ("begin.lua", BEGIN_IN_PARTS),
+        ("complete.lua", COMPLETE_IN_PARTS),
+    ];
+    server.describe("parts", &files);
+    server.idemctl(&["schema", "check", "parts"]).exits(0).shows("parts: ok");
+    server.idemctl(&["begin", "k", "--schema", "parts", "--owner", "w", "--yes"]).exits(0);
+    let complete = [
+        "complete", "k", "--schema", "parts", "--owner", "w", "--status", "201", "--yes", "--body",
+    ];
+    let run = server.idemctl(&[&complete[..], &[r#"{"paid":10}"#]].concat()).exits(0);
+    run.says("replay");
+    let stored: Vec<String> = server.send(&[b"HMGET", b"pay:idem:k", b"st", b"code", b"resp"]);
+    assert_eq!(stored, ["D", "201", r#"{"paid":10}"#]);
+    let next = server.idemctl(&["begin", "k", "--schema", "parts", "--yes", "-o", "json"]).exits(1);
+    assert_eq!(next.json()["outcome"], "replay");
+    // Format 1 has no such placeholders.
+    let first = IN_PARTS.replace("format = 2", "format = 1");
+    server.describe("parts", &[("schema.toml", &first), files[1], files[2]]);
+    server.idemctl(&["schema", "check", "parts"]).exits(1);
+}

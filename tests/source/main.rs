@@ -21,3 +21,4 @@ mod matrix;
 mod nesting;
 mod rust_source;
 mod size;
+mod wording;

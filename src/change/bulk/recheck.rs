@@ -17,14 +17,14 @@ use crate::domain::change::outcome::Account;
 use crate::domain::record::{
     Candidate, Claim, Comparison, Identity, KeyState, Observation, Record, locate,
 };
-use crate::store::{MOST_FURTHER, RecordReader, Seen, StoreError};
+use crate::store::{MOST_FURTHER, ReadResult, RecordReader, StoreError};
 
 /// How long a read counts as the recheck. A second read within this time would find what the script
 /// finds.
 const FRESH: Duration = Duration::from_secs(1);
 
 /// Bytes of values that are read whole at a time: memory stays flat.
-const MOST_AT_ONCE: u64 = 16 << 20;
+const MOST_RECHECK_BYTES: u64 = 16 << 20;
 
 /// A record that was selected, on its way to the change.
 pub enum SelectedRecord {
@@ -129,7 +129,7 @@ impl<G> Rechecked<G> {
         &mut self,
         reader: &RecordReader,
         identity: &Identity,
-        now: Seen,
+        now: ReadResult,
     ) -> Result<Option<Observation>> {
         let now = match now {
             Ok(now) => now,
@@ -172,7 +172,7 @@ impl<G> Rechecked<G> {
             let mut some = vec![first];
             while let Some(next) = undecided.peek() {
                 bytes = bytes.saturating_add(next.size_bytes().unwrap_or(u64::MAX));
-                if bytes > MOST_AT_ONCE {
+                if bytes > MOST_RECHECK_BYTES {
                     break;
                 }
                 some.extend(undecided.next());
@@ -264,7 +264,7 @@ pub(super) async fn refresh<'a>(
 async fn read_again(
     reader: &mut RecordReader,
     records: &[(Candidate, Identity)],
-) -> Result<Vec<Seen>> {
+) -> Result<Vec<ReadResult>> {
     let mut wanted = Vec::with_capacity(records.len());
     let mut least = 0;
     for (candidate, identity) in records {

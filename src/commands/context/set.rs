@@ -15,34 +15,35 @@ use crate::render::escape;
 use crate::render::style::NameColor;
 use crate::settings::{self, ContextFields};
 
-/// Add a context, or change what it says; the rest of the file stays as it is
+/// Add or change a context
 ///
-/// The connection and TLS options (-u, -h, -p, -s, -n, --user, --password-file, --tls, --cacert, --timeout ...) are written into
-/// the context in place of being used. A password itself is never written. What is not given stays as it is, and the former
-/// file is kept beside the new one as config.toml.bak. No server is asked; `idemctl context test` does that.
+/// The connection and TLS options (-u, -h, -p, -s, -n, --user, --password-file, --tls, --cacert,
+/// --timeout ...) are saved in the context. A password itself is never saved. Other settings stay
+/// as they are, and the previous file is kept as config.toml.bak. set does not connect; `idemctl
+/// context test` does.
 #[derive(Debug, ClapArgs)]
 pub(super) struct SetArgs {
-    /// Its name
+    /// Name of the context
     #[arg(value_name = "NAME")]
     name: String,
 
-    /// Every change asks for the context's name (`--protected=false`: no longer)
+    /// Ask for the context's name before every change (`--protected=false`: no longer)
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     protected: Option<bool>,
 
-    /// Nothing may be changed through it (`--read-only=false`: no longer)
+    /// Refuse every change (`--read-only=false`: no longer)
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     read_only: Option<bool>,
 
-    /// Colour of its name in questions and on stderr
+    /// Colour of the context's name in questions and on stderr
     #[arg(long, value_name = "COLOR", value_enum)]
     name_color: Option<NameColorArg>,
 
-    /// Schemas that its commands read, in place of those it lists; `idemctl schema list` names them
+    /// Schemas that its commands use, replacing the list; see `idemctl schema list`
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     schema: Vec<String>,
 
-    /// Lock TTL of this deployment, e.g. express=90s (`none`: its locks get no TTL); may be repeated
+    /// Lock TTL of this deployment, e.g. express=90s (`none`: locks have no TTL); may be repeated
     #[arg(long, value_name = "SCHEMA=DURATION", value_parser = parse_ttl_of)]
     lock_ttl: Vec<(String, Duration)>,
 
@@ -50,23 +51,25 @@ pub(super) struct SetArgs {
     #[arg(long, value_name = "SCHEMA=DURATION", value_parser = parse_ttl_of)]
     result_ttl: Vec<(String, Duration)>,
 
-    /// Folder with schemas of your own
+    /// Folder with your own schemas
     #[arg(long, value_name = "DIR")]
     schema_dir: Option<PathBuf>,
 }
 
-/// Remove a context; its server stays as it is
+/// Remove a context from the config file
+///
+/// The server itself is not changed.
 #[derive(Debug, ClapArgs)]
 pub(super) struct RemoveArgs {
-    /// Which
+    /// Name of the context
     #[arg(value_name = "NAME")]
     name: String,
 
-    /// Remove it although it is the default context; then there is none
+    /// Remove it even if it is the default context; no context is then the default
     #[arg(long)]
     default: bool,
 
-    /// Go ahead without asking
+    /// Do not ask for confirmation
     #[arg(short = 'y', long)]
     yes: bool,
 }

@@ -9,18 +9,21 @@ use crate::exit::Exit;
 use crate::render::connection_test::{self as render, Check};
 use crate::store::{Client, ReadLimit, StoreError};
 
-/// Connect to a context's server, and say what it is and what its user may do there
+/// Connect to a context's server, and show its properties and the user's rights
 ///
-/// One line each: the server and its version, its role, the user, and whether the user may do what idemctl needs to scan the
-/// keyspace, to read records, and to change them. Nothing is changed: rights are checked with commands that are queued and
-/// then discarded. Exit status 4 if the user lacks a right, 5 if the server cannot be reached, 6 if it refuses changes.
+/// Prints one line each for the server and its version, its role, the user, and the rights to scan
+/// the keyspace, to read records and to change them. Nothing is changed, because rights are checked
+/// with queued commands that are then discarded.
+///
+/// Exit status 4 if the user lacks a right, 5 if the server cannot be reached, 6 if it refuses
+/// changes.
 #[derive(Debug, ClapArgs)]
 pub(super) struct Args {
-    /// Which [default: the one that is used, or the server that the options name]
+    /// Name of the context [default: the current one, or the server in the options]
     #[arg(value_name = "NAME")]
     name: Option<String>,
 
-    /// How to show it
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: Output,
 }

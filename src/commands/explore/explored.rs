@@ -13,10 +13,10 @@ use crate::domain::exploration::{Assumption, Fault, FaultBudget, MOST_WORKERS, S
 use crate::domain::schema::{Catalog, Schema};
 use crate::exit::CommandError;
 
-/// What is explored: schemas, two beside each other, or histories.
+/// The schemas to explore, two schemas together, or histories to replay.
 #[derive(Debug, Args)]
 pub(super) struct ChosenArgs {
-    /// Schemas to explore; the word `all` is every one [default: the context's, else all]
+    /// Schemas to explore; `all` for every schema [default: the context's, else all]
     #[arg(value_name = "SCHEMA")]
     names: Vec<String>,
 
@@ -24,7 +24,7 @@ pub(super) struct ChosenArgs {
     #[arg(long, value_name = "OLD,NEW", conflicts_with = "names")]
     pub(super) mix: Option<String>,
 
-    /// Play a history again, which `--output json` and the table name by a token; may stand more than once
+    /// Replay the history with this token from the table or `-o json`; may be repeated
     #[arg(long, value_name = "TOKEN", conflicts_with_all = ["names", "mix"])]
     pub(super) replay: Vec<ScheduleToken>,
 }

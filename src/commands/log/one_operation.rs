@@ -14,18 +14,20 @@ use crate::render::{document, history};
 
 /// Show one operation and the records that it changed
 ///
-/// Exit status 1 when the log has no such operation.
+/// Exit status 1 if the log has no such operation.
 #[derive(Debug, ClapArgs)]
 pub(super) struct ShowOperation {
-    /// The operation, as `log` names it; its first letters are enough. The last one where none is named
+    /// Operation ID from `idemctl log`, or its first letters [default: the last operation]
     #[arg(value_name = "OP")]
     op: Option<String>,
 
-    /// How many of its records to show
+    /// Show at most this many of its records
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
 
-    /// How to show them: json is one document, jsonl a record a line
+    /// Output format
+    ///
+    /// `json` prints one document, `jsonl` one record per line.
     #[arg(short, long, value_enum, default_value_t)]
     output: Output,
 }

@@ -15,22 +15,22 @@ use crate::exit::CommandError;
 use crate::render::escape;
 use crate::store::audit::log::{self, Damaged};
 
-/// What of the log is shown, and how.
+/// The part of the log to show, and its format.
 #[derive(Debug, Args)]
 pub(super) struct LogFilter {
     /// Only changes to this idempotency key or Redis key
     #[arg(long, value_name = "KEY")]
     pub(super) only: Option<OsString>,
 
-    /// Only what was done in this last while
+    /// Only changes made within this time, e.g. 1d
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     pub(super) since: Option<Duration>,
 
-    /// How many of the newest to show
+    /// Show at most this many, the newest ones
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
     pub(super) limit: u32,
 
-    /// How to show them
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     pub(super) output: Output,
 }

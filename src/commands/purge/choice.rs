@@ -18,13 +18,13 @@ use crate::store::KeyAction;
 /// Bytes of the longest string that Redis keeps (`proto-max-bulk-len`).
 const LONGEST_VALUE: usize = 512 << 20;
 
-/// The options that choose records.
+/// The options that select records.
 #[derive(Debug, Args)]
 pub(super) struct ChoiceArgs {
     #[command(flatten)]
     pub(super) keys: KeysArgs,
 
-    /// All records that are completed, where nothing else chooses
+    /// Select all completed records, if no other option selects records
     #[arg(long)]
     all: bool,
 

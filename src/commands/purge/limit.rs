@@ -4,14 +4,15 @@ use clap::Args;
 
 use crate::exit::CommandError;
 
-/// The options that bound a purge.
+/// The options that limit a purge.
 #[derive(Debug, Args)]
 pub(super) struct LimitArgs {
-    /// Refuse when more records are chosen than this, and never remove more
+    /// Refuse if more records are selected than this, and never remove more
     #[arg(long, value_name = "N", value_parser = parse_count, allow_negative_numbers = true)]
     pub(super) max: Option<u64>,
 
-    /// Refuse when more than this part of the schemas' records is chosen, and never remove more
+    /// Refuse if more than this percentage of the schemas' records is selected, and never remove
+    /// more
     #[arg(long, value_name = "PERCENT", value_parser = parse_percent, conflicts_with_all = ["key_file", "keys"], allow_negative_numbers = true)]
     pub(super) max_percent: Option<f64>,
 }

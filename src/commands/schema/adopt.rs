@@ -15,21 +15,21 @@ use crate::scan::{Lengths, Scan, ScanPlan};
 use crate::settings::{self, Adoption};
 use crate::store::ReadLimit;
 
-/// Let a context's commands read a schema's records
+/// Add a schema and its prefix to a context
 ///
-/// Shows what is missing in the context, and asks before it writes: the schema's name where the context lists schemas, and the
-/// prefix of the schema's keys. The rest of the config file stays as it is, and the former file is kept beside it.
-/// `idemctl detect` prints the line to run.
+/// Shows the settings that the context lacks, and asks before it writes them: the schema's name, if
+/// the context lists schemas, and the prefix of its keys. The rest of the config file stays as it
+/// is, and the previous file is kept next to it. `idemctl detect` prints the command to run.
 #[derive(Debug, ClapArgs)]
 pub(super) struct Args {
-    /// Its name
+    /// Name of the schema
     name: String,
 
-    /// Prefix of this deployment's keys; `idemctl schema show NAME` says where the prefix stands
+    /// Prefix of this deployment's keys; `idemctl schema show NAME` shows its place in the key
     #[arg(long, value_name = "TEXT")]
     prefix: Option<String>,
 
-    /// Write without asking
+    /// Do not ask for confirmation
     #[arg(short, long)]
     yes: bool,
 

@@ -23,7 +23,7 @@ use crate::store::{Connection, ReadLimit, Sandbox, SandboxError};
 
 #[derive(Debug, ClapArgs)]
 pub(super) struct Args {
-    /// A schema's folder, a folder of such folders, or the name of a schema of your own
+    /// Folder of a schema or of several schemas, or the name of one of your schemas
     #[arg(value_name = "DIR|NAME")]
     schema: PathBuf,
 

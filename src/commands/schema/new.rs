@@ -28,20 +28,21 @@ const AT_A_TIME: usize = 20;
 /// Bytes of a sample value that are read: no form takes more to tell.
 const MOST: usize = 64 * 1024;
 
-/// Make a folder with a schema of your own to start from: a copy of another, or a draft from Redis keys
+/// Create a schema of your own from another schema or from Redis keys
 ///
-/// The folder is made beside your other schemas. A draft writes down what the keys' names, values and TTLs show, and marks by
-/// DECIDE what a person has to know; `idemctl schema check` refuses the file until nothing is marked. Nothing is overwritten.
+/// Creates a folder next to your other schemas, and never overwrites one. A draft contains what the
+/// keys' names, values and TTLs show. It marks with DECIDE what you must fill in; `idemctl schema
+/// check` rejects the file until no mark is left.
 #[derive(Debug, ClapArgs)]
 pub(super) struct Args {
-    /// Its name
+    /// Name of the new schema
     name: String,
 
-    /// A schema to copy with its scripts, or Redis keys whose records are like those to come: some of each state
+    /// Schema to copy with its scripts, or sample Redis keys, some in each state
     #[arg(long, value_name = "SCHEMA|KEY", num_args = 1.., required_unless_present = "glob")]
     from: Vec<String>,
 
-    /// Draft from the Redis keys that match this glob, some of each format and of each expiry
+    /// Draft from the Redis keys that match this glob, some of each format and expiry
     #[arg(long = "match", value_name = "GLOB", conflicts_with = "from")]
     glob: Option<String>,
 

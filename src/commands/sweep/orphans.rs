@@ -13,32 +13,28 @@ use crate::context::Context;
 use crate::domain::change::orphan::{self, INCLUDABLE, ORPHANED, Orphan};
 use crate::domain::diagnosis::{FindingCode, Thresholds};
 use crate::domain::record::{Candidate, Evidence, Expiry, Record, age};
-use crate::domain::schema::catalog::LONG_HEAD_BYTES;
+use crate::domain::schema::catalog::{LOCK_BYTES, LONG_HEAD_BYTES};
 use crate::domain::schema::{Schema, State, TtlOf};
 use crate::domain::select::{Missing, Selected, Selection};
 use crate::exit::CommandError;
 use crate::scan::RecordFilter;
 use crate::store::KeyAction;
 
-/// Bytes of each value that a scan reads: a lock fits.
-const HEAD_BYTES: usize = 128;
-
 /// The options that choose locks.
 #[derive(Debug, Args)]
 pub(super) struct SoughtArgs {
-    /// Locks without expiry (`no-expiry`), also beside a result: nothing but a person or a sweep
-    /// ends them
+    /// Select locks without expiry (`no-expiry`), also next to a result; they never end by
+    /// themselves
     #[arg(long)]
     orphaned: bool,
 
-    /// Locks known to be held longer than this (`overdue`)
+    /// Select locks known to be held longer than this (`overdue`)
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, allow_hyphen_values = true)]
     older_than: Option<Duration>,
 
-    /// Also locks with more time left than the lock TTL that is stated (`excess-ttl`), locks beside
-    /// a result behind which no worker can be (`leftover-lock`), or values in a lock's place that
-    /// do not decode (`unreadable`: with --schema, and
-    /// --prefix or a --match that has a literal part)
+    /// Also select locks with this finding
+    ///
+    /// `unreadable` needs --schema, and --prefix or a --match with a literal part.
     #[arg(long, value_name = "CODE", value_delimiter = ',', value_parser = finding_codes(&INCLUDABLE))]
     include: Vec<FindingCode>,
 
@@ -49,10 +45,9 @@ pub(super) struct SoughtArgs {
 /// `--action`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum ActionArg {
-    /// Remove the lock: the next request executes.
+    /// Remove the lock; the next request executes.
     Unlock,
-    /// Give it the lock TTL that is stated, so that a worker still at it can finish; never more
-    /// time than it has.
+    /// Set the stated lock TTL, so that a worker that is still running can finish; never adds time.
     Expire,
 }
 
@@ -121,7 +116,7 @@ impl Orphans {
         let thresholds =
             Thresholds { overdue_ms: args.older_than.map(age::millis), ..Thresholds::default() };
         let least =
-            if sought.contains(&FindingCode::Unreadable) { LONG_HEAD_BYTES } else { HEAD_BYTES };
+            if sought.contains(&FindingCode::Unreadable) { LONG_HEAD_BYTES } else { LOCK_BYTES };
         let scope = Scope { catalog, thresholds, least, lengths: false };
         let selection =
             Selection { finding_evidence: Evidence::Stated, ..args.filter.selection()? };

@@ -1,4 +1,4 @@
-//! What an operator expects to find before a change: an owner, or the identity of the lock's Redis key.
+//! The operator's expectation before a change: an owner, or the identity of the lock's Redis key.
 
 use std::fmt::Write as _;
 
@@ -6,15 +6,15 @@ use sha2::{Digest as _, Sha256};
 
 use crate::domain::record::{Content, Deadline, KeyState, Record};
 
-/// The word for a lock without expiry.
+/// Stands for the expiry of a lock that never expires.
 const NO_EXPIRY: &str = "none";
 
-/// What `--expect` says.
+/// The value of `--expect`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Expectation {
-    /// The lock is this owner's, whenever the lock was taken.
+    /// The lock has this owner. When it was taken does not matter.
     Owner(Vec<u8>),
-    /// The lock is the one for which this token was printed.
+    /// The lock is the one for which idemctl printed this token.
     Token {
         /// The SHA-256 of the lock's value, in lower-case hex.
         sha256: String,
@@ -24,11 +24,11 @@ pub(crate) enum Expectation {
 }
 
 impl Expectation {
-    /// Parses `sha256:<64 hex digits>@<milliseconds>` and `sha256:<64 hex digits>@none`, as idemctl prints them. Anything
-    /// else is an owner.
+    /// Parses `sha256:<64 hex digits>@<milliseconds>` and `sha256:<64 hex digits>@none`, as idemctl
+    /// prints them. Any other text is an owner.
     ///
     /// # Errors
-    /// When the hash is not 64 hex digits, or the expiry is missing or neither a number nor `none`.
+    /// If the hash is not 64 hex digits, or the expiry is missing or neither a number nor `none`.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let Some(token) = text.strip_prefix("sha256:") else {
             return Ok(Self::Owner(text.as_bytes().to_vec()));
@@ -71,8 +71,9 @@ impl Expectation {
     }
 }
 
-/// What names the record's lock, and no other that may take its place: `sha256:<hex>@<milliseconds>`, or `@none` for a lock
-/// without expiry. `None` without a lock, when the value was not read whole, or when nobody may ask for its expiry.
+/// The token that identifies the record's lock, and not a later lock on the same key:
+/// `sha256:<hex>@<milliseconds>`, or `@none` for a lock without expiry. `None` if there is no lock,
+/// if the value was not read whole, or if the user may not ask for the expiry.
 pub(crate) fn token(record: &Record) -> Option<String> {
     let lock = record.lock()?;
     let expiry = match lock.deadline {

@@ -1,21 +1,21 @@
-//! Which locks may be given more time.
+//! Which locks may be extended.
 
 use crate::domain::record::{Expiry, Record};
 use crate::domain::schema::State;
 
-/// Why a lock gets no more time.
+/// Why extending a lock would not lengthen its life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Needless {
-    /// The lock has no expiry: any TTL would be less.
+    /// The lock never expires, so any TTL would shorten its life.
     ForEver,
-    /// The lock has this many milliseconds left, which is as long or longer.
+    /// The lock has this many milliseconds left, which is at least the requested TTL.
     Longer(u64),
 }
 
 /// The role of the lock that may be extended.
 ///
 /// # Errors
-/// Why no lock of the record may be: there is none, or the value is another program's.
+/// Why the record has no lock to extend. It has none, or another program wrote the value.
 pub(crate) fn extendable(record: &Record) -> Result<usize, String> {
     if let Some(why) = record.claim.unrecognised_because() {
         return Err(format!("it is not a lock of {}: {why}", record.schema.name));
@@ -28,7 +28,7 @@ pub(crate) fn extendable(record: &Record) -> Result<usize, String> {
     }
 }
 
-/// Whether a lock lives at least this many milliseconds as it is.
+/// Why a lock needs no extension to this many milliseconds; `None` if it needs one.
 pub(crate) fn is_needless(record: &Record, role: usize, millis: u64) -> Option<Needless> {
     match record.seen.keys[role].expiry {
         Expiry::Never => Some(Needless::ForEver),

@@ -1,4 +1,5 @@
-//! What a change goes by: which locks are orphans, what was expected, what became of it.
+//! The basis and the outcome of a change: which locks are orphans, what the operator expected, and
+//! how the change ended.
 
 pub mod expect;
 pub(crate) mod extension;

@@ -1,4 +1,5 @@
-//! Orphans: locks that nobody will release, by finding, and what a sweep may do with each.
+//! Orphans: locks that no worker will release, selected by finding, and what a sweep may do with
+//! each.
 
 use std::sync::Arc;
 
@@ -10,25 +11,25 @@ use crate::domain::select::unproven::{missing_age, missing_for};
 use crate::domain::select::{Selected, Selection};
 use crate::domain::step::fencing;
 
-/// The finding of a lock that will never end by itself: an orphan under any setting of the
-/// deployment.
+/// The finding of a lock that never expires: an orphan under any setting of the deployment.
 pub(crate) const ORPHANED: FindingCode = FindingCode::NoExpiry;
 
 /// Further findings that make a lock an orphan if `--include` names them.
 pub(crate) const INCLUDABLE: [FindingCode; 3] =
     [FindingCode::ExcessTtl, FindingCode::LeftoverLock, FindingCode::Unreadable];
 
-/// A lock that nobody will release.
+/// A lock that no worker will release.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Orphan {
-    /// The finding that makes it one, the first of those sought.
+    /// The first of the requested findings that makes the lock an orphan.
     pub(crate) code: FindingCode,
     /// The lock's Redis key, by its index in the record.
     pub(crate) role: usize,
 }
 
-/// The orphan that a record is by these findings, if any. A stored result never is one, nor what
-/// may turn out to be, nor what only a schema's default makes one.
+/// The orphan that a record is by these findings, if any. A stored result is never an orphan.
+/// Neither is a record whose state is undecided, nor one whose finding rests only on a schema's
+/// default.
 pub(crate) fn of(record: &Record, sought: &[FindingCode]) -> Selected<Orphan> {
     let has_lock = record.schema.has_locks();
     let unlockable = unlock::removable(record)
@@ -49,7 +50,7 @@ pub(crate) fn of(record: &Record, sought: &[FindingCode]) -> Selected<Orphan> {
     }
 }
 
-/// The same, of the records that a selection lets through.
+/// Like [`of`], for the records that a selection accepts.
 pub(crate) fn chosen(
     record: &Record,
     sought: &[FindingCode],
@@ -62,13 +63,12 @@ pub(crate) fn chosen(
         Selected::Unproven(missing) if matches!(orphan, Selected::Yes(_)) => {
             Selected::Unproven(missing)
         }
-        // A sweep names what it lacks to know that the lock is an orphan before what a filter
-        // lacks.
+        // The missing evidence for the orphan itself is reported before that for a filter.
         Selected::Unproven(_) => orphan,
     }
 }
 
-/// True if a record whose Redis keys expire like this (`None`: not there) may be such an orphan
+/// True if a record whose Redis keys expire like this (`None`: absent) may be such an orphan
 /// that passes the selection, so that its values have to be read.
 pub(crate) fn has_to_be_read(
     catalog: &Catalog,
@@ -131,8 +131,8 @@ fn may_have(
             _ => false,
         },
         FindingCode::Overdue => match (lock, lock_ttl, thresholds.overdue_ms) {
-            // The deadline tells the age of a lock: neither does the value, nor is the lock TTL a
-            // mere default.
+            // The deadline alone gives the age of a lock: the value holds no time, and the lock TTL
+            // is not a mere default.
             (Expiry::In(left), Some(ttl), Some(overdue)) if is_stated && !schema.tells_time() => {
                 left.saturating_add(overdue) < ttl
             }
@@ -140,7 +140,7 @@ fn may_have(
         },
         FindingCode::LeftoverLock => schema.keys.len() > 1 && expiries.iter().all(Option::is_some),
         FindingCode::Unreadable => true,
-        // None of them makes a lock an orphan.
+        // None of these makes a lock an orphan.
         FindingCode::ForeignSchema
         | FindingCode::WrongType
         | FindingCode::ResultNoExpiry
@@ -153,13 +153,13 @@ fn is_estimated(age: Age) -> bool {
     age.evidence == Evidence::Estimated
 }
 
-/// How long the lock is held, also one beside a result, whose own age is another.
+/// How long the lock has been held. For a lock beside a result, this is not the age of the result.
 pub(crate) fn age(record: &Record) -> Option<Age> {
     age::of(&record.schema, State::InProgress, &record.readings, &record.seen)
 }
 
-/// True when the lock goes by itself no later than with a lock TTL of its own: giving it one would
-/// make it stay longer, and again with each sweep.
+/// True if the lock expires no later than a full lock TTL from now. Giving it that TTL would make
+/// it stay longer, and so would each further sweep.
 pub(crate) fn expires_anyway(record: &Record, role: usize) -> bool {
     match record.seen.keys[role].expiry {
         Expiry::Never => false,
@@ -167,13 +167,13 @@ pub(crate) fn expires_anyway(record: &Record, role: usize) -> bool {
     }
 }
 
-/// True for a lock that ends by itself, and behind which a live worker may stand: no age makes it
-/// an orphan.
+/// True for a lock that expires and may belong to a live worker: its age does not make it an
+/// orphan.
 ///
-/// Only a lock TTL that the deployment states tells that a lock stays longer than its worker meant:
-/// elsewhere every lock with an expiry ends by itself.
+/// Only a lock TTL that the deployment states shows that a lock stays longer than its worker
+/// intended. Without one, every lock with an expiry counts as expiring in time.
 ///
-/// Whether a live worker may be behind a lock beside a result is a matter of the schema:
+/// Whether a lock beside a result may belong to a live worker depends on the schema:
 /// [`fencing::keeps_locks_from_results`].
 pub(crate) fn may_be_held(record: &Record, orphan: Orphan) -> bool {
     let expires = matches!(record.seen.keys[orphan.role].expiry, Expiry::In(_));
@@ -182,10 +182,10 @@ pub(crate) fn may_be_held(record: &Record, orphan: Orphan) -> bool {
         FindingCode::Overdue if is_stated => expires_anyway(record, orphan.role),
         FindingCode::Overdue => expires,
         FindingCode::LeftoverLock => expires && !fencing::keeps_locks_from_results(&record.schema),
-        // It never ends, stays longer than a stated TTL allows, or is no lock that anybody could
-        // hold.
+        // It never expires, stays longer than a stated TTL allows, or is not a lock that a worker
+        // could hold.
         FindingCode::NoExpiry | FindingCode::ExcessTtl | FindingCode::Unreadable => false,
-        // None of them makes a lock an orphan.
+        // None of these makes a lock an orphan.
         FindingCode::ForeignSchema
         | FindingCode::WrongType
         | FindingCode::ResultNoExpiry

@@ -1,4 +1,4 @@
-//! What became of many changes.
+//! The outcome of a run that changes many records.
 
 use strum::IntoStaticStr;
 
@@ -8,13 +8,13 @@ use crate::domain::as_str::as_str;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Ended {
-    /// Nothing was changed, because nothing was to be.
+    /// No record was selected.
     #[default]
     Shown,
-    /// Everything that was selected was tried.
+    /// Every selected record was tried.
     #[strum(serialize = "done")]
     Whole,
-    /// Ctrl-C, or a signal that ends the process, came in between.
+    /// Ctrl-C, or a signal that ends the process, stopped the run.
     Interrupted,
     /// An error ended it.
     Failed,
@@ -22,40 +22,40 @@ pub enum Ended {
 
 as_str!(Ended);
 
-/// What became of the records that a purge or a sweep is about.
+/// The outcome for the records of a purge or a sweep.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Account {
     /// How the run ended.
     pub(crate) outcome: Ended,
     /// Records that were changed.
     pub(crate) done: u64,
-    /// Redis keys that were changed: their replies were lost, and reading back showed it.
+    /// Redis keys whose replies were lost, and which a later read showed to be changed.
     pub(crate) read_back: u64,
-    /// Redis keys whose outcome is unknown: their replies were lost, and reading back did not show
-    /// it.
+    /// Redis keys whose replies were lost, and whose outcome a later read did not show.
     pub(crate) unknown: u64,
-    /// Left alone: no longer as they were seen.
+    /// Left alone, because they changed since they were read.
     pub(crate) changed: u64,
-    /// Left alone: the same bytes, which expire at another moment.
+    /// Left alone, because they hold the same bytes but expire at a different time.
     pub(crate) renewed: u64,
-    /// Gone by themselves, or removed by somebody else, since they were seen.
+    /// Expired, or removed by another program, since they were read.
     pub(crate) gone: u64,
-    /// Left alone: the whole value showed that the schema does not recognise it.
+    /// Left alone, because the whole value showed that the schema does not recognise it.
     pub(crate) unrecognised: u64,
-    /// Left alone: a value is larger than is ever read, and its beginning does not tell whether the
-    /// record is the schema's.
+    /// Left alone, because a value is too large to be read whole, and its beginning does not decide
+    /// whether it belongs to the schema.
     pub(crate) too_large: u64,
-    /// Left alone: their owner is alive.
+    /// Left alone, because their owner is alive.
     pub(crate) skipped_alive: u64,
-    /// Left alone: nobody could say whether their owner is alive.
+    /// Left alone, because it is unknown whether their owner is alive.
     pub(crate) owner_unknown: u64,
-    /// For one of these, why nobody could say, and of which owner.
+    /// For one of these, the owner and why its state is unknown.
     pub(crate) owner_unknown_because: Option<String>,
-    /// Left alone: they end by themselves, or have no more time left than they were to get.
+    /// Left alone, because they expire soon anyway, or already have at least the requested time
+    /// left.
     pub(crate) left_to_expire: u64,
-    /// Records in two slots of a cluster of which one Redis key was changed and the other was not,
-    /// by name.
+    /// Records with Redis keys in two slots of a cluster, by name, of which one key was changed and
+    /// the other was not.
     pub(crate) partly: Vec<String>,
-    /// The file that holds what was removed.
+    /// The backup file of the removed records.
     pub(crate) backup: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! Where a backup was taken, and whether a restore would go back to that place.
+//! Where a backup was taken, and whether a restore would write to the same server.
 
 use std::fmt;
 use std::time::{Duration, SystemTime};
@@ -8,32 +8,34 @@ use serde::{Deserialize, Serialize};
 /// The hexadecimal digits of a run id.
 const RUN_ID_DIGITS: usize = 40;
 
-/// By how much an uptime has to exceed the age of a backup. A server tells its uptime in whole seconds.
+/// An uptime must exceed the age of a backup by this much, because a server reports its uptime in
+/// whole seconds.
 const MARGIN: Duration = Duration::from_secs(5);
 
-/// Where Redis keys were taken from.
+/// The server and database from which Redis keys were taken.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Provenance {
     pub(crate) address: String,
     pub(crate) db: i64,
-    /// The service whose master the server was, where Sentinels named it.
+    /// The service whose master the server was, if Sentinels named it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) service: Option<Service>,
-    /// The ids of the nodes of the cluster, masters and replicas; empty where it is no cluster.
+    /// The ids of the cluster's nodes, masters and replicas; empty if the server is not in a
+    /// cluster.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) cluster: Vec<String>,
-    /// The id that a server takes when it starts; `None` where nobody may ask.
+    /// The id that a server chooses when it starts; `None` if the user may not ask for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) run_id: Option<String>,
-    /// How long the server has been up, as it says now; never stored.
+    /// How long the server has been up, as it reports now; never stored.
     #[serde(skip)]
     pub(crate) uptime: Option<Uptime>,
-    /// When something was taken from there, RFC 3339; stored beside the place.
+    /// When the backup was taken, in RFC 3339; stored beside the place.
     #[serde(skip)]
     pub(crate) taken_at: Option<String>,
 }
 
-/// How long a server has been up, and the time by its own clock, if it tells that.
+/// How long a server has been up, and the time by its own clock if the server reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Uptime {
     pub(crate) up_for: Duration,
@@ -42,28 +44,29 @@ pub(crate) struct Uptime {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Service {
-    /// The name, Sentinel's `master-name`.
+    /// The name, which is Sentinel's `master-name`.
     pub(crate) name: String,
-    /// Host and port of each Sentinel that was named.
+    /// Host and port of each Sentinel that was given.
     pub(crate) sentinels: Vec<String>,
 }
 
-/// What is known of two places.
+/// How two places compare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Likeness {
     Same,
-    /// The address is one, and another server process answers there now: the server was started anew, another has its
-    /// place after a failover, or the address leads somewhere else.
+    /// The address is the same, but another server process answers there now. The server was
+    /// restarted, a failover replaced it, or the address now leads to another server.
     OtherProcess,
-    /// The two are different places, or nothing tells that they are one.
+    /// The places differ, or there is no evidence that they are the same.
     Elsewhere,
 }
 
 impl Provenance {
-    /// Compares the place where a backup was taken with the place of now.
+    /// Compares the place where a backup was taken with the current place.
     ///
-    /// A restart gives a server another run id, a failover gives a service or a cluster another master: neither makes
-    /// another place. Many services are called `mymaster`, so a name counts together with a Sentinel alone.
+    /// A restart gives a server a new run id, and a failover gives a service or a cluster a new
+    /// master; the place stays the same in both cases. Many services are called `mymaster`, so a
+    /// name counts only if a Sentinel matches as well.
     pub(crate) fn likeness(&self, now: &Self) -> Likeness {
         let same_process =
             both(self.run_id.as_ref(), now.run_id.as_ref()).map(|(then, now)| then == now);
@@ -90,8 +93,9 @@ impl Provenance {
         }
     }
 
-    /// True if the server of `now` was up already when this was taken, so that it cannot be a restart of the server that
-    /// this was taken from. The clocks of this machine and of the server may differ: both have to agree.
+    /// True if the current server (`now`) was already up when the backup was taken, so that it
+    /// cannot be a restarted instance of the backup's server. The clocks of this machine and of the
+    /// server may differ, so both must agree.
     pub(crate) fn was_taken_while_up(&self, now: &Self, time: SystemTime) -> bool {
         let taken_at = self.taken_at.as_ref().and_then(|at| humantime::parse_rfc3339(at).ok());
         let (Some(taken_at), Some(uptime)) = (taken_at, now.uptime) else { return false };
@@ -103,8 +107,8 @@ impl Provenance {
     }
 }
 
-/// A run id as `INFO` tells it; `None` for what a proxy or a managed service says in its place, which tells no two
-/// servers apart.
+/// A run id as `INFO` reports it. `None` for the placeholder of a proxy or a managed service, which
+/// does not distinguish servers.
 fn run_id(told: &str) -> Option<String> {
     let is_hex = told.len() == RUN_ID_DIGITS && told.bytes().all(|byte| byte.is_ascii_hexdigit());
     let varies = told.bytes().any(|byte| Some(&byte) != told.as_bytes().first());
@@ -135,7 +139,7 @@ impl fmt::Display for Provenance {
     }
 }
 
-/// What a server tells of its process; nothing where nobody may ask.
+/// What a server reports of its process; empty if the user may not ask.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Process {
     pub(crate) run_id: Option<String>,
@@ -143,12 +147,12 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// What the section `server` of INFO tells.
+    /// Reads the section `server` of INFO.
     pub(crate) fn of(info: &str) -> Self {
         let told =
             |name: &str| info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
         let number = |name: &str| told(name)?.trim().parse::<u64>().ok();
-        // Since Redis 7.
+        // Redis reports it since version 7.
         let server_time = number("server_time_usec")
             .and_then(|micros| SystemTime::UNIX_EPOCH.checked_add(Duration::from_micros(micros)));
         let up_for = number("uptime_in_seconds").map(Duration::from_secs);

@@ -3,7 +3,8 @@
 use crate::domain::record::{Claim, Content, Reading, Record};
 use crate::domain::schema::State;
 
-/// The role of the Redis key to remove: the lock, also one left beside a result, or a value that cannot be read.
+/// The role of the Redis key to remove: the lock, including one left beside a result, or a value
+/// that cannot be read.
 pub(crate) fn removable(record: &Record) -> Result<usize, String> {
     let lock = record.schema.lock_role();
     if let Some(role) =

@@ -20,7 +20,8 @@ pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
     let Expiry::In(left) = lock.expiry else { return None };
     let allowed = age::millis(input.record.schema.ttl(TtlOf::Lock)?);
     let result_ttl = age::millis(input.record.schema.result_ttl);
-    // A TTL in milliseconds given to EX is a thousand times too long; the lock may have lived half of it.
+    // A TTL in milliseconds that is passed to EX is a thousand times too long. The lock may already
+    // have lived half of it.
     let thousandfold = allowed.saturating_mul(500)..=allowed.saturating_mul(1_000);
     let cause = if thousandfold.contains(&left)
         || left > result_ttl.saturating_add(age::TTL_TOLERANCE_MS)

@@ -1,4 +1,4 @@
-//! What a rule says of a record.
+//! The finding that a rule makes about a record.
 
 use strum::{EnumString, IntoStaticStr, VariantArray};
 
@@ -34,14 +34,14 @@ pub enum FindingCode {
     NoExpiry,
     /// A lock that stays longer than the schema's lock TTL allows.
     ExcessTtl,
-    /// A lock that is held longer than the operator thinks an operation can take.
+    /// A lock that is held longer than the operator expects an operation to take.
     Overdue,
     LeftoverLock,
     Unreadable,
     ForeignSchema,
     WrongType,
     ResultNoExpiry,
-    /// A result that goes sooner than retries may come.
+    /// A result that expires before late retries may arrive.
     ShortResultTtl,
     Oversized,
 }
@@ -76,7 +76,7 @@ impl FindingCode {
         }
     }
 
-    /// The TTL without which nobody knows whether the finding holds, where its evidence is estimated.
+    /// The TTL that decides whether an estimated finding holds.
     pub(crate) fn depends_on(self) -> TtlOf {
         match self {
             Self::ShortResultTtl | Self::ResultNoExpiry | Self::Oversized => TtlOf::Result,
@@ -90,7 +90,7 @@ impl FindingCode {
         }
     }
 
-    /// True for what is wrong with a lock beside which no result stands: a purge leaves such locks alone.
+    /// True for a finding about a lock without a result beside it. A purge leaves such locks alone.
     pub(crate) fn is_of_an_open_lock(self) -> bool {
         match self {
             Self::NoExpiry | Self::ExcessTtl | Self::Overdue => true,
@@ -110,9 +110,9 @@ impl FindingCode {
 pub enum Severity {
     /// Worth knowing.
     Info,
-    /// Clients will be hurt, or the record costs memory.
+    /// Clients will be affected, or the record costs memory.
     Warning,
-    /// Clients are hurt now, or a double execution is near.
+    /// Clients are affected now, or a double execution is likely.
     Error,
 }
 

@@ -1,4 +1,5 @@
-//! `foreign-schema`: the value is that of another schema which shares the Redis key, e.g. an older release's.
+//! `foreign-schema`: another schema that shares the Redis key wrote the value, e.g. an older
+//! release.
 
 use super::finding::{Finding, FindingCode, Severity};
 use super::input::{DiagnosisInput, OtherSchema};
@@ -39,7 +40,7 @@ pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
                 input.how_long()
             ),
             advice: match input.record.state {
-                // A stored result is never removed by unlocking.
+                // Unlocking never removes a stored result.
                 State::Completed => format!(
                     "if {newer} serves this key now, run `idemctl purge KEY` to remove the result, \
                     and the next request executes; if {own} still serves it, pass --schema {own}"

@@ -1,4 +1,4 @@
-//! Health: what a monitoring plugin makes of the records of a server.
+//! Health: how a monitoring plugin rates the records of a server.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr;
@@ -11,7 +11,7 @@ use crate::domain::record::Record;
 use crate::domain::select::Tally;
 use crate::domain::select::contradiction::Contradictions;
 
-/// The findings beside `no-expiry` that `check` can look for: each keeps clients waiting.
+/// The findings besides `no-expiry` that `check` can look for: each keeps clients waiting.
 pub(crate) const INCLUDABLE: [FindingCode; 4] = [
     FindingCode::ExcessTtl,
     FindingCode::Overdue,
@@ -21,29 +21,33 @@ pub(crate) const INCLUDABLE: [FindingCode; 4] = [
 
 #[derive(Debug, Clone, Default)]
 pub struct Health {
-    /// The locks with a finding that was sought, by finding and schema.
+    /// The locks with a requested finding, by finding and schema.
     pub(crate) found: Tally<(FindingCode, String)>,
     /// Records of the schemas; an estimate if they were sampled.
     pub(crate) records: u64,
-    /// Records that bear the schemas' Redis keys and have other forms; an estimate if they were sampled.
+    /// Records at Redis keys of the schemas that have other value formats; an estimate if they were
+    /// sampled.
     pub(crate) foreign: u64,
-    /// By schema, with more foreign records than its own under its prefix: how many of each.
+    /// The schemas with more unrecognised records than their own under their prefix, and how many
+    /// of each.
     pub(crate) outnumbered: Vec<(String, u64, u64)>,
-    /// How many records were read to tell the schemas' from foreign ones, if not all of them were.
+    /// How many records were read to distinguish the schemas' records from unrecognised ones, if
+    /// not all of them were.
     pub(crate) sample: Option<u64>,
     pub(crate) keys: u64,
     pub(crate) gap: Option<String>,
     /// The schemas that were read, if not every schema was.
     pub(crate) named: Option<CheckedSchemas>,
-    /// Redis keys of other schemas that the scan met, by schema. They were not checked.
+    /// Redis keys of other schemas that the scan found, by schema. They were not checked.
     pub(crate) unread: BTreeMap<String, u64>,
     /// True if options left out records.
     pub(crate) is_narrowed: bool,
-    /// Locks with more time left than their schema's default lock TTL, if the deployment states none.
+    /// Locks with more time left than their schema's default lock TTL, if the deployment states
+    /// none.
     pub(crate) outlasting: Contradictions,
     /// True if there may be more of them, because not all values were read.
     pub(crate) outlasting_is_partial: bool,
-    /// The schemas that they may be of.
+    /// The schemas that these locks may belong to.
     pub(crate) outlasting_unread: BTreeSet<String>,
 }
 
@@ -55,7 +59,7 @@ pub(crate) struct CheckedSchemas {
     pub(crate) context: Option<String>,
 }
 
-/// From how many locks on a status is given.
+/// The number of locks from which each status applies.
 #[derive(Debug, Clone, Default)]
 pub struct Limits {
     /// Orphaned locks for WARNING.
@@ -66,7 +70,7 @@ pub struct Limits {
     pub(crate) alarms: BTreeMap<FindingCode, Status>,
 }
 
-/// What `--include` says: the status that one lock with this finding gives.
+/// The value of `--include`: the status that one lock with this finding gives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Alarm {
     pub(crate) code: FindingCode,
@@ -121,7 +125,7 @@ impl FromStr for Alarm {
 }
 
 impl Limits {
-    /// The findings that are sought.
+    /// The requested findings.
     pub(crate) fn sought(&self) -> Vec<FindingCode> {
         [FindingCode::NoExpiry].into_iter().chain(self.alarms.keys().copied()).collect()
     }
@@ -141,7 +145,7 @@ impl Limits {
         }
     }
 
-    /// From how many locks with a finding on WARNING and CRITICAL are given; `None` for never.
+    /// The numbers of locks with a finding from which WARNING and CRITICAL apply; `None` for never.
     pub(crate) fn bounds(&self, code: FindingCode) -> (Option<u64>, Option<u64>) {
         match (code, self.alarms.get(&code)) {
             (FindingCode::NoExpiry, _) => (self.warning, Some(self.critical)),
@@ -162,8 +166,8 @@ impl Health {
         self.found.groups().filter(|((of, _), _)| *of == code).map(|(_, group)| group.count).sum()
     }
 
-    /// The status. What is known to be critical is critical, whatever was not looked at; else a gap weighs more than a warning,
-    /// for behind the gap may be worse.
+    /// The status. A proven critical state stays critical, even if other records were not checked.
+    /// Otherwise a gap outranks a warning, because the unchecked records may be worse.
     pub(crate) fn status(&self, limits: &Limits) -> Status {
         let statuses: Vec<_> =
             limits.sought().into_iter().map(|code| limits.status(code, self.count(code))).collect();

@@ -1,11 +1,11 @@
-//! What a rule gets: the record, and what is known besides.
+//! The input of a rule: the record, and the context that the rule needs.
 
 use crate::domain::record::{Content, Expiry, Record};
 
 /// Limits that findings compare with.
 #[derive(Debug, Clone)]
 pub struct Thresholds {
-    /// A lock older than this many milliseconds is overdue; `None` leaves the rule out.
+    /// A lock older than this many milliseconds is overdue; `None` disables the rule.
     pub overdue_ms: Option<u64>,
     /// A value larger than this many bytes is oversized.
     pub oversized_bytes: u64,
@@ -20,7 +20,7 @@ impl Default for Thresholds {
     }
 }
 
-/// Another schema that has to do with the record's value.
+/// Another schema that can, or can no longer, read the record's value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum OtherSchema {
     /// This schema cannot read the value, but that one can.
@@ -29,7 +29,7 @@ pub(crate) enum OtherSchema {
     OlderReleaseOf(String),
 }
 
-/// A record and what the rules need besides.
+/// A record, and the context that the rules need.
 pub(super) struct DiagnosisInput<'a> {
     pub(crate) record: &'a Record,
     pub(crate) thresholds: &'a Thresholds,
@@ -50,7 +50,7 @@ impl DiagnosisInput<'_> {
 
 #[cfg(test)]
 impl<'a> DiagnosisInput<'a> {
-    /// A record with which no other schema has to do, and the limits that hold unless somebody sets others.
+    /// A record without another schema, and the default limits.
     pub(super) fn of(record: &'a Record) -> Self {
         static LIMITS: std::sync::LazyLock<Thresholds> =
             std::sync::LazyLock::new(Thresholds::default);

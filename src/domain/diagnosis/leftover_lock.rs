@@ -1,5 +1,5 @@
-//! `leftover-lock`: a lock beside a result, from a crash between storing the one and deleting the other, or of a worker that
-//! asked for the result before the result came.
+//! `leftover-lock`: a lock beside a result. A crash between storing the result and deleting the
+//! lock leaves one, and so does a worker that checked for the result before it was stored.
 
 use super::finding::{Finding, FindingCode, Severity};
 use super::input::DiagnosisInput;

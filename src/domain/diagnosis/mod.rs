@@ -1,4 +1,5 @@
-//! Findings: what is wrong with a record, what that does to the next request, and what to do. One file per rule.
+//! Findings: what is wrong with a record, how that affects the next request, and what to do. One
+//! file per rule.
 
 mod excess_ttl;
 mod finding;

@@ -1,4 +1,5 @@
-//! `no-expiry`: a lock without TTL holds its key for ever, unless its service gives no lock a TTL.
+//! `no-expiry`: a lock without a TTL blocks its key permanently, unless the service never gives its
+//! locks a TTL.
 
 use super::finding::{Finding, FindingCode, Severity};
 use super::input::DiagnosisInput;

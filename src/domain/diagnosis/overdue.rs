@@ -1,4 +1,4 @@
-//! `overdue`: a lock held longer than the operator thinks an operation can take.
+//! `overdue`: a lock that is held longer than the operator expects an operation to take.
 
 use super::finding::{Finding, FindingCode, Severity};
 use super::input::DiagnosisInput;

@@ -1,4 +1,4 @@
-//! `result-no-expiry`: a result that is never forgotten.
+//! `result-no-expiry`: a result that never expires.
 
 use super::finding::{Finding, FindingCode, Severity};
 use super::input::DiagnosisInput;

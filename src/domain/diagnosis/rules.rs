@@ -8,7 +8,7 @@ use super::{
 };
 use crate::domain::record::Record;
 
-/// One rule: the finding that a record has by it, if any.
+/// A rule. It returns the finding that applies to a record, if any.
 type DiagnosisRule = fn(&DiagnosisInput<'_>) -> Option<Finding>;
 
 const RULES: [DiagnosisRule; 10] = [
@@ -24,7 +24,8 @@ const RULES: [DiagnosisRule; 10] = [
     oversized::check,
 ];
 
-/// The findings of a record, in the order of the rules. `other_schema` is another schema that has to do with its value.
+/// The findings of a record, in the order of the rules. `other_schema` is another schema that can,
+/// or can no longer, read its value.
 pub(crate) fn findings(
     record: &Record,
     thresholds: &Thresholds,
@@ -34,7 +35,8 @@ pub(crate) fn findings(
     RULES.iter().filter_map(|rule| rule(&input)).collect()
 }
 
-/// The finding that the length of a value alone decides, for a record whose length came to be known after the others.
+/// Adds the finding that depends only on the length of a value, for a record whose length became
+/// known later.
 pub(crate) fn add_oversized(record: &mut Record, thresholds: &Thresholds) {
     let is_known = record.findings.iter().any(|finding| finding.code == FindingCode::Oversized);
     if is_known {

@@ -1,4 +1,5 @@
-//! `short-result-ttl`: a result whose whole life is shorter than its schema's result TTL, so that a late retry executes again.
+//! `short-result-ttl`: a result whose whole life is shorter than its schema's result TTL, so that a
+//! late retry executes again.
 
 use super::finding::{Finding, FindingCode, Severity};
 use super::input::DiagnosisInput;
@@ -16,11 +17,11 @@ pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
         return None;
     };
     let result_ttl = age::millis(record.schema.ttl(TtlOf::Result)?);
-    // The whole life of a result is known only from a time in its value. Without one, a result with little time left may
-    // simply be about to expire, as every result does in the end.
+    // The whole life of a result is known only from a time in its value. Without one, a result with
+    // little time left may simply be about to expire, as every result does in the end.
     let written = record.age.filter(|age| age.source == AgeSource::Record)?;
     let life = written.millis.saturating_add(left);
-    // Within a tenth of the schema's TTL the deployment has merely chosen its own.
+    // Within a tenth of the schema's TTL, the deployment probably chose its own TTL.
     if life >= result_ttl - result_ttl / 10 {
         return None;
     }

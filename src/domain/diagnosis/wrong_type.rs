@@ -1,4 +1,4 @@
-//! `wrong-type`: the Redis key is not of the type that the schema keeps there.
+//! `wrong-type`: the Redis key does not have the type that the schema stores there.
 
 use super::finding::{Finding, FindingCode, Severity};
 use super::input::DiagnosisInput;

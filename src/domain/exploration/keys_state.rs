@@ -182,7 +182,7 @@ impl fmt::Display for AbstractState {
                     write!(f, "{} with a TTL", holds.as_str())?
                 }
                 Some(AbstractKey { holds, has_ttl: false }) => {
-                    write!(f, "{} for ever", holds.as_str())?
+                    write!(f, "{} without a TTL", holds.as_str())?
                 }
             }
         }

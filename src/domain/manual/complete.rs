@@ -1,27 +1,27 @@
-//! Which records an operator may complete, and what the service's complete step needs to find for it.
+//! Which records an operator may complete, and which lock the service's complete step must find.
 
 use crate::domain::record::{Content, Reading, Record, decode};
 use crate::domain::schema::{Meaning, State};
 use crate::domain::step::Request;
 use crate::domain::step::next_request::predict_reply;
 
-/// What completing does to a record.
+/// How completing changes a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Completion {
-    /// The lock that is there is completed.
+    /// It completes the existing lock.
     OfLock,
-    /// Nothing is there, and the result is stored all the same.
+    /// It stores the result although there is no record.
     Creating,
-    /// The result replaces what is there.
+    /// It replaces the existing value with the result.
     Replacing,
 }
 
-/// What the operator permits besides completing a lock: each overrides a refusal.
+/// Permissions beyond completing a lock; each overrides a refusal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Overrides {
-    /// To store a result although there is no record.
+    /// Store a result although there is no record.
     pub(crate) create: bool,
-    /// To store the result over another result, or over a value that cannot be read.
+    /// Store the result over another result, or over a value that cannot be read.
     pub(crate) replace: bool,
 }
 
@@ -47,10 +47,10 @@ pub(crate) enum Refusal {
     Undescribed(&'static str),
 }
 
-/// What completing does to this record.
+/// How completing would change this record.
 ///
 /// # Errors
-/// Why the record is not completed, or which override completes the record.
+/// Why the record cannot be completed, or which override permits it.
 pub(crate) fn completion_of(record: &Record, overrides: Overrides) -> Result<Completion, Refusal> {
     if record.readings.iter().any(|reading| matches!(reading, Reading::WrongType(_))) {
         return Err(Refusal::WrongType);
@@ -67,10 +67,11 @@ pub(crate) fn completion_of(record: &Record, overrides: Overrides) -> Result<Com
     }
 }
 
-/// The lock that the complete step has to find, if the record has no lock; `None` if the step stores a result without a lock.
+/// The lock that the complete step must find, if the record has none. `None` if the step stores a
+/// result without a lock.
 ///
 /// # Errors
-/// Why no lock of this request would let the step store.
+/// Why the step would not store the result, even with a lock for this request.
 pub(crate) fn hold(record: &Record, request: &Request<'_>) -> Result<Option<Content>, String> {
     let schema = &record.schema;
     let lock_index = schema.lock_role();
@@ -82,7 +83,7 @@ pub(crate) fn hold(record: &Record, request: &Request<'_>) -> Result<Option<Cont
     let mut readings = record.readings.clone();
     readings[lock_index] = decode::decode_value(schema, lock_index, &lock);
     let held = readings[lock_index].decoded();
-    // A lock that the service could not read would block the key until it expires.
+    // A lock that the service cannot read would block the key until it expires.
     let Some(held) = held.filter(|held| schema.values[held.format].state == State::InProgress)
     else {
         return Err("a lock with this owner and fingerprint cannot be read back; omit quotes and \
@@ -103,7 +104,8 @@ pub(crate) fn hold(record: &Record, request: &Request<'_>) -> Result<Option<Cont
     }
 }
 
-/// True if the schema predicts that the complete step stores, with these values in the record's Redis keys.
+/// True if the schema predicts that the complete step stores its result, given these values of the
+/// record's Redis keys.
 fn is_stored(record: &Record, readings: &[Reading]) -> bool {
     let Some(step) = &record.schema.complete else { return false };
     match predict_reply(step, readings, false) {

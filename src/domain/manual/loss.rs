@@ -1,14 +1,16 @@
-//! What a completion would lose of the value that the result replaces.
+//! The data that a completion would lose from the value that the result replaces.
 
 use crate::domain::record::{Content, Json, Reading, Record, decode};
 use crate::domain::schema::State;
 use crate::domain::step::Request;
 use crate::domain::step::kept::{document, unknown_fields};
 
-/// JSON pointers to what stands in the value of before and not in the result: fields that the value's form does not name, and
-/// the hash of the payload. A retry may be refused for the lack of either.
+/// JSON pointers to the data in the previous value that the result lacks: fields that the value
+/// format does not name, and the hash of the payload. Without either, the service may reject a
+/// retry.
 ///
-/// A step that sends no whole result leaves the rest to the service's own script.
+/// Empty if the step does not send the whole result, because the service's own script then writes
+/// the rest.
 pub(crate) fn lost_fields(record: &Record, request: &Request<'_>) -> Vec<String> {
     let schema = &record.schema;
     let role = schema.lock_role();
@@ -30,7 +32,8 @@ pub(crate) fn lost_fields(record: &Record, request: &Request<'_>) -> Vec<String>
     lost
 }
 
-/// The place of the payload's hash in the value of before, where the result does not have that hash.
+/// The pointer to the payload's hash in the previous value, if the result does not contain that
+/// hash.
 fn lost_fingerprint(record: &Record, result: &Content) -> Option<String> {
     let schema = &record.schema;
     let before = record.readings[schema.lock_role()].decoded()?;
@@ -42,13 +45,14 @@ fn lost_fingerprint(record: &Record, result: &Content) -> Option<String> {
         .flatten()
 }
 
-/// Why the result of this request cannot be written; `None` where it can be, and where the service's own script writes the result.
+/// Why the result of this request cannot be written. `None` if it can be, or if the service's own
+/// script writes it.
 pub(crate) fn unwritten_result(record: &Record, request: &Request<'_>) -> Option<String> {
     record.schema.sends_result_value().then(|| request.unwritten_result()).flatten()
 }
 
-/// Why the result of this request is not read back as one; `None` where it is, and where the service's own script writes
-/// the result.
+/// Why the result of this request would not be read back as a result. `None` if it would be, or if
+/// the service's own script writes it.
 pub(crate) fn unread_result(record: &Record, request: &Request<'_>) -> Option<String> {
     let schema = &record.schema;
     if !schema.sends_result_value() {

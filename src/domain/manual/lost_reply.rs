@@ -1,25 +1,25 @@
-//! What became of a step whose reply was lost, as far as the record tells. `None` where the record does not tell: a slow
-//! server may still execute the step.
+//! The outcome of a step whose reply was lost, as far as the record shows it. `None` if the record
+//! does not show it, because a slow server may still execute the step.
 
 use crate::domain::record::{Decoded, Expiry, Record, decode};
 use crate::domain::schema::{Meaning, State};
 use crate::domain::step::Request;
 
-/// Begin: a lock is there that names this owner, and no such lock was there before.
+/// Begin: a lock with this owner exists, and did not exist before.
 pub(crate) fn was_acquired(before: &Record, now: &Record, owner: &[u8]) -> Option<Meaning> {
     let holds =
         |record: &Record| record.state == State::InProgress && record.owner() == Some(owner);
     (holds(now) && !holds(before)).then_some(Meaning::Acquired)
 }
 
-/// Complete: the result that was sent is there, was not there before, and the lock is over.
+/// Complete: the result that was sent is stored, was not stored before, and the lock is gone.
 pub(crate) fn was_stored(before: &Record, now: &Record, request: &Request<'_>) -> Option<Meaning> {
     let role = now.schema.result_role();
     let (was, is) = (&before.seen.keys[role], &now.seen.keys[role]);
     let sent = request.result_over(&was.content);
     let same = is.content == sent
         || {
-            // A script may put the time in.
+            // A script may add the time to the result.
             let sent = decode::decode_value(&now.schema, role, &sent);
             matches!((sent.decoded(), now.readings[role].decoded()), (Some(sent), Some(is)) if says_the_same(sent, is))
         };
@@ -32,7 +32,7 @@ pub(crate) fn was_stored(before: &Record, now: &Record, request: &Request<'_>) -
     (same && anew && lock_over).then_some(Meaning::Stored)
 }
 
-/// Release: no lock is there any more.
+/// Release: there is no lock any more.
 pub(crate) fn was_released(now: &Record) -> Option<Meaning> {
     now.lock().is_none().then_some(Meaning::Released)
 }

@@ -1,4 +1,5 @@
-//! Steps that an operator does in a worker's place: to which records they may be done, and what comes of them.
+//! Steps that an operator performs in a worker's place: which records they apply to, and what they
+//! do.
 
 mod complete;
 mod loss;

@@ -1,4 +1,4 @@
-//! What a step will answer, and what record the step will leave, told without running the step.
+//! Predicts the reply of a step, and the record that the step leaves, without running the step.
 
 use crate::domain::record::{
     Content, Deadline, Expiry, KeyState, Observation, Reading, Record, age, decode,
@@ -7,10 +7,10 @@ use crate::domain::schema::{Meaning, Step, TtlOf};
 use crate::domain::step::Request;
 use crate::domain::step::next_request::predict_reply;
 
-/// What the begin step answers a request with this hash of its payload.
+/// The begin step's reply to a request with this hash of its payload.
 pub(crate) fn predict_begin(record: &Record, fingerprint: &str) -> Meaning {
     let mut replies = record.schema.begin_calls().iter().flat_map(|call| &call.replies);
-    // A script that compares says so without a condition.
+    // A script that compares the payload itself reports a mismatch without a `when` condition.
     let compares = replies.any(|reply| reply.means == Meaning::Mismatch && reply.when.is_empty());
     let other_payload = record.fingerprint().is_some_and(|stored| stored != fingerprint);
     if compares && other_payload {
@@ -21,7 +21,7 @@ pub(crate) fn predict_begin(record: &Record, fingerprint: &str) -> Meaning {
     predicted.map_or(Meaning::Fail, |(reply, _)| reply.means)
 }
 
-/// What the complete step answers this owner, with the lock that it finds.
+/// The complete step's reply to this owner, given the lock that it finds.
 pub(crate) fn predict_complete(record: &Record, owner: &[u8], held: Option<&Content>) -> Meaning {
     let mut readings = record.readings.clone();
     if let Some(lock) = held {
@@ -31,7 +31,7 @@ pub(crate) fn predict_complete(record: &Record, owner: &[u8], held: Option<&Cont
     by_owner(record.schema.complete.as_ref(), &readings, owner, Meaning::Refused)
 }
 
-/// What the release step answers this owner.
+/// The release step's reply to this owner.
 pub(crate) fn predict_release(record: &Record, step: &Step, owner: &[u8]) -> Meaning {
     by_owner(Some(step), &record.readings, owner, Meaning::Refused)
 }
@@ -55,11 +55,12 @@ fn answer(step: Option<&Step>, readings: &[Reading]) -> Meaning {
         .map_or(Meaning::Fail, |(reply, _)| reply.means)
 }
 
-/// The record as the complete step leaves it when it stores.
+/// The record that the complete step leaves if it stores its result.
 ///
-/// `lives` is how long the result lives, where that was tried; else the schema says it.
+/// `lives` is the TTL of the result if a trial run measured it; otherwise the schema gives the TTL.
 pub(crate) fn completed(record: &Record, request: &Request<'_>, lives: Option<Expiry>) -> Record {
     let schema = &record.schema;
+    // TTLs are sent in whole seconds, rounded up.
     let whole = |ttl| Expiry::In(age::millis(ttl).div_ceil(1_000).saturating_mul(1_000));
     let expiry = lives.unwrap_or_else(|| schema.ttl(TtlOf::Result).map_or(Expiry::Never, whole));
     let left = |(role, seen): (usize, &KeyState)| {
@@ -73,8 +74,8 @@ pub(crate) fn completed(record: &Record, request: &Request<'_>, lives: Option<Ex
     Record::new(schema.clone(), record.key.clone(), seen, readings)
 }
 
-/// True when a worker that still runs stores its own result over a completed record. One that is fenced does not: its
-/// lock is gone.
+/// True if a worker that is still running would store its own result over a completed record. A
+/// fenced worker does not, because its lock is gone.
 pub(crate) fn is_overwritten_later(completed: &Record) -> bool {
     answer(completed.schema.complete.as_ref(), &completed.readings) == Meaning::Stored
 }

@@ -1,14 +1,14 @@
-//! Which records an operator may release as the service does.
+//! Which records an operator may release through the service's release step.
 
 use super::complete::Refusal;
 use crate::domain::record::{Reading, Record};
 use crate::domain::schema::{State, Step};
 
-/// The service's release step, where the record is a lock, or has one beside its result. A stored result is never
-/// released: some services delete without looking.
+/// The service's release step, if the record is a lock, or has one beside its result. A stored
+/// result alone is never released, because some services delete the key without checking its value.
 ///
 /// # Errors
-/// Why it is not to be released.
+/// Why the record must not be released.
 pub(crate) fn releasable(record: &Record) -> Result<&Step, Refusal> {
     let is_described = record.schema.begin.is_some();
     let missing = if is_described { Refusal::NoSuchStep } else { Refusal::Undescribed("release") };

@@ -1,9 +1,10 @@
-//! The response as the operator gives it, held against what a schema's results keep.
+//! The response that the operator gives, checked against the fields that the schema's results
+//! store.
 
 use crate::domain::record::Response;
 use crate::domain::schema::{Keeps, Schema};
 
-/// The response that the options of `complete` give.
+/// The response from the options of `complete`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct ResponseInput {
     pub(crate) status: Option<i64>,
@@ -12,7 +13,7 @@ pub(crate) struct ResponseInput {
     pub(crate) error: Option<String>,
 }
 
-/// Why a response is not what the service would store, and what to do.
+/// Why the service would not store such a response, and what to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Misfit {
     pub(crate) message: String,
@@ -20,11 +21,11 @@ pub(crate) struct Misfit {
 }
 
 impl ResponseInput {
-    /// The response as the schema's service would have it: nothing is missing that it keeps, and nothing is there that
-    /// would be lost.
+    /// The response in the form that the schema's service stores: no stored field is missing, and
+    /// no given field would be lost.
     ///
     /// # Errors
-    /// The first part that does not fit.
+    /// The first part that does not match.
     pub(crate) fn response(&self, schema: &Schema) -> Result<Response, Misfit> {
         let keeps = schema.write.keeps();
         self.nothing_is_lost(schema, keeps)?;
@@ -99,7 +100,7 @@ impl ResponseInput {
         )
     }
 
-    /// True when a content type says that the body is JSON, and it is not.
+    /// True if a content type declares JSON, but the body is not valid JSON.
     pub(crate) fn is_broken_json(&self) -> bool {
         let says_json = |(name, value): &(String, String)| {
             name.eq_ignore_ascii_case("content-type") && value.to_ascii_lowercase().contains("json")
@@ -109,7 +110,7 @@ impl ResponseInput {
         !body.is_empty() && self.headers.iter().any(says_json) && !is_json()
     }
 
-    /// True when a body begins as JSON does, is none, and no content type says what the body is.
+    /// True if a body begins as JSON does but is not valid JSON, and no content type is given.
     pub(crate) fn looks_like_broken_json(&self) -> bool {
         let is_typed =
             self.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-type"));
@@ -125,7 +126,7 @@ fn misfit<T>(message: String, hint: Option<&str>) -> Result<T, Misfit> {
     Err(Misfit { message, hint: hint.map(str::to_owned) })
 }
 
-/// What results keep, in words.
+/// The fields that results store, in words.
 fn kept(keeps: Keeps) -> String {
     let content_type = keeps.content_type && !keeps.headers;
     let parts = [
@@ -143,7 +144,7 @@ fn kept(keeps: Keeps) -> String {
     }
 }
 
-/// Parses `Name: value` as HTTP has it.
+/// Parses `Name: value`, as in HTTP.
 pub(crate) fn header(text: &str) -> Result<(String, String), String> {
     let (name, value) =
         text.split_once(':').ok_or("write it as 'Content-Type: application/json'")?;

@@ -1,4 +1,4 @@
-//! How old a record is, and how that is known.
+//! The age of a record, and the evidence for it.
 
 use std::time::Duration;
 
@@ -10,8 +10,8 @@ use super::observation::{Expiry, Observation};
 use crate::domain::as_str::as_str;
 use crate::domain::schema::{Schema, State, TtlOf};
 
-/// A server counts whole seconds up when it sets a TTL, and its clock may step: a TTL that is longer by this many
-/// milliseconds is still the one that was set.
+/// TTLs are set in whole seconds, rounded up, and a server's clock may step. A TTL that is longer
+/// by at most this many milliseconds still counts as the configured one.
 pub(crate) const TTL_TOLERANCE_MS: u64 = 1_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,16 +26,16 @@ pub struct Age {
 pub(crate) enum AgeSource {
     /// The time written in the record, against the server's clock.
     Record,
-    /// The schema's lock TTL minus what is left of it.
+    /// The schema's lock TTL minus the time left.
     LockTtl,
-    /// The schema's result TTL minus what is left of it.
+    /// The schema's result TTL minus the time left.
     ResultTtl,
 }
 
 as_str!(AgeSource);
 
-/// The age of a record, or `None` where nothing tells: a key without expiry, or one with more time left than its
-/// schema gives.
+/// The age of a record. `None` if it is unknown, because the key never expires, or has more time
+/// left than its schema's TTL.
 pub(crate) fn of(
     schema: &Schema,
     state: State,
@@ -63,7 +63,7 @@ pub(crate) fn of(
     Some(Age { millis, source, evidence: schema.ttl_evidence(ttl) })
 }
 
-/// A duration in whole milliseconds; one too long to count is the longest that can be.
+/// A duration in whole milliseconds, at most `u64::MAX`.
 pub(crate) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

@@ -1,4 +1,5 @@
-//! Claims: whether the schema's service wrote a record, or another program whose value the schema can read.
+//! Claims: whether the schema's service wrote a record, or another program whose value the schema
+//! can read.
 
 use super::decode::{Conformance, Reading};
 use crate::domain::schema::Schema;
@@ -12,20 +13,21 @@ pub enum Claim {
     SoFar,
     /// Another program, and why.
     Unrecognised(String),
-    /// Not the schema's lock: the schema of this name reads it as a result.
+    /// Not the schema's lock, because the schema of this name reads it as a result.
     ResultOf(String),
-    /// Not the schema's result: the schema of this name reads it as a lock.
+    /// Not the schema's result, because the schema of this name reads it as a lock.
     LockOf(String),
 }
 
 impl Claim {
-    /// What the readings of a record's Redis keys say.
+    /// The claim that follows from the readings of a record's Redis keys.
     pub(crate) fn of(schema: &Schema, readings: &[Reading]) -> Self {
         if let Some(why) = readings.iter().find_map(Reading::unrecognised_because) {
             return Self::Unrecognised(why.to_owned());
         }
         if !schema.has_prefix() {
-            // Any Redis key may bear such a name: a value that cannot be read proves nothing.
+            // Any Redis key may match a schema without a prefix, so a value that cannot be read is
+            // no evidence.
             for reading in readings {
                 if !reading.is_own() {
                     let what = reading.unread().unwrap_or("no string");
@@ -44,12 +46,12 @@ impl Claim {
         Self::Own
     }
 
-    /// True if the schema's service did not write the record: nothing that changes many records touches it.
+    /// True if another program wrote the record. A change of many records leaves it alone.
     pub(crate) fn is_unrecognised(&self) -> bool {
         matches!(self, Self::Unrecognised(_) | Self::ResultOf(_) | Self::LockOf(_))
     }
 
-    /// Why the schema's service did not write the record; `None` if it did.
+    /// Why another program must have written the record; `None` if the schema's service wrote it.
     pub(crate) fn unrecognised_because(&self) -> Option<String> {
         match self {
             Self::Own | Self::SoFar => None,

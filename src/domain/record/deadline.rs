@@ -1,22 +1,26 @@
-//! The moment at which a Redis key expires, as far as a read can tell.
+//! The time at which a Redis key expires, as far as a read can determine it.
 
-/// How far two readings of one moment lie apart at most that were computed from TIME and PTTL, in milliseconds: over 3,000
-/// readings in a script, on an idle and on a busy server, they lay 0 to 1 ms apart.
+/// The most milliseconds by which two readings of the same expiry differ if they were computed from
+/// TIME and PTTL. In 3,000 readings in a script, on an idle and on a busy server, they differed by
+/// 0 to 1 ms.
 pub(crate) const SLACK_MS: u64 = 2;
 
-/// The farthest moment that is told apart from later ones, in milliseconds since the epoch: in the year 287396. The scripts
-/// compare moments too, and numbers of Lua are exact up to here. What comes back from a backup expires at the very moment.
+/// Later expiries than this are not distinguished from each other, in milliseconds since the epoch:
+/// in the year 287396. The scripts compare expiries too, and Lua's numbers are exact up to this
+/// value. The limit applies only to comparisons: a restored key gets its exact expiry from the
+/// backup.
 pub(crate) const FARTHEST_MS: u64 = 1 << 53;
 
-/// The moment at which a Redis key expires, in milliseconds since the epoch by its server's clock.
+/// The time at which a Redis key expires, in milliseconds since the epoch by its server's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Deadline {
     Never,
-    /// At this moment, as PEXPIRETIME replies (from Redis 7.0 on).
+    /// At this time, as PEXPIRETIME replies (from Redis 7.0 on).
     At(u64),
-    /// Between these two moments: the time before and after PTTL was asked, and what PTTL told.
+    /// Between these two times: the time left by PTTL, added to the server's time before and after
+    /// it.
     Between(u64, u64),
-    /// The user may not ask, or idemctl did not.
+    /// The user may not ask for it, or idemctl did not.
     Unknown,
 }
 
@@ -26,7 +30,7 @@ impl Deadline {
         u64::try_from(at).map_or(Self::Never, Self::At)
     }
 
-    /// Puts together the reply of PTTL, and the server's time before and after it.
+    /// Combines the reply of PTTL with the server's time before and after it.
     pub(crate) fn from_pttl(pttl: i64, before: Option<u64>, after: Option<u64>) -> Self {
         let Ok(left) = u64::try_from(pttl) else { return Self::Never };
         let (Some(before), Some(after)) = (before, after) else { return Self::Unknown };
@@ -34,8 +38,8 @@ impl Deadline {
         Self::Between(ends(before), ends(after))
     }
 
-    /// True when both readings can be of one moment. An unknown deadline is the same as no other one. Moments beyond 2^53 ms
-    /// count as one.
+    /// True if both readings can be of the same expiry. An unknown deadline equals no other one.
+    /// All times beyond 2^53 ms are equal.
     pub(crate) fn is_same(self, other: Self) -> bool {
         let near =
             |(earliest, latest): (u64, u64)| (earliest.min(FARTHEST_MS), latest.min(FARTHEST_MS));
@@ -49,13 +53,14 @@ impl Deadline {
         }
     }
 
-    /// True when this is the moment, as idemctl printed it before, on this engine.
+    /// True if this is the expiry that idemctl printed earlier for this server.
     pub(crate) fn is_at(self, at: u64) -> bool {
         let printed = if self.is_exact() { Self::At(at) } else { Self::Between(at, at) };
         self.is_same(printed)
     }
 
-    /// True when a change may be compared with it: it is known, and to within the slack of a reading.
+    /// True if a change can be made conditional on it: it is known to within the slack of a
+    /// reading.
     pub(crate) fn is_comparable(self) -> bool {
         match self {
             Self::Never | Self::At(_) => true,
@@ -64,12 +69,13 @@ impl Deadline {
         }
     }
 
-    /// True if PEXPIRETIME replied it, or there is none.
+    /// True if PEXPIRETIME reported it, or if the key never expires.
     pub(crate) fn is_exact(self) -> bool {
         matches!(self, Self::Never | Self::At(_))
     }
 
-    /// The moment, the middle of an interval; `None` if the key never expires, or the moment is unknown.
+    /// The time, or the middle of the interval; `None` if the key never expires, or the time is
+    /// unknown.
     pub(crate) fn millis(self) -> Option<u64> {
         self.bounds().map(|(earliest, latest)| earliest + latest.saturating_sub(earliest) / 2)
     }

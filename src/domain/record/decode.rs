@@ -1,7 +1,9 @@
-//! Decoding the value of a Redis key: its format, which is one of the schema's value formats, and its fields.
+//! Decoding the value of a Redis key: its format, which is one of the schema's value formats, and
+//! its fields.
 //!
-//! The codecs of each format are undone and the document inside is parsed (`views`). Then each format is tested in the order of
-//! the schema (`fit`, `conformance`), and the first one that fits decodes the fields (`fields`).
+//! The codecs of each format are undone and the document inside is parsed (`views`). Then each
+//! format is tested in the order of the schema (`fit`, `conformance`), and the first one that fits
+//! decodes the fields (`fields`).
 
 mod conformance;
 mod fields;
@@ -53,7 +55,8 @@ pub fn decode_value(schema: &Schema, role: usize, content: &Content) -> Reading 
     let mut tested = TestedFormats::default();
     for (index, format) in formats_of(schema, role, kind) {
         let Some(source) = views.source(format) else {
-            // Too little was read to undo the codecs of this format: it may still be the one.
+            // Too little was read to undo the codecs of this format, so the value may still have
+            // it.
             if views.is_open(format) {
                 tested.open.push(format.state);
             }
@@ -91,7 +94,8 @@ struct TestedFormats {
 }
 
 impl TestedFormats {
-    /// Tests one more format; how far the value conforms to it, if the format claims the value.
+    /// Tests one more format. Returns how far the value conforms to it, if the format claims the
+    /// value.
     fn test(
         &mut self,
         schema: &Schema,
@@ -115,7 +119,7 @@ impl TestedFormats {
                     self.may_deviate = Some(why);
                 }
             }
-            // An earlier format of another state may yet claim the value: then this one does not.
+            // An earlier format of another state may still claim the value; then this one does not.
             (Fit::Yes, conformance) if self.open.iter().all(|state| *state == format.state) => {
                 return Some(conformance);
             }
@@ -124,8 +128,8 @@ impl TestedFormats {
         None
     }
 
-    /// The reading of a value that no format fits exactly: the first format that it fits with
-    /// deviations, else why it fits none.
+    /// The reading of a value that no format fits exactly. It is the first format that fits with
+    /// deviations, or else the reason why none fits.
     fn without_exact_format(self, schema: &Schema, views: Views<'_>) -> Reading {
         if !self.open.is_empty() {
             return Reading::Undecided;
@@ -155,7 +159,8 @@ impl TestedFormats {
     }
 }
 
-/// The document in a value, as the value's format sees it; `None` if the value has no format, or one without a document.
+/// The document in a value, as the value's format decodes it; `None` if the value has no format, or
+/// the format has no document.
 pub(crate) fn document(schema: &Schema, role: usize, content: &Content) -> Option<Json<'static>> {
     let reading = decode_value(schema, role, content);
     let format = &schema.values[reading.decoded()?.format];
@@ -169,8 +174,8 @@ pub(crate) fn document(schema: &Schema, role: usize, content: &Content) -> Optio
     Some(document.by_ref().into_owned())
 }
 
-/// Decodes the value of every Redis key as it was when it was read: a value whose own expiry has passed is absent, or
-/// reclaimable.
+/// Decodes the value of every Redis key as of the time of the read. A value whose own expiry has
+/// passed is absent, or reclaimable.
 pub fn decode_all(schema: &Schema, seen: &Observation) -> Vec<Reading> {
     let mut readings = Vec::with_capacity(seen.keys.len());
     for (role, key) in seen.keys.iter().enumerate() {
@@ -179,7 +184,7 @@ pub fn decode_all(schema: &Schema, seen: &Observation) -> Vec<Reading> {
     readings
 }
 
-/// Decodes a value as it is at a time in milliseconds since the epoch; `None` if the time is unknown.
+/// Decodes a value as of a time in milliseconds since the epoch; `None` if the time is unknown.
 pub(crate) fn decode_at(
     schema: &Schema,
     role: usize,
@@ -207,7 +212,8 @@ pub(crate) enum ClosedValue {
     No,
 }
 
-/// Whether a closed format of the schema claims the content of one of its Redis keys as a value of this state.
+/// Whether a closed format of the schema claims the content of one of its Redis keys as a value of
+/// this state.
 pub(crate) fn closed_value(
     schema: &Schema,
     role: usize,
@@ -215,7 +221,8 @@ pub(crate) fn closed_value(
     state: State,
 ) -> ClosedValue {
     let head = if let Content::Text { head, .. } = content { &head[..] } else { &[] };
-    // The first bytes rule out most values before they are decoded: a scan asks this of every value beneath another template.
+    // The first bytes rule out most values before they are decoded. That matters, because a scan
+    // asks this of every value at a Redis key of another schema.
     let may_be = schema
         .values
         .iter()
@@ -245,7 +252,7 @@ fn may_be_closed(format: &ValueFormat, head: &[u8]) -> bool {
     format.closed.is_some() && (is_object || !format.reads_json_as_it_stands())
 }
 
-/// True if the beginning of a value may be that of a value of this state, by a closed format.
+/// True if these bytes may be the beginning of a closed format's value in this state.
 fn may_become_closed(schema: &Schema, role: usize, content: &Content, state: State) -> bool {
     let Content::Text { head, .. } = content else { return false };
     let mut formats = Vec::new();

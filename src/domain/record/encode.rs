@@ -1,4 +1,5 @@
-//! A value as a service stores the value: the text that `[write]` makes, packed in the way that the value's form is opened.
+//! Encodes a value as a service stores it: the text from `[write]`, packed by the codecs and
+//! encoding of the value format.
 
 use std::borrow::Cow;
 
@@ -10,10 +11,10 @@ use super::json::Json;
 use super::packed;
 use crate::domain::schema::{Decoder, Decoding, Encoding};
 
-/// Packs a text; `bytes_at` are pointers to texts in it that stand for bytes, as base64.
+/// Packs a text; `bytes_at` are pointers to base64 texts in it that are stored as bytes.
 ///
 /// # Errors
-/// Why the text cannot be stored in this form, for people.
+/// Why the text cannot be stored in this format, for people.
 pub(crate) fn encode(
     decoding: &Decoding,
     text: Vec<u8>,
@@ -27,10 +28,11 @@ pub(crate) fn encode(
     pack(&packed_inside(decoding, &text, bytes_at)?, value)
 }
 
-/// The fields of a hash, names and values by turns: texts as they are, all else as JSON.
+/// The fields of a hash, names and values in turn. Texts are stored as they are, all other values
+/// as JSON.
 ///
 /// # Errors
-/// Why the text is no such hash, for people.
+/// Why the text is not such a hash, for people.
 pub(crate) fn encode_fields(
     decoding: &Decoding,
     text: &[u8],
@@ -51,7 +53,7 @@ pub(crate) fn encode_fields(
     Ok(members.into_iter().flat_map(field).collect())
 }
 
-/// The document, in which what is packed within it is packed.
+/// The document, after its packed fields are packed.
 fn packed_inside(
     decoding: &Decoding,
     text: &[u8],
@@ -63,7 +65,7 @@ fn packed_inside(
     for path in bytes_at {
         put_bytes(&mut document, path)?;
     }
-    // What is packed within another field is packed before that field.
+    // A field inside another packed field is packed before that field.
     for (path, decoder) in decoding.inside.iter().rev() {
         let Some(field) = document.pointer(path) else { continue };
         let packed = pack(&field, decoder)?;
@@ -72,7 +74,7 @@ fn packed_inside(
     Ok(document)
 }
 
-/// Puts bytes in the place of the base64 that stands for them.
+/// Replaces a base64 text by the bytes that it encodes.
 fn put_bytes(document: &mut Json<'static>, path: &str) -> Result<(), String> {
     let bytes = match document.pointer(path) {
         Some(Json::String(text)) => {
@@ -91,7 +93,7 @@ fn pack(document: &Json<'_>, decoder: &Decoder) -> Result<Vec<u8>, String> {
         (Encoding::Msgpack, _) => packed::to_msgpack(document)?,
         (Encoding::Php, _) => packed::to_php(document),
         (Encoding::Newtonsoft, _) => packed::to_newtonsoft(document)?,
-        // A text is taken for a document that is written already.
+        // A text counts as a document that is already encoded.
         (Encoding::Json, Json::String(text)) => text.as_bytes().to_vec(),
         (Encoding::Json, _) => document.to_value().to_string().into_bytes(),
         (Encoding::Text, Json::String(text)) => text.as_bytes().to_vec(),

@@ -1,4 +1,4 @@
-//! Locks that an operator gave more time.
+//! Locks that an operator extended.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -7,12 +7,13 @@ use std::sync::{Arc, LazyLock};
 use super::key_identity::KeyIdentity;
 use super::observation::KeyState;
 
-/// What `extend` left at each Redis key.
+/// The state in which `extend` left each Redis key.
 pub(crate) type Left = HashMap<Vec<u8>, Vec<KeyIdentity>>;
 
 type ReadExtended = Box<dyn FnOnce() -> Left + Send>;
 
-/// The locks that were extended. Who knows them is asked when the first lock stays longer than it should: most runs meet none.
+/// The locks that were extended. They are read from the audit log when the first lock stays longer
+/// than its TTL allows, because most runs find no such lock.
 #[derive(Clone, Default)]
 pub struct Extended(Option<Arc<LazyLock<Left, ReadExtended>>>);
 
@@ -21,7 +22,7 @@ impl Extended {
         Self(Some(Arc::new(LazyLock::new(Box::new(read)))))
     }
 
-    /// True when the lock ends at the moment that an operator gave it.
+    /// True if the lock expires at the time that an operator gave it.
     pub(crate) fn has(&self, lock: &KeyState) -> bool {
         let left = self.0.as_ref().and_then(|left| left.get(&lock.redis_key));
         left.is_some_and(|left| left.iter().any(|left| left.ends_as(lock)))

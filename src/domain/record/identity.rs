@@ -1,40 +1,42 @@
-//! Identity: what makes a record the one that was seen. For each of its Redis keys: the type, the bytes, and the moment at
-//! which the key expires.
+//! The identity of a record: the type, the bytes and the expiry of each of its Redis keys.
 //!
-//! The time that is left says nothing: a lock that was released and taken anew holds the same bytes and has less time left
-//! than an old look says, as has one that nobody touched. The moment of expiry is another one for each lock that is taken
-//! or renewed. Identity does not prove that a holder is dead: between two renewals a live lock is the same.
+//! The remaining time does not distinguish locks. A lock that was released and re-acquired holds
+//! the same bytes and has less time left than an earlier read showed, and so does an untouched
+//! lock. The time of expiry differs for each lock that is acquired or renewed. Identity does not
+//! prove that a holder is dead, because a live lock has the same identity between two renewals.
 
 use super::deadline::Deadline;
 use super::key_identity::{KeyIdentity, Print};
 use super::observation::{KeyState, Observation};
 
-/// What a record was when it was looked at, as small as records can be told apart, whatever the size of their values.
+/// The state of a record when it was read, in a form that stays small even if the values are large.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity(Vec<KeyIdentity>);
 
-/// What a later look says of a record.
+/// The result of comparing a record with a later read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Comparison {
     Same,
-    /// The bytes are the same, and a Redis key expires at another moment: a lock was renewed, or released and taken anew.
+    /// The bytes are the same, but a Redis key expires at another time. A lock was renewed, or
+    /// released and re-acquired.
     Renewed,
-    /// A Redis key is gone or has come, holds other bytes, or is of another type.
+    /// A Redis key was created or is gone, holds other bytes, or has another type.
     Changed,
 }
 
 impl Identity {
-    /// The identity of a record as it was seen. What was read of a value in part is compared in part.
+    /// The identity of a record as it was read. If a value was read in part, only that part is
+    /// compared.
     pub(crate) fn of(seen: &Observation) -> Self {
         Self(seen.keys.iter().map(KeyIdentity::of).collect())
     }
 
-    /// The most bytes of a value that were read: a look to compare with has to read as many.
+    /// The most bytes of a value that were read. A later read has to read as many to be comparable.
     pub(crate) fn read_bytes(&self) -> usize {
         self.0.iter().map(KeyIdentity::read_bytes).max().unwrap_or(0)
     }
 
-    /// Compares with the record as it is now, of whose values at least as much was read.
+    /// Compares with the current record, of whose values at least as much was read.
     pub(crate) fn compare(&self, now: &Observation) -> Comparison {
         let pairs = || self.0.iter().zip(&now.keys);
         if self.0.len() != now.keys.len() || !pairs().all(|(seen, now)| seen.value.is_of(now)) {
@@ -46,8 +48,9 @@ impl Identity {
         if pairs().all(same_deadline) { Comparison::Same } else { Comparison::Renewed }
     }
 
-    /// True when the record changed as far as both looks can tell: a deadline that one of them did not tell counts as the
-    /// same. Good for showing, and for a look that is to be sharpened; never for a change.
+    /// True if the record changed as far as both reads can show. A deadline that one of them does
+    /// not know counts as unchanged. That is good enough for output, and for a read that is
+    /// repeated more exactly, but never for a change.
     pub(crate) fn differs(&self, now: &Observation) -> bool {
         let pairs = || self.0.iter().zip(&now.keys);
         let is_unknown = |(seen, now): (&KeyIdentity, &KeyState)| {
@@ -63,8 +66,8 @@ impl Identity {
 }
 
 impl Observation {
-    /// True when a later look shows the record that was seen, all of which was read; of what is no string both looks have to
-    /// tell the checksum.
+    /// True if a later read shows the same record. Both reads must be whole. For a value that is
+    /// not a string, both must have the checksum.
     pub fn is_still(&self, later: &Self) -> bool {
         let is_told = |key: &KeyState| {
             key.content.is_whole() && (key.content.other_type().is_none() || key.is_comparable())

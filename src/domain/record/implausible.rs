@@ -1,12 +1,14 @@
-//! Times in stored values that no service can have written: most often a unit that the schema gets wrong.
+//! Times in stored values that no service can have written. The usual cause is a wrong unit in the
+//! schema.
 
 use super::{Decoded, Record};
 use crate::domain::schema::Timestamp;
 
-/// 2015-01-01 in milliseconds since 1970. No service that is still running keeps older idempotency records.
+/// 2015-01-01 in milliseconds since 1970. No service that is still running keeps older idempotency
+/// records.
 const EARLIEST_MS: u64 = 1_420_070_400_000;
 
-/// How far the clocks of a service and of Redis may differ: a day, in milliseconds.
+/// The most by which the clocks of a service and of Redis may differ: a day, in milliseconds.
 const CLOCK_SKEW_MS: u64 = 86_400_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

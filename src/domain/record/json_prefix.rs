@@ -1,10 +1,11 @@
-//! JSON that was cut off: closing what is open, so that the part that was read can be used.
+//! Reads truncated JSON: closes the open containers, so that the part that was read can be used.
 //!
-//! A stored value may be megabytes long; its state, status and headers stand at its beginning.
+//! A stored value may be megabytes long, but its state, status and headers are at its beginning.
 //!
-//! The services' scripts read JSON with cjson. So that a record's state is told as the scripts tell it, all that cjson
-//! takes is let through here too: bytes that are not UTF-8 (they become U+FFFD) and bare control characters in strings,
-//! numbers such as `0x10`, `01` and `NaN`, containers 1000 deep, and anything behind a zero byte, where cjson's text ends.
+//! The services' scripts read JSON with cjson. So that idemctl sees the same state as the scripts,
+//! it accepts everything that cjson accepts. That includes bytes that are not UTF-8 (they become
+//! U+FFFD), bare control characters in strings, and numbers such as `0x10`, `01` and `NaN`. It also
+//! includes containers 1000 deep, and anything after a zero byte, where cjson's text ends.
 
 mod number;
 
@@ -13,10 +14,10 @@ use std::fmt::Write as _;
 
 use super::json::{self, Json, close};
 
-/// Parses JSON bytes, or the beginning of some.
+/// Parses JSON bytes, or the beginning of a JSON document.
 ///
-/// With `whole` false the bytes may end anywhere: what is open is closed, a string is cut where the bytes end,
-/// and an incomplete member is dropped.
+/// With `whole` false the bytes may end anywhere: open containers are closed, a string ends where
+/// the bytes end, and an incomplete member is dropped.
 ///
 /// # Errors
 /// Why the bytes are not JSON, for people.
@@ -27,12 +28,13 @@ pub fn parse(bytes: &[u8], whole: bool) -> Result<Json<'_>, String> {
     parse_with_care(bytes, whole)
 }
 
-/// Reads what [`plain`] gives up on.
+/// Reads JSON that [`plain`] does not read.
 pub(in crate::domain) fn parse_with_care(
     bytes: &[u8],
     whole: bool,
 ) -> Result<Json<'static>, String> {
     let end = bytes.iter().position(|byte| *byte == 0);
+    // cjson rejects a text with a zero byte among its first two as UTF-16 or UTF-32.
     if end.is_some_and(|end| end < 2) && bytes.len() > 1 {
         return Err("it begins as UTF-16 or UTF-32 does".to_owned());
     }
@@ -57,7 +59,7 @@ fn scalar(value: serde_json::Value) -> Json<'static> {
     Json::from(value)
 }
 
-/// The same JSON with what cjson takes and JSON forbids put in a form that JSON allows.
+/// Rewrites everything that cjson accepts and JSON forbids, in a form that JSON allows.
 fn sound(json: &[u8]) -> String {
     let mut sound = String::with_capacity(json.len());
     let mut rest = json;
@@ -69,7 +71,7 @@ fn sound(json: &[u8]) -> String {
                 sound.push(char::from(*byte));
                 1
             }
-            // No JSON has it outside of a string.
+            // No JSON document has such a byte outside of a string.
             _ => {
                 sound.push(char::REPLACEMENT_CHARACTER);
                 1
@@ -80,7 +82,7 @@ fn sound(json: &[u8]) -> String {
     sound
 }
 
-/// Copies the string at the beginning; gives how many bytes it takes.
+/// Copies the string at the beginning; returns how many bytes it takes.
 fn string(json: &[u8], sound: &mut String) -> usize {
     let mut is_escaped = false;
     let closing = json.iter().skip(1).position(|byte| {
@@ -90,7 +92,7 @@ fn string(json: &[u8], sound: &mut String) -> usize {
     });
     let length = closing.map_or(json.len(), |at| at + 2);
     let mut is_escaped = false;
-    // As `from_utf8_lossy` does, without a copy of its own.
+    // Like `from_utf8_lossy`, without its copy.
     let characters = json[..length].utf8_chunks().flat_map(|chunk| {
         let replacement = (!chunk.invalid().is_empty()).then_some(char::REPLACEMENT_CHARACTER);
         chunk.valid().chars().chain(replacement)

@@ -1,4 +1,4 @@
-//! The identity of one Redis key, and how the audit log writes it.
+//! The identity of one Redis key, and its form in the audit log.
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -14,7 +14,7 @@ pub(crate) struct KeyIdentity {
     pub(super) deadline: Deadline,
 }
 
-/// A value, told apart by the bytes of it that were read.
+/// A value, identified by the bytes of it that were read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Print {
     Absent,
@@ -24,7 +24,7 @@ pub(super) enum Print {
         checksum: Option<[u8; 8]>,
         digest: [u8; 32],
     },
-    /// What is no string; an empty type is any.
+    /// A value that is not a string. An empty type matches any type.
     Other {
         kind: String,
         checksum: Option<[u8; 8]>,
@@ -34,17 +34,20 @@ pub(super) enum Print {
 impl KeyIdentity {
     pub(crate) const ABSENT: Self = Self { value: Print::Absent, deadline: Deadline::Never };
 
-    /// What was seen of a Redis key. What was read of a value in part is compared in part.
+    /// The identity of a Redis key as it was read. If a value was read in part, only that part is
+    /// compared.
     pub(crate) fn of(key: &KeyState) -> Self {
         Self { value: Print::of(key, usize::MAX), deadline: key.deadline }
     }
 
-    /// The same value, which expires about this moment: the order of somebody who had TIME told before.
+    /// The same value, with an expiry at about this time, because the caller computed it from an
+    /// earlier TIME.
     pub(crate) fn expiring_about(self, at: u64) -> Self {
         Self { deadline: Deadline::Between(at, at), ..self }
     }
 
-    /// A value that was brought back from what DUMP gave, to expire at this moment; `None` never.
+    /// A value that was restored from the output of DUMP, to expire at this time; `None` never
+    /// expires.
     pub(crate) fn of_dump(dump: &[u8], expires_at_ms: Option<u64>) -> Self {
         let checksum = dump.last_chunk().copied();
         let value = match type_of_dump(dump) {
@@ -64,17 +67,18 @@ impl KeyIdentity {
         self.value == other.value
     }
 
-    /// True when the Redis key expires at this moment now.
+    /// True if the Redis key now expires at this time.
     pub(crate) fn ends_as(&self, now: &KeyState) -> bool {
         self.deadline.is_same(now.deadline)
     }
 
-    /// When the Redis key expires, in milliseconds since the epoch; `None` never.
+    /// When the Redis key expires, in milliseconds since the epoch; `None` if it never expires.
     pub(crate) fn expires_at_ms(&self) -> Option<u64> {
         self.deadline.millis()
     }
 
-    /// How many bytes a look has to read, to be compared; the checksum of DUMP is needed besides where only that tells.
+    /// How many bytes a read needs to be comparable. See [`Self::needs_checksum`] for values that
+    /// need the checksum of DUMP as well.
     pub(crate) fn read_bytes(&self) -> usize {
         if let Print::Text { read, .. } = self.value { read } else { 0 }
     }
@@ -83,7 +87,7 @@ impl KeyIdentity {
         matches!(self.value, Print::Text { checksum: Some(_), .. } | Print::Other { .. })
     }
 
-    /// True when this is all that is there now: what nobody knows is no sameness.
+    /// True if the Redis key still has this identity. Unknown parts count as different.
     pub(crate) fn is_still(&self, now: &KeyState) -> bool {
         let is_told = match (&self.value, &now.content) {
             (Print::Text { checksum: Some(_), .. }, Content::Text { .. }) => now.checksum.is_some(),
@@ -98,14 +102,14 @@ impl KeyIdentity {
             && (self.is_absent() || self.deadline.is_same(now.deadline))
     }
 
-    /// As the audit log writes it; `None` where the look told too little to compare with.
+    /// The identity for the audit log; `None` if the read was too inexact to compare with.
     pub(crate) fn written(self) -> Option<Self> {
         (self.is_absent() || self.deadline.is_comparable()).then_some(self)
     }
 }
 
 impl Print {
-    /// Of at most `most` bytes from the beginning, for the look to compare with may have read no more.
+    /// Of at most `most` bytes from the beginning, because the other read may not have read more.
     pub(super) fn of(key: &KeyState, most: usize) -> Self {
         match &key.content {
             Content::Absent => Self::Absent,
@@ -119,7 +123,7 @@ impl Print {
         }
     }
 
-    /// True when this is what is there now, as far as both looks know.
+    /// True if the Redis key holds this value now, as far as both reads show.
     pub(super) fn is_of(&self, now: &KeyState) -> bool {
         let Self::Text { read, length, checksum, digest } = self else {
             return match (self, Self::of(now, usize::MAX)) {
@@ -144,18 +148,19 @@ impl Print {
     }
 }
 
-/// True unless both looks know it, and know it differently.
+/// True unless both are known and differ.
 fn agree<T: PartialEq>(seen: Option<T>, now: Option<T>) -> bool {
     seen.is_none() || now.is_none() || seen == now
 }
 
-/// The fields in the audit log: no byte of the value, for the log is no place for responses.
+/// The fields in the audit log. They contain no byte of the value, because responses do not belong
+/// in the log.
 #[derive(Serialize, Deserialize)]
 struct WrittenIdentity {
     /// `none`, `string`, or another type.
     #[serde(rename = "type")]
     kind: String,
-    /// Of the first `read` bytes.
+    /// The hash of the first `read` bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     sha256: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -165,10 +170,10 @@ struct WrittenIdentity {
     /// The last eight bytes of DUMP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     dump_checksum: Option<String>,
-    /// None without expiry.
+    /// None if the key never expires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     expires_at_ms: Option<u64>,
-    /// True where TIME and a TTL tell the moment, within two milliseconds.
+    /// True if the expiry was computed from TIME and a TTL, to within two milliseconds.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     about: bool,
 }
@@ -228,7 +233,8 @@ impl TryFrom<WrittenIdentity> for KeyIdentity {
     }
 }
 
-/// The type of a value that is not a string, by the first byte of its DUMP; empty for an unknown one.
+/// The type of a value that is not a string, from the first byte of its DUMP; empty for an unknown
+/// type.
 fn type_of_dump(dump: &[u8]) -> Option<&'static str> {
     match dump.first()? {
         0 => None,

@@ -1,17 +1,19 @@
-//! Where a record may be: the Redis keys to read for an idempotency key, and whose record they turn out to hold.
+//! Where a record may be: the Redis keys to read for an idempotency key, and whose record they turn
+//! out to hold.
 
 use std::sync::Arc;
 
 use super::claim::Claim;
 use super::decode::{self, ClosedValue, Reading};
 use super::extended::Extended;
-use super::name::{Name, Readings};
+use super::name::{KeyMeanings, Name};
 use super::observation::{Content, KeyState, Observation};
 use super::record::Record;
 use crate::domain::diagnosis::{self, FindingCode, OtherSchema, Thresholds};
 use crate::domain::schema::{Catalog, Schema, State};
 
-/// Redis keys that may hold a record: those of an idempotency key, with the schemas that keep it there.
+/// Redis keys that may hold a record: those of an idempotency key, with the schemas that keep it
+/// there.
 #[derive(Debug, Clone)]
 pub struct Candidate {
     /// The idempotency key.
@@ -20,27 +22,29 @@ pub struct Candidate {
     pub redis_keys: Vec<Vec<u8>>,
     /// The chosen schemas with exactly these Redis keys.
     pub schemas: Arc<[Arc<Schema>]>,
-    /// False if a Redis key belongs to another schema, and these schemas would read it all the same.
+    /// False if a Redis key belongs to another schema, and these schemas would read it all the
+    /// same.
     pub(crate) is_owned: bool,
 }
 
 impl Candidate {
-    /// Bytes of its values that tell what they are, under whichever of its schemas.
+    /// The bytes at the beginning of a value that decide its format under any of its schemas.
     pub(crate) fn head_bytes(&self) -> usize {
         self.schemas.iter().map(|schema| schema.head_bytes()).max().unwrap_or(0)
     }
 
-    /// True when one of its schemas keeps what is no string there: plain commands do not read such a value in part.
+    /// True if one of its schemas stores a type other than strings there. Plain commands do not
+    /// read such a value in part.
     pub(crate) fn keeps_collections(&self) -> bool {
         self.schemas.iter().any(|schema| schema.keeps_collections())
     }
 
-    /// True when a value of one of its schemas may tell how old it is, or when it ends.
+    /// True if a value of one of its schemas may contain a time.
     pub(crate) fn tells_time(&self) -> bool {
         self.schemas.iter().any(|schema| schema.tells_time())
     }
 
-    /// True when one of its schemas keeps a hash there.
+    /// True if one of its schemas stores a hash there.
     pub(crate) fn keeps_hashes(&self) -> bool {
         let mut cases = self.schemas.iter().flat_map(|schema| &schema.values);
         cases.any(|case| case.encoding().other_type() == Some("hash"))
@@ -55,14 +59,17 @@ impl From<Record> for Candidate {
     }
 }
 
-/// Every place where `text`, an idempotency key or a full Redis key, may name a record of the chosen schemas.
+/// Every place where `text`, an idempotency key or a full Redis key, may name a record of the
+/// chosen schemas.
 ///
-/// Unless the command line or the context names schemas, a Redis key that fits several templates is left to the most specific one.
+/// Unless the command line or the context names schemas, a Redis key that fits several templates is
+/// left to the most specific one.
 pub fn for_key(catalog: &Catalog, text: &[u8]) -> Vec<Candidate> {
     places(catalog, text, true)
 }
 
-/// The place of the record that a name means, whatever other schema's Redis keys those are: the name says whose they are.
+/// The candidate that a record's name means, even if its Redis keys also match another schema. The
+/// name itself gives the schema.
 pub(crate) fn for_name(catalog: &Catalog, name: &Name) -> Option<Candidate> {
     let schema = catalog
         .places()
@@ -72,11 +79,11 @@ pub(crate) fn for_name(catalog: &Catalog, name: &Name) -> Option<Candidate> {
     Some(Candidate { key: name.key.clone(), redis_keys, schemas, is_owned: true })
 }
 
-/// Every place where what an operator gave may name a record, the one that it names as a name first.
-pub(crate) fn for_readings(catalog: &Catalog, readings: &Readings) -> Vec<Candidate> {
+/// Every candidate for the operator's text, with the one that it means as a record name first.
+pub(crate) fn for_meanings(catalog: &Catalog, meanings: &KeyMeanings) -> Vec<Candidate> {
     let mut candidates: Vec<_> =
-        readings.name.iter().filter_map(|name| for_name(catalog, name)).collect();
-    for candidate in readings.keys.iter().flat_map(|key| for_key(catalog, key)) {
+        meanings.name.iter().filter_map(|name| for_name(catalog, name)).collect();
+    for candidate in meanings.keys.iter().flat_map(|key| for_key(catalog, key)) {
         let is_known = |known: &Candidate| {
             known.redis_keys == candidate.redis_keys && known.key == candidate.key
         };
@@ -87,8 +94,8 @@ pub(crate) fn for_readings(catalog: &Catalog, readings: &Readings) -> Vec<Candid
     candidates
 }
 
-/// The places that [`for_key`] leaves to a schema with a more specific template: what a less specific schema would read
-/// there.
+/// The candidates that [`for_key`] leaves to a schema with a more specific template: the readings
+/// of less specific schemas.
 pub(crate) fn of_others(catalog: &Catalog, text: &[u8]) -> Vec<Candidate> {
     places(catalog, text, false)
 }
@@ -117,8 +124,9 @@ pub(crate) fn redis_key_itself(redis_key: &[u8]) -> Candidate {
     Candidate { key: redis_key.to_vec(), redis_keys, schemas: Arc::from([]), is_owned: false }
 }
 
-/// The candidates for locks of other schemas at one of these Redis keys, each with the key's role there. Such a schema's template
-/// is less specific than that of the Redis key's owner, and its locks are recognised by their bytes. None of these is owned.
+/// The candidates for locks of other schemas at one of these Redis keys, each with the key's role
+/// there. The template of such a schema is less specific than that of the key's owner, and its
+/// locks are recognised by their bytes. None of these candidates is owned.
 fn locks_beneath<'a>(
     catalog: &Catalog,
     redis_keys: impl Iterator<Item = &'a [u8]>,
@@ -161,8 +169,8 @@ pub(crate) fn may_be_lock_beneath(catalog: &Catalog, candidate: &Candidate) -> b
     false
 }
 
-/// The place of the lock that a record's value is, if another schema reads the value as a lock and a scan looks for that
-/// schema's records.
+/// The candidate of the lock in a record's value, if another schema reads the value as a lock and a
+/// scan looks for that schema's records.
 pub(crate) fn place_of_lock(catalog: &Catalog, record: &Record) -> Option<Candidate> {
     let Claim::LockOf(other) = &record.claim else { return None };
     let present = record.seen.keys.iter().filter(|seen| seen.content != Content::Absent);
@@ -171,7 +179,8 @@ pub(crate) fn place_of_lock(catalog: &Catalog, record: &Record) -> Option<Candid
     places.find(|place| place.schemas.iter().any(|schema| schema.name == *other))
 }
 
-/// True if the unread part of a record's values decides whether a closed format of its schema claims them as a lock.
+/// True if the unread part of a record's values decides whether a closed format of its schema
+/// claims them as a lock.
 pub(crate) fn may_be_closed_lock(record: &Record) -> bool {
     for (role, key) in record.seen.keys.iter().enumerate() {
         let closed = decode::closed_value(&record.schema, role, &key.content, State::InProgress);
@@ -188,7 +197,8 @@ pub(crate) fn may_be_lock_of_another(catalog: &Catalog, record: &Record) -> bool
         .any(|key| catalog.may_be_lock_of_another(&record.schema, &key.redis_key, &key.content))
 }
 
-/// True if `wanted` lets the idempotency key of a candidate through, or that of a lock which may be at the same Redis key.
+/// True if `wanted` accepts the idempotency key of a candidate, or that of a lock which may be at
+/// the same Redis key.
 pub(crate) fn is_wanted(
     catalog: &Catalog,
     candidate: &Candidate,
@@ -198,8 +208,9 @@ pub(crate) fn is_wanted(
         || places_beneath(catalog, candidate).iter().any(|place| wanted(&place.key))
 }
 
-/// The place a Redis key found by a scan belongs to, with the Redis key's role there; `None` for a stranger's key. The key of
-/// a schema that the scan does not look for may hold the lock of one that it does: such a place is not owned.
+/// The candidate of a Redis key that a scan found, with the key's role there; `None` for an
+/// unclaimed key. The key of a schema that the scan does not look for may hold the lock of a schema
+/// that it does look for. Such a candidate is not owned.
 pub fn for_redis_key(catalog: &Catalog, redis_key: &[u8]) -> Option<(Candidate, usize)> {
     let mut owners = catalog.scanned_owners(redis_key);
     let Some(first) = owners.next() else {
@@ -209,7 +220,7 @@ pub fn for_redis_key(catalog: &Catalog, redis_key: &[u8]) -> Option<(Candidate, 
     let redis_keys = first.schema.redis_keys(&key);
     let is_alike =
         |schema: &Arc<Schema>| first.alike.iter().any(|alike| Arc::ptr_eq(alike, schema));
-    // Templates that differ may still come to the same Redis keys.
+    // Different templates may still produce the same Redis keys.
     let others = owners
         .filter(|owner| !is_alike(&owner.schema) && owner.schema.redis_keys(&key) == redis_keys);
     let mut others = others.map(|owner| Arc::clone(&owner.schema)).peekable();
@@ -220,9 +231,10 @@ pub fn for_redis_key(catalog: &Catalog, redis_key: &[u8]) -> Option<(Candidate, 
     Some((Candidate { key, redis_keys, schemas, is_owned: true }, first.role))
 }
 
-/// The records at a candidate's Redis keys: one for each of its schemas that claims the value; when none does, one for
-/// each that reads it; when none does, the one whose literal prefix it bears (the newest release), or that the operator
-/// named; none when nothing is there or it is a stranger's.
+/// The records at a candidate's Redis keys. There is one for each of its schemas that claims the
+/// value, or, if none does, one for each that reads it. If none reads it, the record counts for the
+/// schema whose literal prefix it has (the newest release), or for the one that the operator named.
+/// There is none if the keys are absent or unclaimed.
 pub fn records(
     catalog: &Catalog,
     candidate: &Candidate,
@@ -232,7 +244,7 @@ pub fn records(
     records_in(catalog, candidate, seen.clone(), thresholds)
 }
 
-/// The records of [`records`], without a copy of what was seen: a value may be large.
+/// Like [`records`], without a copy of the observation, because a value may be large.
 pub(crate) fn records_in(
     catalog: &Catalog,
     candidate: &Candidate,
@@ -268,8 +280,9 @@ pub(crate) fn records_in(
     records
 }
 
-/// The schema that an unreadable value counts for: the newest release of those with a literal prefix. Without a literal prefix any
-/// program may have written the Redis key, unless the operator named the schema.
+/// The schema that an unreadable value counts for: the newest release of those with a literal
+/// prefix. Without a literal prefix any program may have written the Redis key, unless the operator
+/// named the schema.
 fn owner_of_unreadable(catalog: &Catalog, read: &[(&Arc<Schema>, Vec<Reading>)]) -> Option<usize> {
     let mut older_release = None;
     for (index, (schema, _)) in read.iter().enumerate() {
@@ -284,7 +297,7 @@ fn owner_of_unreadable(catalog: &Catalog, read: &[(&Arc<Schema>, Vec<Reading>)])
     older_release
 }
 
-/// The record at a candidate's Redis keys under its first schema, whatever is there; the absent one, too.
+/// The record at a candidate's Redis keys under its first schema, even if it is absent.
 pub(crate) fn record_at(
     catalog: &Catalog,
     candidate: &Candidate,
@@ -296,14 +309,14 @@ pub(crate) fn record_at(
     Some(record(catalog, schema, readings, candidate.key.clone(), seen, thresholds))
 }
 
-/// The record of a schema and an idempotency key that are known, without findings.
+/// The record of a known schema and idempotency key, without findings.
 pub(crate) fn read_as(schema: &Arc<Schema>, key: &[u8], seen: Observation) -> Record {
     let readings = decode::decode_all(schema, &seen);
     Record::new(Arc::clone(schema), key.to_vec(), seen, readings)
 }
 
-/// The first of [`records`]: the value is read for no further schema. A schema that needs more of the value to tell counts
-/// as a reader of the value.
+/// The first of [`records`]. It reads the value for no further schema. A schema that needs more of
+/// the value to decide counts as a reader of the value.
 pub(crate) fn first_record(
     catalog: &Catalog,
     candidate: Candidate,
@@ -313,7 +326,8 @@ pub(crate) fn first_record(
     if !seen.is_absent() {
         for schema in candidate.schemas.iter() {
             let readings = decode::decode_all(schema, &seen);
-            // While the rest of a value may prove that it belongs to this schema, it counts for no other.
+            // While the rest of a value may prove that it belongs to this schema, it counts for no
+            // other.
             if is_own(&readings) || readings.contains(&Reading::Undecided) {
                 return Some(record(catalog, schema, readings, candidate.key, seen, thresholds));
             }
@@ -322,8 +336,8 @@ pub(crate) fn first_record(
     records_in(catalog, &candidate, seen, thresholds).into_iter().next()
 }
 
-/// True if the part of a value that was not read decides what the record is, to any of the candidate's schemas, or what a script
-/// takes it for.
+/// True if the unread part of a value decides what the record is to one of the candidate's schemas,
+/// or how a script treats it.
 pub(crate) fn is_undecided(candidate: &Candidate, seen: &Observation) -> bool {
     for schema in candidate.schemas.iter() {
         for reading in decode::decode_all(schema, seen) {
@@ -353,7 +367,7 @@ fn record(
     record
 }
 
-/// Drops the finding `excess-ttl` of a lock that an operator gave more time.
+/// Drops the finding `excess-ttl` of a lock that an operator extended.
 fn forgive_extended(record: &mut Record, extended: &Extended) {
     // The audit log knows which locks were extended. It is read only if a lock has this finding.
     let has_finding = record.findings.iter().any(|finding| finding.code == FindingCode::ExcessTtl);
@@ -423,7 +437,8 @@ fn corrected_claim(
     None
 }
 
-/// The other schema that reads a result of this record as a lock, if nothing but the Redis key says that it is a result.
+/// The other schema that reads a result of this record as a lock, if nothing but the Redis key says
+/// that it is a result.
 fn lock_of_another<'a>(catalog: &'a Catalog, record: &Record) -> Option<&'a Arc<Schema>> {
     open_results(record)
         .find_map(|seen| catalog.lock_of_another(&record.schema, &seen.redis_key, &seen.content))
@@ -442,8 +457,9 @@ fn open_results(record: &Record) -> impl Iterator<Item = &KeyState> {
     open.map(|(key, _)| key)
 }
 
-/// Why a value of this record belongs to another record: a template with more literal bytes claims its Redis key. As in
-/// [`for_key`], the most specific template wins; a client chose a key that makes two records share a Redis key.
+/// Why a value of this record belongs to another record: a template with more literal bytes claims
+/// its Redis key. As in [`for_key`], the most specific template wins. This happens if a client
+/// chose a key that makes two records share a Redis key.
 fn of_another_record(catalog: &Catalog, record: &Record) -> Option<String> {
     if record.schema.keys.len() < 2 {
         return None;
@@ -479,8 +495,9 @@ fn is_readable(readings: &[Reading]) -> bool {
     readings.iter().all(|reading| matches!(reading, Reading::Absent | Reading::Value(_)))
 }
 
-/// The other schema whose value this is: one that reads what this schema cannot, or the newer release that cannot
-/// read what this one wrote (unless the operator named the older one, and so knows).
+/// The other schema to which this value belongs. It is one that reads a value which this schema
+/// cannot read, or the newer release that cannot read a value of this one. The newer release does
+/// not count if the operator named the older one.
 fn other_schema(
     catalog: &Catalog,
     schema: &Schema,

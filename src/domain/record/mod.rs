@@ -1,4 +1,5 @@
-//! Records: what was seen of their Redis keys, what that says, whose it is, and how well it is known.
+//! Records: the observed Redis keys, their decoded values, the service that wrote them, and the
+//! evidence.
 
 pub(crate) mod age;
 pub mod claim;
@@ -32,7 +33,7 @@ pub(crate) use identity::{Comparison, Identity};
 pub(crate) use json::Json;
 pub(crate) use key_identity::KeyIdentity;
 pub(crate) use locate::Candidate;
-pub(crate) use name::{Given, Name, Readings};
+pub(crate) use name::{Given, KeyMeanings, Name};
 pub(crate) use observation::{Content, Expiry, Field, Hash, KeyState, Observation};
 pub(crate) use only::Only;
 pub use record::Record;

@@ -1,12 +1,14 @@
-//! The name of a record, `SCHEMA/KEY`: what `list -o name` prints, and every command that takes keys reads back.
+//! The name of a record, `SCHEMA/KEY`: what `list -o name` prints, and every command that takes
+//! keys reads back.
 
 use super::Record;
 use crate::domain::schema::{Catalog, Schema};
 
 /// One record: an idempotency key under one schema.
 ///
-/// As text it is `SCHEMA/KEY`. A key that holds more than printable text is written in double quotes with the escapes of C.
-/// A record under another of the schema's prefixes is `SCHEMA@"PREFIX"/KEY`, one of another database `DB/SCHEMA/KEY`.
+/// As text it is `SCHEMA/KEY`. A key that holds more than printable text is written in double
+/// quotes with the escapes of C. A record under another of the schema's prefixes is
+/// `SCHEMA@"PREFIX"/KEY`, one of another database `DB/SCHEMA/KEY`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Name {
     /// The database, if the record was listed with those of all databases.
@@ -21,7 +23,8 @@ pub struct Name {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Parsed {
     pub(crate) name: Name,
-    /// True for a key in quotes: such a text is always a name, and never an idempotency key or a Redis key.
+    /// True for a key in quotes. Such a text is always a name, never an idempotency key or a Redis
+    /// key.
     pub(crate) is_quoted: bool,
 }
 
@@ -35,7 +38,7 @@ impl Name {
         }
     }
 
-    /// True for the schema, under that one of its prefixes which the name means.
+    /// True if the name means this schema, under the same one of its prefixes.
     pub(crate) fn is_under(&self, schema: &Schema) -> bool {
         schema.name == self.schema && other_prefix(schema) == self.prefix.as_deref()
     }
@@ -54,7 +57,8 @@ impl Name {
         self.before_key() + &quote(&self.key)
     }
 
-    /// The name with the bytes of the key as they are, if a NUL ends it and nothing else makes quotes necessary.
+    /// The name with the key's bytes unchanged, for lists that end each name with NUL. An empty
+    /// key, or one with a quote, a backslash or a NUL, is still quoted.
     pub(crate) fn raw(&self) -> Vec<u8> {
         if self.key.is_empty() || self.key.iter().any(|byte| b"\"\\\0".contains(byte)) {
             return self.quoted().into_bytes();
@@ -115,19 +119,20 @@ impl Name {
             }
             key
         } else if rest.iter().any(|byte| b"\"\\".contains(byte)) {
-            // A shell took the quotes away from around the escapes, so that they would mean another key.
+            // A shell removed the quotes around the escapes, so the text would now mean another
+            // key.
             return None;
         } else {
             rest.to_vec()
         };
         let schema = String::from_utf8(schema).ok().filter(|schema| !schema.is_empty())?;
-        // Without quotes a name that lost its key would be that of the empty one.
+        // Without quotes, a name that lost its key would mean the empty key.
         (is_quoted || !key.is_empty())
             .then_some(Parsed { name: Self { db, schema, prefix, key }, is_quoted })
     }
 }
 
-/// The names of records, each once.
+/// The names of records, without duplicates.
 pub(crate) fn of_each<'a>(records: impl Iterator<Item = &'a Record>) -> Vec<Name> {
     let mut seen: Vec<Vec<&[u8]>> = Vec::new();
     let mut names = Vec::new();
@@ -143,7 +148,7 @@ pub(crate) fn of_each<'a>(records: impl Iterator<Item = &'a Record>) -> Vec<Name
     names
 }
 
-/// A key as an operator gave it: as a word, or as a line of a list.
+/// A key as an operator gave it: as an argument, or as a line of a list.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Given {
     pub(crate) text: Vec<u8>,
@@ -156,20 +161,21 @@ impl Given {
         Self { text: text.into(), has_cr: false }
     }
 
-    /// How the text may be read in a database: as a name, and as an idempotency key or a Redis key.
-    pub(crate) fn readings(&self, catalog: &Catalog, db: i64) -> Readings {
+    /// How the text can be read in a database: as a name, and as an idempotency key or a Redis key.
+    pub(crate) fn meanings(&self, catalog: &Catalog, db: i64) -> KeyMeanings {
         let knows = |name: &Name| catalog.all().iter().any(|schema| schema.name == name.schema);
         let is_chosen =
             |name: &Name| catalog.places().iter().any(|schema| schema.name == name.schema);
         let Some(parsed) = Name::parse(&self.text).filter(|parsed| knows(&parsed.name)) else {
-            return Readings { name: None, keys: self.keys() };
+            return KeyMeanings { name: None, keys: self.keys() };
         };
-        // A name of a schema that was not chosen, or of another database, names nothing here: least of all another record.
+        // The name of a schema that is not selected, or of another database, means nothing here. In
+        // particular it must not mean another record.
         if !is_chosen(&parsed.name) || parsed.name.db.is_some_and(|of| of != db) {
-            return Readings::default();
+            return KeyMeanings::default();
         }
         let keys = if parsed.is_quoted { Vec::new() } else { self.keys() };
-        Readings { name: Some(parsed.name), keys }
+        KeyMeanings { name: Some(parsed.name), keys }
     }
 
     fn keys(&self) -> Vec<Vec<u8>> {
@@ -181,9 +187,9 @@ impl Given {
     }
 }
 
-/// How a text may be read.
+/// The possible meanings of a text.
 #[derive(Debug, Default)]
-pub(crate) struct Readings {
+pub(crate) struct KeyMeanings {
     pub(crate) name: Option<Name>,
     /// Idempotency keys or Redis keys.
     pub(crate) keys: Vec<Vec<u8>>,
@@ -197,7 +203,7 @@ fn is_number(bytes: &[u8]) -> bool {
     !bytes.is_empty() && bytes.iter().all(u8::is_ascii_digit)
 }
 
-/// True for text of which every character is printed as itself, and which no quotes begin.
+/// True for text whose characters all print as themselves, and that does not begin with a quote.
 fn is_plain(bytes: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(bytes) else { return false };
     let is_shown = |character: char| match character {
@@ -205,11 +211,12 @@ fn is_plain(bytes: &[u8]) -> bool {
         '\'' => true,
         _ => character.escape_debug().count() == 1,
     };
-    // A space at an end is lost when the name is copied.
+    // A space at either end is lost when the name is copied.
     !text.is_empty() && text.trim() == text && text.chars().all(is_shown)
 }
 
-/// Bytes in double quotes, with the escapes of C: `\n`, `\r`, `\t`, `\"`, `\\`, and `\xHH` with exactly two digits.
+/// Bytes in double quotes, with the escapes of C: `\n`, `\r`, `\t`, `\"`, `\\`, and `\xHH` with
+/// exactly two digits.
 fn quote(bytes: &[u8]) -> String {
     let mut quoted = String::from("\"");
     for chunk in bytes.utf8_chunks() {
@@ -237,7 +244,7 @@ fn push_hex(text: &mut String, bytes: &[u8]) {
     }
 }
 
-/// The bytes that stand in the quotes at the beginning of a text, and what follows the quotes.
+/// The bytes in the quotes at the beginning of a text, and the rest after the quotes.
 fn unquote(text: &[u8]) -> Option<(Vec<u8>, &[u8])> {
     let mut rest = text.strip_prefix(b"\"")?;
     let mut bytes = Vec::new();

@@ -38,7 +38,8 @@ pub struct KeyState {
     pub(crate) expiry: Expiry,
     /// When it expires.
     pub(crate) deadline: Deadline,
-    /// The last bytes of DUMP, which are the checksum of the whole value; for one that was read in part, or is not a string.
+    /// The last bytes of DUMP, which are the checksum of the whole value. Read only for a value
+    /// that was read in part, or is not a string.
     pub(crate) checksum: Option<[u8; 8]>,
     /// Time since the key was last touched before this read; `None` if unknown.
     pub(crate) idle: Option<Duration>,
@@ -70,8 +71,9 @@ impl KeyState {
             && (self.content == Content::Absent || self.deadline.is_same(later.deadline))
     }
 
-    /// True if a change can be compared with this state: a known expiry, and of a string all bytes, or the beginning, the length
-    /// and the checksum, of any other type the checksum. An absent key is always comparable.
+    /// True if a change can be made conditional on this state. The expiry must be known. A string
+    /// needs all its bytes, or the beginning, the length and the checksum; any other type needs the
+    /// checksum. An absent key is always comparable.
     pub(crate) fn is_comparable(&self) -> bool {
         match &self.content {
             Content::Absent => true,
@@ -95,10 +97,11 @@ pub enum Content {
     /// A string, read in part or as a whole.
     Text {
         head: Vec<u8>,
-        /// How many bytes it has; `None` if it has more than were read and idemctl did not ask how many.
+        /// How many bytes it has; `None` if it has more than were read and idemctl did not ask how
+        /// many.
         length: Option<u64>,
     },
-    /// A hash, and what was read of its fields.
+    /// A hash, with the fields that were read.
     Hash(Box<Hash>),
     /// Another type, by Redis's name for it.
     Other(String),
@@ -179,7 +182,7 @@ impl Content {
         }
     }
 
-    /// The bytes of the value; `None` if unknown. A type that is not read counts as 0.
+    /// The size of the value in bytes; `None` if unknown. A type that is not read counts as 0.
     pub(crate) fn size(&self) -> Option<u64> {
         match self {
             Self::Text { length, .. } => *length,

@@ -1,8 +1,9 @@
-//! The records that come back, as `--only` names them: which records each word of the operator means.
+//! The records that a restore includes, as `--only` names them: which records each word of the
+//! operator means.
 
 use super::name::{Name, Parsed};
 
-/// The words of `--only`, and the records that each of them was seen to mean.
+/// The words of `--only`, and the records that match each of them.
 #[derive(Debug, Default)]
 pub struct Only {
     words: Vec<Word>,
@@ -26,12 +27,12 @@ impl Only {
         Self { words: words.map(word).collect() }
     }
 
-    /// True if nothing was named, so that everything comes back.
+    /// True if no word was given, so that every record is restored.
     pub(crate) fn is_all(&self) -> bool {
         self.words.is_empty()
     }
 
-    /// Notes a record that may come back. All of them have to be noted before any is asked for.
+    /// Notes a record of the backup. All records must be noted before any is queried.
     pub(crate) fn note(&mut self, schema: &str, key: &[u8], redis_key: &[u8]) {
         for word in &mut self.words {
             let is_known = |known: &Name| known.schema == schema && known.key == key;

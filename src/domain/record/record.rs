@@ -20,24 +20,24 @@ pub struct Record {
     pub key: Vec<u8>,
     /// What was read of its Redis keys.
     pub(crate) seen: Observation,
-    /// What the value of each Redis key is, in the same order.
+    /// The reading of each Redis key's value, in the same order.
     pub(crate) readings: Vec<Reading>,
     pub state: State,
-    /// Whose it is.
+    /// Who wrote it.
     pub claim: Claim,
-    /// How old it is, if that is known.
+    /// Its age, if it is known.
     pub age: Option<Age>,
-    /// What the next request with this key gets.
+    /// The answer that the next request with this key gets.
     pub next_request: NextRequest,
     pub findings: Vec<Finding>,
-    /// True when an operator gave the lock the time that the lock has.
+    /// True if an operator extended the lock to its current expiry.
     pub(crate) is_extended: bool,
     /// The database of the record, if records of several are listed.
     pub(crate) db: Option<i64>,
 }
 
 impl Record {
-    /// Puts together what the readings say; the findings are still to be added.
+    /// Builds the record from its readings; findings are added later.
     pub fn new(
         schema: Arc<Schema>,
         key: Vec<u8>,
@@ -103,8 +103,8 @@ impl Record {
         }
     }
 
-    /// When the record expires, in milliseconds since the epoch by the server's clock; `None` if it never does, or the user may
-    /// not ask.
+    /// When the record expires, in milliseconds since the epoch by the server's clock; `None` if it
+    /// never does, or the user may not ask.
     pub(crate) fn deadline(&self) -> Option<u64> {
         self.deciding()?.deadline.millis()
     }
@@ -129,7 +129,8 @@ impl Record {
         self.values().find_map(|value| value.owner.as_deref())
     }
 
-    /// False if only part of the lock's value was read, so that its owner may be cut off, or come after what was read.
+    /// False if only part of the lock's value was read, so that its owner may be truncated or in
+    /// the unread part.
     pub(crate) fn is_owner_told(&self) -> bool {
         let keeps_owners = self.schema.values.iter().any(|format| format.fields.owner.is_some());
         let lock = &self.seen.keys[self.schema.lock_role()];
@@ -140,7 +141,7 @@ impl Record {
         if !hash.has_all() {
             return false;
         }
-        // Another field was cut; the owner's was not if it is one of the whole ones.
+        // Another field was truncated; the owner is complete if its field is one of the whole ones.
         let mut whole = hash.fields.iter().filter(|field| field.is_whole());
         whole.any(|field| self.owner() == Some(&field.head))
     }
@@ -150,7 +151,7 @@ impl Record {
         self.values().find_map(|value| value.fingerprint.as_deref())
     }
 
-    /// The first value that holds its own expiry, and by which rule.
+    /// The first value that contains its own expiry, and the rule for it.
     pub(crate) fn lapsing(&self) -> Option<(&Decoded, &ExpiresAt)> {
         self.values().find_map(|value| {
             let expires_at = self.schema.values[value.format].expires_at.as_ref()?;
@@ -158,7 +159,7 @@ impl Record {
         })
     }
 
-    /// True if the lock holds its own expiry, whatever TTL its Redis key has.
+    /// True if the lock's value contains its own expiry, in addition to any TTL of its Redis key.
     pub(crate) fn has_lapsing_lock(&self) -> bool {
         self.readings[self.schema.lock_role()]
             .decoded()
@@ -201,12 +202,12 @@ impl Record {
         self.readings.contains(&Reading::Undecided)
     }
 
-    /// True if closed formats of the schema, and nothing less, prove that a result is stored.
+    /// True if a result is stored, according to closed formats of the schema alone.
     pub(crate) fn is_closed_result(&self) -> bool {
         self.state == State::Completed && self.is_closed()
     }
 
-    /// True if closed formats of the schema, and nothing less, prove that a lock is held.
+    /// True if a lock is held, according to closed formats of the schema alone.
     pub(crate) fn is_closed_lock(&self) -> bool {
         self.state == State::InProgress && self.is_closed()
     }
@@ -216,7 +217,7 @@ impl Record {
         is_closed && !self.claim.is_unrecognised()
     }
 
-    /// Forgets the body of a response that was read in part.
+    /// Drops the body of a response that was read only in part.
     pub(crate) fn forget_cut_body(&mut self) {
         for reading in &mut self.readings {
             if let Reading::Value(value) = reading
@@ -236,7 +237,7 @@ impl Record {
     }
 }
 
-/// The state that the values of a record's Redis keys have together.
+/// The combined state of the values at a record's Redis keys.
 fn state(schema: &Schema, readings: &[Reading]) -> State {
     let mut state = State::Absent;
     for reading in readings {

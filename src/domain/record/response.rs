@@ -1,18 +1,18 @@
-//! A stored response: what a replay answers.
+//! A stored response, as a replay sends it.
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Response {
-    /// The status code, where the schema keeps one.
+    /// The status code, if the schema stores one.
     pub status: Option<i64>,
     /// Header names and values, in stored order; a header with several values occurs several times.
     pub headers: Vec<(String, String)>,
-    /// The body's bytes, with base64 undone.
+    /// The body's bytes, with base64 decoded.
     pub body: Vec<u8>,
-    /// False when the value was read in part, so that the body may be longer than what is here.
+    /// False if the value was read in part, so that the body may be longer.
     pub whole: bool,
 }
 
-/// The header that says what a body is.
+/// The header that gives the type of a body.
 pub(crate) const CONTENT_TYPE: &str = "content-type";
 
 impl Response {
@@ -21,13 +21,13 @@ impl Response {
         header.map(|(_, kind)| kind.as_str())
     }
 
-    /// True unless a content type says that the body is no JSON.
+    /// True unless a content type says that the body is not JSON.
     pub(crate) fn is_json(&self) -> bool {
         self.content_type().is_none_or(|kind| kind.to_ascii_lowercase().contains("json"))
     }
 }
 
-/// Header names whose values are credentials and stay hidden unless asked for.
+/// Names of headers that contain credentials. Their values stay hidden by default.
 pub(crate) const SECRET_HEADERS: &[&str] = &[
     "authorization",
     "proxy-authorization",

@@ -1,4 +1,4 @@
-//! Redis keys that exist, and hold no record of any chosen schema.
+//! Redis keys that exist, but do not hold a record of any selected schema.
 
 use super::claim::Claim;
 use super::decode;
@@ -6,29 +6,29 @@ use super::locate::Candidate;
 use super::observation::{Content, KeyState, Observation};
 use crate::domain::schema::{Catalog, Exclusion, Schema};
 
-/// A Redis key that exists and holds no record.
+/// A Redis key that exists but does not hold a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnclaimedKey {
     pub(crate) seen: KeyState,
-    /// The schema that comes nearest, and how the value deviates from its formats.
+    /// The nearest schema, and how the value deviates from its formats.
     pub(crate) nearest: Option<(String, String)>,
-    /// The schemas that keep records under such names and leave this one out, each with the word that says so.
+    /// The schemas that store records under such names but exclude this one, each with the reason.
     pub(crate) left_out_by: Vec<(String, Exclusion)>,
 }
 
 impl UnclaimedKey {
-    /// With the chosen schemas that leave its Redis key out.
+    /// Adds the selected schemas that exclude this Redis key.
     #[must_use]
     pub(crate) fn left_out_by(self, catalog: &Catalog) -> Self {
         let mut left_out_by: Vec<_> = leaving_out(catalog, &self.seen.redis_key).collect();
-        // A schema stands in the list once for each of its prefixes.
+        // A schema is listed once for each of its prefixes.
         left_out_by.dedup();
         Self { left_out_by, ..self }
     }
 }
 
-/// The Redis keys to read for a KEY that names no record: the one of that name, and those that the chosen schemas would have for
-/// it and leave out.
+/// The Redis keys to read for a KEY that is not the name of a record: the key of that name, and the
+/// keys that the selected schemas would use for it but exclude.
 pub(crate) fn places(catalog: &Catalog, key: &[u8]) -> Vec<Vec<u8>> {
     let mut places = vec![key.to_vec()];
     for schema in catalog.places() {
@@ -43,15 +43,15 @@ pub(crate) fn places(catalog: &Catalog, key: &[u8]) -> Vec<Vec<u8>> {
     places
 }
 
-/// The chosen schemas that leave a Redis key out. A schema without a literal prefix counts only if it is named, because any Redis
-/// key may be its.
+/// The selected schemas that exclude a Redis key. A schema without a literal prefix counts only if
+/// the operator named it, because any Redis key may match it.
 fn leaving_out(catalog: &Catalog, redis_key: &[u8]) -> impl Iterator<Item = (String, Exclusion)> {
     let asked =
         catalog.places().iter().filter(|schema| catalog.takes_bare() || schema.has_prefix());
     asked.filter_map(|schema| Some((schema.name.clone(), schema.leaves_out(redis_key)?)))
 }
 
-/// The Redis keys of a candidate that exist, for one that holds no record.
+/// The existing Redis keys of a candidate that does not hold a record.
 pub(crate) fn unclaimed_in(candidate: &Candidate, seen: &Observation) -> Vec<UnclaimedKey> {
     let mut nearest = None;
     for schema in candidate.schemas.iter() {
@@ -71,7 +71,7 @@ pub(crate) fn unclaimed_in(candidate: &Candidate, seen: &Observation) -> Vec<Unc
     unclaimed
 }
 
-/// A Redis key without its value's bytes, which may be many.
+/// A Redis key without the bytes of its value, which may be large.
 fn outline(key: &KeyState) -> KeyState {
     let content = match &key.content {
         Content::Text { length, .. } => Content::Text { head: Vec::new(), length: *length },

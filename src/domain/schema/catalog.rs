@@ -9,6 +9,10 @@ use crate::domain::record::decode::{self, ClosedValue};
 use crate::domain::record::{Content, Extended};
 use crate::domain::select::glob;
 
+/// How many bytes of each value a scan reads when it searches for locks. The locks of all known
+/// services are shorter.
+pub(crate) const LOCK_BYTES: usize = 128;
+
 /// How many bytes of each value a scan reads when it searches for unreadable values. A value can
 /// have a valid beginning and be damaged later.
 pub(crate) const LONG_HEAD_BYTES: usize = 1024;

@@ -34,7 +34,7 @@ impl Call {
 
     /// True if a word of the call contains the time.
     pub(crate) fn sends_time(&self) -> bool {
-        self.words().any(|word| word.time().is_some())
+        self.words().any(Template::has_time)
     }
 }
 

@@ -66,7 +66,7 @@ const IN_CALLS: &[(&str, Placeholder)] = &[
     ("fingerprint", Placeholder::Fingerprint),
 ];
 
-/// Further placeholders that a word of a call may have since format 2.
+/// Further placeholders that a word of a call may have since format 2, besides those of a response.
 const IN_CALLS_OF_FORMAT_2: &[(&str, Placeholder)] =
     &[("now_s", Placeholder::NowSeconds), ("now_ms", Placeholder::NowMilliseconds)];
 
@@ -158,7 +158,11 @@ impl Visitor<'_> for AllowedPlaceholders {
 impl<'de> Deserialize<'de> for Template {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         // Format 1 allows fewer words. Its conversion rejects the others with a better message.
-        deserializer.deserialize_str(AllowedPlaceholders(&[IN_CALLS, IN_CALLS_OF_FORMAT_2]))
+        deserializer.deserialize_str(AllowedPlaceholders(&[
+            IN_CALLS,
+            IN_CALLS_OF_FORMAT_2,
+            IN_RESPONSES,
+        ]))
     }
 }
 
@@ -294,9 +298,15 @@ impl Template {
         self.0.iter().find(is_newer).map(|part| Self(vec![part.clone()]).display())
     }
 
-    /// The placeholder for the time in a word of a call, which format 1 does not have.
-    pub(super) fn time(&self) -> Option<&'static str> {
-        IN_CALLS_OF_FORMAT_2.iter().find(|(_, place)| self.has(&[*place])).map(|(name, _)| *name)
+    /// True if a word of a call contains the time.
+    pub(super) fn has_time(&self) -> bool {
+        IN_CALLS_OF_FORMAT_2.iter().any(|(_, place)| self.has(&[*place]))
+    }
+
+    /// The placeholder in a word of a call that format 1 does not have.
+    pub(super) fn newer_in_call(&self) -> Option<&'static str> {
+        let mut newer = IN_CALLS_OF_FORMAT_2.iter().chain(IN_RESPONSES);
+        newer.find(|(_, place)| self.has(&[*place])).map(|(name, _)| *name)
     }
 
     /// A literal that looks like a placeholder, such as `{own-er}`.

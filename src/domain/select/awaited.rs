@@ -1,18 +1,18 @@
-//! Whether a state that somebody waits for has come, or cannot come any more.
+//! Whether an awaited state has been reached, or can no longer be reached.
 
 use crate::domain::schema::State;
 
-/// Whether a state that somebody waits for has come.
+/// Whether an awaited state has been reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Awaited {
     Came,
     NotYet,
-    /// A lock that was held is gone, and no result is there.
+    /// A lock that was held is gone, and there is no result.
     CannotCome,
 }
 
 impl Awaited {
-    /// What holds of two that are awaited together.
+    /// The result for two states that are awaited together.
     pub(crate) fn and(self, other: Self) -> Self {
         match (self, other) {
             (Self::CannotCome, _) | (_, Self::CannotCome) => Self::CannotCome,
@@ -29,7 +29,7 @@ pub(crate) struct AwaitedState {
 }
 
 impl AwaitedState {
-    /// Judges the states of the records that are there now; none stands for absent.
+    /// Judges the states of the records that exist now. An empty slice means that no record exists.
     pub(crate) fn judge(&mut self, until: State, now: &[State]) -> Awaited {
         let came = match until {
             State::Absent => now.is_empty(),

@@ -86,15 +86,16 @@ impl Contradictions {
     }
 }
 
-/// True if so many milliseconds left are more than a default of the schema allows. A TTL that the deployment states is not a default.
+/// True if so many milliseconds left are more than a default of the schema allows. A TTL that the
+/// deployment states is not a default.
 fn contradicts(schema: &Schema, of: TtlOf, left: u64) -> bool {
     let Some(default) = schema.ttl(of) else { return false };
     let most = age::millis(default).saturating_add(age::TTL_TOLERANCE_MS);
     left > most && schema.ttl_evidence(of) == Evidence::Estimated
 }
 
-/// True if a record whose Redis keys expire like this (`None`: not there) may be a lock that outlasts the default lock TTL of one of
-/// these schemas, so that its value has to be read.
+/// True if a record whose Redis keys expire like this (`None`: not there) may be a lock that
+/// outlasts the default lock TTL of one of these schemas, so that its value has to be read.
 pub(crate) fn may_outlast(schemas: &[Arc<Schema>], expiries: &[Option<Expiry>]) -> bool {
     schemas.iter().any(|schema| {
         let expiry = expiries.get(schema.lock_role()).copied().flatten();

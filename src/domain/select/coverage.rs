@@ -1,4 +1,4 @@
-//! Coverage: what a scan left out, and which of the assumptions about a deployment do not hold.
+//! Coverage: what a scan left out, and which assumptions about a deployment are wrong.
 
 use std::collections::BTreeMap;
 
@@ -8,23 +8,26 @@ use super::selection::Selected;
 use super::unproven::Unproven;
 use crate::domain::record::{Claim, Record};
 
-/// What a scan left out, counted; its memory depends on the number of schemas alone.
+/// Counts of the records that a scan left out. The memory use depends only on the number of
+/// schemas.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Coverage {
-    /// Records that bear a schema's Redis keys and are not the schema's, by schema.
+    /// Records at Redis keys of a schema whose values the schema does not recognise, by schema.
     pub(crate) foreign: BTreeMap<String, u64>,
-    /// Records that would be a schema's locks, were they not another's results, by that other schema.
+    /// Records that would count as a schema's locks, but are another schema's results, by that
+    /// other schema.
     pub(crate) spared: BTreeMap<String, u64>,
-    /// Records that were left out, because nothing proves what was asked of them.
+    /// Records that were left out because the evidence for a filter is missing.
     pub(crate) unproven: Unproven,
     pub(crate) contradictions: Contradictions,
     pub(crate) named: NamedKeys,
-    /// True to keep records whose values the schema does not recognise. They are counted either way.
+    /// True to keep records whose values the schema does not recognise. They are counted either
+    /// way.
     pub(crate) keeps_unrecognised: bool,
 }
 
 impl Coverage {
-    /// True for a record that is its schema's; one that is not is counted.
+    /// True if the record belongs to its schema. A record that does not is counted.
     pub(crate) fn claims(&mut self, record: &Record) -> bool {
         let is_foreign = record.claim.is_unrecognised();
         if is_foreign {
@@ -36,12 +39,13 @@ impl Coverage {
         !is_foreign || self.keeps_unrecognised
     }
 
-    /// What a command that selected nothing says of that. Records of which too little is known may be meant all the same.
+    /// The message of a command that selected nothing. If evidence was missing, matching records
+    /// may exist all the same.
     pub(crate) fn none_selected(&self) -> &'static str {
         if self.unproven.is_empty() { "no such records" } else { "no records were selected" }
     }
 
-    /// What the command plans for a record, if `selected` says that it is selected. A record of which too little is known is
+    /// The command's plan for a record, if `selected` is yes. A record with missing evidence is
     /// counted as left out.
     pub(crate) fn take<T>(&mut self, record: &Record, selected: Selected<T>) -> Option<T> {
         match selected {

@@ -1,8 +1,14 @@
 //! Glob patterns as Redis understands them.
+//!
+//! This is own code, because a pattern must match exactly the keys that the server's `MATCH`
+//! matches. Tests compare the two. Ranges that end beyond ASCII may differ, because servers compare
+//! bytes as signed on some machines and as unsigned on others.
 
-/// True when the bytes match the pattern by the rules of Redis's `MATCH`: `*`, `?`, `[a-z]`, `[^a]`, `\` escapes.
+/// True if the bytes match the pattern by the rules of Redis's `MATCH`: `*`, `?`, `[a-z]`, `[^a]`,
+/// `\` escapes.
 pub fn matches(pattern: &[u8], text: &[u8]) -> bool {
-    // Only the last `*` needs to be returned to: an earlier one could match no more than the later one allows.
+    // Only the last `*` needs backtracking: an earlier one could match no more than the later one
+    // allows.
     let (mut p, mut t) = (0, 0);
     let mut star: Option<(usize, usize)> = None;
     while t < text.len() {
@@ -24,7 +30,7 @@ pub fn matches(pattern: &[u8], text: &[u8]) -> bool {
     pattern[p..].iter().all(|byte| *byte == b'*')
 }
 
-/// The pattern position behind the element at `p`, when that element matches `byte`.
+/// The position in the pattern after the element at `p`, if that element matches `byte`.
 fn match_one(pattern: &[u8], p: usize, byte: u8) -> Option<usize> {
     match *pattern.get(p)? {
         b'?' => Some(p + 1),
@@ -34,7 +40,7 @@ fn match_one(pattern: &[u8], p: usize, byte: u8) -> Option<usize> {
     }
 }
 
-/// Matches `[…]`; a class that is never closed reaches to the pattern's end, as in Redis.
+/// Matches `[…]`; a class that is never closed extends to the pattern's end, as in Redis.
 fn match_class(pattern: &[u8], open: usize, byte: u8) -> Option<usize> {
     let mut p = open + 1;
     let negated = pattern.get(p) == Some(&b'^');
@@ -56,10 +62,11 @@ fn match_class(pattern: &[u8], open: usize, byte: u8) -> Option<usize> {
     (found != negated).then(|| (p + 1).min(pattern.len()))
 }
 
-/// Finds fault with a pattern that Redis would take, but that hardly means what it says.
+/// Rejects a pattern that Redis would accept, but that is probably a mistake.
 ///
 /// # Errors
-/// What is wrong: nothing at all, a class that is never closed, an escape of nothing.
+/// What is wrong: the pattern is empty, a class is never closed, or an escape at the end escapes
+/// nothing.
 pub(crate) fn check(pattern: &[u8]) -> Result<(), String> {
     let wrong = |why: &str| Err(format!("the glob {why}"));
     if pattern.is_empty() {
@@ -88,7 +95,7 @@ pub(crate) fn is_everything(pattern: &[u8]) -> bool {
     !pattern.is_empty() && pattern.iter().all(|byte| *byte == b'*')
 }
 
-/// True when some byte of every text that matches stands in the pattern itself.
+/// True if the pattern contains a literal byte, which every matching text then contains as well.
 pub(crate) fn has_literal(pattern: &[u8]) -> bool {
     let mut p = 0;
     while p < pattern.len() {
@@ -101,7 +108,7 @@ pub(crate) fn has_literal(pattern: &[u8]) -> bool {
     false
 }
 
-/// Where a class ends that begins at `open`.
+/// The position after the class that begins at `open`.
 fn class_end(pattern: &[u8], open: usize) -> usize {
     let mut p = open + 1;
     while p < pattern.len() && pattern[p] != b']' {

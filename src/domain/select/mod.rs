@@ -1,4 +1,4 @@
-//! Choosing among records: by pattern, state and age; what was left out, and why.
+//! Selects records by pattern, state and age; reports which records were left out, and why.
 
 pub(crate) mod awaited;
 pub(crate) mod contradiction;

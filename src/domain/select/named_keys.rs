@@ -1,27 +1,27 @@
-//! The keys that an operator named, and what was there.
+//! The keys that an operator named, and the records found for each.
 
 use crate::domain::record::{Name, Record};
 use crate::domain::schema::State;
 
-/// Keys that are told by name; further ones are counted.
+/// The most keys that are listed by name; further ones are only counted.
 const MOST_TOLD: usize = 20;
 
-/// What became of keys that were named one by one.
+/// The outcome for keys that were named one by one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct NamedKeys {
     /// Keys under which no record was found.
     pub(crate) absent: u64,
-    /// The first of those.
+    /// The first of the absent keys.
     pub(crate) told: Vec<Vec<u8>>,
-    /// Keys that name more than one record each: nothing is changed for them.
+    /// Keys that name more than one record each. Their records are not changed.
     pub(crate) ambiguous: u64,
-    /// The first of those, and the records.
+    /// The first of the ambiguous keys, and their records.
     pub(crate) told_ambiguous: Vec<(Vec<u8>, Vec<Name>)>,
     /// Records of named keys that were left alone.
     pub(crate) left: u64,
-    /// Those of them whose values are not the schema's.
+    /// Records among these whose values the schema does not recognise.
     pub(crate) unrecognised: u64,
-    /// The first of those, each with the reason.
+    /// The first of the records that were left alone, each with the reason.
     pub(crate) told_left: Vec<(Name, String)>,
     /// The first lock that the filters left out.
     pub(crate) first_lock: Option<Name>,
@@ -44,7 +44,7 @@ impl NamedKeys {
         }
     }
 
-    /// Adds a record of a named key that nothing is done to, and why.
+    /// Adds a record of a named key that the command leaves alone, and why.
     pub(crate) fn add_left(&mut self, record: &Record, why: String) {
         self.left += 1;
         if self.told_left.len() < MOST_TOLD {
@@ -60,14 +60,14 @@ impl NamedKeys {
         self.add_left(record, format!("it is {} and not selected", record.state.as_str()));
     }
 
-    /// Adds a record of a named key whose value is not the schema's, and why.
+    /// Adds a record of a named key whose value the schema does not recognise, and why.
     pub(crate) fn add_unrecognised(&mut self, record: &Record, why: String) {
         self.unrecognised += 1;
         self.add_left(record, why);
     }
 
-    /// True if nothing is done to some of the named keys. `is_filtered` says that the operator chose among the keys, so that
-    /// leaving others alone is what was asked for.
+    /// True if the command left some of the named keys alone. With `is_filtered`, the operator
+    /// chose among the keys, so that records which the filters left out do not count.
     pub(crate) fn has_left_any(&self, is_filtered: bool) -> bool {
         let left = if is_filtered { self.unrecognised } else { self.left };
         self.absent + self.ambiguous + left > 0

@@ -1,4 +1,4 @@
-//! Going no faster than asked.
+//! Limits the rate of changes.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -17,7 +17,7 @@ impl Rate {
             .map_err(|_| "write a whole number a second above 0, e.g. 500/s".to_owned())
     }
 
-    /// How many are dealt with at a time, so that the rate is kept within each tenth of a second.
+    /// How many records to process at a time, so that the rate holds within each tenth of a second.
     pub(crate) fn at_a_time(self, most: usize) -> usize {
         usize::try_from(self.0.get() / 10).unwrap_or(most).clamp(1, most)
     }

@@ -1,7 +1,7 @@
-//! A random sample of values that come one after the other, and of which nobody knows how many will come.
+//! A random sample of a stream of values whose length is not known in advance.
 
-/// A sample in which each value that came has the same chance to be: algorithm R (Vitter 1985,
-/// <https://doi.org/10.1145/3147.3165>).
+/// A sample in which each offered value has the same chance to be included: algorithm R (Vitter
+/// 1985, <https://doi.org/10.1145/3147.3165>).
 #[derive(Debug)]
 pub(crate) struct Reservoir<T> {
     most: usize,
@@ -10,12 +10,12 @@ pub(crate) struct Reservoir<T> {
 }
 
 impl<T> Reservoir<T> {
-    /// An empty sample that takes this many values at most.
+    /// An empty sample of at most this many values.
     pub(crate) fn new(most: usize) -> Self {
         Self { most, came: 0, values: Vec::new() }
     }
 
-    /// Takes in a value, or not. `below` gives a random number below the one that it gets.
+    /// Offers a value to the sample. `below` returns a random number below its argument.
     pub(crate) fn offer(&mut self, value: T, below: impl FnOnce(u64) -> u64) {
         self.came += 1;
         if self.values.len() < self.most {
@@ -28,7 +28,7 @@ impl<T> Reservoir<T> {
         }
     }
 
-    /// How many values came.
+    /// How many values were offered.
     pub(crate) fn came(&self) -> u64 {
         self.came
     }

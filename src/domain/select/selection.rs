@@ -1,4 +1,4 @@
-//! Choosing records: the filters that `list` and its kin share.
+//! Selects records by the filters that `list` and related commands share.
 
 use bstr::ByteSlice as _;
 
@@ -9,7 +9,7 @@ use crate::domain::diagnosis::FindingCode;
 use crate::domain::record::{Evidence, Expiry, Record, Stored};
 use crate::domain::schema::State;
 
-/// Filters, all of which a record must pass. The default lets everything through.
+/// Filters, all of which a record must pass. The default accepts every record.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Selection {
     pub(crate) states: Vec<State>,
@@ -17,7 +17,7 @@ pub(crate) struct Selection {
     pub(crate) older_than: Option<u64>,
     /// At most this old, in milliseconds.
     pub(crate) newer_than: Option<u64>,
-    /// The least evidence that a finding must have. An age has to be proven in any case.
+    /// The weakest evidence that a finding may have. An age must be proven in any case.
     pub(crate) finding_evidence: Evidence,
     /// Less than this many milliseconds left.
     pub(crate) ttl_below: Option<u64>,
@@ -27,23 +27,23 @@ pub(crate) struct Selection {
     pub(crate) owner_glob: Option<Vec<u8>>,
     pub(crate) fingerprint_glob: Option<Vec<u8>>,
     pub(crate) statuses: Vec<StatusClass>,
-    /// Bytes that the body of the stored response holds; the body has to be read whole.
+    /// Bytes that the body of the stored response must contain; the body has to be read whole.
     pub(crate) body_contains: Option<Vec<u8>>,
     pub(crate) key_glob: Option<Vec<u8>>,
     pub(crate) findings: Vec<FindingCode>,
 }
 
-/// Whether a command works on a record; if so, with what the command plans for it.
+/// Whether a command processes a record; if so, with the command's plan for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Selected<T = ()> {
     Yes(T),
     No,
-    /// No filter rejects the record, but too little is known of the record for one of them to accept it.
+    /// No filter rejects the record, but the evidence for one of the filters is missing.
     Unproven(Missing),
 }
 
 impl<T> Selected<T> {
-    /// What the command plans for the record; `None` unless it is selected.
+    /// The command's plan for the record; `None` unless it is selected.
     pub(crate) fn yes(self) -> Option<T> {
         match self {
             Self::Yes(planned) => Some(planned),
@@ -63,12 +63,12 @@ impl Selected {
 }
 
 impl Selection {
-    /// True when the idempotency key passes, which can be told before anything is read.
+    /// True if the idempotency key passes. This can be checked before any value is read.
     pub(crate) fn passes_key(&self, key: &[u8]) -> bool {
         self.key_glob.as_ref().is_none_or(|pattern| glob::matches(pattern, key))
     }
 
-    /// True when values have to be read whole.
+    /// True if values have to be read whole.
     pub(crate) fn reads_bodies(&self) -> bool {
         self.body_contains.is_some()
     }
@@ -82,8 +82,8 @@ impl Selection {
         }
     }
 
-    /// Whether the filters that need no TTL of the deployment accept the record. What a default TTL says of any other record
-    /// is not in question.
+    /// Whether the filters that need no TTL of the deployment accept the record. A record that they
+    /// reject needs no evidence about its TTLs.
     pub(crate) fn is_about(&self, record: &Record) -> bool {
         self.passes_key(&record.key)
             && (self.states.is_empty() || self.states.contains(&record.state))
@@ -98,8 +98,9 @@ impl Selection {
             return Selected::Yes(());
         }
         let range = self.older_than.unwrap_or(0)..=self.newer_than.unwrap_or(u64::MAX);
-        // A record of estimated age may be older or younger than it looks. Reads follow the same rule as changes, so
-        // that `list` shows what `purge` removes, and its names can be piped into commands that change records.
+        // A record of estimated age may be older or younger than it seems. Reads follow the same
+        // rule as changes, so that `list` shows what `purge` removes, and its names can be piped
+        // into commands that change records.
         match record.age.filter(|age| age.evidence > Evidence::Estimated) {
             Some(age) if range.contains(&age.millis) => Selected::Yes(()),
             Some(_) => Selected::No,
@@ -144,7 +145,7 @@ impl Selection {
     }
 }
 
-/// True when there is no pattern, or something that matches the pattern.
+/// True if there is no pattern, or if the text exists and matches it.
 fn has_match(pattern: Option<&[u8]>, text: Option<&[u8]>) -> bool {
     pattern.is_none_or(|pattern| text.is_some_and(|text| glob::matches(pattern, text)))
 }

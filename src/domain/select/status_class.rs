@@ -1,4 +1,4 @@
-//! HTTP statuses as operators name them: one, or a class of a hundred.
+//! HTTP statuses as operators write them: a single status, or a class of a hundred.
 
 use std::str::FromStr;
 

@@ -1,13 +1,13 @@
-//! Counting records by group: how many, the oldest, and a few of them to show.
+//! Counts records by group: how many, the oldest, and a few examples.
 
 use std::collections::BTreeMap;
 
 use crate::domain::record::{Age, Record};
 
-/// Records that are kept of each group, to show.
+/// The number of example records per group.
 const SAMPLE: usize = 3;
 
-/// Records by group; its memory depends on the number of groups alone.
+/// Records by group. The memory use depends only on the number of groups.
 #[derive(Debug, Clone)]
 pub struct Tally<K> {
     groups: BTreeMap<K, TallyGroup>,
@@ -17,7 +17,7 @@ pub struct Tally<K> {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct TallyGroup {
     pub(crate) count: u64,
-    /// The age of the oldest; `None` where nothing tells an age.
+    /// The age of the oldest; `None` if no age is known.
     pub(crate) oldest: Option<Age>,
     pub(crate) sample: Vec<TallySample>,
 }
@@ -36,7 +36,7 @@ impl<K> Default for Tally<K> {
 }
 
 impl<K: Ord> Tally<K> {
-    /// Counts a record that is, or whose lock is, this old.
+    /// Counts a record. `age` is its own age, or that of its lock.
     pub(crate) fn add(&mut self, group: K, record: &Record, age: Option<Age>) {
         let group = self.groups.entry(group).or_default();
         group.count += 1;

@@ -1,15 +1,15 @@
-//! The first records of an order, without keeping the others.
+//! The first records of an order, without keeping the others in memory.
 
 use std::collections::BTreeMap;
 
 use crate::domain::record::Record;
 
-/// By what records are sorted.
+/// The sort key of records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Order {
     /// The oldest; unknown ages last.
     Age,
-    /// The soonest to expire; those that never do last.
+    /// The soonest to expire; those that never expire last.
     Ttl,
     Size,
     /// The smallest idempotency key.
@@ -19,7 +19,7 @@ pub(crate) enum Order {
 /// Keeps the first records of an order, at most `limit`.
 pub(crate) struct Top {
     order: Order,
-    /// True for the last of the order first.
+    /// True if the order is reversed.
     is_reversed: bool,
     limit: usize,
     kept: BTreeMap<Rank, Record>,
@@ -63,11 +63,12 @@ impl Top {
     }
 }
 
-/// Lower ranks come first, and what is unknown last: of the other end, where the order is reversed, first. The key settles
-/// ties, so that the order is the same every time; among records of one key the one that was found first comes first.
+/// Lower ranks come first. Records without a value come last in either direction. The key settles
+/// ties, so that the order is the same every time. Records with the same key keep the order in
+/// which they were found.
 type Rank = (bool, u64, Vec<u8>, usize);
 
-/// What the order goes by; `None` where that is unknown.
+/// The number that the order compares; `None` if it is unknown.
 fn number(order: Order, record: &Record) -> Option<u64> {
     match order {
         Order::Age => record.age.map(|age| u64::MAX - age.millis),

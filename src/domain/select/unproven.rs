@@ -1,4 +1,4 @@
-//! Records that a selection by age or TTL leaves out, because nothing proves what was asked of them.
+//! Records that a selection by age or TTL leaves out because evidence is missing.
 
 use std::collections::BTreeMap;
 
@@ -6,17 +6,18 @@ use crate::domain::diagnosis::Finding;
 use crate::domain::record::{Evidence, Expiry, Record};
 use crate::domain::schema::{State, TtlOf};
 
-/// What would have to be known of a record.
+/// The evidence that is missing for a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Missing {
-    /// What a TTL of this deployment is: only the schema's default speaks.
+    /// A TTL of this deployment. Only the schema's default is known.
     Ttl(TtlOf),
-    /// Its age, which nothing tells: it has no expiry, or more time left than the TTL.
+    /// The age of the record. It is unknown because the record never expires, or has more time left
+    /// than the TTL.
     Age,
 }
 
 impl Missing {
-    /// The word of the JSON.
+    /// The word in JSON output.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Ttl(TtlOf::Lock) => "lock_ttl",
@@ -26,7 +27,7 @@ impl Missing {
     }
 }
 
-/// What is missing to know the age of a record: of its lock, or of its result.
+/// The evidence that is missing for the age of a record: of its lock, or of its result.
 pub(crate) fn missing_age(record: &Record) -> Missing {
     let of = if record.state == State::Completed { TtlOf::Result } else { TtlOf::Lock };
     let is_told_by_a_ttl = matches!(record.expiry(), Some(Expiry::In(_)));
@@ -37,18 +38,18 @@ pub(crate) fn missing_age(record: &Record) -> Missing {
     }
 }
 
-/// What is missing to know whether an estimated finding holds.
+/// The evidence that is missing for an estimated finding.
 pub(crate) fn missing_for(finding: &Finding) -> Missing {
     Missing::Ttl(finding.code.depends_on())
 }
 
-/// Records that were left out, counted by schema and by what is missing.
+/// Records that were left out, counted by schema and missing evidence.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Unproven {
     of_schemas: BTreeMap<(String, Missing), LeftOut>,
 }
 
-/// Records of one schema that were left out because the same is missing of all of them.
+/// Records of one schema that were left out because of the same missing evidence.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct LeftOut {
     pub(crate) count: u64,
@@ -57,7 +58,7 @@ pub(crate) struct LeftOut {
 }
 
 impl Unproven {
-    /// Counts a record of which this is missing.
+    /// Counts a record for which this evidence is missing.
     pub(crate) fn add(&mut self, record: &Record, missing: Missing) {
         let left_out = self.of_schemas.entry((record.schema.name.clone(), missing)).or_default();
         left_out.count += 1;
@@ -65,13 +66,13 @@ impl Unproven {
         left_out.longest_ms = left_out.longest_ms.max(left_ms);
     }
 
-    /// How many were left out for want of this.
+    /// How many records were left out because this evidence is missing.
     pub(crate) fn count(&self, missing: Missing) -> u64 {
         let of_missing = self.of_schemas.iter().filter(|((_, of), _)| *of == missing);
         of_missing.map(|(_, left_out)| left_out.count).sum()
     }
 
-    /// Those of each schema, by name.
+    /// The records of each schema that were left out, by the schema's name.
     pub(crate) fn of_schemas(&self) -> impl Iterator<Item = (&str, Missing, LeftOut)> {
         self.of_schemas
             .iter()

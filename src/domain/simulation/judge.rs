@@ -86,7 +86,7 @@ fn wrong_response(history: &History, answered: &Answered, response: &[u8]) -> Op
     let doer = before.iter().filter(own).find(|execution| execution.effect)?;
     (!source.effect).then(|| {
         format!(
-            "the client was told by {} that the {operation} was not done, although {} had done it",
+            "{} told the client that the {operation} was not done, although {} had done it",
             source.worker, doer.worker
         )
     })
@@ -208,7 +208,7 @@ mod tests {
         for (response, why) in [
             (Some("a payment of 10"), "of the payment of 10"),
             (Some("x"), "no handler gave"),
-            (None, "never was"),
+            (None, "it never was"),
         ] {
             let judged = told(once.clone(), OTHER, response);
             assert_eq!(judged.verdict, ScenarioVerdict::WrongAnswer);

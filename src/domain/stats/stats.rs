@@ -35,7 +35,7 @@ pub(crate) enum StatsGroup {
 pub(crate) struct Stats {
     by: StatsDimension,
     rows: BTreeMap<(String, StatsGroup), StatsRow>,
-    /// Findings that the record or the deployment's own TTLs prove, with their counts.
+    /// Findings that are certain from the record or the deployment's own TTLs, with their counts.
     findings: BTreeMap<FindingCode, u64>,
     /// The number of locks by owner.
     owners: BTreeMap<Vec<u8>, u64>,

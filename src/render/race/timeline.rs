@@ -18,9 +18,9 @@ pub(super) fn text(run: &RaceRun, view: View) -> Option<String> {
     let pair = [Some(offending.offence.event), offending.offence.against];
     let name = match run.strategy {
         Strategy::Schema => run.schema.clone(),
-        strategy => format!("{}, {}", run.schema, strategy.as_str()),
+        strategy => format!("{} (keys of {})", strategy.as_str(), run.schema),
     };
-    let title = format!("Round {} of {name} cannot have been atomic:", offending.round);
+    let title = format!("Round {} shows that {name} is not atomic:", offending.round);
     let mut text = format!(
         "{}\n{}\n\n",
         view.palette.bold(&title),

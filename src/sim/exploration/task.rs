@@ -46,9 +46,9 @@ pub(crate) struct ExplorationPlace<'a> {
 }
 
 impl ExplorationTask {
+    /// The program of the workers of these services.
     ///
     /// # Errors
-    /// The program of the workers of these services.
     /// The services cannot be explored together; the error is a message.
     pub(crate) fn program(services: Vec<Arc<Schema>>) -> Result<Rc<WorkerProgram>, String> {
         WorkerProgram::new(services).map(Rc::new)
@@ -82,10 +82,10 @@ impl ExplorationTask {
         })
     }
 
+    /// Connects to the server on which calls are executed.
     ///
     /// # Errors
     /// An error of the server.
-    /// Connects to the server on which calls are executed.
     pub(crate) async fn connect<'a>(
         &self,
         place: ExplorationPlace<'a>,

@@ -30,7 +30,7 @@ pub(crate) struct ScheduleReplay<'s> {
     pub(crate) is_private: bool,
 }
 
-/// A replayed schedule, and where it deviated from the exploration.
+/// A replayed schedule, and how it deviated from the exploration.
 #[derive(Debug)]
 pub(crate) struct Replayed {
     pub(crate) lines: Vec<TraceLine>,

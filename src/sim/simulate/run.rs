@@ -177,7 +177,7 @@ impl<'s> ScenarioRun<'s> {
         // A Redis key with this much time left was set during this run, with the TTL of a result.
         let passed = millis(self.clock.elapsed()) + 1_000;
         if (simulated.saturating_sub(passed)..=simulated).contains(&ms) {
-            // The time that has passed is the machine's, not the schema's.
+            // The elapsed time is real time, so it is not subtracted from the schema's TTL.
             return own;
         }
         ms.div_ceil(1_000) * 1_000
@@ -237,8 +237,8 @@ impl<'s> ScenarioRun<'s> {
         self.held_until.set(None);
     }
 
-    ///
     /// Checks that the lock of the story has not expired too early.
+    ///
     /// # Errors
     /// `Late`: a lock may have expired that should expire later.
     pub(super) fn check_in_time(&self) -> ScenarioResult {

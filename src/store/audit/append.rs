@@ -1,4 +1,4 @@
-//! The audit log: one JSON line a change, appended and never rewritten.
+//! Writes the audit log: one JSON line per change, appended and never rewritten.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
@@ -33,7 +33,7 @@ impl Lines {
     }
 }
 
-/// Appends lines in one write and waits until they are on the disk.
+/// Appends lines in one write, and waits until they are on the disk.
 pub fn append(path: &Path, Lines(mut lines): Lines) -> Result<(), StoreError> {
     let wrong = |error: io::Error| file_error(path, &error);
     let mut file = open(path)?;
@@ -43,13 +43,15 @@ pub fn append(path: &Path, Lines(mut lines): Lines) -> Result<(), StoreError> {
     }
     // One write, so that two operators' lines never mix.
     let written = file.write_all(&lines);
-    // A lock that cannot be given back here ends when the file is closed.
+    // If this fails, closing the file releases the lock.
     let _ = file.unlock();
+    // Synced after the unlock, so that no run waits for the sync of another.
     written.and_then(|()| file.sync_data()).map_err(wrong)
 }
 
-/// Waits until no other idemctl is in the middle of its lines: a half of them would pass for a torn line. Waits no longer than
-/// a second, for that other one may be stopped, and not at all where files have no locks.
+/// Waits until no other idemctl is writing, because its half-written line would look like a torn
+/// one. It waits at most a second, because the other process may be stopped. On a file system
+/// without locks it does not wait.
 fn wait_for_turn(file: &File) {
     let since = Instant::now();
     while matches!(file.try_lock(), Err(TryLockError::WouldBlock))
@@ -59,7 +61,8 @@ fn wait_for_turn(file: &File) {
     }
 }
 
-/// True when the last line has no end, for a disk was full: the next one must not be lost with it.
+/// True if the last line is incomplete, e.g. because the disk was full. The next line must then
+/// begin on a line of its own, so that it is not lost too.
 fn is_torn(file: &mut File) -> io::Result<bool> {
     if file.seek(SeekFrom::End(0))? == 0 {
         return Ok(false);
@@ -70,7 +73,7 @@ fn is_torn(file: &mut File) -> io::Result<bool> {
     Ok(last != *b"\n")
 }
 
-/// Makes sure, before a change, that the log can be written after it.
+/// Checks before a change that the log can be written after it.
 pub fn prepare(path: &Path) -> Result<(), StoreError> {
     open(path).map(drop)
 }

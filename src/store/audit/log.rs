@@ -1,4 +1,4 @@
-//! Reading the audit log, a line at a time.
+//! Reads the audit log line by line.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read as _};
@@ -10,16 +10,16 @@ use crate::domain::history::{AuditEntry, Mark, Operation, Operations};
 use crate::domain::record::{KeyIdentity, Left};
 use crate::files;
 
-/// The most bytes of a line: a key of a megabyte, each byte of which is escaped, takes six.
+/// The most bytes of a line. A key of one megabyte takes six megabytes if each byte is escaped.
 const MOST_LINE: u64 = 16 << 20;
 
-/// How many bytes are searched for a name at a time.
+/// How many bytes are searched at a time.
 const CHUNK: usize = 1 << 20;
 
-/// What stands in each line of `extend`.
+/// The text that every line of `extend` contains.
 const EXTENDED: &[u8] = b"\"extend\"";
 
-/// The changes of the log, the oldest first.
+/// The changes in the log, the oldest first.
 #[derive(Debug)]
 pub struct Log {
     lines: BufReader<File>,
@@ -28,7 +28,7 @@ pub struct Log {
     pub damaged: Damaged,
 }
 
-/// What a pass over the log left out.
+/// The damaged lines that a pass over the log skipped.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Damaged {
     pub lines: u64,
@@ -43,10 +43,10 @@ enum LogLine {
 }
 
 impl Log {
-    /// Opens the log; `None` when there is none, for nothing was changed yet.
+    /// Opens the log; `None` if it does not exist, because nothing was changed yet.
     ///
     /// # Errors
-    /// When the log is there and cannot be read.
+    /// The log exists but cannot be read.
     pub fn open(path: &Path) -> io::Result<Option<Self>> {
         match files::open_regular(path) {
             Ok(file) => {
@@ -58,10 +58,10 @@ impl Log {
         }
     }
 
-    /// The next change; what is damaged is counted and passed over.
+    /// The next change. Damaged lines are counted and skipped.
     ///
     /// # Errors
-    /// When the log cannot be read on.
+    /// The rest of the log cannot be read.
     pub fn next_entry(&mut self) -> io::Result<Option<AuditEntry<'static>>> {
         self.next_entry_with(b"")
     }
@@ -69,7 +69,7 @@ impl Log {
     /// The next change of an operation.
     ///
     /// # Errors
-    /// When the log cannot be read on.
+    /// The rest of the log cannot be read.
     pub fn next_entry_of(&mut self, op: &str) -> io::Result<Option<AuditEntry<'static>>> {
         while let Some(entry) = self.next_entry_with(op.as_bytes())? {
             if entry.op == op {
@@ -79,7 +79,7 @@ impl Log {
         Ok(None)
     }
 
-    /// The next change whose line holds these bytes.
+    /// The next change whose line contains these bytes.
     fn next_entry_with(&mut self, bytes: &[u8]) -> io::Result<Option<AuditEntry<'static>>> {
         while let Some(line) = self.next_line_with(bytes)? {
             if let LogLine::Change(entry) = line {
@@ -89,7 +89,7 @@ impl Log {
         Ok(None)
     }
 
-    /// The next line that holds these bytes: others are not taken apart.
+    /// The next line that contains these bytes. Other lines are not parsed.
     fn next_line_with(&mut self, bytes: &[u8]) -> io::Result<Option<LogLine>> {
         let sought = Finder::new(bytes);
         while files::read_line(&mut self.lines, b'\n', &mut self.bytes, MOST_LINE)? > 0 {
@@ -107,16 +107,16 @@ impl Log {
     }
 }
 
-/// True if this name stands anywhere in the log, whatever of: it is not for a new operation then.
+/// True if this name occurs anywhere in the log. It must then not be used for a new operation.
 ///
 /// # Errors
-/// When the log is there and cannot be read.
+/// The log exists but cannot be read.
 pub fn mentions(path: &Path, op: &str) -> io::Result<bool> {
     let Some(mut log) = Log::open(path)? else { return Ok(false) };
     let sought = Finder::new(op.as_bytes());
     let mut chunk = Vec::with_capacity(CHUNK);
     loop {
-        // What a name may begin with at the end of the last chunk is searched again.
+        // The end of the last chunk is searched again, because a name may begin there.
         let overlap = chunk.len().min(op.len());
         chunk.drain(..chunk.len() - overlap);
         let more = u64::try_from(CHUNK - overlap).unwrap_or(u64::MAX);
@@ -132,7 +132,7 @@ pub fn mentions(path: &Path, op: &str) -> io::Result<bool> {
 /// True if the log has an operation of this name.
 ///
 /// # Errors
-/// When the log is there and cannot be read.
+/// The log exists but cannot be read.
 pub fn has_operation(path: &Path, op: &str) -> io::Result<bool> {
     let Some(mut log) = Log::open(path)? else { return Ok(false) };
     while let Some(line) = log.next_line_with(op.as_bytes())? {
@@ -148,10 +148,10 @@ pub fn has_operation(path: &Path, op: &str) -> io::Result<bool> {
     Ok(false)
 }
 
-/// The last operation of the log of which this file is the backup.
+/// The last operation in the log whose backup is this file.
 ///
 /// # Errors
-/// When the log is there and cannot be read.
+/// The log exists but cannot be read.
 pub fn operation_of_backup(path: &Path, file: &str) -> io::Result<Option<String>> {
     let Some(mut log) = Log::open(path)? else { return Ok(None) };
     let mut last = None;
@@ -164,10 +164,10 @@ pub fn operation_of_backup(path: &Path, file: &str) -> io::Result<Option<String>
     Ok(last)
 }
 
-/// What `extend` left at each Redis key.
+/// The state in which `extend` left each Redis key.
 ///
 /// # Errors
-/// When the log is there and cannot be read.
+/// The log exists but cannot be read.
 pub fn extended(path: &Path) -> io::Result<Left> {
     let (Some(mut log), mut left) = (Log::open(path)?, Left::new()) else { return Ok(Left::new()) };
     while let Some(entry) = log.next_entry_with(EXTENDED)? {
@@ -197,10 +197,10 @@ fn parse(line: &[u8]) -> Option<LogLine> {
     humantime::parse_rfc3339(&at).ok().map(|_| line)
 }
 
-/// Hands out each change of the log with the operation that it belongs to. `None` when there is no log.
+/// Passes each change of the log to `take`, with its operation. `None` if there is no log.
 ///
 /// # Errors
-/// When the log is there and cannot be read.
+/// The log exists but cannot be read.
 pub fn each(
     path: &Path,
     mut take: impl FnMut(AuditEntry<'static>, &Operation),

@@ -1,4 +1,4 @@
-//! The audit log: a line for each change, written and read.
+//! The audit log: one line per change.
 
 pub(crate) mod append;
 pub(crate) mod log;

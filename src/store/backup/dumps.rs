@@ -1,11 +1,11 @@
-//! The DUMPs of Redis keys that are about to change.
+//! Reads the DUMPs of Redis keys before they change.
 
 use crate::store::cluster::client::Client;
 use crate::store::connection::reply;
 use crate::store::error::StoreError;
 
 impl Client {
-    /// The DUMP of each Redis key, read in one round trip; `None` for one that is gone.
+    /// The DUMP of each Redis key, read in one round trip; `None` for an absent key.
     pub(in crate::store) async fn dumps(
         &self,
         redis_keys: &[&[u8]],
@@ -13,10 +13,10 @@ impl Client {
         self.dump_each(redis_keys).await?.into_iter().collect()
     }
 
-    /// The same with an own error for each Redis key.
+    /// The same, with a separate error for each Redis key.
     ///
     /// # Errors
-    /// When a server could not be asked at all.
+    /// A server could not be reached at all.
     pub(in crate::store) async fn dump_each(
         &self,
         redis_keys: &[&[u8]],

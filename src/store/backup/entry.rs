@@ -1,4 +1,5 @@
-//! What a backup holds of a record: which Redis keys change, what each holds, what is beside them, and whose record it is.
+//! The entry of a record in a backup: the Redis keys that change with their values, the other keys,
+//! and the record's name.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,26 +7,28 @@ use super::payload;
 use crate::domain::record::{Content, Deadline, Expiry, KeyIdentity, KeyState, Observation};
 use crate::domain::schema::Role;
 
-/// The format of a backup that is written: an entry for each record, and a closing line.
+/// The current format of backups: one entry per record, and a closing line.
 pub(super) const FORMAT: u64 = 2;
 
-/// The format of idemctl 0.2, which is read: an entry for each Redis key, and no closing line.
+/// The format of idemctl 0.2, which can still be read: one entry per Redis key, and no closing
+/// line.
 pub(super) const FORMAT_1: u64 = 1;
 
-/// The most Redis keys that are backed up at a time: a sync of the disk costs as much as several calls.
+/// The most Redis keys that are backed up at a time, because a sync of the disk costs as much as
+/// several calls.
 pub(in crate::store) const MOST_SAVED: usize = 500;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Saved {
     pub redis_key: Vec<u8>,
     pub dump: Vec<u8>,
-    /// The milliseconds it had left; `None` without expiry.
+    /// The milliseconds that the key had left; `None` if it never expires.
     pub ttl_ms: Option<u64>,
     /// When it expires, in milliseconds since the epoch by the server's clock.
     pub expires_at_ms: Option<u64>,
 }
 
-/// Whose record a saved Redis key was.
+/// The record to which a saved Redis key belongs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct About {
     pub schema: String,
@@ -34,7 +37,8 @@ pub struct About {
 }
 
 impl Saved {
-    /// The same without a DUMP, where a string was read as a whole and is no long one.
+    /// The saved key without a DUMP from the server, if it is a string that was read as a whole and
+    /// is not too long.
     pub(in crate::store) fn of_whole(seen: &KeyState) -> Option<Self> {
         match &seen.content {
             Content::Text { head, .. } if seen.content.is_whole() => {
@@ -44,8 +48,9 @@ impl Saved {
         }
     }
 
-    /// The identity of the Redis key once the key is back: by the string, or by the checksum of a DUMP that does not show the
-    /// string. A server may write the same string as another DUMP.
+    /// The identity of the Redis key after it is restored. A string is identified by its bytes,
+    /// because a server may write the same string as a different DUMP. Any other DUMP is identified
+    /// by its checksum.
     pub(crate) fn identity(&self) -> KeyIdentity {
         let Some(text) = payload::string_in(&self.dump) else {
             return KeyIdentity::of_dump(&self.dump, self.expires_at_ms);
@@ -59,7 +64,8 @@ impl Saved {
         ))
     }
 
-    /// What a Redis key held, with the deadline that the look saw: the change compares with it.
+    /// The value of a Redis key, with the deadline from the read, because the change compares with
+    /// that.
     pub(in crate::store) fn of(seen: &KeyState, dump: Vec<u8>) -> Self {
         Self {
             redis_key: seen.redis_key.clone(),
@@ -70,18 +76,18 @@ impl Saved {
     }
 }
 
-/// An entry as it is written.
+/// An entry to be written.
 #[derive(Debug, Clone)]
 pub struct BackupEntry<'a> {
     pub(super) about: &'a About,
-    /// The Redis keys that may change, with what they are for if the record has two.
+    /// The Redis keys that may change, with their roles if the record has two keys.
     pub(super) keys: Vec<(Option<Role>, &'a Saved)>,
     /// The record's other Redis keys.
     pub(super) beside: Vec<Beside>,
 }
 
 impl<'a> BackupEntry<'a> {
-    /// The entry of a record as it was seen, of which the Redis keys of these roles may change.
+    /// The entry of a record as it was seen. The Redis keys of these roles may change.
     pub(in crate::store) fn new(
         about: &'a About,
         seen: &Observation,
@@ -102,7 +108,7 @@ impl<'a> BackupEntry<'a> {
     }
 }
 
-/// What a Redis key of a record with two is for: the lock comes first.
+/// The role of a Redis key in a record with two keys, of which the lock is the first.
 fn role_of(seen: &Observation, role: usize) -> Option<Role> {
     match (seen.keys.len(), role) {
         (2, 0) => Some(Role::Lock),
@@ -113,23 +119,25 @@ fn role_of(seen: &Observation, role: usize) -> Option<Role> {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Beside {
-    /// What that Redis key is for: the lock or the result.
+    /// The role of that Redis key: the lock or the result.
     pub role: Role,
     pub redis_key: Vec<u8>,
     pub there: bool,
 }
 
 impl Beside {
-    /// A Redis key of a record as it was seen, beside those that were backed up.
+    /// A Redis key of a record as it was seen that is not backed up itself.
     pub(super) fn of(role: Role, seen: &KeyState) -> Self {
         Self { role, redis_key: seen.redis_key.clone(), there: seen.content != Content::Absent }
     }
 
-    /// The Redis key where nothing may stand now, for what was backed up to come back beside it.
+    /// This Redis key, if it must be absent for a restore.
     ///
-    /// A lock keeps a result away, whoever holds the lock: a worker is at it, and overwrites the result when it is done.
-    /// A result keeps a lock away: the operation has been completed since, and the lock would let its old worker complete
-    /// once more, over that result. Where the result stood beside the lock before, the two come back as they were.
+    /// An existing lock prevents the restore of a result, whoever holds the lock, because its
+    /// worker is still running and will overwrite the result. An existing result prevents the
+    /// restore of a lock. The operation has been completed since, and the restored lock would let
+    /// the old worker store another result over it. If the result was already there beside the
+    /// lock, both are restored as they were.
     pub fn bars(&self) -> Option<&[u8]> {
         let is_barred = self.role == Role::Lock || !self.there;
         is_barred.then_some(self.redis_key.as_slice())
@@ -139,9 +147,9 @@ impl Beside {
 /// The run of a command that wrote a backup.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Maker {
-    /// The operation, as the audit log names it.
+    /// The operation's name in the audit log.
     pub(crate) op: String,
     pub(crate) command: String,
-    /// When it began, RFC 3339 in UTC.
+    /// When it began, in RFC 3339 and UTC.
     pub(crate) at: String,
 }

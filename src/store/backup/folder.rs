@@ -1,4 +1,5 @@
-//! The backups of a folder: which files are backups, what each holds, and which nobody needs any more.
+//! The backups in a folder: which files are backups, the content of each, and which are no longer
+//! needed.
 
 use std::fs::{self, File, Metadata, TryLockError};
 use std::io;
@@ -16,11 +17,11 @@ use crate::files;
 pub(crate) struct BackupFile {
     pub(crate) path: PathBuf,
     pub(crate) bytes: u64,
-    /// When it was last written.
+    /// The time of the last write.
     pub(crate) modified: SystemTime,
     /// The operation that wrote it; `None` if the first line is damaged.
     pub(crate) by: Option<Maker>,
-    /// Where the first of its Redis keys was taken from.
+    /// Where the first of its Redis keys was backed up.
     pub(crate) from: Option<Provenance>,
     pub(crate) redis_keys: u64,
     pub(crate) state: BackupState,
@@ -31,26 +32,26 @@ pub(crate) enum BackupState {
     Complete,
     /// Why some of its lines cannot be used.
     Damaged(String),
-    /// Its operation has not ended yet.
+    /// Its operation is still running.
     BeingWritten,
-    /// It has no closing line, and why that may be. Its lines are whole.
+    /// It has no closing line, and the possible reasons. Its lines are complete.
     Unended(String),
 }
 
-/// What a folder holds.
+/// The content of a folder.
 #[derive(Debug, Default)]
 pub(crate) struct Folder {
-    /// The oldest first.
+    /// The backups, the oldest first.
     pub(crate) backups: Vec<BackupFile>,
-    /// Files that are no backups, or cannot be read, with the reasons.
+    /// Files that are not backups, or cannot be read, with the reasons.
     pub(crate) others: Vec<(PathBuf, String)>,
 }
 
 impl Folder {
-    /// Reads every file of a folder; a folder that is not there holds nothing.
+    /// Reads every file of a folder. A missing folder counts as empty.
     ///
     /// # Errors
-    /// When the folder cannot be read.
+    /// The folder cannot be read.
     pub(crate) fn read(folder: &Path) -> io::Result<Self> {
         let entries = match fs::read_dir(folder) {
             Ok(entries) => entries,
@@ -74,12 +75,13 @@ impl Folder {
 }
 
 impl BackupFile {
-    /// Removes the file, if the file is still the one that was looked at and nobody writes to it.
+    /// Removes the file, if it did not change since it was listed and no run is writing to it.
     ///
     /// # Errors
-    /// Why the file stays.
+    /// Why the file was not removed.
     pub(crate) fn remove(&self) -> Result<(), String> {
         let told = |error: io::Error| error.to_string();
+        // The user decided about the file as it was listed.
         let metadata = self.path.symlink_metadata().map_err(told)?;
         let is_same = metadata.is_file()
             && metadata.len() == self.bytes
@@ -98,7 +100,7 @@ impl BackupFile {
 /// Reads a file as a backup.
 ///
 /// # Errors
-/// Why the file is none.
+/// Why the file is not a backup.
 fn look(path: &Path) -> Result<BackupFile, String> {
     let metadata = path.symlink_metadata().map_err(|error| error.to_string())?;
     if !metadata.is_file() {
@@ -149,7 +151,8 @@ pub(crate) fn is_being_written(path: &Path) -> bool {
     files::open_regular(path).is_ok_and(|file| is_locked(&file))
 }
 
-/// True while a run writes to the backup. Another reader, or a file system without locks, is no writer.
+/// True while a run writes to the backup. The lock is shared, so that another reader does not look
+/// like a writer. Without file locks, no writer is found.
 fn is_locked(file: &File) -> bool {
     matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
 }

@@ -1,11 +1,13 @@
-//! Whether a backup is as it was written: the checksums of its values and lines, the closing line that counts the others, and
-//! which lines cannot be used.
+//! Checks whether a backup is intact: the checksums of its values and lines, the closing line that
+//! counts the others, and the lines that cannot be used.
 //!
-//! The two checksums of a backup: the one at the end of what DUMP gives, and the one at the end of each line.
+//! A backup has two kinds of checksums: the one at the end of each DUMP, and the one at the end of
+//! each line.
 //!
-//! A line ends in `,"crc64":"0123456789abcdef"}`. The sixteen digits are the CRC-64/XZ of all that stands before them in
-//! the line, up to and without `,"crc64"`: a CRC finds every flip of a bit and every burst up to its own width, reads the
-//! line once, and needs no second copy of a large value. What somebody changes on purpose it does not find.
+//! A line ends in `,"crc64":"0123456789abcdef"}`. The sixteen digits are the CRC-64/XZ of
+//! everything before `,"crc64"` in the line. A CRC detects every flipped bit and every burst of
+//! errors up to its own width. It reads the line once, and needs no second copy of a large value.
+//! It does not detect deliberate changes.
 
 use crc::{CRC_64_REDIS, Crc, Table};
 use serde::{Deserialize, Serialize};
@@ -14,17 +16,18 @@ use crate::domain::snapshot::CRC;
 
 static OF_DUMP: Crc<u64, Table<16>> = Crc::<u64, Table<16>>::new(&CRC_64_REDIS);
 
-/// The bytes behind the fields of a line: `,"crc64":"`, sixteen digits, `"}`.
+/// The bytes after the fields of a line: `,"crc64":"`, sixteen digits, `"}`.
 const SEAL: usize = 28;
 
-/// Ends a line that began at `start` with its checksum, in place of the brace that closes its fields.
+/// Ends a line that began at `start` with its checksum. This replaces the brace that closes its
+/// fields.
 pub(super) fn seal(text: &mut Vec<u8>, start: usize) {
     text.pop_if(|last| *last == b'}');
     let seal = seal_of(&text[start..]);
     text.extend_from_slice(seal.as_bytes());
 }
 
-/// True when a line, without its line feed, is as it was written.
+/// True if a line, without its line feed, has the right checksum.
 pub(super) fn is_sealed(line: &[u8]) -> bool {
     let Some(length) = line.len().checked_sub(SEAL) else { return false };
     let (fields, seal) = line.split_at(length);
@@ -41,30 +44,32 @@ pub(super) fn chained(before: u64, line: &[u8]) -> u64 {
     CRC.checksum(&[&before.to_be_bytes(), seal].concat())
 }
 
-/// True when the bytes are as DUMP gave them.
+/// True if the bytes have the checksum that DUMP wrote.
 pub(super) fn holds(dump: &[u8]) -> bool {
     let Some((payload, sum)) = dump.split_last_chunk::<8>() else { return false };
     of_dump(payload) == u64::from_le_bytes(*sum)
 }
 
-/// The checksum at the end of what DUMP gives.
+/// The checksum at the end of a DUMP.
 pub(super) fn of_dump(payload: &[u8]) -> u64 {
     OF_DUMP.checksum(payload)
 }
 
-/// What the lines of a backup hold, as its closing line says it and as a reader counts it.
+/// Counts of the lines of a backup, as the closing line states them, and as a reader counts them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(super) struct Count {
-    /// Entries, those that were taken back among them.
+    /// Entries, including those that were withdrawn.
     pub(super) records: u64,
     pub(super) redis_keys: u64,
     pub(super) lines: u64,
-    /// The CRC-64/XZ over the checksums of all lines above, in order: a line that is gone changes it.
+    /// The CRC-64/XZ over the checksums of all lines above, in order, so that it also detects a
+    /// missing line.
     pub(super) crc64_above: u64,
 }
 
 impl Count {
-    /// Counts a line, given without its line feed, which holds an entry of so many Redis keys or none.
+    /// Counts a line without its line feed. Its entry has this many Redis keys; other lines have
+    /// none.
     pub(super) fn add(&mut self, line: &[u8], redis_keys: u64) {
         self.lines += 1;
         self.records += u64::from(redis_keys > 0);
@@ -80,25 +85,26 @@ pub enum Closing {
     Whole,
     /// Its run was killed, or the file lost its end.
     Missing,
-    /// Its closing line counts other lines than there are.
+    /// Its closing line does not match the lines above.
     Differs,
-    /// Its format, that of idemctl 0.2, has no closing line.
+    /// It has the format of idemctl 0.2, which has no closing line.
     NotOfItsFormat,
 }
 
 /// What is wrong with a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum LineFault {
-    /// An idemctl wrote it whose backups this one does not read.
+    /// A version of idemctl wrote it whose format this version does not read.
     OtherVersion(String),
-    /// It holds no byte of anything: a line feed, spaces, or the NULs of a disk that was never written.
+    /// It contains no data: only a line feed, spaces, or the NULs of disk blocks that were never
+    /// written.
     Blank,
     Cut,
-    /// It does not begin as a line of a backup.
+    /// It does not begin like a line of a backup.
     Foreign,
-    /// It is whole, and behind the closing line.
+    /// It is intact, but follows the closing line.
     Behind,
-    /// It is not what was written.
+    /// It is not as it was written.
     Damaged(String),
 }
 
@@ -116,7 +122,7 @@ impl LineFault {
     }
 }
 
-/// Lines that cannot be used: those in the middle, with whole lines behind them, and those at the end.
+/// Lines that cannot be used: those in the middle, which intact lines follow, and those at the end.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Damage {
     pub middle: Option<Gap>,
@@ -129,12 +135,12 @@ pub struct Gap {
     pub first: u64,
     /// The number of the last.
     pub last: u64,
-    /// How many they are, for whole lines may stand between.
+    /// How many they are. Intact lines may be between them.
     pub lines: u64,
-    /// What is wrong with the first of them, or with the first that may have held a Redis key.
+    /// The fault of the first of them, or of the first that may have contained a changed Redis key.
     pub why: String,
-    /// True when one of them may have held a Redis key that was changed. What a crash leaves never did: nothing is
-    /// changed before its line is whole on the disk.
+    /// True if one of them may have contained a Redis key that was changed. A line that a crash
+    /// truncated never does, because nothing is changed before its line is completely on the disk.
     pub may_have_held: bool,
 }
 
@@ -147,7 +153,7 @@ impl Damage {
         self.gaps().map(|gap| gap.lines).sum()
     }
 
-    /// True when what cannot be used may have held a Redis key that was changed.
+    /// True if an unusable line may have contained a Redis key that was changed.
     pub fn may_have_held(&self) -> bool {
         self.gaps().any(|gap| gap.may_have_held)
     }
@@ -156,7 +162,7 @@ impl Damage {
         self.middle.iter().chain(&self.tail)
     }
 
-    /// Takes note of a line; `is_ended` says whether a line feed ends it.
+    /// Counts a faulty line; `is_ended` is true if a line feed ends it.
     pub(super) fn add(&mut self, line: u64, fault: &LineFault, is_ended: bool) {
         let may_have_held = match fault {
             LineFault::Blank => false,
@@ -171,7 +177,7 @@ impl Damage {
         self.tail = Some(Gap::join(self.tail.take(), new));
     }
 
-    /// Takes note of a whole line: what was the end so far is in the middle.
+    /// Notes that an intact line follows, so that the gap so far is in the middle.
     pub(super) fn is_followed(&mut self) {
         if let Some(tail) = self.tail.take() {
             self.middle = Some(Gap::join(self.middle.take(), tail));
@@ -193,7 +199,7 @@ impl Gap {
         }
     }
 
-    /// Which lines, in words.
+    /// The lines of the gap, in words.
     pub fn words(&self) -> String {
         let Self { first, last, lines, .. } = self;
         match last - first + 1 {

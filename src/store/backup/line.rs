@@ -1,4 +1,4 @@
-//! The lines of a backup as they are written.
+//! Writes the lines of a backup.
 
 use std::borrow::Cow;
 
@@ -10,12 +10,12 @@ use super::entry::{BackupEntry, FORMAT, Maker};
 use super::integrity::{self, Count};
 use crate::domain::change::provenance::Provenance;
 
-/// Appends a line that is sealed by its checksum.
+/// Appends a line with its checksum.
 pub(super) fn write(text: &mut Vec<u8>, line: &impl Serialize) {
     end(text, text.len(), line);
 }
 
-/// Appends fields, with which the line ends that began at `start`.
+/// Appends the last fields of a line that began at `start`, and its checksum.
 fn end(text: &mut Vec<u8>, start: usize, fields: &impl Serialize) {
     let brace = text.len();
     // Text written to memory cannot fail.
@@ -27,12 +27,12 @@ fn end(text: &mut Vec<u8>, start: usize, fields: &impl Serialize) {
     text.push(b'\n');
 }
 
-/// What brings a record back.
+/// The line with a record's entry.
 pub(super) struct EntryLine<'a> {
     entry: &'a BackupEntry<'a>,
 }
 
-/// The fields of a line behind its Redis keys.
+/// The fields of a line after its Redis keys.
 #[derive(Serialize)]
 struct Rest<'a> {
     schema: &'a str,
@@ -44,7 +44,7 @@ struct Rest<'a> {
     beside: Vec<BesideFields>,
 }
 
-/// The fields of a Redis key behind its DUMP.
+/// The fields of a Redis key after its DUMP.
 #[derive(Serialize)]
 struct KeyRest {
     ttl_ms: Option<u64>,
@@ -65,8 +65,8 @@ impl<'a> EntryLine<'a> {
         Self { entry }
     }
 
-    /// Appends the line, sealed. Base64 goes where it belongs as it encodes: a large value is in memory often enough, and
-    /// has nothing to escape.
+    /// Appends the line with its checksum. Base64 is encoded directly into the line, because it
+    /// needs no escaping, and a large value should not be copied once more.
     pub(super) fn write(&self, text: &mut Vec<u8>) {
         let start = text.len();
         text.extend_from_slice(format!("{{\"format\":{FORMAT},\"keys\":[").as_bytes());
@@ -106,7 +106,7 @@ impl<'a> EntryLine<'a> {
         }
         Rest {
             schema: &about.schema,
-            // Text that is not borrowed is not what the bytes say.
+            // An owned text means that the bytes are not valid UTF-8.
             key_base64: matches!(key, Cow::Owned(_)).then(|| STANDARD.encode(&about.key)),
             key,
             state: about.state,
@@ -118,11 +118,11 @@ impl<'a> EntryLine<'a> {
 fn in_base64(text: &mut Vec<u8>, bytes: &[u8]) {
     let at = text.len();
     text.resize(at + bytes.len().div_ceil(3) * 4, 0);
-    // The room is as long as it takes.
+    // The buffer has exactly the length of the encoded bytes.
     let _ = STANDARD.encode_slice(bytes, &mut text[at..]);
 }
 
-/// Takes entries back: of each of these Redis keys the last entry before does not count.
+/// Withdraws entries: for each of these Redis keys, the last entry before this line is void.
 #[derive(Serialize)]
 pub(super) struct VoidLine {
     format: u64,
@@ -138,7 +138,7 @@ impl VoidLine {
     }
 }
 
-/// Says where the entries below were taken from, and which operation wrote them.
+/// States where the entries below were backed up, and by which operation.
 #[derive(Serialize)]
 pub(super) struct FromLine<'a> {
     format: u64,
@@ -153,7 +153,7 @@ impl<'a> FromLine<'a> {
     }
 }
 
-/// The last line: what the lines above hold.
+/// The closing line, with the counts of the lines above.
 #[derive(Serialize)]
 pub(super) struct ClosingLine {
     format: u64,

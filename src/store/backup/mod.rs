@@ -1,4 +1,4 @@
-//! Backups: written and synced before a change, read again for a restore.
+//! Backups, which are written and synced before a change, and read for a restore.
 
 pub(crate) mod dumps;
 pub(crate) mod entry;

@@ -1,4 +1,5 @@
-//! A line of a backup as it is read: told apart from what idemctl did not write, and from what was damaged since.
+//! Parses a line of a backup. It distinguishes lines that idemctl did not write from lines that
+//! were damaged later.
 
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use super::integrity::{self, Count, LineFault};
 use crate::domain::change::provenance::Provenance;
 use crate::domain::schema::Role;
 
-/// How every line begins that idemctl wrote.
+/// The beginning of every line that idemctl writes.
 pub(super) const BEGINNING: &[u8] = b"{\"format\":";
 
 /// A record that a backup holds.
@@ -25,21 +26,21 @@ pub struct Held {
     pub keys: Vec<HeldKey>,
     /// The record's other Redis keys.
     pub beside: Vec<Beside>,
-    /// Where it was taken from; `None` if nothing says so.
+    /// Where it was backed up; `None` if no line states it.
     pub from: Option<Arc<Provenance>>,
 }
 
 impl Held {
-    /// True if one of the Redis keys that it brings back is this one.
+    /// True if it restores this Redis key.
     pub fn has(&self, redis_key: &[u8]) -> bool {
         self.keys.iter().any(|key| key.saved.redis_key == redis_key)
     }
 }
 
-/// A Redis key that a backup holds.
+/// A Redis key in a backup.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeldKey {
-    /// What it is for; `None` for the only Redis key of a record.
+    /// Its role; `None` for the only Redis key of a record.
     pub role: Option<Role>,
     pub saved: Saved,
 }
@@ -57,7 +58,8 @@ struct Fields {
     format: Option<u64>,
     #[serde(default)]
     keys: Vec<KeyFields>,
-    /// The Redis key of a line of format 1, which has one. (serde's `flatten` does not read numbers of arbitrary precision.)
+    /// The only Redis key of a line of format 1. serde's `flatten` is not used, because it cannot
+    /// read numbers of arbitrary precision.
     redis_key_base64: Option<String>,
     dump_base64: Option<String>,
     ttl_ms: Option<u64>,
@@ -98,7 +100,7 @@ struct BesideFields {
     there: bool,
 }
 
-/// Format 1 names one other Redis key at most, and not in a list.
+/// Format 1 has at most one other Redis key, and not in a list.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum BesideList {
@@ -112,7 +114,7 @@ impl Default for BesideList {
     }
 }
 
-/// Reads a line, without its line feed.
+/// Parses a line without its line feed.
 ///
 /// # Errors
 /// Why the line cannot be used.
@@ -146,7 +148,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<BackupLine, LineFault> {
     }
 }
 
-/// True when these are the first bytes of a line, or all that is left of one.
+/// True if these bytes are the beginning of a line, however short.
 pub(super) fn is_beginning(bytes: &[u8]) -> bool {
     let length = bytes.len().min(BEGINNING.len());
     bytes[..length] == BEGINNING[..length]
@@ -160,10 +162,10 @@ fn unreadable(bytes: &[u8], error: &serde_json::Error) -> LineFault {
     }
 }
 
-/// Which idemctl wrote the line, if that is one of another format.
+/// The fault of a line in the format of another version.
 ///
-/// A checksum that does not hold tells a damaged number of the format from another format. A line of a newer format may have
-/// another kind of checksum.
+/// The checksum distinguishes a damaged format number from another format. A line without `crc64`
+/// counts as another format, because a newer one may have another kind of checksum.
 fn other_version(bytes: &[u8]) -> Option<LineFault> {
     let fields: FormatFields = serde_json::from_slice(bytes).ok()?;
     let format = fields.format.filter(|format| ![FORMAT_1, FORMAT].contains(format))?;
@@ -193,7 +195,7 @@ fn held(fields: Fields) -> Result<Held, LineFault> {
         keys.push(held_key(key)?);
     }
     if fields.format == Some(FORMAT_1) {
-        // The line does not name the role of its Redis key, but of the other one.
+        // A line of format 1 names only the role of the other Redis key.
         let other_role = others.first().map(|other| other.role);
         let mut key = held_key(KeyFields {
             redis_key_base64: fields.redis_key_base64,

@@ -1,23 +1,26 @@
-//! What DUMP gives for a string, made from the string: a server takes longer to make it than to read the record.
+//! Builds the DUMP of a string from the string itself, because a server takes longer to create it
+//! than to read the record.
 //!
-//! The format is that of RDB files: the type, the length, the bytes, the version of the format in two bytes and a CRC-64 of
-//! all before. A string has stood there like this in every version; DUMP may compress one besides, and RESTORE takes both.
+//! The format is that of RDB files: the type, the length, the bytes, the version of the format in
+//! two bytes, and a CRC-64 of everything before. It has been the same for strings in every version.
+//! DUMP may also compress a string, and RESTORE accepts both forms.
 
 use super::integrity;
 
-/// The version of Redis 6.2, the oldest that is supported: RESTORE refuses what is newer than the server.
+/// The version of Redis 6.2, the oldest supported one, because RESTORE rejects a version newer than
+/// its server.
 const RDB_VERSION: u16 = 9;
 
 /// The type of a string.
 const STRING: u8 = 0;
 
-/// The version and the checksum.
+/// The bytes of the version and the checksum.
 const END: usize = 10;
 
-/// A length below this stands in six bits.
+/// A length below this takes six bits.
 const SHORT: usize = 1 << 6;
 
-/// The longest string that is written here; its length stands in fourteen bits.
+/// The longest string that is written here, because its length takes fourteen bits.
 pub(in crate::store) const LONGEST: usize = (1 << 14) - 1;
 
 /// The payload for a string; `None` for one that is longer than [`LONGEST`].
@@ -37,8 +40,8 @@ pub(in crate::store) fn of_string(text: &[u8]) -> Option<Vec<u8>> {
     Some(payload)
 }
 
-/// The string that stands in a payload as it is; `None` where DUMP compressed the string, wrote a number, or saved another
-/// type.
+/// The string in a payload; `None` if DUMP compressed the string, wrote it as a number, or saved
+/// another type.
 pub(super) fn string_in(payload: &[u8]) -> Option<&[u8]> {
     let (&kind, rest) = payload.split_first()?;
     let (&first, rest) = rest.split_first()?;
@@ -75,7 +78,7 @@ mod tests {
             assert_eq!(string_in(&payload), Some(&text[..]));
             assert_eq!(string_in(&payload[..payload.len() - 1]), None);
         }
-        // A number, and a compressed string, as the format of RDB files writes them.
+        // A number and a compressed string, in the format of RDB files.
         assert_eq!(string_in(b"\0\xc1\x39\x30\x0a\0\0\0\0\0\0\0\0\0"), None);
         assert_eq!(
             string_in(b"\0\xc3\x09\x40\x64\x01xx\xe0\x57\0\x01xx\x0a\0\0\0\0\0\0\0\0\0"),

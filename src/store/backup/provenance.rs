@@ -1,4 +1,4 @@
-//! Where a client leads, as a backup tells it and a restore compares it.
+//! The place to which a client is connected. A backup stores it, and a restore compares it.
 
 use crate::domain::change::provenance::{Process, Provenance, Service};
 use crate::store::change::Writer;
@@ -7,10 +7,11 @@ use crate::store::connection::reply;
 use crate::store::error::StoreError;
 
 impl Client {
-    /// The place of now. A cluster is known by its nodes; another server is asked for its run id, once.
+    /// The current place. A cluster is identified by its nodes. Any other server is asked once for
+    /// its run id.
     ///
     /// # Errors
-    /// As every read; that nobody may ask for the run id is none.
+    /// The errors of any read. A missing right to ask for the run id is not an error.
     pub async fn provenance(&self) -> Result<Provenance, StoreError> {
         self.masters().await?;
         let target = self.target();
@@ -30,10 +31,10 @@ impl Client {
         Ok(Provenance { address, db: target.db, service, cluster, run_id, uptime, taken_at: None })
     }
 
-    /// The id of this run of the server; `None` where nobody may ask for it, and of a cluster.
+    /// The id of this run of the server; `None` if the user may not ask for it, and for a cluster.
     ///
     /// # Errors
-    /// As every read.
+    /// The errors of any read.
     pub async fn run_id(&self) -> Result<Option<String>, StoreError> {
         self.masters().await?;
         if self.is_cluster() { Ok(None) } else { Ok(self.process().await?.run_id) }
@@ -44,7 +45,8 @@ impl Client {
             match self.ask(redis::cmd("INFO").arg("server")).await {
                 Ok(info) => Ok(reply::word(info).as_deref().map(Process::of).unwrap_or_default()),
                 Err(error) if error.lost_the_reply() => Err(error),
-                // The user may not ask, or the server does not tell: unless whatever is asked is refused.
+                // The user may not ask, or the server does not report it. TIME shows whether the
+                // server refuses everything.
                 Err(_) => self.ask(&redis::cmd("TIME")).await.map(|_| Process::default()),
             }
         });

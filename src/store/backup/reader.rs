@@ -1,4 +1,4 @@
-//! Reading a backup: the whole file is checked before anything of it is used, a line at a time.
+//! Reads a backup line by line, after a first pass has checked the whole file.
 
 use std::collections::{HashSet, VecDeque};
 use std::fs::File;
@@ -12,10 +12,10 @@ use super::parse::{self, BEGINNING, BackupLine, Held};
 use crate::domain::change::provenance::Provenance;
 use crate::files;
 
-/// How a line of format 1 begins, whose backups have no closing line.
+/// The beginning of a line of format 1. Backups of this format have no closing line.
 const FORMAT_1_BEGINNING: &[u8] = b"{\"format\":1,";
 
-/// The longest line: the largest value Redis keeps, in base64, and what stands around it.
+/// The longest line in bytes: the largest value of Redis in base64, and its other fields.
 const LONGEST_LINE: u64 = 1 << 30;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -23,17 +23,17 @@ pub enum BackupError {
     /// The file cannot be read at all.
     #[error("cannot read the backup {path}: {why}")]
     Unreadable { path: String, why: String },
-    /// The file is none that this idemctl wrote or can read.
+    /// The file is not a backup that this version of idemctl can read.
     #[error("{path}:{line}: {why}")]
     Line {
         path: String,
-        /// The number of the line that says so, from 1.
+        /// The number of the faulty line, from 1.
         line: u64,
         why: String,
     },
 }
 
-/// Hands out what a backup holds, line by line. What was taken back is left out, and so is what is damaged.
+/// Returns the records in a backup, line by line, without withdrawn entries and damaged lines.
 #[derive(Debug)]
 pub struct BackupReader {
     pass: Pass,
@@ -45,17 +45,19 @@ pub struct BackupReader {
 }
 
 impl BackupReader {
-    /// Opens a backup and checks every line of it, showing `look` what the whole ones hold. Which lines are damaged is
-    /// told by [`BackupReader::damage`].
+    /// Opens a backup and checks every line of it. It passes the records of intact lines to `look`.
+    /// [`BackupReader::damage`] returns the damaged lines.
     ///
     /// # Errors
-    /// When the file cannot be read, is no backup, or is in a format that this idemctl does not read.
+    /// The file cannot be read, is not a backup, or has a format that this version of idemctl does
+    /// not read.
     pub fn open(path: &Path, mut look: impl FnMut(&Held)) -> Result<Self, BackupError> {
         let of_file = |error: io::Error| Stopped::from(error).at(path);
         let mut first_pass =
             Pass::over(files::open_regular(path).map_err(of_file)?, Arc::default());
         let mut taken_back = HashSet::new();
-        // What may yet be taken back: as many entries as are written at a time. Their DUMPs are not needed here.
+        // The entries that may still be withdrawn, at most as many as are written at a time. Their
+        // DUMPs are not needed here.
         let mut pending: VecDeque<(u64, Held)> = VecDeque::new();
         while let Some(line) = first_pass.next_line().map_err(|stopped| stopped.at(path))? {
             match line {
@@ -89,7 +91,7 @@ impl BackupReader {
         Ok(Self { pass, path: path.to_owned(), damage, by, is_blank: whole == 0, closing })
     }
 
-    /// Begins once more with the first line.
+    /// Starts again with the first line.
     pub(crate) fn again(self) -> Result<Self, BackupError> {
         let Pass { lines, taken_back, .. } = self.pass;
         let mut file = lines.into_inner();
@@ -102,7 +104,7 @@ impl BackupReader {
         self.closing
     }
 
-    /// True when not one line is whole: nothing tells that the file is a backup.
+    /// True if no line is intact, so that the file need not be a backup at all.
     pub(crate) fn is_blank(&self) -> bool {
         self.is_blank
     }
@@ -126,16 +128,16 @@ impl BackupReader {
 struct Pass {
     lines: BufReader<File>,
     line: u64,
-    /// How many of them are whole.
+    /// How many of them are intact.
     whole: u64,
-    /// The numbers of lines whose entries were taken back.
+    /// The numbers of lines whose entries were withdrawn.
     taken_back: Arc<HashSet<u64>>,
-    /// Where the entries below were taken from.
+    /// Where the following entries were backed up.
     from: Option<Arc<Provenance>>,
     by: Option<Maker>,
     damage: Damage,
     count: Count,
-    /// What the closing line says, and what was counted above it.
+    /// The counts in the closing line, and the counts of the lines above it.
     end: Option<(Count, Count)>,
     /// True if a line is of format 1.
     is_format_1: bool,
@@ -177,12 +179,13 @@ impl Pass {
         }
     }
 
-    /// The next line that is whole.
+    /// The next intact line.
     fn next_line(&mut self) -> Result<Option<BackupLine>, Stopped> {
         while let Some(LineRead { bytes, is_ended }) = read_line(&mut self.lines)? {
             self.line += 1;
             let parsed = bytes.and_then(|bytes| Ok((parse::parse(&bytes)?, bytes)));
-            // Nothing is written behind the closing line: such a line is of another file, or of nobody.
+            // idemctl writes nothing after the closing line, so this line does not belong to the
+            // backup.
             let parsed = match parsed {
                 Ok(_) if self.end.is_some() => Err(LineFault::Behind),
                 parsed => parsed,
@@ -190,7 +193,8 @@ impl Pass {
             match parsed {
                 Ok((line, bytes)) => {
                     self.whole += 1;
-                    // The closing line holds nothing that a damaged line before it may have taken back.
+                    // A damaged line before the closing line cannot have withdrawn an entry after
+                    // it, so it counts as the end of the file.
                     if !matches!(line, BackupLine::End(_)) {
                         self.damage.is_followed();
                     }
@@ -199,7 +203,7 @@ impl Pass {
                 Err(LineFault::OtherVersion(why)) => return Err(Stopped::Line(self.line, why)),
                 Err(fault) => {
                     self.damage.add(self.line, &fault, is_ended);
-                    // The damaged line may have been the one that says where those behind were taken from.
+                    // The damaged line may have stated where the following entries were backed up.
                     self.from = None;
                 }
             }
@@ -207,7 +211,7 @@ impl Pass {
         Ok(None)
     }
 
-    /// Counts a line, and remembers what it says of those below.
+    /// Counts a line, and remembers its statements about the following lines.
     fn take(&mut self, line: BackupLine, bytes: &[u8]) -> BackupLine {
         self.is_format_1 |= bytes.starts_with(FORMAT_1_BEGINNING);
         match line {
@@ -229,7 +233,7 @@ impl Pass {
     }
 }
 
-/// Why a pass ends before the file does.
+/// Why a pass stops before the end of the file.
 enum Stopped {
     File(io::Error),
     Line(u64, String),
@@ -252,14 +256,14 @@ impl Stopped {
 }
 
 struct LineRead {
-    /// The bytes; why they are of no use, where that is plain without keeping them.
+    /// The bytes, or the fault of a line whose bytes need not be kept.
     bytes: Result<Vec<u8>, LineFault>,
-    /// True when a line feed ends it.
+    /// True if a line feed ends it.
     is_ended: bool,
 }
 
-/// The next line; `None` at the end. What does not begin as a line of a backup is read past, for garbage knows no longest
-/// line.
+/// The next line; `None` at the end. A line that does not begin like a line of a backup is skipped
+/// without being kept, because garbage may be arbitrarily long.
 fn read_line(lines: &mut impl BufRead) -> io::Result<Option<LineRead>> {
     let Some(first) = lines.fill_buf()?.first().copied() else { return Ok(None) };
     if first != BEGINNING[0] {

@@ -1,4 +1,5 @@
-//! Backups: what a change is about to remove, as JSON lines, on the disk before it goes.
+//! Writes backups: the values that a change is about to remove, as JSON lines that are on the disk
+//! before the change.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Seek as _, SeekFrom, Write as _};
@@ -10,37 +11,41 @@ use super::line::{self, ClosingLine, EntryLine, FromLine, VoidLine};
 use crate::domain::change::provenance::Provenance;
 use crate::store::error::StoreError;
 
-/// A backup file being written: one JSON object per line, each ended by a checksum over the line (`checksum.rs`).
+/// A backup file that is being written: one JSON object per line, each ending in a checksum of the
+/// line (`integrity.rs`).
 ///
-/// A line `{"format":2,"from":{…},"by":{…}}` says where the entries below were taken from, and which operation
-/// wrote them: it comes first, and again when that changes, as by a failover. Each record has one entry, synced before the
-/// record is changed: its Redis keys that change (`keys`), and its others (`beside`), as they were together. Up to 500 Redis keys are
-/// written at a time.
+/// A line `{"format":2,"from":{…},"by":{…}}` states where the following entries were backed up, and
+/// by which operation. It comes first, and again if the place changes, for example through a
+/// failover. Each record has one entry, which is synced before the record changes. It contains the
+/// Redis keys that change (`keys`) and the record's other keys (`beside`), as they were together.
+/// Up to 500 Redis keys are written at a time.
 ///
-/// A line `{"format":2,"void":[…]}` takes entries back whose records were left alone after all: for each of these Redis
-/// keys (in base64) the last entry before does not count. A process killed between the two leaves an entry too many: the
-/// record is still there then, and `restore` never writes over one.
+/// A line `{"format":2,"void":[…]}` withdraws entries whose records were left alone after all. For
+/// each of these Redis keys (in base64), the last entry before this line is void. If the process is
+/// killed between the two lines, one entry too many remains. Its record then still exists, and
+/// `restore` never overwrites a record.
 ///
-/// The last line, `{"format":2,"end":{…}}`, counts what is above. Without it the run was killed, or the file lost its end.
+/// The last line, `{"format":2,"end":{…}}`, counts the lines above. If it is missing, the run was
+/// killed, or the file lost its end.
 #[derive(Debug)]
 pub struct Backup {
     file: File,
     path: PathBuf,
     by: Option<Maker>,
-    /// What the last line on the disk that says so says of where what follows was taken from.
+    /// The place in the last such line on the disk, which applies to the next entries.
     from: Option<Provenance>,
-    /// The bytes that are written, up to the end of the last whole line.
+    /// The length of the file in bytes, up to the end of the last complete line.
     length: u64,
-    /// Records of the file that were changed, as far as is known.
+    /// How many records in the file were changed, as far as is known.
     changed: u64,
     count: Count,
 }
 
 impl Backup {
-    /// Creates a new file, readable by its owner alone, and the folders above it.
+    /// Creates a new file that only its owner can read, and the folders above it.
     ///
     /// # Errors
-    /// When it exists already or cannot be created.
+    /// The file exists already, or cannot be created.
     pub fn create(path: &Path) -> Result<Self, StoreError> {
         let wrong = |error: std::io::Error| file_error(path, &error);
         create_folder(path).map_err(wrong)?;
@@ -48,11 +53,12 @@ impl Backup {
         options.write(true).create_new(true);
         private(&mut options);
         let file = options.open(path).map_err(wrong)?;
-        // The file's name has to outlive a crash too.
+        // The file's name must also survive a crash.
         let folder =
             path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         File::open(folder).and_then(|folder| folder.sync_all()).map_err(wrong)?;
-        // Whoever tidies up leaves a backup alone that is being written. Where files have no locks, its age does that.
+        // The lock protects the backup from a cleanup while it is being written. On a file system
+        // without locks, only its age protects it.
         let _ = file.try_lock();
         Ok(Self {
             file,
@@ -65,7 +71,7 @@ impl Backup {
         })
     }
 
-    /// The same, which says whose it is.
+    /// The same backup, with the operation that writes it.
     #[must_use]
     pub(crate) fn by(self, maker: Maker) -> Self {
         Self { by: Some(maker), ..self }
@@ -75,10 +81,11 @@ impl Backup {
         &self.path
     }
 
-    /// Appends the entries of some records that are taken `from` there, and waits until they are on the disk.
+    /// Appends the entries of records that were read at `from`, and waits until they are on the
+    /// disk.
     ///
     /// # Errors
-    /// Disk full, or whatever else the disk says; the file is then as it was.
+    /// The disk is full, or has another error. The file is then unchanged.
     pub async fn append<'a>(
         &mut self,
         from: &Provenance,
@@ -112,7 +119,7 @@ impl Backup {
         Ok(())
     }
 
-    /// On a thread of its own, for a disk may take its time.
+    /// Writes on a thread of its own, because a disk may be slow.
     async fn write_synced(&self, lines: Vec<u8>) -> std::io::Result<()> {
         let (mut file, at) = (self.file.try_clone()?, self.length);
         let written = tokio::task::spawn_blocking(move || {
@@ -122,8 +129,8 @@ impl Backup {
         written.await?
     }
 
-    /// Takes back the last entries of these Redis keys, because their records were not changed. If that cannot be written
-    /// they stay, as after a crash.
+    /// Withdraws the last entries of these Redis keys, because their records were not changed. If
+    /// this cannot be written, the entries remain, as after a crash.
     pub fn take_back(&mut self, left_alone: &[&[u8]]) {
         if left_alone.is_empty() {
             return;
@@ -140,13 +147,14 @@ impl Backup {
         }
     }
 
-    /// How many of the records it holds were changed, as far as is known.
+    /// How many of its records were changed, as far as is known.
     pub fn changed(&self) -> u64 {
         self.changed
     }
 
-    /// Closes the file with its last line, and removes it when nothing of what it holds was changed. Gives its path when
-    /// it stays. If the last line cannot be written the file ends as after a crash.
+    /// Closes the file with its last line, or removes it if none of its records was changed.
+    /// Returns its path if it remains. If the last line cannot be written, the file ends as after a
+    /// crash.
     pub fn close(mut self) -> Option<PathBuf> {
         if self.changed > 0 {
             let mut line = Vec::new();
@@ -162,21 +170,21 @@ impl Backup {
         None
     }
 
-    /// Removes the file, for nothing of what it holds was changed.
+    /// Removes the file, because none of its records was changed.
     pub fn discard(self) {
         drop(self.file);
-        // A backup too many does no harm.
+        // A backup that is not needed does no harm.
         let _ = fs::remove_file(&self.path);
     }
 
-    /// Cuts off what is behind the last whole line that counts.
+    /// Cuts off everything after the last complete line.
     fn cut(&mut self) {
-        // Where even this fails a part of a line is left: no more than the reader puts up with at the end.
+        // If even this fails, part of a line remains. The reader accepts that at the end of a file.
         let _ = self.file.set_len(self.length);
     }
 }
 
-/// Writes behind the last whole line, also when one was torn before and could not be taken back.
+/// Writes after the last complete line, even if an incomplete one could not be removed before.
 fn write(file: &mut File, at: u64, lines: &[u8]) -> std::io::Result<()> {
     file.seek(SeekFrom::Start(at))?;
     file.write_all(lines)

@@ -1,7 +1,8 @@
-//! Many changes, in batches: backed up, compared and changed, one outcome each.
+//! Makes many changes in batches: backs them up, compares, changes, and returns one outcome for
+//! each.
 //!
-//! A master of a cluster that does not answer is left out from then on. After a failover, what the
-//! old master took is done once more on the new one.
+//! Nothing more is sent to a master of a cluster that does not answer. After a failover, the
+//! changes that the old master made are repeated on the new one.
 
 use std::sync::PoisonError;
 
@@ -14,14 +15,15 @@ use crate::store::cluster::slot_map::SlotMap;
 use crate::store::error::StoreError;
 
 impl Writer {
-    /// Makes many changes, each against exactly what was seen of its record, in batches of a
-    /// hundred Redis keys, one at a time, each compared and changed in one step. With a backup, a
-    /// few batches at a time are in it and synced before the first of them is sent.
+    /// Makes many changes, each only if its record is exactly as it was seen. They are sent in
+    /// batches of a hundred Redis keys, one batch at a time. A batch is compared and changed in one
+    /// step. With a backup, a few batches at a time are written to it and synced before the first
+    /// of them is sent.
     ///
-    /// Gives one outcome per change, in order, and the error that stopped them: of the changes
-    /// after these outcomes none was made. A master of a cluster that does not answer keeps nobody
-    /// from the others: then all outcomes are there, and the error beside them. If the backup
-    /// cannot be written, nothing is sent that is not in it.
+    /// Returns one outcome per change, in order, and the error that stopped them. The changes after
+    /// these outcomes were not made. A master of a cluster that does not answer does not stop the
+    /// others; in that case every change has an outcome, and the error is returned as well. If the
+    /// backup cannot be written, no change is sent that is not in it.
     pub async fn apply(
         &self,
         changes: &[Change],
@@ -29,7 +31,7 @@ impl Writer {
         mut backup: Option<&mut Backup>,
     ) -> (Vec<Outcome>, Result<(), StoreError>) {
         let mut outcomes = Vec::with_capacity(changes.len());
-        // Which nodes there are decides how changes are sent and compared.
+        // The nodes of the server decide how changes are sent and compared.
         if let Err(error) = self.client().masters().await {
             return (outcomes, Err(error));
         }
@@ -55,7 +57,8 @@ impl Writer {
             unreachable = StoreError::worse(unreachable, attempt.unreachable);
             match made {
                 Ok(()) => {}
-                // The node that did not answer is the one that was replaced: that says more.
+                // The node that did not answer is the replaced one, so the failover is the better
+                // explanation.
                 Err(error) if attempt.has_failed_over => {
                     let error = StoreError::worse(unreachable, Some(error));
                     return (outcomes, error.map_or(Ok(()), Err));
@@ -66,19 +69,19 @@ impl Writer {
         (outcomes, unreachable.map_or(Ok(()), Err))
     }
 
-    /// True if an error of [`Writer::apply`] leaves the other masters, or slots, of a cluster to go
-    /// on with.
+    /// True if the other masters, or slots, of a cluster can be changed after this error of
+    /// [`Writer::apply`].
     pub fn goes_on_after(&self, error: &StoreError) -> bool {
         let is_of_one = error.is_of_a_part() || matches!(error, StoreError::OutcomeUnknown { .. });
         is_of_one && self.client().is_cluster()
     }
 
-    /// Splits off the Redis keys of a change that a cluster keeps in another slot than the first,
-    /// because no script reaches both: they need a change of their own, after this one. Gives their
-    /// indexes in the record. The backup before this change gets them all, as the record was.
+    /// Splits off the Redis keys of a change that a cluster stores in another slot than the first.
+    /// No script reaches both slots, so these keys need a second change after this one. Returns
+    /// their indexes in the record. The backup before the first change contains all of them.
     ///
     /// # Errors
-    /// Nobody can say which nodes there are.
+    /// The nodes are unknown.
     pub async fn split_off_other_slot(
         &self,
         change: &mut Change,
@@ -106,10 +109,10 @@ impl Writer {
         if self.client().is_cluster() { batch::MOST_APART } else { batch::MOST_KEYS }
     }
 
-    /// Notes a master of a cluster that does not answer, the first time.
+    /// Remembers a master of a cluster that does not answer, the first time.
     ///
     /// # Errors
-    /// The error, if it is another one, or nothing more was to be sent there.
+    /// The error, if it is a different one, or if nothing should have been sent there any more.
     pub(super) fn note_unreachable(&self, error: &StoreError) -> Result<(), StoreError> {
         let mut unreachable = self.unreachable.lock().unwrap_or_else(PoisonError::into_inner);
         match error.silent_server() {
@@ -120,8 +123,8 @@ impl Writer {
         }
     }
 
-    /// Leaves out the changes of records on a master that did not answer: each would wait for the
-    /// same timeout.
+    /// Leaves out the changes of records on a master that did not answer, because each would wait
+    /// for the same timeout.
     pub(super) fn leave_out_unreachable(&self, batch: &mut Batch<'_>) {
         let unreachable = self.unreachable.lock().unwrap_or_else(PoisonError::into_inner);
         if unreachable.is_empty() {
@@ -154,8 +157,8 @@ struct BatchAttempt<'a, 'b> {
 impl ChangeAttempt for BatchAttempt<'_, '_> {
     async fn send(&mut self, writer: &Writer) -> Result<(), StoreError> {
         let Err(error) = self.back_up_and_change(writer).await else { return Ok(()) };
-        // A connection that lost a reply ends the run. But if reading back told the last outcomes,
-        // all is done.
+        // A connection that lost a reply ends the run. But if a later read showed the last
+        // outcomes, every change is done.
         let is_all = self.is_last && self.outcomes.len() == self.changes.len();
         if is_all && !error.is_without_effect() && all_known(&self.outcomes) {
             return Ok(());
@@ -164,8 +167,8 @@ impl ChangeAttempt for BatchAttempt<'_, '_> {
     }
 
     fn may_have_changed(&self) -> bool {
-        // A master that refuses or does not answer may have been replaced, which says more than its
-        // refusal.
+        // A master that refuses or does not answer may have been replaced, and a failover explains
+        // more than its refusal.
         true
     }
 
@@ -199,8 +202,8 @@ impl ChangeAttempt for BatchAttempt<'_, '_> {
 }
 
 impl BatchAttempt<'_, '_> {
-    /// Backs the batches up, and changes one after the other. Records that stay as they are leave
-    /// the backup again.
+    /// Backs up the batches, and changes them one after the other. Records that were left alone are
+    /// removed from the backup again.
     ///
     /// # Errors
     /// Why the batches after the last outcome were not sent.
@@ -208,7 +211,7 @@ impl BatchAttempt<'_, '_> {
         for batch in &mut self.batches {
             writer.leave_out_unreachable(batch);
         }
-        // Nothing is sent before the backup is on the disk: a value that is deleted first is lost
+        // Nothing is sent before the backup is on the disk. Otherwise a deleted value would be lost
         // if the machine stops.
         if self.backup.is_some() {
             self.back_up(writer).await?;
@@ -270,12 +273,13 @@ impl BatchAttempt<'_, '_> {
         }
     }
 
-    /// Makes changes once more whose master is another one now, because those on the old one may be
-    /// lost. They are compared there as here: a change that was replicated is found done, and a
-    /// record that was re-acquired since stays. Changes that were made, or may have been, are in
-    /// the backup already. Records that were left alone are not, and are left alone again.
+    /// Repeats the changes whose master was replaced, because those on the old master may be lost.
+    /// The new master compares them in the same way. A change that was replicated is found done,
+    /// and a record that was re-acquired since then stays. Changes that were made, or may have been
+    /// made, are already in the backup. Records that were left alone are not in the backup, and are
+    /// left alone again.
     ///
-    /// Returns why some could not be made.
+    /// Returns why some changes could not be made.
     async fn change_again(
         &mut self,
         writer: &Writer,
@@ -323,7 +327,7 @@ impl BatchAttempt<'_, '_> {
                     Outcome::Done | Outcome::Expires(_) | Outcome::FoundDone | Outcome::Unknown,
                 ) => here,
                 (Outcome::Unknown, Outcome::Absent) => Outcome::FoundDone,
-                // It was done on the old master, whatever the new one holds.
+                // The old master made the change, whatever the new one holds.
                 (there, _) => there,
             };
         }

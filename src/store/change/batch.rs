@@ -1,5 +1,4 @@
-//! Batches of changes: how many are sent in one call, what is sent for them, and what the reply
-//! says of each.
+//! Batches of changes: their size, the call that is sent for each, and the meaning of its reply.
 
 #[cfg(test)]
 mod tests;
@@ -16,18 +15,19 @@ use crate::store::backup::{BackupEntry, Saved};
 use crate::store::cluster::scripted::ScriptRef;
 use crate::store::scripts;
 
-/// The most Redis keys that one call names: larger calls stall other clients and are no faster.
+/// The most Redis keys in one call: larger calls stall other clients and are no faster.
 pub(in crate::store) const MOST_KEYS: usize = 100;
 
-/// The most Redis keys that are sent at a time to a cluster, one call per record: no call stalls
-/// other clients, and every node gets some.
+/// The most Redis keys that are sent to a cluster at a time, with one call per record. So no call
+/// stalls other clients, and every node gets some of them.
 pub(in crate::store) const MOST_APART: usize = 500;
 
-/// The most bytes of values that one call compares, unless a single value is larger.
+/// The most bytes of values that one call compares, unless a single value is larger. A server
+/// serves no other client during a call.
 const MOST_BYTES: u64 = 4 << 20;
 
-/// Splits changes into batches, each for one call: so many Redis keys and bytes, and no Redis key
-/// twice.
+/// Splits changes into batches, one for each call. Both the Redis keys and the bytes of a batch are
+/// limited, and no Redis key occurs twice.
 pub(in crate::store) fn batches(changes: &[Change], most_keys: usize) -> Vec<&[Change]> {
     let mut batches = Vec::new();
     let mut load = Load::default();
@@ -47,7 +47,7 @@ pub(in crate::store) fn batches(changes: &[Change], most_keys: usize) -> Vec<&[C
     batches
 }
 
-/// Puts together the batches that are backed up at a time: a sync of the disk costs as much as
+/// Groups the batches that are backed up together, because a sync of the disk costs as much as
 /// several calls.
 pub(in crate::store) fn groups(changes: &[Change], most_keys: usize) -> Vec<Vec<Batch<'_>>> {
     let mut groups = Vec::new();
@@ -65,7 +65,7 @@ pub(in crate::store) fn groups(changes: &[Change], most_keys: usize) -> Vec<Vec<
     groups
 }
 
-/// What was put together so far.
+/// The size and the Redis keys of the current batch or group.
 #[derive(Default)]
 struct Load<'a> {
     keys: usize,
@@ -74,7 +74,7 @@ struct Load<'a> {
 }
 
 impl<'a> Load<'a> {
-    /// Takes more; false when it is too much, or a Redis key would change twice.
+    /// Adds changes; false if there are too many, or if a Redis key would change twice.
     fn takes(&mut self, changes: &'a [Change], most_keys: usize) -> bool {
         let is_first = self.changed.is_empty();
         self.keys += changes.iter().map(|change| change.seen.keys.len()).sum::<usize>();
@@ -100,22 +100,22 @@ fn size(seen: &Observation) -> u64 {
 pub(in crate::store) struct Batch<'a> {
     outcomes: Vec<Outcome>,
     asked: Vec<RequestedChange<'a>>,
-    /// The first Redis keys of records that were backed up, and whose changes were left out since.
+    /// The first Redis keys of records that were backed up, but whose changes were then left out.
     left_out: Vec<&'a [u8]>,
 }
 
-/// A change that the server is asked for.
+/// A change that is requested from the server.
 struct RequestedChange<'a> {
     index: usize,
     change: &'a Change,
-    /// What the backup gets, in the order of the change's `backed_up`; `None` as long as a DUMP is
-    /// missing. Empty without a backup.
+    /// The contents for the backup, in the order of the change's `backed_up`; `None` until the DUMP
+    /// is read. Empty without a backup.
     saved: Vec<Option<Saved>>,
 }
 
 impl<'a> Batch<'a> {
-    /// Takes the changes. A change that cannot be compared counts as changed, and is never sent:
-    /// the record was not read exactly enough, or the Redis key to change was not there.
+    /// Creates a batch. A change that cannot be compared gets the outcome `Changed` and is never
+    /// sent. Its record was not read exactly enough, or the Redis key to change was absent.
     pub(in crate::store) fn new(changes: &'a [Change]) -> Self {
         let mut asked = Vec::with_capacity(changes.len());
         for (index, change) in changes.iter().enumerate() {
@@ -126,12 +126,12 @@ impl<'a> Batch<'a> {
         Self { outcomes: vec![Outcome::Changed; changes.len()], asked, left_out: Vec::new() }
     }
 
-    /// The changes that the server is asked for.
+    /// The changes that are requested from the server.
     pub(in crate::store) fn changes(&self) -> Vec<&'a Change> {
         self.asked.iter().map(|asked| asked.change).collect()
     }
 
-    /// Saves what was read as a whole. Gives the Redis keys whose DUMP is still to be asked for.
+    /// Saves the values that were read as a whole. Returns the Redis keys that still need a DUMP.
     pub(in crate::store) fn save(&mut self) -> Vec<&'a [u8]> {
         let mut open = Vec::new();
         for asked in &mut self.asked {
@@ -149,9 +149,9 @@ impl<'a> Batch<'a> {
         open
     }
 
-    /// Takes the DUMP of each Redis key that [`Batch::save`] gave from a longer list. A record is
-    /// not asked for if one of its Redis keys is gone, or has a DUMP that is not that of the value
-    /// that was seen.
+    /// Takes the DUMP of each Redis key that [`Batch::save`] returned, from a list for several
+    /// batches. A change is not requested if one of the record's Redis keys is gone, or if a DUMP
+    /// does not match the value that was read.
     pub(in crate::store) fn dumped(&mut self, dumps: &mut impl Iterator<Item = Option<Vec<u8>>>) {
         for asked in &mut self.asked {
             let mut outcome = Outcome::Absent;
@@ -174,7 +174,7 @@ impl<'a> Batch<'a> {
         self.asked.retain(|asked| asked.saved.iter().all(Option::is_some));
     }
 
-    /// The entries that the backup gets.
+    /// The entries for the backup.
     pub(in crate::store) fn entries(&self) -> impl Iterator<Item = BackupEntry<'_>> {
         self.asked.iter().filter(|asked| asked.is_backed_up()).map(|asked| {
             let saved = asked.change.backed_up.iter().copied().zip(asked.saved.iter().flatten());
@@ -182,7 +182,7 @@ impl<'a> Batch<'a> {
         })
     }
 
-    /// What is sent: one call for all changes; `None` if no change is left to send.
+    /// The command: one call for all changes; `None` if no change is left.
     pub(in crate::store) fn command(&self, action: KeyAction) -> Option<Cmd> {
         if self.asked.is_empty() {
             return None;
@@ -191,8 +191,8 @@ impl<'a> Batch<'a> {
         Some(call(action, ScriptRef::Text, sent.collect()))
     }
 
-    /// What is sent to a cluster: one call per change. It compares the Redis keys in the slot of
-    /// the one to change, and no others, because no script reaches two slots.
+    /// The commands for a cluster: one call per change. A call compares only the Redis keys in the
+    /// slot of the one to change, because no script reaches two slots.
     pub(in crate::store) fn commands_apart(
         &self,
         action: KeyAction,
@@ -207,7 +207,7 @@ impl<'a> Batch<'a> {
     }
 
     /// The Redis keys that no call of [`Batch::commands_apart`] compares, as they were seen, each
-    /// with the index of its change among those that are asked for.
+    /// with the index of its change among the requested ones.
     pub(in crate::store) fn elsewhere(&self) -> Vec<(usize, &'a KeyState)> {
         let mut elsewhere = Vec::new();
         for (index, asked) in self.asked.iter().enumerate() {
@@ -218,8 +218,8 @@ impl<'a> Batch<'a> {
         elsewhere
     }
 
-    /// Leaves out changes, by their indexes among those that are asked for: the records of some
-    /// changed, and those of others could not be read.
+    /// Leaves out changes, by their indexes among the requested ones. Their records changed, or
+    /// could not be read.
     pub(in crate::store) fn leave_out(
         &mut self,
         changed: &HashSet<usize>,
@@ -236,8 +236,7 @@ impl<'a> Batch<'a> {
         });
     }
 
-    /// Leaves out the changes of records one of whose Redis keys is on a master that does not
-    /// answer.
+    /// Leaves out the changes of records with a Redis key on a master that does not answer.
     pub(in crate::store) fn refuse(&mut self, is_unreachable: impl Fn(&[u8]) -> bool) {
         self.leave(|_, change| {
             let mut keys = change.seen.keys.iter();
@@ -245,7 +244,7 @@ impl<'a> Batch<'a> {
         });
     }
 
-    /// Leaves out the changes that have an outcome already.
+    /// Leaves out the changes for which `outcome` returns an outcome.
     fn leave(&mut self, outcome: impl Fn(usize, &Change) -> Option<Outcome>) {
         for (index, asked) in std::mem::take(&mut self.asked).into_iter().enumerate() {
             let Some(outcome) = outcome(index, asked.change) else {
@@ -259,24 +258,24 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// How many changes the server is asked for.
+    /// How many changes are requested from the server.
     pub(in crate::store) fn len(&self) -> usize {
         self.asked.len()
     }
 
-    /// Takes the outcome of each change that the server was asked for, in order.
+    /// Sets the outcome of each requested change, in order.
     pub(in crate::store) fn set_outcomes(&mut self, outcomes: Vec<Outcome>) {
         for (asked, outcome) in self.asked.iter().zip(outcomes) {
             self.outcomes[asked.index] = outcome;
         }
     }
 
-    /// The first Redis keys of the records that were backed up and not changed after all.
+    /// The first Redis keys of the records that were backed up but not changed.
     pub(in crate::store) fn left_alone(&self) -> Vec<&'a [u8]> {
         let mut left_alone = self.left_out.clone();
         for asked in &self.asked {
             let outcome = self.outcomes[asked.index];
-            // The backup keeps what may be gone.
+            // The backup keeps records that may be gone.
             let may_be_gone = outcome.is_done() || outcome == Outcome::Unknown;
             if asked.is_backed_up() && !may_be_gone {
                 left_alone.push(asked.change.redis_key());
@@ -291,7 +290,7 @@ impl<'a> Batch<'a> {
     }
 }
 
-/// What the reply of the script says of each record; `None` if it is not a reply of the script.
+/// The outcome of each record in the script's reply; `None` if it is not a reply of the script.
 pub(in crate::store) fn outcomes(reply: &[u8], action: KeyAction) -> Option<Vec<Outcome>> {
     let (letters, moment) = match reply.iter().position(|byte| *byte == b'@') {
         Some(at) => (&reply[..at], Some(&reply[at + 1..])),
@@ -346,7 +345,7 @@ impl<'a> RequestedChange<'a> {
         !self.saved.is_empty() && self.saved.iter().all(Option::is_some)
     }
 
-    /// The record's Redis keys as the script wants them: those that change first.
+    /// The record's Redis keys in the order of the script, those that change first.
     fn sent(&self) -> impl Iterator<Item = Sent<'a>> {
         let change = self.change;
         let targets = change.changed.iter().enumerate().map(|(index, key_index)| Sent {
@@ -359,30 +358,30 @@ impl<'a> RequestedChange<'a> {
     }
 }
 
-/// What is sent of one Redis key.
+/// The data that is sent for one Redis key.
 struct Sent<'a> {
     seen: &'a KeyState,
     part: Part,
 }
 
-/// What a Redis key is to the change of its record.
+/// The role of a Redis key in the change of its record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Part {
-    /// The first that changes.
+    /// The first key that changes.
     First,
-    /// Another that changes.
+    /// Another key that changes.
     Changes,
-    /// One that is compared and does not change.
+    /// A key that is compared but does not change.
     Compared,
 }
 
 impl Sent<'_> {
-    /// True when it is in the slot of the Redis key that changes.
+    /// True if it is in the slot of the Redis key that changes.
     fn is_with(&self, asked: &RequestedChange<'_>) -> bool {
         hash_slot::of(&self.seen.redis_key) == hash_slot::of(asked.change.redis_key())
     }
 
-    /// The bytes that were read, and after those of a value that was read in part its checksum.
+    /// The bytes that were read, followed by the checksum if the value was read in part.
     fn head(&self) -> Vec<u8> {
         match &self.seen.content {
             Content::Text { head, .. } => {
@@ -403,13 +402,13 @@ impl Sent<'_> {
         self.seen.checksum.filter(|_| !self.seen.content.is_whole())
     }
 
-    /// The rule that the header of the script describes.
+    /// The rule for the script, in the format that the script's header describes.
     fn rule(&self) -> String {
         let deadline = self.seen.deadline;
         let at = deadline.millis().map_or_else(|| "-1".to_owned(), |at| at.to_string());
         let is_whole_string =
             self.seen.content.is_whole() && self.seen.content.other_type().is_none();
-        // The rule of most records is short, because a purge sends a million of them.
+        // Most records have this short rule, because a purge sends a million of them.
         if self.part == Part::First && deadline.is_exact() && is_whole_string {
             return at;
         }

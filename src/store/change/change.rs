@@ -1,30 +1,30 @@
-//! A change to a record, and what became of it.
+//! A change to a record, and its outcome.
 
 use crate::domain::record::{Content, KeyState, Observation};
 use crate::store::backup::entry::About;
 
-/// A change to a record that must still be as it was seen. All of its Redis keys that change,
-/// change in one call.
+/// A change to a record that must still be as it was seen. All of its changed Redis keys change in
+/// one call.
 #[derive(Debug, Clone)]
 pub struct Change {
-    /// The Redis keys that change, by their indexes in the record; on a cluster all of them are in
+    /// The Redis keys that change, by their indexes in the record. On a cluster, all of them are in
     /// one slot.
     pub changed: Vec<usize>,
-    /// The Redis keys that are backed up before, as one entry, by their indexes in the record.
+    /// The Redis keys that are backed up first, as one entry, by their indexes in the record.
     pub backed_up: Vec<usize>,
     /// The record as it was seen: every value whole, or its beginning and its length.
     pub seen: Observation,
-    /// Whose record it is, for the backup.
+    /// The record's name and schema, for the backup.
     pub about: About,
 }
 
 impl Change {
-    /// A change of the Redis keys with these indexes, which are backed up before.
+    /// A change of the Redis keys with these indexes, which are also backed up.
     pub fn new(changed: Vec<usize>, seen: Observation, about: About) -> Self {
         Self { backed_up: changed.clone(), changed, seen, about }
     }
 
-    /// The first Redis key that changes, which names the change.
+    /// The first Redis key that changes, which identifies the change.
     pub fn redis_key(&self) -> &[u8] {
         &self.first().redis_key
     }
@@ -39,7 +39,7 @@ impl Change {
         self.changed.iter().map(|role| &self.seen.keys[*role])
     }
 
-    /// True if the Redis keys were there, and enough was read of the record to compare with.
+    /// True if the Redis keys existed, and enough of the record was read to compare it.
     pub(super) fn can_be_compared(&self) -> bool {
         let is_there = |key: &KeyState| key.content != Content::Absent;
         !self.changed.is_empty()
@@ -48,19 +48,19 @@ impl Change {
     }
 }
 
-/// What is done to the Redis key of a change.
+/// The action on the Redis keys of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyAction {
     Remove,
-    /// It lives at least so many milliseconds from now on: a key with as much time left, or no
+    /// Sets a TTL of at least this many milliseconds. A key with as much time left, or without
     /// expiry, is kept.
     Prolong(u64),
-    /// It lives at most so many milliseconds from now on: a key with no more time left is kept.
+    /// Sets a TTL of at most this many milliseconds. A key with no more time left is kept.
     Shorten(u64),
 }
 
 impl KeyAction {
-    /// The TTL that the action gives, in milliseconds.
+    /// The TTL that the action sets, in milliseconds.
     pub fn ttl(self) -> Option<u64> {
         match self {
             Self::Remove => None,
@@ -69,28 +69,27 @@ impl KeyAction {
     }
 }
 
-/// What became of a change.
+/// The outcome of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     Done,
-    /// The Redis key expires at this moment now, in milliseconds since the epoch by the clock of
-    /// its node.
+    /// The change was made, and the Redis key now expires at this time, in milliseconds since the
+    /// epoch by the clock of its node.
     Expires(u64),
-    /// It was made: no reply told so, and reading back does.
+    /// The change was made: its reply was lost, but a later read showed it.
     FoundDone,
-    /// Of a record in two slots of a cluster one Redis key was changed, and the other was not, or
-    /// may not be.
+    /// One Redis key of a record in two slots of a cluster was changed. The other was not, or may
+    /// not have been.
     Partly,
-    /// The Redis key has as much time left as was asked for, or no more than was asked for; nothing
-    /// was done.
+    /// The Redis key already met the requested TTL; nothing was done.
     Kept,
     /// The record is no longer as it was seen; nothing was done.
     Changed,
     /// The Redis key is gone; nothing was done.
     Absent,
-    /// Its node of a cluster refuses it; nothing was done.
+    /// Its node of a cluster refused the change; nothing was done.
     Refused,
-    /// It was sent, no reply told what became of it, and reading back cannot tell.
+    /// The change was sent, its reply was lost, and a later read did not show the outcome.
     Unknown,
 }
 

@@ -1,13 +1,16 @@
 //! A service's own call, made only if the record is still as it was seen.
 //!
-//! idemctl's own changes compare and change in one Lua script. A step of a service is the service's
-//! script, or its plain command, and is sent exactly as the service sends it: wrapped into another
-//! script it would be another one, with other errors, and a script cannot call a script. So the
-//! comparison is put around it, with Redis's optimistic locking on a connection of its own: WATCH
-//! the record's Redis keys, read them again and compare, then MULTI, the call, EXEC. Whatever
-//! happens to one of them between WATCH and EXEC, an expiry included, makes EXEC do nothing at all.
-//! After the call the transaction reads the record once more, so that a second call of the same
-//! step can be guarded by what the first one left.
+//! idemctl's own changes compare and change in one Lua script. A service's step is the service's
+//! own script or plain command, and is sent exactly as the service sends it. It cannot be wrapped
+//! into another script, because a script cannot call a script, and a wrapped command would return
+//! other errors.
+//!
+//! So the comparison uses Redis's optimistic locking. It needs a connection of its own, because
+//! WATCH and MULTI apply to a whole connection, and the clones of a client share theirs. It sends
+//! WATCH for the record's Redis keys, reads them again and compares. Then it sends MULTI, the call,
+//! and EXEC. If one of the keys changes or expires between WATCH and EXEC, EXEC does nothing. After
+//! the call, the transaction reads the record once more, so that a second call of the same step can
+//! be guarded by the state after the first.
 
 use redis::Value;
 
@@ -24,11 +27,11 @@ use crate::store::connection::{Connection, Target, pack, reply};
 use crate::store::error::StoreError;
 use crate::store::read::key_query::ReadLimit;
 
-/// How often a step is sent to another node while a cluster moves the record: as often as a command
-/// of the router is.
+/// How often a step is sent while a cluster moves its record to another node. The router follows as
+/// many redirects.
 const MOST_TRIES: usize = 5;
 
-/// A lock that is taken right before the call, in the same transaction.
+/// A lock that is acquired right before the call, in the same transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hold {
     /// The Redis key of the lock, by its index in the record.
@@ -39,26 +42,26 @@ pub struct Hold {
     pub ttl_ms: u64,
 }
 
-/// What became of a guarded call.
+/// The outcome of a guarded call.
 #[derive(Debug)]
 pub enum GuardedOutcome {
     /// It was executed.
     Made {
-        /// Its reply; an error that speaks of the server or the user.
+        /// Its reply, or an error about the server or the user.
         reply: Result<StepReply, StoreError>,
         before: Observation,
         after: Observation,
     },
     /// The record was no longer as it was seen; nothing was done.
     Changed,
-    /// It was sent, and no reply tells what became of it; or another master has taken over, so that
-    /// it may be lost.
+    /// It was sent, but its reply was lost, or another master took over, so that the change may be
+    /// lost.
     Lost {
         /// The record now, if it can be read.
         now: Option<Observation>,
         /// Why the outcome is unknown.
         why: StoreError,
-        /// The server that it was sent to: after a failover the writer works on another one.
+        /// The server to which it was sent. After a failover, the writer uses another one.
         sent_to: String,
     },
 }
@@ -69,7 +72,7 @@ impl Writer {
     /// indexes in the record.
     ///
     /// # Errors
-    /// What came in between before anything was done.
+    /// Why the call was not made.
     pub async fn call(
         &self,
         seen: &Observation,
@@ -86,11 +89,11 @@ impl Writer {
         self.execute_guarded(seen, commands, hashes).await
     }
 
-    /// Executes commands in one transaction if the record is still as it was seen; the last one's
-    /// reply is the outcome's.
+    /// Executes commands in one transaction if the record is still as it was seen. The outcome
+    /// contains the reply to the last command.
     ///
     /// # Errors
-    /// What came in between before anything was done.
+    /// Why the commands were not executed.
     pub(super) async fn execute_guarded(
         &self,
         seen: &Observation,
@@ -110,7 +113,7 @@ impl Writer {
     }
 
     /// The time by the clock of the node that serves a record, in milliseconds since 1970; `None`
-    /// if it does not tell the time.
+    /// if the node does not report it.
     ///
     /// # Errors
     /// The record's Redis keys cannot be read.
@@ -123,7 +126,7 @@ impl Writer {
         }
     }
 
-    /// Backs up every Redis key of a record that is there.
+    /// Backs up every existing Redis key of a record.
     ///
     /// # Errors
     /// The Redis keys cannot be read, or the backup cannot be written.
@@ -166,14 +169,14 @@ struct GuardedAttempt<'a> {
     /// The server before the attempt, for people.
     server: String,
     outcome: GuardedOutcome,
-    /// The connection that executed the transaction: WAIT counts the changes of the connection that
-    /// asks.
+    /// The connection that executed the transaction, because WAIT counts only the changes of its
+    /// own connection.
     connection: Option<Connection>,
 }
 
 impl ChangeAttempt for GuardedAttempt<'_> {
-    /// Sends it to the node that serves the record; if the record has moved, which means that
-    /// nothing was done, to the one that does now.
+    /// Sends the transaction to the node that serves the record. A redirect means that nothing was
+    /// done, so the transaction is then sent to the new node.
     async fn send(&mut self, writer: &Writer) -> Result<(), StoreError> {
         let keys = self.redis_keys();
         let mut route = Route { node: node_of(writer, &keys).await?, asking: false };
@@ -206,7 +209,7 @@ impl ChangeAttempt for GuardedAttempt<'_> {
         _sent: Result<(), StoreError>,
         failed_over: StoreError,
     ) -> Result<(), StoreError> {
-        // A step of a service is not made twice: what the record is now tells whether it was.
+        // A service's step is never repeated. The current record shows whether it was made.
         self.set_lost(writer, failed_over, self.server.clone()).await;
         Ok(())
     }
@@ -238,7 +241,7 @@ impl<'a> GuardedAttempt<'a> {
     async fn send_to(&mut self, writer: &Writer, route: &Route) -> Result<(), StoreError> {
         let client = writer.client();
         let mut connection = Connection::dial(&route.node).await?;
-        // The node is asked before MULTI: an unknown command there would end the transaction.
+        // This is asked before MULTI, because an unknown command would abort the transaction.
         let identity =
             IdentityCommands::for_node(&client, &mut connection, self.seen, self.hashes).await?;
 
@@ -253,11 +256,11 @@ impl<'a> GuardedAttempt<'a> {
             return Ok(());
         }
 
-        // Before MULTI, ASKING holds for the whole transaction; inside it would only be queued.
+        // Before MULTI, ASKING applies to the whole transaction; inside, it would only be queued.
         send_asking(&mut connection, route).await?;
         connection.tell(&pack(["MULTI"])).await?;
-        // An error here ends the attempt: nothing of a transaction is done before EXEC, and without
-        // EXEC nothing ever is.
+        // An error here ends the attempt. Redis executes nothing of a transaction before EXEC, and
+        // without EXEC nothing at all.
         for command in &self.commands {
             connection.tell(&pack(command)).await?;
         }
@@ -292,7 +295,7 @@ impl<'a> GuardedAttempt<'a> {
 
         let call = replies.pop().ok_or_else(|| client.unexpected("EXEC"))?;
         let mut reply = connection.step_reply(call);
-        // Without its lock the call did nothing: the lock's error is the one that says why.
+        // Without its lock the call did nothing, so the lock's error is the real reason.
         for of_lock in replies.into_iter().rev() {
             if let Value::ServerError(error) = of_lock {
                 reply = Err(client.error(&error.into()));
@@ -303,7 +306,7 @@ impl<'a> GuardedAttempt<'a> {
         Ok(())
     }
 
-    /// Reads the record back on a new connection, because no reply tells what became of the call.
+    /// Reads the record back on a new connection, because the reply to the call was lost.
     async fn set_lost(&mut self, writer: &Writer, why: StoreError, sent_to: String) {
         let now = read_back(writer, self.seen).await;
         self.outcome = GuardedOutcome::Lost { now, why, sent_to };
@@ -313,7 +316,8 @@ impl<'a> GuardedAttempt<'a> {
 /// The node that serves all of a record's Redis keys.
 ///
 /// # Errors
-/// No node does, because a cluster keeps them in two slots: one transaction cannot reach both.
+/// There is none, because a cluster stores the keys in two slots, and a transaction cannot reach
+/// both.
 async fn node_of(writer: &Writer, keys: &[&[u8]]) -> Result<Target, StoreError> {
     let client = writer.client();
     let node = client.master_of(keys[0]).await?;
@@ -324,7 +328,7 @@ async fn node_of(writer: &Writer, keys: &[&[u8]]) -> Result<Target, StoreError> 
     Ok(node)
 }
 
-/// The whole record as it is now; `None` if it cannot be read.
+/// The whole current record; `None` if it cannot be read.
 async fn read_back(writer: &Writer, seen: &Observation) -> Option<Observation> {
     let client = writer.reconnect().await.ok()?;
     let keys = seen.keys.iter().map(|key| key.redis_key.clone()).collect();

@@ -1,4 +1,4 @@
-//! Reading a record on the connection of a guarded step: right before the call, and in the same
+//! Reads a record on the connection of a guarded step: right before the call, and again in the same
 //! transaction right after it.
 
 use redis::Value;
@@ -13,18 +13,18 @@ use crate::store::error::StoreError;
 use crate::store::read::script_reply::observation;
 use crate::store::scripts;
 
-/// How a node tells when a Redis key expires.
+/// How a node reports when a Redis key expires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum DeadlineCommand {
     PexpireTime,
-    /// TIME and PTTL, right after each other: Redis 6.2 has no PEXPIRETIME.
+    /// TIME and PTTL, one right after the other, because Redis 6.2 has no PEXPIRETIME.
     TimeAndPttl,
 }
 
-/// The commands that read all that identifies a record, and what their replies say.
+/// The commands that read everything that identifies a record, and the parser of their replies.
 pub(super) struct IdentityCommands<'a> {
     client: &'a Client,
-    /// The record as it was seen: its types decide what is asked.
+    /// The record as it was seen. Its types decide which commands are sent.
     seen: &'a Observation,
     deadline: DeadlineCommand,
     /// The Redis keys whose fields are read, by their indexes in the record.
@@ -34,7 +34,7 @@ pub(super) struct IdentityCommands<'a> {
 /// Sends ASKING to a node that is only importing the record's slot. It holds for the next command.
 ///
 /// # Errors
-/// As every command.
+/// The errors of any command.
 pub(super) async fn send_asking(
     connection: &mut Connection,
     route: &Route,
@@ -68,7 +68,7 @@ impl<'a> IdentityCommands<'a> {
         Ok(Self { client, seen, deadline, hashes })
     }
 
-    /// What is sent, for all Redis keys of the record.
+    /// The commands for all Redis keys of the record.
     pub(super) fn commands(&self) -> Vec<Words> {
         let mut commands = Vec::new();
         for (index, key) in self.seen.keys.iter().enumerate() {
@@ -90,7 +90,7 @@ impl<'a> IdentityCommands<'a> {
     /// Reads the record before the call.
     ///
     /// # Errors
-    /// As every read, also if the record is on another node.
+    /// The errors of any read; the record may be on another node.
     pub(super) async fn read(
         &self,
         connection: &mut Connection,
@@ -107,8 +107,8 @@ impl<'a> IdentityCommands<'a> {
         self.observation(replies)
     }
 
-    /// Outside a transaction the round trips of TIME and PTTL are too far apart to tell a deadline;
-    /// a script runs both at one moment.
+    /// Reads with a script. Outside a transaction, TIME and PTTL are too far apart to determine a
+    /// deadline; a script executes both at the same time.
     async fn read_by_script(
         &self,
         connection: &mut Connection,
@@ -124,15 +124,15 @@ impl<'a> IdentityCommands<'a> {
         call.extend([b"-1".to_vec(), b"0".to_vec()]);
         send_asking(connection, route).await?;
         let reply = connection.tell(&pack(call)).await?;
-        // Nobody asked for CLIENT NO-TOUCH on this connection, so that idle times are idemctl's
-        // own.
+        // CLIENT NO-TOUCH is not set on this connection, so idle times only reflect idemctl's own
+        // reads.
         observation(reply, &keys, false).ok_or_else(|| self.client.unexpected("EVAL"))
     }
 
-    /// What the replies to [`IdentityCommands::commands`] say.
+    /// Parses the replies to [`IdentityCommands::commands`].
     ///
     /// # Errors
-    /// A command was refused, or a reply is not one of Redis.
+    /// A command was refused, or a reply is not one that Redis sends.
     pub(super) fn observation(&self, replies: Vec<Value>) -> Result<Observation, StoreError> {
         let mut replies = replies.into_iter();
         let mut keys = Vec::with_capacity(self.seen.keys.len());
@@ -149,7 +149,7 @@ impl<'a> IdentityCommands<'a> {
             let content = match value {
                 _ if pttl == -2 => Content::Absent,
                 Value::BulkString(dump) if self.reads_dump(index) => {
-                    // DUMP ends in a checksum of type and bytes.
+                    // The last bytes of a DUMP are a checksum of type and bytes.
                     checksum = dump.last_chunk().copied();
                     match fields.and_then(fields_of) {
                         Some(fields) => fields,
@@ -188,7 +188,7 @@ impl<'a> IdentityCommands<'a> {
         self.hashes.contains(&index)
     }
 
-    /// True for a value that is not a string: DUMP tells whether it is the same.
+    /// True for a value that is not a string: its DUMP shows whether it changed.
     fn reads_dump(&self, index: usize) -> bool {
         self.is_hash(index) || self.seen.keys[index].content.other_type().is_some()
     }
@@ -201,7 +201,7 @@ impl<'a> IdentityCommands<'a> {
     }
 }
 
-/// The reply of HGETALL, in either protocol; `None` for what is not a hash.
+/// The reply of HGETALL, in either protocol version; `None` if it is not a hash.
 fn fields_of(reply: Value) -> Option<Content> {
     let words = match reply {
         Value::Map(pairs) => pairs.into_iter().flat_map(|(name, value)| [name, value]).collect(),

@@ -1,5 +1,5 @@
-//! Changing records: compared and changed atomically, in batches; a step of a service between WATCH
-//! and EXEC; restoring and reverting.
+//! Changes records: atomic compare-and-change in batches, a service's step between WATCH and EXEC,
+//! restoring and reverting.
 
 pub(crate) mod apply;
 pub(crate) mod batch;

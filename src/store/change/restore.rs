@@ -1,4 +1,5 @@
-//! Bringing Redis keys back from a backup: only where nothing is, until the moment that the backup says.
+//! Restores Redis keys from a backup. Only absent keys are restored, with the expiry from the
+//! backup.
 
 mod outlook;
 mod restore_outcome;
@@ -12,15 +13,17 @@ use crate::store::cluster::slot_map::SlotMap;
 use crate::store::error::StoreError;
 use crate::store::scripts;
 
-/// What the script runs that brings a Redis key back.
+/// The rights that the restore script needs.
 const RIGHTS: &str = "+restore +exists +time +unlink";
 
 impl Writer {
-    /// Brings records back, each as a whole, in one round trip. Nothing that is there is touched, so that it can be done again.
+    /// Restores records, each as a whole, in one round trip. Existing keys are not touched, so a
+    /// restore can be repeated.
     ///
-    /// Gives what became of each Redis key, with an own error for each that is refused, and [`StoreError::OutcomeUnknown`] for
-    /// each whose reply was lost and of which reading back could not tell; and the error that came in between. If the server
-    /// could not be asked at all nothing became of any.
+    /// Returns the outcome of each Redis key, and the error that stopped the run. A refused key has
+    /// its own error. A key has the error [`StoreError::OutcomeUnknown`] if its reply was lost, and
+    /// a later read did not show the outcome. There are no outcomes if the server could not be
+    /// reached at all.
     pub async fn restore(
         &self,
         records: &[Return<'_>],
@@ -43,7 +46,8 @@ impl Writer {
                 calls.push(RestoreCall { index, first: 0, record: record.clone() });
             }
         }
-        // A record in two slots is read right before it comes back, for no script sees both.
+        // No script can check both keys of a record in two slots, so they are read right before the
+        // restore.
         let some: Vec<_> = parted.iter().map(|index| records[*index].clone()).collect();
         let mut later = Vec::new();
         for (index, predicted) in parted.into_iter().zip(client.would_restore(&some).await?) {
@@ -53,8 +57,8 @@ impl Writer {
                 outcomes[index] = predicted.into_iter().map(Some).collect();
                 continue;
             }
-            // Each of its Redis keys has a call of its own, the result first: a lock that came back alone would block for
-            // nothing.
+            // Each of its Redis keys needs its own call. The result is restored first, because a
+            // lock that is restored alone would block requests without a reason.
             let mut of_record = records[index].keys.iter().copied().enumerate().rev();
             let call = |(first, key)| RestoreCall {
                 index,
@@ -66,7 +70,7 @@ impl Writer {
         }
         self.bring(&calls, &mut outcomes).await;
         for call in later {
-            // What the result ran into, the lock is not sent after.
+            // If the result was not restored, the lock is not sent.
             let behind = match &outcomes[call.index][call.first + 1] {
                 Some(Ok(RestoreOutcome::Present | RestoreOutcome::Barred)) => {
                     Some(Ok(RestoreOutcome::Barred))
@@ -89,7 +93,7 @@ impl Writer {
         Ok(all)
     }
 
-    /// Sends calls in one round trip, and notes what became of each Redis key.
+    /// Sends calls in one round trip, and notes the outcome of each Redis key.
     async fn bring(&self, calls: &[RestoreCall<'_>], outcomes: &mut [Vec<Option<KeyResult>>]) {
         let client = self.client();
         let replies = client.ask_each(&returns(calls.iter().map(|call| &call.record))).await;
@@ -100,7 +104,7 @@ impl Writer {
                 Err(error) if error.is_without_effect() || is_of_restore(&error) => {
                     vec![Err(error.naming(RIGHTS)); call.record.keys.len()]
                 }
-                // What answers oddly is no Redis, and what Redis did is not told by it.
+                // A server that answers unexpectedly is not Redis, so the outcome is unknown.
                 Ok(Err(error)) | Err(error) => {
                     lost.push((call, error));
                     continue;
@@ -116,10 +120,11 @@ impl Writer {
         }
     }
 
-    /// Reads on a new connection, because the old one may be what was lost. A Redis key that holds what the backup holds, and expires
-    /// when the backup says, is back; one that holds something else is left to whoever wrote it. Of those that one call
-    /// brings back, one that is not there although another is has expired. A call none of whose Redis keys is there may
-    /// come yet: that is unknown, and so is what cannot be read.
+    /// Reads the keys back on a new connection, because the old one may be broken. A Redis key with
+    /// the value and the expiry of the backup is restored. A key with another value is left alone.
+    /// If one call restores several keys and only some exist, the others have expired. If none of a
+    /// call's keys exists, the call may still be executed later, so its outcome is unknown. The
+    /// outcome of a key that cannot be read is unknown too.
     async fn found_back(&self, lost: &[&Return<'_>], why: &StoreError) -> Vec<RestoreResult> {
         let mut redis_keys: Vec<&[u8]> = Vec::new();
         for record in lost {
@@ -171,10 +176,10 @@ impl Writer {
     }
 }
 
-/// Records that are brought back together.
+/// Records that are restored together.
 struct RestoreAttempt<'a, 'b> {
     records: &'a [Return<'b>],
-    /// What became of each record; empty if the server could not be asked at all.
+    /// The outcome of each record; empty if the server could not be reached at all.
     outcomes: Vec<RestoreResult>,
 }
 
@@ -200,7 +205,8 @@ impl ChangeAttempt for RestoreAttempt<'_, '_> {
         _failed_over: StoreError,
     ) -> Result<(), StoreError> {
         sent?;
-        // What came back on the old master may be lost. A restore can be done again: it touches nothing that is there.
+        // Keys that were restored on the old master may be lost. A restore can be repeated, because
+        // it does not touch existing keys.
         let here = writer.restore_here(self.records).await?;
         let there = std::mem::take(&mut self.outcomes);
         for (there, here) in there.into_iter().zip(here) {
@@ -210,17 +216,17 @@ impl ChangeAttempt for RestoreAttempt<'_, '_> {
     }
 }
 
-/// What one call of the script is to bring back.
+/// The keys that one call of the script restores.
 struct RestoreCall<'a> {
-    /// The place of its record.
+    /// The index of its record.
     index: usize,
-    /// The place of its first Redis key in the record.
+    /// The index of its first Redis key in the record.
     first: usize,
     record: Return<'a>,
 }
 
 impl RestoreCall<'_> {
-    /// Notes what became of its Redis keys.
+    /// Notes the outcomes of its Redis keys.
     fn note(&self, became: RestoreResult, outcomes: &mut [Vec<Option<KeyResult>>]) {
         for (outcome, became) in outcomes[self.index][self.first..].iter_mut().zip(became) {
             *outcome = Some(became);
@@ -228,7 +234,7 @@ impl RestoreCall<'_> {
     }
 }
 
-/// A call of the script for each.
+/// One call of the script for each record.
 fn returns<'a>(wanted: impl Iterator<Item = &'a Return<'a>>) -> redis::Pipeline {
     let mut pipeline = redis::pipe();
     for record in wanted {
@@ -253,10 +259,10 @@ fn returns<'a>(wanted: impl Iterator<Item = &'a Return<'a>>) -> redis::Pipeline 
     pipeline
 }
 
-/// What is found at a Redis key.
+/// The current content of a Redis key.
 #[derive(Clone)]
 enum CurrentKey {
-    /// Its DUMP, and a look at it.
+    /// Its DUMP and its state.
     There(Vec<u8>, KeyState),
     Absent,
     /// It could not be read.
@@ -279,7 +285,7 @@ async fn found(client: &Client, redis_keys: &[&[u8]]) -> Result<Vec<CurrentKey>,
     Ok(all)
 }
 
-/// True when RESTORE refuses the bytes, which is all that the script writes.
+/// True if RESTORE rejected the bytes. The script then leaves no key of the record restored.
 fn is_of_restore(error: &StoreError) -> bool {
     let StoreError::Refused { why, .. } = error else { return false };
     ["DUMP payload version or checksum are wrong", "Bad data format"]
@@ -287,8 +293,9 @@ fn is_of_restore(error: &StoreError) -> bool {
         .any(|words| why.contains(words))
 }
 
-/// True when what is there is what was sent: many locks hold the same bytes, and end at another moment. What was sent is a
-/// DUMP, or was made from the string.
+/// True if the Redis key has the value and the expiry that were sent. The value alone is not
+/// enough, because many locks hold the same bytes. The sent value is a DUMP, or was built from the
+/// string.
 fn is_back(saved: &Saved, dump: &[u8], now: &KeyState) -> bool {
     let same_deadline = match saved.expires_at_ms {
         Some(at) => now.deadline.is_at(at),
@@ -299,7 +306,7 @@ fn is_back(saved: &Saved, dump: &[u8], now: &KeyState) -> bool {
     same_value && same_deadline
 }
 
-/// The Redis keys that are back.
+/// The Redis keys that were restored.
 fn brought_back<'a>(records: &[Return<'a>], became: &[RestoreResult]) -> Vec<&'a [u8]> {
     let mut back = Vec::new();
     for (record, became) in records.iter().zip(became) {
@@ -312,7 +319,7 @@ fn brought_back<'a>(records: &[Return<'a>], became: &[RestoreResult]) -> Vec<&'a
     back
 }
 
-/// What became of a record that was brought back on one master and then on another.
+/// The outcome of a record that was restored on one master and then on another.
 fn either(there: RestoreResult, here: RestoreResult) -> RestoreResult {
     let mut outcomes = Vec::with_capacity(here.len());
     for (there, here) in there.into_iter().zip(here) {

@@ -1,5 +1,4 @@
-//! Reverting a change: a record gets the values that it had before, if it is still as the change
-//! left it.
+//! Reverts a change: a record gets its previous values, if it is still as the change left it.
 
 use super::guarded_step::GuardedOutcome;
 use super::set_words::Words;
@@ -8,23 +7,24 @@ use crate::domain::record::{Content, KeyState, Observation};
 use crate::store::cluster::client::Client;
 use crate::store::error::StoreError;
 use crate::store::read::key_query::ReadLimit;
-use crate::store::read::reader::Seen;
+use crate::store::read::reader::ReadResult;
 
-/// What a Redis key was before a change, and becomes again.
+/// The value of a Redis key before a change, which a revert restores.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PriorValue {
-    /// What is there now.
+    /// The current value.
     Same,
-    /// Nothing was there, or what was there has expired since.
+    /// The key was absent, or its previous value has expired since.
     Nothing,
-    /// The same bytes, to expire at this moment, in milliseconds since the epoch; `None` never.
+    /// The same bytes, with an expiry at this time, in milliseconds since the epoch; `None` never
+    /// expires.
     Until(Option<u64>),
-    /// What DUMP gave, to expire at this moment.
+    /// The output of DUMP, with an expiry at this time.
     Dump(Vec<u8>, Option<u64>),
 }
 
 impl PriorValue {
-    /// When what comes back expires; `None` never, or where nothing comes back.
+    /// When the restored value expires; `None` if it never does, or if no value is restored.
     pub fn expires_at_ms(&self) -> Option<u64> {
         match self {
             Self::Until(at) | Self::Dump(_, at) => *at,
@@ -32,7 +32,7 @@ impl PriorValue {
         }
     }
 
-    /// The command that brings it back over what is there now.
+    /// The command that restores it over the current value.
     fn command(&self, now: &KeyState) -> Option<Words> {
         let key = now.redis_key.clone();
         match self {
@@ -58,7 +58,7 @@ impl PriorValue {
 fn set(key: &KeyState, at: Option<u64>) -> Words {
     let head = match &key.content {
         Content::Absent => return vec![b"DEL".to_vec(), key.redis_key.clone()],
-        // The value of a hash is never written: what is there stays, to expire at that moment.
+        // A hash is never written; its current value stays, and gets the previous expiry.
         Content::Hash(_) | Content::Other(_) => return expire(&key.redis_key, at),
         Content::Text { head, .. } => head,
     };
@@ -77,11 +77,11 @@ fn expire(redis_key: &[u8], at: Option<u64>) -> Words {
 }
 
 impl Writer {
-    /// Brings each Redis key of a record back to what it was, if the whole record is still as it
-    /// was seen, whole.
+    /// Restores each Redis key of a record to its previous value, if the whole record is still as
+    /// it was seen.
     ///
     /// # Errors
-    /// What came in between before anything was done.
+    /// Why the record was not reverted.
     pub async fn revert(
         &self,
         now: &Observation,
@@ -119,16 +119,16 @@ impl Writer {
 }
 
 impl Client {
-    /// Looks at records on their masters, all of each value, with the checksum of its DUMP where
-    /// that is asked for.
+    /// Reads records on their masters, with all bytes of each value, and on request the checksum of
+    /// its DUMP.
     ///
     /// # Errors
-    /// When the server could not be asked at all.
+    /// The server could not be reached at all.
     pub async fn look_whole(
         &self,
         records: &[Vec<Vec<u8>>],
         checksums: bool,
-    ) -> Result<Vec<Seen>, StoreError> {
+    ) -> Result<Vec<ReadResult>, StoreError> {
         let mut seen = self.reader().read_each(records, ReadLimit::Whole).await?;
         if !checksums {
             return Ok(seen);

@@ -1,4 +1,4 @@
-//! Sending one batch: once, and read back if no reply tells what became of it.
+//! Sends a batch once, and reads the records back if a reply was lost.
 
 use std::collections::HashSet;
 
@@ -14,13 +14,13 @@ use crate::store::error::StoreError;
 use crate::store::read::key_query::{KeyQuery, ReadLimit};
 use crate::store::scripts;
 
-/// What the script runs that compares and changes.
+/// The rights that the change script needs.
 const RIGHTS: &str = "+unlink +pexpire +getrange +strlen +pexpiretime +pttl +time +dump";
 
 impl Writer {
-    /// Sends a batch once; the batch then has the outcome of each change. Gives why nothing is to
-    /// be sent after it, if so: a connection that lost a reply is not used again, even if reading
-    /// back told the outcomes.
+    /// Sends a batch once, and sets the outcome of each change. Returns an error if nothing may be
+    /// sent after it. A connection that lost a reply is not used again, even if a later read showed
+    /// the outcomes.
     ///
     /// # Errors
     /// Nothing was done.
@@ -37,7 +37,7 @@ impl Writer {
             Ok(value) => {
                 let letters = reply::bytes(value).unwrap_or_default();
                 let outcomes = batch::outcomes(&letters, action);
-                // What answers oddly is not Redis, and what Redis did is unknown.
+                // A server that answers unexpectedly is not Redis, so the outcome is unknown.
                 outcomes
                     .filter(|outcomes| outcomes.len() == batch.len())
                     .ok_or_else(|| self.client().unexpected("EVAL"))
@@ -58,8 +58,8 @@ impl Writer {
         }
     }
 
-    /// On a cluster: one call per change, all calls of a node in one write. What a node refuses or
-    /// does not answer does not concern the others.
+    /// On a cluster: one call per change, with all calls to a node in one write. A node that
+    /// refuses or does not answer does not affect the others.
     async fn send_apart(
         &self,
         batch: &mut Batch<'_>,
@@ -109,14 +109,14 @@ impl Writer {
             for ((index, _), found) in lost.iter().zip(found) {
                 outcomes[*index] = found;
             }
-            // What another node refuses is reported beside what is unknown here.
+            // A refusal by another node is reported beside the unknown outcomes.
             stopped = Some(error.with_refusal(stopped));
         }
         batch.set_outcomes(outcomes);
         Ok(stopped)
     }
 
-    /// What the reply to a call for one change says.
+    /// The outcome in the reply to a call for one change.
     fn only_outcome(&self, value: Value, action: KeyAction) -> Result<Outcome, StoreError> {
         let letters = reply::bytes(value).unwrap_or_default();
         match batch::outcomes(&letters, action).as_deref() {
@@ -125,10 +125,9 @@ impl Writer {
         }
     }
 
-    /// Rechecks, right before the change, the Redis keys of records that a cluster keeps in another
-    /// slot than the one to change: no script can compare both. A record whose other Redis key
-    /// changed is left alone, and so is one whose other Redis key cannot be read. Gives why one
-    /// could not be read.
+    /// Rechecks the Redis keys that a cluster stores in another slot than the one to change. This
+    /// happens right before the change, because no script can compare both. If the other key
+    /// changed or cannot be read, its record is left alone. Returns why a key could not be read.
     ///
     /// # Errors
     /// A node did not answer.
@@ -160,7 +159,7 @@ impl Writer {
                     }
                 }
                 Err(error) if error.lost_the_reply() => return Err(error),
-                // A node that refuses to tell does not say that the record changed.
+                // A node that refuses to answer does not show that the record changed.
                 Err(error) => {
                     unread.insert(*index);
                     why = why.or(Some(error));
@@ -171,13 +170,13 @@ impl Writer {
         Ok(why)
     }
 
-    /// What became of these changes of which no reply tells, for the reason `why`; and the error to
-    /// end with: that one, or that the outcome of some is unknown.
+    /// Reads back changes whose replies were lost, for the reason `why`. Returns their outcomes and
+    /// the error to stop with, which is `why`, or that some outcomes are unknown.
     ///
-    /// A record whose Redis keys are all gone was removed, or needs no removal. A Redis key was
-    /// given its TTL if it expires that long after a moment between the first reading and this one.
-    /// Any other may have been left alone or re-acquired since, and a slow server may still get to
-    /// it: its outcome is unknown.
+    /// If all Redis keys of a record are gone, it was removed, or needs no removal. A key got its
+    /// TTL if it expires exactly that long after a time between the first read and this one. Any
+    /// other record may have been left alone or re-acquired, and a slow server may still execute
+    /// the change. Its outcome is unknown.
     async fn read_back(
         &self,
         changes: &[&Change],
@@ -219,7 +218,7 @@ impl Writer {
     }
 }
 
-/// True if the Redis keys are as the change would have left them, and as nothing else did.
+/// True if the Redis keys are as only the change can have left them.
 fn is_made(change: &Change, now: &Observation, action: KeyAction) -> bool {
     let Some(ttl) = action.ttl() else { return now.is_absent() };
     let (Some(before), Some(key), Some(now_ms)) =
@@ -227,7 +226,7 @@ fn is_made(change: &Change, now: &Observation, action: KeyAction) -> bool {
     else {
         return false;
     };
-    // A TTL that was there before may be what is left now.
+    // The TTL that is left may be an older one.
     if key.content == Content::Absent || key.deadline.is_same(change.first().deadline) {
         return false;
     }

@@ -1,12 +1,12 @@
-//! The commands that write a value anew.
+//! The commands that write a value.
 
 use crate::domain::record::Content;
 
 /// The words of a command.
 pub(crate) type Words = Vec<Vec<u8>>;
 
-/// Writes this at a Redis key, to live so many milliseconds; `None` for ever. No command for what is absent, or of a type that
-/// idemctl does not write.
+/// Writes this content to a Redis key, with a TTL in milliseconds; `None` never expires. There is
+/// no command for absent content, or for a type that idemctl does not write.
 pub(crate) fn set_words(redis_key: &[u8], content: &Content, lives_ms: Option<u64>) -> Vec<Words> {
     let key = || redis_key.to_vec();
     let ms = lives_ms.map(|ms| ms.to_string().into_bytes());

@@ -1,5 +1,5 @@
-//! The one place that sends changes, and the protocol of every change: batches, guarded steps and
-//! restores alike.
+//! The only place that sends changes, and the protocol that batches, guarded steps and restores
+//! share.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
@@ -12,15 +12,17 @@ use crate::store::cluster::slot_map::SlotMap;
 use crate::store::connection::{Connection, Permit, pack};
 use crate::store::error::StoreError;
 
-/// What may change records.
+/// Sends changes to records.
 pub struct Writer {
-    /// Another one after a failover.
+    /// The current client; a failover replaces it. The lock is held only to copy or replace it,
+    /// never during a request, so that a poisoned lock is still usable.
     client: Mutex<Client>,
-    /// How many replicas are to have each batch of changes, and how long that may take.
+    /// How many replicas must have each batch of changes, and how long to wait for them.
     replicas: Option<(u32, Duration)>,
-    /// That the replicas did not have a service's own step in time.
+    /// The error that the replicas did not have a service's own step in time.
     behind: Mutex<Option<StoreError>>,
-    /// Masters of a cluster that did not answer: nothing more is sent there.
+    /// Masters of a cluster that did not answer; nothing more is sent to them. `client` may be
+    /// locked while this is locked, but not the other way round.
     pub(super) unreachable: Mutex<HashSet<String>>,
 }
 
@@ -30,7 +32,7 @@ pub(super) trait ChangeAttempt {
     /// may have been made, and then the reply to the second call would say that nothing was done.
     ///
     /// # Errors
-    /// What ended the attempt; the changes that were made before it are made.
+    /// What ended the attempt. The changes before it remain made.
     async fn send(&mut self, writer: &Writer) -> Result<(), StoreError>;
 
     /// False if nothing was changed, so that it does not matter who the master is now.
@@ -64,17 +66,17 @@ pub(super) trait ChangeAttempt {
         Err(StoreError::MasterUnknown { target: writer.name(), why: why.to_string() })
     }
 
-    /// Waits until as many replicas have the changes as the operator wants.
+    /// Waits until as many replicas have the changes as the operator requires.
     ///
     /// # Errors
-    /// They did not have them in time; the changes are made.
+    /// They did not have them in time. The changes remain made.
     async fn wait_for_replicas(&mut self, writer: &Writer) -> Result<(), StoreError> {
         writer.replicated(&self.changed_keys()).await
     }
 }
 
 impl Client {
-    /// What may change, for whoever has leave to.
+    /// A writer, for a caller that holds a permit to change records.
     pub fn writer(&self, _: &Permit) -> Writer {
         Writer::new(self.clone())
     }
@@ -91,20 +93,20 @@ impl Writer {
         }
     }
 
-    /// The same, which waits after each batch of changes until so many replicas have it.
+    /// This writer, but waiting after each batch of changes until so many replicas have it.
     #[must_use]
     pub fn waiting_for(self, replicas: Option<(u32, Duration)>) -> Self {
         Self { replicas, ..self }
     }
 
-    /// Makes changes by the protocol of every change.
+    /// Makes changes by the protocol that all changes share.
     ///
     /// # Errors
-    /// The nodes of the cluster are unknown, and nothing was sent; else the error of the attempt,
-    /// or of the servers after it.
+    /// The nodes of the cluster are unknown, and nothing was sent. Otherwise the error of the
+    /// attempt, or of the servers after it.
     pub(super) async fn perform(&self, attempt: &mut impl ChangeAttempt) -> Result<(), StoreError> {
-        // Which nodes there are is known before anything is sent: afterwards a failover could not
-        // be noticed.
+        // The nodes must be known before anything is sent. Otherwise a failover could not be
+        // noticed afterwards.
         self.client().masters().await?;
         let before = self.client().slot_map();
 
@@ -113,8 +115,8 @@ impl Writer {
             return sent;
         }
 
-        // A master that was replaced confirms changes for some time before it knows, and those are
-        // lost.
+        // A replaced master still confirms changes until it learns of its replacement, and those
+        // changes are lost.
         match self.follow(before.as_deref()).await {
             Ok(None) => sent?,
             Ok(Some(failed_over)) => {
@@ -140,27 +142,27 @@ impl Writer {
         self.client().anew().await
     }
 
-    /// The error that the outcome of `what` is unknown: its reply was lost, for the reason `why`,
-    /// and reading back did not show it.
+    /// The error that the outcome of `what` is unknown, because its reply was lost for the reason
+    /// `why`, and a later read did not show it.
     pub(super) fn outcome_unknown(&self, what: String, why: &StoreError) -> StoreError {
-        // Of a cluster's nodes the one that did not answer, and not the one that was named.
+        // In a cluster, the node that did not answer, which need not be the one that the user
+        // named.
         let target = why.silent_server().map_or_else(|| self.name(), str::to_owned);
         StoreError::OutcomeUnknown { target, what, why: why.to_string() }
     }
 
-    /// Passes if the replicas had every step of a service in time that was made, as many as the
-    /// operator wants.
+    /// Succeeds if the required number of replicas had every executed step of a service in time.
     ///
     /// # Errors
-    /// They had not; the step was made.
+    /// They did not have it; the step remains made.
     pub fn replicas_have_it(&self) -> Result<(), StoreError> {
         self.behind.lock().unwrap_or_else(PoisonError::into_inner).take().map_or(Ok(()), Err)
     }
 
-    /// Waits for the replicas of a step that was made through a connection of its own, because
-    /// Redis counts the changes of the connection that asks. Without that connection nobody can
-    /// say how many have it. [`Writer::replicas_have_it`] says whether they had it: the step's
-    /// reply is reported first.
+    /// Waits for the replicas of a step that was made on its own connection, because WAIT counts
+    /// only the changes of the connection that sends it. Without that connection, the number of
+    /// replicas is unknown. [`Writer::replicas_have_it`] returns the result later, because the
+    /// step's reply is reported first.
     pub(super) async fn wait_behind(&self, connection: Option<&mut Connection>) {
         let Some((wanted, wait)) = self.replicas else { return };
         let mut have = 0;
@@ -177,7 +179,7 @@ impl Writer {
         }
     }
 
-    /// Waits for the replicas of the masters of these Redis keys, if the operator wants that.
+    /// Waits for the replicas of the masters of these Redis keys, if the operator requires that.
     async fn replicated(&self, changed: &[&[u8]]) -> Result<(), StoreError> {
         match self.replicas {
             Some((wanted, wait)) => self.client().replicated(changed, wanted, wait).await,
@@ -185,16 +187,16 @@ impl Writer {
         }
     }
 
-    /// The way to the server; after a failover that was noticed, to the master of now.
+    /// The client of the server, or of the current master after a failover.
     pub(in crate::store) fn client(&self) -> Client {
         self.client.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Goes to the master of now, if another one has taken over since the slot map was this: then
-    /// gives that as an error to end with.
+    /// Switches to the current master if another one took over since the slot map was `before`.
+    /// Returns the failover as the error to stop with.
     ///
     /// # Errors
-    /// Sentinels know no master just now.
+    /// The Sentinels know no master at the moment.
     async fn follow(&self, before: Option<&SlotMap>) -> Result<Option<StoreError>, StoreError> {
         let Some(failover) = self.client().failover(before).await? else { return Ok(None) };
         let Failover { client, from, to } = failover;

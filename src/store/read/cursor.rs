@@ -1,10 +1,10 @@
-//! The cursor of a scan of one node, and the bounds that tell that the scan will not end.
+//! The cursor of a scan of one node, and the limits that detect a scan without end.
 
 use std::collections::{HashSet, VecDeque};
 use std::hash::{BuildHasher as _, BuildHasherDefault, Hasher, RandomState};
 
-/// How many pages back a Redis key is remembered. SCAN repeats keys when a table shrinks, and then within
-/// neighbouring pages, because it reads the parts that fall together one after another.
+/// For how many pages a Redis key is remembered. SCAN repeats keys only if a table shrinks, and
+/// then within neighbouring pages, because it reads the merged parts one after another.
 const REMEMBERED_PAGES: usize = 8;
 
 /// The cursor of a scan, and the keys of the latest pages.
@@ -16,7 +16,7 @@ pub(in crate::store) struct ScanCursor {
     recent: HashSet<u64, BuildHasherDefault<Hashed>>,
     pages: VecDeque<Vec<u64>>,
     bounds: ScanBounds,
-    /// Redis keys that the page on its way was asked for.
+    /// The COUNT of the requested page.
     count: usize,
 }
 
@@ -25,29 +25,29 @@ impl ScanCursor {
         Self { cursor: b"0".to_vec(), ..Self::default() }
     }
 
-    /// The cursor to go on from; `None` at the end.
+    /// The cursor of the next page; `None` at the end.
     pub(in crate::store) fn cursor(&self) -> Option<&[u8]> {
         (!self.ended).then_some(&self.cursor)
     }
 
-    /// Notes how many Redis keys the next page is asked for; true when the server has to be asked before it, by DBSIZE,
-    /// how many there are.
+    /// Notes the COUNT of the next page. True if DBSIZE must be sent before it.
     pub(in crate::store) fn ask(&mut self, count: usize) -> bool {
         self.count = count;
         self.bounds.asks_how_many()
     }
 
-    /// Redis keys that the page on its way was asked for: about as many the server goes through.
+    /// The COUNT of the requested page, which is about the number of Redis keys that the server
+    /// passes.
     pub(in crate::store) fn count(&self) -> usize {
         self.count
     }
 
-    /// True when the answer to DBSIZE comes before the page.
+    /// True if the reply to DBSIZE comes before the page.
     pub(in crate::store) fn awaits_size(&self) -> bool {
         self.bounds.asks_how_many()
     }
 
-    /// Takes in the answer to DBSIZE; `None` if the user may not ask.
+    /// Takes the reply to DBSIZE; `None` if the user may not send it.
     ///
     /// # Errors
     /// Why the scan has no end.
@@ -55,7 +55,7 @@ impl ScanCursor {
         self.bounds.there_are(keys)
     }
 
-    /// Starts a page, which came with the cursor of the next and holds so many Redis keys.
+    /// Starts a page, which has the cursor of the next page and this many Redis keys.
     ///
     /// # Errors
     /// Why the scan has no end.
@@ -90,7 +90,7 @@ impl ScanCursor {
     }
 }
 
-/// Passes on what is a hash already.
+/// Passes on a number that already is a hash.
 #[derive(Default)]
 struct Hashed(u64);
 
@@ -106,62 +106,67 @@ impl Hasher for Hashed {
     }
 }
 
-/// How often one cursor may come again.
+/// The most times that one cursor may recur.
 const MOST_RETURNS: u32 = 16;
 
-/// How many Redis keys may come beyond a multiple of those that are there.
+/// How many Redis keys may be returned beyond a multiple of the existing ones.
 const SLACK: u64 = 100_000;
 
-/// How many times those that are there may come.
+/// The most times that each existing key may be returned.
 const FACTOR: u64 = 16;
 
-/// How many times what was asked for a page may hold.
+/// The most times that a page may exceed its COUNT.
 const PAGE_FACTOR: u64 = 100;
 
-/// The COUNTs of all pages together.
+/// The largest sum of the COUNTs of all pages.
 const MOST_PASSED: u64 = 1 << 34;
 
-/// The COUNTs of pages that pass nothing but the empty places of a table that held 40 million Redis keys a moment ago.
+/// Room for pages that pass only empty slots of a table that held 40 million Redis keys a moment
+/// ago, as a sum of COUNTs.
 const EMPTY: u64 = 1 << 22;
 
-/// Tells whether a scan can still end.
+/// Detects a scan that cannot end.
 ///
-/// SCAN promises an end, and servers keep that promise. A program that only resembles a server may return cursors without end.
-/// Each rule here asks for more than any server can do, so that none ends the scan of a real keyspace:
+/// SCAN guarantees an end, and servers keep that guarantee. A program that only resembles a server
+/// may return cursors without end. Each limit here is beyond what any server can reach, so that
+/// none ends the scan of a real keyspace:
 ///
-/// - A page never ends where it began, unless it is the last: a server moves its cursor with every page.
-/// - A cursor comes again only where the server's table shrinks during the scan, which takes a keyspace that grows and
-///   then falls to a tenth: not [`MOST_RETURNS`] times.
-/// - The Redis keys that were answered, repeated ones included, are no more than a multiple of those that are there, plus
-///   what others may have removed since ([`SLACK`]).
-/// - A page holds about as many Redis keys as were asked for.
-/// - A page of COUNT n passes n keys or ten times n empty places of the table. No machine holds tables of so many places
-///   that pages of [`MOST_PASSED`] altogether do not pass all of them.
-/// - If the server says how many Redis keys are there, its table is hardly larger than they need. A table that held many
-///   more before shrinks in the background, so that a scan may find it as large as before: [`EMPTY`] is room for that.
+/// - A page never ends where it began, unless it is the last, because a server moves its cursor
+///   with every page.
+/// - A cursor recurs only if the server's table shrinks during the scan. That takes a keyspace that
+///   grows and then falls to a tenth, which does not happen [`MOST_RETURNS`] times.
+/// - The Redis keys that were returned, including repeated ones, are at most a multiple of the
+///   existing ones, plus those that other clients may have removed since ([`SLACK`]).
+/// - A page contains about as many Redis keys as its COUNT.
+/// - A page of COUNT n passes n keys or ten times n empty slots of the table. No machine has a
+///   table so large that pages with a total of [`MOST_PASSED`] do not pass all of it.
+/// - If the server reports how many Redis keys exist, its table is not much larger than they need.
+///   A table that held many more before shrinks in the background, so that a scan may find it as
+///   large as before. [`EMPTY`] leaves room for that.
 #[derive(Debug, Default)]
 struct ScanBounds {
     pages: u64,
     passed: u64,
     keys: u64,
-    /// A cursor to be recognised, which is moved on whenever the number of pages has doubled: every circle comes by.
+    /// A cursor to recognise. It is replaced whenever the number of pages has doubled, so that a
+    /// circle of any length is found.
     mark: Vec<u8>,
     marked_at: u64,
     returns: u32,
-    /// The most Redis keys that were there at a time.
+    /// The largest number of Redis keys that existed at a time.
     most_there: u64,
-    /// From how many Redis keys on the server is asked how many are there.
+    /// The number of returned Redis keys from which DBSIZE is sent again.
     asks_at: u64,
 }
 
 impl ScanBounds {
-    /// True when it is time to ask how many Redis keys are there: at the beginning, because others may remove them during
-    /// the scan, and whenever twice as many have come.
+    /// True if DBSIZE must be sent: at the beginning, because other clients may remove keys during
+    /// the scan, and whenever twice as many keys were returned.
     fn asks_how_many(&self) -> bool {
         self.keys >= self.asks_at
     }
 
-    /// Takes in how many exist; `None` if the user may not ask.
+    /// Takes the number of existing keys; `None` if the user may not ask.
     fn there_are(&mut self, keys: Option<u64>) -> Result<(), &'static str> {
         self.asks_at = self.asks_at.saturating_mul(2).max(SLACK / 2);
         self.most_there = self.most_there.max(keys.unwrap_or(u64::MAX));
@@ -169,7 +174,7 @@ impl ScanBounds {
         if self.keys > most { Err("it answers many times the keys that it holds") } else { Ok(()) }
     }
 
-    /// Takes in a page: from one cursor to the next, asked for so many Redis keys, and holding so many.
+    /// Takes a page: its cursor, the next cursor, its COUNT, and its number of Redis keys.
     fn page(&mut self, from: &[u8], to: &[u8], count: u64, keys: u64) -> Result<(), &'static str> {
         if to == b"0" {
             return Ok(());

@@ -1,17 +1,19 @@
-//! The read that a change is compared with: exact enough to tell the record from every other that may take its place.
+//! The read with which a change is compared. It is exact enough to distinguish the record from any
+//! later one at the same Redis keys.
 
 use redis::Pipeline;
 
 use super::key_query::{
     CommandQueue as _, ExpiryCommand, KeyQuery, PipelineReplies, ReadLimit, ReadTimes, read_time,
 };
-use super::reader::{ReadDetail, RecordReader, Seen};
+use super::reader::{ReadDetail, ReadResult, RecordReader};
 use crate::domain::record::KeyState;
 use crate::store::connection::reply;
 use crate::store::error::StoreError;
 
-/// The most bytes of a value that are read and compared whole. A larger value is compared by its beginning, its length and the
-/// checksum of its DUMP: reading and comparing 512 bytes whole costs a purge's compare step 1.17 times, a DUMP 1.52 times.
+/// The most bytes of a value that are read and compared whole. A larger value is compared by its
+/// beginning, its length and the checksum of its DUMP: reading and comparing 512 bytes whole costs
+/// a purge's compare step 1.17 times, a DUMP 1.52 times.
 pub const MOST_WHOLE: usize = 4 << 10;
 
 /// The most bytes of a value that are read to decode it.
@@ -20,16 +22,18 @@ pub const MOST_FURTHER: usize = 16 << 20;
 /// How many commands one Redis key takes.
 const COMMANDS_PER_KEY: usize = 2;
 
-/// The most bytes of values whose checksums are asked for in one write, unless a single record is larger.
-const MOST_AT_ONCE: u64 = 4 << 20;
+/// The most bytes of values whose checksums are asked for in one write, unless a single record is
+/// larger.
+const MOST_CHECKSUM_BYTES: u64 = 4 << 20;
 
 /// The size in bytes that a value counts with if the server does not report it.
 const UNKNOWN_SIZE: u64 = 256 << 10;
 
 impl RecordReader {
-    /// Reads records on their masters: values of up to [`MOST_WHOLE`] or `least` bytes whole, longer ones with their checksum,
-    /// and the moments at which they expire. One result per record, in order. The Redis keys of a record may be read one after
-    /// the other, because a change compares all of them in one step.
+    /// Reads records on their masters, with the times at which they expire. Values of up to
+    /// [`MOST_WHOLE`] or `least` bytes are read whole, longer ones with their checksum. Returns one
+    /// result per record, in order. The Redis keys of a record may be read one after the other,
+    /// because a change compares all of them in one step.
     ///
     /// # Errors
     /// The server could not be asked at all.
@@ -37,9 +41,10 @@ impl RecordReader {
         &mut self,
         records: &[Vec<Vec<u8>>],
         least: usize,
-    ) -> Result<Vec<Seen>, StoreError> {
-        // Plain commands take the server less time than a script, and read most records: their values are short.
-        let mut read: Vec<Option<Seen>> = vec![None; records.len()];
+    ) -> Result<Vec<ReadResult>, StoreError> {
+        // Plain commands take the server less time than a script, and read most records: their
+        // values are short.
+        let mut read: Vec<Option<ReadResult>> = vec![None; records.len()];
         if least <= MOST_WHOLE && self.client().tells_deadlines().await {
             for (index, seen) in self.read_whole_values(records).await.into_iter().enumerate() {
                 if is_final(&seen) {
@@ -59,7 +64,7 @@ impl RecordReader {
         }
         let mut comparable = Vec::with_capacity(records.len());
         for seen in read.into_iter().flatten() {
-            // Without the moment of expiry nothing can be compared.
+            // Without its expiry, a key cannot be compared.
             comparable.push(match seen {
                 Ok(seen) => self.client().can_compare([&seen]).map(|()| seen),
                 Err(error) => Err(error),
@@ -68,33 +73,36 @@ impl RecordReader {
         Ok(comparable)
     }
 
-    /// The same for values that [`MOST_WHOLE`] bytes are too few to decode: up to [`MOST_FURTHER`] bytes of each.
+    /// The same for values that cannot be decoded from [`MOST_WHOLE`] bytes: up to [`MOST_FURTHER`]
+    /// bytes of each.
     ///
     /// # Errors
     /// The server could not be asked at all.
     pub async fn read_further_for_change(
         &mut self,
         records: &[Vec<Vec<u8>>],
-    ) -> Result<Vec<Seen>, StoreError> {
+    ) -> Result<Vec<ReadResult>, StoreError> {
         self.read_with_checksums(records, ReadLimit::Bytes(MOST_FURTHER)).await
     }
 
-    /// True if an error of a read concerns one record or one master of a cluster, and the others can still be read.
+    /// True if an error of a read concerns one record or one master of a cluster, and the others
+    /// can still be read.
     pub fn goes_on_after(&self, error: &StoreError) -> bool {
         self.client().is_cluster() && error.is_of_a_part()
     }
 
-    /// Reads records with the checksums of their values. A checksum takes the server a DUMP, and all commands of one
-    /// write keep other clients waiting. So one write asks for [`MOST_AT_ONCE`] bytes of values.
+    /// Reads records with the checksums of their values. A checksum takes the server a DUMP, and
+    /// all commands of one write keep other clients waiting. So one write asks for [`MOST_CHECKSUM_BYTES`]
+    /// bytes of values.
     async fn read_with_checksums(
         &mut self,
         records: &[Vec<Vec<u8>>],
         head: ReadLimit,
-    ) -> Result<Vec<Seen>, StoreError> {
+    ) -> Result<Vec<ReadResult>, StoreError> {
         let sizes = self.read_sizes(records).await;
         let mut read = Vec::with_capacity(records.len());
         let mut rest = records;
-        for count in shares(&sizes, MOST_AT_ONCE) {
+        for count in shares(&sizes, MOST_CHECKSUM_BYTES) {
             let (some, more) = rest.split_at(count);
             read.extend(self.read_with(some, head, ReadDetail::Checksums).await?);
             rest = more;
@@ -102,7 +110,8 @@ impl RecordReader {
         Ok(read)
     }
 
-    /// How many bytes the values of each record take at the server, as far as the server reports it.
+    /// How many bytes the values of each record take at the server, as far as the server reports
+    /// it.
     async fn read_sizes(&self, records: &[Vec<Vec<u8>>]) -> Vec<u64> {
         // The size of a single record does not matter, because it is read whatever its size.
         if records.len() < 2 {
@@ -146,8 +155,9 @@ impl RecordReader {
         numbers
     }
 
-    /// Reads strings of up to [`MOST_WHOLE`] bytes whole with plain commands, on a server that knows PEXPIRETIME.
-    async fn read_whole_values(&self, records: &[Vec<Vec<u8>>]) -> Vec<Seen> {
+    /// Reads strings of up to [`MOST_WHOLE`] bytes whole with plain commands, on a server that
+    /// knows PEXPIRETIME.
+    async fn read_whole_values(&self, records: &[Vec<Vec<u8>>]) -> Vec<ReadResult> {
         let query = KeyQuery {
             expiry: ExpiryCommand::Pexpiretime,
             ..KeyQuery::heads(ReadLimit::Bytes(MOST_WHOLE))
@@ -157,7 +167,8 @@ impl RecordReader {
         for redis_keys in records {
             query.ask(&mut pipeline, redis_keys);
         }
-        // After the reads: a lock that is renewed meanwhile never seems to have more left than its TTL.
+        // TIME is read last, so that a lock which is renewed meanwhile never seems to have more
+        // left than its TTL.
         pipeline.add(&[b"TIME"]);
         let mut replies = PipelineReplies::to(self.client(), &pipeline).await;
         let mut read = Vec::with_capacity(records.len());
@@ -173,7 +184,7 @@ impl RecordReader {
 }
 
 /// True if the script would read no more of a record than plain commands did.
-fn is_final(seen: &Seen) -> bool {
+fn is_final(seen: &ReadResult) -> bool {
     match seen {
         Ok(seen) => seen.server_ms.is_some() && seen.keys.iter().all(KeyState::is_comparable),
         // A node that does not answer is not asked again.
@@ -181,7 +192,8 @@ fn is_final(seen: &Seen) -> bool {
     }
 }
 
-/// Splits sizes into shares of at most `most` bytes, each of at least one: how many sizes belong to each share.
+/// Splits sizes into shares of at most `most` bytes, each of at least one: how many sizes belong to
+/// each share.
 fn shares(sizes: &[u64], most: u64) -> Vec<usize> {
     let mut shares: Vec<usize> = Vec::new();
     let mut bytes: u64 = 0;

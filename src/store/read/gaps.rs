@@ -1,6 +1,8 @@
-//! What a scan of the keyspace could not read: nodes that do not answer, slots without a node, and single records.
+//! What a scan of the keyspace could not read: nodes that do not answer, slots without a node, and
+//! single records.
 //!
-//! Every scan gets its nodes from [`Gaps::open`]. So no scan can take the nodes that answer for the whole keyspace.
+//! Every scan gets its nodes from [`Gaps::open`], so that no scan mistakes the reachable nodes for
+//! the whole keyspace.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -26,7 +28,8 @@ pub(in crate::store) struct Gaps {
     unserved: Vec<u16>,
     /// Why nodes could not be read to the end.
     nodes: Vec<StoreError>,
-    /// What makes the rest doubtful: nobody may ask which slots are being moved, or a replica is behind.
+    /// Reasons why the result may be incomplete without an error. For example, the user may not ask
+    /// which slots are being moved, or a replica is behind.
     doubts: Vec<String>,
     /// Why records could not be read, by one of their Redis keys.
     records: BTreeMap<Vec<u8>, StoreError>,
@@ -35,11 +38,11 @@ pub(in crate::store) struct Gaps {
 }
 
 impl Gaps {
-    /// The nodes that a scan has to read, the slot map that names them (`None` outside a cluster), and the gaps that are
-    /// known before anything is read.
+    /// The nodes that a scan has to read, the slot map with them (`None` outside a cluster), and
+    /// the gaps that are known before anything is read.
     ///
     /// # Errors
-    /// As every read.
+    /// The errors of any read.
     pub(in crate::store) async fn open(
         client: &Client,
     ) -> Result<(Vec<Target>, Option<Arc<SlotMap>>, Self), StoreError> {
@@ -79,7 +82,7 @@ impl Gaps {
         }
     }
 
-    /// Takes back the error of the node that was left out last.
+    /// Removes the error of the node that was left out last, and returns it.
     pub(in crate::store) fn pop_node(&mut self) -> Option<StoreError> {
         self.nodes.pop()
     }
@@ -90,10 +93,11 @@ impl Gaps {
         unreachable.any(|server| nodes.iter().any(|node| node == server))
     }
 
-    /// Leaves out a record for an error that concerns it alone, or its node if that does not answer.
+    /// Leaves out a record because of an error that concerns only this record, or its node if the
+    /// node does not answer.
     ///
     /// # Errors
-    /// The error, if there is only one server: then it concerns every record.
+    /// The error, if there is only one server, because it then concerns every record.
     pub(in crate::store) fn miss_record(
         &mut self,
         redis_key: &[u8],
@@ -131,7 +135,7 @@ impl Gaps {
         self.records.retain(|redis_key, _| !again.contains(&hash_slot::of(redis_key)));
     }
 
-    /// What could not be read; `None` if everything was.
+    /// The error for everything that could not be read; `None` if there are no gaps.
     pub(in crate::store) fn error(&self) -> Option<StoreError> {
         let mut parts = Vec::new();
         if !self.nodes.is_empty() {

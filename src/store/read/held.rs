@@ -1,4 +1,4 @@
-//! How much a server holds, whatever of it can be read.
+//! How many Redis keys a server holds, whether they can be read or not.
 
 use super::gaps::Gaps;
 use super::reader::RecordReader;
@@ -11,7 +11,7 @@ impl RecordReader {
     /// The Redis keys that all masters hold together, by DBSIZE.
     ///
     /// # Errors
-    /// As every read; slots of a cluster that no node serves.
+    /// The errors of any read; slots of a cluster that no node serves.
     pub async fn keys_held(&self) -> Result<u64, StoreError> {
         let mut held = 0;
         let (masters, _, gaps) = Gaps::open(self.client()).await?;
@@ -28,7 +28,8 @@ impl RecordReader {
         Ok(held)
     }
 
-    /// Readers of all databases of the server that hold Redis keys, by number; of the own one where none does.
+    /// Readers of all databases of the server that hold Redis keys, by number. If none does, only
+    /// the current one.
     ///
     /// # Errors
     /// The server does not say which databases there are, or one of them cannot be reached.
@@ -49,7 +50,8 @@ impl RecordReader {
         Ok(readers)
     }
 
-    /// The other databases of the server that hold Redis keys, and how many each; none where the server does not say.
+    /// The other databases of the server that hold Redis keys, and how many each; empty if the
+    /// server does not report it.
     pub async fn keys_elsewhere(&self) -> Vec<(i64, u64)> {
         let own = self.client().target().db;
         let info = self.client().ask(redis::cmd("INFO").arg("keyspace")).await;

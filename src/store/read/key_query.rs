@@ -1,7 +1,9 @@
-//! The plain commands that a read sends for each Redis key, and the state of the key that the replies report.
+//! The plain commands that a read sends for each Redis key, and the state of the key that the
+//! replies report.
 //!
-//! Scans send these commands on a connection of their own, everyone else through a client. Both send the same commands in the
-//! same order and read the replies with the same code. [`super::script_reply`] reads what the script replies instead.
+//! Scans send these commands on a connection of their own, all other reads through a client. Both
+//! send the same commands in the same order, and read the replies with the same code.
+//! [`super::script_reply`] reads the replies of the script instead.
 
 use redis::{Cmd, Pipeline, Value};
 
@@ -35,9 +37,10 @@ pub(in crate::store) enum ValueQuery {
 /// The command that reports when a Redis key expires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::store) enum ExpiryCommand {
-    /// The exact moment, from Redis 7.0 on.
+    /// The exact time, from Redis 7.0 on.
     Pexpiretime,
-    /// The milliseconds left. The moment then lies between the server's times before and after the read.
+    /// The milliseconds left. With the server's times before and after the read, they give an
+    /// interval in which the key expires.
     Pttl,
 }
 
@@ -50,7 +53,8 @@ pub(in crate::store) struct KeyQuery {
     pub(in crate::store) length: bool,
 }
 
-/// The server's time before and after a read, in milliseconds since the epoch; `None` if idemctl did not ask, or the user may not.
+/// The server's time before and after a read, in milliseconds since the epoch; `None` if idemctl
+/// did not ask, or the user may not.
 #[derive(Debug, Clone, Copy, Default)]
 pub(in crate::store) struct ReadTimes {
     pub(in crate::store) before: Option<u64>,
@@ -70,7 +74,7 @@ pub(in crate::store) trait ReplySource {
     /// The connection broke, or the bytes are not a reply.
     async fn next_reply(&mut self) -> Result<ClientReply, StoreError>;
 
-    /// The error for a reply that no Redis gives to this command.
+    /// The error for a reply that Redis never sends to this command.
     fn unexpected(&self, command: &str) -> StoreError;
 }
 
@@ -90,7 +94,7 @@ impl KeyQuery {
         Self { value: ValueQuery::Type, ..Self::deadlines() }
     }
 
-    /// The same, reading no less than so many bytes of a string.
+    /// The same, but reading at least this many bytes of a string.
     pub(in crate::store) fn reading_at_least(self, bytes: usize) -> Self {
         match self.value {
             ValueQuery::Head(ReadLimit::Bytes(limit)) => {
@@ -116,7 +120,8 @@ impl KeyQuery {
                 }
                 ValueQuery::Fields => queue.add(&[b"HGETALL", redis_key]),
             }
-            // After the value: a key that expires in between is read as absent, and not as one without expiry.
+            // Sent after the value, so that a key which expires in between counts as absent, and
+            // not as one without expiry.
             queue.add(&[self.expiry.name().as_bytes(), redis_key]);
             if self.length {
                 queue.add(&[b"STRLEN", redis_key]);
@@ -124,7 +129,8 @@ impl KeyQuery {
         }
     }
 
-    /// Reads the replies to [`KeyQuery::ask`]. The Redis keys of a record are read one after the other.
+    /// Reads the replies to [`KeyQuery::ask`]. The Redis keys of a record are read one after the
+    /// other.
     ///
     /// # Errors
     /// Inside: one of the Redis keys cannot be read. Outside: as [`ReplySource::next_reply`].
@@ -136,7 +142,8 @@ impl KeyQuery {
         let mut keys = Vec::with_capacity(redis_keys.len());
         let mut first_error = None;
         for redis_key in redis_keys {
-            // Each takes its replies, also after one that has failed: those of the next record follow.
+            // Each key's replies are read, even after an error, because the replies of the next
+            // record follow.
             match self.read_key(replies, redis_key).await? {
                 Ok(key) => keys.push(key),
                 Err(error) => first_error = first_error.or(Some(error)),
@@ -222,15 +229,16 @@ impl KeyQuery {
     /// Adds the server's times around a read to the observation.
     pub(in crate::store) fn set_times(self, seen: &mut Observation, times: ReadTimes) {
         match self.expiry {
-            // The time left counts from the time after the read: a lock that was renewed during the read would otherwise have
-            // more left than its TTL.
+            // The time left counts from the time after the read: a lock that was renewed during the
+            // read would otherwise have more left than its TTL.
             ExpiryCommand::Pexpiretime => {
                 seen.server_ms = times.after;
                 for key in &mut seen.keys {
                     key.expiry = Expiry::until(key.deadline, times.after.unwrap_or_default());
                 }
             }
-            // PTTL was asked between the two times, which lie up to 55 ms apart around a page on a busy server.
+            // PTTL was asked between the two times, which lie up to 55 ms apart around a page on a
+            // busy server.
             ExpiryCommand::Pttl => {
                 seen.server_ms = times.before;
                 for key in &mut seen.keys {
@@ -274,7 +282,7 @@ fn fields_of(reply: Value) -> Option<Content> {
 /// Reads the reply to TIME, in milliseconds since the epoch; `None` if the user may not ask.
 ///
 /// # Errors
-/// As [`ReplySource::next_reply`]; a reply that no Redis gives.
+/// As [`ReplySource::next_reply`]; a reply that Redis never sends.
 pub(in crate::store) async fn read_time(
     replies: &mut impl ReplySource,
 ) -> Result<Option<u64>, StoreError> {
@@ -287,8 +295,8 @@ pub(in crate::store) async fn read_time(
     }
 }
 
-/// Passes an error that concerns one Redis key alone: the user may not read the key, it has another type, or the node does not
-/// serve its slot.
+/// Returns an error that concerns only one Redis key: the user may not read the key, it has another
+/// type, or the node does not serve its slot.
 ///
 /// # Errors
 /// Any other error, which ends a scan.
@@ -321,7 +329,7 @@ impl ReplySource for Connection {
         for _ in 0..elements {
             let token = self.token().await?;
             if let Token::Array(_) = token {
-                // None of the commands of a query replies so.
+                // No command of a query has such a reply.
                 return Err(Connection::unexpected(self, "a query"));
             }
             items.push(owned(self, token).unwrap_or(Value::Nil));

@@ -1,13 +1,15 @@
-//! The scan of the keyspace of every node, page by page: where records are, and what was read of them.
+//! Scans the keyspace of every node page by page, and returns the candidates with the parts of
+//! their values that were read.
 //!
-//! [`crate::scan::Scan`] is what commands use: it decodes and selects the records, and knows how the scan ended.
+//! Commands use [`crate::scan::Scan`], which decodes and selects the records, and reports how the
+//! scan ended.
 
 use std::collections::{BTreeMap, HashSet};
 
 use tokio::time::{Instant, sleep_until};
 
 use super::key_query::{KeyQuery, ReadLimit};
-use super::reader::{RecordReader, Seen};
+use super::reader::{ReadResult, RecordReader};
 use super::scan_nodes::Nodes;
 use super::scan_page::{FoundRecord, ScanPage};
 use crate::domain::diagnosis::Thresholds;
@@ -16,7 +18,7 @@ use crate::domain::schema::Catalog;
 use crate::domain::select::Coverage;
 use crate::store::error::StoreError;
 
-/// What a scan needs to tell records apart, and what it counts meanwhile.
+/// The inputs for recognising records, and the counts of a scan.
 pub struct RecordRecognizer<'a> {
     pub catalog: &'a Catalog,
     pub thresholds: &'a Thresholds,
@@ -24,16 +26,17 @@ pub struct RecordRecognizer<'a> {
     pub coverage: &'a mut Coverage,
 }
 
-/// What is read of a value if its beginning does not decide what it is: as much as the beginning of a compressed value opens to.
+/// How much of a value is read if its beginning does not decide what it is. This equals the output
+/// limit for the beginning of a compressed value.
 const LONGER: ReadLimit = ReadLimit::Bytes(64 * 1024);
 
-/// How many such values are read at a time: memory stays flat.
+/// How many such values are read at a time, so that the memory use stays constant.
 const LONGER_READS: usize = 50;
 
-/// What is read of records that the connection of a node does not read.
+/// The parts of records that are read outside of a node's own connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ReadScope {
-    /// When their Redis keys expire.
+    /// The times at which their Redis keys expire.
     Deadlines,
     /// The beginnings of their values.
     Heads,
@@ -45,28 +48,29 @@ enum ReadScope {
 pub struct KeyspaceScan {
     reader: RecordReader,
     nodes: Nodes,
-    /// The least that is read of each value.
+    /// The minimum that is read of each value.
     head: ReadLimit,
     /// True to read the lengths of values that are longer than their head.
     lengths: bool,
     /// How many records the last page held.
     page_records: usize,
-    /// About how many Redis keys the nodes went through.
+    /// The approximate number of Redis keys that the nodes passed.
     passed: u64,
     /// Redis keys that SCAN returned, each counted once.
     returned: u64,
-    /// When the next page may be asked for.
+    /// The earliest time for the next page.
     due: Instant,
-    /// Records that the user may not read, and why not; and whether any could be read.
+    /// The number of records that the user may not read, and the reason; and whether any record
+    /// could be read.
     forbidden: Option<(u64, StoreError)>,
     any_read: bool,
-    /// Redis keys of schemas that the catalog knows and does not read, by schema.
+    /// Redis keys of known schemas that this command does not read, by schema.
     unread: BTreeMap<String, u64>,
 }
 
 impl KeyspaceScan {
-    /// Starts at the beginning. Reads that many bytes of each value, and more if the schema needs them to decide what the
-    /// value is.
+    /// Starts at the beginning. Reads at least this many bytes of each value, and more if the
+    /// schema needs them to decide what the value is.
     pub async fn start(
         reader: RecordReader,
         catalog: &Catalog,
@@ -92,45 +96,48 @@ impl KeyspaceScan {
         }
     }
 
-    /// Leaves the lengths of values unknown that are longer than their head, until [`KeyspaceScan::read_lengths`] asks for
-    /// those that matter: reading all of them takes a server a sixth more time.
+    /// Leaves unknown the lengths of values that are longer than their head, until
+    /// [`KeyspaceScan::read_lengths`] reads the necessary ones. Reading all lengths takes a server
+    /// a sixth more time.
     #[must_use]
     pub fn without_lengths(mut self) -> Self {
         self.lengths = false;
         self
     }
 
-    /// Reads deadlines alone, which touches no key: the pages come from [`KeyspaceScan::next_deadlines`], and values from
-    /// [`KeyspaceScan::read`].
+    /// Reads only deadlines, which touches no key. [`KeyspaceScan::next_deadlines`] then returns
+    /// the pages, and [`KeyspaceScan::read`] the values.
     #[must_use]
     pub fn deadlines_first(mut self) -> Self {
         self.nodes.read_deadlines_alone();
         self
     }
 
-    /// The least that the pages to come read of each value.
+    /// Sets the minimum that the following pages read of each value.
     pub fn bring_heads(&mut self, head: ReadLimit) {
         self.head = head;
         self.nodes.bring_heads(head);
     }
 
-    /// Reads the lengths of these values, which the last page held. If a good part of a page is asked for, the pages after
-    /// it bring the lengths along.
+    /// Reads the lengths of these values from the last page. If they are a large part of the page,
+    /// the following pages include all lengths.
     pub async fn read_lengths(
         &mut self,
         seen: impl Iterator<Item = &mut Observation>,
     ) -> Result<(), StoreError> {
         let cut: Vec<_> =
             seen.filter(|seen| seen.keys.iter().any(|key| !key.content.is_whole())).collect();
-        // From a quarter of the page on, the pages to come ask for all lengths: that saves a round trip per page.
+        // From a quarter of the page on, the following pages include all lengths, which saves a
+        // round trip per page.
         self.nodes.bring_lengths(cut.len() * 4 > self.page_records);
         self.reader.read_lengths(cut.into_iter()).await
     }
 
-    /// Bytes of memory that each of these records takes, which the last page held; `None` if the server does not say.
+    /// The bytes of memory that each of these records from the last page takes; `None` if the
+    /// server does not report it.
     ///
     /// # Errors
-    /// As every read.
+    /// The errors of any read.
     pub async fn read_memory(
         &mut self,
         records: &[Vec<Vec<u8>>],
@@ -153,8 +160,12 @@ impl KeyspaceScan {
         Ok(memory)
     }
 
-    /// Reads more of these records, which the last page held. A record that cannot be read any more is left out and reported.
-    async fn read_longer(&mut self, records: &[Vec<Vec<u8>>]) -> Result<Vec<Seen>, StoreError> {
+    /// Reads more of these records from the last page. A record that can no longer be read is left
+    /// out and reported.
+    async fn read_longer(
+        &mut self,
+        records: &[Vec<Vec<u8>>],
+    ) -> Result<Vec<ReadResult>, StoreError> {
         let mut longer = Vec::with_capacity(records.len());
         for some in records.chunks(LONGER_READS) {
             let read = self.reader.read_each(some, LONGER).await?;
@@ -168,8 +179,9 @@ impl KeyspaceScan {
         Ok(longer)
     }
 
-    /// Leaves out a record that could not be read. What the user may not read is counted; any other error belongs to the
-    /// record, or to its node of a cluster, and is reported at the end.
+    /// Leaves out a record that could not be read. Records that the user may not read are counted.
+    /// Any other error belongs to the record, or to its node of a cluster, and is reported at the
+    /// end.
     ///
     /// # Errors
     /// The error, if it concerns more than that.
@@ -181,26 +193,28 @@ impl KeyspaceScan {
         self.nodes.miss_record(redis_key, why)
     }
 
-    /// What could not be read of a cluster so far: nodes, slots that no node serves, and records. At the end of the scan this
-    /// is its error; a caller that stops earlier asks.
+    /// The parts of a cluster that could not be read so far: nodes, slots that no node serves, and
+    /// records. The scan ends with this error; a caller that stops earlier must ask for it.
     pub fn gap(&self) -> Option<StoreError> {
         self.nodes.gap()
     }
 
-    /// A warning that records were left out that the user may not read; `None` if there were none. They may belong to other
-    /// programs.
+    /// A warning about records that the user may not read, and that may belong to other programs;
+    /// `None` if there are none.
     pub fn forbidden(&self) -> Option<String> {
         let (count, why) = self.forbidden.as_ref()?;
         let records = if *count == 1 { "record was" } else { "records were" };
         Some(format!("{count} {records} skipped: {why}"))
     }
 
-    /// About how many Redis keys the nodes went through so far, those of other names included.
+    /// The approximate number of Redis keys that the nodes passed so far, including those with
+    /// other names.
     pub fn keys_passed(&self) -> u64 {
         self.passed
     }
 
-    /// Redis keys that SCAN returned so far of schemas that the catalog knows and does not read, by schema.
+    /// Redis keys returned so far that belong to known schemas which this command does not read, by
+    /// schema.
     pub fn unread(&self) -> &BTreeMap<String, u64> {
         &self.unread
     }
@@ -210,8 +224,9 @@ impl KeyspaceScan {
         self.returned
     }
 
-    /// What the next page holds of the scanned schemas' records, whose idempotency keys `wanted` accepts; it may be
-    /// empty. `None` at the end. After an error, or if the caller drops the future, the scan cannot go on.
+    /// The records of the next page that belong to the scanned schemas and whose idempotency keys
+    /// `wanted` accepts; the page may be empty. `None` at the end. After an error, or if the caller
+    /// drops the future, the scan cannot continue.
     pub async fn next(
         &mut self,
         catalog: &Catalog,
@@ -231,11 +246,13 @@ impl KeyspaceScan {
         Ok(Some(records))
     }
 
-    /// The records of the next page whose idempotency keys `wanted` accepts, each under the first schema that claims it; the
-    /// page may be empty. `None` at the end. If the beginning of a value does not decide what it is, more of it is read.
+    /// The records of the next page whose idempotency keys `wanted` accepts, each under the first
+    /// schema that claims it. The page may be empty; `None` at the end. If the beginning of a value
+    /// does not decide what it is, more of it is read.
     ///
     /// # Errors
-    /// As every read. After an error, or if the caller drops the future, the scan cannot go on.
+    /// The errors of any read. After an error, or if the caller drops the future, the scan cannot
+    /// continue.
     pub async fn next_records(
         &mut self,
         decoding: RecordRecognizer<'_>,
@@ -245,10 +262,11 @@ impl KeyspaceScan {
         self.decode(decoding, page, &wanted).await.map(Some)
     }
 
-    /// The records of these candidates, each read as [`KeyspaceScan::next_records`] reads those of a page.
+    /// The records of these candidates, each read as [`KeyspaceScan::next_records`] reads those of
+    /// a page.
     ///
     /// # Errors
-    /// As every read.
+    /// The errors of any read.
     pub async fn read_records(
         &mut self,
         decoding: RecordRecognizer<'_>,
@@ -267,10 +285,11 @@ impl KeyspaceScan {
         let RecordRecognizer { catalog, thresholds, coverage } = decoding;
         let mut records = Vec::with_capacity(read.len());
         let mut read = read;
-        // At most three rounds: the page, longer parts of its values, and locks among these of another schema.
+        // There are at most three rounds: the page, longer parts of its values, and locks of other
+        // schemas among these.
         let mut is_longer = false;
         loop {
-            // Candidates of which more has to be read, or which another schema reads as a lock.
+            // Candidates of which more must be read, or which another schema reads as a lock.
             let mut again = Vec::new();
             for (candidate, seen) in read {
                 let is_owned = candidate.is_owned;
@@ -286,7 +305,7 @@ impl KeyspaceScan {
                     });
                     continue;
                 }
-                // A lock that another schema's record turned out to be is read once.
+                // A lock that was found at another schema's record is read only once.
                 let of_lock = if is_owned || !is_longer {
                     locate::place_of_lock(catalog, &record)
                 } else {
@@ -311,7 +330,7 @@ impl KeyspaceScan {
             let longer = self.read_longer(&redis_keys).await?;
             read = Vec::with_capacity(again.len());
             for (candidate, seen) in again.into_iter().zip(longer) {
-                // One that can no longer be read is reported already.
+                // A record that can no longer be read has already been reported.
                 if let Ok(seen) = seen {
                     read.push((candidate, seen));
                 }
@@ -320,8 +339,9 @@ impl KeyspaceScan {
         }
     }
 
-    /// When the Redis keys of the next page's records expire, `None` for an absent one. For scans that read
-    /// [deadlines first](KeyspaceScan::deadlines_first). Otherwise as [`KeyspaceScan::next`].
+    /// The expiry of each Redis key of the next page's records, `None` for an absent key. This is
+    /// for scans that read [deadlines first](KeyspaceScan::deadlines_first). Otherwise like
+    /// [`KeyspaceScan::next`].
     pub async fn next_deadlines(
         &mut self,
         catalog: &Catalog,
@@ -343,7 +363,8 @@ impl KeyspaceScan {
         Ok(Some(deadlines))
     }
 
-    /// Reads the values of these records, if they still exist. A record that cannot be read is left out and reported.
+    /// Reads the values of these records, if they still exist. A record that cannot be read is left
+    /// out and reported.
     pub async fn read(
         &mut self,
         places: Vec<Candidate>,
@@ -357,7 +378,8 @@ impl KeyspaceScan {
         Ok(records)
     }
 
-    /// Asks for the types of values that are not strings: they are rare, and the type is part of what is wrong with them.
+    /// Reads the types of values that are not strings. Such values are rare, and their type is part
+    /// of the finding.
     async fn read_types(&self, records: &mut [(Candidate, Observation)]) -> Result<(), StoreError> {
         let mut others = Vec::new();
         for (_, seen) in records {
@@ -368,7 +390,7 @@ impl KeyspaceScan {
         self.reader.read_lengths(others.into_iter()).await
     }
 
-    /// The next page as a node gives it; `None` at the end.
+    /// The next page of a node; `None` at the end.
     async fn page(
         &mut self,
         catalog: &Catalog,
@@ -377,7 +399,8 @@ impl KeyspaceScan {
         sleep_until(self.due).await;
         let page = self.nodes.next(catalog, wanted).await;
         let Some(page) = self.explained(page).await? else {
-            // A user who may read none of the records must not be told that there are none.
+            // If the user may read none of the records, the scan must not report that there are
+            // none.
             return match &self.forbidden {
                 Some((_, why)) if !self.any_read => Err(why.clone()),
                 _ => Ok(None),
@@ -397,15 +420,16 @@ impl KeyspaceScan {
         Ok(Some(page))
     }
 
-    /// Delays the next page as `--rate` asks for after this many Redis keys.
+    /// Delays the next page according to `--rate`, after this many Redis keys.
     fn wait_after(&mut self, keys: usize) {
         if let Some(rate) = self.reader.scan_options().rate {
             self.due = self.due.max(Instant::now()) + rate.time_for(keys);
         }
     }
 
-    /// Reads records that no node of a cluster serves alone, each Redis key on its node, and those that hold no strings. A
-    /// record that cannot be read is left out, and named at the end; so is a node that does not answer.
+    /// Reads records whose Redis keys are on several nodes of a cluster, each key on its node, and
+    /// records that are not strings. A record that cannot be read is left out and reported at the
+    /// end; so is a node that does not answer.
     async fn read_elsewhere(
         &mut self,
         places: Vec<(Candidate, usize)>,
@@ -419,7 +443,7 @@ impl KeyspaceScan {
             let wanted: Vec<_> =
                 places.iter().map(|(candidate, _)| candidate.redis_keys.clone()).collect();
             let head = self.head_for(places.iter().map(|(candidate, _)| candidate));
-            // Plain commands read neither a part of a hash, nor the server's time.
+            // Plain commands cannot read part of a hash, and do not return the server's time.
             let needs_script = places
                 .iter()
                 .any(|(candidate, _)| candidate.keeps_collections() || candidate.tells_time());
@@ -443,14 +467,15 @@ impl KeyspaceScan {
         Ok(records)
     }
 
-    /// How much is read of these records' values: at least what decides what they are.
+    /// How much of these records' values is read: at least the part that decides what they are.
     fn head_for<'a>(&self, candidates: impl Iterator<Item = &'a Candidate>) -> ReadLimit {
         let ReadLimit::Bytes(least) = self.head else { return ReadLimit::Whole };
         let needed = candidates.map(Candidate::head_bytes).max().unwrap_or(0);
         ReadLimit::Bytes(needed.max(least))
     }
 
-    /// Explains an error before anything was read: a reply outside the protocol may come from something other than Redis.
+    /// Explains an error before anything was read, because a reply outside the protocol may not be
+    /// from Redis.
     async fn explained<T>(&self, result: Result<T, StoreError>) -> Result<T, StoreError> {
         match result {
             Err(error) if self.returned == 0 => {
@@ -460,8 +485,8 @@ impl KeyspaceScan {
         }
     }
 
-    /// Reads records again, atomically, that seem to have both a lock and a result: read one after the other, a record
-    /// that completed in between looks like that too.
+    /// Reads records again, atomically, if they seem to have both a lock and a result. If their
+    /// keys were read one after the other, a record that completed in between looks the same.
     async fn reread_pairs(
         &mut self,
         records: &mut Vec<(Candidate, Observation)>,
@@ -484,7 +509,7 @@ impl KeyspaceScan {
         for (index, seen) in pairs.into_iter().zip(read) {
             match seen {
                 Ok(seen) => records[index].1 = seen,
-                // The user may run no script: what plain commands read stays.
+                // The user may not run scripts, so the replies to the plain commands are kept.
                 Err(error) if error.is_permission() && !error.wants_slots() => {}
                 Err(error) => {
                     self.nodes.miss_record(&records[index].0.redis_keys[0], error)?;
@@ -506,20 +531,22 @@ fn is_open(catalog: &Catalog, record: &Record, is_owned: bool) -> bool {
     if is_owned {
         record.is_undecided() || locate::may_be_lock_of_another(catalog, record)
     } else {
-        // Only a lock that its bytes prove is a record there.
+        // Such a record counts only if its bytes identify it as a lock.
         locate::may_be_closed_lock(record)
     }
 }
 
-/// True if a record is at this candidate: one that is not owned holds a record only if its value is a lock.
+/// True if the candidate holds a record. One that is not owned holds a record only if its value is
+/// a lock.
 fn holds(is_owned: bool, record: &Record) -> bool {
     is_owned || record.is_closed_lock()
 }
 
-/// The record of a candidate, unless it is gone. A scan finds a record with two Redis keys twice: it counts with the first of
-/// them that exists.
+/// The record of a candidate, unless it is absent. A scan finds a record with two Redis keys twice,
+/// so that it counts only for the first key that exists.
 fn existing((candidate, role, seen): FoundRecord) -> Option<(Candidate, Observation)> {
-    // A Redis key outside the user's pattern shows in SCAN, but cannot be read: it does not concern this user.
+    // SCAN also returns Redis keys outside the user's key patterns. They cannot be read, and do not
+    // concern this user.
     let seen = seen.ok()?;
     let is_found_before = seen.keys[..role].iter().any(|key| key.content != Content::Absent);
     if seen.is_absent() || is_found_before { None } else { Some((candidate, seen)) }

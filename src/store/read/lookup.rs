@@ -1,20 +1,22 @@
-//! Looking up the records that a KEY names. One round trip reads all Redis keys that the schemas
-//! would use for it. A value whose beginning does not decide, and a KEY without a record, take more.
+//! Looks up the records that a KEY names. One round trip reads all Redis keys that the schemas
+//! would use for it. Values whose beginning does not decide, and a KEY without a record, take more
+//! round trips.
 
 use std::collections::HashSet;
 
 use anyhow::Result;
 
 use super::key_query::ReadLimit;
-use super::reader::{RecordReader, Seen};
+use super::reader::{ReadResult, RecordReader};
 use crate::domain::diagnosis::Thresholds;
 use crate::domain::record::{
-    Candidate, Given, Name, Readings, Record, UnclaimedKey, locate, name, unclaimed_key,
+    Candidate, Given, KeyMeanings, Name, Record, UnclaimedKey, locate, name, unclaimed_key,
 };
 use crate::domain::schema::Catalog;
 use crate::store::error::StoreError;
 
-/// How much of a value is read if the first part is too short to decode: as much as a codec decodes at most.
+/// How much of a value is read if the first part is too short to decode. This equals the output
+/// limit of a codec.
 const LONGER: ReadLimit = ReadLimit::Bytes(16 << 20);
 
 /// How to look up keys.
@@ -23,8 +25,8 @@ pub struct Lookup {
     pub head: ReadLimit,
     /// The limits that findings compare with.
     pub thresholds: Thresholds,
-    /// True to find, beside the records of a Redis key's own schemas, the results that others read there. A lock that
-    /// another schema reads there is found in any case.
+    /// True to also find the results that other schemas read at a Redis key, besides the records of
+    /// its own schemas. Locks that other schemas read there are always found.
     pub both: bool,
 }
 
@@ -37,25 +39,28 @@ pub struct LookupResult {
     name: Option<Name>,
     /// The records, in the order of the schemas.
     pub records: Vec<Record>,
-    /// Redis keys that exist and hold no record.
+    /// Redis keys that exist but do not hold a record.
     pub unclaimed: Vec<UnclaimedKey>,
     /// The Redis keys that were read.
     pub checked: Vec<Vec<u8>>,
-    /// Why some of the Redis keys were not read: the user may not, or their node of a cluster does not answer.
+    /// Why some of the Redis keys were not read: the user may not read them, or their node of a
+    /// cluster does not answer.
     pub unread: Option<StoreError>,
-    /// The schemas some of whose Redis keys were not read.
+    /// The schemas of which some Redis keys were not read.
     pub unread_schemas: Vec<String>,
 }
 
 impl LookupResult {
-    /// The names of the records that the KEY may mean, if they are more than one: a command that changes does not choose.
+    /// The names of the records that the KEY may mean, if there are several. A command that changes
+    /// records must not choose one.
     pub fn several(&self) -> Option<Vec<Name>> {
         let own = self.records.iter().filter(|record| !record.claim.is_unrecognised());
         let names = name::of_each(own);
         if names.len() > 1 { Some(names) } else { None }
     }
 
-    /// The results without those that name the records of an earlier one in other words: each record is dealt with once.
+    /// The results without those that name the records of an earlier one in another way, so that
+    /// each record is processed once.
     pub fn each_once(all: Vec<Self>) -> Vec<Self> {
         let mut known = HashSet::new();
         let mut each = Vec::with_capacity(all.len());
@@ -78,7 +83,7 @@ impl LookupResult {
         self.name.as_ref()
     }
 
-    /// True if the KEY says of which schema the record is.
+    /// True if the KEY names the schema of the record.
     pub fn says_schema_of(&self, record: &Record) -> bool {
         match &self.name {
             Some(name) => name.is_under(&record.schema) && name.key == record.key,
@@ -103,17 +108,18 @@ impl Lookup {
         catalog: &Catalog,
         keys: Vec<Given>,
     ) -> Result<Vec<LookupResult>> {
-        // Which Redis keys may hold records of each KEY.
+        // The Redis keys that may hold records of each KEY.
         let mut all_found = Vec::with_capacity(keys.len());
         let mut candidates_of_each = Vec::with_capacity(keys.len());
         for key in keys {
-            let readings = key.readings(catalog, reader.db());
-            candidates_of_each.push(self.candidates(catalog, &readings));
-            let name = readings.name;
+            let meanings = key.meanings(catalog, reader.db());
+            candidates_of_each.push(self.candidates(catalog, &meanings));
+            let name = meanings.name;
             all_found.push(LookupResult { key: key.text, name, ..LookupResult::default() });
         }
 
-        // All of them in one round trip: a lookup of many KEYs takes no longer than one of a single KEY.
+        // One round trip reads all of them, so that a lookup of many KEYs takes no longer than that
+        // of one.
         let candidates: Vec<&Candidate> = candidates_of_each.iter().flatten().collect();
         let mut read = self.read(reader, &candidates, self.head).await?;
         for (candidate, seen) in candidates.iter().zip(&mut read) {
@@ -125,7 +131,7 @@ impl Lookup {
             }
         }
 
-        // Which schema each record belongs to.
+        // The schema to which each record belongs.
         let mut read = read.into_iter();
         for (found, candidates) in all_found.iter_mut().zip(&candidates_of_each) {
             for (candidate, seen) in candidates.iter().zip(read.by_ref()) {
@@ -147,9 +153,9 @@ impl Lookup {
     }
 
     /// The Redis keys that may hold records of a KEY under each chosen schema.
-    fn candidates(&self, catalog: &Catalog, readings: &Readings) -> Vec<Candidate> {
-        let mut candidates = locate::for_readings(catalog, readings);
-        for key in &readings.keys {
+    fn candidates(&self, catalog: &Catalog, meanings: &KeyMeanings) -> Vec<Candidate> {
+        let mut candidates = locate::for_meanings(catalog, meanings);
+        for key in &meanings.keys {
             for candidate in locate::of_others(catalog, key) {
                 if self.both || locate::may_be_lock_beneath(catalog, &candidate) {
                     candidates.push(candidate);
@@ -164,7 +170,7 @@ impl Lookup {
         reader: &mut RecordReader,
         candidates: &[&Candidate],
         head: ReadLimit,
-    ) -> Result<Vec<Seen>, StoreError> {
+    ) -> Result<Vec<ReadResult>, StoreError> {
         let mut records = Vec::with_capacity(candidates.len());
         for candidate in candidates {
             records.push(candidate.redis_keys.clone());
@@ -172,8 +178,14 @@ impl Lookup {
         reader.read_each(&records, head).await
     }
 
-    /// Adds what was read of a candidate to the result of its KEY.
-    fn add(&self, catalog: &Catalog, found: &mut LookupResult, candidate: &Candidate, seen: Seen) {
+    /// Adds the read of a candidate to the result of its KEY.
+    fn add(
+        &self,
+        catalog: &Catalog,
+        found: &mut LookupResult,
+        candidate: &Candidate,
+        seen: ReadResult,
+    ) {
         let seen = match seen {
             Ok(seen) => seen,
             Err(error) => {
@@ -182,7 +194,7 @@ impl Lookup {
                         found.unread_schemas.push(schema.name.clone());
                     }
                 }
-                // That a node does not answer weighs more than that the user may not read a key.
+                // An unreachable node is more serious than a key that the user may not read.
                 if found.unread.is_none() || !error.is_permission() {
                     found.unread = Some(error);
                 }
@@ -199,7 +211,8 @@ impl Lookup {
             found.checked.extend(candidate.redis_keys.iter().cloned());
             return;
         }
-        // The Redis key belongs to another schema. Only a value whose bytes prove that this schema wrote it counts.
+        // The Redis key belongs to another schema. A value counts only if its bytes identify it as
+        // this schema's lock.
         let may_be_lock = locate::may_be_lock_beneath(catalog, candidate);
         for record in locate::records_in(catalog, candidate, seen, &self.thresholds) {
             let is_result = self.both && record.is_closed_result();
@@ -210,8 +223,8 @@ impl Lookup {
         }
     }
 
-    /// Reads the KEYs that name no record as Redis keys: a key that exists is never reported as absent, whether no schema
-    /// claims it or one leaves it out.
+    /// Reads the KEYs that name no record as Redis keys. An existing key is then never reported as
+    /// absent, whether no schema claims it or a schema excludes it.
     async fn read_keys_themselves(
         &self,
         reader: &mut RecordReader,

@@ -1,4 +1,5 @@
-//! Reading: one record, a page of a scan, a whole keyspace. Nothing in this room changes a record.
+//! Reads a single record, a page of a scan, or the whole keyspace. Nothing in this module changes a
+//! record.
 
 pub(crate) mod cursor;
 pub(crate) mod for_change;

@@ -1,44 +1,45 @@
-//! How the keyspace is scanned, and how many Redis keys a page of a scan has.
+//! How the keyspace is scanned, and the size of its pages.
 
 use std::time::Duration;
 
 use crate::domain::select::Rate;
 
-/// The usual page. Larger ones stall other clients, smaller ones cost round trips. The masters of a cluster share it: each
-/// has a page under way, and what is found together is then spread over all of them.
+/// The usual page. Larger pages stall other clients, smaller ones cost round trips. The masters of
+/// a cluster share it, because each has a page in progress.
 const USUAL: usize = 500;
 
-/// The least of it for one of many masters.
+/// The smallest share of it for one of many masters.
 const LEAST: usize = 100;
 
-/// The largest page, for servers far away.
+/// The largest page, for distant servers.
 const LARGEST: usize = 2_000;
 
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ScanOptions {
-    /// A replica of each master in place of it, if there is one.
+    /// True to scan a replica of each master instead, if there is one.
     pub from_replicas: bool,
-    /// COUNT of a page, if the operator sets it.
+    /// The COUNT of a page, if the operator sets it.
     pub page: Option<u32>,
-    /// Redis keys that are read per second, at most.
+    /// The most Redis keys that are read per second.
     pub rate: Option<Rate>,
 }
 
 impl ScanOptions {
-    /// COUNT of a page of one of so many masters, unless the server is far away.
+    /// The COUNT of a page for one of this many masters, unless the server is distant.
     fn page(self, masters: usize) -> usize {
         let asked = self.page.and_then(|page| usize::try_from(page).ok());
         let usual = (USUAL / masters.max(1)).max(LEAST);
         asked.unwrap_or_else(|| self.rate.map_or(usual, |rate| rate.at_a_time(usual)))
     }
 
-    /// The largest page: what the operator sets holds.
+    /// The largest page. A size that the operator sets is never changed.
     fn largest(self, masters: usize) -> usize {
         if self.page.is_some() || self.rate.is_some() { self.page(masters) } else { LARGEST }
     }
 }
 
-/// Pages grow while a round trip takes longer than a page: then the network takes the time, not the server.
+/// The size of pages. It grows while a round trip takes longer than a page, because then the
+/// network takes the time and not the server.
 #[derive(Debug)]
 pub(in crate::store) struct PageSizer {
     round_trip: Duration,
@@ -47,7 +48,7 @@ pub(in crate::store) struct PageSizer {
 }
 
 impl PageSizer {
-    /// For one of so many masters, this far away.
+    /// The sizes for one of this many masters, at this distance.
     pub(in crate::store) fn new(
         round_trip: Duration,
         scan_options: ScanOptions,
@@ -64,7 +65,7 @@ impl PageSizer {
         self.count
     }
 
-    /// Learns how long a page took from its request to its last reply, the way included.
+    /// Learns how long a page took, from its request to its last reply, including the network.
     pub(in crate::store) fn took(&mut self, elapsed: Duration) {
         if self.round_trip > elapsed.saturating_sub(self.round_trip) {
             self.count = self.largest.min(self.count * 2);

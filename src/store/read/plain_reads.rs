@@ -1,10 +1,10 @@
-//! Reading records with plain commands: those that a scan cannot read on a node's own connection, and every record if the user
-//! may not run scripts.
+//! Reads records with plain commands. These are the records that a scan cannot read on a node's own
+//! connection, and all records if the user may not run scripts.
 
 use redis::{Pipeline, Value};
 
 use super::key_query::{CommandQueue as _, KeyQuery, PipelineReplies, ReadLimit};
-use super::reader::{RecordReader, Seen};
+use super::reader::{ReadResult, RecordReader};
 use crate::domain::record::{Content, Field, Hash, KeyState, Observation};
 use crate::store::connection::reply;
 use crate::store::error::StoreError;
@@ -12,13 +12,13 @@ use crate::store::error::StoreError;
 /// The most fields of a hash that are read, the same as in `fields.lua`.
 const MOST_FIELDS: u64 = 256;
 
-/// The commands that a query sends for a record at most, for the size of a pipeline.
+/// The most commands that a query sends for a record, to allocate a pipeline.
 const COMMANDS_PER_RECORD: usize = 4;
 
 impl RecordReader {
-    /// Reads records with plain commands: heads and expiries in one round trip, then the lengths of strings that are longer than
-    /// their head, and the fields of hashes. The Redis keys of a record are read one after the other. Each record that cannot be
-    /// read has its own error.
+    /// Reads records with plain commands: heads and expiries in one round trip, then the lengths of
+    /// longer strings, and the fields of hashes. The Redis keys of a record are read one after the
+    /// other. Each record that cannot be read has its own error.
     ///
     /// # Errors
     /// The server could not be asked at all.
@@ -26,7 +26,7 @@ impl RecordReader {
         &self,
         records: &[Vec<Vec<u8>>],
         head: ReadLimit,
-    ) -> Result<Vec<Seen>, StoreError> {
+    ) -> Result<Vec<ReadResult>, StoreError> {
         let mut read = self.read_query(records, KeyQuery::heads(head)).await;
         self.read_lengths(read.iter_mut().flatten()).await?;
         let keys = read.iter_mut().flatten().flat_map(|seen| &mut seen.keys).collect();
@@ -34,12 +34,13 @@ impl RecordReader {
         Ok(read)
     }
 
-    /// Sends a query for each Redis key, in one round trip. Each record that cannot be read has its own error.
+    /// Sends a query for each Redis key, in one round trip. Each record that cannot be read has its
+    /// own error.
     pub(in crate::store) async fn read_query(
         &self,
         records: &[Vec<Vec<u8>>],
         query: KeyQuery,
-    ) -> Vec<Seen> {
+    ) -> Vec<ReadResult> {
         let mut pipeline = Pipeline::with_capacity(records.len() * COMMANDS_PER_RECORD);
         for redis_keys in records {
             query.ask(&mut pipeline, redis_keys);
@@ -52,8 +53,8 @@ impl RecordReader {
         read
     }
 
-    /// Asks for the lengths and types that are not known yet, in one round trip. If a node of a cluster does not
-    /// answer, they stay unknown.
+    /// Reads the lengths and types that are not known yet, in one round trip. If a node of a
+    /// cluster does not answer, they stay unknown.
     ///
     /// # Errors
     /// The server could not be asked at all.
@@ -72,7 +73,7 @@ impl RecordReader {
             pipeline.add(&[command, &key.redis_key]);
             open.push(key);
         }
-        // One node of a cluster that does not answer leaves the others to go on with.
+        // If one node of a cluster does not answer, the others can still be read.
         let replies = if self.client().is_cluster() {
             self.client().ask_each(&pipeline).await
         } else {
@@ -85,15 +86,17 @@ impl RecordReader {
                     *length = Some(u64::try_from(now).unwrap_or(0).max(head.len() as u64));
                 }
                 (Content::Other(kind), Ok(value)) => *kind = reply::word(value).unwrap_or_default(),
-                // The type changed meanwhile, or the user may not ask: the content stays as it was read.
+                // The type changed meanwhile, or the user may not ask for it. The content stays as
+                // it was read.
                 _ => {}
             }
         }
         Ok(())
     }
 
-    /// Reads the fields of the keys that are hashes: how many they are, their names, the lengths of their values, and the
-    /// values that are short enough. Nothing but a script cuts the value of a field. What a node does not report stays unknown.
+    /// Reads the fields of the keys that are hashes: their number, their names, the lengths of
+    /// their values, and the values that are short enough. Only a script can read part of a field's
+    /// value. Anything that a node does not report stays unknown.
     async fn read_fields(&self, keys: Vec<&mut KeyState>, head: ReadLimit) {
         let mut hashes = Vec::new();
         for key in keys {

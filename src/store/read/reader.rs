@@ -1,7 +1,7 @@
-//! Reading records. Nothing here can change anything.
+//! Reads records. Nothing here can change anything.
 //!
-//! A script reads the Redis keys of a record in one atomic step (`read_records.lua`). If no script may run, plain commands read
-//! them one after the other ([`super::plain_reads`]).
+//! A script reads the Redis keys of a record in one atomic step (`read_records.lua`). If the user
+//! may not run scripts, plain commands read them one after the other ([`super::plain_reads`]).
 
 use redis::{Cmd, Pipeline, Value};
 
@@ -15,14 +15,15 @@ use crate::store::cluster::scripted::ScriptRef;
 use crate::store::error::StoreError;
 use crate::store::scripts;
 
-/// What the script reports of each Redis key besides its value.
+/// The data that the script returns for each Redis key besides its value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::store) enum ReadDetail {
-    /// Neither idle time nor memory, which take the server long: for many records.
+    /// Neither idle time nor memory, which are slow to read; for many records.
     Brief,
     /// Idle time and memory.
     Usual,
-    /// The checksums of values that are longer than their head, or not strings, as well. Each takes the server a DUMP.
+    /// Also the checksums of values that are longer than their head, or not strings. The server
+    /// must create a DUMP for each.
     Checksums,
 }
 
@@ -39,13 +40,15 @@ impl ReadDetail {
 /// Up to this many calls each send the text of the script; more of them send its digest.
 const FEW_CALLS: usize = 8;
 
-/// The most Redis keys that one call of the script reads for many records: as many as a change compares.
+/// The most Redis keys that one call of the script reads for many records. A call that changes
+/// records has the same limit.
 const MOST_KEYS: usize = 100;
 
-/// The most records that [`RecordReader::read_each`] reads in one call: the text of the script is longer than most of them.
+/// The most records that [`RecordReader::read_each`] reads in one call. One call is better for few
+/// records, because the text of the script is longer than most of them.
 const MOST_IN_ONE_CALL: usize = 16;
 
-/// How records can be read on this server, found out by trying.
+/// How records can be read on this server, which is found by trying.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ReadMethod {
     /// `EVAL_RO`, from Redis 7.0 on.
@@ -65,7 +68,7 @@ pub struct RecordReader {
 }
 
 /// One record as it was read, or why it could not be read.
-pub type Seen = Result<Observation, StoreError>;
+pub type ReadResult = Result<Observation, StoreError>;
 
 impl Client {
     /// A reader of the records behind this client.
@@ -80,7 +83,8 @@ impl RecordReader {
         Self { client, method, scan_options: ScanOptions::default() }
     }
 
-    /// The same, with these options for its scans. Single records are read from masters all the same.
+    /// The same reader with these options for its scans. Single records are always read from
+    /// masters.
     #[must_use]
     pub fn scanning(self, scan_options: ScanOptions) -> Self {
         Self { scan_options, ..self }
@@ -95,7 +99,7 @@ impl RecordReader {
         self.client.name()
     }
 
-    /// Why the server may hold old data; `None` if it is a master.
+    /// Why the server may have old data; `None` if it is a master.
     pub async fn is_behind(&self) -> Option<String> {
         self.client.is_behind().await
     }
@@ -109,21 +113,22 @@ impl RecordReader {
         &self.client
     }
 
-    /// True if reading a key leaves its idle time as it is.
+    /// True if reading a key does not change its idle time.
     pub fn keeps_idle_times(&self) -> bool {
         self.client.target().client_options.keeps_idle_times()
     }
 
-    /// Reads records, each atomically and all in one round trip: idle time before anything touches the value, then type,
-    /// expiry, deadline, memory and the value's head. One result per record, in order: the user may not read some of them.
+    /// Reads records, each atomically and all in one round trip: idle time before anything touches
+    /// the value, then type, expiry, deadline, memory and the value's head. Returns one result per
+    /// record, in order, because the user may not be allowed to read some of them.
     ///
     /// # Errors
-    /// Any error that does not concern one record alone.
+    /// Any error that does not concern only one record.
     pub async fn read(
         &mut self,
         records: &[Vec<Vec<u8>>],
         head: ReadLimit,
-    ) -> Result<Vec<Seen>, StoreError> {
+    ) -> Result<Vec<ReadResult>, StoreError> {
         let read = self.read_each(records, head).await?;
         for seen in &read {
             if let Err(error) = seen
@@ -135,8 +140,8 @@ impl RecordReader {
         Ok(read)
     }
 
-    /// The same, with its own error for each record that cannot be read, also if its node does not answer. A record that is half
-    /// moved to another node is read key by key.
+    /// The same, with a separate error for each record that cannot be read, even if its node does
+    /// not answer. If a record is partly moved to another node, its keys are read one by one.
     ///
     /// # Errors
     /// No record could be read at all.
@@ -144,7 +149,7 @@ impl RecordReader {
         &mut self,
         records: &[Vec<Vec<u8>>],
         head: ReadLimit,
-    ) -> Result<Vec<Seen>, StoreError> {
+    ) -> Result<Vec<ReadResult>, StoreError> {
         if let Some(read) = self.read_in_one_call(records, head).await? {
             return Ok(read);
         }
@@ -152,8 +157,9 @@ impl RecordReader {
         self.read_half_moved(records, read, head, ReadDetail::Usual).await
     }
 
-    /// Reads records as [`RecordReader::read_each`] does, without idle time and memory and many in one call of the script: the
-    /// hashes of a scan, because no plain command reads part of a field, and the candidates for each schema.
+    /// Reads records as [`RecordReader::read_each`] does, but without idle time and memory, and
+    /// many in one call of the script. This is for the hashes of a scan, because no plain command
+    /// reads part of a field, and for the candidates of each schema.
     ///
     /// # Errors
     /// No record could be read at all.
@@ -161,7 +167,7 @@ impl RecordReader {
         &mut self,
         records: &[Vec<Vec<u8>>],
         head: ReadLimit,
-    ) -> Result<Vec<Seen>, StoreError> {
+    ) -> Result<Vec<ReadResult>, StoreError> {
         let keys_per_record = records.first().map_or(1, Vec::len).max(1);
         let records_per_call = (MOST_KEYS / keys_per_record).max(1);
         let calls: Vec<_> = records.chunks(records_per_call).collect();
@@ -171,11 +177,11 @@ impl RecordReader {
         for (call, reply) in calls.into_iter().zip(replies) {
             match reply {
                 Ok(all) => read.extend(split_by_record(call, all)),
-                // A node that does not answer is not asked again.
+                // Do not ask a node again that did not answer.
                 Err(error) if error.lost_the_reply() => {
                     read.extend(call.iter().map(|_| Err(error.clone())));
                 }
-                // The user may not read one record of the call, or another node has it.
+                // The user may not read one of the records, or another node serves it.
                 Err(_) => {
                     let each = self.read_with(call, head, ReadDetail::Brief).await?;
                     read.extend(self.read_half_moved(call, each, head, ReadDetail::Brief).await?);
@@ -185,14 +191,16 @@ impl RecordReader {
         Ok(read)
     }
 
-    /// Reads a few records in one call of the script; `None` if one call cannot read them all: the user may not read one, they
-    /// are on several nodes, or plain commands read them.
+    /// Reads a few records in one call of the script. `None` if one call cannot read them all,
+    /// because the user may not read one, because they are on several nodes, or because only plain
+    /// commands work.
     async fn read_in_one_call(
         &mut self,
         records: &[Vec<Vec<u8>>],
         head: ReadLimit,
-    ) -> Result<Option<Vec<Seen>>, StoreError> {
-        // Whole values are read one record per call: they may be large, and a server serves nobody else during a call.
+    ) -> Result<Option<Vec<ReadResult>>, StoreError> {
+        // Whole values are read one record per call, because they may be large, and a server serves
+        // no other client during a call.
         if !(2..=MOST_IN_ONE_CALL).contains(&records.len())
             || head == ReadLimit::Whole
             || self.client.is_cluster()
@@ -200,7 +208,8 @@ impl RecordReader {
             return Ok(None);
         }
         let read = self.read_with(&[records.concat()], head, ReadDetail::Usual).await;
-        // The reply showed that it is a cluster, each node of which answers for its own records.
+        // The reply showed that the server is in a cluster, where each node answers for its own
+        // records.
         if self.client.is_cluster() {
             return Ok(None);
         }
@@ -211,15 +220,15 @@ impl RecordReader {
         }
     }
 
-    /// Reads records key by key that could not be read in one step because their slot is being moved: no node has all the keys,
-    /// or knows that there are no more.
+    /// Reads records key by key if they cannot be read in one step because their slot is being
+    /// moved. No node then has all the keys, or knows that there are no others.
     async fn read_half_moved(
         &mut self,
         records: &[Vec<Vec<u8>>],
-        read: Vec<Seen>,
+        read: Vec<ReadResult>,
         head: ReadLimit,
         detail: ReadDetail,
-    ) -> Result<Vec<Seen>, StoreError> {
+    ) -> Result<Vec<ReadResult>, StoreError> {
         let mut all = Vec::with_capacity(read.len());
         for (redis_keys, seen) in records.iter().zip(read) {
             let is_half_moved =
@@ -238,7 +247,8 @@ impl RecordReader {
         Ok(all)
     }
 
-    /// Reads records by the script, or by plain commands if no script may run. Which of them works is kept for the next read.
+    /// Reads records with the script, or with plain commands if scripts are not possible. The
+    /// method that works is kept for the next read.
     ///
     /// # Errors
     /// No record could be read at all.
@@ -247,7 +257,7 @@ impl RecordReader {
         records: &[Vec<Vec<u8>>],
         head: ReadLimit,
         detail: ReadDetail,
-    ) -> Result<Vec<Seen>, StoreError> {
+    ) -> Result<Vec<ReadResult>, StoreError> {
         loop {
             let command = match self.method {
                 ReadMethod::ReadOnlyScript => "EVAL_RO",
@@ -257,7 +267,8 @@ impl RecordReader {
             let units = self.atomic_units(records);
             let replies = self.call_script(command, &units, head, detail).await;
             if self.atomic_units(records) != units {
-                // A reply showed that it is a cluster, which keeps the keys of a record apart.
+                // A reply showed that the server is in a cluster, which may store the keys of a
+                // record in different slots.
                 continue;
             }
             if let Some(method) = self.next_method(&replies) {
@@ -278,8 +289,9 @@ impl RecordReader {
         }
     }
 
-    /// Asks for the moments of expiry that are too far away for the numbers of Lua. Those that are not known stay as they are.
-    async fn read_far_deadlines(&self, read: &mut [(usize, Seen)]) {
+    /// Reads the expiries that are too far in the future for Lua's numbers. If one cannot be read,
+    /// the key's state remains unchanged.
+    async fn read_far_deadlines(&self, read: &mut [(usize, ReadResult)]) {
         let mut pipeline = redis::pipe();
         let mut far = Vec::new();
         for (_, seen) in read {
@@ -306,14 +318,15 @@ impl RecordReader {
                 (None, Some(left)) => Deadline::from_pttl(left, now, now),
                 (None, None) => continue,
             };
-            // If the key expires sooner by now, another one was read.
+            // If the key now expires earlier, it is another one than the one that was read.
             if deadline.is_same(key.deadline) {
                 key.deadline = deadline;
             }
         }
     }
 
-    /// The Redis keys that one call reads: those of a record, or each one if a cluster keeps them apart.
+    /// The Redis keys that one call reads: those of a record, or each separately if a cluster
+    /// stores them in different slots.
     fn atomic_units(&self, records: &[Vec<Vec<u8>>]) -> Vec<Vec<Vec<u8>>> {
         let mut units = Vec::with_capacity(records.len());
         for redis_keys in records {
@@ -352,7 +365,8 @@ impl RecordReader {
             }
             calls
         };
-        // Only a read before a change loads the script: a command that only reads leaves nothing at the server.
+        // Only a read before a change loads the script, because a read-only command must leave
+        // nothing on the server.
         if detail == ReadDetail::Checksums && units.len() > FEW_CALLS {
             let replies = self.client.ask_script_each(scripts::READ_RECORDS, calls).await;
             return replies.unwrap_or_else(|error| vec![Err(error); units.len()]);
@@ -364,7 +378,8 @@ impl RecordReader {
         self.client.ask_each(&pipeline).await
     }
 
-    /// The method to try next if the server does not know this one's command, or the user may not send it.
+    /// The method to try next if the server does not know this one's command, or the user may not
+    /// send it.
     fn next_method(&self, replies: &[Result<Value, StoreError>]) -> Option<ReadMethod> {
         let is_refused = replies.iter().any(|reply| {
             reply.as_ref().is_err_and(|error| error.is_unknown_command() || error.is_of_command())
@@ -377,16 +392,17 @@ impl RecordReader {
     }
 }
 
-/// Puts the Redis keys of each record together. A record that was read in several steps is not atomic, and the error of one
-/// step is the record's.
+/// Combines the Redis keys of each record. A record that was read in several steps is not atomic.
+/// If one step fails, its error is that of the record.
 ///
-/// `read` holds the result of each step with the number of Redis keys that the step was to read.
-fn join_by_record(records: &[Vec<Vec<u8>>], read: Vec<(usize, Seen)>) -> Vec<Seen> {
+/// `read` has the result of each step, with the number of Redis keys that the step should read.
+fn join_by_record(records: &[Vec<Vec<u8>>], read: Vec<(usize, ReadResult)>) -> Vec<ReadResult> {
     let mut read = read.into_iter();
     let mut joined = Vec::with_capacity(records.len());
     for redis_keys in records {
         let Some((mut count, mut record)) = read.next() else { break };
-        // Every step of the record is taken, also after one that failed: the next one is the next record's.
+        // Every step of the record is consumed, even after an error, because the next record's
+        // steps follow.
         while count < redis_keys.len() {
             let Some((more, next)) = read.next() else { return joined };
             count += more;
@@ -404,7 +420,7 @@ fn join_by_record(records: &[Vec<Vec<u8>>], read: Vec<(usize, Seen)>) -> Vec<See
 }
 
 /// Splits the reply of one call into its records.
-fn split_by_record(records: &[Vec<Vec<u8>>], all: Observation) -> Vec<Seen> {
+fn split_by_record(records: &[Vec<Vec<u8>>], all: Observation) -> Vec<ReadResult> {
     let mut keys = all.keys.into_iter();
     let mut read = Vec::with_capacity(records.len());
     for redis_keys in records {
@@ -424,13 +440,13 @@ mod tests {
         names.iter().map(|name| name.as_bytes().to_vec()).collect()
     }
 
-    fn seen(name: &str) -> Seen {
+    fn seen(name: &str) -> ReadResult {
         let content = Content::text(name.as_bytes().to_vec());
         let key = KeyState::new(name.as_bytes(), content, Expiry::Never, Deadline::Never);
         Ok(Observation { server_ms: None, keys: vec![key], atomic: true })
     }
 
-    fn silent() -> Seen {
+    fn silent() -> ReadResult {
         Err(StoreError::Unreachable { target: "a:1/0".to_owned(), why: "refused".to_owned() })
     }
 

@@ -1,7 +1,8 @@
-//! Redis keys of one node, some or all of them: SCAN from cursors at random, or from the beginning.
+//! Samples some or all Redis keys of one node: SCAN from random cursors, or from the beginning.
 //!
-//! A server's table does not order keys by their names: the keys after any cursor are a sample as good as another, and many cursors
-//! make up for keys that a hash tag keeps together. A cursor may be any number, because the server takes its remainder.
+//! A server's table does not order keys by their names, so the keys after any cursor are an equally
+//! good sample. Using many cursors compensates for keys that a hash tag keeps together. A cursor
+//! may be any number, because the server takes its remainder.
 
 use std::collections::HashSet;
 
@@ -13,19 +14,20 @@ use crate::store::cluster::client::Client;
 use crate::store::connection::{Target, reply};
 use crate::store::error::StoreError;
 
-/// How many times as many pages are read as would do if all of them were full and held no key twice.
+/// How many times as many pages are read as would suffice if all of them were full and had no
+/// repeated keys.
 const PATIENCE: usize = 4;
 
-/// Pages on top of that.
+/// The number of additional pages.
 const LEAST_PAGES: usize = 20;
 
-/// Redis keys that one SCAN with a glob passes.
+/// The number of Redis keys that one SCAN with a glob passes.
 const MATCHED_PAGE: usize = 1_000;
 
-/// One node, and the Redis keys of it that were returned.
+/// A node, and the Redis keys of it that were returned.
 pub(super) struct SampledNode {
     pub(super) node: Target,
-    /// How many Redis keys it holds; `None` if the user may not ask.
+    /// How many Redis keys it has; `None` if the user may not ask.
     pub(super) size: Option<u64>,
     /// How many of them are wanted.
     wanted: usize,
@@ -38,14 +40,14 @@ pub(super) struct SampledNode {
 
 /// How the pages of a sample are chosen.
 enum SampleMethod {
-    /// From the beginning.
+    /// In order, from the beginning.
     Through(Box<ScanCursor>),
-    /// From cursors at random, so many pages more.
+    /// From random cursors, for at most this many more pages.
     AtRandom(usize),
 }
 
 impl SampledNode {
-    /// Asks a node how many Redis keys it holds.
+    /// Asks a node how many Redis keys it has.
     ///
     /// # Errors
     /// The node does not answer.
@@ -62,7 +64,8 @@ impl SampledNode {
         Ok(Self { node, size, wanted: 0, glob: None, method, known: HashSet::new() })
     }
 
-    /// Wants so many of its Redis keys, in pages of so many; all of them where there are no more.
+    /// Requests this many of its Redis keys, in pages of this size; all of them if it does not have
+    /// more.
     pub(super) fn want(&mut self, wanted: usize, page: usize) {
         self.wanted = wanted;
         if self.size.is_some_and(|size| size > wanted as u64) {
@@ -71,16 +74,16 @@ impl SampledNode {
         }
     }
 
-    /// Wants so many of its Redis keys that match a glob, from the beginning of its table.
+    /// Requests this many of its Redis keys that match a glob, from the beginning of its table.
     pub(super) fn want_matching(&mut self, wanted: usize, glob: &[u8]) {
         self.wanted = wanted;
         self.glob = Some(glob.to_vec());
     }
 
-    /// The next page of Redis keys, each of which comes once; `None` at the end.
+    /// The next page of Redis keys, without repeated ones; `None` at the end.
     ///
     /// # Errors
-    /// As every read; a SCAN without end.
+    /// The errors of any read; a SCAN without end.
     pub(super) async fn next(
         &mut self,
         client: &Client,
@@ -120,12 +123,12 @@ impl SampledNode {
                 new.push(key);
             }
         }
-        // Keys of one place in the table come together, however few are asked for.
+        // Keys of one slot of the table are returned together, however small COUNT is.
         new.truncate(left);
         Ok(Some(new))
     }
 
-    /// Where the next page begins; `None` at the end.
+    /// The cursor of the next page; `None` at the end.
     fn cursor(&mut self, random: &mut Rng) -> Option<Vec<u8>> {
         match &mut self.method {
             SampleMethod::Through(scan) => scan.cursor().map(<[u8]>::to_vec),
@@ -137,15 +140,16 @@ impl SampledNode {
         }
     }
 
-    /// True if the scan may start again from the beginning: a server that only resembles Redis may refuse a cursor that it did not
-    /// give.
+    /// True if the scan may start again from the beginning, because a server that only resembles
+    /// Redis may reject a cursor that it did not return.
     fn may_go_through(&self, error: &StoreError) -> bool {
         matches!(self.method, SampleMethod::AtRandom(_))
             && !error.lost_the_reply()
             && !error.is_permission()
     }
 
-    /// Moves on to the next page, which has this cursor, after `asked` Redis keys were asked for and `received` came.
+    /// Moves on to the next page, which has this cursor. The last page had the COUNT `asked`, and
+    /// `received` keys.
     fn turn(
         &mut self,
         cursor: &[u8],

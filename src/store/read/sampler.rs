@@ -1,4 +1,5 @@
-//! A sample of a whole keyspace, of whatever type its values are: some Redis keys of each master, and the beginning of each value.
+//! Samples a whole keyspace, with values of any type: some Redis keys of each master, and the
+//! beginning of each value.
 
 use std::collections::VecDeque;
 
@@ -7,19 +8,20 @@ use tokio::time::{Instant, sleep_until};
 
 use super::gaps::Gaps;
 use super::key_query::{KeyQuery, ReadLimit};
-use super::reader::{RecordReader, Seen};
+use super::reader::{ReadResult, RecordReader};
 use super::sampled_node::SampledNode;
 use crate::domain::record::{Content, KeyState};
 use crate::domain::select::Rate;
 use crate::store::error::StoreError;
 
-/// Redis keys of a page: few enough that other clients do not wait, and that cursors at random spread.
+/// The Redis keys of a page: few enough that other clients do not wait, and that random cursors
+/// spread.
 const PAGE: usize = 100;
 
-/// Bytes of a value by which most formats are recognised.
+/// The bytes of a value by which most formats can be recognised.
 const HEAD: ReadLimit = ReadLimit::Bytes(512);
 
-/// Bytes that are read of some longer values: the state may come after the response.
+/// The bytes that are read of some longer values, because the state may follow the response.
 const FURTHER: ReadLimit = ReadLimit::Bytes(16 * 1024);
 
 /// How many values of a page are read further.
@@ -30,7 +32,7 @@ pub struct Sampler {
     reader: RecordReader,
     random: Rng,
     rate: Option<Rate>,
-    /// When the next page may be read.
+    /// The earliest time for the next page.
     due: Instant,
     nodes: VecDeque<SampledNode>,
     /// How many Redis keys exist; `None` if the user may not ask.
@@ -42,10 +44,10 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// Asks each master how many Redis keys it holds, to sample so many of them all.
+    /// Asks each master how many Redis keys it has, to sample this many of them all.
     ///
     /// # Errors
-    /// When no node can be reached.
+    /// No node can be reached.
     pub async fn start(
         reader: RecordReader,
         wanted: usize,
@@ -65,7 +67,7 @@ impl Sampler {
     /// Samples Redis keys that match a glob, at most so many on each master.
     ///
     /// # Errors
-    /// When no node can be reached.
+    /// No node can be reached.
     pub async fn matching(
         reader: RecordReader,
         glob: &[u8],
@@ -114,7 +116,8 @@ impl Sampler {
     /// The next page of samples, perhaps none; `None` at the end.
     ///
     /// # Errors
-    /// As every read of a single server; of a cluster those of the last node that answers.
+    /// The errors of any read of a single server. For a cluster, those of the last node that
+    /// answers.
     pub async fn next(&mut self) -> Result<Option<Vec<KeyState>>, StoreError> {
         sleep_until(self.due).await;
         let Some(mut node) = self.nodes.pop_front() else { return self.end() };
@@ -134,14 +137,14 @@ impl Sampler {
         }
     }
 
-    /// A warning that Redis keys were left out which the user may not read; `None` if there were none.
+    /// A warning about Redis keys that the user may not read; `None` if there are none.
     pub fn forbidden(&self) -> Option<String> {
         let (count, why) = self.forbidden.as_ref()?;
         let keys = if *count == 1 { "key was" } else { "keys were" };
         Some(format!("{count} Redis {keys} skipped: {why}"))
     }
 
-    /// What could not be read of a cluster; `None` if everything was.
+    /// The parts of a cluster that could not be read; `None` if there are no gaps.
     pub fn missed(&self) -> Option<StoreError> {
         self.gaps.error()
     }
@@ -181,7 +184,8 @@ impl Sampler {
                     Content::Absent => {}
                     Content::Text { .. } | Content::Hash(_) => to_read.push(redis_keys),
                     Content::Other(kind) if kind == "hash" => to_read.push(redis_keys),
-                    // A schema reads no other type. Asking for its value would count as an error at the server.
+                    // A schema reads no other type, and reading the value would count as an error
+                    // on the server.
                     Content::Other(_) => sampled.extend(seen.keys),
                 },
                 Err(error) if error.lost_the_reply() || error.wants_slots() => return Err(error),
@@ -210,11 +214,11 @@ impl Sampler {
         Ok(sampled)
     }
 
-    /// Reads more of the first values that are longer than what was read of them.
+    /// Reads more of the first values that are longer than the part that was read.
     async fn read_further(
         &self,
         records: &[Vec<Vec<u8>>],
-        read: &mut [Seen],
+        read: &mut [ReadResult],
     ) -> Result<(), StoreError> {
         let mut cut = Vec::new();
         for (index, seen) in read.iter().enumerate() {
@@ -238,11 +242,12 @@ fn page(rate: Option<Rate>) -> usize {
     rate.map_or(PAGE, |rate| rate.at_a_time(PAGE))
 }
 
-/// How many Redis keys of a node are sampled that holds `size` of all: its part, or all if they are not too many.
+/// How many Redis keys of a node are sampled. This is its share by `size` of all keys, or all of
+/// them if there are not too many.
 fn part(size: Option<u64>, there: Option<u64>, wanted: usize, nodes: usize) -> usize {
     let (Some(size), Some(there)) = (size, there) else { return wanted.div_ceil(nodes.max(1)) };
     if there <= wanted as u64 {
-        // Others may be added meanwhile.
+        // Other clients may add keys meanwhile.
         return wanted;
     }
     let part = u128::from(size) * wanted as u128 / u128::from(there.max(1));

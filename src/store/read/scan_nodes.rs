@@ -1,9 +1,11 @@
-//! The keyspace of all nodes, a page of each in turn: while one node's page is decoded the others work at theirs.
+//! Scans the keyspace of all nodes, one page of each in turn: while one node's page is decoded, the
+//! others prepare theirs.
 //!
-//! A cluster may move slots during a scan. So the slot map is compared before and after, and the nodes that have
-//! got slots meanwhile are scanned again for what is in these. A slot that is still being moved has keys on two nodes: both
-//! are asked for their names, first the node that loses them. No record is returned twice. A node that cannot be reached, a
-//! slot that no node serves, and a record that cannot be read are left out, and named at the end.
+//! A cluster may move slots during a scan. So the slot map is compared before and after, and nodes
+//! that received slots are scanned again for the keys in these slots. A slot that is still being
+//! moved has keys on two nodes. Both are asked for the names of the keys, and first the node that
+//! the slot leaves. No record is returned twice. A node that cannot be reached, a slot that no node
+//! serves, and a record that cannot be read are left out and reported at the end.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::hash::{BuildHasher as _, RandomState};
@@ -22,19 +24,20 @@ use crate::store::cluster::slot_map::SlotMap;
 use crate::store::connection::Target;
 use crate::store::error::{RefusedAt, StoreError};
 
-/// How often nodes are scanned again for slots that moved meanwhile.
+/// How often nodes are scanned again for moved slots.
 const MOST_ROUNDS: usize = 5;
 
-/// The most keys of a slot that is being moved: their names come in one reply.
+/// The most keys of a slot that is being moved, because one reply contains all their names.
 const MOST_MOVING: usize = 100_000;
 
-/// How many keys of such slots make a page.
+/// The number of keys of such slots per page.
 const PAGE: usize = 1_000;
 
-/// A node whose pages are read.
+/// A node that is being scanned.
 struct ScannedNode {
     pages: NodePages,
-    /// Of each slot, whether it is this node's as the round began; empty where it is no cluster.
+    /// Whether each slot belonged to this node at the beginning of the round; empty outside a
+    /// cluster.
     own: Vec<bool>,
 }
 
@@ -42,20 +45,20 @@ pub(in crate::store) struct Nodes {
     client: Client,
     open: VecDeque<ScannedNode>,
     pattern: Vec<u8>,
-    /// The least that pages read of each value.
+    /// The minimum that pages read of each value.
     head: ReadLimit,
-    /// True if pages bring the lengths of values along.
+    /// True if pages include the lengths of values.
     lengths: bool,
     /// False if pages read only deadlines, which touches no key.
     values: bool,
-    /// The slot map of the round under way; `None` where it is no cluster.
+    /// The slot map of the current round; `None` outside a cluster.
     map: Option<Arc<SlotMap>>,
-    /// In later rounds the slots that are scanned for.
+    /// In later rounds, the slots that are scanned again.
     moved: Option<HashSet<u16>>,
     rounds: usize,
-    /// Slots being moved whose keys are known, beside the node that loses them.
+    /// Moving slots whose keys are known, with the node that they leave.
     listed: HashSet<(u16, String)>,
-    /// The keys of such slots that are still to be read.
+    /// The keys of such slots that have not been read yet.
     names: VecDeque<Vec<u8>>,
     returned: ReturnedRecords,
     gaps: Gaps,
@@ -66,7 +69,7 @@ impl Nodes {
     /// Asks every node for its first page.
     ///
     /// # Errors
-    /// When no node can be reached.
+    /// No node can be reached.
     pub(in crate::store) async fn open(
         client: Client,
         pattern: Vec<u8>,
@@ -102,7 +105,7 @@ impl Nodes {
         Ok(nodes)
     }
 
-    /// Whether the pages to come bring the lengths of values along.
+    /// Sets whether the following pages include the lengths of values.
     pub(in crate::store) fn bring_lengths(&mut self, lengths: bool) {
         self.lengths = lengths;
         for node in &mut self.open {
@@ -110,13 +113,13 @@ impl Nodes {
         }
     }
 
-    /// Makes the pages to come ask for deadlines alone.
+    /// Makes the following pages read only deadlines.
     pub(in crate::store) fn read_deadlines_alone(&mut self) {
         self.values = false;
         self.set_value_query();
     }
 
-    /// The least that the pages to come read of each value.
+    /// Sets the minimum that the following pages read of each value.
     pub(in crate::store) fn bring_heads(&mut self, head: ReadLimit) {
         self.head = head;
         self.set_value_query();
@@ -129,7 +132,7 @@ impl Nodes {
         }
     }
 
-    /// What the pages read of each value.
+    /// The parts of values that the pages read.
     fn value_query(&self) -> ValueQuery {
         if self.values { ValueQuery::Head(self.head) } else { ValueQuery::Nothing }
     }
@@ -137,7 +140,7 @@ impl Nodes {
     /// The next page; `None` at the end.
     ///
     /// # Errors
-    /// As every read; at the end, if a part of a cluster was left out.
+    /// The errors of any read. At the end, an error if a part of a cluster was left out.
     pub(in crate::store) async fn next(
         &mut self,
         catalog: &Catalog,
@@ -221,7 +224,7 @@ impl Nodes {
                 |slot: u16| self.map.as_ref().is_some_and(|map| map.master(slot) == Some(&master));
             let own: Vec<bool> =
                 masters.iter().flat_map(|_| (0..hash_slot::SLOTS).map(owns)).collect();
-            // Without a replica that answers, the master does.
+            // If no replica answers, the master is read.
             let replica = if self.scan_options.from_replicas {
                 self.client.replica_of(&master).await
             } else {
@@ -248,10 +251,10 @@ impl Nodes {
         }
     }
 
-    /// Begins another round when slots have moved since the last began, or are being moved.
+    /// Starts another round if slots have moved since the last one began, or are still being moved.
     async fn next_round(&mut self) -> Result<bool, StoreError> {
         let Some(before) = self.map.clone() else { return Ok(false) };
-        // Where the map cannot be asked for, nobody knows what has moved.
+        // Without the current slot map, it is unknown which slots have moved.
         if let Err(error) = self.client.learn().await {
             self.gaps.miss_node(error);
             return Ok(false);
@@ -259,7 +262,7 @@ impl Nodes {
         self.list_moving_slots().await;
         let Some(now) = self.client.slot_map() else { return Ok(false) };
         let moved: HashSet<u16> = now.moved_since(&before).into_iter().collect();
-        // Whoever has taken over from a master that is silent has what it had.
+        // A node that took over from an unreachable master has its keys.
         self.gaps.forget_replaced(&before, &now);
         let has_moved = |node: &&Target| moved.iter().any(|slot| now.master(*slot) == Some(*node));
         let nodes: Vec<_> = now.masters().iter().filter(has_moved).cloned().collect();
@@ -267,7 +270,8 @@ impl Nodes {
             return Ok(!self.names.is_empty());
         }
         if self.rounds == MOST_ROUNDS {
-            // What moves now and was scanned before is known; what was scanned for and moved on is not.
+            // Slots that move now but were scanned before this round are complete. Slots that this
+            // round scanned and that moved again are not.
             if self.moved.as_ref().is_some_and(|sought| sought.is_disjoint(&moved)) {
                 return Ok(!self.names.is_empty());
             }
@@ -288,8 +292,8 @@ impl Nodes {
         Ok(true)
     }
 
-    /// Asks the two nodes of each slot that is being moved for its keys: first the one that loses them, so that none is
-    /// missed that goes over in between.
+    /// Asks both nodes of each moving slot for its keys. The node that the slot leaves is asked
+    /// first, so that a key which moves in between is not missed.
     async fn list_moving_slots(&mut self) {
         let gaps = &self.gaps;
         let heard = self.client.ask_each_master(|node| gaps.has_missed(&[node.to_string()])).await;
@@ -328,7 +332,7 @@ impl Nodes {
         }
     }
 
-    /// Records whose Redis keys are on several nodes, put together by the names of these.
+    /// Groups records whose Redis keys are on several nodes by the names of these nodes.
     pub(in crate::store) fn by_owners(
         &self,
         places: Vec<(Candidate, usize)>,
@@ -344,17 +348,18 @@ impl Nodes {
         groups
     }
 
-    /// True when one of these nodes is left out already.
+    /// True if one of these nodes has already been left out.
     pub(in crate::store) fn has_missed(&self, owners: &[String]) -> bool {
         self.gaps.has_missed(owners)
     }
 
-    /// What could not be read so far; `None` if everything was.
+    /// The error for everything that could not be read so far; `None` if there are no gaps.
     pub(in crate::store) fn gap(&self) -> Option<StoreError> {
         self.gaps.error()
     }
 
-    /// Leaves out a record for an error that concerns it alone, or its node if that does not answer.
+    /// Leaves out a record because of an error that concerns only this record, or its node if the
+    /// node does not answer.
     ///
     /// # Errors
     /// The error, if there is only one server.
@@ -367,8 +372,9 @@ impl Nodes {
     }
 }
 
-/// The records that a scan of a cluster has returned, because a slot that moves meanwhile is read on two nodes. They are kept
-/// by the slots of their first Redis keys, in 8 bytes each, because few of them are ever asked for.
+/// The records that a scan of a cluster has returned, because a slot that moves during the scan is
+/// read on two nodes. They are stored by the slots of their first Redis keys, in 8 bytes each,
+/// because few of them are ever looked up.
 struct ReturnedRecords {
     hasher: RandomState,
     records: Vec<Vec<u64>>,
@@ -400,7 +406,8 @@ impl ReturnedRecords {
         records.contains(&hash)
     }
 
-    /// True once a record of this record's slot was asked for: the slot was read on two nodes.
+    /// True if a record of this record's slot was looked up, because the slot was read on two
+    /// nodes.
     fn is_of_two_nodes(&self, record: &Candidate) -> bool {
         !self.asked_for.is_empty()
             && self.asked_for.contains_key(&hash_slot::of(&record.redis_keys[0]))

@@ -1,7 +1,8 @@
-//! One node's keyspace page by page: while a page's records are read, the next one is on its way.
+//! Scans one node's keyspace page by page: while a page's records are read, the next page is
+//! already requested.
 //!
-//! Requests go out as SCAN, reads of the page before, SCAN, reads ... on one connection. The server always has a page to
-//! work at while the page before is decoded and shown.
+//! One connection sends SCAN, the reads of the previous page, SCAN, the reads of the next one, and
+//! so on. So the server is always busy with a page while the previous one is decoded and shown.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -14,7 +15,7 @@ use super::key_query::{
     read_time,
 };
 use super::page_size::{PageSizer, ScanOptions};
-use super::reader::Seen;
+use super::reader::ReadResult;
 use super::small_hashes::{self, SmallHashes};
 use crate::domain::hash_slot;
 use crate::domain::record::{Candidate, locate};
@@ -23,8 +24,9 @@ use crate::store::cluster::deadlines::{TRIED, is_known as knows_pexpiretime};
 use crate::store::connection::{ClientOption, Connection, Target, Token, pack};
 use crate::store::error::StoreError;
 
-/// A record that a page holds: where it is, by which of its Redis keys it was found, what was read.
-pub(in crate::store) type FoundRecord = (Candidate, usize, Seen);
+/// A record in a page: its candidate, the index of the Redis key by which it was found, and the
+/// data that was read.
+pub(in crate::store) type FoundRecord = (Candidate, usize, ReadResult);
 
 /// Records to read, each with the index of the Redis key by which it was found.
 type Places = Vec<(Candidate, usize)>;
@@ -32,35 +34,37 @@ type Places = Vec<(Candidate, usize)>;
 /// One page of a node's keyspace.
 #[derive(Default)]
 pub(in crate::store) struct ScanPage {
-    /// About how many Redis keys the node went through for the page, those of other names included.
+    /// The approximate number of Redis keys that the node passed for the page, including those with
+    /// other names.
     pub(in crate::store) passed: usize,
     /// Redis keys that were read for the page.
     pub(in crate::store) read: usize,
-    /// Those of them that no page held before.
+    /// The Redis keys among these that no earlier page contained.
     pub(in crate::store) returned: usize,
     pub(in crate::store) found: Vec<FoundRecord>,
-    /// Those that this node does not serve alone, because a cluster keeps their Redis keys apart, or is moving them. Also those
-    /// that a script has to read, because they hold other types than strings and small hashes.
+    /// Records that this node cannot read alone, because a cluster stores their Redis keys in
+    /// different slots, or is moving them. Also records that need a script, because they are
+    /// neither strings nor small hashes.
     pub(in crate::store) elsewhere: Places,
-    /// Redis keys of schemas that the catalog knows and does not read, by schema.
+    /// Redis keys of known schemas that this command does not read, by schema.
     pub(in crate::store) unread: BTreeMap<String, u64>,
 }
 
-/// The Redis keys that a reply of SCAN holds.
+/// The Redis keys in a reply of SCAN.
 struct ScannedKeys {
-    /// Redis keys that no page held before.
+    /// Redis keys that no earlier page contained.
     returned: usize,
     /// The records that they belong to.
     places: Places,
-    /// Redis keys of schemas that the catalog knows and does not read, by schema.
+    /// Redis keys of known schemas that this command does not read, by schema.
     unread: BTreeMap<String, u64>,
 }
 
-/// A page whose records are asked for.
+/// A page whose records have been requested.
 struct PageInFlight {
     passed: usize,
     keys: ScannedKeys,
-    /// What may be a small hash: its memory is asked for.
+    /// Records that may be small hashes, whose memory has been requested.
     may_be_small: Places,
     elsewhere: Places,
     query: KeyQuery,
@@ -74,19 +78,20 @@ pub(in crate::store) struct NodePages {
     sizer: PageSizer,
     /// The glob of SCAN's MATCH.
     pattern: Vec<u8>,
-    /// The query of the pages to come. A record's schema may need more of a value.
+    /// The query of the following pages. A record's schema may need more of a value.
     query: KeyQuery,
-    /// True while a reply of SCAN is on its way.
+    /// True while a reply of SCAN is expected.
     scanning: bool,
     in_flight: Option<PageInFlight>,
-    /// The small hashes of the page before, whose replies are on their way.
+    /// The small hashes of the previous page, whose replies are expected.
     hashes: SmallHashes,
     /// True for a node of a cluster, which serves a part of the slots.
     in_cluster: bool,
 }
 
 impl NodePages {
-    /// Connects, and asks for the first page. In a cluster `masters` says how many nodes are scanned.
+    /// Connects, and requests the first page. In a cluster, `masters` is the number of nodes that
+    /// are scanned.
     pub(in crate::store) async fn open(
         target: &Target,
         pattern: &[u8],
@@ -108,7 +113,8 @@ impl NodePages {
             in_cluster,
         };
         if in_cluster {
-            // A replica serves nobody who did not say that it may be behind; a master ignores it.
+            // A replica of a cluster serves only connections that accept old data; a master ignores
+            // this command.
             pages.stream.queue(&[b"READONLY"]);
         }
         pages.stream.queue(&[b"TIME"]);
@@ -130,14 +136,15 @@ impl NodePages {
         Ok(pages)
     }
 
-    /// The next page of the records that the catalog's schemas own and whose idempotency keys `wanted` lets through;
-    /// `None` at the end. After an error, or if the caller drops the future, the scan cannot go on.
+    /// The next page of records that the catalog's schemas own and whose idempotency keys `wanted`
+    /// accepts; `None` at the end. After an error, or if the caller drops the future, the scan
+    /// cannot continue.
     pub(in crate::store) async fn next(
         &mut self,
         catalog: &Catalog,
         wanted: impl Fn(&[u8]) -> bool,
     ) -> Result<Option<ScanPage>, StoreError> {
-        // Nothing is under way before the first page and after the last one.
+        // No request is in progress before the first page and after the last one.
         if self.in_flight.is_none() {
             self.turn(catalog, &wanted).await?;
         }
@@ -150,7 +157,8 @@ impl NodePages {
             self.take_hashes(&mut page).await?;
             return Ok(Some(page));
         };
-        // The next page is asked for before this one's records are read: the server is never idle.
+        // The next page is requested before this one's records are read, so that the server is
+        // never idle.
         self.turn(catalog, &wanted).await?;
         let PageInFlight { passed, keys, may_be_small, elsewhere, query, sent_at } = in_flight;
         let mut page = ScanPage {
@@ -172,7 +180,7 @@ impl NodePages {
         page.elsewhere.extend(others);
         self.stream.take_mark().await?;
         self.take_hashes(&mut page).await?;
-        // Their fields come with the next page.
+        // Their fields are read with the next page.
         self.hashes.ask(&mut self.stream, small);
         if !self.hashes.is_empty() {
             self.stream.queue_mark();
@@ -182,7 +190,7 @@ impl NodePages {
         Ok(Some(page))
     }
 
-    /// Takes in the small hashes that are on their way.
+    /// Reads the replies for the requested small hashes.
     async fn take_hashes(&mut self, page: &mut ScanPage) -> Result<(), StoreError> {
         if self.hashes.is_empty() {
             return Ok(());
@@ -198,17 +206,17 @@ impl NodePages {
         Ok(())
     }
 
-    /// Whether the pages to come bring the lengths of values along.
+    /// Sets whether the following pages include the lengths of values.
     pub(in crate::store) fn bring_lengths(&mut self, lengths: bool) {
         self.query.length = lengths;
     }
 
-    /// Makes the pages to come read only deadlines, or the beginnings of values as well.
+    /// Makes the following pages read only deadlines, or the beginnings of values as well.
     pub(in crate::store) fn read_values(&mut self, value: ValueQuery) {
         self.query.value = value;
     }
 
-    /// Takes in the page of Redis keys that is on its way, asks for its records, and before them for the next page.
+    /// Reads the requested page of Redis keys, then requests the next page and this page's records.
     async fn turn(
         &mut self,
         catalog: &Catalog,
@@ -246,7 +254,7 @@ impl NodePages {
         self.stream.send().await
     }
 
-    /// True if plain commands read the record on this connection.
+    /// True if plain commands can read the record on this connection.
     fn is_read_here(&self, candidate: &Candidate) -> bool {
         let is_apart = self.in_cluster
             && candidate.redis_keys.len() > 1
@@ -255,7 +263,8 @@ impl NodePages {
         !is_apart && !needs_script
     }
 
-    /// True for a record that is one hash, if part of the values is enough and the node knows PEXPIRETIME.
+    /// True for a record that is one hash, if part of its values is enough and the node supports
+    /// PEXPIRETIME.
     fn may_be_small_hash(&self, candidate: &Candidate) -> bool {
         self.query.value != ValueQuery::Head(ReadLimit::Whole)
             && self.query.expiry == ExpiryCommand::Pexpiretime
@@ -282,7 +291,7 @@ impl NodePages {
         self.scanning = cursor.is_some();
     }
 
-    /// Reads the reply of SCAN. It is read token by token, because most Redis keys of it are not copied.
+    /// Reads the reply of SCAN token by token, because most of its Redis keys are not copied.
     async fn read_scan(
         &mut self,
         catalog: &Catalog,
@@ -333,7 +342,8 @@ impl NodePages {
     }
 }
 
-/// Queues the commands for the records of a page, and TIME: after them, and also before them if PTTL reports the expiries.
+/// Queues the commands for the records of a page, followed by TIME. If PTTL reports the expiries,
+/// TIME is sent before them as well.
 fn ask_for_records(stream: &mut Connection, query: KeyQuery, places: &Places) {
     if query.expiry == ExpiryCommand::Pttl {
         stream.queue(&[b"TIME"]);
@@ -344,12 +354,13 @@ fn ask_for_records(stream: &mut Connection, query: KeyQuery, places: &Places) {
     stream.queue(&[b"TIME"]);
 }
 
-/// Reads the replies to [`ask_for_records`], one result per record: the user may not read some of them.
+/// Reads the replies to [`ask_for_records`], one result per record, because the user may not be
+/// allowed to read some of them.
 async fn read_records(
     stream: &mut Connection,
     query: KeyQuery,
     places: &Places,
-) -> Result<Vec<Seen>, StoreError> {
+) -> Result<Vec<ReadResult>, StoreError> {
     let before = match query.expiry {
         ExpiryCommand::Pttl => read_time(stream).await?,
         ExpiryCommand::Pexpiretime => None,
@@ -366,16 +377,17 @@ async fn read_records(
     Ok(read)
 }
 
-/// Connects, logs in, and asks not to disturb eviction data. The time of one round trip comes with the connection.
+/// Connects, logs in, and sends CLIENT NO-TOUCH. Also returns the duration of one round trip.
 async fn connect(target: &Target) -> Result<(Connection, Duration), StoreError> {
     let mut connection = Connection::dial(target).await?;
     let sent_at = Instant::now();
     if target.client_options.does(ClientOption::NoTouch) {
         let reply = connection.exchange(&pack(ClientOption::NoTouch.words())).await?;
-        // Whatever else is wrong is told with the first page.
+        // Any other error is reported with the first page.
         let _ = target.client_options.heard(ClientOption::NoTouch, connection.no_error(reply));
     } else {
-        // If CLIENT NO-TOUCH is refused, a command that everybody may send takes the time of a round trip.
+        // If CLIENT NO-TOUCH is refused, PING measures the round trip, because every user may send
+        // it.
         connection.exchange(&pack(["PING"])).await?;
     }
     Ok((connection, sent_at.elapsed()))

@@ -7,8 +7,9 @@ use redis::Value;
 use crate::domain::record::{Content, Deadline, Expiry, Field, Hash, KeyState, Observation};
 use crate::store::connection::reply;
 
-/// Reads the reply of the script for these Redis keys; `None` for a reply that the script does not give. Without
-/// `keeps_idle_times` the idle times are left out: earlier reads of idemctl would count as use.
+/// Parses the reply of the script for these Redis keys; `None` if the script cannot have sent it.
+/// Without `keeps_idle_times` the idle times are left out, because they would reflect earlier reads
+/// by idemctl.
 pub(in crate::store) fn observation(
     value: Value,
     redis_keys: &[Vec<u8>],
@@ -27,8 +28,8 @@ pub(in crate::store) fn observation(
     Some(Observation { server_ms, keys, atomic: true })
 }
 
-/// One Redis key, by its inner array; the comment above `read_key` in `lua/admin/read_records.lua`
-/// explains each element. A negative number is unknown.
+/// One Redis key, from its inner array; the comment above `read_key` in
+/// `lua/admin/read_records.lua` explains each element. A negative number means unknown.
 fn key_state(redis_key: &[u8], value: Value, server_ms: Option<u64>) -> Option<KeyState> {
     let parts = <[Value; 10]>::try_from(reply::array(value)?).ok()?;
     let [kind, pttl, deadline, exact, idle, memory, length, checksum, head, ends] = parts;
@@ -36,7 +37,7 @@ fn key_state(redis_key: &[u8], value: Value, server_ms: Option<u64>) -> Option<K
     let content = match reply::word(kind)?.as_str() {
         "none" => Content::Absent,
         "string" => Content::Text { head: reply::bytes(head)?, length },
-        // The script gives no fields of a hash that the user may not read.
+        // The script omits the fields of a hash that the user may not read.
         "hash" if matches!(head, Value::Array(_)) => Content::Hash(Box::new(hash(head, length?)?)),
         other => Content::Other(other.to_owned()),
     };
@@ -56,7 +57,7 @@ fn key_state(redis_key: &[u8], value: Value, server_ms: Option<u64>) -> Option<K
     Some(key)
 }
 
-/// A hash, by its fields: name, length and head by turns.
+/// A hash, from its fields: name, length and head in turn.
 fn hash(value: Value, count: u64) -> Option<Hash> {
     let mut items = reply::array(value)?.into_iter();
     let mut fields = Vec::new();
@@ -69,7 +70,8 @@ fn hash(value: Value, count: u64) -> Option<Hash> {
     Some(Hash::new(fields, count))
 }
 
-/// The script replies with milliseconds since the epoch; -3 if the user may ask for neither PEXPIRETIME nor TIME.
+/// The script replies with milliseconds since the epoch; -3 if the user may ask for neither
+/// PEXPIRETIME nor TIME.
 fn deadline_of(at: i64, is_exact: bool) -> Deadline {
     match u64::try_from(at) {
         Ok(at) if is_exact => Deadline::At(at),

@@ -1,6 +1,6 @@
-//! Small hashes on a scan's own connection: first how much memory each takes, and with the next page all fields of those that
-//! take little. A script reads the others, and values of other types. The script bounds what a value may cost,
-//! and takes the server and the client three times as long.
+//! Reads small hashes on a scan's own connection: first the memory of each, and with the next page
+//! all fields of the small ones. A script reads larger hashes and values of other types. The script
+//! limits how much of a value is read, but takes the server and the client three times as long.
 
 use redis::Value;
 
@@ -12,22 +12,24 @@ use crate::store::cluster::deadlines::{TRIED, is_known};
 use crate::store::connection::Connection;
 use crate::store::error::StoreError;
 
-/// The most bytes of memory of a hash that is read whole: a page of such hashes takes a few megabytes.
+/// The most memory in bytes of a hash that is read whole, so that a page of such hashes takes a few
+/// megabytes.
 const MOST_BYTES: i64 = 4 << 10;
 
 /// The query for each small hash.
 const QUERY: KeyQuery =
     KeyQuery { value: ValueQuery::Fields, expiry: ExpiryCommand::Pexpiretime, length: false };
 
-/// A record, and by which of its Redis keys the record was found.
+/// A record, and the index of the Redis key by which it was found.
 type CandidateKey = (Candidate, usize);
 
 /// The small hashes of a scan.
 #[derive(Default)]
 pub(super) struct SmallHashes {
-    /// Those whose replies are on their way.
+    /// The hashes whose replies are expected.
     awaited: Vec<CandidateKey>,
-    /// The field whose expiry was asked for with each of these: if that field never expires, neither does the hash.
+    /// The field whose expiry was requested for each of these. If that field never expires, neither
+    /// does the hash.
     probed: Option<Vec<u8>>,
     /// A field of a hash without TTL, for the next page. Such hashes mostly have the same fields.
     probe: Option<Vec<u8>>,
@@ -53,7 +55,7 @@ impl SmallHashes {
         Ok(())
     }
 
-    /// Asks for all fields, and when the hashes expire.
+    /// Requests all fields, and when the hashes expire.
     pub(super) fn ask(&mut self, stream: &mut Connection, places: Vec<CandidateKey>) {
         if places.is_empty() {
             return;
@@ -69,8 +71,9 @@ impl SmallHashes {
         stream.queue(&[b"TIME"]);
     }
 
-    /// Reads the replies to [`SmallHashes::ask`]. A hash that a script has to read comes without an observation: it is of
-    /// another type, the user may not read it, another node serves it, or it may expire when its fields do.
+    /// Reads the replies to [`SmallHashes::ask`]. A hash that needs the script is returned without
+    /// an observation. Either it has another type, the user may not read it, another node serves
+    /// it, or it may expire when its fields do.
     pub(super) async fn read(
         &mut self,
         stream: &mut Connection,
@@ -93,7 +96,7 @@ impl SmallHashes {
         Ok(read)
     }
 
-    /// True if no replies are on their way.
+    /// True if no replies are expected.
     pub(super) fn is_empty(&self) -> bool {
         self.awaited.is_empty()
     }
@@ -121,19 +124,19 @@ impl SmallHashes {
     }
 }
 
-/// Asks how much memory these take.
+/// Requests the memory of these hashes.
 pub(super) fn ask_for_memory<'a>(
     stream: &mut Connection,
     places: impl Iterator<Item = &'a Candidate>,
 ) {
     for candidate in places {
-        // All samples: one field may be the large one.
+        // SAMPLES 0 measures all fields, because a single field may be the large one.
         stream.queue(&[b"MEMORY", b"USAGE", &candidate.redis_keys[0], b"SAMPLES", b"0"]);
     }
 }
 
-/// Reads the replies to [`ask_for_memory`]: what takes little memory, and the others, whose memory the user may not ask for
-/// included.
+/// Reads the replies to [`ask_for_memory`]. Returns the small hashes, and the others, including
+/// those whose memory the user may not ask for.
 pub(super) async fn split_by_memory(
     stream: &mut Connection,
     places: Vec<CandidateKey>,
@@ -154,7 +157,7 @@ fn ask_for_field(stream: &mut Connection, redis_key: &[u8], field: &[u8]) {
     stream.queue(&[b"HPEXPIRETIME", redis_key, b"FIELDS", b"1", field]);
 }
 
-/// Reads whether the field is there and never expires.
+/// Reads whether the field exists and never expires.
 async fn read_field_stays(stream: &mut Connection) -> Result<bool, StoreError> {
     match stream.next_reply().await? {
         Ok(Value::Array(times)) => Ok(times == [Value::Int(-1)]),

@@ -206,7 +206,7 @@ fn the_report_fits_a_narrow_terminal_and_shows_the_pair() {
     let verbose = server.idemctl(&[&words[..], &["-v"]].concat()).exits(0);
     verbose.shows("Latency of go-middleware, schema\n").shows("P99");
     assert!(
-        text.contains("Round 1 of go-middleware, check-then-act cannot have been atomic:"),
+        text.contains("Round 1 shows that check-then-act (keys of go-middleware) is not atomic:"),
         "{text}"
     );
     assert!(

@@ -1,20 +1,20 @@
-//! Undoing compression, piece by piece, so that no more comes out than is wanted.
+//! Decompresses values in chunks, so that the output never exceeds the requested size.
 
 use std::io::{ErrorKind, Read};
 
 use flate2::read::GzDecoder;
 use flate2::{Decompress, FlushDecompress, Status};
 
-/// The bytes that come out at a time.
+/// The size of a chunk of output.
 pub(super) const CHUNK: usize = 8 << 10;
 
-/// How the bytes of a value came to an end.
+/// How the decompression of a value ended.
 #[derive(Debug)]
 pub(super) enum InflateEnd {
     Reached,
-    /// There is more than was wanted.
+    /// There is more output than requested.
     Full,
-    /// The bytes end before what they hold does.
+    /// The input ends before the compressed data does.
     Cut,
     Damaged(String),
 }
@@ -23,7 +23,8 @@ pub(super) fn gzip(bytes: &[u8], most: usize) -> (Vec<u8>, InflateEnd) {
     drain(GzDecoder::new(bytes), most)
 }
 
-/// The crate's reader does not tell a cut from damage, so this drives the decoder itself.
+/// The crate's reader does not distinguish truncated data from damaged data, so this drives the
+/// decoder itself.
 pub(super) fn zlib(bytes: &[u8], most: usize) -> (Vec<u8>, InflateEnd) {
     let (mut decoder, mut opened) = (Decompress::new(true), Vec::new());
     let mut rest = bytes;

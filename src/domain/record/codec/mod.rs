@@ -1,7 +1,8 @@
-//! Undoing what a service put around a value, and doing it: compression, hex, base64, a version in front or behind.
+//! Undoes and applies the codecs around a value: compression, hex, base64, a version before or
+//! after it.
 //!
-//! A scan reads the beginning of a value. The beginning of what was compressed opens to the beginning of what is in it, as
-//! far as the bytes go.
+//! A scan reads only the beginning of a value. The beginning of a compressed value decompresses to
+//! the beginning of its content.
 
 mod inflate;
 mod undo;

@@ -1,4 +1,5 @@
-//! Undoing codecs one after the other. None may come to more than a bound: a small bomb must not eat the memory.
+//! Undoes codecs one after the other. The output of each is limited, so that a decompression bomb
+//! cannot fill the memory.
 
 use std::borrow::Cow;
 
@@ -9,23 +10,25 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use super::inflate::{self, InflateEnd};
 use crate::domain::schema::Codec;
 
-/// The most bytes that a whole value may come to: as many as are read of any value to tell what the value is.
+/// The most bytes that a whole value may expand to. This equals the most bytes that are ever read
+/// to recognise a value.
 const MOST_DECODED: usize = 16 << 20;
 
-/// The most bytes that the beginning of a value comes to: as many as a scan reads on of a value.
+/// The most bytes that the beginning of a value may expand to. This equals the most bytes that a
+/// scan reads of a value.
 const MOST_OF_PART: usize = 64 << 10;
 
-/// Encoders differ in whether they pad.
+/// Some encoders pad, others do not.
 const LENIENT: GeneralPurposeConfig =
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
 const STANDARD: GeneralPurpose = GeneralPurpose::new(&alphabet::STANDARD, LENIENT);
 const URL_SAFE: GeneralPurpose = GeneralPurpose::new(&alphabet::URL_SAFE, LENIENT);
 
-/// What is in a value, once its codecs are undone.
+/// The content of a value after its codecs are undone.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Plain<'a> {
     pub(crate) bytes: Cow<'a, [u8]>,
-    /// False when more bytes may follow.
+    /// False if more bytes may follow.
     pub(crate) whole: bool,
 }
 
@@ -70,7 +73,7 @@ fn one(codec: &Codec, bytes: &[u8], whole: bool) -> Result<(Vec<u8>, bool), Stri
             Err(format!("what {name} wraps is larger than {} MiB, which is not opened", most >> 20))
         }
         InflateEnd::Cut if whole => Err(format!("not {name}: the end is missing")),
-        // The beginning of a value ends where the reading ended.
+        // The input ended where the read ended, so more content may follow.
         InflateEnd::Full | InflateEnd::Cut => Ok((opened, false)),
         InflateEnd::Damaged(_) if !whole && !opened.is_empty() => Ok((opened, false)),
         InflateEnd::Damaged(why) => Err(format!("not {name}: {why}")),
@@ -97,7 +100,8 @@ fn base64(text: &[u8]) -> (Vec<u8>, InflateEnd) {
     let engine = if is_url_safe { URL_SAFE } else { STANDARD };
     match engine.decode(text) {
         Ok(bytes) => (bytes, InflateEnd::Reached),
-        // The letters come in fours: those that are complete stand for bytes, wherever the text was cut.
+        // Base64 encodes in groups of four letters. The complete groups decode, even if the text
+        // was truncated within a group.
         Err(why) => match engine.decode(&text[..text.len() - text.len() % 4]) {
             Ok(bytes) => (bytes, InflateEnd::Cut),
             Err(_) => (Vec::new(), InflateEnd::Damaged(why.to_string())),
@@ -105,7 +109,7 @@ fn base64(text: &[u8]) -> (Vec<u8>, InflateEnd) {
     }
 }
 
-/// Takes a text away from the front.
+/// Removes a text from the front.
 fn prefix(bytes: &[u8], text: &str) -> (Vec<u8>, InflateEnd) {
     match bytes.strip_prefix(text.as_bytes()) {
         Some(rest) => (rest.to_vec(), InflateEnd::Reached),
@@ -114,7 +118,8 @@ fn prefix(bytes: &[u8], text: &str) -> (Vec<u8>, InflateEnd) {
     }
 }
 
-/// Takes a text away from the end. If only the beginning of a value was read, part of that text may be among its last bytes.
+/// Removes a text from the end. If only the beginning of a value was read, its last bytes may
+/// contain part of that text.
 fn suffix(bytes: &[u8], text: &str, whole: bool) -> (Vec<u8>, InflateEnd) {
     match bytes.strip_suffix(text.as_bytes()) {
         Some(rest) if whole => (rest.to_vec(), InflateEnd::Reached),

@@ -1,4 +1,4 @@
-//! Putting codecs around a value, as the service does.
+//! Applies codecs to a value, as the service does.
 
 use std::io::{self, Write as _};
 
@@ -10,10 +10,10 @@ use flate2::write::{GzEncoder, ZlibEncoder};
 use crate::domain::hex::hex;
 use crate::domain::schema::Codec;
 
-/// The bytes with codecs around them, which [`undo`](super::undo()) undoes in their order.
+/// Applies codecs to bytes, so that [`undo`](super::undo()) undoes them in their order.
 ///
 /// # Errors
-/// Why a codec does not take the bytes, for people.
+/// Why a codec rejects the bytes, for people.
 pub(crate) fn wrap(codecs: &[Codec], bytes: Vec<u8>) -> Result<Vec<u8>, String> {
     codecs.iter().rev().try_fold(bytes, |bytes, codec| one(codec, bytes))
 }

@@ -3,22 +3,23 @@
 use crate::domain::record::Json;
 use crate::domain::schema::{ClosedFields, Encoding, Schema, Timestamp, ValueFormat};
 
-/// The bytes of a field's name that a reason shows at most.
+/// The most bytes of a field's name that a reason shows.
 const MOST_NAME: usize = 64;
 
 /// How far a value of a format has the fields that the schema writes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Conformance {
-    /// It has these fields and no other, or the schema does not list them.
+    /// It has exactly these fields, or the schema does not list fields.
     Full,
-    /// The part that was read conforms; the rest may hold another field.
+    /// The part that was read conforms; the rest may contain another field.
     SoFar,
-    /// It has other fields, so that another program wrote it; why.
+    /// It has other fields, so another program wrote it. Holds the reason.
     Deviates(String),
 }
 
 impl Conformance {
-    /// The conformance of a value to a format; `document` is the document in the value, if the format has one.
+    /// The conformance of a value to a format; `document` is the document in the value, if the
+    /// format has one.
     pub(super) fn of(
         schema: &Schema,
         format: &ValueFormat,
@@ -51,8 +52,8 @@ impl Conformance {
     }
 }
 
-/// True if a field of a strict format has another type than the service writes: its scripts take such a value for something
-/// else.
+/// True if a field of a strict format has another type than the service writes. The service's
+/// scripts misread such a value.
 pub(super) fn is_mistyped(format: &ValueFormat, document: &Json<'_>) -> bool {
     if format.encoding() != Encoding::Json {
         return false;
@@ -76,8 +77,8 @@ pub(super) fn is_mistyped(format: &ValueFormat, document: &Json<'_>) -> bool {
     false
 }
 
-/// How an object deviates from the fields that the schema lists, on this level or below. With `whole` false nothing counts as
-/// missing: the rest of the value, which was not read, may hold the field.
+/// How an object deviates from the fields that the schema lists, on this level or below. With
+/// `whole` false no field counts as missing, because the unread rest of the value may contain it.
 pub(super) fn deviation(
     closed: &ClosedFields,
     level: usize,

@@ -30,7 +30,7 @@ pub(super) fn decode_fields(
         created_ms: source.time(fields.created_at.as_ref(), format.timestamp),
         completed_ms: source.time(fields.completed_at.as_ref(), format.timestamp),
         expires_ms: source.expires_ms(format),
-        // That depends on the time of the read.
+        // That depends on the time of the read, so `decode_at` sets it.
         lapsed: None,
         response: source.response(format),
         error: source.text(fields.error.as_ref()),
@@ -38,7 +38,8 @@ pub(super) fn decode_fields(
     }
 }
 
-/// The bytes of a value after its codecs are undone, and the document in them if the format has one.
+/// The bytes of a value after its codecs are undone, and the document in them if the format has
+/// one.
 #[derive(Clone, Copy)]
 pub(super) struct FieldSource<'a> {
     pub(crate) head: &'a [u8],
@@ -47,18 +48,19 @@ pub(super) struct FieldSource<'a> {
 }
 
 impl FieldSource<'_> {
-    /// The bytes of a field: those of a JSON string, any other JSON value as JSON. `None` without a path.
+    /// The bytes of a field: those of a JSON string, any other JSON value as JSON. `None` without a
+    /// path.
     fn bytes(&self, path: Option<&String>) -> Option<Cow<'_, [u8]>> {
         let path = path?;
         match self.document {
-            // The whole text is the field.
+            // An empty path means the whole text.
             None => path.is_empty().then_some(Cow::Borrowed(self.head)),
             Some(document) => match document.pointer(path)? {
                 Json::Null => None,
                 Json::String(Cow::Borrowed(text)) => Some(Cow::Borrowed(text.as_bytes())),
                 Json::String(Cow::Owned(text)) => Some(Cow::Owned(text.into_bytes())),
                 Json::Bytes(bytes) => Some(bytes),
-                // Without a tree, which takes many times the memory of a large body.
+                // This builds no tree, which would take many times the memory of a large body.
                 Json::Raw(text) => compact_json(text.as_bytes()).map(Cow::Owned),
                 other => Some(Cow::Owned(other.to_value().to_string().into_bytes())),
             },
@@ -106,7 +108,7 @@ impl FieldSource<'_> {
     }
 }
 
-/// A whole number, also as text: a hash has no numbers.
+/// A whole number, also if it is written as text, because a hash has no numbers.
 fn whole_number(found: &Json<'_>) -> Option<i64> {
     match found {
         Json::String(text) => text.parse().ok(),

@@ -7,7 +7,8 @@ use super::fields::FieldSource;
 use crate::domain::record::Json;
 use crate::domain::schema::{Encoding, ValueFormat};
 
-/// Whether a value passes the tests of a format. If there are several tests, the greatest result decides.
+/// Whether a value passes the tests of a format. If there are several tests, the greatest result
+/// decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Fit {
     Yes,
@@ -55,24 +56,25 @@ impl Fit {
     }
 }
 
-/// Whether bytes begin as what an encoding writes whose values are shown as they are. Decoding a pickle would run the code in
-/// it, and Marshal needs the language that wrote it.
+/// Whether bytes begin like the output of an encoding whose values idemctl never decodes. Decoding
+/// a pickle would run the code in it, and Marshal needs the language that wrote it.
 fn begins_as(encoding: Encoding, head: &[u8]) -> bool {
     match encoding {
-        // From protocol 2 on, which Python 2.3 brought. An older pickle looks like any other text.
+        // From protocol 2 on, which Python 2.3 introduced. An older pickle looks like any other
+        // text.
         Encoding::Pickle => matches!(head, [0x80, 2..=5, ..]),
         Encoding::Marshal => head.starts_with(&[4, 8]),
         _ => true,
     }
 }
 
-/// True if a string that may have been cut can still become the one that is wanted.
+/// True if a string that may be truncated can still become the wanted one.
 fn is_beginning(found: &Json<'_>, wanted: &Value) -> bool {
     matches!((found, wanted), (Json::String(found), Value::String(wanted))
         if found.len() < wanted.len() && wanted.starts_with(found.as_ref()))
 }
 
-/// As a script compares: `1.0` and `1e0` are the number 1.
+/// Compares as a script does: `1.0` and `1e0` are the number 1.
 fn is_equal(found: &Json<'_>, wanted: &Value) -> bool {
     match (found, wanted) {
         (Json::Number(found), Value::Number(wanted)) => {

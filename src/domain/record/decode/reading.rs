@@ -19,7 +19,8 @@ pub enum Reading {
     /// A value that can be read and has none of the schema's formats: another program wrote it.
     Unrecognised {
         why: String,
-        /// True if only the beginning was read, and the rest decides which format a script takes it for.
+        /// True if only the beginning was read, and the rest decides which format a script takes it
+        /// for.
         is_part: bool,
     },
     /// A type that the schema does not keep there: Redis's name of the type.
@@ -41,17 +42,18 @@ impl Reading {
         }
     }
 
-    /// True if there is nothing, or if the value's own expiry has passed and the service then takes it for absent.
+    /// True if the key is absent, or if the value's own expiry has passed and the service then
+    /// treats it as absent.
     pub(crate) fn is_absent(&self) -> bool {
         *self == Self::Absent || self.lapsed() == Some(PastExpiry::Absent)
     }
 
-    /// What a value whose own expiry has passed is to the next request; `None` for any other.
+    /// How the next request treats a value whose own expiry has passed; `None` for any other value.
     pub(crate) fn lapsed(&self) -> Option<PastExpiry> {
         self.decoded().and_then(|value| value.lapsed)
     }
 
-    /// Why the value has none of the schema's formats; `None` for any that has one, and for an absent one.
+    /// Why the value has none of the schema's formats; `None` if it has one, or is absent.
     pub(crate) fn unread(&self) -> Option<&str> {
         match self {
             Self::Unreadable(why) | Self::Unrecognised { why, .. } => Some(why),
@@ -69,7 +71,8 @@ impl Reading {
         }
     }
 
-    /// True if the value has one of the schema's formats, or is absent, and nothing that was read of it deviates.
+    /// True if the value has one of the schema's formats, or is absent, and the part that was read
+    /// does not deviate.
     pub(crate) fn is_own(&self) -> bool {
         match self {
             Self::Absent => true,

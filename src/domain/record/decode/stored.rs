@@ -1,5 +1,5 @@
-//! A response as it stands in a value: its texts, taken apart only for whoever wants to see them. A scan tells millions of
-//! records by their states and shows a few.
+//! A response as it is stored in a value. Its texts are decoded only on request, because a scan
+//! classifies millions of records by their states and shows only a few.
 
 use std::borrow::Cow;
 
@@ -15,17 +15,17 @@ use crate::domain::schema::BodyEncoding;
 pub struct Stored {
     pub(crate) status: Option<i64>,
     headers: StoredHeaders,
-    /// The content type, where it has a field of its own.
+    /// The content type, if it has a field of its own.
     content_type: Option<String>,
     body: Vec<u8>,
     is_base64: bool,
-    /// False when the value was read in part, so that the body may be longer than what is here.
+    /// False if the value was read in part, so that the body may be longer.
     pub(crate) whole: bool,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 enum StoredHeaders {
-    /// An object, or an array, as it is written.
+    /// An object or an array, in its original text.
     Text(String),
     Read(Vec<(String, String)>),
 }
@@ -54,7 +54,7 @@ impl Stored {
         }
     }
 
-    /// The same, with a content type that stands in a field of its own.
+    /// Adds a content type that has a field of its own.
     pub(super) fn of_type(self, content_type: Option<String>) -> Self {
         Self { content_type, ..self }
     }
@@ -69,7 +69,7 @@ impl Stored {
         Response { status: self.status, headers, body: self.body().into_owned(), whole: self.whole }
     }
 
-    /// The body's bytes, with base64 undone.
+    /// The body's bytes, with base64 decoded.
     pub(crate) fn body(&self) -> Cow<'_, [u8]> {
         if self.is_base64 {
             Cow::Owned(base64_bytes(&self.body))
@@ -83,8 +83,8 @@ impl Stored {
     }
 }
 
-/// Undoes base64, whose bytes come in fours; text that is not base64 stays as it is, and a cut one gives the bytes that are
-/// complete.
+/// Decodes base64, in groups of four letters. Text that is not base64 stays unchanged; a truncated
+/// text decodes to its complete bytes.
 pub(super) fn base64_bytes(text: &[u8]) -> Vec<u8> {
     STANDARD.decode(&text[..text.len() - text.len() % 4]).unwrap_or_else(|_| text.to_vec())
 }

@@ -1,4 +1,5 @@
-//! What a value is to the formats of its role. Formats with the same codecs and encoding share the work of decoding.
+//! The views of a value, one for each decoding of its role. Formats with the same codecs and
+//! encoding share one.
 
 use std::borrow::Cow;
 
@@ -7,10 +8,10 @@ use crate::domain::record::codec::{Plain, undo};
 use crate::domain::record::{Field, Hash, Json, json_prefix, packed};
 use crate::domain::schema::{Decoder, Decoding, Encoding, ValueFormat};
 
-/// The bytes that come out of the codecs of a decoding, or why nothing does.
+/// The output of a decoding's codecs, or why there is none.
 pub(super) type DecodedBytes<'a> = (&'a Decoding, Result<Plain<'a>, String>);
 
-/// Undoes the codecs of each decoding that these formats have, once each.
+/// Undoes the codecs of each decoding among these formats, once each.
 pub(super) fn undone<'a>(
     formats: impl Iterator<Item = &'a ValueFormat>,
     head: &'a [u8],
@@ -26,19 +27,20 @@ pub(super) fn undone<'a>(
     decoded
 }
 
-/// What a value is after its codecs are undone.
+/// The content of a value after its codecs are undone.
 enum DecodedView<'a> {
     /// Bytes of an encoding without fields; false if more may follow.
     Text(&'a [u8], bool),
-    /// A document; false if more of it may follow; and why one of its fields could not be decoded, if one could not.
+    /// A document; false if more of it may follow; and why one of its fields could not be decoded,
+    /// if one could not.
     Document(Json<'a>, bool, Option<String>),
-    /// Too little was read for anything to come out.
+    /// Too little was read for any output.
     Nothing,
-    /// It is not what the decoding takes, and why.
+    /// The decoding rejects the value, for this reason.
     Unreadable(String),
 }
 
-/// What a value is under each decoding.
+/// The view of a value under each decoding.
 pub(super) struct Views<'a>(Vec<(&'a Decoding, DecodedView<'a>)>);
 
 impl<'a> Views<'a> {
@@ -51,7 +53,7 @@ impl<'a> Views<'a> {
         Self(views)
     }
 
-    /// The views of a hash, which has no codecs around it.
+    /// The views of a hash, which has no codecs.
     pub(super) fn of_hash(decoded: &'a [DecodedBytes<'a>], hash: &'a Hash) -> Self {
         let whole = hash.is_whole();
         let mut views = Vec::with_capacity(decoded.len());
@@ -61,7 +63,7 @@ impl<'a> Views<'a> {
         Self(views)
     }
 
-    /// What a format decodes its fields from; `None` if the value cannot be decoded so.
+    /// The source of a format's fields; `None` if the value cannot be decoded this way.
     pub(super) fn source(&self, format: &ValueFormat) -> Option<FieldSource<'_>> {
         match self.view(format)? {
             DecodedView::Text(head, whole) => {
@@ -74,7 +76,7 @@ impl<'a> Views<'a> {
         }
     }
 
-    /// True if the part that was not read decides whether the value can be decoded so at all.
+    /// True if the unread part decides whether the value can be decoded this way at all.
     pub(super) fn is_open(&self, format: &ValueFormat) -> bool {
         matches!(self.view(format), Some(DecodedView::Nothing))
     }
@@ -86,7 +88,7 @@ impl<'a> Views<'a> {
 
     /// Why the value, or a field of it, cannot be decoded; `None` if it can.
     pub(super) fn unreadable_because(self) -> Option<String> {
-        // If one decoding makes a document of it, that the others cannot read it means nothing.
+        // If one decoding yields a document, it does not matter that the others fail.
         let is_document = self.is_document();
         for (_, view) in self.0 {
             match view {
@@ -119,7 +121,7 @@ fn view<'a>(decoding: &Decoding, plain: &'a Result<Plain<'a>, String>) -> Decode
     }
 }
 
-/// A document, with those of its fields decoded that hold encoded values themselves.
+/// A document, after those of its fields that contain encoded values are decoded.
 fn with_fields<'a>(decoding: &Decoding, document: Json<'a>, whole: bool) -> DecodedView<'a> {
     if decoding.inside.is_empty() {
         return DecodedView::Document(document, whole, None);
@@ -148,7 +150,7 @@ fn fields(hash: &Hash) -> Json<'_> {
 fn member(field: &Field) -> Json<'_> {
     match std::str::from_utf8(&field.head) {
         Ok(text) => Json::String(Cow::Borrowed(text)),
-        // The last character may be cut.
+        // The last character may be truncated.
         Err(error) if !field.is_whole() && error.error_len().is_none() => {
             Json::String(String::from_utf8_lossy(&field.head[..error.valid_up_to()]))
         }
@@ -172,7 +174,7 @@ fn parse(encoding: Encoding, bytes: &[u8], whole: bool) -> Result<Json<'_>, Stri
     }
 }
 
-/// Replaces a field by what it holds.
+/// Replaces a field by its decoded content.
 fn decode_field(
     document: &mut Json<'static>,
     path: &str,
@@ -182,7 +184,8 @@ fn decode_field(
     let bytes = match document.pointer(path) {
         Some(Json::String(text)) => text.into_owned().into_bytes(),
         Some(Json::Bytes(bytes)) => bytes.into_owned(),
-        // Nothing to decode: the format's tests say whether the field may be missing, or be something else.
+        // There is nothing to decode. The format's tests decide whether the field may be missing or
+        // have another type.
         _ => return Ok(()),
     };
     let plain = undo(&decoder.codecs, &bytes, whole)?;

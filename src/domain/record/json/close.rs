@@ -1,7 +1,7 @@
-//! Closing what is open at the end of the beginning of a JSON document.
+//! Closes the beginning of a JSON document.
 
-/// Closes the beginning of a JSON document: every prefix of valid JSON becomes valid JSON, but for the prefixes
-/// that hold no complete value yet.
+/// Closes the beginning of a JSON document. Every prefix of valid JSON becomes valid JSON, except
+/// for prefixes that contain no complete value yet.
 pub(crate) fn close(head: &[u8]) -> Vec<u8> {
     let head = &head[..head.utf8_end()];
     let mut scan = JsonScan::default();
@@ -16,7 +16,8 @@ trait Utf8End {
 }
 
 impl Utf8End for [u8] {
-    /// The end of the last whole character, when only the last one is cut; else the end of the bytes.
+    /// The end of the last whole character if only the last one is truncated, else the end of the
+    /// bytes.
     fn utf8_end(&self) -> usize {
         match std::str::from_utf8(self) {
             Err(error) if error.error_len().is_none() => error.valid_up_to(),
@@ -25,17 +26,18 @@ impl Utf8End for [u8] {
     }
 }
 
-/// Where a scan of JSON stands: what is open, and up to where everything is complete.
+/// The state of a scan of JSON: the open containers, and the end of the complete part.
 #[derive(Default)]
 struct JsonScan {
     open: Vec<u8>,
-    /// Everything before this index can be kept, once the first `safe_open` containers are closed behind it.
+    /// Everything before this index can be kept, if the first `safe_open` containers are then
+    /// closed.
     safe: usize,
     safe_open: usize,
     in_string: bool,
     /// The open string is a value, not a member's name.
     value_string: bool,
-    /// Where the open escape sequence began, and how many bytes of it are still to come.
+    /// Where the open escape sequence began, and how many bytes of it are missing.
     escape: Option<(usize, usize)>,
     after_colon: bool,
 }
@@ -111,7 +113,7 @@ impl JsonScan {
     }
 }
 
-/// Drops a trailing `\ud83d` whose second half was cut off.
+/// Drops a trailing `\ud83d` whose second half is missing.
 fn without_lone_surrogate(text: &[u8]) -> &[u8] {
     let Some(start) = text.len().checked_sub(6) else { return text };
     let tail = &text[start..];
@@ -122,8 +124,9 @@ fn without_lone_surrogate(text: &[u8]) -> &[u8] {
     if !is_high_surrogate {
         return text;
     }
-    // Behind an odd number of backslashes, its own backslash is an escaped one and `ud83d` is plain text. To cut
-    // there would leave half an escape sequence, which escapes the quote that closes the string.
+    // After an odd number of backslashes, its own backslash is an escaped one, and `ud83d` is plain
+    // text. Cutting there would leave half an escape sequence, which would escape the closing
+    // quote.
     let backslashes_before = text[..start].iter().rev().take_while(|byte| **byte == b'\\').count();
     if backslashes_before % 2 == 1 { text } else { &text[..start] }
 }

@@ -1,10 +1,11 @@
-//! JSON as it lies in a value: looked at in place, so that telling a record's state copies next to nothing.
+//! JSON that is read in place in a value, so that finding a record's state copies almost nothing.
 //!
-//! A tree of what stands in a value takes many times the value's memory. So arrays and objects within an object stay the
-//! text that they are, which is known to be sound, until somebody asks for what is in them.
+//! A tree takes many times the memory of its text. So arrays and objects within an object stay
+//! text, already checked, until a caller asks for their members.
 //!
-//! `plain` reads what services write nearly always: an object of sound UTF-8. It gives up on anything odd, which
-//! [`super::json_prefix`] then reads with all care; where both read something they read the same.
+//! `plain` reads what services nearly always write: an object of valid UTF-8. It rejects anything
+//! unusual, which [`super::json_prefix`] then reads with more care. If both read a document, they
+//! read the same.
 
 mod close;
 mod plain;

@@ -1,4 +1,4 @@
-//! Reading what services write nearly always: sound UTF-8, and nothing odd.
+//! Reads the JSON that services nearly always write: valid UTF-8, without anything unusual.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -7,10 +7,12 @@ use super::close::close;
 use super::scan::{DEEPEST, ParseError, ParseResult, Scanner};
 use super::value::Json;
 
-/// Among so many members a repeated name is looked for one by one, among more by an index.
+/// Up to this many members, a search for a repeated name goes through all of them; beyond, it uses
+/// an index.
 const FEW_MEMBERS: usize = 64;
 
-/// The members of an array or an object that is known to be sound; arrays and objects among the members stay text.
+/// The members of an array or an object that is known to be valid; arrays and objects among the
+/// members stay text.
 pub(crate) fn shallow(text: &str) -> Json<'_> {
     let mut reader = JsonReader { scan: Scanner::new(text) };
     match reader.scan.after_space() {
@@ -20,12 +22,12 @@ pub(crate) fn shallow(text: &str) -> Json<'_> {
     .unwrap_or(Json::Null)
 }
 
-/// Reads an object or an array, or with `whole` false the beginning of one: what is open at the end is closed, a string is cut
-/// there, and an incomplete member is dropped. `None` for anything odd.
+/// Reads an object or an array. With `whole` false the bytes may end anywhere: open containers are
+/// closed, a string ends there, and an incomplete member is dropped. `None` for anything unusual.
 pub(crate) fn plain(bytes: &[u8], whole: bool) -> Option<Json<'_>> {
     let text = match std::str::from_utf8(bytes) {
         Ok(text) => text,
-        // The last character may be cut.
+        // The last character may be truncated.
         Err(error) if !whole && error.error_len().is_none() => {
             std::str::from_utf8(&bytes[..error.valid_up_to()]).ok()?
         }
@@ -79,7 +81,8 @@ impl<'a> JsonReader<'a> {
         Ok(Json::Array(items))
     }
 
-    /// An array or an object as it is written; where the bytes end within, what is open is closed.
+    /// An array or an object in its original text; if the bytes end within it, open containers are
+    /// closed.
     fn raw(&mut self, depth: usize) -> ParseResult<Json<'a>> {
         let text = self.scan.container(depth)?;
         if !self.scan.cut {
@@ -89,7 +92,7 @@ impl<'a> JsonReader<'a> {
         Ok(Json::Raw(Cow::Owned(closed)))
     }
 
-    /// Reads what a container holds, up to its closing byte or to where the bytes end.
+    /// Reads the content of a container, up to its closing byte or the end of the bytes.
     fn items(
         &mut self,
         close: u8,
@@ -124,11 +127,12 @@ impl<'a> JsonReader<'a> {
     }
 }
 
-/// The members of an object: of a name that occurs twice the last value counts, at the place of the first.
+/// The members of an object. If a name occurs twice, the last value counts, at the position of the
+/// first.
 #[derive(Default)]
 struct Members<'a> {
     members: Vec<(Cow<'a, str>, Json<'a>)>,
-    /// The place of each name, once there are more than a few.
+    /// The position of each name, once there are more than a few.
     places: HashMap<Cow<'a, str>, usize>,
 }
 

@@ -1,4 +1,5 @@
-//! Looking into a value: at a JSON pointer, and at the members of what is still text.
+//! Accesses a value by JSON pointer, and reads the members of arrays and objects that are still
+//! text.
 
 use std::borrow::Cow;
 
@@ -6,7 +7,7 @@ use super::plain::shallow;
 use super::value::Json;
 
 impl Json<'_> {
-    /// What stands at a JSON pointer; the empty one is the value itself.
+    /// The value at a JSON pointer; the empty pointer is the value itself.
     pub fn pointer(&self, path: &str) -> Option<Json<'_>> {
         let mut rest = path;
         let mut found = None;
@@ -23,7 +24,7 @@ impl Json<'_> {
         Some(found.unwrap_or_else(|| self.by_ref()))
     }
 
-    /// The value with its members read, where an array or an object is still text.
+    /// The value with its members read, if it is an array or an object that is still text.
     pub(crate) fn opened(&self) -> Json<'_> {
         match self {
             Self::Raw(text) => shallow(text),
@@ -31,7 +32,7 @@ impl Json<'_> {
         }
     }
 
-    /// Puts something else in the place that a pointer leads to; false where the pointer leads nowhere.
+    /// Replaces the value at a pointer; false if there is none.
     pub(in crate::domain) fn put(&mut self, path: &str, other: Json<'static>) -> bool {
         let Some(rest) = path.strip_prefix('/') else {
             *self = other.into_owned();
@@ -78,7 +79,7 @@ impl Json<'_> {
     }
 }
 
-/// The name that a step of a pointer stands for.
+/// The member name for a step of a pointer.
 fn unescaped_step(step: &str) -> Cow<'_, str> {
     if step.as_bytes().contains(&b'~') {
         Cow::Owned(step.replace("~1", "/").replace("~0", "~"))
@@ -87,7 +88,7 @@ fn unescaped_step(step: &str) -> Cow<'_, str> {
     }
 }
 
-/// The index that a step of a pointer stands for.
+/// The array index for a step of a pointer.
 fn index(step: &str) -> Option<usize> {
     if step == "0" || !step.starts_with(['0', '+']) { step.parse().ok() } else { None }
 }

@@ -1,21 +1,23 @@
-//! Going over sound JSON, byte by byte: words, numbers, strings and what is nested, with nothing kept but where they end.
+//! Scans valid JSON byte by byte: words, numbers, strings and containers. It stores only where they
+//! end.
 
 use std::borrow::Cow;
 
 use memchr::memchr2;
 
+/// The deepest nesting that cjson accepts in the services' scripts.
 pub(super) const DEEPEST: usize = 1000;
 
 /// Why a value ends before it is complete.
 pub(super) enum ParseError {
     Cut,
-    /// The text is nothing that services write: the careful reader decides.
+    /// The text is unlike anything that services write, so the careful reader must decide.
     Odd,
 }
 
 pub(super) type ParseResult<T> = Result<T, ParseError>;
 
-/// The containers that are open: a bit for each, set for an object.
+/// The open containers: one bit for each, set for an object.
 #[derive(Default)]
 struct Open {
     objects: [u64; DEEPEST.div_ceil(64)],
@@ -33,7 +35,7 @@ impl Open {
         Ok(())
     }
 
-    /// What ends the innermost of them.
+    /// The byte that closes the innermost container.
     fn closing(&self) -> u8 {
         let innermost = self.depth.saturating_sub(1);
         if self.objects[innermost / 64] >> (innermost % 64) & 1 == 1 { b'}' } else { b']' }
@@ -70,8 +72,8 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// The text of an array or an object that is nested no deeper than this, up to where the bytes end. In a loop: what is
-    /// nested deep takes no stack.
+    /// The text of an array or an object that is nested no deeper than this, up to the end of the
+    /// bytes. A loop instead of recursion, so that deep nesting cannot overflow the stack.
     pub(super) fn container(&mut self, deepest: usize) -> ParseResult<&'a str> {
         let start = self.at;
         match self.skip_all(&mut Open::default(), deepest) {
@@ -106,7 +108,8 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Goes on behind a value, out of the containers that end there, up to a comma; true where nothing is open any more.
+    /// Moves past the containers that end after a value, up to the next comma; true if none is open
+    /// any more.
     fn leave(&mut self, open: &mut Open) -> ParseResult<bool> {
         loop {
             if self.cut || open.depth == 0 {
@@ -121,7 +124,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Goes over the name of a member, where members are.
+    /// Skips the name of a member, if the innermost container is an object.
     fn skip_name(&mut self, open: &Open) -> ParseResult<()> {
         if open.closing() == b'}' {
             self.string_span(false)?;
@@ -130,13 +133,13 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    /// A string; one that is a value is cut where the bytes end.
+    /// A string. One that is a value may end where the bytes end.
     pub(super) fn string(&mut self, is_value: bool) -> ParseResult<Cow<'a, str>> {
         let (text, is_escaped) = self.string_span(is_value)?;
         if is_escaped { unescape(text) } else { Ok(Cow::Borrowed(text)) }
     }
 
-    /// What stands between the quotes of a string, and whether something in there is escaped.
+    /// The text between the quotes of a string, and whether it contains an escape.
     fn string_span(&mut self, is_value: bool) -> ParseResult<(&'a str, bool)> {
         self.expect(b'"')?;
         let start = self.at;
@@ -158,11 +161,11 @@ impl<'a> Scanner<'a> {
         Ok((&self.text[start..], is_escaped))
     }
 
-    /// Goes over this many bytes of a string, among which no quote and no backslash stands.
+    /// Skips this many bytes of a string, which contain no quote and no backslash.
     fn pass_plain(&mut self, length: usize) -> ParseResult<()> {
         let plain = &self.bytes[self.at..self.at + length];
         self.at += length;
-        // To the end without a way out, which takes many bytes at a time.
+        // This loop has no early exit, so that the compiler can check many bytes at a time.
         let has_control = plain.iter().fold(false, |found, byte| found | (*byte < 0x20));
         if has_control { Err(ParseError::Odd) } else { Ok(()) }
     }
@@ -210,7 +213,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// A scalar is complete where something follows that ends it: `20` may go on as `201`.
+    /// A scalar is complete only if a byte follows that ends it: `20` may continue as `201`.
     fn scalar_end(&mut self) -> ParseResult<()> {
         match self.after_space() {
             Some(b',' | b'}' | b']') => Ok(()),
@@ -220,8 +223,8 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// How many bytes the escape sequence takes that stands at the beginning. One that is cut, or stands for no character, is
-/// left to the careful way.
+/// The length of the escape sequence at the beginning. A truncated one, or one that encodes no
+/// character, is left to the careful reader.
 fn escape(bytes: &[u8]) -> ParseResult<usize> {
     let code = |at: usize| -> Option<u32> {
         let digits = bytes.get(at..at + 6)?.strip_prefix(b"\\u")?;

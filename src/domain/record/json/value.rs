@@ -1,4 +1,4 @@
-//! A JSON value that borrows what it can.
+//! A JSON value that borrows its text where it can.
 
 use std::borrow::Cow;
 
@@ -11,12 +11,12 @@ pub enum Json<'a> {
     /// A number as it was written.
     Number(Cow<'a, str>),
     String(Cow<'a, str>),
-    /// Bytes that are no text: of a format that has such a type, or of a hash.
+    /// Bytes that are not text, from a format that has such a type, or from a hash.
     Bytes(Cow<'a, [u8]>),
     Array(Vec<Json<'a>>),
-    /// An object: names, each once, and values.
+    /// An object: names without duplicates, and values.
     Object(Vec<(Cow<'a, str>, Json<'a>)>),
-    /// An array or an object as it is written.
+    /// An array or an object in its original text.
     Raw(Cow<'a, str>),
 }
 
@@ -59,7 +59,7 @@ impl Json<'_> {
         }
     }
 
-    /// The number, where it is a whole one that is written as such.
+    /// The number, if it is written as a whole number.
     pub(crate) fn as_i64(&self) -> Option<i64> {
         match self {
             Self::Number(text) => text.parse().ok(),
@@ -72,7 +72,8 @@ impl Json<'_> {
         match self {
             Self::Null => Value::Null,
             Self::Bool(flag) => Value::Bool(*flag),
-            // What no tree is made of, for it is nested too deep or is a number beyond all others, stands as its text.
+            // A value that is nested too deeply for a tree, or a number that is too large, stays
+            // text.
             Self::Number(text) | Self::Raw(text) => {
                 serde_json::from_str(text).unwrap_or_else(|_| Value::from(text.as_ref()))
             }

@@ -1,18 +1,20 @@
-//! Numbers as C's `strtod` reads them, and so cjson: `01`, `+1`, `.5` behind a sign, `0x1p4`, `Infinity`, `nan(1)`.
+//! Reads numbers like C's `strtod`, which cjson uses: `01`, `+1`, `.5` after a sign, `0x1p4`,
+//! `Infinity`, `nan(1)`.
 
 /// True for a byte that a number or a word may begin with.
 pub(super) fn may_begin(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"+-.".contains(&byte)
 }
 
-/// Copies the number or word at the beginning, a number in a form that JSON allows; gives how many bytes it takes.
+/// Copies the number or word at the beginning, a number in a form that JSON allows. Returns how
+/// many bytes it takes.
 pub(super) fn copy(json: &[u8], sound: &mut String) -> usize {
     let length = length(json);
     let word = String::from_utf8_lossy(&json[..length]);
     match value(&word) {
         Some(number) if !is_json(&word) => match number.is_finite() {
             true => sound.push_str(&serde_json::Value::from(number).to_string()),
-            // JSON has none.
+            // JSON has no infinity and no NaN.
             false => sound.push_str("null"),
         },
         _ => sound.push_str(&word),
@@ -23,7 +25,7 @@ pub(super) fn copy(json: &[u8], sound: &mut String) -> usize {
 fn length(json: &[u8]) -> usize {
     let word = json.iter().position(|byte| !may_begin(*byte)).unwrap_or(json.len());
     let is_nan = json[..word].to_ascii_lowercase().ends_with(b"nan");
-    // What is no number may stand behind that in parentheses.
+    // NaN may be followed by text in parentheses.
     match json[word..].strip_prefix(b"(").filter(|_| is_nan) {
         None => word,
         Some(inside) => {
@@ -37,12 +39,12 @@ fn is_json(word: &str) -> bool {
     serde_json::from_str::<serde::de::IgnoredAny>(word).is_ok()
 }
 
-/// The number that a word is to cjson.
+/// The number that cjson reads for a word.
 fn value(word: &str) -> Option<f64> {
     let (sign, digits) = match word.as_bytes().first()? {
         b'-' => (-1.0, &word[1..]),
         b'+' => (1.0, &word[1..]),
-        // A point has to stand behind a digit or a sign.
+        // A point must follow a digit or a sign.
         b'.' => return None,
         _ => (1.0, word),
     };
@@ -60,7 +62,7 @@ fn value(word: &str) -> Option<f64> {
 }
 
 fn decimal(text: &str) -> Option<f64> {
-    // Rust reads the words that were dealt with, and a second sign.
+    // Rust would also parse the words handled above, and a second sign.
     text.starts_with(|first: char| first.is_ascii_digit() || first == '.')
         .then(|| text.parse().ok())?
 }
@@ -82,7 +84,7 @@ fn hexadecimal(text: &str) -> Option<f64> {
     Some(number * f64::from(exponent.saturating_sub(places)).exp2())
 }
 
-/// A whole number, with a sign or without; one that is too large is as large as can be.
+/// A whole number, with or without a sign. One that is too large is clamped.
 fn whole(text: &str) -> Option<i32> {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {

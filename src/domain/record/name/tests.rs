@@ -66,7 +66,7 @@ fn other_texts_are_no_names() {
 #[test]
 fn a_text_is_read_in_every_way_that_it_can_be_meant() {
     let readings = |text: &str, chosen: &[&str]| {
-        let readings = Given::word(text).readings(&catalog(chosen, None), 0);
+        let readings = Given::word(text).meanings(&catalog(chosen, None), 0);
         (readings.name.map(|name| name.text()), readings.keys.len())
     };
     let is = |name: &str| Some(name.to_owned());
@@ -82,7 +82,7 @@ fn a_text_is_read_in_every_way_that_it_can_be_meant() {
     assert_eq!(readings("0/express/k", &[]), (is("0/express/k"), 1));
     assert_eq!(readings("3/express/k", &[]), (None, 0), "nor one of this database");
     let line = Given { text: b"k".to_vec(), has_cr: true };
-    assert_eq!(line.readings(&catalog(&[], None), 0).keys, [b"k".to_vec(), b"k\r".to_vec()]);
+    assert_eq!(line.meanings(&catalog(&[], None), 0).keys, [b"k".to_vec(), b"k\r".to_vec()]);
 }
 
 #[test]

@@ -1,14 +1,15 @@
-//! What both formats have in common: lengths in front, big-endian numbers, containers of items.
+//! The parts that these formats share: length prefixes, big-endian numbers, containers of items.
 
 use std::borrow::Cow;
 
 use crate::domain::record::Json;
 
-/// As deep as JSON parsers commonly go.
+/// The nesting limit of common JSON parsers. The readers are recursive, so a limit is needed to
+/// protect the stack.
 const DEEPEST: usize = 128;
 
-/// The most items of a document, in all its containers together. An item takes 64 bytes and more as a part of a tree, and
-/// 16 million fit into a value of a few kilobytes that is compressed.
+/// The most items of a document, in all its containers together. An item takes at least 64 bytes in
+/// a tree, and a compressed value of a few kilobytes can contain 16 million items.
 pub(super) const MOST_ITEMS: usize = 1 << 18;
 
 pub(super) enum UnpackError {
@@ -26,16 +27,16 @@ pub(super) fn odd<T>(why: impl Into<String>) -> UnpackResult<T> {
 pub(super) struct PackedReader<'a> {
     rest: &'a [u8],
     depth: usize,
-    /// How many more items are read.
+    /// How many more items may be read.
     room: usize,
-    /// True once the bytes ended within something.
+    /// True if the bytes ended within an item.
     pub(super) cut: bool,
 }
 
-/// Reads a document by its format's reader of items.
+/// Reads a document with its format's reader of items.
 ///
 /// # Errors
-/// Why the bytes are no such document. With `whole` false they may end anywhere.
+/// Why the bytes are not such a document. With `whole` false they may end anywhere.
 pub(super) fn document<'a>(
     bytes: &'a [u8],
     whole: bool,
@@ -44,7 +45,7 @@ pub(super) fn document<'a>(
     let mut reader = PackedReader { rest: bytes, depth: 0, room: MOST_ITEMS, cut: false };
     match item(&mut reader) {
         Err(UnpackError::Odd(why)) => Err(why),
-        // Too little to tell anything: whatever is asked for stands in the rest.
+        // Too little was read to decide anything; every field may be in the rest.
         Err(UnpackError::Cut) if !whole && !bytes.is_empty() => Ok(Json::Object(Vec::new())),
         Err(UnpackError::Cut) => Err("the end is missing".to_owned()),
         Ok(_) if reader.cut && whole => Err("the end is missing".to_owned()),
@@ -68,7 +69,7 @@ impl<'a> PackedReader<'a> {
         Ok(*taken)
     }
 
-    /// A whole number of so many bytes: 1, 2, 4 or 8.
+    /// A big-endian whole number of this many bytes: 1, 2, 4 or 8.
     pub(super) fn number(&mut self, bytes: usize) -> UnpackResult<u64> {
         Ok(match bytes {
             1 => self.byte()?.into(),
@@ -78,7 +79,7 @@ impl<'a> PackedReader<'a> {
         })
     }
 
-    /// So many bytes, or those that there are.
+    /// This many bytes, or fewer if the input ends.
     pub(super) fn bytes(&mut self, length: u64) -> &'a [u8] {
         let length = usize::try_from(length).unwrap_or(usize::MAX);
         self.cut |= self.rest.len() < length;
@@ -87,7 +88,7 @@ impl<'a> PackedReader<'a> {
         taken
     }
 
-    /// What stands before the next such byte, which is taken as well, and within `most` bytes.
+    /// The bytes before the next `end`, which is skipped. It must follow within `most` bytes.
     pub(super) fn until(&mut self, end: u8, most: usize) -> UnpackResult<&'a [u8]> {
         match self.rest.iter().take(most + 1).position(|byte| *byte == end) {
             Some(at) => {
@@ -100,7 +101,7 @@ impl<'a> PackedReader<'a> {
         }
     }
 
-    /// Takes these bytes.
+    /// Skips exactly these bytes.
     pub(super) fn expect(&mut self, wanted: &[u8]) -> UnpackResult<()> {
         if let Some(rest) = self.rest.strip_prefix(wanted) {
             self.rest = rest;
@@ -118,7 +119,7 @@ impl<'a> PackedReader<'a> {
         Json::String(lossy(bytes, self.cut))
     }
 
-    /// A string of a format that does not tell text from bytes.
+    /// A string of a format that does not distinguish text from bytes.
     pub(super) fn text_or_bytes(&mut self, length: u64) -> Json<'a> {
         let bytes = self.bytes(length);
         match std::str::from_utf8(bytes) {
@@ -129,7 +130,7 @@ impl<'a> PackedReader<'a> {
         }
     }
 
-    /// Reads the items of a container, so many of them.
+    /// Reads this many items of a container.
     pub(super) fn items(
         &mut self,
         count: u64,
@@ -159,7 +160,7 @@ pub(super) fn too_many() -> String {
     format!("it expands beyond {MOST_ITEMS} items, which is more than idemctl reads")
 }
 
-/// Text, of which the last character may be cut.
+/// Text whose last character may be truncated.
 fn lossy(bytes: &[u8], cut: bool) -> Cow<'_, str> {
     match std::str::from_utf8(bytes) {
         Ok(text) => Cow::Borrowed(text),
@@ -170,7 +171,7 @@ fn lossy(bytes: &[u8], cut: bool) -> Cow<'_, str> {
     }
 }
 
-/// The name that a key of a map stands for.
+/// The member name for a key of a map.
 pub(super) fn name(key: Json<'_>) -> UnpackResult<Cow<'_, str>> {
     match key {
         Json::String(text) | Json::Number(text) => Ok(text),

@@ -1,8 +1,8 @@
-//! MessagePack, what PHP serializes and the JSON with types of Newtonsoft.Json, read and written as the JSON that they
-//! stand for.
+//! Reads and writes MessagePack, PHP's serialization, and Newtonsoft.Json's JSON with type names,
+//! as equivalent JSON.
 //!
-//! All are read by hand, for a scan has the beginning of a value alone: what is complete in the beginning counts, as with
-//! JSON. No crate reads a cut document.
+//! The readers are our own code, because a scan has only the beginning of a value, and no crate
+//! reads a truncated document. The complete part of the beginning counts, as with JSON.
 
 mod items;
 mod msgpack;

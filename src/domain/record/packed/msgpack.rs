@@ -1,4 +1,5 @@
-//! MessagePack, by its specification: <https://github.com/msgpack/msgpack/blob/master/spec.md>.
+//! MessagePack, according to its specification:
+//! <https://github.com/msgpack/msgpack/blob/master/spec.md>.
 
 use std::borrow::Cow;
 
@@ -8,7 +9,7 @@ use crate::domain::record::Json;
 /// Reads a document, or with `whole` false the beginning of one.
 ///
 /// # Errors
-/// Why the bytes are no MessagePack, for people.
+/// Why the bytes are not MessagePack, for people.
 pub(crate) fn parse(bytes: &[u8], whole: bool) -> Result<Json<'_>, String> {
     document(bytes, whole, item)
 }
@@ -42,7 +43,7 @@ fn item<'a>(reader: &mut PackedReader<'a>) -> UnpackResult<Json<'a>> {
     }
 }
 
-/// What has its length in front, of 1, 2 or 4 bytes.
+/// An item with a length prefix of 1, 2 or 4 bytes.
 fn sized<'a>(
     reader: &mut PackedReader<'a>,
     power: u8,
@@ -65,7 +66,7 @@ fn map<'a>(reader: &mut PackedReader<'a>, count: u64) -> UnpackResult<Json<'a>> 
     let mut members = Vec::new();
     reader.items(count, |reader| {
         let key = name(item(reader)?)?;
-        // A name that is cut is no name.
+        // A truncated name is dropped.
         if !reader.cut {
             members.push((key, item(reader)?));
         }
@@ -74,7 +75,7 @@ fn map<'a>(reader: &mut PackedReader<'a>, count: u64) -> UnpackResult<Json<'a>> 
     Ok(Json::Object(members))
 }
 
-/// A type of the application's own: its bytes, for nobody else knows what they mean.
+/// An application's own type: its raw bytes, because only the application knows their meaning.
 fn extension<'a>(reader: &mut PackedReader<'a>, length: u64) -> UnpackResult<Json<'a>> {
     reader.byte()?;
     Ok(Json::Bytes(Cow::Borrowed(reader.bytes(length))))

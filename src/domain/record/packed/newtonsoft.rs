@@ -1,5 +1,5 @@
-//! JSON in which Newtonsoft.Json for .NET names the type of every object and list (`TypeNameHandling`): `$type` is the first
-//! member, and the items of a list stand in `$values`.
+//! JSON in which Newtonsoft.Json for .NET writes the type of every object and list
+//! (`TypeNameHandling`). `$type` is the first member, and the items of a list are in `$values`.
 //! <https://www.newtonsoft.com/json/help/html/SerializeTypeNameHandling.htm>
 
 use std::borrow::Cow;
@@ -9,12 +9,13 @@ use serde_json::{Map, Value};
 use super::items::{MOST_ITEMS, too_many};
 use crate::domain::record::{Json, json, json_prefix};
 
-/// How the names begin that Newtonsoft.Json takes for its own.
+/// The first character of the names that Newtonsoft.Json reserves for itself.
 const OWN: char = '$';
 const TYPE: &str = "$type";
 const VALUES: &str = "$values";
 
-/// The lists and dictionaries of .NET Core, by what they hold. .NET looks up neither a version nor another assembly for them.
+/// The lists and dictionaries of .NET Core, by their content. .NET finds these types without a
+/// version and in no other assembly.
 const LIST_OF_TEXTS: &str = "System.Collections.Generic.List`1[[System.String, System.Private.CoreLib]], System.Private.CoreLib";
 const LIST: &str = "System.Collections.Generic.List`1[[System.Object, System.Private.CoreLib]], System.Private.CoreLib";
 const DICTIONARY_OF_LISTS: &str = "System.Collections.Generic.Dictionary`2[[System.String, System.Private.CoreLib],[System.Collections.Generic.List`1[[System.String, System.Private.CoreLib]], System.Private.CoreLib]], System.Private.CoreLib";
@@ -23,12 +24,12 @@ const DICTIONARY: &str = "System.Collections.Generic.Dictionary`2[[System.String
 /// Reads the JSON without the types. With `whole` false the bytes may end anywhere.
 ///
 /// # Errors
-/// Why the bytes are no JSON, for people.
+/// Why the bytes are not JSON, for people.
 pub(crate) fn parse(bytes: &[u8], whole: bool) -> Result<Json<'_>, String> {
     untyped(json_prefix::parse(bytes, whole)?)
 }
 
-/// True when the outermost object or list has a type.
+/// True if the outermost object or list has a type.
 pub(crate) fn has_type(document: &Value) -> bool {
     document.get(TYPE).is_some_and(Value::is_string)
 }
@@ -36,7 +37,7 @@ pub(crate) fn has_type(document: &Value) -> bool {
 fn untyped(document: Json<'_>) -> Result<Json<'_>, String> {
     Ok(match document {
         Json::Raw(text) if !text.contains(TYPE) => Json::Raw(text),
-        // A comma stands between two items.
+        // Items are separated by commas, so many commas mean many items.
         Json::Raw(text) if memchr::memchr_iter(b',', text.as_bytes()).count() > MOST_ITEMS => {
             return Err(too_many());
         }
@@ -60,10 +61,11 @@ fn untyped(document: Json<'_>) -> Result<Json<'_>, String> {
     })
 }
 
-/// The document as Newtonsoft.Json reads back into lists and dictionaries of texts, numbers and the like.
+/// The document in a form that Newtonsoft.Json reads back into lists and dictionaries of texts,
+/// numbers and so on.
 ///
 /// # Errors
-/// Why .NET would make something else of the document, for people.
+/// Why .NET would read a different document, for people.
 pub(crate) fn write(document: &Json<'_>) -> Result<Vec<u8>, String> {
     typed(document.to_value()).map(|typed| typed.to_string().into_bytes())
 }
@@ -91,7 +93,8 @@ fn typed(value: Value) -> Result<Value, String> {
     }
 }
 
-/// A second `$type` would name the type that .NET makes of the object: whoever sends a body must not choose that.
+/// A second `$type` would choose the .NET type of the object, and the sender of a body must not be
+/// able to do that.
 fn member((name, value): (String, Value)) -> Result<(String, Value), String> {
     if name.starts_with(OWN) {
         return Err(format!("Newtonsoft.Json takes a member named `{name}` for its own"));

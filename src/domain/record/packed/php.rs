@@ -1,22 +1,24 @@
-//! What PHP's `serialize` writes: <https://www.php.net/manual/en/function.serialize.php>, as `ext/standard/var.c` has the form.
+//! The output of PHP's `serialize`: <https://www.php.net/manual/en/function.serialize.php>. The
+//! format follows `ext/standard/var.c`.
 //!
-//! Reading runs nothing: an object is its class's name and its properties.
+//! Reading never runs code, because an object is read as its class's name and its properties.
 
 use std::borrow::Cow;
 
 use super::items::{PackedReader, UnpackError, UnpackResult, document, name, odd};
 use crate::domain::record::Json;
 
-/// The member under which an object's class stands, before its properties.
+/// The member with an object's class, before its properties.
 pub(super) const CLASS: &str = "__class";
 
-/// A length or a number has fewer digits.
+/// The most digits of a length or a number.
 const MOST_DIGITS: usize = 40;
 
-/// Reads a value, or with `whole` false the beginning of one. A list is an array, any other array and an object are an object.
+/// Reads a value, or with `whole` false the beginning of one. A list becomes an array; any other
+/// array and an object become an object.
 ///
 /// # Errors
-/// Why the bytes are not what PHP writes, for people.
+/// Why the bytes are not the output of `serialize`, for people.
 pub(crate) fn parse(bytes: &[u8], whole: bool) -> Result<Json<'_>, String> {
     document(bytes, whole, item)
 }
@@ -41,7 +43,7 @@ fn item<'a>(reader: &mut PackedReader<'a>) -> UnpackResult<Json<'a>> {
         b'a' => array(reader),
         b'O' => object(reader),
         b'C' => of_its_own_form(reader),
-        // A value that stands further in front, by its number.
+        // A reference to an earlier value, by its number.
         b'r' | b'R' => {
             let which = text(reader.until(b';', MOST_DIGITS)?)?;
             Ok(Json::String(Cow::Owned(format!("{}:{which}", char::from(kind)))))
@@ -71,7 +73,7 @@ fn length(reader: &mut PackedReader<'_>) -> UnpackResult<u64> {
     text(reader.until(b':', MOST_DIGITS)?)?.parse().or_else(|_| odd("a length is no number"))
 }
 
-/// A string with its length in front, in quotes.
+/// A quoted string with a length prefix.
 fn string<'a>(reader: &mut PackedReader<'a>) -> UnpackResult<Json<'a>> {
     let length = length(reader)?;
     reader.expect(b"\"")?;
@@ -119,7 +121,7 @@ fn object<'a>(reader: &mut PackedReader<'a>) -> UnpackResult<Json<'a>> {
     Ok(Json::Object(members))
 }
 
-/// What was read before the bytes ended counts.
+/// The part that was read before the bytes ended is kept.
 fn or_cut(reader: &mut PackedReader<'_>, read: UnpackResult<()>) -> UnpackResult<()> {
     match read {
         Err(UnpackError::Cut) => {
@@ -130,7 +132,8 @@ fn or_cut(reader: &mut PackedReader<'_>, read: UnpackResult<()>) -> UnpackResult
     }
 }
 
-/// The name of a property: a private or protected one has its class, or `*`, between zero bytes in front.
+/// The name of a property. A private or protected one has a prefix of its class, or `*`, between
+/// zero bytes.
 fn bare(name: Cow<'_, str>) -> Cow<'_, str> {
     match name.rsplit_once('\0') {
         Some((_, bare)) => Cow::Owned(bare.to_owned()),
@@ -148,7 +151,7 @@ fn elements<'a>(
     reader.expect(b"{")?;
     reader.items(count, |reader| {
         let key = named(item(reader)?)?;
-        // A name that is cut is no name.
+        // A truncated name is dropped.
         if !reader.cut {
             members.push((key, item(reader)?));
         }
@@ -158,7 +161,8 @@ fn elements<'a>(
     or_cut(reader, read)
 }
 
-/// An object that its class writes itself: the class's name, and the bytes that the class alone can read.
+/// An object that its class serializes itself: the class's name, and bytes that only the class can
+/// read.
 fn of_its_own_form<'a>(reader: &mut PackedReader<'a>) -> UnpackResult<Json<'a>> {
     let class = string(reader)?;
     let mut members = vec![(Cow::Borrowed(CLASS), class)];

@@ -1,4 +1,4 @@
-//! A document as its format writes the document.
+//! Writes a document in its format.
 
 use std::fmt::Display;
 
@@ -7,13 +7,14 @@ use rmp::encode;
 use super::php::CLASS;
 use crate::domain::record::Json;
 
-/// The most bytes of a text, and items of a container, that MessagePack has a length for.
+/// The largest length that MessagePack can write, for the bytes of a text and the items of a
+/// container.
 const MOST: usize = u32::MAX as usize;
 
-/// The document as MessagePack, every number and length in as few bytes as it takes.
+/// The document as MessagePack, with each number and length in as few bytes as possible.
 ///
 /// # Errors
-/// Why MessagePack has no such document, for people.
+/// Why MessagePack cannot represent the document, for people.
 pub(crate) fn msgpack(document: &Json<'_>) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
     pack(document, &mut bytes)?;
@@ -59,7 +60,7 @@ fn told<T>(written: Result<T, impl Display>) -> Result<(), String> {
     written.map(|_| ()).map_err(|why| why.to_string())
 }
 
-/// The document as PHP's `serialize` writes an array, or an object where its class stands in front.
+/// The document as PHP's `serialize` writes an array, or an object if its first member is a class.
 pub(crate) fn php(document: &Json<'_>) -> Vec<u8> {
     let mut bytes = Vec::new();
     serialize(document, &mut bytes);
@@ -110,7 +111,7 @@ fn object(members: &[(impl AsRef<str>, Json<'_>)], to: &mut Vec<u8>) {
     to.push(b'}');
 }
 
-/// True for a key that PHP keeps as a number: a whole one, written as PHP writes it.
+/// True for a key that PHP stores as a number: a whole number in PHP's notation.
 fn is_index(name: &str) -> bool {
     name.parse::<i64>().is_ok_and(|number| number.to_string() == name)
 }

@@ -119,8 +119,8 @@ fn check_value(value: &RawValue) -> Checked<()> {
 
 fn check_steps(raw: &RawSchema) -> Checked<()> {
     for (step, index, call) in raw.calls() {
-        if let Some(time) = call.words().find_map(|word| word.time()) {
-            return newer(&format!("{{{time}}}")).at(index).at(CALL).at(step);
+        if let Some(name) = call.words().find_map(|word| word.newer_in_call()) {
+            return newer(&format!("{{{name}}}")).at(index).at(CALL).at(step);
         }
         for (at, reply) in call.replies.iter().enumerate() {
             check_reply(raw, reply).at(at).at(REPLIES).at(index).at(CALL).at(step)?;

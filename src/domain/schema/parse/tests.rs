@@ -265,7 +265,7 @@ fn templates_of_written_values() {
         "unknown variant `upper`, expected one of `as-given`",
     );
     wrong("\"{lock_ttl}\"", "\"{now}\"", 43, "`{now}` is no placeholder here");
-    wrong("\"{lock_ttl}\"", "\"{error_text}\"", 43, "`{error_text}` is no placeholder here");
+    wrong("\"{lock_ttl}\"", "\"{error_text}\"", 38, "`{error_text}` is of format 2");
     wrong(
         "fields = { body",
         "fields = { timestamp = \"/at\", body",

@@ -1,4 +1,5 @@
-//! What can be said of a restore before anything is sent: whose time is over by its node's clock, and what is in the way.
+//! Predicts a restore before anything is sent: which keys have expired by their node's clock, and
+//! which existing keys prevent it.
 
 use redis::Value;
 
@@ -13,10 +14,10 @@ use crate::store::error::StoreError;
 use crate::store::read::key_query::ReadLimit;
 
 impl Client {
-    /// What [`Writer::restore`] would do.
+    /// Predicts the outcomes of [`Writer::restore`].
     ///
     /// # Errors
-    /// When the server could not be asked at all.
+    /// The server could not be reached at all.
     pub async fn would_restore(
         &self,
         records: &[Return<'_>],
@@ -25,7 +26,8 @@ impl Client {
         for record in records {
             wanted.extend(record.all().map(|key| vec![key.to_vec()]));
         }
-        // Each Redis key by itself: on a cluster each has a node, and a clock, of its own.
+        // Each Redis key is read separately, because on a cluster each may have its own node and
+        // clock.
         let mut seen = self.reader().read_each(&wanted, ReadLimit::Bytes(1)).await?.into_iter();
         let mut outcomes = Vec::with_capacity(records.len());
         for record in records {
@@ -38,12 +40,13 @@ impl Client {
         Ok(outcomes)
     }
 
-    /// True if a cluster keeps the Redis keys of a record apart, so that no script sees them all.
+    /// True if a cluster stores the Redis keys of a record in different slots, so that no script
+    /// can read them all.
     pub fn parts_record(&self, record: &Return<'_>) -> bool {
         self.is_cluster() && !hash_slot::is_one(record.all())
     }
 
-    /// What the script says became of the Redis keys of a record.
+    /// The outcomes of a record's Redis keys in the script's reply.
     pub(super) fn outcome(
         &self,
         reply: Value,
@@ -72,20 +75,21 @@ impl Client {
 }
 
 impl Writer {
-    /// As [`Client::parts_record`].
+    /// Like [`Client::parts_record`].
     pub fn parts_record(&self, record: &Return<'_>) -> bool {
         self.client().parts_record(record)
     }
 }
 
-/// The milliseconds that a Redis key has to live from this moment on; `None` if it never expires. If nobody tells the time,
-/// what was left when it was backed up.
+/// The milliseconds that a Redis key has left; `None` if it never expires. If the server's time is
+/// unknown, the time that was left at the backup.
 pub(super) fn left(saved: &Saved, now_ms: Option<u64>) -> Option<u64> {
     let at = saved.expires_at_ms?;
     now_ms.map_or(saved.ttl_ms, |now| Some(at.saturating_sub(now)))
 }
 
-/// What the script would do with a record, by what is there now: the rule of `restore_if_absent.lua`.
+/// What the script would do with a record in its current state, by the rule of
+/// `restore_if_absent.lua`.
 fn predict(record: &Return<'_>, seen: &[Observation]) -> Vec<RestoreOutcome> {
     let is_there = |seen: &Observation| seen.keys.iter().any(|key| key.content != Content::Absent);
     let is_blocked = seen.iter().any(is_there);

@@ -1,40 +1,41 @@
-//! A record that is to come back, and what becomes of it.
+//! A record to restore, and its outcome.
 
 use crate::store::backup::HeldKey;
 use crate::store::error::StoreError;
 
-/// Redis keys of one record that come back together, or not at all.
+/// Redis keys of one record that are restored together, or not at all.
 #[derive(Debug, Clone)]
 pub struct Return<'a> {
     pub keys: Vec<&'a HeldKey>,
-    /// Other Redis keys of the record that must not be there now.
+    /// Other Redis keys of the record that must be absent.
     pub bars: Vec<&'a [u8]>,
 }
 
 impl<'a> Return<'a> {
-    /// All Redis keys that the script reads: those that come back, and behind them the bars.
+    /// All Redis keys that the script reads: the ones to restore, followed by the bars.
     pub(super) fn all(&self) -> impl Iterator<Item = &'a [u8]> {
         let keys = self.keys.iter().map(|key| key.saved.redis_key.as_slice());
         keys.chain(self.bars.iter().copied())
     }
 }
 
-/// What became of a Redis key, or why it did not come back.
+/// The outcome of a Redis key, or why it was not restored.
 pub type KeyResult = Result<RestoreOutcome, StoreError>;
 
-/// What became of the Redis keys of a record, in their order. Those that one call brings back come back together, or not at
-/// all; of a record in two slots of a cluster one may come back and the other not.
+/// The outcomes of a record's Redis keys, in their order. One call restores its keys together, or
+/// not at all. If a cluster stores a record in two slots, one key may be restored without the
+/// other.
 pub type RestoreResult = Vec<KeyResult>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RestoreOutcome {
-    /// It is back, or would be, with these milliseconds left; `None` without expiry.
+    /// It was or would be restored, with this many milliseconds left; `None` never expires.
     Restored(Option<u64>),
-    /// It is back: the reply was lost, and reading back tells.
+    /// It was restored: the reply was lost, but a later read showed it.
     FoundBack(Option<u64>),
-    /// Something is there, which stays.
+    /// The Redis key exists, and is left unchanged.
     Present,
-    /// Another Redis key of the record is there and keeps it away.
+    /// Another Redis key of the record exists and prevents the restore.
     Barred,
     Expired,
 }
