@@ -27,7 +27,7 @@ show() {
 say "Which idempotency keys are there, and which of them are in trouble?"
 show 0 idemctl list --limit 12
 
-say "A lock that never expires: every retry of that request is turned away, for ever."
+say "A lock that never expires: every retry of that request is rejected, indefinitely."
 show 0 idemctl list --state in-progress --finding no-expiry
 
 key=$(idemctl list --state in-progress --finding no-expiry -o jsonl --limit 1 | grep -o '"key": *"[^"]*"' | head -n 1 | sed 's/.*"\([^"]*\)"$/\1/')

@@ -203,7 +203,7 @@ impl Read for Pipe {
         if poll(&mut [PollFd::new(&self.file, PollFlags::IN)], Some(&patience))? == 0 {
             let kind = self.file.metadata().map_or("a pipe", |metadata| kind(metadata.file_type()));
             let why =
-                format!("it is {kind}, and nobody wrote to it for {} s", self.patience.as_secs());
+                format!("it is {kind}, and no data arrived for {} s", self.patience.as_secs());
             return Err(io::Error::new(io::ErrorKind::TimedOut, why));
         }
         self.file.read(into)
@@ -314,7 +314,7 @@ mod tests {
         // Use a separate thread, so that the test ends even if reading does not.
         std::thread::spawn(move || tell.send(up_to(silent, 9).unwrap_err()));
         let error = told.recv_timeout(Duration::from_secs(20)).unwrap();
-        assert_eq!(error.to_string(), "it is a pipe, and nobody wrote to it for 1 s");
+        assert_eq!(error.to_string(), "it is a pipe, and no data arrived for 1 s");
         drop(held);
     }
 

@@ -26,7 +26,7 @@ pub struct Args {
 
 /// What the variables that idemctl reads are for.
 const ENVIRONMENT: [(&str, &str); 13] = [
-    ("IDEMCTL_URL", "server URL, where no flag names a server"),
+    ("IDEMCTL_URL", "server URL, if no option names a server"),
     ("IDEMCTL_CONTEXT", "context in the config file"),
     ("IDEMCTL_CONFIG", "config file"),
     ("IDEMCTL_SCHEMA_DIR", "folder with your own schemas"),

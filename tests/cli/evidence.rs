@@ -317,7 +317,7 @@ fn a_step_that_sends_a_ttl_is_refused_where_there_is_none() {
     server
         .idemctl(&["begin", "new", "--schema", "express", "--lock-ttl", "nonsense"])
         .exits(2)
-        .says("or none where there is no TTL");
+        .says("or none if there is no TTL");
     server
         .idemctl(&["list", "--schema", "express", "--lock-ttl", "0s"])
         .exits(2)

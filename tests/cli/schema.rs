@@ -219,7 +219,7 @@ fn a_format_that_takes_any_text_is_a_warning_in_format_1() {
     let run = checked("event-driven", |_, _| {
         RELEASED.replace("opaque = true\n", "").replace("event-driven", "mine")
     });
-    run.exits(0).shows("warning: `held` takes any text: say `opaque = true`");
+    run.exits(0).shows("warning: `held` takes any text; write `opaque = true`");
     let run = checked("event-driven", |_, text| text.replace("opaque = true\n", "")).exits(1);
     run.shows("error: what tells this value?");
 }

@@ -102,7 +102,7 @@ fn all_that_is_wrong_is_told_in_one_run() {
     ]);
     let run = run.exits(1);
     for (line, message) in [
-        (13, "takes any text: write `equals`, or `opaque = true` where any text is meant"),
+        (13, "takes any text; write `equals`, or `opaque = true` if any text is intended"),
         (19, "`{Now}` is no placeholder of a value, and would be written as it is"),
         (25, "`{lock-ttl}` is no placeholder of a call, and would be sent as it is (in `args`)"),
         (28, "`when` names `gone`"),

@@ -56,7 +56,7 @@ fn a_scan_without_end_is_given_up() {
         (scans(move |number| page(5 + number % 7, none())), "it goes in a circle"),
         (
             scans(move |number| page(5 + number, fresh(number))),
-            "it answers many times the keys that it holds",
+            "it returns many times the keys that exist",
         ),
     ];
     let is_given_up = |(port, says): (u16, &str)| {

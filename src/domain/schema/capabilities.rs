@@ -46,7 +46,7 @@ impl Schema {
         let parts = [
             ("[begin]", self.begin.is_none()),
             ("[complete]", self.complete.is_none()),
-            ("`response` (the reply that a replay brings back)", self.write.response.is_none()),
+            ("`response` (the reply of a replay)", self.write.response.is_none()),
         ];
         missing(&parts).or_else(|| self.some_step_untimed_because())
     }

@@ -171,7 +171,7 @@ impl ScanBounds {
         self.asks_at = self.asks_at.saturating_mul(2).max(SLACK / 2);
         self.most_there = self.most_there.max(keys.unwrap_or(u64::MAX));
         let most = self.most_there.saturating_mul(FACTOR).saturating_add(SLACK);
-        if self.keys > most { Err("it answers many times the keys that it holds") } else { Ok(()) }
+        if self.keys > most { Err("it returns many times the keys that exist") } else { Ok(()) }
     }
 
     /// Takes a page: its cursor, the next cursor, its COUNT, and its number of Redis keys.
@@ -197,7 +197,7 @@ impl ScanBounds {
         }
         let needed = self.most_there.saturating_mul(FACTOR).saturating_add(EMPTY);
         if self.passed > needed {
-            return Err("it goes on far beyond the keys that it holds");
+            return Err("it continues far beyond the keys that exist");
         }
         if self.pages >= self.marked_at * 2 {
             self.mark = to.to_vec();
@@ -259,7 +259,7 @@ mod tests {
         }
         let (pages, why) = scan(|page| page + 1, 500, Some(10));
         assert!(
-            why == "it answers many times the keys that it holds" && pages < 4_100,
+            why == "it returns many times the keys that exist" && pages < 4_100,
             "{pages}: {why}"
         );
         let mut end =
@@ -268,7 +268,7 @@ mod tests {
         assert_eq!(end.page(b"2", b"3", 500, 0), Err("it is longer than any keyspace"));
         let (pages, why) = scan(|page| page + 1, 0, Some(17));
         assert!(
-            why == "it goes on far beyond the keys that it holds" && pages < 34_000,
+            why == "it continues far beyond the keys that exist" && pages < 34_000,
             "{pages}: {why}"
         );
         assert_eq!(

@@ -150,9 +150,7 @@ fn what_lacks_a_response_is_refused() {
         SCHEMA.replace("\"{response}\"", "\"1\"").replace("response = \"{body}\"", "").trim_start(),
     )
     .unwrap();
-    run(folder.path(), &words)
-        .exits(2)
-        .says("has no `response` (the reply that a replay brings back)");
+    run(folder.path(), &words).exits(2).says("has no `response` (the reply of a replay)");
 }
 
 #[test]

@@ -57,7 +57,7 @@ impl Reading {
     pub(crate) fn unread(&self) -> Option<&str> {
         match self {
             Self::Unreadable(why) | Self::Unrecognised { why, .. } => Some(why),
-            Self::Undecided => Some("what it is stands beyond the part that was read"),
+            Self::Undecided => Some("its format depends on a part of the value that was not read"),
             _ => None,
         }
     }

@@ -54,7 +54,7 @@ fn check_value(raw: &RawValue, encoding: Encoding) -> Checked<()> {
     }
     match encoding {
         Encoding::Text if raw.equals.is_none() && !raw.opaque => {
-            wrong("takes any text: write `equals`, or `opaque = true` where any text is meant")
+            wrong("takes any text; write `equals`, or `opaque = true` if any text is intended")
         }
         Encoding::Json | Encoding::Msgpack
             if raw.fields_are.is_empty() && raw.has.is_empty() && raw.required.is_none() =>
