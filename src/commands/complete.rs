@@ -29,9 +29,9 @@ use crate::sim::{self, NotRehearsed};
 ///
 /// Use it if the charge succeeded but its response was not stored. First confirm with the provider
 /// that the operation took effect, then pass the response that the client should have received.
-/// idemctl stores it on the existing lock with the service's own step and value format, under the
-/// one schema in --schema. If the schema checks the owner, the step runs as that owner. idemctl
-/// refuses parts that the schema's results do not store.
+/// idemctl stores it on the existing lock with the service's own step and value format. --schema is
+/// needed only if several schemas have the key. If the schema checks the owner, the step runs as
+/// that owner. idemctl refuses parts that the schema's results do not store.
 ///
 /// Exit status 0 if the response was stored, 1 if the service refused or there is no record, 2 if a
 /// result is already stored, 8 if the record changed since it was shown.

@@ -25,7 +25,7 @@ use crate::scan::{explain_nothing, show_coverage};
 ///
 /// Counts the selected records and shows a sample. After you type the server's name (host:port/db)
 /// or the context's name, a second scan backs up and removes the selected records. It never removes
-/// more than the count, or --max. With --yes and without --max, purge removes during the first scan
+/// more than the number shown, or --max. With --yes and without --max, purge removes during the first scan
 /// and prints the summary afterwards. A record that completes, is renewed or re-acquired before its
 /// removal stays. purge reads the state from the beginning of the value, as `list` does.
 ///
@@ -35,8 +35,8 @@ use crate::scan::{explain_nothing, show_coverage};
 /// that the schema does not write. Schemas without a literal prefix (go-chi) are purged only if
 /// --schema names them, and with --prefix, such a --match, or keys.
 ///
-/// Exit status 3 if a named key has no record, is locked, or has another format, unless options
-/// filter the keys.
+/// Exit status 3 if records were skipped because their age is only estimated, or if a named key has
+/// no record, is locked, or has another format, unless options filter the keys.
 #[derive(Debug, ClapArgs)]
 pub struct Args {
     #[command(flatten)]

@@ -213,7 +213,7 @@ fn states(group: &KeyGroup) -> String {
         None => "; idemctl cannot detect stuck locks, because this service sets no TTL on locks"
             .to_owned(),
         Some(0) if locks == 0 => String::new(),
-        Some(0) => "; no lock is stuck without expiry".to_owned(),
+        Some(0) => "; all locks have an expiry".to_owned(),
         Some(1) => "; 1 lock without expiry is stuck".to_owned(),
         Some(stuck) => format!("; {stuck} locks without expiry are stuck"),
     };
