@@ -33,7 +33,7 @@ const MOST_ROWS: u64 = 100;
 /// continues. With --only, if that is an undo of other records, OP is the operation that it undid.
 ///
 /// Removed records are restored from the backup as with `restore`: only if the key does not exist,
-/// and a result not next to a lock. Extended locks get their former expiry, and completed records
+/// and a result only if the key is not locked. Extended locks get their former expiry, and completed records
 /// their former value. Locks that were taken and records that were restored are removed. Each key
 /// is reverted only if its type, bytes and expiry are still those that the operation left; other
 /// keys are reported and left alone, with exit status 3. A record whose TTL has ended is not

@@ -199,10 +199,12 @@ pub fn late_worker(schema: &Schema) -> &'static str {
         };
     };
     match (late.stores_when_absent, late.stores_when_retaken) {
-        (false, false) => "the worker is fenced off, so the service rejects its result from now on",
+        (false, false) => {
+            "the worker can no longer store a result, because the service checks the owner"
+        }
         (false, true) => {
-            "its result is rejected while the key is free. But the worker can store its result \
-            under the next request's lock, and that request's client then gets the wrong response"
+            "its result is rejected until the next request takes the lock. After that, the worker \
+            can store its result under that lock, and that client gets the wrong response"
         }
         (true, false) => {
             "the worker can store its result while the key is free, but not over the next request's \

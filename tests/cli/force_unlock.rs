@@ -47,9 +47,9 @@ fn says_who_overwrites_and_who_is_fenced_off() {
     let says = |schema: &str| {
         server.idemctl(&["force-unlock", "a", "--dry-run", "--schema", schema]).exits(0).stderr
     };
-    assert!(says("event-driven").contains("fenced off"));
-    assert!(says("express").contains("can store its result under the next request's lock"));
-    assert!(says("go-middleware").contains("can store its result under the next request's lock"));
+    assert!(says("event-driven").contains("can no longer store a result"));
+    assert!(says("express").contains("can store its result under that lock"));
+    assert!(says("go-middleware").contains("can store its result under that lock"));
 }
 
 #[test]

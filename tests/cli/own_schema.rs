@@ -153,7 +153,10 @@ fn list_and_force_unlock_and_race_work_on_it() {
     server.set("orders:{a}:idem", r#"{"s":"held","by":"w-1","hash":"abc","at":1}"#, 80_000);
     let listed = server.idemctl(&["list", "-o", "jsonl", "--owner", "w-1"]).exits(0).json_lines();
     assert_eq!(listed[0]["schema"], "orders");
-    server.idemctl(&["force-unlock", "a", "--yes", "--expect", "w-1"]).exits(0).says("fenced off");
+    server
+        .idemctl(&["force-unlock", "a", "--yes", "--expect", "w-1"])
+        .exits(0)
+        .says("can no longer store a result");
     let words = [
         "race",
         "--schema",

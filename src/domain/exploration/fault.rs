@@ -49,8 +49,8 @@ impl Fault {
             (Self::Evict, _) => "evictions",
             (Self::Failover, 1) => "failover",
             (Self::Failover, _) => "failovers",
-            (Self::Persist, 1) => "TTL taken away",
-            (Self::Persist, _) => "TTLs taken away",
+            (Self::Persist, 1) => "lost lock TTL",
+            (Self::Persist, _) => "lost lock TTLs",
         }
     }
 }

@@ -36,7 +36,7 @@ fn held_by(runs: &[&RaceRun]) -> Option<String> {
     let (workers, begins) = (requests(first.plan.concurrency), count(first.begins));
     Some(format!(
         "{one} of {workers} got the lock in each round of {who}. A flaw rarer than 1 in {begins} \
-        begins would not be detected."
+        lock attempts would not be detected."
     ))
 }
 
