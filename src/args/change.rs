@@ -103,7 +103,7 @@ pub struct StepArgs {
 /// A duration longer than zero.
 pub(crate) fn parse_ttl(text: &str) -> Result<Duration, String> {
     match parse_duration(text)? {
-        Duration::ZERO => Err("a TTL is longer than zero".to_owned()),
+        Duration::ZERO => Err("a TTL must be longer than zero".to_owned()),
         ttl => Ok(ttl),
     }
 }

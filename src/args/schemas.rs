@@ -50,8 +50,8 @@ impl SchemaArgs {
 /// Where an operator's own schemas are.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct SchemaFolderArgs {
-    /// Folder with your own schemas [default: $XDG_CONFIG_HOME/idemctl/schemas] [env:
-    /// IDEMCTL_SCHEMA_DIR]
+    /// Folder of your schemas [env: IDEMCTL_SCHEMA_DIR] [default:
+    /// ~/.config/idemctl/schemas]
     #[arg(long, value_name = "DIR")]
     pub(crate) schema_dir: Option<PathBuf>,
 }

@@ -35,7 +35,7 @@ pub(crate) struct FollowArgs {
     #[command(flatten)]
     pub(crate) watch: WatchArgs,
 
-    /// Repeat until all records are in this state; exit status 1 if that is no longer possible
+    /// Repeat until all have this state, or exit with 1
     #[arg(long, value_name = "STATE", value_enum)]
     pub(crate) until: Option<UntilArg>,
 

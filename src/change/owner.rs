@@ -29,6 +29,9 @@ pub fn owner_of_lock(
         if step.checks_owner && !dry_run {
             return ask(context, record, holder);
         }
+        if step.checks_owner {
+            context.ui.note("the step itself needs --owner, because the service checks the owner");
+        }
         return Ok(holder.unwrap_or_default().to_vec());
     };
     let owner = meant(given, holder);

@@ -66,7 +66,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let question = if report.predicted == Meaning::Acquired {
         "Begin with this key?"
     } else {
-        "The service will not give the lock. Send the request all the same?"
+        "The service will not give the lock. Send the request anyway?"
     };
     let step = ManualStep {
         step,

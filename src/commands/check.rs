@@ -360,8 +360,8 @@ struct AlarmArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), default_value_t = 1)]
     critical: u64,
 
-    /// Status if a lock has this finding: `excess-ttl`, `overdue`, `leftover-lock` or `unreadable`,
-    /// e.g. excess-ttl=CRITICAL
+    /// Status for a finding, e.g. excess-ttl=CRITICAL (also `overdue`,
+    /// `leftover-lock`, `unreadable`)
     #[arg(long, value_name = "CODE=STATUS", value_delimiter = ',', value_parser = alarms(), hide_possible_values = true)]
     include: Vec<Alarm>,
 }

@@ -114,7 +114,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let question = if report.predicted == Meaning::Stored {
         "Store this response?"
     } else {
-        "The service will refuse to store it. Send it all the same?"
+        "The service will refuse to store it. Send it anyway?"
     };
     let step = ManualStep {
         step,

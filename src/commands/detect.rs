@@ -29,8 +29,7 @@ use crate::store::{RecordReader, Sampler};
 /// the command printed below the group. STATES counts the sample; a lock without expiry is stuck.
 #[derive(Debug, ClapArgs)]
 pub struct Args {
-    /// Read at most this many Redis keys, at random if there are more; each needs about 1 kB of
-    /// memory
+    /// Read at most this many random keys (about 1 kB of memory each)
     #[arg(long, value_name = "N", default_value_t = 200_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     sample: u32,
 

@@ -84,8 +84,9 @@ pub struct Args {
     #[arg(long, value_name = "ASSUMPTION", value_delimiter = ',', value_parser = explored::assumptions())]
     assume: Vec<Assumption>,
 
-    /// Show the shortest history of each violation as a table (default for one schema), or only as
-    /// a diagram
+    /// Show the shortest history of each violation in this format
+    ///
+    /// If one schema is explored, the table is the default. Diagrams are printed alone.
     #[arg(long, value_enum)]
     trace: Option<TraceStyle>,
 

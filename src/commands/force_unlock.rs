@@ -33,8 +33,9 @@ pub struct Args {
     #[command(flatten)]
     keys: KeysArgs,
 
-    /// Remove the lock only if it has this TOKEN, which --dry-run prints, or this owner; needs
-    /// exactly one KEY
+    /// Remove the lock of the one KEY only if it has this owner or TOKEN
+    ///
+    /// `--dry-run` prints the TOKEN.
     ///
     /// An owner is the weaker check, because it matches every lock of this owner.
     #[arg(long, value_name = "TOKEN|OWNER", value_parser = Expectation::parse)]

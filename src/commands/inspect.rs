@@ -69,8 +69,8 @@ pub struct Args {
     #[arg(long, value_name = "TEXT", conflicts_with_all = ["keys", "key_file", "watch", "until"])]
     find: Option<OsString>,
 
-    /// Find the record of the request whose body is in FILE (`-`: stdin), if the schema derives
-    /// keys from bodies
+    /// Find the record of the request with this body (`-`: stdin), if the schema
+    /// derives keys from bodies
     #[arg(long, value_name = "FILE", conflicts_with_all = ["keys", "key_file", "find"])]
     request_body: Option<PathBuf>,
 

@@ -63,7 +63,7 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..))]
     rounds: u64,
 
-    /// Strategies of the workers [default: schema,check-then-act]
+    /// Strategies [default: schema,check-then-act]
     #[arg(long, value_name = "STRATEGY", value_enum, value_delimiter = ',')]
     strategy: Vec<StrategyArg>,
 
@@ -75,7 +75,7 @@ pub struct Args {
     #[arg(long)]
     overlap: bool,
 
-    /// Let the winner's handler fail and release in every Nth round; 0 is never, but 4 with set-nx
+    /// Let the handler fail in every Nth round (0: never, with set-nx: 4)
     #[arg(long, value_name = "N", default_value_t = 0)]
     fail_every: u64,
 

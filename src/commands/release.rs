@@ -63,7 +63,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let question = if report.predicted == Meaning::Released {
         "Release this lock?"
     } else {
-        "The service will refuse to release it. Send it all the same?"
+        "The service will refuse to release it. Send it anyway?"
     };
     let step = ManualStep {
         step,

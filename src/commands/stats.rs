@@ -33,7 +33,7 @@ const OWNERS: usize = 10;
 /// If the server cannot be read, --prometheus writes only `idemctl_up 0` and the time.
 #[derive(Debug, ClapArgs)]
 pub struct Args {
-    /// Count by this property, in addition to the schema
+    /// Count by schema and this
     #[arg(long, value_name = "WHAT", value_enum, default_value_t)]
     by: ByArg,
 

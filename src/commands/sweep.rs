@@ -47,10 +47,10 @@ pub struct Args {
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, allow_hyphen_values = true, default_value = "2s")]
     grace: Duration,
 
-    /// Keep locks whose owner is alive: CMD gets the owner as $1 and exits with 0 if it is alive, 1
-    /// if not
+    /// Keep locks whose owner is alive, for which CMD $1 exits with 0
     ///
-    /// CMD is a shell command. IDEMCTL_OWNER also holds the owner.
+    /// CMD is a shell command that gets the owner as $1. It exits with 0 if the owner is alive and
+    /// with 1 if not. IDEMCTL_OWNER also holds the owner.
     #[arg(long, value_name = "CMD")]
     owner_alive: Option<OsString>,
 

@@ -51,10 +51,10 @@ fn open_formats(folder: &Path, schema: &Schema) -> Vec<Problem> {
         let message = match format.encoding() {
             // Format 2 rejects this, so the file has format 1.
             Encoding::Text if format.is_opaque() && !format.is_marked_opaque => {
-                "takes any text; write `opaque = true` if that is intended, otherwise `equals`"
+                "matches any text; write `opaque = true` if that is intended, otherwise `equals`"
             }
             encoding if encoding.has_fields() && format.closed.is_none() => {
-                "takes values with any other fields, too: list its own in `required` and `optional`, unless it is an array"
+                "also matches values with other fields; list its own fields in `required` and `optional`, unless it is an array"
             }
             _ => continue,
         };

@@ -37,7 +37,7 @@ pub enum LoadError {
     #[error("schema {0}")]
     Schema(#[from] SchemaError),
     /// The deployment sets a prefix for a schema that accepts none.
-    #[error("schema `{schema}` takes no prefix: {why}")]
+    #[error("schema `{schema}` cannot have a prefix: {why}")]
     NoPrefix {
         schema: String,
         /// Why the schema has no place for a prefix.
@@ -184,7 +184,7 @@ fn refuse_prefix(schema: &Schema, deployment: &Deployment) -> Result<(), LoadErr
 /// # Errors
 /// The first problem, with file and line.
 pub(crate) fn read_folder(folder: &Path, deployment: &Deployment) -> Result<Schema, SchemaError> {
-    let none = || unreadable(folder, &std::io::Error::other("nothing tells why"));
+    let none = || unreadable(folder, &std::io::Error::other("the cause is unknown"));
     read_whole(folder, deployment).map_err(|all| all.into_iter().next().unwrap_or_else(none))
 }
 

@@ -40,7 +40,7 @@ pub(crate) fn refuse_name(name: &str) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "`{name}` cannot be a schema's name: it is made of letters, digits, `-`, `_` and `.`"
+        "`{name}` cannot be a schema's name, which consists of letters, digits, `-`, `_` and `.`"
     ))
 }
 

@@ -291,7 +291,7 @@ fn a_step_that_sends_a_ttl_is_refused_where_there_is_none() {
         on(words)
             .exits(2)
             .says("it sends or writes a")
-            .says("this deployment states that its")
+            .says("but this deployment has")
             .says("schema new");
     }
     assert_eq!(server.get("idem:k").as_deref(), Some(LOCK.as_bytes()));
@@ -317,9 +317,9 @@ fn a_step_that_sends_a_ttl_is_refused_where_there_is_none() {
     server
         .idemctl(&["begin", "new", "--schema", "express", "--lock-ttl", "nonsense"])
         .exits(2)
-        .says("or none if there is no TTL");
+        .says("or none for no TTL");
     server
         .idemctl(&["list", "--schema", "express", "--lock-ttl", "0s"])
         .exits(2)
-        .says("none says that there is no TTL");
+        .says("write none for no TTL");
 }

@@ -245,7 +245,7 @@ fn one_that_is_wrong_is_named_with_its_line() {
     let server = with(&TOML.replace("\"{lock_ttl}\"", "\"{lock_tll}\""));
     let run = server.idemctl(&["list", "--schema", "orders"]).exits(2);
     let line = TOML.lines().position(|line| line.contains("{lock_ttl}")).unwrap() + 1;
-    run.says(format!("schema.toml:{line}: `{{lock_tll}}` is no placeholder"));
+    run.says(format!("schema.toml:{line}: `{{lock_tll}}` is not a placeholder"));
 }
 
 #[test]
@@ -270,7 +270,7 @@ fn a_prefix_for_a_schema_that_sends_the_bare_key_is_refused_with_the_reason() {
     );
     let server = with(&bare);
     let run = server.idemctl(&["inspect", "a", "--schema", "orders", "--prefix", "eu:"]).exits(2);
-    let why = "schema `orders` takes no prefix: [begin] sends take.lua the bare {key}";
+    let why = "schema `orders` cannot have a prefix: [begin] sends take.lua the {key} alone";
     run.says(format!("--prefix: {why}"));
     server.idemctl(&["inspect", "a", "--schema", "orders"]).exits(1);
     let config = server.folder().join(".config/idemctl/config.toml");

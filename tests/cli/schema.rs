@@ -167,7 +167,7 @@ fn every_built_in_schema_passes_the_check() {
 fn a_mistake_is_named_with_file_and_line() {
     let name = "name is `yours`, but the folder is called `mine`";
     for (from, to, file, at, says) in [
-        ("{lock_ttl}", "{ttl}", "schema.toml", "{lock_ttl}", "`{ttl}` is no placeholder here"),
+        ("{lock_ttl}", "{ttl}", "schema.toml", "{lock_ttl}", "`{ttl}` is not a placeholder here"),
         ("name = \"mine\"", "\"name\" = \"yours\"", "schema.toml", "name = \"express\"", name),
         (
             "[\"{lock_ttl}\"]",
@@ -204,7 +204,7 @@ fn a_form_that_other_programs_values_fit_is_a_warning() {
     let run = checked("go-chi", |_, text| text.replace("required = [\"/status\"]\n", "")).exits(0);
     let line = line_of("go-chi/schema.toml", "[[value]]");
     let expected = format!(
-        "mine/schema.toml:{line}: warning: `in-progress` takes values with any other fields, too"
+        "mine/schema.toml:{line}: warning: `in-progress` also matches values with other fields"
     );
     run.shows(&expected);
     let run = checked("event-driven", |_, text| text).exits(0);
@@ -219,9 +219,9 @@ fn a_format_that_takes_any_text_is_a_warning_in_format_1() {
     let run = checked("event-driven", |_, _| {
         RELEASED.replace("opaque = true\n", "").replace("event-driven", "mine")
     });
-    run.exits(0).shows("warning: `held` takes any text; write `opaque = true`");
+    run.exits(0).shows("warning: `held` matches any text; write `opaque = true`");
     let run = checked("event-driven", |_, text| text.replace("opaque = true\n", "")).exits(1);
-    run.shows("error: what tells this value?");
+    run.shows("error: nothing distinguishes this value");
 }
 
 #[test]

@@ -102,9 +102,9 @@ fn all_that_is_wrong_is_told_in_one_run() {
     ]);
     let run = run.exits(1);
     for (line, message) in [
-        (13, "takes any text; write `equals`, or `opaque = true` if any text is intended"),
-        (19, "`{Now}` is no placeholder of a value, and would be written as it is"),
-        (25, "`{lock-ttl}` is no placeholder of a call, and would be sent as it is (in `args`)"),
+        (13, "matches any text; write `equals`, or `opaque = true` if that is intended"),
+        (19, "`{Now}` is not a placeholder of a value and would be written unchanged"),
+        (25, "`{lock-ttl}` is not a placeholder of a call and would be sent unchanged (in `args`)"),
         (28, "`when` names `gone`"),
     ] {
         run.shows(format!("mine/schema.toml:{line}: error: {message}"));
@@ -127,12 +127,12 @@ fn an_error_in_a_reply_names_the_field() {
         ),
         (
             "means = \"conflict\", when = { fingerprint = \"mine\" }",
-            "and not `mine` (in `when.fingerprint`)",
+            "not `mine` (in `when.fingerprint`)",
         ),
         ("means = \"stored\"", "a reply of [begin] cannot mean `stored` here (in `means`)"),
         (
             "means = \"conflict\", value = \"running\"",
-            "`value` stands alone, or beside `array` (in `value`)",
+            "`value` must be alone or with `array` (in `value`)",
         ),
         ("means = \"conflict\", value = \"gone\"", "no [[value]] is called `gone` (in `value`)"),
         ("means = \"busy\"", "`next` (in `means`)"),
@@ -145,7 +145,7 @@ fn an_error_in_a_reply_names_the_field() {
         // These speak of all of the reply, or name the field themselves.
         (
             "means = \"conflict\", nil = true",
-            "a reply has exactly one of word, integer, nil, error, array, text, value\n",
+            "a reply needs exactly one of word, integer, nil, error, array, text, value\n",
         ),
         ("client = \"409\"", "missing field `means`\n"),
     ] {
@@ -164,12 +164,12 @@ fn an_error_in_a_reply_names_the_field() {
 #[test]
 fn an_error_in_a_call_names_the_field() {
     for (sound, wrong, message) in [
-        ("args = [\"{lock_value}\"", "args = [\"{gone}\"", "`{gone}` is no placeholder here"),
+        ("args = [\"{lock_value}\"", "args = [\"{gone}\"", "`{gone}` is not a placeholder here"),
         ("args = [\"{lock_value}\"", "args = [7", "invalid type: integer `7`, expected a string"),
         (
             "keys = [\"{record}\"]",
             "keys = [\"{lock-key}\"]",
-            "`{lock-key}` is no placeholder of a call",
+            "`{lock-key}` is not a placeholder of a call",
         ),
     ] {
         let run = checked(&[(sound, wrong)]).exits(1);

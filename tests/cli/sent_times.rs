@@ -173,7 +173,7 @@ fn the_time_of_a_call_is_of_format_2() {
         .replace("\"at\":{now_s},", "\"at\":1,");
     let (server, folder) = described(&older);
     let folder = folder.display().to_string();
-    server.idemctl(&["schema", "check", &folder]).exits(1).shows("`{now_s}` is of format 2");
+    server.idemctl(&["schema", "check", &folder]).exits(1).shows("`{now_s}` needs `format = 2`");
 }
 
 /// Rule: seconds that are read as milliseconds make every record look decades old.

@@ -305,6 +305,6 @@ fn what_is_read_and_not_written_is_refused() {
         "complete", "shop:a", "--schema", "own", "--status", "201", "--body", "", "--create",
         "--yes",
     ];
-    server.idemctl(&words).exits(2).says("in a form that idemctl reads and does not write");
+    server.idemctl(&words).exits(2).says("in a format that idemctl reads but does not write");
     assert_eq!(server.size(), 0);
 }

@@ -27,7 +27,7 @@ pub(super) struct SetArgs {
     #[arg(value_name = "NAME")]
     name: String,
 
-    /// Ask for the context's name before every change (`--protected=false`: no longer)
+    /// Ask for the context's name before every change
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     protected: Option<bool>,
 

@@ -11,8 +11,7 @@ pub(super) struct LimitArgs {
     #[arg(long, value_name = "N", value_parser = parse_count, allow_negative_numbers = true)]
     pub(super) max: Option<u64>,
 
-    /// Refuse if more than this percentage of the schemas' records is selected, and never remove
-    /// more
+    /// Refuse to remove more than this percentage of the schemas' records
     #[arg(long, value_name = "PERCENT", value_parser = parse_percent, conflicts_with_all = ["key_file", "keys"], allow_negative_numbers = true)]
     pub(super) max_percent: Option<f64>,
 }

@@ -30,13 +30,13 @@ pub(crate) fn draft(name: &str, seen: &[KeyState]) -> String {
     let template = template(&keys);
     let cases = cases(seen.iter().map(SampleValue::of).collect());
     let mut text = format!(
-        "# A draft from {} Redis keys. What is marked {DECIDE} a person has to know; `idemctl schema check` refuses the word.\n\
+        "# A draft from {} Redis keys. Replace each {DECIDE}; `idemctl schema check` refuses the word.\n\
          # The file says how records look; idemctl-schema(5) says how the service's steps are described, too.\n\
          format = {FORMAT}\nname = {name:?}\n{DRAFT}\nsummary = {:?}\n\n[keys]\n{}record = {}\n\n[ttl]\n",
         seen.len(),
         format!("{name}, drafted from sample keys"),
         if template.starts_with("{key}") {
-            "# No words stand in front of the key: any Redis key fits, and the schema is read by name alone.\n"
+            "# The template has no text before the key, so any Redis key fits: select the schema by name.\n"
         } else {
             ""
         },
@@ -47,7 +47,7 @@ pub(crate) fn draft(name: &str, seen: &[KeyState]) -> String {
     cases.iter().for_each(|case| form(&mut text, case, seen.len(), &mut names));
     if !cases.iter().any(|case| case.state != Some(State::Completed)) {
         text.push_str(
-            "\n# None of the keys is in progress: describe that form as well, where the service keeps a lock here.\n",
+            "\n# None of the keys is in progress. If the service keeps a lock here, describe its format as well.\n",
         );
     }
     text
@@ -66,7 +66,7 @@ fn ttls(text: &mut String, cases: &[DraftFormat]) {
         if of.is_empty() && is_open {
             let _ = writeln!(
                 text,
-                "# {DECIDE}: how long the service lets a {name} live, or \"none\"; no such line where there is none.\n{name} = {DECIDE:?}"
+                "# {DECIDE}: the service's TTL of a {name}, or \"none\". Delete the line if there is no {name}.\n{name} = {DECIDE:?}"
             );
         }
         let left: Vec<_> = of.iter().filter_map(|sample| sample.expiry.millis()).collect();
@@ -77,14 +77,14 @@ fn ttls(text: &mut String, cases: &[DraftFormat]) {
                     (duration::short(*most), if of.len() == 1 { "key" } else { "keys" });
                 let _ = writeln!(
                     text,
-                    "# At most {shown} was left ({} {keys} of this state).\n{name} = {ttl:?}",
+                    "# The longest remaining TTL was {shown} ({} {keys} of this state).\n{name} = {ttl:?}",
                     of.len()
                 );
             }
             None if of.iter().any(|sample| sample.expiry == Expiry::Never) => {
                 let _ = writeln!(
                     text,
-                    "# {DECIDE}: the keys have no expiry. \"none\" where that is meant, else how long the service means.\n{name} = {DECIDE:?}"
+                    "# {DECIDE}: the keys have no TTL. \"none\" if that is intended, otherwise the service's TTL.\n{name} = {DECIDE:?}"
                 );
             }
             None => {}
@@ -109,7 +109,7 @@ fn form(text: &mut String, case: &DraftFormat, all: usize, names: &mut BTreeSet<
         }
         FormatTest::Word(word) => _ = writeln!(text, "equals = {}", quoted(word)),
         FormatTest::AnyText => text.push_str(
-            "# Any text is of this form: the Redis key alone tells whose it is.\nopaque = true\n",
+            "# Any text has this format. Only the Redis key shows that the service wrote it.\nopaque = true\n",
         ),
         FormatTest::Items(count) => {
             let items: Vec<_> = (0..*count).map(|index| format!("\"/{index}\"")).collect();
@@ -209,7 +209,7 @@ fn meanings(text: &mut String, case: &DraftFormat) {
         found.iter().map(|(what, pointer)| format!("{what} = {}", quoted(pointer))).collect();
     let _ = writeln!(
         text,
-        "# Told by their names: look whether they hold that.\nfields = {{ {} }}",
+        "# Guessed from the names. Check that the fields contain this.\nfields = {{ {} }}",
         shown.join(", ")
     );
     let at = |what: &str| {

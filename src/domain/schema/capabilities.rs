@@ -55,7 +55,10 @@ impl Schema {
     /// format. `None` if it can write all of them.
     pub(crate) fn read_only_because(&self) -> Option<String> {
         let format = self.values.iter().find(|format| !format.decoding.is_written())?;
-        Some(format!("it keeps `{}` in a form that idemctl reads and does not write", format.name))
+        Some(format!(
+            "it stores `{}` in a format that idemctl reads but does not write",
+            format.name
+        ))
     }
 
     /// Why a step cannot be executed: it sends a TTL, but the deployment states that this TTL does
@@ -111,7 +114,7 @@ impl Schema {
                 if word.has(&placeholders_of(*of)) {
                     let of = of.as_str();
                     return Some(format!(
-                        "it sends or writes a {of} TTL, and this deployment states that its {of}s have none"
+                        "it sends or writes a {of} TTL, but this deployment has {of}s without TTL"
                     ));
                 }
             }

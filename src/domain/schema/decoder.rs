@@ -157,7 +157,7 @@ impl Decoder {
     /// The index of the wrong word, and the reason.
     pub(super) fn parse(words: &[String]) -> Result<Self, (usize, String)> {
         let Some((last, before)) = words.split_last() else {
-            return Err((0, "`decode` names no step".to_owned()));
+            return Err((0, "`decode` is empty".to_owned()));
         };
         let mut codecs = Vec::with_capacity(words.len());
         for (index, word) in before.iter().enumerate() {
@@ -183,7 +183,7 @@ impl Decoder {
 fn unknown(word: &str) -> String {
     removed(word).unwrap_or_else(|| {
         format!(
-            "`{word}` is no step of `decode` here: gzip, zlib, hex, base64, prefix=TEXT, suffix=TEXT, and at the end json, msgpack, text, pickle, php, newtonsoft or marshal"
+            "`{word}` is not a step of `decode` here; write gzip, zlib, hex, base64, prefix=TEXT or suffix=TEXT, and as the last one json, msgpack, text, pickle, php, newtonsoft or marshal"
         )
     })
 }
@@ -196,7 +196,7 @@ pub(super) fn removed(word: &str) -> Option<String> {
         _ => return None,
     };
     Some(format!(
-        "{name} was removed in idemctl 0.3.0: mark the values `opaque = true`, or let the service store gzip or zlib, and msgpack or json"
+        "{name} was removed in idemctl 0.3.0; mark the values `opaque = true`, or let the service store gzip or zlib, and msgpack or json"
     ))
 }
 

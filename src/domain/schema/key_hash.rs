@@ -58,7 +58,7 @@ impl KeyHash {
             "sha512(body)" => Digest::Sha512,
             _ => {
                 return Err(format!(
-                    "`{text}` is no hash known here: sha256(body), sha512(body), and around them base64(…) or base64url(…)"
+                    "`{text}` is not a known hash; write sha256(body) or sha512(body), optionally in base64(…) or base64url(…)"
                 ));
             }
         };

@@ -91,7 +91,7 @@ impl Parts {
     /// Reads the character after a backslash, and returns the text that follows.
     fn escaped<'a>(&mut self, after: &'a str) -> Result<&'a str, String> {
         let next = after.chars().next().filter(|next| ESCAPED.contains(*next));
-        let next = next.ok_or("a backslash stands before `{`, `}` or another backslash")?;
+        let next = next.ok_or("a backslash must be followed by `{`, `}` or another backslash")?;
         self.literal.extend_from_slice(next.encode_utf8(&mut [0; 4]).as_bytes());
         Ok(&after[next.len_utf8()..])
     }
@@ -115,7 +115,7 @@ impl Parts {
         // Without text between them, idemctl could not tell where one placeholder ends.
         if self.parts.last().is_some_and(|last| !matches!(last, KeyPart::Literal(_))) {
             return Err(format!(
-                "`{{{name}}}` needs text in front that parts it from the place before"
+                "`{{{name}}}` needs text between it and the placeholder before it"
             ));
         }
         if self.parts.contains(&part) && part != KeyPart::Key {
@@ -130,7 +130,7 @@ fn group(name: &str) -> Result<String, String> {
     let is_allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
     if name.is_empty() || !name.bytes().all(is_allowed) {
         return Err(format!(
-            "`{{{name}}}` is no name of a group: lower-case letters, digits, `_`; a brace that is meant as it stands is written `\\{{`"
+            "`{{{name}}}` is not a name of a group (lower-case letters, digits and `_`); write a literal brace as `\\{{`"
         ));
     }
     Ok(name.to_owned())
@@ -162,13 +162,13 @@ impl Shape {
     /// # Errors
     /// The regular expression is not valid.
     pub(super) fn new(parts: &[KeyPart], key: Option<&str>) -> Result<Self, String> {
-        let regex = match key {
-            Some(key) => Some(
-                regex(parts, key)
-                    .map_err(|error| format!("the pattern of `key` is none: {error}"))?,
-            ),
-            None => None,
-        };
+        let regex =
+            match key {
+                Some(key) => Some(regex(parts, key).map_err(|error| {
+                    format!("the pattern of `key` is not a valid regex: {error}")
+                })?),
+                None => None,
+            };
         Ok(Self { parts: parts.to_vec(), key: key.map(str::to_owned), regex })
     }
 

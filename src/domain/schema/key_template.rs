@@ -107,9 +107,7 @@ impl KeyTemplate {
             KeyShape::Any => KeyShape::Shaped(Shape::new(&[KeyPart::Key], Some(pattern))?),
             KeyShape::Shaped(shape) => KeyShape::Shaped(Shape::new(shape.parts(), Some(pattern))?),
             KeyShape::Fixed => {
-                return Err(
-                    "a template without {key} has nothing that `key` could be of".to_owned()
-                );
+                return Err("`key` needs a template with {key}".to_owned());
             }
         };
         Ok(Self { key, ..self })

@@ -178,7 +178,7 @@ fn in_format_2(raw: RawSchema) -> Checked<RawSchema> {
     match raw.format {
         1 => format_1::convert(raw),
         2 => Ok(raw),
-        other => wrong(format!("format {other} is not known: this idemctl reads formats 1 and 2"))
+        other => wrong(format!("format {other} is not known; this idemctl reads formats 1 and 2"))
             .at("format"),
     }
 }
@@ -187,7 +187,7 @@ fn check_name(name: &str) -> Checked<()> {
     if name.is_empty()
         || !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
     {
-        return wrong("a schema's name is made of letters, digits, `-`, `_` and `.`").at("name");
+        return wrong("a schema's name consists of letters, digits, `-`, `_` and `.`").at("name");
     }
     Ok(())
 }
@@ -209,7 +209,7 @@ fn ttl(raw: &RawSchema, of: TtlOf) -> Checked<Duration> {
         Some(ttl) => Ok(ttl),
         None if !raw.value.iter().any(|value| value.state == state) => Ok(NO_TTL),
         None => wrong(format!(
-            "missing field `{name}`: write how long the service lets it live, such as {name} = \"24h\", or \"none\" for no TTL"
+            "missing field `{name}`; write the service's TTL, such as {name} = \"24h\", or \"none\" for no TTL"
         ))
         .at("ttl"),
     }
@@ -221,7 +221,7 @@ fn check_written(write: &WriteFormat, lock_ttl: Duration, result_ttl: Duration) 
     for (name, text) in write.values() {
         if let Some(left) = text.leftover() {
             return wrong(format!(
-                "`{left}` is no placeholder of a value, and would be written as it is"
+                "`{left}` is not a placeholder of a value and would be written unchanged"
             ))
             .at(name);
         }
@@ -229,13 +229,13 @@ fn check_written(write: &WriteFormat, lock_ttl: Duration, result_ttl: Duration) 
             if ttl == NO_TTL && text.has(&Timestamp::ALL.map(|unit| Placeholder::Expires(of, unit)))
             {
                 let message =
-                    format!("it is to end with a {0} TTL, and [ttl] gives no {0} TTL", of.as_str());
+                    format!("it ends with a {0} TTL, and [ttl] has no {0} TTL", of.as_str());
                 return wrong(message).at(name);
             }
         }
         if name == "lock_value" && text.keeps() {
             return wrong(
-                "a lock keeps nothing: `{kept}` goes with `result_value` and `failed_value`",
+                "a lock keeps nothing; use `{kept}` with `result_value` and `failed_value`",
             )
             .at(name);
         }

@@ -122,9 +122,11 @@ fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duratio
         return Ok(Some(NO_TTL));
     }
     match parse_duration(&text) {
-        Ok(duration) if duration.is_zero() => Err(D::Error::custom("a TTL is longer than zero")),
+        Ok(duration) if duration.is_zero() => {
+            Err(D::Error::custom("a TTL must be longer than zero"))
+        }
         Ok(duration) => Ok(Some(duration)),
-        Err(why) => Err(D::Error::custom(format_args!("`{text}` is no duration: {why}"))),
+        Err(why) => Err(D::Error::custom(format_args!("`{text}` is not a duration: {why}"))),
     }
 }
 

@@ -74,7 +74,8 @@ fn status_codes<'de, D: Deserializer<'de>>(
         .split_once('-')
         .and_then(|(first, last)| Some(first.parse().ok()?..=last.parse().ok()?));
     let codes = codes.filter(|codes: &RangeInclusive<i64>| !codes.is_empty());
-    let wrong =
-        || D::Error::custom(format_args!("`{text}` is no range of status codes: write 200-299"));
+    let wrong = || {
+        D::Error::custom(format_args!("`{text}` is not a range of status codes, such as 200-299"))
+    };
     codes.ok_or_else(wrong).map(Some)
 }

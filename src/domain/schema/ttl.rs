@@ -19,11 +19,9 @@ pub(crate) fn parse_ttl_or_none(text: &str) -> Result<Duration, String> {
     if text == NONE {
         return Ok(NO_TTL);
     }
-    match parse_duration(text).map_err(|why| format!("{why}, or {NONE} if there is no TTL"))? {
+    match parse_duration(text).map_err(|why| format!("{why}, or {NONE} for no TTL"))? {
         // Redis rejects `EX 0`.
-        Duration::ZERO => {
-            Err(format!("a TTL is longer than zero; {NONE} says that there is no TTL"))
-        }
+        Duration::ZERO => Err(format!("a TTL must be longer than zero; write {NONE} for no TTL")),
         ttl => Ok(ttl),
     }
 }

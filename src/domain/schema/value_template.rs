@@ -383,7 +383,7 @@ fn placeholder(
         }
         words.push(format!("{{{word}}}"));
     }
-    Err(format!("`{{{name}}}` is no placeholder here: {}", words.join(" ")))
+    Err(format!("`{{{name}}}` is not a placeholder here; write one of {}", words.join(" ")))
 }
 
 /// Parses `kept:/pointer}` or `kept?:/pointer}`, and returns the part and the text after it.

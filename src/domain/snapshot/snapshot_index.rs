@@ -14,8 +14,8 @@ use super::print::KeyPrint;
 struct SnapshotEntry {
     place: u64,
     /// From the highest bits: whether the record is chosen (1), the state (2), how its two Redis
-    /// keys end (2 each), the uncertainty of the expiries (8), a hash of how much was read if that
-    /// was not everything (9), a hash of the bytes (40).
+    /// keys end (2 each), the uncertainty of the expiries (8), the number of its lengths in
+    /// [`SnapshotIndex::partial_lengths`] (9), a hash of the bytes (40).
     content: u64,
     /// The lowest 32 bits of the expiries of its Redis keys in milliseconds. A value repeats after
     /// 49 days.
@@ -31,12 +31,22 @@ const ENDS: u32 = 57;
 const WITHIN: u32 = 49;
 const READ: u32 = 40;
 
+/// The number for lengths that no longer fit into [`SnapshotIndex::partial_lengths`].
+const OTHER_LENGTHS: u64 = (1 << 9) - 1;
+
+/// How many bytes were read of each Redis key of a record; `None` if that was all of them, or if
+/// the key does not exist.
+type PartialLengths = [Option<u64>; 2];
+
 /// The records of one snapshot, for comparison with another.
 #[derive(Debug, Default)]
 pub(crate) struct SnapshotIndex {
     hasher: RandomState,
     /// Sorted by place after [`SnapshotIndex::close`].
     all: Vec<SnapshotEntry>,
+    /// The different lengths that were read of values. There are few, because a read that does not
+    /// reach the end of a value ends at a fixed length or with the part that was needed.
+    partial_lengths: Vec<PartialLengths>,
     /// The entries that the other snapshot also has, one bit each.
     met: Vec<u64>,
     /// The places of records that only the other snapshot has.
@@ -51,7 +61,8 @@ impl SnapshotIndex {
 
     /// Adds a record of the first snapshot. `is_chosen` is true if the selection matches it.
     pub(crate) fn add(&mut self, listed_record: &ListedRecord, is_chosen: bool) {
-        self.all.push(self.kept(listed_record, is_chosen));
+        let kept = self.kept(listed_record, is_chosen);
+        self.all.push(kept);
     }
 
     /// Completes the first snapshot. Duplicates are merged, because SCAN may return a key twice.
@@ -97,23 +108,23 @@ impl SnapshotIndex {
         is_gone
     }
 
-    fn kept(&self, of: &ListedRecord, is_chosen: bool) -> SnapshotEntry {
+    fn kept(&mut self, of: &ListedRecord, is_chosen: bool) -> SnapshotEntry {
         let state =
             STATES.iter().position(|state| *state == of.state).unwrap_or(STATES.len() - 1) as u64;
         let prints = &of.identity;
         let print = |index: usize| prints.get(index).and_then(Option::as_ref);
-        let (mut bytes, mut read) = (self.hasher.build_hasher(), self.hasher.build_hasher());
+        let mut bytes = self.hasher.build_hasher();
         for print in prints.iter().map(Option::as_ref) {
             print.map(|print| (print.crc64, print.read)).hash(&mut bytes);
-            // An absent key counts as read to its end.
-            print.filter(|print| !print.whole).map(|print| print.read).hash(&mut read);
         }
         // The owner comes from the whole value, even if the print covers only the beginning.
         of.owner.hash(&mut bytes);
         let within =
             prints.iter().flatten().map(|print| print.within_ms).max().unwrap_or(0).min(255);
         let ends = ends(print(0)) << 2 | ends(print(1));
-        let hashes = (read.finish() & 0x1ff) << READ | bytes.finish() & ((1 << READ) - 1);
+        let partial = |index: usize| print(index).filter(|print| !print.whole).map(|it| it.read);
+        let lengths = number_of([partial(0), partial(1)], &mut self.partial_lengths);
+        let hash = bytes.finish() & ((1 << READ) - 1);
         let at = [0, 1]
             .map(|index| print(index).and_then(|print| print.expires_at_ms).unwrap_or(0) as u32);
         SnapshotEntry {
@@ -122,7 +133,8 @@ impl SnapshotIndex {
                 | state << STATE
                 | ends << ENDS
                 | within << WITHIN
-                | hashes,
+                | lengths << READ
+                | hash,
             at,
         }
     }
@@ -135,6 +147,18 @@ pub(crate) struct RecordMatch {
     pub(crate) what: Option<DifferenceKind>,
     /// Its state in the first snapshot.
     pub(crate) before: Option<&'static str>,
+}
+
+/// The number of these lengths; adds them if they are new and there is room.
+fn number_of(lengths: PartialLengths, known: &mut Vec<PartialLengths>) -> u64 {
+    if let Some(number) = known.iter().position(|other| *other == lengths) {
+        return number as u64;
+    }
+    if known.len() as u64 >= OTHER_LENGTHS {
+        return OTHER_LENGTHS;
+    }
+    known.push(lengths);
+    known.len() as u64 - 1
 }
 
 /// How a Redis key ends: 0 if it does not exist, 1 if it never expires, 2 if it expires.
@@ -160,7 +184,8 @@ impl SnapshotEntry {
             let apart = self.at[index].wrapping_sub(now.at[index]);
             u64::from(apart.min(apart.wrapping_neg())) <= within
         };
-        match (is(READ, 9), is(0, READ)) {
+        let is_same_length = is(READ, 9) && part(self, READ, 9) != OTHER_LENGTHS;
+        match (is_same_length, is(0, READ)) {
             // The same number of bytes was read of both, so different hashes mean different values.
             (true, false) => Some(DifferenceKind::Retaken),
             _ if is(ENDS, 4) && near(0) && near(1) => None,

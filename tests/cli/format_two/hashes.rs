@@ -246,7 +246,7 @@ fn no_step_is_played_on_a_set() {
         server
             .idemctl(&[words, &["--schema", "sets"]].concat())
             .exits(2)
-            .says("reads and does not write");
+            .says("reads but does not write");
     }
 }
 

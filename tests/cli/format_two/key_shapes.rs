@@ -329,13 +329,13 @@ fn a_record_is_found_by_the_body_of_its_request() {
 fn what_the_keys_cannot_be_is_told_with_its_line() {
     let server = Server::start();
     for (keys, line, why) in [
-        ("record = \"a:{key}\"\nkey = \"(\"", 5, "the pattern of `key` is none"),
-        ("record = \"a:{tenant}{key}\"", 4, "needs text in front"),
-        ("lock = \"l:{tenant}:{key}\"\nresult = \"r:{key}\"", 5, "alike"),
-        ("lock = \"global\"\nresult = \"r:{key}\"", 4, "a schema of its own"),
-        ("record = \"a:{key}\"\nignore = [\"b:{Key}\"]", 5, "no name of a group"),
-        ("record = \"a:{key}\"\nhash = \"md5(body)\"", 5, "no hash known here"),
-        ("record = \"a:{key}\"\nprefix = [\"a:\", \"b:\"]", 5, "no template writes `{prefix}`"),
+        ("record = \"a:{key}\"\nkey = \"(\"", 5, "the pattern of `key` is not a valid regex"),
+        ("record = \"a:{tenant}{key}\"", 4, "needs text between it and"),
+        ("lock = \"l:{tenant}:{key}\"\nresult = \"r:{key}\"", 5, "must have the same text"),
+        ("lock = \"global\"\nresult = \"r:{key}\"", 4, "as its own schema"),
+        ("record = \"a:{key}\"\nignore = [\"b:{Key}\"]", 5, "is not a name of a group"),
+        ("record = \"a:{key}\"\nhash = \"md5(body)\"", 5, "is not a known hash"),
+        ("record = \"a:{key}\"\nprefix = [\"a:\", \"b:\"]", 5, "no template contains `{prefix}`"),
     ] {
         let values = if keys.starts_with("lock") { TWO } else { VALUES };
         describe(&server, "wrong", keys, values);

@@ -150,7 +150,7 @@ fn check_reply(raw: &RawSchema, reply: &RawReply) -> Checked<()> {
 
 fn check_keys(keys: &RawKeys) -> Checked<()> {
     if matches!(keys.prefix, OneOrMore::More(_)) {
-        return wrong("a list of prefixes is of format 2: write `format = 2`").at("prefix");
+        return wrong("a list of prefixes needs `format = 2`").at("prefix");
     }
     refuse_newer(&[
         ("key", keys.key.is_some()),
@@ -158,7 +158,7 @@ fn check_keys(keys: &RawKeys) -> Checked<()> {
         ("hash", keys.hash.is_some()),
     ])?;
     if keys.record.is_none() && (keys.lock.is_none() || keys.result.is_none()) {
-        return wrong("[keys] has either `record`, or both `lock` and `result`");
+        return wrong("[keys] needs either `record`, or both `lock` and `result`");
     }
     Ok(())
 }
@@ -167,7 +167,7 @@ fn require(field: &str, is_written: bool) -> Checked<()> {
     if is_written {
         return Ok(());
     }
-    wrong(format!("missing field `{field}`, which format 2 alone lets a file leave out"))
+    wrong(format!("missing field `{field}`, which is optional only in format 2"))
 }
 
 /// Rejects the first of these fields that the file has. All were added with format 2.
@@ -181,7 +181,7 @@ fn refuse_newer(fields: &[(&str, bool)]) -> Checked<()> {
 }
 
 fn newer<T>(word: &str) -> Checked<T> {
-    wrong(format!("`{word}` is of format 2: write `format = 2`"))
+    wrong(format!("`{word}` needs `format = 2`"))
 }
 
 #[cfg(test)]

@@ -21,7 +21,10 @@ pub(super) fn resolve(
         return wrong("`prefix` names no prefix").at("prefix");
     }
     if own.iter().any(|prefix| !prefix.is_empty()) && !is_written(keys) {
-        return wrong("no template writes `{prefix}`: write it where this one stands").at("prefix");
+        return wrong(
+            "no template contains `{prefix}`; replace this prefix in the templates with it",
+        )
+        .at("prefix");
     }
     // With `InKey`, the prefix is part of the key that scripts receive, and not of Redis keys.
     let given = match place {
@@ -48,7 +51,7 @@ fn role_keys(raw: &RawSchema, prefix: &Prefix) -> Checked<Vec<RoleKey>> {
         (None, Some(lock), Some(result)) => vec![(Role::Lock, lock), (Role::Result, result)],
         (None, Some(lock), None) => vec![(Role::Lock, lock)],
         (None, None, Some(result)) => vec![(Role::Result, result)],
-        _ => return wrong("[keys] has either `record`, or `lock`, `result` or both"),
+        _ => return wrong("[keys] needs either `record`, or `lock`, `result` or both"),
     };
     let mut ignored = Vec::with_capacity(written.ignore.len());
     for (index, text) in written.ignore.iter().enumerate() {
@@ -82,13 +85,13 @@ fn check_groups(raw: &RawSchema, keys: &[RoleKey]) -> Checked<()> {
     for other in others {
         if other.template.groups() != groups {
             return wrong(
-                "lock and result write the groups and `{key}` alike, from the first to the last",
+                "lock and result must have the same text from the first to the last of the groups and `{key}`",
             )
             .at(other.role.as_str());
         }
     }
     if let Some(fixed) = keys.iter().find(|key| key.template.is_fixed() && keys.len() > 1) {
-        let message = "a lock for all keys is a schema of its own, with `record`: no result tells which key holds it";
+        let message = "describe a lock for all keys as its own schema, with `record`, because no result shows which key holds it";
         return wrong(message).at(fixed.role.as_str());
     }
     // The script would build its Redis keys from a key that already contains the groups.
@@ -96,7 +99,7 @@ fn check_groups(raw: &RawSchema, keys: &[RoleKey]) -> Checked<()> {
         raw.calls().any(|(_, _, call)| call.words().any(|word| word.has(&[Placeholder::Key])));
     match groups {
         Some(groups) if sends_key => wrong(format!(
-            "a step sends `{{key}}`, which is `{groups}` here: it would have the groups in front"
+            "a step sends `{{key}}`, which is `{groups}` here and would begin with the groups"
         )),
         _ => Ok(()),
     }
@@ -113,9 +116,7 @@ fn place(raw: &RawSchema) -> Checked<PrefixPlace> {
         raw.calls().any(|(_, _, call)| call.words().any(|word| word.has(&[Placeholder::Prefix])));
     if in_steps {
         if !in_templates {
-            return wrong(
-                "a step writes `{prefix}`: write it into the templates of [keys] as well",
-            );
+            return wrong("a step uses `{prefix}`; use it in the templates of [keys] as well");
         }
         return Ok(PrefixPlace::InKey);
     }
@@ -146,7 +147,7 @@ fn bare_key(raw: &RawSchema, in_templates: bool) -> Option<String> {
         let what =
             call.script.as_ref().map_or("a command".to_owned(), |script| format!("{script}.lua"));
         return Some(format!(
-            "[{step}] sends {what} the bare {{key}}, and Redis keys that are made of it would lack the prefix: schema.toml has to write {{prefix}}, in [keys] and before that {{key}}"
+            "[{step}] sends {what} the {{key}} alone, so Redis keys made from it would lack the prefix; write {{prefix}} in [keys] and before that {{key}}"
         ));
     }
     None

@@ -77,22 +77,22 @@ fn action(symbols: &SymbolTable, raw: &RawCall) -> Checked<Action> {
             wrong(format!("there is no {name}.lua beside schema.toml")).at("script")
         }
         (None, Some(command)) if !command.is_empty() => Ok(Action::Command(command.clone())),
-        _ => wrong("a call has either `script` or `command`"),
+        _ => wrong("a call needs either `script` or `command`"),
     }
 }
 
 /// Checks that the placeholders of a word all refer to a Redis key, a TTL or a value of the schema.
 fn check_word(symbols: &SymbolTable, word: &Template) -> Checked<()> {
     if let Some(role) = word.roles().find(|role| symbols.index_of(*role).is_none()) {
-        return wrong(format!("`{{{0}}}` stands for nothing: [keys] has no `{0}`", role.as_str()));
+        return wrong(format!(
+            "`{{{0}}}` has no value, because [keys] has no `{0}`",
+            role.as_str()
+        ));
     }
     if word.has(&symbols.unset) {
         let is_ttl = word.has(&[Placeholder::LockTtl, Placeholder::ResultTtl]);
-        let none = if is_ttl { "; a TTL of \"none\" is no time to send" } else { "" };
-        return wrong(format!(
-            "`{}` stands for nothing: neither [ttl] nor [write] gives it{none}",
-            word.display()
-        ));
+        let none = if is_ttl { "; a TTL of \"none\" cannot be sent" } else { "" };
+        return wrong(format!("`{}` has no value in [ttl] or [write]{none}", word.display()));
     }
     Ok(())
 }
@@ -128,8 +128,8 @@ fn pattern(raw: &RawReply) -> Checked<ReplyPattern> {
         (Some(pattern @ ReplyPattern::Array(_)), None, _) | (Some(pattern), None, None) => {
             Ok(pattern)
         }
-        (Some(_), None, Some(_)) => wrong("`value` stands alone, or beside `array`").at("value"),
-        _ => wrong("a reply has exactly one of word, integer, nil, error, array, text, value"),
+        (Some(_), None, Some(_)) => wrong("`value` must be alone or with `array`").at("value"),
+        _ => wrong("a reply needs exactly one of word, integer, nil, error, array, text, value"),
     }
 }
 
@@ -142,7 +142,7 @@ fn value_named(symbols: &SymbolTable, name: &str) -> Checked<Option<usize>> {
             continue;
         }
         if named.is_some() {
-            return wrong(format!("two [[value]] are called `{name}`: give each its own name"))
+            return wrong(format!("two [[value]] are called `{name}`; give each its own name"))
                 .at("value");
         }
         named = Some(index);
@@ -174,7 +174,7 @@ fn resolve_condition(symbols: &SymbolTable, raw: &BTreeMap<String, String>) -> C
         if role == PAYLOAD {
             if word != "other" {
                 let message = format!(
-                    "`{PAYLOAD}` is `other`, for a payload that is not the stored one, and not `{word}`"
+                    "`{PAYLOAD}` must be `other` (the payload differs from the stored one), not `{word}`"
                 );
                 return wrong(message).at(PAYLOAD);
             }

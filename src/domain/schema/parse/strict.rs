@@ -27,8 +27,9 @@ pub(super) fn faults(
         for (list, words) in call.lists() {
             for (at, word) in words.iter().enumerate() {
                 if let Some(left) = word.leftover() {
-                    let message =
-                        format!("`{left}` is no placeholder of a call, and would be sent as it is");
+                    let message = format!(
+                        "`{left}` is not a placeholder of a call and would be sent unchanged"
+                    );
                     found.extend(
                         wrong::<()>(message).at(at).at(list).at(index).at(CALL).at(step).err(),
                     );
@@ -54,13 +55,13 @@ fn check_value(raw: &RawValue, encoding: Encoding) -> Checked<()> {
     }
     match encoding {
         Encoding::Text if raw.equals.is_none() && !raw.opaque => {
-            wrong("takes any text; write `equals`, or `opaque = true` if any text is intended")
+            wrong("matches any text; write `equals`, or `opaque = true` if that is intended")
         }
         Encoding::Json | Encoding::Msgpack
             if raw.fields_are.is_empty() && raw.has.is_empty() && raw.required.is_none() =>
         {
             wrong(
-                "takes any JSON, or what stands for JSON: write `where`, `has` or `required`, or leave `encoding` out and mark it `opaque`",
+                "matches any JSON; write `where`, `has` or `required`, or leave `encoding` out and mark it `opaque`",
             )
         }
         // The type of the Redis key, or the first bytes, distinguish the value.
@@ -74,7 +75,7 @@ fn check_replies(replies: &[Reply], values: &[ValueFormat]) -> Checked<()> {
         let earlier = replies[..later].iter().position(|earlier| covers(earlier, reply, values));
         if let Some(earlier) = earlier {
             let message = format!(
-                "this reply is never met: reply {} of the call takes every such reply; tell the two apart, with `value` by what a text holds",
+                "this reply never applies, because reply {} of the call matches every such reply; distinguish the two, for example with `value`",
                 earlier + 1
             );
             return wrong(message).at(later).at(REPLIES);

@@ -106,7 +106,7 @@ fn unknown_and_malformed_fields_are_errors() {
         "format = 1",
         "format = 3",
         1,
-        "format 3 is not known: this idemctl reads formats 1 and 2",
+        "format 3 is not known; this idemctl reads formats 1 and 2",
     );
     wrong("[ttl]", "[ttl]\nboth = \"30s\"", 9, "unknown field `both`, expected `lock` or `result`");
     wrong("means = \"next\"", "menas = \"next\"", 35, "unknown field `menas`");
@@ -138,18 +138,18 @@ fn unknown_and_malformed_fields_are_errors() {
 
 #[test]
 fn names_and_keys() {
-    wrong("name = \"mine\"", "name = \"my own\"", 2, "a schema's name is made of letters");
+    wrong("name = \"mine\"", "name = \"my own\"", 2, "a schema's name consists of letters");
     wrong(
         "lock = \"lock:{key}\"\n",
         "",
         4,
-        "[keys] has either `record`, or both `lock` and `result`",
+        "[keys] needs either `record`, or both `lock` and `result`",
     );
     wrong("lock:{key}", "lock:", 5, "`lock:` has no {key}");
     wrong("result:{key}", "{id}:{key}", 6, "placeholder other than");
     wrong("result:{key}", "lock:{key}", 6, "lock and result must have different Redis keys");
-    wrong("lock = \"30s\"", "lock = \"soon\"", 9, "`soon` is no duration");
-    wrong("result = \"24h\"", "result = \"0s\"", 10, "a TTL is longer than zero");
+    wrong("lock = \"30s\"", "lock = \"soon\"", 9, "`soon` is not a duration");
+    wrong("result = \"24h\"", "result = \"0s\"", 10, "a TTL must be longer than zero");
 }
 
 #[test]
@@ -167,7 +167,7 @@ fn values() {
         "encoding = \"text\"",
         "encoding = \"text\"\nhas = [\"/a\"]",
         12,
-        "look into JSON and the like: use `equals`",
+        "need fields; use `equals`",
     );
     wrong(
         "encoding = \"json\"",
@@ -181,16 +181,11 @@ fn values() {
         25,
         "`b` is not a JSON pointer",
     );
-    wrong("\"/done\"", "done", 23, "`done` is not a JSON pointer: it starts with `/`");
+    wrong("\"/done\"", "done", 23, "`done` is not a JSON pointer, which starts with `/`");
     wrong("owner = \"\"", "owner = \"/x\"", 17, "text has no fields");
     wrong("body = \"/body\"", "body = \"body\"", 25, "`body` is not a JSON pointer");
     wrong("encoding = \"json\"", "", 19, "missing field `encoding`");
-    wrong(
-        "\"/done\" = true",
-        "\"/done\" = 1.5",
-        23,
-        "`where` compares with a text, a whole number",
-    );
+    wrong("\"/done\" = true", "\"/done\" = 1.5", 23, "`where` needs a text, a whole number");
 }
 
 #[test]
@@ -199,11 +194,16 @@ fn templates() {
         "lock_value = \"{owner}\"",
         "lock_value = \"{worker}\"",
         28,
-        "`{worker}` is no placeholder here",
+        "`{worker}` is not a placeholder here",
     );
-    wrong("\"EXISTS\", \"{result}\"", "\"EXISTS\",\n\"{it}\"", 33, "`{it}` is no placeholder here");
-    wrong("\"{lock}\"", "\"{it}\"", 40, "`{it}` is no placeholder here");
-    wrong("\"{lock_ttl}\"", "\"{ttl}\"", 43, "`{ttl}` is no placeholder here");
+    wrong(
+        "\"EXISTS\", \"{result}\"",
+        "\"EXISTS\",\n\"{it}\"",
+        33,
+        "`{it}` is not a placeholder here",
+    );
+    wrong("\"{lock}\"", "\"{it}\"", 40, "`{it}` is not a placeholder here");
+    wrong("\"{lock_ttl}\"", "\"{ttl}\"", 43, "`{ttl}` is not a placeholder here");
 }
 
 #[test]
@@ -211,15 +211,15 @@ fn steps_calls_and_replies() {
     let script = "script = \"begin\"\n";
     wrong(script, "script = \"start\"\n", 39, "there is no start.lua beside schema.toml");
     for to in ["script = \"begin\"\ncommand = [\"GET\"]\n", "", "command = []\n"] {
-        wrong(script, to, 38, "a call has either `script` or `command`");
+        wrong(script, to, 38, "a call needs either `script` or `command`");
     }
     wrong(
         "word = \"OK\", means = \"acquired\"",
         "means = \"acquired\"",
         46,
-        "a reply has exactly one of word",
+        "a reply needs exactly one of word",
     );
-    wrong("nil = true", "nil = true, text = true", 47, "a reply has exactly one of word");
+    wrong("nil = true", "nil = true, text = true", 47, "a reply needs exactly one of word");
     wrong(
         "lock = \"absent\"",
         "lock = \"gone\"",
@@ -254,18 +254,23 @@ fn templates_of_written_values() {
         "[write]",
         &more("response = '{\"a\":{response}}'"),
         28,
-        "`{response}` is no placeholder here",
+        "`{response}` is not a placeholder here",
     );
-    wrong("[write]", &more("response = '{owner}'"), 28, "`{owner}` is no placeholder here");
-    wrong("[write]", &more("failed_value = '{outcome}'"), 28, "`{outcome}` is no placeholder here");
+    wrong("[write]", &more("response = '{owner}'"), 28, "`{owner}` is not a placeholder here");
+    wrong(
+        "[write]",
+        &more("failed_value = '{outcome}'"),
+        28,
+        "`{outcome}` is not a placeholder here",
+    );
     wrong(
         "[write]",
         &more("header_names = \"upper\""),
         28,
         "unknown variant `upper`, expected one of `as-given`",
     );
-    wrong("\"{lock_ttl}\"", "\"{now}\"", 43, "`{now}` is no placeholder here");
-    wrong("\"{lock_ttl}\"", "\"{error_text}\"", 38, "`{error_text}` is of format 2");
+    wrong("\"{lock_ttl}\"", "\"{now}\"", 43, "`{now}` is not a placeholder here");
+    wrong("\"{lock_ttl}\"", "\"{error_text}\"", 38, "`{error_text}` needs `format = 2`");
     wrong(
         "fields = { body",
         "fields = { timestamp = \"/at\", body",
@@ -291,8 +296,8 @@ fn the_listed_fields_of_a_value_format() {
     let state = "state = \"completed\"";
     for (line, at, message) in [
         ("required = [\"code\"]", 25, "`code` is not a JSON pointer to a field"),
-        ("null = [\"/code\"]", 25, "`null` goes with `required` or `optional`"),
-        ("strict = true", 25, "`strict` goes with `required` or `optional`"),
+        ("null = [\"/code\"]", 25, "`null` needs `required` or `optional`"),
+        ("strict = true", 25, "`strict` needs `required` or `optional`"),
         ("required = []\nnull = [\"/other\"]", 26, "`/other` is not a field of this value format"),
         ("opaque = true", 25, "`opaque` means any text"),
     ] {
@@ -310,7 +315,7 @@ fn the_listed_fields_of_a_value_format() {
 fn the_service_table() {
     let service = |line: &str| format!("[service]\n{line}\n\n[complete]\n");
     for codes in ["200", "200-", "-299", "299-200", "2xx", "200 - 299", ""] {
-        let message = format!("`{codes}` is no range of status codes: write 200-299");
+        let message = format!("`{codes}` is not a range of status codes, such as 200-299");
         wrong("[complete]\n", &service(&format!("stores = \"{codes}\"")), 51, &message);
     }
     wrong(

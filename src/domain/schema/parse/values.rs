@@ -57,7 +57,7 @@ fn role(symbols: &SymbolTable, raw: &RawValue) -> Checked<usize> {
             None => return wrong(format!("[keys] has no `{}`", role.as_str())).at("at"),
         },
         None if symbols.keys.len() == 1 => 0,
-        None => return wrong("`at` is missing: write `at = \"lock\"` or `at = \"result\"`"),
+        None => return wrong("`at` is missing; write `at = \"lock\"` or `at = \"result\"`"),
     };
     if symbols.value(role, name).is_some() {
         let at = symbols.keys[role].role.as_str();
@@ -71,18 +71,18 @@ fn decoding(raw: &RawValue) -> Checked<Decoding> {
     let value = match (raw.kind.and_then(ValueType::encoding), raw.encoding, &raw.decode) {
         (Some(collection), None, None) => Decoder::from(collection),
         (Some(_), ..) => {
-            return wrong("`encoding` and `decode` are of strings: a hash has `decode_at`")
+            return wrong("`encoding` and `decode` are for strings; a hash has `decode_at`")
                 .at("type");
         }
         (None, Some(encoding), None) => Decoder::from(encoding),
         (None, None, Some(words)) => decoder(words).at("decode")?,
         (None, Some(_), Some(_)) => {
-            return wrong("`decode` ends with the encoding: leave `encoding` out").at("encoding");
+            return wrong("`decode` ends with the encoding; leave `encoding` out").at("encoding");
         }
         (None, None, None) => Decoder::from(derived_encoding(raw)?),
     };
     if !raw.decode_at.is_empty() && !value.encoding.has_fields() {
-        return wrong("`decode_at` looks into JSON, msgpack or a hash").at("decode_at");
+        return wrong("`decode_at` is only for JSON, msgpack and hashes").at("decode_at");
     }
     let mut inside = Vec::with_capacity(raw.decode_at.len());
     // In this order, a pointer comes before the pointers that lead into its decoded field.
@@ -90,7 +90,7 @@ fn decoding(raw: &RawValue) -> Checked<Decoding> {
         let opened = if path.starts_with('/') {
             decoder(words)
         } else {
-            wrong("a pointer to a field starts with `/`")
+            wrong("a pointer to a field must start with `/`")
         };
         inside.push((path.clone(), opened.at(path.as_str()).at("decode_at")?));
     }
@@ -111,19 +111,17 @@ fn derived_encoding(raw: &RawValue) -> Checked<Encoding> {
         return Ok(Encoding::Json);
     }
     wrong(
-        "what tells this value? Write `where` or `has` for JSON, `equals` for one text, `opaque = true` for any",
+        "nothing distinguishes this value; write `where` or `has` for JSON, `equals` for one text, `opaque = true` for any",
     )
 }
 
 fn check_tests(raw: &RawValue, encoding: Encoding) -> Checked<()> {
     let asks_for_fields = !raw.fields_are.is_empty() || !raw.has.is_empty();
     if asks_for_fields && !encoding.has_fields() {
-        return wrong(
-            "`where` and `has` look into JSON and the like: use `equals` with encoding = \"text\"",
-        );
+        return wrong("`where` and `has` need fields; use `equals` with encoding = \"text\"");
     }
     if encoding != Encoding::Text && raw.equals.is_some() {
-        return wrong("`equals` compares the whole text: use `where` with fields").at("equals");
+        return wrong("`equals` compares the whole text; use `where` for fields").at("equals");
     }
     for (index, path) in raw.has.iter().enumerate() {
         check_pointer(path, encoding).at(index).at("has")?;
@@ -133,7 +131,7 @@ fn check_tests(raw: &RawValue, encoding: Encoding) -> Checked<()> {
     }
     if raw.opaque && (encoding != Encoding::Text || raw.equals.is_some()) {
         return wrong(
-            "`opaque` means any text: it goes with encoding = \"text\" and without `equals`",
+            "`opaque` means any text; use it with encoding = \"text\" and without `equals`",
         )
         .at("opaque");
     }
@@ -142,12 +140,12 @@ fn check_tests(raw: &RawValue, encoding: Encoding) -> Checked<()> {
 
 fn check_compared(path: &str, value: &Value) -> Checked<()> {
     if !path.starts_with('/') {
-        return wrong(format!("`{path}` is not a JSON pointer: it starts with `/`"));
+        return wrong(format!("`{path}` is not a JSON pointer, which starts with `/`"));
     }
     if value.is_string() || value.is_boolean() || value.is_i64() {
         return Ok(());
     }
-    wrong("`where` compares with a text, a whole number, true or false")
+    wrong("`where` needs a text, a whole number, true or false to compare with")
 }
 
 fn check_pointer(path: &str, encoding: Encoding) -> Checked<()> {
@@ -155,11 +153,14 @@ fn check_pointer(path: &str, encoding: Encoding) -> Checked<()> {
         return Ok(());
     }
     if !encoding.has_fields() {
-        return wrong(format!("{} has no fields: only \"\", the whole value", encoding.as_str()));
+        return wrong(format!(
+            "{} has no fields; write \"\" for the whole value",
+            encoding.as_str()
+        ));
     }
     if !path.starts_with('/') {
         return wrong(format!(
-            "`{path}` is not a JSON pointer: it starts with `/`, or is empty for the whole value"
+            "`{path}` is not a JSON pointer, which starts with `/` or is empty for the whole value"
         ));
     }
     Ok(())
@@ -196,10 +197,10 @@ fn closed_fields(raw: &RawValue, encoding: Encoding) -> Checked<Option<ClosedFie
     }
     if raw.required.is_none() && raw.optional.is_none() {
         if !raw.null.is_empty() {
-            return wrong("`null` goes with `required` or `optional`").at("null");
+            return wrong("`null` needs `required` or `optional`").at("null");
         }
         if raw.strict {
-            return wrong("`strict` goes with `required` or `optional`").at("strict");
+            return wrong("`strict` needs `required` or `optional`").at("strict");
         }
         return Ok(None);
     }
@@ -239,11 +240,11 @@ fn check_field(path: &str, encoding: Encoding) -> Checked<()> {
     if !encoding.has_fields() {
         let name = encoding.as_str();
         return wrong(format!(
-            "{name} has no fields: `required`, `optional` and `null` go with encoding = \"json\""
+            "{name} has no fields; `required`, `optional` and `null` need encoding = \"json\""
         ));
     }
     if !path.starts_with('/') {
-        return wrong(format!("`{path}` is not a JSON pointer to a field: it starts with `/`"));
+        return wrong(format!("`{path}` is not a JSON pointer to a field, which starts with `/`"));
     }
     Ok(())
 }

@@ -43,10 +43,10 @@ fn a_field_that_format_1_requires_may_not_be_missing() {
 fn fields_and_words_of_format_2_are_rejected() {
     let result = "result = \"result:{key}\"";
     for (line, message) in [
-        ("prefix = [\"a\"]", "a list of prefixes is of format 2"),
-        ("key = \"x\"", "`key` is of format 2"),
-        ("ignore = [\"a:{key}\"]", "`ignore` is of format 2"),
-        ("hash = \"sha256(body)\"", "`hash` is of format 2"),
+        ("prefix = [\"a\"]", "a list of prefixes needs `format = 2`"),
+        ("key = \"x\"", "`key` needs `format = 2`"),
+        ("ignore = [\"a:{key}\"]", "`ignore` needs `format = 2`"),
+        ("hash = \"sha256(body)\"", "`hash` needs `format = 2`"),
     ] {
         wrong(result, &format!("{result}\n{line}"), 7, message);
     }
@@ -55,26 +55,26 @@ fn fields_and_words_of_format_2_are_rejected() {
             "encoding = \"json\"",
             &format!("encoding = \"json\"\n{newer}"),
             23,
-            "is of format 2",
+            "needs `format = 2`",
         );
     }
-    wrong("encoding = \"json\"", "encoding = \"msgpack\"", 22, "`msgpack` is of format 2");
-    wrong("\"30s\"", "\"none\"", 9, "`none` is of format 2");
-    wrong("\"{owner}\"", "\"{key}\"", 28, "`{key}` is of format 2");
-    wrong("[write]", "[write]\nfingerprint_is = \"a\"", 28, "`fingerprint_is` is of format 2");
-    wrong("\"{lock_ttl}\"", "\"{now_s}\"", 38, "`{now_s}` is of format 2");
-    wrong("nil = true,", "value = \"held\",", 47, "`value` is of format 2: write `format = 2`");
+    wrong("encoding = \"json\"", "encoding = \"msgpack\"", 22, "`msgpack` needs `format = 2`");
+    wrong("\"30s\"", "\"none\"", 9, "`none` needs `format = 2`");
+    wrong("\"{owner}\"", "\"{key}\"", 28, "`{key}` needs `format = 2`");
+    wrong("[write]", "[write]\nfingerprint_is = \"a\"", 28, "`fingerprint_is` needs `format = 2`");
+    wrong("\"{lock_ttl}\"", "\"{now_s}\"", 38, "`{now_s}` needs `format = 2`");
+    wrong("nil = true,", "value = \"held\",", 47, "`value` needs `format = 2`");
     wrong(
         "{ lock = \"present\" }",
         "{ fingerprint = \"other\" }",
         47,
-        "`fingerprint` is of format 2",
+        "`fingerprint` needs `format = 2`",
     );
     wrong(
         "{ lock = \"present\" }",
         "{ lock = \"reclaimable\" }",
         47,
-        "`reclaimable` is of format 2",
+        "`reclaimable` needs `format = 2`",
     );
     wrong(result, r"result = 'result:\{a\}:{key}'", 6, "placeholder other than");
 }
@@ -88,10 +88,10 @@ fn mistakes_that_only_format_2_rejects_are_accepted() {
         .replace("state = \"in-", "opaque = true\nstate = \"in-");
     read(&in_format_2).unwrap();
     for (from, to, message) in [
-        ("opaque = true\n", "", "takes any text"),
-        ("where = { \"/done\" = true }\n", "", "takes any JSON"),
-        ("\"{owner}\",\n", "\"{own-er}\",\n", "`{own-er}` is no placeholder of a call"),
-        ("nil = true", "word = \"OK\"", "this reply is never met: reply 1 of the call"),
+        ("opaque = true\n", "", "matches any text"),
+        ("where = { \"/done\" = true }\n", "", "matches any JSON"),
+        ("\"{owner}\",\n", "\"{own-er}\",\n", "`{own-er}` is not a placeholder of a call"),
+        ("nil = true", "word = \"OK\"", "this reply never applies, because reply 1 of the call"),
         ("\"held\"", "\"reclaimable\"", "`reclaimable` is a word that `when` already uses"),
     ] {
         let changed = in_format_2.replace(from, to);

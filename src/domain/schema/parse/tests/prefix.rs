@@ -39,7 +39,7 @@ fn a_deployments_prefix_replaces_the_schemas_own() {
         "result:{key}\"",
         "result:{key}\"\nprefix = \"old:\"",
         7,
-        "no template writes `{prefix}`",
+        "no template contains `{prefix}`",
     );
 }
 
@@ -73,5 +73,5 @@ fn a_schema_that_sends_the_bare_key_cannot_have_a_prefix() {
         assert_eq!(redis_keys(&bare, SHOP), ["lock:k", "result:k"]);
     }
     assert!(read(SOUND).unwrap().takes_prefix);
-    wrong("\"{lock_ttl}\"", "\"{prefix}{key}\"", 4, "a step writes `{prefix}`");
+    wrong("\"{lock_ttl}\"", "\"{prefix}{key}\"", 4, "a step uses `{prefix}`");
 }

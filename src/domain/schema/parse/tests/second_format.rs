@@ -42,7 +42,7 @@ fn fields_that_can_be_derived_are_optional() {
 
 #[test]
 fn fields_that_cannot_be_derived_are_required() {
-    says("equals = \"done\"\n", "", 11, "what tells this value?");
+    says("equals = \"done\"\n", "", 11, "nothing distinguishes this value");
     says(", result = \"none\"", "", 4, "missing field `result`");
     says(
         "record = \"pay:{key}\"",
@@ -50,7 +50,7 @@ fn fields_that_cannot_be_derived_are_required() {
         6,
         "`at` is missing",
     );
-    says("record = \"pay:{key}\"", "prefix = \"a\"", 3, "no template writes");
+    says("record = \"pay:{key}\"", "prefix = \"a\"", 3, "no template contains");
     says("format = 2", "format = 3", 1, "this idemctl reads formats 1 and 2");
 }
 
@@ -59,15 +59,15 @@ fn the_decoders_of_a_value_are_checked() {
     let state = "state = \"in-progress\"";
     let with =
         |lines: &str, line, message: &str| says(state, &format!("{lines}\n{state}"), line, message);
-    with("decode = [\n\"gzip\",\n\"yaml\"]", 11, "`yaml` is no step of `decode` here");
+    with("decode = [\n\"gzip\",\n\"yaml\"]", 11, "`yaml` is not a step of `decode` here");
     with("decode = [\"json\"]\nencoding = \"json\"", 10, "`decode` ends with the encoding");
-    with("decode_at = { a = [\"json\"] }", 9, "starts with `/`");
-    with("encoding = \"json\"\ntype = \"hash\"", 10, "are of strings: a hash has `decode_at`");
+    with("decode_at = { a = [\"json\"] }", 9, "must start with `/`");
+    with("encoding = \"json\"\ntype = \"hash\"", 10, "are for strings; a hash has `decode_at`");
     says(
         "equals = \"done\"",
         "equals = \"done\"\ndecode_at = { \"/a\" = [\"json\"] }",
         14,
-        "`decode_at` looks into",
+        "`decode_at` is only for",
     );
 }
 
@@ -94,17 +94,12 @@ fn a_step_may_not_send_an_undefined_placeholder() {
     };
     observed("state = \"completed\"", &begin("{lock_ttl}")).unwrap();
     for word in ["{result_ttl}", "{lock_value}", "{result_value}"] {
-        says(
-            "state = \"completed\"",
-            &begin(word),
-            16,
-            "stands for nothing: neither [ttl] nor [write] gives it",
-        );
+        says("state = \"completed\"", &begin(word), 16, "has no value in [ttl] or [write]");
     }
     let locks = OBSERVED.replace("record = \"pay:{key}\"", "lock = \"pay:{key}\"");
     let error = read(&locks.replacen("state = \"completed\"", &begin("x"), 1)).unwrap_err();
     assert!(
-        error.message.contains("`{record}` stands for nothing: [keys] has no `record`"),
+        error.message.contains("`{record}` has no value, because [keys] has no `record`"),
         "{error}"
     );
 }
@@ -159,7 +154,8 @@ fn a_reply_that_never_matches_is_an_error() {
     ] {
         let reply = |pattern: &str| format!("  {{ {pattern}, means = \"conflict\" }},");
         let error = met(&[reply(first), reply(second)].join("\n")).unwrap_err();
-        let is_named = error.message.contains("this reply is never met: reply 1 of the call");
+        let is_named =
+            error.message.contains("this reply never applies, because reply 1 of the call");
         assert!(error.line == 20 && is_named, "{first}, {second}: {error}");
         if first != second {
             met(&[reply(second), reply(first)].join("\n")).unwrap();
@@ -173,10 +169,10 @@ fn a_value_format_is_named_once_and_only_for_texts() {
     assert!(error("value = \"gone\"").contains("no [[value]] is called `gone`"));
     assert!(
         error("value = \"running\", word = \"OK\"")
-            .contains("`value` stands alone, or beside `array`")
+            .contains("`value` must be alone or with `array`")
     );
     let other = asking("fingerprint = \"other\"", "fingerprint = \"same\"").unwrap_err();
-    assert!(other.message.contains("`fingerprint` is `other`"), "{other}");
+    assert!(other.message.contains("`fingerprint` must be `other`"), "{other}");
 }
 
 #[test]
@@ -192,13 +188,13 @@ fn a_written_value_has_only_known_placeholders() {
         "state = \"completed\"",
         &write("result_value = '{kept:trace}'"),
         17,
-        "`{kept:trace}` is no placeholder",
+        "`{kept:trace}` is not a placeholder",
     );
     says(
         "state = \"completed\"",
         &write("result_value = '{result_expires_ms}'"),
         17,
-        "[ttl] gives no result TTL",
+        "[ttl] has no result TTL",
     );
     says("state = \"completed\"", &write("lock_value = '{kept:/a}'"), 17, "a lock keeps nothing");
     says(
