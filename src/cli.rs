@@ -9,6 +9,7 @@ mod tests;
 mod topics;
 
 use std::ffi::OsString;
+use std::mem::ManuallyDrop;
 use std::time::Instant;
 
 use anyhow::Result;
@@ -250,9 +251,11 @@ fn parse(words: &[OsString]) -> Result<Parsed, clap::Error> {
     let all = Command::augment_subcommands(clap::Command::new("all"));
     let named =
         all.get_subcommands().filter(|command| words.iter().any(|word| is_named(command, word)));
-    let mut short = Options::augment_args(clap::Command::new("idemctl"))
+    let short = Options::augment_args(clap::Command::new("idemctl"))
         .subcommand_required(true)
         .subcommands(named);
+    // It is built once per run, and freeing its many small parts would take time.
+    let mut short = ManuallyDrop::new(short);
     let parsed = short.try_get_matches_from_mut(words).and_then(|matches| {
         let root = Root::from_arg_matches(&matches)?;
         let all = filters(&short, &matches, &[None, Some("Select"), Some("Schemas")]);
@@ -260,15 +263,19 @@ fn parse(words: &[OsString]) -> Result<Parsed, clap::Error> {
         let schemas = filters(&short, &matches, &[Some("Schemas")]);
         Ok(Parsed { root, own: own_words(&short, &matches), filters: all, selection, schemas })
     });
-    parsed.or_else(|_| {
-        let root = Root::try_parse_from(words)?;
-        Ok(Parsed {
-            root,
-            own: Vec::new(),
-            filters: Vec::new(),
-            selection: Vec::new(),
-            schemas: Vec::new(),
-        })
+    match parsed {
+        Ok(parsed) => return Ok(parsed),
+        // It names no command, so all commands would add nothing to it.
+        Err(version) if version.kind() == ErrorKind::DisplayVersion => return Err(version),
+        Err(_) => {}
+    }
+    let root = Root::try_parse_from(words)?;
+    Ok(Parsed {
+        root,
+        own: Vec::new(),
+        filters: Vec::new(),
+        selection: Vec::new(),
+        schemas: Vec::new(),
     })
 }
 

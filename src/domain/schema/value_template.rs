@@ -376,13 +376,11 @@ fn placeholder(
     let is_of_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
     let (name, after) = inside.split_at(inside.find(|c| !is_of_name(c)).unwrap_or(inside.len()));
     let Some(after) = after.strip_prefix('}').filter(|_| !name.is_empty()) else { return Ok(None) };
-    let mut words = Vec::new();
-    for (word, placeholder) in allowed.0.iter().copied().flatten() {
-        if *word == name {
-            return Ok(Some((TemplatePart::Placeholder(*placeholder), after)));
-        }
-        words.push(format!("{{{word}}}"));
+    let words = allowed.0.iter().copied().flatten();
+    if let Some((_, placeholder)) = words.clone().find(|(word, _)| *word == name) {
+        return Ok(Some((TemplatePart::Placeholder(*placeholder), after)));
     }
+    let words: Vec<String> = words.map(|(word, _)| format!("{{{word}}}")).collect();
     Err(format!("`{{{name}}}` is not a placeholder here; write one of {}", words.join(" ")))
 }
 
