@@ -508,13 +508,18 @@ pub fn show_coverage(context: &mut Context, of: &Coverage, catalog: &Catalog) {
 /// Prints possible reasons why a complete scan found nothing: schemas that were left out, and Redis
 /// keys in other databases.
 pub async fn explain_nothing(context: &mut Context, catalog: &Catalog, reader: &RecordReader) {
+    explain_left_out(context, catalog);
+    show_other_databases(context, reader).await;
+}
+
+/// Prints which schemas a scan left out because nobody named them.
+pub fn explain_left_out(context: &mut Context, catalog: &Catalog) {
     // Schemas that the context names are reported as skipped.
     if catalog.skipped().next().is_none()
         && let Some(line) = coverage::left_out(catalog)
     {
         context.ui.status(&line);
     }
-    show_other_databases(context, reader).await;
 }
 
 /// Prints which other databases of the server contain Redis keys.

@@ -75,7 +75,7 @@ pub(crate) struct ReturnArgs {
 
     /// Also skip damaged lines in the middle of the file
     ///
-    /// Caution: a change that such a line reverted may be restored.
+    /// Caution: a damaged line may say that a change was not made. That change is then reverted too.
     #[arg(long)]
     pub(crate) skip_damaged: bool,
 }

@@ -43,13 +43,13 @@ const AT_A_TIME: usize = 100;
 ///
 /// CRITICAL: orphaned locks, which never expire. WARNING, or the status in --include: locks with
 /// more time left than the stated lock TTL (`excess-ttl`), and with --overdue, older locks
-/// (`overdue`). WARNING: a schema's prefix has more unrecognised values than records.
+/// (`overdue`). WARNING: most values under a schema's prefix cannot be read as records.
 ///
-/// UNKNOWN: the server does not answer or refuses, or part of it could not be read; a replica has
-/// lost its master, or may have; the age of a lock cannot be determined; or there are Redis keys,
+/// UNKNOWN: the server does not answer or refuses, or part of it could not be read; a replica
+/// is, or may be, disconnected from its master; the age of a lock cannot be determined; or there are Redis keys,
 /// none belongs to a schema, and no schema is named.
 ///
-/// Reads values only if a deadline cannot decide. Counts of records come from a random sample of at
+/// Reads a value only if its expiry is not enough. Counts of records come from a random sample of at
 /// most 1,000. A context can set defaults: [contexts.NAME.check] overdue = "5m", include =
 /// ["excess-ttl=CRITICAL"].
 #[derive(Debug, ClapArgs)]

@@ -31,7 +31,7 @@ use crate::sim::{self, NotRehearsed};
 /// that the operation took effect, then pass the response that the client should have received.
 /// idemctl stores it on the existing lock with the service's own step and value format. --schema is
 /// needed only if several schemas have the key. If the schema checks the owner, the step runs as
-/// that owner. idemctl refuses parts that the schema's results do not store.
+/// that owner. Options for parts that the service does not store, such as --status, are refused.
 ///
 /// Exit status 0 if the response was stored, 1 if the service refused or there is no record, 2 if a
 /// result is already stored, 8 if the record changed since it was shown.

@@ -29,7 +29,7 @@ const SORTED_ROWS: usize = 1_000;
 
 /// List the records of the selected schemas
 ///
-/// Scans the keyspace and shows records as they are found. Schemas without a literal prefix
+/// Scans the keyspace and shows records as they are found. Schemas without a fixed prefix
 /// (go-chi) are listed only if --schema names them. Reads only the beginning of each value; --full
 /// also reads response bodies. A record that is written or removed during the scan may be missing,
 /// or shown in its older state.

@@ -25,18 +25,18 @@ use crate::scan::{explain_nothing, show_coverage};
 ///
 /// Counts the selected records and shows a sample. After you type the server's name (host:port/db)
 /// or the context's name, a second scan backs up and removes the selected records. It never removes
-/// more than the number shown, or --max. With --yes and without --max, purge removes during the first scan
-/// and prints the summary afterwards. A record that completes, is renewed or re-acquired before its
+/// more than the number shown, or --max. With --yes and without --max, purge removes immediately,
+/// without counting first. A record that completes, is renewed or re-acquired before its
 /// removal stays. purge reads the state from the beginning of the value, as `list` does.
 ///
 /// Without --state, purge removes only completed records. It removes locks only with --state
-/// in-progress. Unreadable values need --state unreadable or --finding unreadable, with --schema
-/// and --prefix, a --match with a literal part, or keys. purge never removes a value in a format
-/// that the schema does not write. Schemas without a literal prefix (go-chi) are purged only if
-/// --schema names them, and with --prefix, such a --match, or keys.
+/// in-progress. It removes unreadable values only with --state unreadable or --finding unreadable,
+/// together with --schema and one of these: --prefix, a --match with fixed text, or keys.
+/// Schemas without a fixed prefix (go-chi) also need --schema and one of
+/// these. purge never removes a value in a format that the schema does not write.
 ///
-/// Exit status 3 if records were skipped because their age is only estimated, or if a named key has
-/// no record, is locked, or has another format, unless options filter the keys.
+/// Exit status 3 if records were skipped because their age is only estimated. Also 3 if a named key
+/// has no record, is locked, or has another format, and no option filters the keys.
 #[derive(Debug, ClapArgs)]
 pub struct Args {
     #[command(flatten)]

@@ -31,8 +31,8 @@ const MOST_WORKERS: u64 = 1_000;
 /// schema's own steps were not atomic, because the other strategies are expected to fail.
 ///
 /// A race can find flaws but cannot prove that there are none. Without a flaw the verdict is `no
-/// violation in N` begins (in JSON `atomic`, with `begins`). A flaw that occurs once in 10,000 begins
-/// needs many times as many begins to show; raise --rounds.
+/// violation in N` begins (in JSON `atomic`, with `begins`). To find a flaw that occurs once in 10,000
+/// begins, raise --rounds until there are several times as many begins.
 ///
 /// A round is void if a lock may have ended during it, because idemctl or the server was stopped
 /// for a lock's TTL, or keys were flushed or removed. Void rounds are counted, but not judged. If
@@ -75,7 +75,7 @@ pub struct Args {
     #[arg(long)]
     overlap: bool,
 
-    /// Let the handler fail in every Nth round (0: never, with set-nx: 4)
+    /// Let the handler fail in every Nth round (0: never; set-nx: every 4th)
     #[arg(long, value_name = "N", default_value_t = 0)]
     fail_every: u64,
 

@@ -25,15 +25,15 @@ use crate::scan::{explain_nothing, show_coverage};
 /// lock again. A lock that changed or got more time stays, because a worker is still running. Each
 /// remaining lock is backed up and removed, unless it changed after the second check. sweep never
 /// removes a stored result, or a value in a format that the schema does not write. Schemas without
-/// a literal prefix (go-chi) are swept only if --schema names them, and with --prefix or a --match
-/// with a literal part.
+/// a fixed prefix (go-chi) are swept only if --schema names them, and with
+/// --prefix or a --match with fixed text.
 ///
 /// An orphaned lock never expires, whatever TTLs the deployment sets. sweep never selects a lock
 /// because of a schema's default TTL. It counts such locks and names the option that sets the
 /// deployment's own TTL.
 ///
 /// --include adds locks with more time left than the stated lock TTL (`excess-ttl`), locks next to a
-/// result that no worker can hold (`leftover-lock`), and values in place of a lock that do not decode
+/// stored result (`leftover-lock`), and values that cannot be decoded where a lock is expected
 /// (`unreadable`).
 ///
 /// If the --owner-alive command ends with another status, by a signal, or not within 10s, the lock
@@ -47,7 +47,7 @@ pub struct Args {
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, allow_hyphen_values = true, default_value = "2s")]
     grace: Duration,
 
-    /// Keep locks whose owner is alive, for which CMD $1 exits with 0
+    /// Keep locks for whose owner CMD exits with 0 (alive); 1 means dead
     ///
     /// CMD is a shell command that gets the owner as $1. It exits with 0 if the owner is alive and
     /// with 1 if not. IDEMCTL_OWNER also holds the owner.

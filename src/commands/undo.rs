@@ -29,12 +29,14 @@ const MOST_ROWS: u64 = 100;
 
 /// Undo an operation: restore every key that has not been modified since
 ///
-/// OP defaults to the last operation on this server in `log`. If that is an interrupted undo, it
-/// continues. With --only, if that is an undo of other records, OP is the operation that it undid.
+/// OP defaults to the last operation on this server in `log`. If that is an undo that was
+/// interrupted, it is finished. With --only, an undo that does not contain these records is skipped:
+/// OP is then the operation that it reverted.
 ///
 /// Removed records are restored from the backup as with `restore`: only if the key does not exist,
 /// and a result only if the key is not locked. Extended locks get their former expiry, and completed records
-/// their former value. Locks that were taken and records that were restored are removed. Each key
+/// their former value. The undo of `begin` removes the lock, and the undo of
+/// `restore` removes the restored records. Each key
 /// is reverted only if its type, bytes and expiry are still those that the operation left; other
 /// keys are reported and left alone, with exit status 3. A record whose TTL has ended is not
 /// restored.

@@ -16,7 +16,7 @@ use crate::domain::select::{Coverage, Missing};
 
 /// Why a scan skips a schema that is not named.
 const NO_PREFIX: &str =
-    "it has no literal prefix, so any Redis key could match; name it with --schema";
+    "it has no fixed prefix, so any Redis key could match; name it with --schema";
 
 /// Why a scan skips a schema of the context.
 const UNREADABLE: &str = "its files are invalid, so idemctl did not look for its records";
@@ -100,7 +100,7 @@ pub fn left_out(catalog: &Catalog) -> Option<String> {
         [] => None,
         [name] => Some(format!("left out: {name} ({NO_PREFIX})")),
         names => Some(format!(
-            "left out: {} (they have no literal prefix; name them with --schema)",
+            "left out: {} (they have no fixed prefix; name them with --schema)",
             names.join(", ")
         )),
     }

@@ -203,8 +203,8 @@ pub fn late_worker(schema: &Schema) -> &'static str {
             "the worker can no longer store a result, because the service checks the owner"
         }
         (false, true) => {
-            "its result is rejected until the next request takes the lock. After that, the worker \
-            can store its result under that lock, and that client gets the wrong response"
+            "the worker cannot store its result while the key is free. When the next request holds \
+            the lock, the worker can store its result there, and that client gets the wrong response"
         }
         (true, false) => {
             "the worker can store its result while the key is free, but not over the next request's \

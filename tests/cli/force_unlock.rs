@@ -48,8 +48,8 @@ fn says_who_overwrites_and_who_is_fenced_off() {
         server.idemctl(&["force-unlock", "a", "--dry-run", "--schema", schema]).exits(0).stderr
     };
     assert!(says("event-driven").contains("can no longer store a result"));
-    assert!(says("express").contains("can store its result under that lock"));
-    assert!(says("go-middleware").contains("can store its result under that lock"));
+    assert!(says("express").contains("the worker can store its result there"));
+    assert!(says("go-middleware").contains("the worker can store its result there"));
 }
 
 #[test]

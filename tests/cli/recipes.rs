@@ -158,22 +158,23 @@ fn a_list_of_keys_is_unlocked_and_nothing_else() {
 
 #[test]
 fn a_purge_removes_the_wrong_responses_of_the_last_hour_and_undo_would_bring_them_back() {
+    let failed = || r#"{"statusCode":503,"body":"upstream"}"#.to_owned();
     let left = 24 * HOUR;
     let server = Server::holding(&[
-        ("idem:wrong", &stored(503), left - HOUR / 2),
-        ("idem:older", &stored(503), left - 2 * HOUR),
-        ("idem:right", &stored(201), left - HOUR / 2),
+        ("idem:result:wrong", &failed(), left - HOUR / 2),
+        ("idem:result:older", &failed(), left - 2 * HOUR),
+        ("idem:result:right", &r#"{"statusCode":201,"body":"{}"}"#.to_owned(), left - HOUR / 2),
     ]);
     let [purge, undo] = &commands("A purge, and back again")[..] else { panic!() };
     let mut session = on_a_terminal(&server, purge);
     press(&mut session, "to continue", &format!("{}/0\r", server.socket().display()));
     ends(session).exits(0);
-    assert_eq!(server.keys(), ["idem:older", "idem:right"]);
+    assert_eq!(server.keys(), ["idem:result:older", "idem:result:right"]);
     typed(&server, undo).exits(0).says("1");
-    assert_eq!(server.keys(), ["idem:older", "idem:right"], "a dry run");
+    assert_eq!(server.keys(), ["idem:result:older", "idem:result:right"], "a dry run");
     typed(&server, &undo.replace("--dry-run", "--yes")).exits(0);
-    assert_eq!(server.keys(), ["idem:older", "idem:right", "idem:wrong"]);
-    assert_eq!(server.get("idem:wrong").unwrap(), stored(503).as_bytes());
+    assert_eq!(server.keys(), ["idem:result:older", "idem:result:right", "idem:result:wrong"]);
+    assert_eq!(server.get("idem:result:wrong").unwrap(), failed().as_bytes());
 }
 
 /// The row of the table: `list` and `purge` with the same options print the command line that lacks only the TTL.

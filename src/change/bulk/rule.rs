@@ -85,9 +85,9 @@ pub fn check_narrow(
         if !schema.has_prefix() && !is_narrow {
             let name = &schema.name;
             return Err(CommandError::usage(format!(
-                "{name} has no literal prefix, so any Redis key could match it"
+                "{name} has no fixed prefix, so any Redis key could match it"
             ))
-            .hint("pass --prefix, or --match with a literal part; purge also accepts KEYs"));
+            .hint("pass --prefix, or --match with fixed text; purge also accepts KEYs"));
         }
     }
     // The value does not tell whose it is, so that the operator has to.
@@ -95,7 +95,7 @@ pub fn check_narrow(
     let has_prefix = schemas.prefix.as_ref().is_some_and(|prefix| !prefix.is_empty());
     if takes_unreadable && !(is_schema_named && (is_narrow || has_prefix)) {
         return Err(CommandError::usage("an unreadable value may belong to any program").hint(
-            "pass --schema, together with --prefix or with --match and a literal part; purge also \
+            "pass --schema, together with --prefix or with --match with fixed text; purge also \
             accepts KEYs",
         ));
     }

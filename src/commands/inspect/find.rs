@@ -82,6 +82,7 @@ pub(super) async fn find(
     if names.is_empty() {
         return Err(nothing_found(context, args, text, catalog, &reader, report).await);
     }
+    scan::explain_left_out(context, catalog);
     let can_read = !matches!(report.end, ScanEnd::Failed(_));
     if args.output != Output::Table && !can_read {
         return Ok(FoundKeys { names: None, report });

@@ -60,7 +60,7 @@ pub(super) async fn adopt(context: &mut Context, args: Args) -> Result<Exit> {
     let is_read_unasked = there.is_some();
     // The context may have stated a prefix before.
     let is_bare = !schema.has_prefix() && there.as_ref().is_none_or(|there| !there.has_prefix());
-    // A schema without a literal prefix is read only by its name, so every other one that the context reads needs its name, too.
+    // A schema without a fixed prefix is read only by its name, so every other one that the context reads needs its name, too.
     let mut beside = Vec::new();
     for read in catalog.all() {
         if read.has_prefix() || read.name == name {
@@ -102,7 +102,7 @@ pub(super) async fn adopt(context: &mut Context, args: Args) -> Result<Exit> {
     context.ui.status(&format!("Written{former}."));
     if is_bare {
         context.ui.status(&format!(
-            "{name} has no literal prefix, so `list` and `sweep` skip it unless --schema names it."
+            "{name} has no fixed prefix, so `list` and `sweep` skip it unless --schema names it."
         ));
     }
     context.ui.hint(&format!("`idemctl --context {used} list --schema {name}` lists its records"));

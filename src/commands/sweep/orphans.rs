@@ -34,7 +34,7 @@ pub(super) struct SoughtArgs {
 
     /// Also select locks with this finding
     ///
-    /// `unreadable` needs --schema, and --prefix or a --match with a literal part.
+    /// `unreadable` needs --schema, and --prefix or a --match with fixed text.
     #[arg(long, value_name = "CODE", value_delimiter = ',', value_parser = finding_codes(&INCLUDABLE))]
     include: Vec<FindingCode>,
 

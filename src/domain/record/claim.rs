@@ -31,7 +31,7 @@ impl Claim {
             for reading in readings {
                 if !reading.is_own() {
                     let what = reading.unread().unwrap_or("no string");
-                    let why = format!("{what}, and its Redis key has no literal prefix");
+                    let why = format!("{what}, and its Redis key has no fixed prefix");
                     return Self::Unrecognised(why);
                 }
             }

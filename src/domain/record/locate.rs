@@ -233,7 +233,7 @@ pub fn for_redis_key(catalog: &Catalog, redis_key: &[u8]) -> Option<(Candidate, 
 
 /// The records at a candidate's Redis keys. There is one for each of its schemas that claims the
 /// value, or, if none does, one for each that reads it. If none reads it, the record counts for the
-/// schema whose literal prefix it has (the newest release), or for the one that the operator named.
+/// schema whose fixed prefix it has (the newest release), or for the one that the operator named.
 /// There is none if the keys are absent or unclaimed.
 pub fn records(
     catalog: &Catalog,
@@ -281,7 +281,7 @@ pub(crate) fn records_in(
 }
 
 /// The schema that an unreadable value counts for: the newest release of those with a literal
-/// prefix. Without a literal prefix any program may have written the Redis key, unless the operator
+/// prefix. Without a fixed prefix any program may have written the Redis key, unless the operator
 /// named the schema.
 fn owner_of_unreadable(catalog: &Catalog, read: &[(&Arc<Schema>, Vec<Reading>)]) -> Option<usize> {
     let mut older_release = None;

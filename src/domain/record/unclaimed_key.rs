@@ -43,7 +43,7 @@ pub(crate) fn places(catalog: &Catalog, key: &[u8]) -> Vec<Vec<u8>> {
     places
 }
 
-/// The selected schemas that exclude a Redis key. A schema without a literal prefix counts only if
+/// The selected schemas that exclude a Redis key. A schema without a fixed prefix counts only if
 /// the operator named it, because any Redis key may match it.
 fn leaving_out(catalog: &Catalog, redis_key: &[u8]) -> impl Iterator<Item = (String, Exclusion)> {
     let asked =

@@ -26,7 +26,7 @@ pub struct Catalog {
     places: Vec<Arc<Schema>>,
     /// True if the operator or the context named the schemas.
     named: bool,
-    /// True if a scan includes schemas without a literal prefix, to which any Redis key may belong.
+    /// True if a scan includes schemas without a fixed prefix, to which any Redis key may belong.
     takes_bare: bool,
     /// Every Redis key of every schema, ordered from the most specific template to the least.
     keys: Vec<OwnedKey>,
@@ -76,7 +76,7 @@ impl Catalog {
     pub(crate) fn of_all(&self) -> Self {
         // Without names, no name can be unknown.
         let mut all = Self::of(self.all.clone(), &[]).unwrap_or_else(|_| self.clone());
-        // Any Redis key may belong to a schema without a literal prefix. Such a schema is read only
+        // Any Redis key may belong to a schema without a fixed prefix. Such a schema is read only
         // if it was named.
         all.takes_bare = self.takes_bare && self.chosen.iter().any(|schema| !schema.has_prefix());
         all.keys = owned_keys(&everywhere(&all.all), &all.places, all.takes_bare);
@@ -93,7 +93,7 @@ impl Catalog {
             }
         }
         let named = !names.is_empty();
-        // Any Redis key may belong to a schema without a literal prefix, so only a name includes
+        // Any Redis key may belong to a schema without a fixed prefix, so only a name includes
         // it.
         let takes_bare = named;
         let chosen = if named { chosen } else { all.clone() };
@@ -127,7 +127,7 @@ impl Catalog {
     }
 
     /// The same for schemas that the context names and the operator did not. It omits schemas
-    /// without a literal prefix, unless the context names no others.
+    /// without a fixed prefix, unless the context names no others.
     pub(crate) fn of_context(mut self) -> Self {
         self.takes_bare = self.named && self.chosen.iter().all(|schema| !schema.has_prefix());
         self.keys = owned_keys(&everywhere(&self.all), &self.places, self.takes_bare);
@@ -185,12 +185,12 @@ impl Catalog {
         self.named
     }
 
-    /// True if idemctl may treat a Redis key as a record of a schema without a literal prefix.
+    /// True if idemctl may treat a Redis key as a record of a schema without a fixed prefix.
     pub(crate) fn takes_bare(&self) -> bool {
         self.takes_bare
     }
 
-    /// The schemas that a scan includes. Chosen schemas without a literal prefix are included only
+    /// The schemas that a scan includes. Chosen schemas without a fixed prefix are included only
     /// if they were named.
     pub(crate) fn scanned(&self) -> Vec<Arc<Schema>> {
         self.places.iter().filter(|schema| is_scanned(schema, self.takes_bare)).cloned().collect()
@@ -245,7 +245,7 @@ impl Catalog {
     }
 
     /// The schema that owns a Redis key but that this command does not read, because other schemas
-    /// were named. A schema without a literal prefix does not count, because it would own any Redis
+    /// were named. A schema without a fixed prefix does not count, because it would own any Redis
     /// key.
     pub(crate) fn unread_owner(&self, redis_key: &[u8]) -> Option<&Arc<Schema>> {
         // Without names, every schema is read.
@@ -279,7 +279,7 @@ impl Catalog {
     }
 
     /// The first other schema that reads the content of a Redis key as a lock, by a value format
-    /// that lists its fields. A schema without a literal prefix counts only if a scan includes it.
+    /// that lists its fields. A schema without a fixed prefix counts only if a scan includes it.
     /// Any Redis key may belong to such a schema, and a result may look like its lock.
     pub(crate) fn lock_of_another(
         &self,
@@ -354,7 +354,7 @@ impl Catalog {
     }
 }
 
-/// The only rule for what a scan includes and claims. A schema without a literal prefix is included
+/// The only rule for what a scan includes and claims. A schema without a fixed prefix is included
 /// only if it was named, because any Redis key may belong to it.
 fn is_scanned(schema: &Schema, takes_bare: bool) -> bool {
     takes_bare || schema.has_prefix()

@@ -145,10 +145,10 @@ fn a_list_says_what_it_met_and_left_out() {
     let run = server.idemctl(&["-v", "list"]).exits(0);
     run.says("7 keys under idempotency: do not match schema go-middleware");
     run.says("3 keys under idem: do not match schema express");
-    run.says("left out: go-chi (it has no literal prefix");
+    run.says("left out: go-chi (it has no fixed prefix");
 }
 
-/// Rule: a schema without a literal prefix is walked only when it is named, and claims then what its forms say.
+/// Rule: a schema without a fixed prefix is walked only when it is named, and claims then what its forms say.
 #[test]
 fn bare_keys_of_others_are_no_records_of_a_schema_without_prefix() {
     let server = Server::start();

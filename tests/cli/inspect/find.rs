@@ -42,3 +42,12 @@ fn a_text_that_is_everywhere_ends_the_walk() {
     let scans = server.calls("scan");
     assert!((1..10).contains(&scans), "{scans}");
 }
+
+/// Rule: the schemas that a search left out are named, also if it found a record. Revert: without `explain_left_out`
+/// the operator believes that no other record contains the text.
+#[test]
+fn a_search_that_found_a_record_names_the_schemas_that_it_left_out() {
+    let server = Server::holding(&[("idem:pay-4242", r#"{"status":"IN_PROGRESS"}"#, 30_000)]);
+    let run = server.idemctl(&["inspect", "--find", "4242"]).exits(0);
+    run.shows("pay-4242").says("left out: go-chi");
+}

@@ -67,7 +67,7 @@ fn the_command_line_for_each_schema_lacks_only_the_ttl() {
     }
 }
 
-/// Rule: a schema of the context without a literal prefix is skipped and named, and keeps no other from being changed.
+/// Rule: a schema of the context without a fixed prefix is skipped and named, and keeps no other from being changed.
 #[test]
 fn a_schema_of_the_context_that_cannot_be_walked_is_skipped() {
     let server = server();
@@ -75,7 +75,7 @@ fn a_schema_of_the_context_that_cannot_be_walked_is_skipped() {
     server.put("idempotency:stuck", crate::support::PENDING);
     server.configure("default_context = \"here\"\n[contexts.here]\nschema = [\"go-middleware\", \"go-chi\", \"powertools-python\"]\n");
     let run = server.idemctl(&["sweep", "--orphaned", "--yes", "--grace", "0s"]).exits(3);
-    run.says("Swept: 1 of 1 lock done").says("Skipped schema go-chi: it has no literal prefix");
+    run.says("Swept: 1 of 1 lock done").says("Skipped schema go-chi: it has no fixed prefix");
     server.idemctl(&["sweep", "--orphaned", "--dry-run"]).exits(3);
     server
         .idemctl(&["purge", "--status", "500", "--yes", "--all"])
@@ -84,7 +84,7 @@ fn a_schema_of_the_context_that_cannot_be_walked_is_skipped() {
     let list = server.idemctl(&["list"]).exits(0);
     list.says("Skipped schema go-chi");
     // Once for each of the two.
-    assert_eq!(list.stderr.matches("no literal prefix").count(), 2, "{}", list.all());
+    assert_eq!(list.stderr.matches("no fixed prefix").count(), 2, "{}", list.all());
     // Nothing is recognised, and the keys may be those of a schema that was skipped.
     server.idemctl(&["check"]).exits(3).shows("UNKNOWN - none of the 3 Redis keys of");
     server.set("idempotency:other", FAILED, DAY);
@@ -96,7 +96,7 @@ fn a_schema_of_the_context_that_cannot_be_walked_is_skipped() {
     server
         .idemctl(&["sweep", "--orphaned", "--yes", "--schema", "go-chi"])
         .exits(2)
-        .says("no literal prefix");
+        .says("no fixed prefix");
     // The only schema of a context is meant.
     server.configure("default_context = \"here\"\n[contexts.here]\nschema = [\"go-chi\"]\n");
     server.set("bare", r#"{"status":0}"#, DAY);

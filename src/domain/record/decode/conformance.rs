@@ -28,7 +28,7 @@ impl Conformance {
     ) -> Self {
         if format.is_opaque() && !schema.keys[format.role].template.has_prefix() {
             return Self::Deviates(
-                "any text is of its form, and its Redis key has no literal prefix".to_owned(),
+                "any text is of its form, and its Redis key has no fixed prefix".to_owned(),
             );
         }
         let (Some(closed), Some(document)) = (&format.closed, document) else { return Self::Full };
