@@ -205,7 +205,8 @@ pub fn main(words: impl Iterator<Item = OsString>) -> Exit {
     let display = &root.options.display;
     let mut ui = Ui::new(Color::from(display.color));
     ui.talk(display.talk());
-    let mut invocation = Invocation::of(&root.options.connection);
+    let environment = Environment::capture();
+    let mut invocation = Invocation::of(&root.options.connection, &environment);
     invocation.set_own(own);
     invocation.set_filters(filters);
     invocation.set_selection(selection);
@@ -216,7 +217,7 @@ pub fn main(words: impl Iterator<Item = OsString>) -> Exit {
         Command::Check(args) => Some(args.output),
         _ => None,
     };
-    let mut settings = match settings(&root) {
+    let mut settings = match settings(&root, environment) {
         Ok(settings) => settings,
         Err(stop) => return report(&mut ui, &stop.into(), check),
     };
@@ -376,15 +377,15 @@ fn is_named(command: &clap::Command, word: &OsString) -> bool {
     word == command.get_name() || command.get_all_aliases().any(|alias| word == alias)
 }
 
-fn settings(root: &Root) -> Result<Settings, CommandError> {
+fn settings(root: &Root, environment: Environment) -> Result<Settings, CommandError> {
     match &root.command {
         // `context use` must work if the default context is missing, because that stops every other
         // command.
         Command::Context(args) => match args.tested(&root.options.connection) {
-            Some(connection) => Settings::resolve(&connection, Environment::capture()),
-            None => Settings::of_file(&root.options.connection, Environment::capture()),
+            Some(connection) => Settings::resolve(&connection, environment),
+            None => Settings::of_file(&root.options.connection, environment),
         },
-        _ => Settings::resolve(&root.options.connection, Environment::capture()),
+        _ => Settings::resolve(&root.options.connection, environment),
     }
 }
 
@@ -484,7 +485,10 @@ fn named_in(words: &[OsString]) -> Invocation {
     let named = options
         .try_get_matches_from(words)
         .and_then(|matches| ConnectionArgs::from_arg_matches(&matches));
-    named.map_or_else(|_| Invocation::default(), |args| Invocation::of(&args))
+    named.map_or_else(
+        |_| Invocation::default(),
+        |args| Invocation::of(&args, &Environment::capture()),
+    )
 }
 
 /// Escapes the arguments in an error of clap, because they must not move the terminal's cursor.

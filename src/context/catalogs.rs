@@ -19,7 +19,8 @@ impl Context {
     /// Usage: an unknown name, an unusable schema that is named, a setting without effect, or a
     /// prefix that no chosen schema accepts.
     pub fn catalog(&mut self, args: &SchemaArgs) -> Result<Catalog> {
-        self.ui.invocation_mut().heed_schemas(args);
+        let folder = self.settings.environment().schema_dir();
+        self.ui.invocation_mut().heed_schemas(args, folder);
         let mut loaded = self.loaded(args)?;
         loaded
             .left_out

@@ -320,7 +320,7 @@ impl Settings {
     }
 
     pub(super) fn schema_dir_sourced(&self, flag: Option<&Path>) -> Sourced<Option<PathBuf>> {
-        let variable = self.environment.get("IDEMCTL_SCHEMA_DIR").map(PathBuf::from);
+        let variable = self.environment.schema_dir();
         let default = || self.environment.config_dir().map(|folder| folder.join("schemas"));
         match (flag, variable, &self.server_context.context.schema_dir) {
             (Some(path), ..) => Sourced::new(Some(path.to_owned()), Origin::Flag("--schema-dir")),

@@ -53,6 +53,16 @@ impl Environment {
         self.0.get(name).map(String::as_str)
     }
 
+    /// The config file that `IDEMCTL_CONFIG` names.
+    pub(crate) fn config(&self) -> Option<PathBuf> {
+        self.get("IDEMCTL_CONFIG").map(PathBuf::from)
+    }
+
+    /// The folder of schemas that `IDEMCTL_SCHEMA_DIR` names.
+    pub(crate) fn schema_dir(&self) -> Option<PathBuf> {
+        self.get("IDEMCTL_SCHEMA_DIR").map(PathBuf::from)
+    }
+
     /// The folders in which programs are searched.
     pub(crate) fn path(&self) -> Vec<PathBuf> {
         self.get("PATH").map(|path| env::split_paths(path).collect()).unwrap_or_default()

@@ -30,8 +30,7 @@ impl ConfigFile {
         args: &ConnectionArgs,
         environment: &Environment,
     ) -> Result<Self, CommandError> {
-        let named =
-            args.config.clone().or_else(|| environment.get("IDEMCTL_CONFIG").map(PathBuf::from));
+        let named = args.config.clone().or_else(|| environment.config());
         let usual = environment.config_dir().map(|folder| folder.join("config.toml"));
         match (named, usual) {
             (Some(path), _) => Self::parse(path, environment),

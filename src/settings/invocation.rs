@@ -1,20 +1,37 @@
 //! The options that lead to this run's server, for every command line that idemctl prints.
 
+use std::path::PathBuf;
+
+use super::Environment;
 use crate::args::{ConnectionArgs, SchemaArgs, TlsArgs};
 use crate::render::invocation::Invocation;
 
 impl Invocation {
-    /// The options of the command line that select the server and the way to reach it. Variables
-    /// and the default context need no option, because they also apply to the next command of the
-    /// same shell. A password is replaced by a prompt.
-    pub(crate) fn of(args: &ConnectionArgs) -> Self {
+    /// The options that select the server and the way to reach it. idemctl's own variables become
+    /// options, because a variable may have been set for one command only (`IDEMCTL_URL=… idemctl`),
+    /// and the printed command would then reach another server. The default context and `REDIS_URL`
+    /// need no option. A password is replaced by a prompt.
+    pub(crate) fn of(args: &ConnectionArgs, environment: &Environment) -> Self {
+        let variable = |name: &str| environment.get(name).map(str::to_owned);
         let mut invocation = Self::default();
-        let (url, has_password) = match &args.url {
+        let named_url = args.url.clone().or_else(|| {
+            // Each of these has precedence over the variable.
+            let is_named = args.host.is_some()
+                || args.port.is_some()
+                || args.socket.is_some()
+                || args.sentinel.is_some()
+                || args.context.is_some()
+                || args.sandbox;
+            if is_named { None } else { variable("IDEMCTL_URL") }
+        });
+        let (url, has_password) = match &named_url {
             Some(url) => without_password(url),
             None => (None, false),
         };
-        invocation.option("--config", args.config.as_ref().map(|path| path.display()));
-        invocation.option("--context", args.context.as_ref());
+        let config = args.config.clone().or_else(|| environment.config());
+        let context = args.context.clone().or_else(|| variable("IDEMCTL_CONTEXT"));
+        invocation.option("--config", config.as_ref().map(|path| path.display()));
+        invocation.option("--context", context);
         invocation.option("-u", url);
         invocation.option("-h", args.host.as_ref());
         invocation.option("-p", args.port);
@@ -51,13 +68,15 @@ impl Invocation {
         self.flag("--insecure", args.insecure);
     }
 
-    /// Adds the options for the schema folder and for the prefix of the named schema.
-    pub(crate) fn heed_schemas(&mut self, args: &SchemaArgs) {
+    /// Adds the options for the schema folder and for the prefix of the named schema. `folder` is
+    /// the folder that a variable names.
+    pub(crate) fn heed_schemas(&mut self, args: &SchemaArgs, folder: Option<PathBuf>) {
         let prefix = match (args.schema.as_slice(), &args.prefix) {
             ([schema], Some(prefix)) => Some((schema.as_str(), prefix.as_str())),
             _ => None,
         };
-        self.set_schemas(args.folder.schema_dir.as_ref().map(|path| path.display()), prefix);
+        let folder = args.folder.schema_dir.clone().or(folder);
+        self.set_schemas(folder.as_ref().map(|path| path.display()), prefix);
     }
 }
 
@@ -93,7 +112,6 @@ fn without_password(url: &str) -> (Option<String>, bool) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::PathBuf;
 
     #[test]
     fn a_url_is_printed_without_its_password() {
@@ -116,15 +134,16 @@ mod tests {
 
     #[test]
     fn what_was_named_is_named_again_and_a_password_is_asked_for() {
+        let none = Environment::default();
         let args = ConnectionArgs {
             url: Some("redis://:s3cret@h:1".to_owned()),
             config: Some(PathBuf::from("my config")),
             ..ConnectionArgs::default()
         };
-        let line = Invocation::of(&args).command_line(["list"]);
+        let line = Invocation::of(&args, &none).command_line(["list"]);
         assert_eq!(line, "idemctl --config 'my config' -u redis://h:1 --askpass list");
         assert_eq!(
-            Invocation::of(&ConnectionArgs::default()).command_line(["list"]),
+            Invocation::of(&ConnectionArgs::default(), &none).command_line(["list"]),
             "idemctl list"
         );
     }

@@ -61,7 +61,9 @@ fn played(commands: &[&Shown]) -> Vec<Vec<String>> {
     let home = tempfile::tempdir().unwrap();
     let script: String =
         commands.iter().map(|shown| format!("echo '{MARK}'\n{}\n", shown.command)).collect();
-    fs::write(home.path().join("script"), format!("exec 2>&1\n{script}")).unwrap();
+    // Lines that idemctl prints would repeat the sandbox's own URL.
+    let server = "export REDIS_URL=$IDEMCTL_URL; unset IDEMCTL_URL";
+    fs::write(home.path().join("script"), format!("exec 2>&1\n{server}\n{script}")).unwrap();
     let binary = binary();
     let folders = [binary.parent().unwrap(), program().parent().unwrap()]
         .map(|folder| folder.display().to_string());

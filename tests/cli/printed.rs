@@ -188,3 +188,32 @@ fn the_advice_on_a_record_names_that_record_alone() {
         assert_eq!((is_there(&stuck), is_there(&look_alike)), (false, true), "{unlock}");
     }
 }
+
+/// Rule: a printed command reaches the same server, also if a variable named it for one command only. Revert: without
+/// the variables in `Invocation::of`, the lines reach the default context.
+#[test]
+fn a_server_that_a_variable_named_is_named_in_the_lines() {
+    let servers = Servers::start();
+    let config = servers.looked_at.folder().join(".config/idemctl/config.toml");
+    let config = config.display().to_string();
+    let url = servers.looked_at.url();
+    for (variable, value, option) in [
+        ("IDEMCTL_URL", url.as_str(), format!("-u {url} ")),
+        ("IDEMCTL_CONTEXT", "here", "--context here ".to_owned()),
+    ] {
+        for words in [&["inspect", "plain"][..], &["list", "--state", "unreadable"], &["detect"]] {
+            let run = servers
+                .command(binary())
+                .env("IDEMCTL_CONFIG", &config)
+                .env(variable, value)
+                .args(words)
+                .run();
+            let lines = printed::command_lines(&run);
+            assert!(!lines.is_empty() || words[0] != "inspect", "{}", run.all());
+            for line in lines.iter().filter(|line| !printed::needs_no_server(line)) {
+                assert!(line.contains(&option), "{variable}: {line}\n{}", run.all());
+                assert!(line.contains(&format!("--config {config} ")), "{variable}: {line}");
+            }
+        }
+    }
+}

@@ -54,6 +54,11 @@ fn add_texts(value: &serde_json::Value, texts: &mut Vec<String>) {
     }
 }
 
+/// True for a subcommand that needs no server, whatever was named.
+pub fn needs_no_server(line: &str) -> bool {
+    ALONE.iter().any(|alone| line.starts_with(alone))
+}
+
 /// Asserts that every command line that a run printed names the server that the run was told to work on.
 pub fn lead_back(command: &Command, run: &Run) {
     let given: Vec<_> =
@@ -69,7 +74,7 @@ pub fn lead_back(command: &Command, run: &Run) {
         named.retain(|named| named.starts_with("--config"));
     }
     for line in command_lines(run) {
-        if ALONE.iter().any(|alone| line.starts_with(alone)) {
+        if needs_no_server(&line) {
             continue;
         }
         // The operation of another server is undone there.
