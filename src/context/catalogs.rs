@@ -179,8 +179,7 @@ impl Context {
             .collect();
         schemas.retain(|schema| lacks(schema).is_none());
         if let Some((name, why)) = lacking.first().filter(|_| is_named || schemas.is_empty()) {
-            let hint = "this needs [begin], [complete] and [write] in the schema; for an example, \
-                see `idemctl schema show`";
+            let hint = format!("`idemctl schema show {name}` shows what the schema describes");
             return Err(
                 CommandError::usage(format!("{name} is not supported here: {why}")).hint(hint)
             );
