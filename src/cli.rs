@@ -165,6 +165,11 @@ impl Command {
 }
 
 impl Command {
+    /// True for commands that use a server only if an option names it, because they put load on it.
+    fn ignores_variables(&self) -> bool {
+        matches!(self, Self::Race(_) | Self::Simulate(_) | Self::Explore(_))
+    }
+
     /// True for commands that show tables, and do nothing else that a person waits for.
     fn shows_tables(&self) -> bool {
         match self {
@@ -206,7 +211,10 @@ pub fn main(words: impl Iterator<Item = OsString>) -> Exit {
     let mut ui = Ui::new(Color::from(display.color));
     ui.talk(display.talk());
     let environment = Environment::capture();
-    let mut invocation = Invocation::of(&root.options.connection, &environment);
+    let mut invocation = match root.command.ignores_variables() {
+        true => Invocation::of(&root.options.connection, &environment.without_server()),
+        false => Invocation::of(&root.options.connection, &environment),
+    };
     invocation.set_own(own);
     invocation.set_filters(filters);
     invocation.set_selection(selection);

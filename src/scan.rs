@@ -512,7 +512,7 @@ pub async fn explain_nothing(context: &mut Context, catalog: &Catalog, reader: &
     show_other_databases(context, reader).await;
 }
 
-/// Prints which schemas a scan left out because nobody named them.
+/// Prints which schemas a scan left out because neither --schema nor the context names them.
 pub fn explain_left_out(context: &mut Context, catalog: &Catalog) {
     // Schemas that the context names are reported as skipped.
     if catalog.skipped().next().is_none()

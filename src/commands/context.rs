@@ -14,7 +14,7 @@ use crate::domain::schema::ttl::{NO_TTL, NONE};
 use crate::exit::{CommandError, Exit};
 use crate::render::invocation::Invocation;
 use crate::render::settings::{self as render, NamedContext};
-use crate::settings::{self, ContextConfig, Environment};
+use crate::settings::{self, ContextConfig};
 
 /// List, show, create, change, test and remove the contexts in the config file
 ///
@@ -77,10 +77,10 @@ impl Args {
 pub async fn run(context: &mut Context, args: Args, connection: &ConnectionArgs) -> Result<Exit> {
     if !matches!(args.what, ContextSubcommand::Test(_)) {
         // The options for a server are written into a context, and are for no other command.
-        let config = context.settings.environment().config();
-        let config = connection.config.clone().or(config);
-        let config = ConnectionArgs { config, ..ConnectionArgs::default() };
-        context.ui.lead_to(Invocation::of(&config, &Environment::default()));
+        let config =
+            ConnectionArgs { config: connection.config.clone(), ..ConnectionArgs::default() };
+        let environment = context.settings.environment().without_server();
+        context.ui.lead_to(Invocation::of(&config, &environment));
     }
     match args.what {
         ContextSubcommand::Set(args) => set::set(context, args, connection),

@@ -53,6 +53,15 @@ impl Environment {
         self.0.get(name).map(String::as_str)
     }
 
+    /// The environment for a command that ignores the variables which name a server.
+    pub(crate) fn without_server(&self) -> Self {
+        let mut rest = self.clone();
+        for name in ["IDEMCTL_URL", "IDEMCTL_CONTEXT", "REDIS_URL"] {
+            rest.0.remove(name);
+        }
+        rest
+    }
+
     /// The config file that `IDEMCTL_CONFIG` names.
     pub(crate) fn config(&self) -> Option<PathBuf> {
         self.get("IDEMCTL_CONFIG").map(PathBuf::from)

@@ -12,7 +12,11 @@ impl Invocation {
     /// and the printed command would then reach another server. The default context and `REDIS_URL`
     /// need no option. A password is replaced by a prompt.
     pub(crate) fn of(args: &ConnectionArgs, environment: &Environment) -> Self {
-        let variable = |name: &str| environment.get(name).map(str::to_owned);
+        // A temporary local Redis is used whatever the variables name.
+        let variable = |name: &str| match args.sandbox {
+            true => None,
+            false => environment.get(name).map(str::to_owned),
+        };
         let mut invocation = Self::default();
         let named_url = args.url.clone().or_else(|| {
             // Each of these has precedence over the variable.
@@ -20,8 +24,7 @@ impl Invocation {
                 || args.port.is_some()
                 || args.socket.is_some()
                 || args.sentinel.is_some()
-                || args.context.is_some()
-                || args.sandbox;
+                || args.context.is_some();
             if is_named { None } else { variable("IDEMCTL_URL") }
         });
         let (url, has_password) = match &named_url {

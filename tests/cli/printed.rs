@@ -217,3 +217,19 @@ fn a_server_that_a_variable_named_is_named_in_the_lines() {
         }
     }
 }
+
+/// Rule: `race`, `simulate` and `explore` ignore the variables that name a server, so their lines name none: a pasted
+/// `-u` would put the load on that server. Revert: without `Command::ignores_variables` the line names it.
+#[test]
+fn a_command_that_ignores_the_variables_names_no_server_in_its_lines() {
+    let servers = Servers::start();
+    std::fs::write(servers.looked_at.folder().join("broken.json"), "{").unwrap();
+    let run = servers
+        .command(binary())
+        .env("IDEMCTL_URL", servers.looked_at.url())
+        .env("IDEMCTL_CONTEXT", "here")
+        .current_dir(servers.looked_at.folder())
+        .args(["explore", "--expect", "broken.json"])
+        .run();
+    assert_eq!(printed::command_lines(&run), ["explore all -o json"], "{}", run.all());
+}

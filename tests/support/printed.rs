@@ -54,7 +54,7 @@ fn add_texts(value: &serde_json::Value, texts: &mut Vec<String>) {
     }
 }
 
-/// True for a subcommand that needs no server, whatever was named.
+/// True if the subcommand of this line needs no server.
 pub fn needs_no_server(line: &str) -> bool {
     ALONE.iter().any(|alone| line.starts_with(alone))
 }

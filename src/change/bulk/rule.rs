@@ -95,7 +95,7 @@ pub fn check_narrow(
     let has_prefix = schemas.prefix.as_ref().is_some_and(|prefix| !prefix.is_empty());
     if takes_unreadable && !(is_schema_named && (is_narrow || has_prefix)) {
         return Err(CommandError::usage("an unreadable value may belong to any program").hint(
-            "pass --schema, together with --prefix or with --match with fixed text; purge also \
+            "pass --schema, together with --prefix or a --match with fixed text; purge also \
             accepts KEYs",
         ));
     }
