@@ -1,8 +1,9 @@
 # shellcheck shell=sh
-# guard.sh PROGRAM FOLDER NAME: makes FOLDER and runs a throw-away server in it, under NAME where it serves only so
-# (else empty), until stdin closes, which happens when idemctl ends, be it killed; then removes FOLDER. stdin begins with
-# more lines of configuration and an empty line: the configuration has the password, which arguments would show to
-# everyone. stdout is the server's alone from then on, so that its end says that the server is gone.
+# guard.sh PROGRAM FOLDER NAME: creates FOLDER and runs a temporary server in it, until stdin closes, which happens when
+# idemctl ends, even if it is killed. Then it removes FOLDER and kills the server. NAME is the name under which PROGRAM
+# acts as a server, or empty. stdin begins with more lines of configuration and an empty line: the configuration has the
+# password, which arguments would show to every user. After that, only the server holds stdout, so the end of stdout says
+# that the server is gone.
 trap '' HUP INT TERM
 PATH=$PATH:/usr/bin:/bin
 umask 077
@@ -12,11 +13,10 @@ while IFS= read -r line || exit; do
     config="$config$line
 "
 done
-# Here and not in idemctl, so that at no moment a folder is there without its guard.
+# Here and not in idemctl, so that the folder never exists without its guard.
 { mkdir "$2" && cd "$2"; } 2>&1 || exit
 program=$1
 [ -z "$3" ] || { ln -s "$1" "$3" && program=./$3; }
-exec 3<&0
 
 # The socket's path is relative: nothing in FOLDER's name needs quoting, or is too long to bind.
 "$program" - <<END 2>&1 &
@@ -30,12 +30,12 @@ maxmemory-policy noeviction
 loglevel warning
 $config
 END
-server=$!
 exec >/dev/null 2>&1
 
-# This shell does not reap the server before it stops waiting for the pipe, so the id is still the server's.
-{ read -r _; kill -KILL "$server"; } <&3 &
-watcher=$!
-wait "$server"
-kill -KILL "$watcher"
-cd / && rm -rf "$2"
+read -r _
+cd /
+# Twice, because the server may create a file while its folder is being removed.
+rm -rf "$2" || rm -rf "$2"
+# The group, which idemctl created for this shell and the server, and not the server's id. After the server has ended,
+# its id may belong to a process of somebody else.
+kill -KILL 0

@@ -1,6 +1,6 @@
 //! The server is there for the command, and gone with idemctl, however that ends.
 
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::{Path, PathBuf};
@@ -49,7 +49,9 @@ impl Staying {
 fn processes_in(folder: &Path) -> usize {
     let cwd = |entry: std::fs::DirEntry| std::fs::read_link(entry.path().join("cwd")).ok();
     let Ok(all) = std::fs::read_dir("/proc") else { return 0 };
-    all.flatten().filter_map(cwd).filter(|cwd| cwd.starts_with(folder)).count()
+    // As text, because a working directory that was removed has " (deleted)" behind its name.
+    let folder = folder.to_string_lossy();
+    all.flatten().filter_map(cwd).filter(|cwd| cwd.to_string_lossy().starts_with(&*folder)).count()
 }
 
 /// Asserts that nothing is left: no process, no folder.
@@ -207,6 +209,35 @@ fn killed_it_leaves_nothing_behind() {
     sandbox.send(Signal::KILL);
     assert_eq!(sandbox.ends().signal(), Some(9));
     assert_gone(&folder);
+}
+
+/// Rule: no process is killed by its id. The id of a process that has ended may belong to a process of somebody else.
+#[test]
+fn only_the_processes_of_the_guards_own_group_are_killed() {
+    let home = home();
+    let log = home.path().join("kills");
+    let folder = home.path().join("folder");
+    let logged = format!(
+        "kill() {{ echo \"$*\" >> '{}'; command kill \"$@\"; }}\n{}",
+        log.display(),
+        include_str!("../../../src/store/sandbox/guard.sh")
+    );
+    let mut guard = Command::new("/bin/sh")
+        .args(["-c", &logged, "guard", support::program().to_str().unwrap()])
+        .arg(&folder)
+        .arg("")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .process_group(0)
+        .spawn()
+        .unwrap();
+    let mut stdin = guard.stdin.take().unwrap();
+    stdin.write_all(b"\n").unwrap();
+    until("the server listens", || UnixStream::connect(folder.join("s")).is_ok());
+    drop(stdin);
+    guard.wait().unwrap();
+    assert_gone(&folder);
+    assert_eq!(std::fs::read_to_string(log).unwrap(), "-KILL 0\n");
 }
 
 /// Starts a sandbox around a shell loop that runs as long as the server, and gives the server's folder.
