@@ -57,9 +57,8 @@ fn version() -> String {
         .ok()
         .filter(|commit| !commit.is_empty())
         .or_else(packaged_commit);
-    let commit =
-        commit.map_or_else(|| "commit unknown".to_owned(), |commit| format!("commit {commit}"));
-    format!("{} ({commit}, {})", of("CARGO_PKG_VERSION"), of("TARGET"))
+    let commit = commit.map_or_else(String::new, |commit| format!("commit {commit}, "));
+    format!("{} ({commit}{})", of("CARGO_PKG_VERSION"), of("TARGET"))
 }
 
 /// The commit that `cargo package` wrote down.

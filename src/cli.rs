@@ -16,7 +16,7 @@ use anyhow::Result;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgAction, Args as _, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
-use self::ending::{report, settle, unknown};
+use self::ending::{UNKNOWN, report, settle, unknown};
 use crate::args::{ConnectionArgs, DisplayArgs, Output};
 use crate::commands::{
     backup, begin, check, complete, completions, config, context as contexts, detect, diff,
@@ -164,8 +164,11 @@ impl Command {
     }
 }
 
+/// The commands that use a server only if an option names it, because they put load on it.
+const IGNORING_VARIABLES: [&str; 3] = ["race", "simulate", "explore"];
+
 impl Command {
-    /// True for commands that use a server only if an option names it, because they put load on it.
+    /// True for each of [`IGNORING_VARIABLES`].
     fn ignores_variables(&self) -> bool {
         matches!(self, Self::Race(_) | Self::Simulate(_) | Self::Explore(_))
     }
@@ -229,6 +232,11 @@ pub fn main(words: impl Iterator<Item = OsString>) -> Exit {
         Ok(settings) => settings,
         Err(stop) => return report(&mut ui, &stop.into(), check),
     };
+    if !root.command.ignores_variables()
+        && let Some(url) = settings.url_of_redis_url()
+    {
+        ui.invocation_mut().heed_redis_url(url);
+    }
     settings.warnings().for_each(|warning| ui.warning(&warning));
     if root.options.display.debug {
         settings.trace(ui.trace());
@@ -391,7 +399,7 @@ fn settings(root: &Root, environment: Environment) -> Result<Settings, CommandEr
         // command.
         Command::Context(args) => match args.tested(&root.options.connection) {
             Some(connection) => Settings::resolve(&connection, environment),
-            None => Settings::of_file(&root.options.connection, environment),
+            None => Settings::of_file(&root.options.connection, environment, args.creates_file()),
         },
         _ => Settings::resolve(&root.options.connection, environment),
     }
@@ -454,7 +462,7 @@ fn usage(mut error: clap::Error, words: &[OsString]) -> Exit {
         && let Some(hint) = familiar::hint(command)
     {
         let mut ui = Ui::new(Color::Auto);
-        ui.lead_to(named_in(words));
+        ui.lead_to(named_in(words, &Environment::capture()));
         ui.error(&format!("there is no command `{command}`"));
         ui.hint(hint);
         return Exit::Usage;
@@ -463,8 +471,12 @@ fn usage(mut error: clap::Error, words: &[OsString]) -> Exit {
         && let Some(command) = first_command(words)
         && let Some(hint) = familiar::hint_for_removed_option(&command, option)
     {
+        let environment = match IGNORING_VARIABLES.contains(&command.as_str()) {
+            true => Environment::capture().without_server(),
+            false => Environment::capture(),
+        };
         let mut ui = Ui::new(Color::Auto);
-        ui.lead_to(named_in(words));
+        ui.lead_to(named_in(words, &environment));
         ui.error(&format!("`{command}` no longer has the option {option}"));
         ui.hint(hint);
         return Exit::Usage;
@@ -476,27 +488,24 @@ fn usage(mut error: clap::Error, words: &[OsString]) -> Exit {
     let _ = error.print();
     match asked {
         true => Exit::Done,
-        false if first_command(words).is_some_and(|command| command == "check") => unknown(
-            &mut Ui::new(Color::Never),
-            "the command line cannot be understood",
-            Output::Table,
-        ),
+        false if first_command(words).is_some_and(|command| command == "check") => {
+            let why = "the command line cannot be understood";
+            let _ = unknown(&mut Ui::new(Color::Never), why, Output::Table);
+            UNKNOWN
+        }
         false => Exit::Usage,
     }
 }
 
 /// The server that an invalid command line names.
-fn named_in(words: &[OsString]) -> Invocation {
+fn named_in(words: &[OsString], environment: &Environment) -> Invocation {
     let options = Options::augment_args(clap::Command::new("idemctl"))
         .ignore_errors(true)
         .arg_required_else_help(false);
     let named = options
         .try_get_matches_from(words)
         .and_then(|matches| ConnectionArgs::from_arg_matches(&matches));
-    named.map_or_else(
-        |_| Invocation::default(),
-        |args| Invocation::of(&args, &Environment::capture()),
-    )
+    named.map_or_else(|_| Invocation::default(), |args| Invocation::of(&args, environment))
 }
 
 /// Escapes the arguments in an error of clap, because they must not move the terminal's cursor.

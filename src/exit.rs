@@ -34,7 +34,7 @@ impl Exit {
         (Self::Usage, "usage error, or refused for safety"),
         (
             Self::Partial,
-            "some nodes or keys were not processed, no round of a race could be judged, limits \
+            "some nodes or keys were not processed, every round of a race was void, limits \
             stopped an exploration, or stdout could not be written",
         ),
         (Self::Permission, "authentication failed or permission denied"),

@@ -482,18 +482,23 @@ async fn open(reader: RecordReader, plan: &ScanPlan<'_>) -> Result<KeyspaceScan,
     Ok(if plan.lengths == Lengths::All { keyspace } else { keyspace.without_lengths() })
 }
 
-/// Prints which records were left out, which default TTLs the records contradict, and the options
-/// that set these TTLs for the same command.
+/// Prints which records were left out, and which default TTLs the records contradict.
 pub fn show_coverage(context: &mut Context, of: &Coverage, catalog: &Catalog) {
+    show_left_out(context, of, catalog);
+    for note in coverage::contradicted_defaults(of) {
+        context.ui.note(&note);
+    }
+}
+
+/// Prints which records were left out, and the options that set the missing TTLs for the same
+/// command.
+pub fn show_left_out(context: &mut Context, of: &Coverage, catalog: &Catalog) {
     // Details only: on a server that other programs share, every run would print these lines.
     for line in coverage::unrecognised(of, catalog) {
         context.ui.detail(&line);
     }
     for line in coverage::lines(of, catalog) {
         context.ui.status(&line);
-    }
-    for note in coverage::contradicted_defaults(of) {
-        context.ui.note(&note);
     }
     let stating = coverage::stating(of);
     if !stating.is_empty() {

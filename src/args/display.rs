@@ -98,7 +98,7 @@ pub(crate) struct ShowArgs {
     #[arg(long)]
     pub(crate) raw_csv: bool,
 
-    /// Sort the output, after a full scan
+    /// Sort the output, after a full scan: oldest, soonest to expire or largest first, or by key
     #[arg(long, value_name = "BY", value_enum)]
     pub(crate) sort: Option<Sort>,
 

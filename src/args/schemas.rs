@@ -20,18 +20,18 @@ pub struct SchemaArgs {
     #[command(flatten)]
     pub(crate) folder: SchemaFolderArgs,
 
-    /// Prefix of this deployment's keys under the one --schema; `idemctl schema show NAME` shows its
-    /// place
+    /// Prefix of this deployment's keys, with exactly one --schema; `idemctl schema show NAME` shows
+    /// where it stands
     #[arg(long, value_name = "TEXT")]
     pub(crate) prefix: Option<String>,
 
-    /// Lock TTL of this deployment for the one --schema; `none` if its locks have no TTL
+    /// Lock TTL of this deployment, or `none`; needs exactly one --schema
     ///
     /// Changes can select records by a TTL that you state here, but not by a schema's default.
     #[arg(long, value_name = "DURATION", value_parser = parse_ttl_or_none)]
     pub(crate) lock_ttl: Option<Duration>,
 
-    /// Result TTL of this deployment for the one --schema; `none` if its results have no TTL
+    /// Result TTL of this deployment, or `none`; needs exactly one --schema
     #[arg(long, value_name = "DURATION", value_parser = parse_ttl_or_none)]
     pub(crate) result_ttl: Option<Duration>,
 }

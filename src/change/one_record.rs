@@ -152,7 +152,12 @@ fn only_schema(catalog: &Catalog) -> Result<(), CommandError> {
 /// Shows the record before the step, unless JSON is wanted.
 pub fn show(context: &mut Context, output: Output, of: &Record) -> Result<()> {
     if output == Output::Table {
-        context.ui.page(record::page(of, context.ui.view(), false))?;
+        // Without advice, because the operator has already chosen what to do.
+        let mut shown = of.clone();
+        for finding in &mut shown.findings {
+            finding.advice.clear();
+        }
+        context.ui.page(record::page(&shown, context.ui.view(), false))?;
         context.ui.flush()?;
     }
     Ok(())

@@ -159,7 +159,7 @@ fn offered(offer: Offer, typed: &[OsString], begun: &OsStr) -> Vec<CompletionCan
 fn values(offer: Offer, typed: &[OsString], begun: &str) -> Option<Vec<String>> {
     let matches = Root::command().ignore_errors(true).try_get_matches_from(typed).ok()?;
     let connection = ConnectionArgs::from_arg_matches(&matches).ok()?;
-    let file = || Settings::of_file(&connection, Environment::capture()).ok();
+    let file = || Settings::of_file(&connection, Environment::capture(), false).ok();
     match offer {
         Offer::Contexts => Some(file()?.file().contexts().keys().cloned().collect()),
         Offer::Body => None,

@@ -1,10 +1,15 @@
 //! Reports the end of a run that failed.
 
+use std::io;
+
 use crate::args::Output;
 use crate::domain::diagnosis::health::Status;
 use crate::exit::{self, Exit};
 use crate::render::{document, plugin};
 use crate::terminal::ui::Ui;
+
+/// The exit code of a check that did not find out.
+pub(super) const UNKNOWN: Exit = Exit::Command(Status::Unknown.code());
 
 /// The exit code of a run that finished. It is not 0 if the run could not write its report.
 pub(super) fn settle(ui: &mut Ui, exit: Exit) -> Exit {
@@ -15,15 +20,17 @@ pub(super) fn settle(ui: &mut Ui, exit: Exit) -> Exit {
 }
 
 /// Monitoring reads one line or JSON on stdout, and the exit codes of plugins.
-pub(super) fn unknown(ui: &mut Ui, why: &str, output: Output) -> Exit {
+///
+/// # Errors
+/// Stdout cannot be written. Monitoring still gets the exit code.
+pub(super) fn unknown(ui: &mut Ui, why: &str, output: Output) -> io::Result<()> {
     let text = match output {
         Output::Table => plugin::unknown(why),
         Output::Json => document::pretty(&plugin::unknown_json(why)),
         Output::Jsonl => document::line(&plugin::unknown_json(why)),
     };
-    // Monitoring still gets the exit code if it cannot read stdout.
-    let _ = ui.data(text).and_then(|()| ui.flush());
-    Exit::Command(Status::Unknown.code())
+    ui.data(text)?;
+    ui.flush()
 }
 
 /// Reports why a run ended early, and returns its exit code. `check` is the `--output` option of
@@ -34,12 +41,16 @@ pub(super) fn report(ui: &mut Ui, error: &anyhow::Error, check: Option<Output>) 
     }
     // The incomplete frame is dropped, and the previous one remains on the terminal.
     let _ = ui.end_frame(false);
-    if let Some(output) = check {
-        unknown(ui, &format!("{error:#}"), output);
+    let message = format!("{error:#}");
+    // The line of a check has the error, so stderr does not repeat it. The exception is a message
+    // with `|`, which the line cannot have.
+    let is_told =
+        check.is_some_and(|output| unknown(ui, &message, output).is_ok() && !message.contains('|'));
+    if !is_told {
+        ui.error(&message);
     }
-    ui.error(&format!("{error:#}"));
     if let Some(hint) = exit::hint_of(error) {
         ui.hint(&hint);
     }
-    if check.is_some() { Exit::Command(Status::Unknown.code()) } else { exit::of(error) }
+    if check.is_some() { UNKNOWN } else { exit::of(error) }
 }

@@ -21,7 +21,7 @@ use crate::domain::select::{Coverage, Reservoir, Selected, Selection};
 use crate::exit::{CommandError, Exit};
 use crate::interrupt::Interrupt;
 use crate::render::plugin;
-use crate::scan::{Lengths, Scan, ScanEnd, ScanPlan, show_coverage};
+use crate::scan::{Lengths, Scan, ScanEnd, ScanPlan, show_left_out};
 use crate::settings::Settings;
 use crate::store::{ReadLimit, RecordReader};
 
@@ -126,7 +126,8 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         }
     }
     context.ui.flush()?;
-    show_coverage(context, &coverage, &catalog);
+    // Without notes on default TTLs, because the line has them.
+    show_left_out(context, &coverage, &catalog);
     Ok(Exit::Command(health.status(&sought.limits).code()))
 }
 

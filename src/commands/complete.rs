@@ -65,7 +65,7 @@ pub struct Args {
     #[arg(long)]
     replace: bool,
 
-    /// Hash of the request's payload, if the schema compares it and no lock stores it
+    /// Hash of the request's payload, if the schema compares it [default: the hash in the lock]
     #[arg(long, value_name = "TEXT", value_parser = parse_token)]
     fingerprint: Option<String>,
 

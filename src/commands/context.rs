@@ -72,6 +72,11 @@ impl Args {
             _ => None,
         }
     }
+
+    /// True if the command creates the config file where there is none.
+    pub(crate) fn creates_file(&self) -> bool {
+        matches!(self.what, ContextSubcommand::Set(_))
+    }
 }
 
 pub async fn run(context: &mut Context, args: Args, connection: &ConnectionArgs) -> Result<Exit> {

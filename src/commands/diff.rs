@@ -32,9 +32,8 @@ use crate::store::ReadLimit;
 /// current records of the selected schemas. Filters select the records that match in either
 /// snapshot.
 ///
-/// `expired` means gone because its TTL ended, and `removed` gone earlier. `state` means another
-/// state, and `retaken` another value. `renewed` means the same value with another expiry, because
-/// the record was renewed or re-acquired.
+/// A record that is gone has `expired`, or was `removed` before its TTL ended. A record that remains
+/// has another `state`, another value (`retaken`), or only another expiry (`renewed`).
 ///
 /// Both snapshots must have the same server, database, schemas and filters. Exit status 0 if
 /// nothing differs, 1 if something does, 3 if a snapshot is incomplete.

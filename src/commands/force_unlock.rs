@@ -5,6 +5,7 @@ use clap::Args as ClapArgs;
 use serde_json::json;
 
 use crate::args::{ChangeArgs, KeysArgs, Output, SchemaArgs, ThresholdArgs};
+use crate::change;
 use crate::change::named_locks::{self, LockAction, LockDecision, NamedLocks};
 use crate::change::write_report;
 use crate::context::Context;
@@ -15,7 +16,7 @@ use crate::domain::record::{Expiry, Record};
 use crate::domain::schema::State;
 use crate::exit::{CommandError, Exit};
 use crate::render::invocation::name_of;
-use crate::render::{document, escape, record, record_json, words};
+use crate::render::{document, escape, record_json, words};
 use crate::store::read::lookup::Lookup;
 use crate::store::{KeyAction, ReadLimit};
 
@@ -90,7 +91,7 @@ async fn unlock_one(context: &mut Context, args: &Args, mut locks: NamedLocks) -
         let key_index = lock.key_index;
         // The command line for scripts has to name the context that protects the server, by whichever address it is known.
         context.learn_protection().await;
-        explain(context, &record, key_index)?;
+        explain(context, &record, key_index, args.change.confirmed.reason.as_deref())?;
     }
     if let Some(expected) = &args.expect
         && !expected.holds(&record)
@@ -129,7 +130,7 @@ async fn unlock_several(context: &mut Context, args: &Args, mut locks: NamedLock
             "The next request with each unlocked key executes the operation, unless a result is \
             stored.",
         );
-        context.ui.status("If a worker is still running, the operation executes twice.");
+        context.ui.warning("if a worker is still running, the operation executes twice");
     }
     let mut ended = Ok(());
     if args.change.confirmed.dry_run {
@@ -171,9 +172,13 @@ fn shown_in_table(record: &Record, key_index: usize) -> String {
     format!("{what}{left}{owner}")
 }
 
-fn explain(context: &mut Context, record: &Record, key_index: usize) -> Result<()> {
-    context.ui.page(record::page(record, context.ui.view(), false))?;
-    context.ui.flush()?;
+fn explain(
+    context: &mut Context,
+    record: &Record,
+    key_index: usize,
+    reason: Option<&str>,
+) -> Result<()> {
+    change::show(context, Output::Table, record)?;
     let redis_key = escape::text(&record.seen.keys[key_index].redis_key);
     if record.state == State::Completed {
         context.ui.status(&format!(
@@ -188,8 +193,8 @@ fn explain(context: &mut Context, record: &Record, key_index: usize) -> Result<(
     context.ui.status(&format!(
         "This removes the lock {redis_key}. The next request with this key executes the operation."
     ));
-    context.ui.status(&format!(
-        "If {worker} is still running, the operation executes twice; {}.",
+    context.ui.warning(&format!(
+        "if {worker} is still running, the operation executes twice; {}",
         words::late_worker(&record.schema)
     ));
     if let Some(token) = expect::token(record) {
@@ -200,6 +205,7 @@ fn explain(context: &mut Context, record: &Record, key_index: usize) -> Result<(
             Some(name) => words.extend(["--confirm", name]),
             None => words.push("--yes"),
         }
+        words.extend(reason.into_iter().flat_map(|reason| ["--reason", reason]));
         let line = context.ui.invocation().command_line(words);
         context.ui.status(&format!("For scripts: `{line}`"));
     }

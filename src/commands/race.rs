@@ -39,8 +39,8 @@ const MOST_WORKERS: u64 = 1_000;
 /// every round of the schema's own steps was void, the verdict is `void` and the exit status 3.
 ///
 /// Latency is the time from sending a step to its reply, including --think-time. Throughput is
-/// steps per second from each barrier, at which all workers begin or all losers retry, to the last
-/// reply. A winner's completion while the others wait does not count.
+/// the number of steps per second, from the moment when all workers begin, or all losers retry, to
+/// the last reply. A winner's completion in between does not count.
 ///
 /// A race puts load on a server. It uses the server in -u, -h, -p, -s, --sentinel, -c or --context,
 /// or else a temporary local Redis. It ignores REDIS_URL, IDEMCTL_URL, IDEMCTL_CONTEXT and the

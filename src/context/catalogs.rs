@@ -83,7 +83,7 @@ impl Context {
                 "{option} needs exactly one --schema, but {chosen} are selected"
             ))
             .hint(format!(
-                "pass one --schema ({known}); to set it for several schemas, use `idemctl context \
+                "pass exactly one --schema ({known}); to set it for several schemas, use `idemctl context \
                 set NAME --lock-ttl SCHEMA=DURATION`, or the same with --result-ttl or --prefix"
             ))
             .into());

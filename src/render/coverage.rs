@@ -46,11 +46,9 @@ pub fn unrecognised(coverage: &Coverage, catalog: &Catalog) -> Vec<String> {
 pub fn lines(coverage: &Coverage, catalog: &Catalog) -> Vec<String> {
     let spared = coverage.spared.iter().map(|(name, count)| {
         if *count == 1 {
-            format!("1 of these is not a lock, because {name} reads it as a completed result")
+            format!("1 value that looks like a lock is a completed result of {name}")
         } else {
-            format!(
-                "{count} of these are not locks, because {name} reads them as completed results"
-            )
+            format!("{count} values that look like locks are completed results of {name}")
         }
     });
     let unproven = all_unproven(coverage, catalog);
@@ -73,13 +71,13 @@ fn named_keys(keys: &NamedKeys) -> impl Iterator<Item = String> {
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     let absent = (keys.absent > 0).then(|| format!("not found: {}{more}", told.join(", ")));
     let left = keys.told_left.iter().map(|(name, why)| {
-        format!("left alone: {} ({})", escape::again(&name.text()), escape::text(why.as_bytes()))
+        format!("unchanged: {} ({})", escape::again(&name.text()), escape::text(why.as_bytes()))
     });
     let unnamed = keys.left - keys.told_left.len() as u64;
-    let unnamed = (unnamed > 0).then(|| format!("left alone: {unnamed} more of the keys"));
+    let unnamed = (unnamed > 0).then(|| format!("unchanged: {unnamed} more of the keys"));
     let lock = keys.first_lock.as_ref().map(|name| {
         format!(
-            "to remove a lock that was left alone, run `idemctl force-unlock {}`",
+            "to remove a lock, run `idemctl force-unlock {}`",
             invocation::argument(&name.text())
         )
     });
@@ -98,9 +96,9 @@ pub fn left_out(catalog: &Catalog) -> Option<String> {
     let names: Vec<_> = catalog.left_out().map(|schema| schema.name.as_str()).collect();
     match names.as_slice() {
         [] => None,
-        [name] => Some(format!("left out: {name} ({NO_PREFIX})")),
+        [name] => Some(format!("not read: schema {name} ({NO_PREFIX})")),
         names => Some(format!(
-            "left out: {} (they have no fixed prefix; name them with --schema)",
+            "not read: schemas {} (they have no fixed prefix; name them with --schema)",
             names.join(", ")
         )),
     }
@@ -178,7 +176,7 @@ fn unproven_of_several(missing: Missing, lacking: &[(&str, Missing, LeftOut)]) -
     let Missing::Ttl(of) = missing else {
         return format!(
             "Skipped {count} records of unknown age ({by_schema}). They never expire, or have more \
-            time left than their TTL allows."
+            time left than their service's TTL."
         );
     };
     let longest = longest
@@ -200,7 +198,7 @@ fn unproven(name: &str, schema: Option<&Schema>, missing: Missing, left_out: Lef
     let Missing::Ttl(of) = missing else {
         return format!(
             "Skipped {count} {name} {records} of unknown age. {they}, or {have} more time left than \
-            the TTL allows."
+            the service's TTL."
         );
     };
     let default =
@@ -245,11 +243,14 @@ pub fn contradicted_defaults(coverage: &Coverage) -> Vec<String> {
             continue;
         }
         let name = of.as_str();
-        let expire =
-            if records == 1 { format!("{name} expires") } else { format!("{name}s expire") };
+        let have = match records {
+            1 => format!("{name} has"),
+            _ => format!("{name}s have up to"),
+        };
+        let ttl = if defaults.len() == 1 { "TTL" } else { "TTLs" };
         let at_least = if coverage.contradictions.is_of_a_sample() { "at least " } else { "" };
         notes.push(format!(
-            "{at_least}{records} {expire} later (in up to {}) than the default {name} TTL of {} allows. If your service uses a longer TTL, \
+            "{at_least}{records} {have} {} left, more than the default {name} {ttl} of {}. If your service uses a longer TTL, \
              set {name}_ttl in the context or pass {}.",
             duration::short(longest_ms),
             defaults.join(", "),
@@ -285,13 +286,13 @@ mod tests {
                 deployment is not configured (the schema's default is 1d). The longest time left \
                 is 1m.",
                 "Skipped 1 go-chi record of unknown age. It never expires, or has more time left \
-                than the TTL allows.",
+                than the service's TTL.",
             ]
         );
         assert_eq!(
             contradicted_defaults(&coverage),
             [
-                "1 lock expires later (in up to 10m) than the default lock TTL of go-chi (1m) allows. If your service uses a longer TTL, set lock_ttl in the context or pass --lock-ttl.",
+                "1 lock has 10m left, more than the default lock TTL of go-chi (1m). If your service uses a longer TTL, set lock_ttl in the context or pass --lock-ttl.",
             ]
         );
         let report = fields(&coverage, &catalog, 1);

@@ -274,7 +274,7 @@ pub(crate) fn summary(counts: &DifferenceCounts) -> String {
         _ => format!(" ({expired} expired, {removed} removed early)"),
     };
     format!(
-        "{came} added, {went} gone{how}, {state} changed state, {retaken} re-acquired, {renewed} \
-        renewed, {same} unchanged."
+        "{came} added, {went} gone{how}, {state} with another state, {retaken} with another value, {renewed} \
+        with another expiry, {same} unchanged."
     )
 }

@@ -169,7 +169,7 @@ pub fn page(view: View, shown: &ShownOperation<'_>, records: &[AuditEntry<'_>]) 
         let left = entry.after.as_ref().map_or_else(|| "unknown".to_owned(), left);
         cells.chain([left, escape::again(&entry.redis_key)]).collect()
     });
-    let heading = ["WHAT", "SCHEMA", "LEFT", "REDIS KEY"];
+    let heading = ["WHAT", "SCHEMA", "AFTER", "REDIS KEY"];
     format!("{head}\n{}", table::grid_folding(view, &heading, rows.collect(), &["REDIS KEY"]))
 }
 
@@ -184,7 +184,7 @@ fn user_id(of: &Operation) -> String {
 /// The value that a change wrote to a Redis key, by its expiry.
 fn left(after: &KeyIdentity) -> String {
     if after.is_absent() {
-        return "nothing".to_owned();
+        return "absent".to_owned();
     }
     match after.expires_at_ms() {
         Some(at) => {

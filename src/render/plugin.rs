@@ -134,8 +134,7 @@ fn outlasting(health: &Health) -> Option<String> {
     let of_locks: Vec<_> = health.outlasting.iter().collect();
     let count: u64 = of_locks.iter().map(|(.., found)| found.records).sum();
     let state = format!(
-        "set yours with `idemctl context set NAME {option} SCHEMA=DURATION`; `--schema NAME {option} \
-        DURATION` checks that schema alone",
+        "set your service's lock TTL with `idemctl context set CONTEXT {option} SCHEMA=DURATION`",
         option = TtlOf::Lock.option()
     );
     let Some(most) = of_locks.iter().map(|(.., found)| found.most_ms).max() else {
@@ -152,14 +151,14 @@ fn outlasting(health: &Health) -> Option<String> {
     }
     let defaults = match of_locks.as_slice() {
         [(schema, _, found)] => {
-            format!("{schema}'s default lock TTL of {} allows", duration::short(found.default_ms))
+            format!("{schema}'s default lock TTL of {}", duration::short(found.default_ms))
         }
-        _ => format!("the default lock TTLs of {} allow", words::list(&defaults, "and")),
+        _ => format!("the default lock TTLs of {}", words::list(&defaults, "and")),
     };
-    let locks = if count == 1 { "lock expires" } else { "locks expire" };
+    let locks = if count == 1 { "lock has" } else { "locks have up to" };
     let at_least = if health.outlasting_is_partial { "at least " } else { "" };
     Some(format!(
-        "{at_least}{count} {locks} later (in up to {}) than {defaults} ({state})",
+        "{at_least}{count} {locks} {} left, more than {defaults} ({state})",
         duration::short(most),
     ))
 }

@@ -291,6 +291,10 @@ impl RecordPage {
                 2,
                 &format!("{severity} {code}: {}", escape::text(finding.message.as_bytes())),
             );
+            // None in the preview of a change.
+            if finding.advice.is_empty() {
+                continue;
+            }
             // Names in command lines are escaped already: escaped twice, they would name another record.
             self.page.wrapped(4, &format!("→ {}", escape::again(&finding.advice)));
         }

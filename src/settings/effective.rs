@@ -91,12 +91,17 @@ impl Settings {
         Ok(Self::of(environment, file, chosen, server_context, server, false))
     }
 
-    /// The settings for commands that edit the config file, which need no context.
+    /// The settings for commands that edit the config file, which need no context. The file that an
+    /// option or a variable names may be missing if `creates` is true.
     pub(crate) fn of_file(
         args: &ConnectionArgs,
         environment: Environment,
+        creates: bool,
     ) -> Result<Self, CommandError> {
-        let file = ConfigFile::read(args, &environment)?;
+        let file = match creates {
+            true => ConfigFile::read_or_new(args, &environment)?,
+            false => ConfigFile::read(args, &environment)?,
+        };
         let chosen = file.chosen(args, &environment);
         let nothing = ContextConfig::default();
         let server =
@@ -148,6 +153,15 @@ impl Settings {
         match (self.server.address.origin, self.chosen.as_ref().map(|chosen| chosen.origin)) {
             (Origin::Variable(name), _) => Some(name),
             (Origin::Context(_), Some(Origin::Variable(name) | Origin::File(name))) => Some(name),
+            _ => None,
+        }
+    }
+
+    /// The URL in `REDIS_URL`, if that variable names the server.
+    pub(crate) fn url_of_redis_url(&self) -> Option<&str> {
+        let variable = "REDIS_URL";
+        match self.server.address.origin {
+            Origin::Variable(name) if name == variable => self.environment.get(variable),
             _ => None,
         }
     }

@@ -39,6 +39,20 @@ impl ConfigFile {
         }
     }
 
+    /// The same for a command that creates the file if it does not exist.
+    ///
+    /// # Errors
+    /// Usage: the file is invalid.
+    pub(super) fn read_or_new(
+        args: &ConnectionArgs,
+        environment: &Environment,
+    ) -> Result<Self, CommandError> {
+        match args.config.clone().or_else(|| environment.config()) {
+            Some(path) if !path.exists() => Ok(Self { path: Some(path), ..Self::default() }),
+            _ => Self::read(args, environment),
+        }
+    }
+
     fn parse(path: PathBuf, environment: &Environment) -> Result<Self, CommandError> {
         let text = files::read_text(&path, LARGEST).map_err(|error| {
             CommandError::usage(format!("cannot read the config file {}: {error}", path.display()))

@@ -9,8 +9,8 @@ use crate::render::invocation::Invocation;
 impl Invocation {
     /// The options that select the server and the way to reach it. idemctl's own variables become
     /// options, because a variable may have been set for one command only (`IDEMCTL_URL=… idemctl`),
-    /// and the printed command would then reach another server. The default context and `REDIS_URL`
-    /// need no option. A password is replaced by a prompt.
+    /// and the printed command would then reach another server. The default context
+    /// needs no option. A password is replaced by a prompt.
     pub(crate) fn of(args: &ConnectionArgs, environment: &Environment) -> Self {
         // A temporary local Redis is used whatever the variables name.
         let variable = |name: &str| match args.sandbox {
@@ -59,6 +59,14 @@ impl Invocation {
             .flag("--askpass", args.askpass || args.password.is_some() || has_password || stdin);
         invocation.tls(&args.tls);
         invocation
+    }
+
+    /// Adds the URL that `REDIS_URL` names. Whether this variable applies is known only after the
+    /// config file was read.
+    pub(crate) fn heed_redis_url(&mut self, url: &str) {
+        let (url, has_password) = without_password(url);
+        self.option("-u", url);
+        self.flag("--askpass", has_password);
     }
 
     fn tls(&mut self, args: &TlsArgs) {

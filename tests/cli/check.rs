@@ -53,6 +53,9 @@ fn nobody_knows_without_a_server_a_right_or_a_command_line() {
     says(alone(&["-p", &closed, "check", "--no-such-option"]), 3, "UNKNOWN");
     says(alone(&["-p", &closed, "check", "--critical", "0"]), 3, "UNKNOWN");
     says(alone(&["--context", "nosuch", "check"]), 3, "UNKNOWN");
+    // The error is said once, in the line.
+    let run = alone(&["--context", "nosuch", "check"]);
+    assert!(!run.stderr.contains("error:"), "{}", run.all());
     says(alone(&["-p", &closed, "check", "--schema", "nosuch"]), 3, "UNKNOWN");
     alone(&["check", "--help"]).exits(0);
     alone(&["schema", "check", "--no-such-option"]).exits(2);

@@ -115,6 +115,22 @@ fn what_a_context_can_say_is_what_a_command_then_does() {
     );
 }
 
+/// Rule: a config file that is named and does not exist is created, by this command alone.
+#[test]
+fn the_named_config_file_is_created() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("new.toml").display().to_string();
+    let run = |words: &[&str]| idemctl(folder.path()).args(["--config", &file]).args(words).run();
+    run(&["context", "list"]).exits(2).says("cannot read the config file");
+    run(&["context", "set", "prod", "-u", "redis://h:1/0"])
+        .exits(0)
+        .says(&format!("Added context prod in {file}:"));
+    run(&["context", "set", "prod", "-u", "redis://h:2/0"])
+        .exits(0)
+        .says(&format!("Changed context prod in {file}:"));
+    run(&["context", "list"]).exits(0).shows("h:2/0");
+}
+
 /// Rule: no password is written into the file, and none is shown. Revert: without the refusal the file holds `s3cret`.
 #[test]
 fn a_password_is_refused_and_the_way_to_give_it_is_named() {

@@ -86,9 +86,9 @@ fn a_check_tells_of_locks_that_outlast_a_default_lock_ttl() {
         ("idempotency:done", DONE, 80_000_000),
     ]);
     let run = server.idemctl(&["check"]).exits(0);
-    let says = "; 1 lock expires later (in up to 7h 4";
+    let says = "; 1 lock has 7h 4";
     run.shows(says)
-        .shows("m) than go-middleware's default lock TTL of 5m allows (set yours with `idemctl context set NAME --lock-ttl SCHEMA=DURATION`; `--schema NAME --lock-ttl DURATION` checks that schema alone) |");
+        .shows("m left, more than go-middleware's default lock TTL of 5m (set your service's lock TTL with `idemctl context set CONTEXT --lock-ttl SCHEMA=DURATION`) |");
     let json = server.idemctl(&["check", "-o", "json"]).exits(0).json();
     assert_eq!(
         (&json["outlasting"][0]["locks"], &json["outlasting"][0]["default_ms"]),
@@ -110,7 +110,7 @@ fn a_check_says_if_it_does_not_know_whether_locks_outlast_a_default() {
     let json = server.idemctl(&["check", "-o", "json"]).exits(0).json();
     let is_partial = json["outlasting_partial"] == true;
     let says = "it is unknown whether locks of go-middleware and go-middleware-v1 outlast the \
-        default lock TTL (set yours with";
+        default lock TTL (set your service's lock TTL with";
     assert_eq!(json["summary"].as_str().unwrap().contains(says), is_partial, "{json}");
     // CLIENT NO-TOUCH is of Redis 7.2 and later.
     let no_touch =

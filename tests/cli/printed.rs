@@ -233,3 +233,21 @@ fn a_command_that_ignores_the_variables_names_no_server_in_its_lines() {
         .run();
     assert_eq!(printed::command_lines(&run), ["explore all -o json"], "{}", run.all());
 }
+
+/// Rule: `REDIS_URL` may have been set for one command only, so its server is named where the variable applies.
+#[test]
+fn a_server_that_redis_url_named_is_named_in_the_lines() {
+    let servers = Servers::start();
+    let url = servers.looked_at.url();
+    // Without a config file, or the default context would name the server.
+    servers.looked_at.configure("");
+    let run = servers.command(binary()).env("REDIS_URL", &url).args(["inspect", "plain"]).run();
+    let line = format!("idemctl -u {url} force-unlock");
+    run.shows(&line);
+    // A default context has precedence over REDIS_URL, and needs no option.
+    servers
+        .looked_at
+        .configure(&format!("default_context = \"here\"\n[contexts.here]\nurl = \"{url}\"\n"));
+    let run = servers.command(binary()).args(["inspect", "plain"]).run();
+    run.shows("`idemctl force-unlock");
+}

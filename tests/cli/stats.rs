@@ -177,7 +177,7 @@ fn nothing_there_is_said_with_what_was_walked() {
         .idemctl(&["stats"])
         .exits(0)
         .says("no such records among 0 keys")
-        .says("left out: go-chi");
+        .says("not read: schema go-chi");
     server.idemctl(&["stats", "--prometheus", "-o", "json"]).exits(2);
 }
 

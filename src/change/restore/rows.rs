@@ -164,8 +164,13 @@ impl RestoredRows {
     pub fn warn_of_endless(&self, context: &mut Context) {
         match self.endless {
             0 => {}
-            1 => context.ui.warning("this restores a lock that never expires"),
-            count => context.ui.warning(&format!("this restores {count} locks that never expire")),
+            1 => context.ui.warning(
+                "1 of these is a lock that never expires, and blocks its key until somebody removes it",
+            ),
+            count => context.ui.warning(&format!(
+                "{count} of these are locks that never expire, and block their keys until somebody \
+                removes them"
+            )),
         }
     }
 

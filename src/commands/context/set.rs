@@ -142,7 +142,8 @@ pub(super) fn set(
         ));
         return Ok(Exit::Done);
     }
-    context.ui.status(&format!("Context {name} in {path} changed:"));
+    let verb = if written.is_new { "Added" } else { "Changed" };
+    context.ui.status(&format!("{verb} context {name} in {path}:"));
     for line in &written.lines {
         context.ui.status(&format!("  {}", escape::text(line.as_bytes())));
     }

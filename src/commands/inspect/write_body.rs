@@ -35,7 +35,7 @@ pub(super) fn write(
         }
         _ => {
             return Err(CommandError::usage("--body: several records contain a response")
-                .hint("name one KEY and one --schema")
+                .hint("name exactly one KEY and one --schema")
                 .into());
         }
     };

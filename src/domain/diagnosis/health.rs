@@ -93,7 +93,7 @@ pub(crate) enum Status {
 as_str!(Status);
 
 impl Status {
-    pub(crate) fn code(self) -> u8 {
+    pub(crate) const fn code(self) -> u8 {
         self as u8
     }
 }

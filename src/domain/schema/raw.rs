@@ -126,6 +126,9 @@ fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duratio
             Err(D::Error::custom("a TTL must be longer than zero"))
         }
         Ok(duration) => Ok(Some(duration)),
+        Err(_) if text == "DECIDE" => {
+            Err(D::Error::custom("replace DECIDE with a duration, or with \"none\""))
+        }
         Err(why) => Err(D::Error::custom(format_args!("`{text}` is not a duration: {why}"))),
     }
 }

@@ -19,6 +19,8 @@ pub(crate) struct TallyGroup {
     pub(crate) count: u64,
     /// The age of the oldest; `None` if no age is known.
     pub(crate) oldest: Option<Age>,
+    /// The number of records without an age, any of which may be older.
+    pub(crate) without_age: u64,
     pub(crate) sample: Vec<TallySample>,
 }
 
@@ -41,6 +43,7 @@ impl<K: Ord> Tally<K> {
         let group = self.groups.entry(group).or_default();
         group.count += 1;
         group.oldest = older(group.oldest, age);
+        group.without_age += u64::from(age.is_none());
         if group.sample.len() < SAMPLE {
             group
                 .sample

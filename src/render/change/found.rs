@@ -85,7 +85,11 @@ fn row(names: &[&str], group: &TallyGroup, mut sample: Vec<String>) -> (Vec<Stri
         // The sample is shorter than the group, so the list is not complete.
         sample.push("…".to_owned());
     }
-    let oldest = group.oldest.map_or_else(|| "unknown".to_owned(), words::short_age);
+    let oldest = match group.oldest.map(words::short_age) {
+        None => "unknown".to_owned(),
+        Some(age) if group.without_age > 0 => format!("{age} or more"),
+        Some(age) => age,
+    };
     let names = names.iter().map(|name| (*name).to_owned());
     (names.chain([group.count.to_string(), oldest]).collect(), sample.join(", "))
 }

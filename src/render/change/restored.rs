@@ -14,8 +14,7 @@ pub struct RestoredKey<'a> {
     pub schema: &'a str,
     pub key: &'a [u8],
     pub state: &'a str,
-    /// The state of the restored record, if it differs from the one in the backup; `None` if it is
-    /// the same.
+    /// The state of the restored record, if it differs from `state`; `None` if it is the same.
     pub becomes: Option<&'a str>,
     /// The remaining time of the restored value; `None` if the Redis key is not restored.
     pub left: Option<Expiry>,
@@ -31,10 +30,7 @@ pub fn heading() -> String {
 pub fn line(row: &RestoredKey<'_>, width: Option<usize>) -> String {
     let ttl = row.left.map_or_else(|| "-".to_owned(), words::expiry);
     let schema = escape::text(row.schema.as_bytes());
-    let mut state = escape::text(row.state.as_bytes());
-    if let Some(becomes) = row.becomes {
-        state = format!("{state} -> {}", escape::text(becomes.as_bytes()));
-    }
+    let state = escape::text(row.becomes.unwrap_or(row.state).as_bytes());
     let redis_key = escape::text(row.redis_key);
     let line = columns(row.outcome, &ttl, &state, &schema, &redis_key);
     if width.is_none_or(|width| line.trim_end().width() <= width) {

@@ -49,5 +49,5 @@ fn a_text_that_is_everywhere_ends_the_walk() {
 fn a_search_that_found_a_record_names_the_schemas_that_it_left_out() {
     let server = Server::holding(&[("idem:pay-4242", r#"{"status":"IN_PROGRESS"}"#, 30_000)]);
     let run = server.idemctl(&["inspect", "--find", "4242"]).exits(0);
-    run.shows("pay-4242").says("left out: go-chi");
+    run.shows("pay-4242").says("not read: schema go-chi");
 }

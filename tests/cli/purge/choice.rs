@@ -55,9 +55,8 @@ fn removed(words: &[&str], stdin: &[u8]) -> Vec<String> {
     let run = server.idemctl_fed(&[&["purge", "--yes"], words].concat(), stdin);
     // What the operator's own filters leave out is what was asked for.
     let filters = words.iter().any(|word| ["--state", "--older-than", "--finding"].contains(word));
-    let is_left = |line: &str| {
-        line.starts_with("left alone: ") && !(filters && line.contains("not selected"))
-    };
+    let is_left =
+        |line: &str| line.starts_with("unchanged: ") && !(filters && line.contains("not selected"));
     let is_part = ["not found: ", "Skipped "].iter().any(|told| run.stderr.contains(told))
         || run.stderr.lines().any(is_left);
     assert_eq!(run.code, if is_part { 3 } else { 0 }, "{}", run.all());

@@ -11,7 +11,7 @@ fn keys_that_are_not_there_or_not_chosen_are_named_and_the_others_are_purged() {
     let server = seeded();
     let run = purge(&server, &["old", "nowhere", "held", "bare", "--yes"]).exits(3);
     run.says("1 of 1 record purged").says("not found: nowhere, bare");
-    run.says("left alone: go-middleware/held (it is in-progress and not selected)");
+    run.says("unchanged: go-middleware/held (it is in-progress and not selected)");
     run.says("`idemctl ").says(" force-unlock go-middleware/held`");
     let run = purge(&server, &["nowhere", "--dry-run", "-o", "json"]).exits(3).json();
     assert_eq!((&run["keys_not_found"], &run["not_found"][0]), (&1.into(), &"nowhere".into()));
@@ -95,7 +95,7 @@ fn a_named_key_that_is_left_alone_is_named() {
         "go-middleware/held (it is in-progress and not selected)",
         "go-middleware/odd (it does not match schema go-middleware: ",
     );
-    run.says(format!("left alone: {locked}")).says(format!("left alone: {odd}"));
+    run.says(format!("unchanged: {locked}")).says(format!("unchanged: {odd}"));
     let json = run.json();
     assert_eq!(
         (&json["done"], &json["keys_left_alone"], &json["keys_not_found"]),

@@ -148,21 +148,24 @@ fn a_preview_shows_the_state_of_what_comes_back() {
     ];
     server.idemctl(&complete).exits(0);
     let run = server.idemctl(&["undo", "--dry-run"]).exits(0);
-    run.shows("would-restore  never    completed -> in-progress  go-middleware");
-    run.says("warning: this restores a lock that never expires");
+    run.shows("would-restore  never    in-progress  go-middleware");
+    run.says("warning: 1 of these is a lock that never expires");
     server
         .idemctl(&["undo", "--yes"])
         .exits(0)
-        .says("warning: this restores a lock that never expires");
+        .says("warning: 1 of these is a lock that never expires");
     // Undoing the undo brings the result back.
-    let run =
-        server.idemctl(&["undo", "--dry-run"]).exits(0).shows("in-progress -> completed").all();
+    let run = server
+        .idemctl(&["undo", "--dry-run"])
+        .exits(0)
+        .shows("would-restore  23h 59m  completed")
+        .all();
     assert!(!run.contains("without expiry"), "{run}");
     server.idemctl(&["force-unlock", "a", "--yes"]).exits(0);
     server
         .idemctl(&["undo", "--dry-run"])
         .exits(0)
-        .says("warning: this restores a lock that never expires");
+        .says("warning: 1 of these is a lock that never expires");
 }
 
 /// Rule: a failure belongs to the record in which it happened: a record that cannot be read keeps no other from going back.
