@@ -124,10 +124,10 @@ fn the_named_config_file_is_created() {
     run(&["context", "list"]).exits(2).says("cannot read the config file");
     run(&["context", "set", "prod", "-u", "redis://h:1/0"])
         .exits(0)
-        .says(&format!("Added context prod in {file}:"));
+        .says(format!("Added context prod in {file}:"));
     run(&["context", "set", "prod", "-u", "redis://h:2/0"])
         .exits(0)
-        .says(&format!("Changed context prod in {file}:"));
+        .says(format!("Changed context prod in {file}:"));
     run(&["context", "list"]).exits(0).shows("h:2/0");
 }
 

@@ -36,11 +36,11 @@ pub(crate) fn past(record: &Record, past: &RecordPast, view: View) -> String {
 fn sentence(record: &Record, schedule: &PastSchedule) -> String {
     let by = match schedule.faults == FaultBudget::default() {
         true => "without a fault".to_owned(),
-        false => format!("by {}", schedule.faults),
+        false => format!("after {}", schedule.faults),
     };
     let then = match (record.lock().is_some(), schedule.holder_lives) {
         (true, true) => "; the worker that took the lock is still running",
-        (true, false) => "; no worker holds this lock any more",
+        (true, false) => "; no running worker holds this lock",
         (false, _) => "",
     };
     let steps = schedule.token.acts.len();

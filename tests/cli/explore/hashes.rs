@@ -162,6 +162,6 @@ fn a_hash_is_explained() {
     let run = server
         .idemctl(&["inspect", "order-1", "--schema", "mine", "--schema-dir", &dir, "--explain"])
         .exits(0);
-    run.shows("by 1 lost lock TTL, in 2 steps; the worker that took the lock is still running");
+    run.shows("after 1 lost lock TTL, in 2 steps; the worker that took the lock is still running");
     run.shows("the TTL of the lock is removed: lock of worker 1, never expires");
 }
