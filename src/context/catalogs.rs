@@ -25,7 +25,12 @@ impl Context {
         loaded
             .left_out
             .extend(loaded.unsound.drain(..).map(|(schema, wrong)| (schema.name, wrong)));
-        self.catalog_of(loaded, args)
+        let catalog = self.catalog_of(loaded, args)?;
+        for schema in catalog.all() {
+            // Schemas last as long as the process, and freeing their many small parts takes time.
+            std::mem::forget(Arc::clone(schema));
+        }
+        Ok(catalog)
     }
 
     /// Like [`Context::catalog`], for a server other than the context's server. The context's list

@@ -78,3 +78,13 @@ fn all_that_a_key_may_be_is_read_in_one_call() {
         "{reads:?}"
     );
 }
+
+/// Rule: a master says in its greeting that it is one, and a short command asks it for nothing that it has just said.
+#[test]
+fn a_master_is_not_asked_for_its_role_again() {
+    let server = Server::holding(&[("idempotency:k", "{}", 600_000)]);
+    for words in [&["inspect", "k"][..], &["list"], &["stats"]] {
+        let run = server.idemctl(&[&["--debug"], words].concat());
+        assert!(run.stderr.contains("HELLO") && !run.stderr.contains("ROLE"), "{}", run.all());
+    }
+}

@@ -236,7 +236,7 @@ impl Client {
     /// The reason why reads here may be out of date: the server is a replica that lost the link to
     /// its master, or may be one because the user may not ask. `None` for any other server.
     pub async fn is_behind(&self) -> Option<String> {
-        if self.is_cluster() {
+        if self.is_cluster() || self.home.target().client_options.was_just_master() {
             return None;
         }
         match self.home.ask(&redis::cmd("ROLE")).await {

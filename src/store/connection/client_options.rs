@@ -1,7 +1,8 @@
 //! Optional requests to a server, and which of them it refuses. Each is attempted once per server.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 use redis::Value;
 
@@ -10,6 +11,9 @@ use crate::store::error::StoreError;
 
 /// The name that `CLIENT LIST` shows for idemctl's connections.
 const CLIENT_NAME: &str = "idemctl";
+
+/// How long the role in the reply to HELLO is taken for the server's role.
+const ROLE_IS_FRESH: Duration = Duration::from_secs(1);
 
 /// The state that all connections to one server share. All instances compare as equal, because this
 /// state does not identify a server.
@@ -22,6 +26,8 @@ struct Remembered {
     may_no_touch: AtomicBool,
     agreed_to_no_touch: AtomicBool,
     said_hello: AtomicBool,
+    /// When the server's reply to HELLO said that it is a master.
+    was_master_at: OnceLock<Instant>,
     looked_closer: AtomicBool,
 }
 
@@ -51,8 +57,18 @@ impl ClientOptions {
     /// Records the server's reply to HELLO. A server of unknown kind does not get requests that
     /// might harm it.
     pub(in crate::store) fn met(&self, greeting: Option<Value>) {
+        let role = greeting.clone().and_then(|greeting| told(greeting, "role"));
+        if role.is_some_and(|role| role == "master") {
+            self.0.was_master_at.get_or_init(Instant::now);
+        }
         let mode = greeting.and_then(mode);
         self.0.may_no_touch.store(mode.is_some_and(|mode| mode != "cluster"), Ordering::Relaxed);
+    }
+
+    /// True if the server said a moment ago that it is a master. A short command then need not ask
+    /// again.
+    pub(in crate::store) fn was_just_master(&self) -> bool {
+        self.0.was_master_at.get().is_some_and(|at| at.elapsed() < ROLE_IS_FRESH)
     }
 
     /// False if the server refused the option before, or must not be asked.

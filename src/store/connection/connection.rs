@@ -287,13 +287,7 @@ impl Connection {
         if self.transport.taken < self.transport.inbox.len() {
             return Ok(true);
         }
-        // The runtime checks its sockets for new bytes only between tasks.
-        tokio::task::yield_now().await;
-        poll_fn(|context| match self.transport.poll_receive(context) {
-            Poll::Ready(received) => Poll::Ready(received.map(|_| true)),
-            Poll::Pending => Poll::Ready(Ok(false)),
-        })
-        .await
+        self.transport.has_more().await
     }
 
     async fn value(&mut self) -> Result<Value, StoreError> {

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Instant;
@@ -73,7 +74,11 @@ fn words(buffer: &[u8]) -> Vec<Vec<u8>> {
     words
 }
 
-impl Socket for Traced {}
+impl Socket for Traced {
+    fn plain(&self) -> Option<BorrowedFd<'_>> {
+        self.socket.plain()
+    }
+}
 
 impl AsyncRead for Traced {
     fn poll_read(

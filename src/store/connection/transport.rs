@@ -1,11 +1,14 @@
 //! Sends and receives on one socket at the same time.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::io;
+use std::os::fd::{AsFd as _, BorrowedFd};
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, recv};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::TlsConnector;
@@ -58,6 +61,30 @@ impl Transport {
         Ok(())
     }
 
+    /// True if bytes have arrived that were not received yet. Does not wait.
+    ///
+    /// # Errors
+    /// The peer closed the stream, or it broke.
+    pub(super) async fn has_more(&mut self) -> io::Result<bool> {
+        if let Some(socket) = self.socket.plain() {
+            // Asked directly, because the runtime would take more system calls. It never waits, because
+            // the runtime made the socket non-blocking.
+            return match recv(socket, &mut [0; 1], RecvFlags::PEEK) {
+                Ok((_, 0)) => Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(_) => Ok(true),
+                Err(Errno::AGAIN | Errno::INTR) => Ok(false),
+                Err(error) => Err(error.into()),
+            };
+        }
+        // The runtime checks its sockets for new bytes only between tasks.
+        tokio::task::yield_now().await;
+        poll_fn(|context| match self.poll_receive(context) {
+            Poll::Ready(received) => Poll::Ready(received.map(|_| true)),
+            Poll::Pending => Poll::Ready(Ok(false)),
+        })
+        .await
+    }
+
     /// Waits for bytes and returns their number, and discards the processed part of the inbox. It
     /// continues to send meanwhile, so that both sides cannot block each other.
     pub(super) fn poll_receive(&mut self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
@@ -76,11 +103,28 @@ impl Transport {
 }
 
 /// A byte stream of any transport.
-pub(in crate::store) trait Socket: AsyncRead + AsyncWrite + Send + Unpin {}
+pub(in crate::store) trait Socket: AsyncRead + AsyncWrite + Send + Unpin {
+    /// The socket, if its bytes are those of the stream. TLS has messages of its own in between.
+    fn plain(&self) -> Option<BorrowedFd<'_>>;
+}
 
-impl Socket for TcpStream {}
-impl Socket for UnixStream {}
-impl Socket for TlsStream<TcpStream> {}
+impl Socket for TcpStream {
+    fn plain(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.as_fd())
+    }
+}
+
+impl Socket for UnixStream {
+    fn plain(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.as_fd())
+    }
+}
+
+impl Socket for TlsStream<TcpStream> {
+    fn plain(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+}
 
 /// Why the connection could not be opened.
 pub(in crate::store) enum NotOpen {
