@@ -123,7 +123,7 @@ struct ScanCounts {
 }
 
 /// A page of a scan.
-pub struct ScanPage<T> {
+pub struct SelectedPage<T> {
     /// How many records of the schemas the page contains, selected or not.
     pub records: usize,
     /// The selected records, each with what the command plans for it.
@@ -206,7 +206,10 @@ impl<'a> Scan<'a> {
 
     /// The records of the next page that the filter selects; `None` after the end of the scan.
     /// Records with insufficient data are counted as left out.
-    pub async fn next_page<F: RecordFilter>(&mut self, filter: &F) -> Option<ScanPage<F::Plan>> {
+    pub async fn next_page<F: RecordFilter>(
+        &mut self,
+        filter: &F,
+    ) -> Option<SelectedPage<F::Plan>> {
         if self.end.is_some() {
             return None;
         }
@@ -244,7 +247,7 @@ impl<'a> Scan<'a> {
                     diagnosis::add_oversized(record, &plan.thresholds);
                 }
             }
-            Ok(Some(ScanPage { records: count, selected }))
+            Ok(Some(SelectedPage { records: count, selected }))
         };
         let read = self.interrupt.unless_raised(read).await;
         let page = self.settle(read);
@@ -258,7 +261,7 @@ impl<'a> Scan<'a> {
         &mut self,
         filter: &F,
         has_to_be_read: impl Fn(&Candidate, &[Option<Expiry>]) -> bool,
-    ) -> Option<ScanPage<F::Plan>> {
+    ) -> Option<SelectedPage<F::Plan>> {
         let page = self.next_deadlines().await?;
         let count = page.len();
         let mut candidates = Vec::new();
@@ -277,7 +280,7 @@ impl<'a> Scan<'a> {
                 }
             }
         }
-        Some(ScanPage { records: count, selected })
+        Some(SelectedPage { records: count, selected })
     }
 
     /// Every record of the next page; `None` once the scan has ended.
@@ -406,7 +409,7 @@ impl<'a> Scan<'a> {
     }
 }
 
-impl<T> ScanPage<T> {
+impl<T> SelectedPage<T> {
     /// The selected records without the plans.
     pub fn into_records(self) -> Vec<Record> {
         self.selected.into_iter().map(|(record, _)| record).collect()

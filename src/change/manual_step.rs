@@ -217,7 +217,7 @@ impl ManualStep<'_> {
         let ttl_ms = schema.ttl(TtlOf::Lock).map_or(HELD_MS, age::millis).max(1);
         let value = manual::hold(record, request)
             .map_err(|why| CommandError::usage(format!("{}: {why}", schema.name)))?;
-        Ok(value.map(|value| Hold { key_index: schema.lock_role(), value, ttl_ms }))
+        Ok(value.map(|value| Hold { key_index: schema.lock_key_index(), value, ttl_ms }))
     }
 
     /// The error that ended the step, as a partial one if the calls before it changed something.

@@ -75,7 +75,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         request,
         needs_time,
         takes_lock: false,
-        key_index: schema.lock_role(),
+        key_index: schema.lock_key_index(),
         question,
         afterwards: owner.map(|owner| {
             let owner = escape::text(owner);
@@ -110,7 +110,7 @@ fn explain(context: &mut Context, report: &StepReport<'_>) {
         ));
         return;
     }
-    let redis_key = escape::text(&report.record.seen.keys[schema.lock_role()].redis_key);
+    let redis_key = escape::text(&report.record.seen.keys[schema.lock_key_index()].redis_key);
     let owner = report
         .owner
         .map(|owner| format!(" for worker {}", escape::text(owner)))

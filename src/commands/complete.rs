@@ -10,7 +10,7 @@ use anyhow::Result;
 use clap::Args as ClapArgs;
 
 use self::choice::{ChosenCompletion, CompleteRequest};
-use self::trial::Trial;
+use self::trial::TrialOutcome;
 use crate::args::{Output, StepArgs, parse_owner, parse_token};
 use crate::change::{self, ManualStep};
 use crate::context::Context;
@@ -123,7 +123,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         request: request.clone(),
         needs_time: chosen.needs_time(&schema),
         takes_lock: hold.is_some(),
-        key_index: schema.result_role(),
+        key_index: schema.result_key_index(),
         question,
         afterwards: None,
         is_verified: trial.verifies(&completed),
@@ -159,9 +159,9 @@ async fn try_ahead(
     step: &Step,
     request: &Request<'_>,
     hold: Option<&Content>,
-) -> Result<Trial> {
+) -> Result<TrialOutcome> {
     if report.predicted != Meaning::Stored {
-        return Ok(Trial::NotNeeded);
+        return Ok(TrialOutcome::NotNeeded);
     }
     let environment = context.settings.environment();
     let servers = LocalServers {
@@ -170,10 +170,10 @@ async fn try_ahead(
         like: context.settings.target().clone(),
     };
     Ok(match sim::rehearse(report.record, step, request, hold, &servers).await {
-        Ok(Some(rehearsal)) => Trial::Ran(rehearsal),
-        Ok(None) => Trial::NotNeeded,
-        Err(NotRehearsed::NoServer(why)) => Trial::NotRun(why.to_string()),
-        Err(NotRehearsed::Store(why)) => Trial::NotRun(why.to_string()),
+        Ok(Some(rehearsal)) => TrialOutcome::Ran(rehearsal),
+        Ok(None) => TrialOutcome::NotNeeded,
+        Err(NotRehearsed::NoServer(why)) => TrialOutcome::NotRun(why.to_string()),
+        Err(NotRehearsed::Store(why)) => TrialOutcome::NotRun(why.to_string()),
     })
 }
 
@@ -183,7 +183,7 @@ fn explain(
     report: &StepReport<'_>,
     chosen: &ChosenCompletion,
     request: &Request<'_>,
-    trial: &Trial,
+    trial: &TrialOutcome,
 ) {
     let record = report.record;
     let schema = &record.schema;
@@ -195,7 +195,7 @@ fn explain(
         context.ui.status(&format!("The service will reject this result{owner}."));
         return;
     }
-    let redis_key = escape::text(&record.seen.keys[schema.result_role()].redis_key);
+    let redis_key = escape::text(&record.seen.keys[schema.result_key_index()].redis_key);
     // The trial saw the service's own TTL; the schema only has its default.
     let expiry = match (trial.lives(), schema.ttl(TtlOf::Result)) {
         (Some(expiry), _) => expiry,

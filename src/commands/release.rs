@@ -72,7 +72,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         request: Request { now_ms, ..Request::new(&schema, &record.key, &owner, &response) },
         needs_time,
         takes_lock: false,
-        key_index: schema.lock_role(),
+        key_index: schema.lock_key_index(),
         question,
         afterwards: None,
         is_verified: true,
@@ -108,7 +108,7 @@ fn refused(record: &Record, why: &Refusal) -> CommandError {
 
 fn explain(context: &mut Context, report: &StepReport<'_>) {
     let record = report.record;
-    let redis_key = escape::text(&record.seen.keys[record.schema.lock_role()].redis_key);
+    let redis_key = escape::text(&record.seen.keys[record.schema.lock_key_index()].redis_key);
     if report.predicted != Meaning::Released {
         let owner = record
             .owner()

@@ -37,19 +37,25 @@ pub(crate) fn mismatches(schema: &Schema) -> Vec<Mismatch> {
     let (writes_lock, writes_result) =
         (schema.write.lock_value.is_some(), schema.write.result_value.is_some());
     if writes_lock {
-        found.extend(reads_as(schema, schema.lock_role(), &lock, State::InProgress, "lock_value"));
+        found.extend(reads_as(
+            schema,
+            schema.lock_key_index(),
+            &lock,
+            State::InProgress,
+            "lock_value",
+        ));
         found.extend(keeps_owner(schema, &lock));
-        found.extend(keeps_fingerprint(schema, schema.lock_role(), &lock, "lock_value"));
+        found.extend(keeps_fingerprint(schema, schema.lock_key_index(), &lock, "lock_value"));
     }
     if writes_result {
         found.extend(reads_as(
             schema,
-            schema.result_role(),
+            schema.result_key_index(),
             &result,
             State::Completed,
             "result_value",
         ));
-        found.extend(keeps_fingerprint(schema, schema.result_role(), &result, "result_value"));
+        found.extend(keeps_fingerprint(schema, schema.result_key_index(), &result, "result_value"));
         found.extend(keeps_body(schema, &result));
         found.extend(keeps_response(&request));
     }
@@ -57,12 +63,12 @@ pub(crate) fn mismatches(schema: &Schema) -> Vec<Mismatch> {
         let failed = Request { error: Some(ERROR), ..request.clone() }.result();
         found.extend(reads_as(
             schema,
-            schema.result_role(),
+            schema.result_key_index(),
             &failed,
             State::Completed,
             "failed_value",
         ));
-        found.extend(keeps_fingerprint(schema, schema.result_role(), &failed, "failed_value"));
+        found.extend(keeps_fingerprint(schema, schema.result_key_index(), &failed, "failed_value"));
         found.extend(keeps_error(schema, &failed));
     }
 
@@ -74,16 +80,16 @@ pub(crate) fn mismatches(schema: &Schema) -> Vec<Mismatch> {
         return found;
     }
     let nothing = vec![Content::Absent; schema.keys.len()];
-    let with = |role: usize, content: &Content| {
+    let with = |key_index: usize, content: &Content| {
         let mut contents = nothing.clone();
-        contents[role] = content.clone();
+        contents[key_index] = content.clone();
         contents
     };
     found.extend(leads_to(schema, nothing.clone(), Answer::Execute, "nothing is stored"));
     if writes_lock {
         found.extend(leads_to(
             schema,
-            with(schema.lock_role(), &lock),
+            with(schema.lock_key_index(), &lock),
             Answer::Conflict,
             "a lock is held",
         ));
@@ -91,7 +97,7 @@ pub(crate) fn mismatches(schema: &Schema) -> Vec<Mismatch> {
     if writes_result {
         found.extend(leads_to(
             schema,
-            with(schema.result_role(), &result),
+            with(schema.result_key_index(), &result),
             Answer::Replay,
             "a result is stored",
         ));
@@ -112,12 +118,14 @@ fn constant_times(request: &Request<'_>) -> Vec<Mismatch> {
     // A real time differs a day later, in any unit.
     let later = Request { now_ms: request.now_ms + 86_400_000, ..request.clone() };
     let values = [
-        ("lock_value", schema.lock_role(), request.lock(), later.lock()),
-        ("result_value", schema.result_role(), request.result(), later.result()),
+        ("lock_value", schema.lock_key_index(), request.lock(), later.lock()),
+        ("result_value", schema.result_key_index(), request.result(), later.result()),
     ];
-    let constant = |(about, role, now, then): (&'static str, usize, Content, Content)| {
-        let (now, then) =
-            (decode::decode_value(schema, role, &now), decode::decode_value(schema, role, &then));
+    let constant = |(about, key_index, now, then): (&'static str, usize, Content, Content)| {
+        let (now, then) = (
+            decode::decode_value(schema, key_index, &now),
+            decode::decode_value(schema, key_index, &then),
+        );
         let (now, then) = (now.decoded()?, then.decoded()?);
         let times = [
             ("created_at", now.created_ms, then.created_ms),
@@ -135,12 +143,12 @@ fn constant_times(request: &Request<'_>) -> Vec<Mismatch> {
 
 fn reads_as(
     schema: &Schema,
-    role: usize,
+    key_index: usize,
     content: &Content,
     wanted: State,
     about: &'static str,
 ) -> Option<Mismatch> {
-    let got = match decode::decode_value(schema, role, content) {
+    let got = match decode::decode_value(schema, key_index, content) {
         Reading::Value(decoded) if schema.values[decoded.format].state == wanted => {
             return decoded.conformance.deviation().map(|why| Mismatch {
                 about,
@@ -164,7 +172,7 @@ fn reads_as(
 }
 
 fn keeps_owner(schema: &Schema, lock: &Content) -> Option<Mismatch> {
-    let reading = decode::decode_value(schema, schema.lock_role(), lock);
+    let reading = decode::decode_value(schema, schema.lock_key_index(), lock);
     let decoded = reading.decoded()?;
     schema.values[decoded.format].fields.owner.as_ref()?;
     let message = match decoded.owner.as_deref() {
@@ -179,11 +187,11 @@ fn keeps_owner(schema: &Schema, lock: &Content) -> Option<Mismatch> {
 /// cannot compute.
 fn keeps_fingerprint(
     schema: &Schema,
-    role: usize,
+    key_index: usize,
     content: &Content,
     about: &'static str,
 ) -> Option<Mismatch> {
-    let reading = decode::decode_value(schema, role, content);
+    let reading = decode::decode_value(schema, key_index, content);
     let decoded = reading.decoded()?;
     schema.values[decoded.format].fields.fingerprint.as_ref()?;
     let message = lost(
@@ -197,7 +205,7 @@ fn keeps_fingerprint(
 }
 
 fn keeps_error(schema: &Schema, failed: &Content) -> Option<Mismatch> {
-    let reading = decode::decode_value(schema, schema.result_role(), failed);
+    let reading = decode::decode_value(schema, schema.result_key_index(), failed);
     let decoded = reading.decoded()?;
     schema.values[decoded.format].fields.error.as_ref()?;
     let message = lost(failed, ERROR, decoded.error.as_deref(), "the error text", "fields.error")?;
@@ -239,7 +247,7 @@ fn keeps_response(request: &Request<'_>) -> Option<Mismatch> {
 }
 
 fn keeps_body(schema: &Schema, result: &Content) -> Option<Mismatch> {
-    let reading = decode::decode_value(schema, schema.result_role(), result);
+    let reading = decode::decode_value(schema, schema.result_key_index(), result);
     let decoded = reading.decoded()?;
     schema.values[decoded.format].fields.body.as_ref()?;
     let body = decoded.response.as_ref().map(Stored::body).unwrap_or_default();

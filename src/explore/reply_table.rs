@@ -50,7 +50,7 @@ impl ReplyTable {
         ticks: bool,
     ) -> Self {
         // Two services of one exploration may use one and two Redis keys. The larger record counts.
-        let roles = program.services.iter().map(|schema| schema.keys.len()).max().unwrap_or(1);
+        let keys = program.services.iter().map(|schema| schema.keys.len()).max().unwrap_or(1);
         let mut table = Self {
             program,
             workers,
@@ -63,7 +63,7 @@ impl ReplyTable {
             fault_effects: HashMap::new(),
         };
         // Number 0 is the state in which schedules begin.
-        table.number(KeysState::absent(roles));
+        table.number(KeysState::absent(keys));
         table
     }
 
@@ -73,7 +73,7 @@ impl ReplyTable {
     }
 
     /// The number of Redis keys of a record.
-    pub(super) fn roles(&self) -> u8 {
+    pub(super) fn key_count(&self) -> u8 {
         u8::try_from(self.states[0].stored.len()).unwrap_or(u8::MAX)
     }
 
@@ -167,25 +167,25 @@ impl ReplyTable {
     fn state_after_fault(&self, keys: u32, act: Act) -> Option<KeysState> {
         let keys = self.keys(keys);
         match act {
-            Act::Expiry(role) => {
-                let ttl = keys.ttl_ms(usize::from(role))?;
+            Act::Expiry(key_index) => {
+                let ttl = keys.ttl_ms(usize::from(key_index))?;
                 Some(keys.after(ttl, self.ticks))
             }
-            Act::Evict(role) => {
-                keys.stored[usize::from(role)].as_ref()?;
-                Some(keys.without(usize::from(role)))
+            Act::Evict(key_index) => {
+                keys.stored[usize::from(key_index)].as_ref()?;
+                Some(keys.without(usize::from(key_index)))
             }
-            Act::Persist(role) => {
-                keys.ttl_ms(usize::from(role))?;
-                Some(keys.without_ttl(usize::from(role)))
+            Act::Persist(key_index) => {
+                keys.ttl_ms(usize::from(key_index))?;
+                Some(keys.without_ttl(usize::from(key_index)))
             }
             _ => None,
         }
     }
 
-    /// The state `keys` after the TTL that a role's Redis key has in the state `other`.
-    pub(super) fn as_much_later(&mut self, keys: u32, other: u32, role: u8) -> u32 {
-        let passes = self.keys(other).ttl_ms(usize::from(role)).unwrap_or(0);
+    /// The state `keys` after the TTL that this Redis key has in the state `other`.
+    pub(super) fn as_much_later(&mut self, keys: u32, other: u32, key_index: u8) -> u32 {
+        let passes = self.keys(other).ttl_ms(usize::from(key_index)).unwrap_or(0);
         let later = self.keys(keys).after(passes, self.ticks);
         self.number(later)
     }
@@ -264,14 +264,14 @@ impl ReplyTable {
         service: u8,
         rejected: &RequestOutcome,
     ) -> Result<bool, UnknownReply> {
-        let role = self.program.services[usize::from(service)].lock_role();
+        let key_index = self.program.services[usize::from(service)].lock_key_index();
         let conflict = Some(Meaning::Conflict);
-        let Some(left) = self.keys(rejected.keys).ttl_ms(role) else {
+        let Some(left) = self.keys(rejected.keys).ttl_ms(key_index) else {
             // The lock never expires, but begin may repair it, so only a second rejection is final.
             let again = self.request(rejected.keys, service, self.workers)?;
             return Ok(again.reply.meaning == conflict);
         };
-        let left_before = self.keys(keys).ttl_ms(role);
+        let left_before = self.keys(keys).ttl_ms(key_index);
         if left <= RETRY_AFTER_MS || left_before != Some(left) {
             return Ok(left_before.is_some_and(|before| left > before));
         }
@@ -280,30 +280,34 @@ impl ReplyTable {
         let later = self.keys(keys).after(RETRY_AFTER_MS, self.ticks);
         let later = self.number(later);
         let again = self.request(later, service, self.workers)?;
-        let left_after = self.keys(again.keys).ttl_ms(role);
+        let left_after = self.keys(again.keys).ttl_ms(key_index);
         let is_prolonged = left_after.is_none_or(|ttl| ttl > left - RETRY_AFTER_MS);
         Ok(again.reply.meaning == conflict && is_prolonged)
     }
 
     /// True if the lock's Redis key has the same value in both states.
     pub(super) fn is_same_lock(&self, one: u32, other: u32) -> bool {
-        self.is_same(one, other, self.program.services[0].lock_role())
+        self.is_same(one, other, self.program.services[0].lock_key_index())
     }
 
     /// True if the result's Redis key has the same value in both states.
     pub(super) fn is_same_result(&self, one: u32, other: u32) -> bool {
-        self.is_same(one, other, self.program.services[0].result_role())
+        self.is_same(one, other, self.program.services[0].result_key_index())
     }
 
-    fn is_same(&self, one: u32, other: u32, role: usize) -> bool {
-        let one = self.keys(one).stored[role].as_ref().map(|stored| &stored.dump);
-        let other = self.keys(other).stored[role].as_ref().map(|stored| &stored.dump);
+    fn is_same(&self, one: u32, other: u32, key_index: usize) -> bool {
+        let one = self.keys(one).stored[key_index].as_ref().map(|stored| &stored.dump);
+        let other = self.keys(other).stored[key_index].as_ref().map(|stored| &stored.dump);
         one == other
     }
 }
 
 fn is_locked(schema: &Schema, keys: &KeysState) -> bool {
-    match decode::decode_value(schema, schema.lock_role(), &keys.content(schema.lock_role())) {
+    match decode::decode_value(
+        schema,
+        schema.lock_key_index(),
+        &keys.content(schema.lock_key_index()),
+    ) {
         Reading::Value(decoded) => schema.values[decoded.format].state == State::InProgress,
         _ => false,
     }

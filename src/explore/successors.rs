@@ -194,10 +194,10 @@ impl Successors<'_> {
 
     /// Adds the faults that change the Redis keys without a worker.
     fn add_faults_of_redis(&mut self) -> Result<(), UnknownReply> {
-        for role in 0..self.replies.roles() {
-            self.add_fault_at(Fault::Expiry, Act::Expiry(role), role)?;
-            self.add_fault_at(Fault::Evict, Act::Evict(role), role)?;
-            self.add_fault_at(Fault::Persist, Act::Persist(role), role)?;
+        for key_index in 0..self.replies.key_count() {
+            self.add_fault_at(Fault::Expiry, Act::Expiry(key_index), key_index)?;
+            self.add_fault_at(Fault::Evict, Act::Evict(key_index), key_index)?;
+            self.add_fault_at(Fault::Persist, Act::Persist(key_index), key_index)?;
         }
         if let Some(faults) = self.one_more(Fault::Failover)
             && self.state.replica_keys != self.state.keys
@@ -208,8 +208,8 @@ impl Successors<'_> {
         Ok(())
     }
 
-    /// Adds a fault that changes the Redis key of a role.
-    fn add_fault_at(&mut self, fault: Fault, act: Act, role: u8) -> Result<(), UnknownReply> {
+    /// Adds a fault that changes one Redis key.
+    fn add_fault_at(&mut self, fault: Fault, act: Act, key_index: u8) -> Result<(), UnknownReply> {
         let Some(faults) = self.one_more(fault) else { return Ok(()) };
         if self.is_superfluous(act) {
             return Ok(());
@@ -224,7 +224,8 @@ impl Successors<'_> {
                 return Ok(());
             }
             // The same time passes on the replica.
-            next.replica_keys = self.replies.as_much_later(state.replica_keys, state.keys, role);
+            next.replica_keys =
+                self.replies.as_much_later(state.replica_keys, state.keys, key_index);
         }
         self.add(act, None, next)
     }
@@ -233,13 +234,14 @@ impl Successors<'_> {
     /// together, and a lost TTL matters only for a lock.
     fn is_superfluous(&self, act: Act) -> bool {
         match act {
-            Act::Expiry(role) => {
+            Act::Expiry(key_index) => {
                 let keys = self.replies.keys(self.state.keys);
-                let ttl = keys.ttl_ms(usize::from(role));
-                (0..role).any(|other| keys.ttl_ms(usize::from(other)) == ttl)
+                let ttl = keys.ttl_ms(usize::from(key_index));
+                (0..key_index).any(|other| keys.ttl_ms(usize::from(other)) == ttl)
             }
-            Act::Persist(role) => {
-                !self.before.lock || usize::from(role) != self.rules.program.services[0].lock_role()
+            Act::Persist(key_index) => {
+                !self.before.lock
+                    || usize::from(key_index) != self.rules.program.services[0].lock_key_index()
             }
             _ => false,
         }

@@ -89,7 +89,7 @@ pub fn fields(detected: &Detected, invocation: &Invocation) -> GroupFields {
         keys: *keys,
         schema: guess.map(|guess| guess.schema.name.clone()),
         prefix: guess.and_then(Guess::other_prefix).map(str::to_owned),
-        role: guess.map(|guess| guess.schema.keys[guess.role].role.as_str()),
+        role: guess.map(|guess| guess.schema.keys[guess.key_index].role.as_str()),
         confidence: group.confidence.as_str(),
         evidence: group.evidence.clone(),
         states: group

@@ -162,9 +162,9 @@ impl RecordPage {
 
     fn keys(&mut self, record: &Record) {
         let label = if record.seen.keys.len() > 1 { "Redis keys" } else { "Redis key" };
-        for (role, key) in record.seen.keys.iter().enumerate() {
-            let label = if role == 0 { label } else { "" };
-            self.page.field(label, &redis_key(record, role, key));
+        for (key_index, key) in record.seen.keys.iter().enumerate() {
+            let label = if key_index == 0 { label } else { "" };
+            self.page.field(label, &redis_key(record, key_index, key));
         }
     }
 
@@ -302,7 +302,7 @@ impl RecordPage {
 }
 
 /// A Redis key with its role in the schema, if there are several, and its type unless that is a string.
-fn redis_key(record: &Record, role: usize, key: &KeyState) -> String {
+fn redis_key(record: &Record, key_index: usize, key: &KeyState) -> String {
     let content = match &key.content {
         Content::Absent => " (absent)".to_owned(),
         Content::Hash(hash) if hash.count == 1 => " (a hash of 1 field)".to_owned(),
@@ -310,12 +310,12 @@ fn redis_key(record: &Record, role: usize, key: &KeyState) -> String {
         Content::Other(kind) => format!(" (a {kind})"),
         Content::Text { .. } => String::new(),
     };
-    let role = if record.schema.keys.len() > 1 {
-        format!(" [{}]", record.schema.keys[role].role.as_str())
+    let key_index = if record.schema.keys.len() > 1 {
+        format!(" [{}]", record.schema.keys[key_index].role.as_str())
     } else {
         String::new()
     };
-    format!("{}{role}{content}", escape::text(&key.redis_key))
+    format!("{}{key_index}{content}", escape::text(&key.redis_key))
 }
 
 /// How long a Redis key stays, and how long the schema lets it.

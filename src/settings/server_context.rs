@@ -24,7 +24,7 @@ pub(super) struct ServerContext {
     pub(crate) read_only_by: Option<String>,
 }
 
-type NamedContext<'a> = (&'a str, &'a ContextConfig);
+type ContextEntry<'a> = (&'a str, &'a ContextConfig);
 
 impl ServerContext {
     /// The chosen context, for any server.
@@ -58,8 +58,8 @@ impl ServerContext {
 
     /// The nearest context. It is protected or read-only if any context of the server is.
     fn among(
-        nearest: Option<NamedContext<'_>>,
-        all: &[NamedContext<'_>],
+        nearest: Option<ContextEntry<'_>>,
+        all: &[ContextEntry<'_>],
         chosen: Option<&Sourced<String>>,
     ) -> Self {
         let says = |word: fn(&ContextConfig) -> bool| {
@@ -127,7 +127,7 @@ impl ServerContext {
     }
 }
 
-fn named<'a>(chosen: Option<&Sourced<String>>, file: &'a ConfigFile) -> Option<NamedContext<'a>> {
+fn named<'a>(chosen: Option<&Sourced<String>>, file: &'a ConfigFile) -> Option<ContextEntry<'a>> {
     let (name, context) = file.contexts().get_key_value(&chosen?.value)?;
     Some((name, context))
 }
@@ -135,7 +135,7 @@ fn named<'a>(chosen: Option<&Sourced<String>>, file: &'a ConfigFile) -> Option<N
 /// The contexts whose URL leads to this address, each with its database. Contexts that write the
 /// address in the same way come first, followed by those that lead there after their names are
 /// resolved. A URL that cannot be read leads nowhere.
-fn contexts_at<'a>(address: &Address, file: &'a ConfigFile) -> Vec<(NamedContext<'a>, i64)> {
+fn contexts_at<'a>(address: &Address, file: &'a ConfigFile) -> Vec<(ContextEntry<'a>, i64)> {
     let placed = file.contexts().iter().filter_map(|(name, context)| {
         let target = Target::parse(context.url.as_deref()?).ok()?;
         Some(((name.as_str(), context), target))

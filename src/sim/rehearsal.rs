@@ -83,7 +83,7 @@ pub(crate) async fn rehearse(
 
 /// How long the stored result lives. A step that sets no expiry keeps the expiry of the Redis key.
 async fn result_lives(record: &Record, connection: &mut Connection) -> Result<Expiry, StoreError> {
-    let key = &record.seen.keys[record.schema.result_role()];
+    let key = &record.seen.keys[record.schema.result_key_index()];
     let StepReply::Integer(left) = connection.ask(&pack([&b"PTTL"[..], &key.redis_key])).await?
     else {
         return Ok(Expiry::Never);
@@ -113,7 +113,7 @@ async fn copy_record(
             .schema
             .ttl(TtlOf::Lock)
             .map_or(Expiry::Never, |ttl| Expiry::In(age::millis(ttl)));
-        set(&record.seen.keys[record.schema.lock_role()].redis_key, lock, lives, connection)
+        set(&record.seen.keys[record.schema.lock_key_index()].redis_key, lock, lives, connection)
             .await?;
     }
     Ok(())

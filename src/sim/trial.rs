@@ -83,8 +83,8 @@ pub(crate) async fn try_steps(
 /// first.
 fn states(schema: &Schema, request: &Request<'_>) -> Vec<Vec<TrialContent>> {
     let mut states = vec![Vec::new()];
-    for role in 0..schema.keys.len() {
-        let contents = contents(schema, role, request);
+    for key_index in 0..schema.keys.len() {
+        let contents = contents(schema, key_index, request);
         let mut longer = Vec::new();
         for state in &states {
             for content in &contents {
@@ -104,17 +104,17 @@ fn is_own(state: &[TrialContent]) -> bool {
     state.iter().all(|content| content.is_own)
 }
 
-fn contents(schema: &Schema, role: usize, request: &Request<'_>) -> Vec<TrialContent> {
+fn contents(schema: &Schema, key_index: usize, request: &Request<'_>) -> Vec<TrialContent> {
     let own = |name, content| TrialContent { name, content, is_own: true };
     let write = &schema.write;
     let mut contents = vec![own("nothing", Content::Absent)];
-    if role == schema.lock_role() && write.lock_value.is_some() {
+    if key_index == schema.lock_key_index() && write.lock_value.is_some() {
         contents.push(own("a lock", request.lock()));
     }
-    if role == schema.result_role() && write.result_value.is_some() {
+    if key_index == schema.result_key_index() && write.result_value.is_some() {
         contents.push(own("a result", request.result_over_lock()));
     }
-    if role == schema.result_role() && write.failed_value.is_some() {
+    if key_index == schema.result_key_index() && write.failed_value.is_some() {
         let failed = Request { error: Some("declined"), ..request.clone() }.result();
         contents.push(own("a failed result", failed));
     }

@@ -110,13 +110,13 @@ impl Case {
         let step = self.schema.complete.as_ref().unwrap();
         let stored = wire::play(&mut self.server.connect(), step, &self.request("theirs")).means();
         assert_eq!(stored, Meaning::Stored);
-        self.held("theirs", self.schema.result_role())
+        self.held("theirs", self.schema.result_key_index())
     }
 
     #[track_caller]
     fn assert_as_the_service_stores_it(&mut self, key: &str) {
         let name = self.schema.name.clone();
-        let (result, lock) = (self.schema.result_role(), self.schema.lock_role());
+        let (result, lock) = (self.schema.result_key_index(), self.schema.lock_key_index());
         let ((ours, left), (theirs, their_left)) = (self.held(key, result), self.by_the_service());
         let timeless = |value: &Option<Vec<u8>>| value.as_deref().map(without_times);
         assert_eq!(timeless(&ours), timeless(&theirs), "{name}");
@@ -195,7 +195,7 @@ fn a_result_is_replaced_on_request_alone_and_can_be_restored() {
         )
         .means();
         assert_eq!(stored, Meaning::Stored);
-        let role = case.schema.result_role();
+        let role = case.schema.result_key_index();
         let before = case.held("k", role);
         case.complete("k", case.owner()).exits(2).says("--replace");
         let (value, left) = case.held("k", role);

@@ -9,7 +9,7 @@ use crate::domain::record::Record;
 use crate::domain::select::{Coverage, Tally};
 use crate::exit::CommandError;
 use crate::interrupt::Interrupt;
-use crate::scan::{ScanEnd, ScanPage, ScanReport};
+use crate::scan::{ScanEnd, ScanReport, SelectedPage};
 use crate::store::{RecordReader, StoreError};
 
 /// Records that are kept between counting and changing. If more are selected, a second scan finds
@@ -91,7 +91,7 @@ impl<G: Ord + Clone> Preview<G> {
     }
 
     /// Counts a page; `keys` were read so far.
-    pub(super) fn add(&mut self, page: &ScanPage<Planned<G>>, keys: u64) {
+    pub(super) fn add(&mut self, page: &SelectedPage<Planned<G>>, keys: u64) {
         self.keys = keys;
         self.records += page.records as u64;
         for (record, planned) in &page.selected {

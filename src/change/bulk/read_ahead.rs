@@ -9,7 +9,7 @@ use super::preview::Preview;
 use super::recheck::{SelectedRecord, refresh};
 use super::rule::{BulkRule, Planned};
 use super::source::RecordSource;
-use crate::scan::ScanPage;
+use crate::scan::SelectedPage;
 use crate::store::RecordReader;
 
 /// Finds the records of a run, and queues them for their change. The queue is bounded, so that a
@@ -64,7 +64,10 @@ impl<R: BulkRule> ReadAhead<'_, R> {
     }
 
     /// The records of a page that wait for their change.
-    async fn selected(&mut self, page: ScanPage<Planned<R::Group>>) -> Result<Vec<SelectedRecord>> {
+    async fn selected(
+        &mut self,
+        page: SelectedPage<Planned<R::Group>>,
+    ) -> Result<Vec<SelectedRecord>> {
         let mut records = Vec::with_capacity(page.selected.len());
         for (record, planned) in page.selected {
             if self.asks_owners || !planned.ends_by_itself {

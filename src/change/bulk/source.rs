@@ -11,7 +11,7 @@ use crate::domain::record::{Candidate, Expiry, Record};
 use crate::domain::select::{Coverage, Selected};
 use crate::exit::CommandError;
 use crate::interrupt::Interrupt;
-use crate::scan::{Lengths, Scan, ScanEnd, ScanPage, ScanPlan, ScanReport};
+use crate::scan::{Lengths, Scan, ScanEnd, ScanPlan, ScanReport, SelectedPage};
 use crate::store::read::lookup::{Lookup, LookupResult};
 use crate::store::{MOST_WHOLE, ReadLimit, RecordReader, StoreError};
 use crate::terminal::frame::ProgressLine;
@@ -85,7 +85,7 @@ impl<'a> RecordSource<'a> {
     pub(super) async fn next_page<R: BulkRule>(
         &mut self,
         rule: &R,
-    ) -> Result<Option<ScanPage<Planned<R::Group>>>> {
+    ) -> Result<Option<SelectedPage<Planned<R::Group>>>> {
         match self {
             Self::Scan(scan) => {
                 let page = if rule.reads_deadlines_first() {
@@ -113,7 +113,7 @@ impl<'a> RecordSource<'a> {
     pub(super) async fn next_page_to_change<R: BulkRule>(
         &mut self,
         rule: &R,
-    ) -> Result<Option<ScanPage<Planned<R::Group>>>> {
+    ) -> Result<Option<SelectedPage<Planned<R::Group>>>> {
         let page = self.next_page(rule).await?;
         if let Self::Scan(scan) = self
             && let Some(page) = &page
@@ -174,7 +174,7 @@ impl<'a> NamedRecords<'a> {
     async fn next_page<R: BulkRule>(
         &mut self,
         rule: &R,
-    ) -> Result<Option<ScanPage<Planned<R::Group>>>> {
+    ) -> Result<Option<SelectedPage<Planned<R::Group>>>> {
         let interrupt = self.interrupt.clone();
         let Some(read) = interrupt.unless_raised(self.read_page(rule)).await else {
             return Err(CommandError::interrupted("interrupted").into());
@@ -195,7 +195,7 @@ impl<'a> NamedRecords<'a> {
                 selected.push((record, planned));
             }
         }
-        Ok(Some(ScanPage { records: count, selected }))
+        Ok(Some(SelectedPage { records: count, selected }))
     }
 
     /// The records of the next keys, each once however often the list names it; `None` at the end

@@ -67,7 +67,7 @@ impl ChosenCompletion {
     ) -> Result<Request<'a>, CommandError> {
         let schema = &record.schema;
         let now_ms = change::time_for(schema, record.seen.server_ms, self.needs_time(schema))?;
-        let stored = &record.seen.keys[schema.result_role()].content;
+        let stored = &record.seen.keys[schema.result_key_index()].content;
         let request = Request {
             fingerprint: &self.fingerprint,
             error,

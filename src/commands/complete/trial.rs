@@ -8,7 +8,7 @@ use crate::render::words;
 use crate::sim::{Rehearsal, Rehearsed};
 
 /// A trial of the service's complete step, and of the begin step of the next request.
-pub(super) enum Trial {
+pub(super) enum TrialOutcome {
     /// There is nothing to promise.
     NotNeeded,
     /// The steps were executed.
@@ -17,7 +17,7 @@ pub(super) enum Trial {
     NotRun(String),
 }
 
-impl Trial {
+impl TrialOutcome {
     /// True if what the schema predicts of the next request was seen, or needs not be.
     pub(super) fn verifies(&self, completed: &Record) -> bool {
         match self {

@@ -207,7 +207,7 @@ impl RecordFilter for PurgeRule {
             Selected::No => return Selected::No,
             Selected::Unproven(missing) => return Selected::Unproven(missing),
         }
-        let lock = record.schema.lock_role();
+        let lock = record.schema.lock_key_index();
         let mut key_indexes = vec![lock];
         key_indexes.extend((0..record.seen.keys.len()).filter(|key_index| *key_index != lock));
         Selected::Yes(Planned {

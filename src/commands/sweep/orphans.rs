@@ -145,7 +145,7 @@ impl Orphans {
     fn planned(&self, record: &Record, orphan: Orphan) -> Planned<&'static str> {
         let action = match self.action {
             ActionArg::Unlock => PlannedAction::Change(KeyAction::Remove),
-            ActionArg::Expire if orphan::expires_anyway(record, orphan.role) => {
+            ActionArg::Expire if orphan::expires_anyway(record, orphan.key_index) => {
                 PlannedAction::LeaveToExpire
             }
             ActionArg::Expire => {
@@ -156,7 +156,7 @@ impl Orphans {
         Planned {
             group: orphan.code.as_str(),
             age: orphan::age(record),
-            key_indexes: vec![orphan.role],
+            key_indexes: vec![orphan.key_index],
             action,
             ends_by_itself,
         }

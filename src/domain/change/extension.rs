@@ -12,7 +12,7 @@ pub(crate) enum Needless {
     Longer(u64),
 }
 
-/// The role of the lock that may be extended.
+/// The index of the lock that may be extended.
 ///
 /// # Errors
 /// Why the record has no lock to extend. It has none, or another program wrote the value.
@@ -21,7 +21,7 @@ pub(crate) fn extendable(record: &Record) -> Result<usize, String> {
         return Err(format!("it is not a lock of {}: {why}", record.schema.name));
     }
     match record.state {
-        State::InProgress => Ok(record.schema.lock_role()),
+        State::InProgress => Ok(record.schema.lock_key_index()),
         State::Completed => Err("it is completed, so no lock is held".to_owned()),
         State::Absent => Err("the key has no record".to_owned()),
         State::Unreadable => Err("its value cannot be read, so it may not be a lock".to_owned()),
@@ -29,8 +29,8 @@ pub(crate) fn extendable(record: &Record) -> Result<usize, String> {
 }
 
 /// Why a lock needs no extension to this many milliseconds; `None` if it needs one.
-pub(crate) fn is_needless(record: &Record, role: usize, millis: u64) -> Option<Needless> {
-    match record.seen.keys[role].expiry {
+pub(crate) fn is_needless(record: &Record, key_index: usize, millis: u64) -> Option<Needless> {
+    match record.seen.keys[key_index].expiry {
         Expiry::Never => Some(Needless::ForEver),
         Expiry::In(left) if left >= millis => Some(Needless::Longer(left)),
         Expiry::In(_) => None,

@@ -24,7 +24,7 @@ pub(crate) struct Orphan {
     /// The first of the requested findings that makes the lock an orphan.
     pub(crate) code: FindingCode,
     /// The lock's Redis key, by its index in the record.
-    pub(crate) role: usize,
+    pub(crate) key_index: usize,
 }
 
 /// The orphan that a record is by these findings, if any. A stored result is never an orphan.
@@ -34,11 +34,13 @@ pub(crate) fn of(record: &Record, sought: &[FindingCode]) -> Selected<Orphan> {
     let has_lock = record.schema.has_locks();
     let unlockable = unlock::removable(record)
         .ok()
-        .filter(|role| has_lock && *role == record.schema.lock_role());
-    let Some(role) = unlockable.filter(|_| !record.is_undecided()) else { return Selected::No };
+        .filter(|key_index| has_lock && *key_index == record.schema.lock_key_index());
+    let Some(key_index) = unlockable.filter(|_| !record.is_undecided()) else {
+        return Selected::No;
+    };
     let found = || record.findings.iter().filter(|finding| sought.contains(&finding.code));
     if let Some(proven) = found().find(|finding| finding.evidence > Evidence::Estimated) {
-        return Selected::Yes(Orphan { code: proven.code, role });
+        return Selected::Yes(Orphan { code: proven.code, key_index });
     }
     let is_ageless = sought.contains(&FindingCode::Overdue)
         && record.state == State::InProgress
@@ -117,7 +119,7 @@ fn may_have(
     code: FindingCode,
     thresholds: &Thresholds,
 ) -> bool {
-    let Some(lock) = expiries.get(schema.lock_role()).copied().flatten() else {
+    let Some(lock) = expiries.get(schema.lock_key_index()).copied().flatten() else {
         return false;
     };
     let lock_ttl = schema.ttl(TtlOf::Lock).map(age::millis);
@@ -160,8 +162,8 @@ pub(crate) fn age(record: &Record) -> Option<Age> {
 
 /// True if the lock expires no later than a full lock TTL from now. Giving it that TTL would make
 /// it stay longer, and so would each further sweep.
-pub(crate) fn expires_anyway(record: &Record, role: usize) -> bool {
-    match record.seen.keys[role].expiry {
+pub(crate) fn expires_anyway(record: &Record, key_index: usize) -> bool {
+    match record.seen.keys[key_index].expiry {
         Expiry::Never => false,
         Expiry::In(left) => left <= age::millis(record.schema.lock_ttl),
     }
@@ -176,10 +178,10 @@ pub(crate) fn expires_anyway(record: &Record, role: usize) -> bool {
 /// Whether a lock beside a result may belong to a live worker depends on the schema:
 /// [`fencing::keeps_locks_from_results`].
 pub(crate) fn may_be_held(record: &Record, orphan: Orphan) -> bool {
-    let expires = matches!(record.seen.keys[orphan.role].expiry, Expiry::In(_));
+    let expires = matches!(record.seen.keys[orphan.key_index].expiry, Expiry::In(_));
     let is_stated = record.schema.ttl_evidence(TtlOf::Lock) == Evidence::Stated;
     match orphan.code {
-        FindingCode::Overdue if is_stated => expires_anyway(record, orphan.role),
+        FindingCode::Overdue if is_stated => expires_anyway(record, orphan.key_index),
         FindingCode::Overdue => expires,
         FindingCode::LeftoverLock => expires && !fencing::keeps_locks_from_results(&record.schema),
         // It never expires, stays longer than a stated TTL allows, or is not a lock that a worker
@@ -282,7 +284,7 @@ mod tests {
         let beside = |schema: &str, expiry: Expiry| {
             record(schema, &[(text("1"), expiry), (text("1"), Expiry::In(9))])
         };
-        let may = |record: &Record, code| may_be_held(record, Orphan { code, role: 0 });
+        let may = |record: &Record, code| may_be_held(record, Orphan { code, key_index: 0 });
         let consumer = |expiry| beside("event-consumer", expiry);
         let (left, overdue) = (FindingCode::LeftoverLock, FindingCode::Overdue);
         for (record, code, expected, why) in [

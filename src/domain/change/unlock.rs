@@ -3,14 +3,14 @@
 use crate::domain::record::{Claim, Content, Reading, Record};
 use crate::domain::schema::State;
 
-/// The role of the Redis key to remove: the lock, including one left beside a result, or a value
+/// The index of the Redis key to remove: the lock, including one left beside a result, or a value
 /// that cannot be read.
 pub(crate) fn removable(record: &Record) -> Result<usize, String> {
-    let lock = record.schema.lock_role();
-    if let Some(role) =
+    let lock = record.schema.lock_key_index();
+    if let Some(key_index) =
         record.readings.iter().position(|reading| matches!(reading, Reading::WrongType(_)))
     {
-        let wanted = record.schema.type_at(role);
+        let wanted = record.schema.type_at(key_index);
         return Err(format!(
             "another program uses this Redis key, which does not hold a {wanted}; find that program \
             first"
@@ -38,7 +38,7 @@ pub(crate) fn removable(record: &Record) -> Result<usize, String> {
         State::Unreadable => {
             let unread = record.readings.iter().position(|reading| reading.unread().is_some());
             unread
-                .filter(|role| record.seen.keys[*role].content != Content::Absent)
+                .filter(|key_index| record.seen.keys[*key_index].content != Content::Absent)
                 .ok_or_else(|| "nothing of it can be removed".to_owned())
         }
     }

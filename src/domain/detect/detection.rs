@@ -247,7 +247,7 @@ impl PatternJudge<'_> {
             .map(|(_, case)| *case);
         let guess = Guess {
             schema: Arc::clone(schema_match.schema()),
-            role: schema_match.role,
+            key_index: schema_match.key_index,
             is_default: schema_match.placed.is_default,
             cases: cases.collect(),
         };
@@ -359,16 +359,18 @@ fn in_part(schema_match: &SchemaMatch, taken: &[usize], among: &[usize]) -> Opti
 
 /// The record of a Redis key, as far as this one key shows it.
 fn record(guess: &Guess, seen: &KeyState) -> Record {
-    let key = guess.schema.keys[guess.role]
+    let key = guess.schema.keys[guess.key_index]
         .template
         .idempotency_key(&seen.redis_key)
         .unwrap_or(&seen.redis_key);
     let keys =
-        guess.schema.redis_keys(key).into_iter().enumerate().map(|(role, redis_key)| match role {
-            role if role == guess.role => seen.clone(),
-            // A sample is a single Redis key. The record's other key was not read, so it counts as
-            // absent.
-            _ => KeyState::new(&redis_key, Content::Absent, Expiry::In(0), Deadline::Unknown),
+        guess.schema.redis_keys(key).into_iter().enumerate().map(|(key_index, redis_key)| {
+            match key_index {
+                key_index if key_index == guess.key_index => seen.clone(),
+                // A sample is a single Redis key. The record's other key was not read, so it counts as
+                // absent.
+                _ => KeyState::new(&redis_key, Content::Absent, Expiry::In(0), Deadline::Unknown),
+            }
         });
     let seen = Observation { server_ms: None, keys: keys.collect(), atomic: true };
     let mut record = locate::read_as(&guess.schema, key, seen);
@@ -392,8 +394,8 @@ fn together(groups: Vec<KeyGroup>) -> Vec<KeyGroup> {
 
 fn is_one(a: &KeyGroup, b: &KeyGroup) -> bool {
     let (Some(one), Some(other)) = (&a.guess, &b.guess) else { return false };
-    let is_role = one.schema.name == other.schema.name && one.role == other.role;
-    is_role
+    let is_same = one.schema.name == other.schema.name && one.key_index == other.key_index;
+    is_same
         && one.schema.prefix.text == other.schema.prefix.text
         && a.kind == b.kind
         && a.confidence == b.confidence
@@ -406,7 +408,7 @@ impl KeyGroup {
             && let Some(guess) = &self.guess
         {
             // Two patterns have no common text. The schema's own template covers both.
-            self.pattern = guess.schema.keys[guess.role].template.pattern();
+            self.pattern = guess.schema.keys[guess.key_index].template.pattern();
         }
         self.sampled += other.sampled;
         for (state, count) in other.states {

@@ -40,7 +40,7 @@ const LONGEST_TOKEN: usize = 64;
 /// The evidence that the values and the keys give for a schema.
 pub(super) fn of(guess: &Guess) -> Vec<String> {
     let cases: Vec<_> = guess.cases.iter().map(|case| &guess.schema.values[*case]).collect();
-    let template = &guess.schema.keys[guess.role].template;
+    let template = &guess.schema.keys[guess.key_index].template;
     let key = template.has_prefix().then(|| format!("the keys are {}", template.display()));
     words(&cases).into_iter().chain(fields(&cases)).chain(any_text(&cases)).chain(key).collect()
 }
@@ -126,9 +126,9 @@ pub(super) fn nearest(schema_set: &dyn SchemaSet, sample_set: SampleSet<'_>) -> 
     let asked = &among[..among.len().min(ASKED)];
     let redis_keys: Vec<_> = asked.iter().map(|sample| &samples[*sample].redis_key[..]).collect();
     schema_set.all().iter().find_map(|schema| {
-        (0..schema.keys.len()).find_map(|role| {
+        (0..schema.keys.len()).find_map(|key_index| {
             let why = asked.iter().find_map(|sample| {
-                let reading = decode::decode_value(schema, role, &samples[*sample].content);
+                let reading = decode::decode_value(schema, key_index, &samples[*sample].content);
                 let decoded = reading.decoded()?;
                 // A format without tests reads any hash or object, so a near miss of it is not
                 // evidence.
@@ -139,11 +139,11 @@ pub(super) fn nearest(schema_set: &dyn SchemaSet, sample_set: SampleSet<'_>) -> 
             let placed = place(
                 schema_set,
                 schema,
-                role,
+                key_index,
                 KeyspacePart { leader, redis_keys: &redis_keys, named },
             )?;
-            let has_words =
-                placed.schema.keys[role].template.specificity() > placed.schema.prefix.text.len();
+            let has_words = placed.schema.keys[key_index].template.specificity()
+                > placed.schema.prefix.text.len();
             has_words.then(|| Other {
                 schema: schema.name.clone(),
                 why: format!("is the closest schema, but {why}"),

@@ -87,7 +87,7 @@ pub(crate) struct Guess {
     /// The schema with the prefix of these keys.
     pub(crate) schema: Arc<Schema>,
     /// The index of the schema's Redis key that these keys are.
-    pub(crate) role: usize,
+    pub(crate) key_index: usize,
     /// True if the prefix is the one that the schema defines.
     pub(crate) is_default: bool,
     /// The value formats that occur, as indexes into the schema's list.

@@ -56,25 +56,29 @@ pub(crate) fn boundaries(leader: &[u8]) -> Vec<usize> {
 }
 
 /// A part of a key and the separator after it; the last part has none.
-struct Part<'a> {
+struct PatternPart<'a> {
     raw: &'a [u8],
     folded: Folded,
     separator: Option<u8>,
 }
 
-fn parts(key: &[u8]) -> Vec<Part<'_>> {
+fn parts(key: &[u8]) -> Vec<PatternPart<'_>> {
     let mut parts = Vec::new();
     let mut rest = key;
     while parts.len() < MOST_PARTS
         && let Some(at) = rest.iter().position(|byte| SEPARATORS.contains(byte))
     {
-        parts.push(Part { raw: &rest[..at], folded: fold(&rest[..at]), separator: Some(rest[at]) });
+        parts.push(PatternPart {
+            raw: &rest[..at],
+            folded: fold(&rest[..at]),
+            separator: Some(rest[at]),
+        });
         rest = &rest[at + 1..];
     }
     // The remainder may contain separators, so folding it as one token would give a meaningless
     // shape.
     let folded = if parts.len() == MOST_PARTS { any() } else { fold(rest) };
-    parts.push(Part { raw: rest, folded, separator: None });
+    parts.push(PatternPart { raw: rest, folded, separator: None });
     parts
 }
 
@@ -121,7 +125,7 @@ struct Branch {
 }
 
 fn grow(
-    keys: &[Vec<Part<'_>>],
+    keys: &[Vec<PatternPart<'_>>],
     members: Vec<usize>,
     depth: usize,
     trunk: Trunk,
@@ -140,7 +144,7 @@ fn grow(
     }
 }
 
-fn branches(keys: &[Vec<Part<'_>>], members: Vec<usize>, depth: usize) -> Vec<Branch> {
+fn branches(keys: &[Vec<PatternPart<'_>>], members: Vec<usize>, depth: usize) -> Vec<Branch> {
     let all = members.len();
     let mut apart: BTreeMap<(Option<u8>, Folded), Vec<usize>> = BTreeMap::new();
     for member in members {

@@ -38,18 +38,18 @@ pub(super) struct KeyspacePart<'a> {
     pub(super) named: &'a NamedSchemas,
 }
 
-/// Finds the prefix with which all these Redis keys have the given role in the schema; `None` if
+/// Finds the prefix with which all these Redis keys are the schema's key with this index; `None` if
 /// there is none.
 pub(super) fn place(
     schema_set: &dyn SchemaSet,
     schema: &Arc<Schema>,
-    role: usize,
+    key_index: usize,
     at: KeyspacePart<'_>,
 ) -> Option<Placed> {
     let KeyspacePart { leader, redis_keys, named } = at;
     let default = || Placed { schema: Arc::clone(schema), is_default: true };
     let has_all = |schema: &Schema| {
-        let template = &schema.keys[role].template;
+        let template = &schema.keys[key_index].template;
         redis_keys.iter().all(|redis_key| template.idempotency_key(redis_key).is_some())
     };
     let is_default = has_all(schema);
@@ -65,9 +65,10 @@ pub(super) fn place(
     let other = |schema| Some(Placed { schema, is_default: false });
     // Prefer the prefix that covers all common words, so that none of them counts as a part of the
     // idempotency key.
-    let is_whole =
-        |schema: &Arc<Schema>| schema.keys[role].template.prefix() == leader && has_all(schema);
-    let own_is_whole = is_default && schema.keys[role].template.prefix() == leader;
+    let is_whole = |schema: &Arc<Schema>| {
+        schema.keys[key_index].template.prefix() == leader && has_all(schema)
+    };
+    let own_is_whole = is_default && schema.keys[key_index].template.prefix() == leader;
     match others().find(is_whole).filter(|_| !own_is_whole) {
         Some(schema) => other(schema),
         None if is_default => Some(default()),
@@ -110,7 +111,7 @@ mod tests {
     use super::*;
     use crate::domain::samples;
 
-    fn placed(name: &str, role: usize, leader: &str, keys: &[&str]) -> Option<(String, bool)> {
+    fn placed(name: &str, key_index: usize, leader: &str, keys: &[&str]) -> Option<(String, bool)> {
         let schema_set = samples::schema_set();
         let schema = schema_set.all().iter().find(|schema| schema.name == name).cloned().unwrap();
         let keys: Vec<_> = keys.iter().map(|key| key.as_bytes()).collect();
@@ -119,7 +120,7 @@ mod tests {
             redis_keys: &keys,
             named: &NamedSchemas::new(),
         };
-        let placed = place(&schema_set, &schema, role, at)?;
+        let placed = place(&schema_set, &schema, key_index, at)?;
         Some((placed.schema.prefix.text.clone(), placed.is_default))
     }
 

@@ -15,7 +15,7 @@ pub(super) struct SchemaMatch {
     /// The schema with the prefix that the keys imply.
     pub(super) placed: Placed,
     /// The index of the schema's Redis key that the keys would be.
-    pub(super) role: usize,
+    pub(super) key_index: usize,
     /// The samples that match a value format of the schema: the sample's index and the format's
     /// index.
     pub(super) own: Vec<(usize, usize)>,
@@ -39,7 +39,7 @@ impl SchemaMatch {
 
     /// The part of the points that the names of the Redis keys give.
     pub(super) fn points_of_keys(&self) -> f64 {
-        of_keys(self.schema(), self.role, self.placed.is_default)
+        of_keys(self.schema(), self.key_index, self.placed.is_default)
     }
 
     /// The samples among these that the schema reads.
@@ -61,27 +61,29 @@ pub(super) struct SampleSet<'a> {
     pub(super) named: &'a NamedSchemas,
 }
 
-/// Matches every role of every schema against these samples.
+/// Matches every key of every schema against these samples.
 pub(super) fn bids(schema_set: &dyn SchemaSet, sample_set: SampleSet<'_>) -> Vec<SchemaMatch> {
-    let roles = schema_set
+    let keys = schema_set
         .all()
         .iter()
-        .flat_map(|schema| (0..schema.keys.len()).map(move |role| (schema, role)));
-    roles.filter_map(|(schema, role)| schema_match(schema_set, schema, role, sample_set)).collect()
+        .flat_map(|schema| (0..schema.keys.len()).map(move |key_index| (schema, key_index)));
+    keys.filter_map(|(schema, key_index)| schema_match(schema_set, schema, key_index, sample_set))
+        .collect()
 }
 
 fn schema_match(
     schema_set: &dyn SchemaSet,
     schema: &Arc<Schema>,
-    role: usize,
+    key_index: usize,
     sample_set: SampleSet<'_>,
 ) -> Option<SchemaMatch> {
     let SampleSet { samples, among, leader, named } = sample_set;
-    let reader = reader(schema_set, schema, role, leader);
+    let reader = reader(schema_set, schema, key_index, leader);
     // A keyspace has thousands of samples and dozens of schemas. A few probes rule most schemas out
     // cheaply.
     let step = among.len().div_ceil(PROBES).max(1);
-    let reads = |sample: &usize| decode::decode_value(&reader, role, &samples[*sample].content);
+    let reads =
+        |sample: &usize| decode::decode_value(&reader, key_index, &samples[*sample].content);
     let is_maybe = |reading: &Reading| reading.is_own() || *reading == Reading::Undecided;
     if !among.iter().step_by(step).map(reads).any(|reading| is_maybe(&reading)) {
         return None;
@@ -101,9 +103,13 @@ fn schema_match(
     if redis_keys.is_empty() {
         return None;
     }
-    let placed =
-        place(schema_set, schema, role, KeyspacePart { leader, redis_keys: &redis_keys, named })?;
-    Some(SchemaMatch { placed, role, own, open })
+    let placed = place(
+        schema_set,
+        schema,
+        key_index,
+        KeyspacePart { leader, redis_keys: &redis_keys, named },
+    )?;
+    Some(SchemaMatch { placed, key_index, own, open })
 }
 
 /// The schema for reading values. Without a prefix in its keys, a schema would claim any short
@@ -111,11 +117,11 @@ fn schema_match(
 fn reader(
     schema_set: &dyn SchemaSet,
     schema: &Arc<Schema>,
-    role: usize,
+    key_index: usize,
     leader: &[u8],
 ) -> Arc<Schema> {
-    let is_bare =
-        !schema.keys[role].template.has_prefix() && schema.prefix.place == PrefixPlace::Written;
+    let is_bare = !schema.keys[key_index].template.has_prefix()
+        && schema.prefix.place == PrefixPlace::Written;
     let prefix = std::str::from_utf8(leader).ok().filter(|leader| is_bare && !leader.is_empty());
     prefix
         .and_then(|prefix| schema_set.with_prefix(&schema.name, prefix))
@@ -171,12 +177,13 @@ pub(super) fn of_value(case: &ValueFormat) -> f64 {
     word + values.sum::<f64>() + FIELD * count(fields)
 }
 
-/// The points for Redis keys with this role in a schema. `is_default` is true if the prefix is the
+/// The points for Redis keys that are a schema's key with this index. `is_default` is true if the prefix is the
 /// schema's own, and not one that was guessed from the keys.
-pub(super) fn of_keys(schema: &Schema, role: usize, is_default: bool) -> f64 {
+pub(super) fn of_keys(schema: &Schema, key_index: usize, is_default: bool) -> f64 {
     // A guessed prefix was taken from the keys themselves, so finding it there again is not
     // evidence.
-    let words = schema.keys[role].template.specificity().saturating_sub(schema.prefix.text.len());
+    let words =
+        schema.keys[key_index].template.specificity().saturating_sub(schema.prefix.text.len());
     let is_in_front = is_default || schema.prefix.text.is_empty();
     match words {
         0 if is_default && !schema.prefix.text.is_empty() => KEY,

@@ -6,12 +6,13 @@ use crate::domain::record::{Evidence, Reading};
 use crate::domain::step::Answer;
 
 pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
-    let (role, kind) =
-        input.record.readings.iter().enumerate().find_map(|(role, reading)| match reading {
-            Reading::WrongType(kind) => Some((role, kind)),
+    let (key_index, kind) = input.record.readings.iter().enumerate().find_map(
+        |(key_index, reading)| match reading {
+            Reading::WrongType(kind) => Some((key_index, kind)),
             _ => None,
-        })?;
-    let wanted = input.record.schema.type_at(role);
+        },
+    )?;
+    let wanted = input.record.schema.type_at(key_index);
     let retries = match input.record.next_request.answer {
         Answer::Fail => "every step of the service fails",
         Answer::Unknown => "the effect on the service is unknown",

@@ -2,7 +2,7 @@
 
 use super::fault::Fault;
 
-/// One element of a schedule. Workers, roles and services count from 0.
+/// One element of a schedule. Workers, keys and services count from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Act {
     /// A worker sends its next call and gets the reply.
@@ -15,13 +15,13 @@ pub enum Act {
     Fail(u8),
     /// A worker crashes.
     Crash(u8),
-    /// The TTL of a role's Redis key elapses.
+    /// The TTL of a Redis key elapses.
     Expiry(u8),
-    /// Redis evicts a role's Redis key.
+    /// Redis evicts a Redis key.
     Evict(u8),
     /// A failover loses the last write.
     Failover,
-    /// A role's Redis key loses its TTL.
+    /// A Redis key loses its TTL.
     Persist(u8),
     /// One more request of a service begins, when everything else has ended.
     Next(u8),
@@ -66,14 +66,14 @@ impl Act {
             Self::Effect(worker) => (2, worker),
             Self::Fail(worker) => (3, worker),
             Self::Crash(worker) => (4, worker),
-            Self::Expiry(role) => (5, role),
-            Self::Evict(role) => (6, role),
+            Self::Expiry(key_index) => (5, key_index),
+            Self::Evict(key_index) => (6, key_index),
             Self::Failover => (7, 0),
-            Self::Persist(role) => (8, role),
+            Self::Persist(key_index) => (8, key_index),
             Self::Next(service) => (9, service),
             Self::Other(service) => (10, service),
         };
-        // Workers, services and roles are fewer than sixteen, so each half takes four bits.
+        // Workers, services and keys are fewer than sixteen, so each half takes four bits.
         kind << 4 | number & 15
     }
 

@@ -14,7 +14,7 @@ const GRAIN_MS: u64 = 100;
 /// The state of a record's Redis keys, the lock's first, and the elapsed time.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct KeysState {
-    /// By role; `None` for a Redis key that does not exist.
+    /// By key index; `None` for a Redis key that does not exist.
     pub stored: Vec<Option<StoredKey>>,
     /// Milliseconds since the start of the exploration if scripts read the clock, else 0.
     pub clock_ms: u64,
@@ -47,18 +47,18 @@ impl KeysState {
         Self { stored: vec![None; keys], clock_ms: 0 }
     }
 
-    /// The content of a role's Redis key.
-    pub fn content(&self, role: usize) -> Content {
-        match self.stored.get(role) {
+    /// The content of the Redis key with this index.
+    pub fn content(&self, key_index: usize) -> Content {
+        match self.stored.get(key_index) {
             Some(Some(stored)) => stored.content.clone(),
             _ => Content::Absent,
         }
     }
 
-    /// The remaining TTL of a role's Redis key in milliseconds; `None` if it does not exist or
+    /// The remaining TTL of this Redis key in milliseconds; `None` if it does not exist or
     /// never expires.
-    pub fn ttl_ms(&self, role: usize) -> Option<u64> {
-        self.stored.get(role)?.as_ref()?.ttl_ms
+    pub fn ttl_ms(&self, key_index: usize) -> Option<u64> {
+        self.stored.get(key_index)?.as_ref()?.ttl_ms
     }
 
     /// The state after `ms` milliseconds. `ticks` is true if scripts read the clock.
@@ -79,30 +79,30 @@ impl KeysState {
     }
 
     /// The same state without one of the keys.
-    pub fn without(&self, role: usize) -> Self {
+    pub fn without(&self, key_index: usize) -> Self {
         let mut keys = self.clone();
-        keys.stored[role] = None;
+        keys.stored[key_index] = None;
         keys
     }
 
     /// The same state with one of the keys made persistent.
-    pub fn without_ttl(&self, role: usize) -> Self {
+    pub fn without_ttl(&self, key_index: usize) -> Self {
         let mut keys = self.clone();
-        if let Some(stored) = &mut keys.stored[role] {
+        if let Some(stored) = &mut keys.stored[key_index] {
             stored.ttl_ms = None;
         }
         keys
     }
 }
 
-/// The kind of value at the Redis key of a role: a lock, a result, or a record that the schema
+/// The kind of value at this Redis key: a lock, a result, or a record that the schema
 /// cannot read. `None` if the key does not exist.
-pub(crate) fn held_at(schema: &Schema, keys: &KeysState, role: usize) -> Option<Role> {
-    kind_of(schema, role, &keys.content(role))
+pub(crate) fn held_at(schema: &Schema, keys: &KeysState, key_index: usize) -> Option<Role> {
+    kind_of(schema, key_index, &keys.content(key_index))
 }
 
-fn kind_of(schema: &Schema, role: usize, content: &Content) -> Option<Role> {
-    match decode::decode_value(schema, role, content) {
+fn kind_of(schema: &Schema, key_index: usize, content: &Content) -> Option<Role> {
+    match decode::decode_value(schema, key_index, content) {
         Reading::Absent => None,
         Reading::Value(decoded) => match schema.values[decoded.format].state {
             State::InProgress => Some(Role::Lock),
@@ -116,8 +116,8 @@ fn kind_of(schema: &Schema, role: usize, content: &Content) -> Option<Role> {
 /// The state in words, with TTLs. `holder` is the name of the worker that took the lock.
 pub(crate) fn holds(schema: &Schema, keys: &KeysState, holder: Option<&str>) -> String {
     let mut parts = Vec::new();
-    for role in 0..schema.keys.len() {
-        let what = match held_at(schema, keys, role) {
+    for key_index in 0..schema.keys.len() {
+        let what = match held_at(schema, keys, key_index) {
             None => continue,
             Some(Role::Lock) => match holder {
                 Some(name) => format!("lock of {name}"),
@@ -126,7 +126,8 @@ pub(crate) fn holds(schema: &Schema, keys: &KeysState, holder: Option<&str>) -> 
             Some(Role::Result) => "result".to_owned(),
             Some(Role::Record) => "an unreadable value".to_owned(),
         };
-        let ttl = keys.ttl_ms(role).map_or_else(|| "never expires".to_owned(), duration::short);
+        let ttl =
+            keys.ttl_ms(key_index).map_or_else(|| "never expires".to_owned(), duration::short);
         parts.push(format!("{what}, {ttl}"));
     }
     if parts.is_empty() { "nothing".to_owned() } else { parts.join(" + ") }
@@ -150,9 +151,10 @@ impl AbstractState {
     /// The abstract form of a state of the exploration.
     pub(crate) fn from_keys(schema: &Schema, keys: &KeysState) -> Self {
         let mut state = Vec::new();
-        for role in 0..schema.keys.len() {
-            let has_ttl = keys.ttl_ms(role).is_some();
-            state.push(held_at(schema, keys, role).map(|holds| AbstractKey { holds, has_ttl }));
+        for key_index in 0..schema.keys.len() {
+            let has_ttl = keys.ttl_ms(key_index).is_some();
+            state
+                .push(held_at(schema, keys, key_index).map(|holds| AbstractKey { holds, has_ttl }));
         }
         Self(state)
     }
@@ -160,9 +162,9 @@ impl AbstractState {
     /// The abstract form of a record that was read.
     pub(crate) fn from_observation(schema: &Schema, seen: &Observation) -> Self {
         let mut state = Vec::new();
-        for (role, key) in seen.keys.iter().enumerate() {
+        for (key_index, key) in seen.keys.iter().enumerate() {
             let has_ttl = key.expiry.millis().is_some();
-            let holds = kind_of(schema, role, &key.content);
+            let holds = kind_of(schema, key_index, &key.content);
             state.push(holds.map(|holds| AbstractKey { holds, has_ttl }));
         }
         Self(state)

@@ -74,7 +74,7 @@ pub(crate) fn completion_of(record: &Record, overrides: Overrides) -> Result<Com
 /// Why the step would not store the result, even with a lock for this request.
 pub(crate) fn hold(record: &Record, request: &Request<'_>) -> Result<Option<Content>, String> {
     let schema = &record.schema;
-    let lock_index = schema.lock_role();
+    let lock_index = schema.lock_key_index();
     let checks_owner = schema.complete.as_ref().is_some_and(|step| step.checks_owner);
     if !checks_owner && is_stored(record, &record.readings) {
         return Ok(None);

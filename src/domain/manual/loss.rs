@@ -13,11 +13,11 @@ use crate::domain::step::kept::{document, unknown_fields};
 /// the rest.
 pub(crate) fn lost_fields(record: &Record, request: &Request<'_>) -> Vec<String> {
     let schema = &record.schema;
-    let role = schema.lock_role();
-    if role != schema.result_role() || !schema.sends_result_value() {
+    let key_index = schema.lock_key_index();
+    if key_index != schema.result_key_index() || !schema.sends_result_value() {
         return Vec::new();
     }
-    let before = &record.seen.keys[role].content;
+    let before = &record.seen.keys[key_index].content;
     let result = request.result_over(before);
     let old = document(schema, before).unwrap_or(Json::Null);
     let after = document(schema, &result).unwrap_or(Json::Null);
@@ -36,9 +36,9 @@ pub(crate) fn lost_fields(record: &Record, request: &Request<'_>) -> Vec<String>
 /// hash.
 fn lost_fingerprint(record: &Record, result: &Content) -> Option<String> {
     let schema = &record.schema;
-    let before = record.readings[schema.lock_role()].decoded()?;
+    let before = record.readings[schema.lock_key_index()].decoded()?;
     let stored = before.fingerprint.as_ref()?;
-    let after = decode::decode_value(schema, schema.result_role(), result);
+    let after = decode::decode_value(schema, schema.result_key_index(), result);
     let kept = after.decoded().and_then(|value| value.fingerprint.as_ref());
     (kept != Some(stored))
         .then(|| schema.values[before.format].fields.fingerprint.clone())
@@ -58,7 +58,7 @@ pub(crate) fn unread_result(record: &Record, request: &Request<'_>) -> Option<St
     if !schema.sends_result_value() {
         return None;
     }
-    match decode::decode_value(schema, schema.result_role(), &request.result()) {
+    match decode::decode_value(schema, schema.result_key_index(), &request.result()) {
         Reading::Value(value) if schema.values[value.format].state != State::Completed => {
             Some(format!("it would be `{}`", schema.values[value.format].name))
         }

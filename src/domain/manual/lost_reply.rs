@@ -14,21 +14,21 @@ pub(crate) fn was_acquired(before: &Record, now: &Record, owner: &[u8]) -> Optio
 
 /// Complete: the result that was sent is stored, was not stored before, and the lock is gone.
 pub(crate) fn was_stored(before: &Record, now: &Record, request: &Request<'_>) -> Option<Meaning> {
-    let role = now.schema.result_role();
-    let (was, is) = (&before.seen.keys[role], &now.seen.keys[role]);
+    let key_index = now.schema.result_key_index();
+    let (was, is) = (&before.seen.keys[key_index], &now.seen.keys[key_index]);
     let sent = request.result_over(&was.content);
     let same = is.content == sent
         || {
             // A script may add the time to the result.
-            let sent = decode::decode_value(&now.schema, role, &sent);
-            matches!((sent.decoded(), now.readings[role].decoded()), (Some(sent), Some(is)) if says_the_same(sent, is))
+            let sent = decode::decode_value(&now.schema, key_index, &sent);
+            matches!((sent.decoded(), now.readings[key_index].decoded()), (Some(sent), Some(is)) if says_the_same(sent, is))
         };
     let longer = match (was.expiry, is.expiry) {
         (Expiry::In(was), Expiry::In(is)) => is > was,
         (was, is) => was != is,
     };
     let anew = was.content != is.content || longer;
-    let lock_over = role == now.schema.lock_role() || now.lock().is_none();
+    let lock_over = key_index == now.schema.lock_key_index() || now.lock().is_none();
     (same && anew && lock_over).then_some(Meaning::Stored)
 }
 

@@ -25,8 +25,8 @@ pub(crate) fn predict_begin(record: &Record, fingerprint: &str) -> Meaning {
 pub(crate) fn predict_complete(record: &Record, owner: &[u8], held: Option<&Content>) -> Meaning {
     let mut readings = record.readings.clone();
     if let Some(lock) = held {
-        let role = record.schema.lock_role();
-        readings[role] = decode::decode_value(&record.schema, role, lock);
+        let key_index = record.schema.lock_key_index();
+        readings[key_index] = decode::decode_value(&record.schema, key_index, lock);
     }
     by_owner(record.schema.complete.as_ref(), &readings, owner, Meaning::Refused)
 }
@@ -63,8 +63,8 @@ pub(crate) fn completed(record: &Record, request: &Request<'_>, lives: Option<Ex
     // TTLs are sent in whole seconds, rounded up.
     let whole = |ttl| Expiry::In(age::millis(ttl).div_ceil(1_000).saturating_mul(1_000));
     let expiry = lives.unwrap_or_else(|| schema.ttl(TtlOf::Result).map_or(Expiry::Never, whole));
-    let left = |(role, seen): (usize, &KeyState)| {
-        let is_result = role == schema.result_role();
+    let left = |(key_index, seen): (usize, &KeyState)| {
+        let is_result = key_index == schema.result_key_index();
         let content = if is_result { request.result_over(&seen.content) } else { Content::Absent };
         KeyState::new(&seen.redis_key, content, expiry, Deadline::Unknown)
     };

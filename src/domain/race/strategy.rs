@@ -71,14 +71,14 @@ fn set_nx(schema: &Schema) -> Vec<Call> {
 /// The lock is read last. A reader that reads the lock first would miss a completion between the
 /// two reads.
 fn get_all(schema: &Schema) -> Vec<Call> {
-    (0..schema.keys.len()).rev().map(|role| get(schema, role)).collect()
+    (0..schema.keys.len()).rev().map(|key_index| get(schema, key_index)).collect()
 }
 
 /// A GET of one Redis key. If a value exists, it decides; otherwise the next call decides.
-fn get(schema: &Schema, role: usize) -> Call {
+fn get(schema: &Schema, key_index: usize) -> Call {
     let mut replies = vec![entry(ReplyPattern::Nil, Meaning::Next)];
     for (index, value) in schema.values.iter().enumerate() {
-        if value.role != role {
+        if value.key_index != key_index {
             continue;
         }
         // A naive client decides only by the state of the value that it finds.
@@ -88,14 +88,14 @@ fn get(schema: &Schema, role: usize) -> Call {
         };
         replies.push(Reply { value: Some(index), ..entry(ReplyPattern::Value, meaning) });
     }
-    command([Template::from_word("GET"), redis_key(schema, role)], replies)
+    command([Template::from_word("GET"), redis_key(schema, key_index)], replies)
 }
 
 /// A SET of the lock, with NX if it must not replace an existing value.
 fn set_lock(schema: &Schema, only_if_absent: bool) -> Call {
     let mut words = vec![
         Template::from_word("SET"),
-        redis_key(schema, schema.lock_role()),
+        redis_key(schema, schema.lock_key_index()),
         Template::from_placeholder(Placeholder::LockValue),
         Template::from_word("EX"),
         Template::from_placeholder(Placeholder::LockTtl),
@@ -113,15 +113,15 @@ fn delete_lock(schema: &Schema) -> Call {
         entry(ReplyPattern::Integer(0), Meaning::Refused),
         entry(ReplyPattern::Integer(1), Meaning::Released),
     ];
-    command([Template::from_word("DEL"), redis_key(schema, schema.lock_role())], replies)
+    command([Template::from_word("DEL"), redis_key(schema, schema.lock_key_index())], replies)
 }
 
 fn command(words: impl Into<Vec<Template>>, replies: Vec<Reply>) -> Call {
     Call { action: Action::Command(words.into()), replies }
 }
 
-fn redis_key(schema: &Schema, role: usize) -> Template {
-    Template::from_placeholder(Placeholder::RedisKey(schema.keys[role].role))
+fn redis_key(schema: &Schema, key_index: usize) -> Template {
+    Template::from_placeholder(Placeholder::RedisKey(schema.keys[key_index].role))
 }
 
 fn entry(pattern: ReplyPattern, means: Meaning) -> Reply {

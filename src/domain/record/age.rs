@@ -42,12 +42,12 @@ pub(crate) fn of(
     readings: &[Reading],
     seen: &Observation,
 ) -> Option<Age> {
-    let (role, ttl, source) = match state {
-        State::InProgress => (schema.lock_role(), TtlOf::Lock, AgeSource::LockTtl),
-        State::Completed => (schema.result_role(), TtlOf::Result, AgeSource::ResultTtl),
+    let (key_index, ttl, source) = match state {
+        State::InProgress => (schema.lock_key_index(), TtlOf::Lock, AgeSource::LockTtl),
+        State::Completed => (schema.result_key_index(), TtlOf::Result, AgeSource::ResultTtl),
         State::Absent | State::Unreadable => return None,
     };
-    let written = readings[role].decoded().and_then(|value| match state {
+    let written = readings[key_index].decoded().and_then(|value| match state {
         State::Completed => value.completed_ms.or(value.created_ms),
         _ => value.created_ms,
     });
@@ -58,7 +58,7 @@ pub(crate) fn of(
             evidence: Evidence::Known,
         });
     }
-    let Expiry::In(left) = seen.keys[role].expiry else { return None };
+    let Expiry::In(left) = seen.keys[key_index].expiry else { return None };
     let millis = millis(schema.ttl(ttl)?).checked_sub(left)?;
     Some(Age { millis, source, evidence: schema.ttl_evidence(ttl) })
 }

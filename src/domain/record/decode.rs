@@ -25,15 +25,15 @@ pub(crate) use self::conformance::Conformance;
 pub use self::reading::{Decoded, Reading};
 pub use self::stored::Stored;
 
-/// Decodes the value of the Redis key that has this role in the schema.
-pub fn decode_value(schema: &Schema, role: usize, content: &Content) -> Reading {
+/// Decodes the value of the schema's Redis key with this index.
+pub fn decode_value(schema: &Schema, key_index: usize, content: &Content) -> Reading {
     let head = match content {
         Content::Absent => return Reading::Absent,
         Content::Text { head, .. } => &head[..],
         Content::Hash(_) | Content::Other(_) => &[],
     };
     let kind = content.other_type();
-    if formats_of(schema, role, kind).next().is_none() {
+    if formats_of(schema, key_index, kind).next().is_none() {
         return Reading::WrongType(kind.unwrap_or("string").to_owned());
     }
     if let Content::Hash(hash) = content
@@ -45,7 +45,7 @@ pub fn decode_value(schema: &Schema, role: usize, content: &Content) -> Reading 
             is_part: false,
         };
     }
-    let formats = formats_of(schema, role, kind).map(|(_, format)| format);
+    let formats = formats_of(schema, key_index, kind).map(|(_, format)| format);
     let undone = views::undone(formats, head, content.is_whole());
     let views = match content {
         Content::Hash(hash) => Views::of_hash(&undone, hash),
@@ -53,7 +53,7 @@ pub fn decode_value(schema: &Schema, role: usize, content: &Content) -> Reading 
     };
 
     let mut tested = TestedFormats::default();
-    for (index, format) in formats_of(schema, role, kind) {
+    for (index, format) in formats_of(schema, key_index, kind) {
         let Some(source) = views.source(format) else {
             // Too little was read to undo the codecs of this format, so the value may still have
             // it.
@@ -72,14 +72,16 @@ pub fn decode_value(schema: &Schema, role: usize, content: &Content) -> Reading 
     tested.without_exact_format(schema, views)
 }
 
-/// The formats of a role for values of this type, with their indexes; `None` is a string.
+/// The formats at a Redis key for values of this type, with their indexes; `None` is a string.
 fn formats_of<'a>(
     schema: &'a Schema,
-    role: usize,
+    key_index: usize,
     kind: Option<&'a str>,
 ) -> impl Iterator<Item = (usize, &'a ValueFormat)> {
     let formats = schema.values.iter().enumerate();
-    formats.filter(move |(_, format)| format.role == role && format.encoding().other_type() == kind)
+    formats.filter(move |(_, format)| {
+        format.key_index == key_index && format.encoding().other_type() == kind
+    })
 }
 
 /// The results of the formats that were tested, for a value that none of them has claimed yet.
@@ -161,8 +163,12 @@ impl TestedFormats {
 
 /// The document in a value, as the value's format decodes it; `None` if the value has no format, or
 /// the format has no document.
-pub(crate) fn document(schema: &Schema, role: usize, content: &Content) -> Option<Json<'static>> {
-    let reading = decode_value(schema, role, content);
+pub(crate) fn document(
+    schema: &Schema,
+    key_index: usize,
+    content: &Content,
+) -> Option<Json<'static>> {
+    let reading = decode_value(schema, key_index, content);
     let format = &schema.values[reading.decoded()?.format];
     let head = if let Content::Text { head, .. } = content { &head[..] } else { &[] };
     let undone = views::undone([format].into_iter(), head, content.is_whole());
@@ -178,8 +184,8 @@ pub(crate) fn document(schema: &Schema, role: usize, content: &Content) -> Optio
 /// passed is absent, or reclaimable.
 pub fn decode_all(schema: &Schema, seen: &Observation) -> Vec<Reading> {
     let mut readings = Vec::with_capacity(seen.keys.len());
-    for (role, key) in seen.keys.iter().enumerate() {
-        readings.push(decode_at(schema, role, &key.content, seen.server_ms));
+    for (key_index, key) in seen.keys.iter().enumerate() {
+        readings.push(decode_at(schema, key_index, &key.content, seen.server_ms));
     }
     readings
 }
@@ -187,11 +193,11 @@ pub fn decode_all(schema: &Schema, seen: &Observation) -> Vec<Reading> {
 /// Decodes a value as of a time in milliseconds since the epoch; `None` if the time is unknown.
 pub(crate) fn decode_at(
     schema: &Schema,
-    role: usize,
+    key_index: usize,
     content: &Content,
     now_ms: Option<u64>,
 ) -> Reading {
-    let mut reading = decode_value(schema, role, content);
+    let mut reading = decode_value(schema, key_index, content);
     if let Reading::Value(value) = &mut reading
         && let Some(expires_ms) = value.expires_ms
         && let Some(now_ms) = now_ms
@@ -216,28 +222,27 @@ pub(crate) enum ClosedValue {
 /// this state.
 pub(crate) fn closed_value(
     schema: &Schema,
-    role: usize,
+    key_index: usize,
     content: &Content,
     state: State,
 ) -> ClosedValue {
     let head = if let Content::Text { head, .. } = content { &head[..] } else { &[] };
     // The first bytes rule out most values before they are decoded. That matters, because a scan
     // asks this of every value at a Redis key of another schema.
-    let may_be = schema
-        .values
-        .iter()
-        .any(|format| format.role == role && format.state == state && may_be_closed(format, head));
+    let may_be = schema.values.iter().any(|format| {
+        format.key_index == key_index && format.state == state && may_be_closed(format, head)
+    });
     if !may_be {
         return ClosedValue::No;
     }
-    match decode_value(schema, role, content) {
+    match decode_value(schema, key_index, content) {
         Reading::Value(value) => {
             let format = &schema.values[value.format];
             let is_closed =
                 format.state == state && format.is_closed() && !value.conformance.deviates();
             if is_closed { ClosedValue::Yes } else { ClosedValue::No }
         }
-        Reading::Undecided if may_become_closed(schema, role, content, state) => {
+        Reading::Undecided if may_become_closed(schema, key_index, content, state) => {
             ClosedValue::Undecided
         }
         _ => ClosedValue::No,
@@ -253,11 +258,11 @@ fn may_be_closed(format: &ValueFormat, head: &[u8]) -> bool {
 }
 
 /// True if these bytes may be the beginning of a closed format's value in this state.
-fn may_become_closed(schema: &Schema, role: usize, content: &Content, state: State) -> bool {
+fn may_become_closed(schema: &Schema, key_index: usize, content: &Content, state: State) -> bool {
     let Content::Text { head, .. } = content else { return false };
     let mut formats = Vec::new();
     for format in &schema.values {
-        if format.role == role && format.state == state && format.is_closed() {
+        if format.key_index == key_index && format.state == state && format.is_closed() {
             formats.push(format);
         }
     }

@@ -103,7 +103,7 @@ pub(crate) fn of_others(catalog: &Catalog, text: &[u8]) -> Vec<Candidate> {
 fn places(catalog: &Catalog, text: &[u8], is_owned: bool) -> Vec<Candidate> {
     let mut candidates: Vec<Candidate> = Vec::new();
     for schema in catalog.places() {
-        let full = schema.role_of(text).map(|(_, key)| key);
+        let full = schema.key_index_of(text).map(|(_, key)| key);
         // The text may be a full Redis key, an idempotency key, or both.
         for key in full.into_iter().chain([text]) {
             if !schema.takes_key(key) {
@@ -124,7 +124,7 @@ pub(crate) fn redis_key_itself(redis_key: &[u8]) -> Candidate {
     Candidate { key: redis_key.to_vec(), redis_keys, schemas: Arc::from([]), is_owned: false }
 }
 
-/// The candidates for locks of other schemas at one of these Redis keys, each with the key's role
+/// The candidates for locks of other schemas at one of these Redis keys, each with the key's index
 /// there. The template of such a schema is less specific than that of the key's owner, and its
 /// locks are recognised by their bytes. None of these candidates is owned.
 fn locks_beneath<'a>(
@@ -133,15 +133,15 @@ fn locks_beneath<'a>(
 ) -> Vec<(Candidate, usize)> {
     let mut candidates = Vec::new();
     for redis_key in redis_keys {
-        for (schema, role) in catalog.locks_beneath(redis_key) {
-            if let Some(key) = schema.keys[role].template.key_in(redis_key) {
+        for (schema, key_index) in catalog.locks_beneath(redis_key) {
+            if let Some(key) = schema.keys[key_index].template.key_in(redis_key) {
                 let candidate = Candidate {
                     key: key.to_vec(),
                     redis_keys: schema.redis_keys(key),
                     schemas: Arc::from([Arc::clone(schema)]),
                     is_owned: false,
                 };
-                candidates.push((candidate, role));
+                candidates.push((candidate, key_index));
             }
         }
     }
@@ -182,8 +182,9 @@ pub(crate) fn place_of_lock(catalog: &Catalog, record: &Record) -> Option<Candid
 /// True if the unread part of a record's values decides whether a closed format of its schema
 /// claims them as a lock.
 pub(crate) fn may_be_closed_lock(record: &Record) -> bool {
-    for (role, key) in record.seen.keys.iter().enumerate() {
-        let closed = decode::closed_value(&record.schema, role, &key.content, State::InProgress);
+    for (key_index, key) in record.seen.keys.iter().enumerate() {
+        let closed =
+            decode::closed_value(&record.schema, key_index, &key.content, State::InProgress);
         if closed == ClosedValue::Undecided {
             return true;
         }
@@ -208,7 +209,7 @@ pub(crate) fn is_wanted(
         || places_beneath(catalog, candidate).iter().any(|place| wanted(&place.key))
 }
 
-/// The candidate of a Redis key that a scan found, with the key's role there; `None` for an
+/// The candidate of a Redis key that a scan found, with the key's index there; `None` for an
 /// unclaimed key. The key of a schema that the scan does not look for may hold the lock of a schema
 /// that it does look for. Such a candidate is not owned.
 pub fn for_redis_key(catalog: &Catalog, redis_key: &[u8]) -> Option<(Candidate, usize)> {
@@ -216,7 +217,7 @@ pub fn for_redis_key(catalog: &Catalog, redis_key: &[u8]) -> Option<(Candidate, 
     let Some(first) = owners.next() else {
         return locks_beneath(catalog, [redis_key].into_iter()).into_iter().next();
     };
-    let key = first.schema.keys[first.role].template.key_in(redis_key)?.to_vec();
+    let key = first.schema.keys[first.key_index].template.key_in(redis_key)?.to_vec();
     let redis_keys = first.schema.redis_keys(&key);
     let is_alike =
         |schema: &Arc<Schema>| first.alike.iter().any(|alike| Arc::ptr_eq(alike, schema));
@@ -228,7 +229,7 @@ pub fn for_redis_key(catalog: &Catalog, redis_key: &[u8]) -> Option<(Candidate, 
         None => Arc::clone(&first.alike),
         Some(_) => first.alike.iter().cloned().chain(others).collect(),
     };
-    Some((Candidate { key, redis_keys, schemas, is_owned: true }, first.role))
+    Some((Candidate { key, redis_keys, schemas, is_owned: true }, first.key_index))
 }
 
 /// The records at a candidate's Redis keys. There is one for each of its schemas that claims the
@@ -409,7 +410,7 @@ fn corrected_claim(
     other_schema: Option<&OtherSchema>,
 ) -> Option<Claim> {
     if let Some(lock) = record.lock() {
-        let reading = &record.readings[record.schema.lock_role()];
+        let reading = &record.readings[record.schema.lock_key_index()];
         // If its bytes prove that it is a lock, it cannot be a result of another schema.
         let may_be_result = match reading.decoded() {
             Some(value) => {
@@ -466,12 +467,12 @@ fn of_another_record(catalog: &Catalog, record: &Record) -> Option<String> {
     }
     let is_present = |seen: &KeyState| seen.content != Content::Absent;
     let count = record.seen.keys.iter().filter(|seen| is_present(seen)).count();
-    for (role, seen) in record.seen.keys.iter().enumerate() {
+    for (key_index, seen) in record.seen.keys.iter().enumerate() {
         if !is_present(seen) {
             continue;
         }
-        let is_of_record = match record.schema.role_of(&seen.redis_key) {
-            Some((of_role, key)) => of_role == role && key == record.key,
+        let is_of_record = match record.schema.key_index_of(&seen.redis_key) {
+            Some((index, key)) => index == key_index && key == record.key,
             None => true,
         };
         // A record with one Redis key was found by that key, so that the schema owns it.
@@ -504,8 +505,8 @@ fn other_schema(
     readings: &[Reading],
     seen: &Observation,
 ) -> Option<OtherSchema> {
-    if let Some(role) = readings.iter().position(|reading| reading.unread().is_some()) {
-        let key = &seen.keys[role];
+    if let Some(key_index) = readings.iter().position(|reading| reading.unread().is_some()) {
+        let key = &seen.keys[key_index];
         let writer = catalog.all().iter().find(|other| {
             other.name != schema.name && reads_there(other, &key.redis_key, &key.content)
         })?;
@@ -527,14 +528,14 @@ fn other_schema(
     None
 }
 
-/// The role that a Redis key has in a schema, by its templates.
+/// The index that a Redis key has in a schema, by its templates.
 fn has_template(schema: &Schema, redis_key: &[u8]) -> Option<usize> {
     schema.keys.iter().position(|key| key.template.idempotency_key(redis_key).is_some())
 }
 
 fn reads_there(schema: &Schema, redis_key: &[u8], content: &Content) -> bool {
     has_template(schema, redis_key)
-        .is_some_and(|role| decode::decode_value(schema, role, content).is_own())
+        .is_some_and(|key_index| decode::decode_value(schema, key_index, content).is_own())
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ pub struct Name {
 
 /// A text that was read as a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Parsed {
+pub(crate) struct ParsedName {
     pub(crate) name: Name,
     /// True for a key in quotes. Such a text is always a name, never an idempotency key or a Redis
     /// key.
@@ -90,7 +90,7 @@ impl Name {
     }
 
     /// Reads a name. `None` for any other text.
-    pub(crate) fn parse(text: &[u8]) -> Option<Parsed> {
+    pub(crate) fn parse(text: &[u8]) -> Option<ParsedName> {
         let (db, rest) = match text.iter().position(|byte| *byte == b'/') {
             Some(end) if is_number(&text[..end]) => {
                 (Some(std::str::from_utf8(&text[..end]).ok()?.parse().ok()?), &text[end + 1..])
@@ -128,7 +128,7 @@ impl Name {
         let schema = String::from_utf8(schema).ok().filter(|schema| !schema.is_empty())?;
         // Without quotes, a name that lost its key would mean the empty key.
         (is_quoted || !key.is_empty())
-            .then_some(Parsed { name: Self { db, schema, prefix, key }, is_quoted })
+            .then_some(ParsedName { name: Self { db, schema, prefix, key }, is_quoted })
     }
 }
 

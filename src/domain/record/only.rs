@@ -1,7 +1,7 @@
 //! The records that a restore includes, as `--only` names them: which records each word of the
 //! operator means.
 
-use super::name::{Name, Parsed};
+use super::name::{Name, ParsedName};
 
 /// The words of `--only`, and the records that match each of them.
 #[derive(Debug, Default)]
@@ -12,7 +12,7 @@ pub struct Only {
 #[derive(Debug)]
 struct Word {
     text: Vec<u8>,
-    parsed: Option<Parsed>,
+    parsed: Option<ParsedName>,
     /// The records that the word means.
     names: Vec<Name>,
 }
@@ -73,7 +73,7 @@ impl Only {
 
 impl Word {
     fn means(&self, schema: &str, key: &[u8], redis_key: &[u8]) -> bool {
-        let is_name = |parsed: &Parsed| parsed.name.schema == schema && parsed.name.key == key;
+        let is_name = |parsed: &ParsedName| parsed.name.schema == schema && parsed.name.key == key;
         let may_be_key = self.parsed.as_ref().is_none_or(|parsed| !parsed.is_quoted);
         self.parsed.as_ref().is_some_and(is_name)
             || may_be_key && (self.text == key || self.text == redis_key)

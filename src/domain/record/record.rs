@@ -65,7 +65,7 @@ impl Record {
 
     /// The Redis key of the lock, if a lock exists.
     pub(crate) fn lock(&self) -> Option<&KeyState> {
-        let key = &self.seen.keys[self.schema.lock_role()];
+        let key = &self.seen.keys[self.schema.lock_key_index()];
         if !self.schema.has_locks() || key.content == Content::Absent {
             return None;
         }
@@ -78,7 +78,7 @@ impl Record {
 
     /// The Redis key of the result, if a result exists.
     pub(crate) fn result(&self) -> Option<&KeyState> {
-        let key = &self.seen.keys[self.schema.result_role()];
+        let key = &self.seen.keys[self.schema.result_key_index()];
         if key.content == Content::Absent {
             return None;
         }
@@ -133,7 +133,7 @@ impl Record {
     /// the unread part.
     pub(crate) fn is_owner_told(&self) -> bool {
         let keeps_owners = self.schema.values.iter().any(|format| format.fields.owner.is_some());
-        let lock = &self.seen.keys[self.schema.lock_role()];
+        let lock = &self.seen.keys[self.schema.lock_key_index()];
         if !keeps_owners || lock.content.is_whole() {
             return true;
         }
@@ -161,7 +161,7 @@ impl Record {
 
     /// True if the lock's value contains its own expiry, in addition to any TTL of its Redis key.
     pub(crate) fn has_lapsing_lock(&self) -> bool {
-        self.readings[self.schema.lock_role()]
+        self.readings[self.schema.lock_key_index()]
             .decoded()
             .is_some_and(|value| value.expires_ms.is_some())
     }

@@ -84,8 +84,8 @@ fn outline(key: &KeyState) -> KeyState {
 /// How the values at a schema's Redis keys deviate from its formats.
 fn deviation(schema: &Schema, seen: &Observation) -> Option<String> {
     let mut readings = Vec::with_capacity(seen.keys.len());
-    for (role, key) in seen.keys.iter().enumerate() {
-        readings.push(decode::decode_value(schema, role, &key.content));
+    for (key_index, key) in seen.keys.iter().enumerate() {
+        readings.push(decode::decode_value(schema, key_index, &key.content));
     }
     Claim::of(schema, &readings).unrecognised_because()
 }

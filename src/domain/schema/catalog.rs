@@ -46,7 +46,7 @@ pub struct Catalog {
 pub(crate) struct OwnedKey {
     pub(crate) schema: Arc<Schema>,
     /// The index in [`Schema::keys`].
-    pub(crate) role: usize,
+    pub(crate) key_index: usize,
     /// The scanned schemas with exactly the same templates, including this one. Computed once,
     /// because a scan needs them for every Redis key.
     pub(crate) alike: Arc<[Arc<Schema>]>,
@@ -59,7 +59,7 @@ pub(crate) struct OwnedKey {
 
 impl OwnedKey {
     fn template(&self) -> &KeyTemplate {
-        &self.schema.keys[self.role].template
+        &self.schema.keys[self.key_index].template
     }
 }
 
@@ -233,10 +233,10 @@ impl Catalog {
         pattern
     }
 
-    /// The schemas that own a Redis key, each with its role there. Only the most specific of the
+    /// The schemas that own a Redis key, each with the key's index there. Only the most specific of the
     /// matching templates count. There are several owners if schemas share a template.
     pub(crate) fn owners(&self, redis_key: &[u8]) -> impl Iterator<Item = (&Arc<Schema>, usize)> {
-        self.owning_keys(redis_key).map(|owner| (&owner.schema, owner.role))
+        self.owning_keys(redis_key).map(|owner| (&owner.schema, owner.key_index))
     }
 
     /// The owners of a Redis key that a scan includes.
@@ -272,7 +272,7 @@ impl Catalog {
         let reads = |owner: &&OwnedKey| {
             owner.schema.name != schema.name
                 && owner.template().idempotency_key(redis_key).is_some()
-                && decode::closed_value(&owner.schema, owner.role, content, State::Completed)
+                && decode::closed_value(&owner.schema, owner.key_index, content, State::Completed)
                     == ClosedValue::Yes
         };
         self.keys.iter().find(reads).map(|owner| &owner.schema)
@@ -319,11 +319,11 @@ impl Catalog {
         if !may_be_its {
             return ClosedValue::No;
         }
-        decode::closed_value(&owner.schema, owner.role, content, State::InProgress)
+        decode::closed_value(&owner.schema, owner.key_index, content, State::InProgress)
     }
 
     /// The scanned schemas whose locks may be at a Redis key that another schema owns, each with
-    /// its role there. Such a lock belongs to them only if its bytes identify it.
+    /// the key's index there. Such a lock belongs to them only if its bytes identify it.
     pub(crate) fn locks_beneath(
         &self,
         redis_key: &[u8],
@@ -332,7 +332,7 @@ impl Catalog {
         let beneath = owner.map_or(&[][..], |owner| &owner.locks_beneath);
         let keys = beneath.iter().map(|place| &self.keys[*place]);
         keys.filter(|key| key.template().idempotency_key(redis_key).is_some())
-            .map(|key| (&key.schema, key.role))
+            .map(|key| (&key.schema, key.key_index))
     }
 
     /// False if the content is certainly not a result of any schema. Decoding every lock by every
@@ -379,9 +379,9 @@ fn owned_keys(all: &[Arc<Schema>], chosen: &[Arc<Schema>], takes_bare: bool) -> 
             .cloned()
             .collect();
         let scanned = is_scanned(schema);
-        let owned = |role| OwnedKey {
+        let owned = |key_index| OwnedKey {
             schema: Arc::clone(schema),
-            role,
+            key_index,
             alike: Arc::clone(&alike),
             scanned,
             locks_beneath: Arc::from([]),
@@ -403,7 +403,7 @@ fn owned_keys(all: &[Arc<Schema>], chosen: &[Arc<Schema>], takes_bare: bool) -> 
 /// describes.
 fn locks_beneath(owner: &OwnedKey, keys: &[OwnedKey]) -> Arc<[usize]> {
     let is_open_result = |case: &ValueFormat| {
-        case.role == owner.role && case.state == State::Completed && !case.is_closed()
+        case.key_index == owner.key_index && case.state == State::Completed && !case.is_closed()
     };
     if !owner.schema.values.iter().any(is_open_result) {
         return Arc::from([]);
@@ -411,7 +411,7 @@ fn locks_beneath(owner: &OwnedKey, keys: &[OwnedKey]) -> Arc<[usize]> {
     let mut beneath = Vec::new();
     for (place, key) in keys.iter().enumerate() {
         let is_closed_lock = |case: &ValueFormat| {
-            case.role == key.role && case.state == State::InProgress && case.is_closed()
+            case.key_index == key.key_index && case.state == State::InProgress && case.is_closed()
         };
         let is_less_specific = key.template().specificity() < owner.template().specificity();
         let is_other = key.schema.name != owner.schema.name;
@@ -494,7 +494,7 @@ mod tests {
         let owners = |key: &str| {
             catalog.owners(key.as_bytes()).map(|(s, i)| (s.name.clone(), i)).collect::<Vec<_>>()
         };
-        let is = |name: &str, role| (name.to_owned(), role);
+        let is = |name: &str, key_index| (name.to_owned(), key_index);
         assert_eq!(owners("idem:k"), [is("express", 0)]);
         assert_eq!(owners("idem:started:k"), [is("event-driven", 0)]);
         assert_eq!(owners("idem:done:k"), [is("event-consumer", 1)]);
@@ -509,14 +509,14 @@ mod tests {
         #[test]
         fn a_redis_key_has_one_owning_template(redis_key in any_key(), prefix in prop::option::of(Just("pay:"))) {
             let catalog = catalog(&[], prefix);
-            let templates: Vec<_> = catalog.owners(&redis_key).map(|(schema, role)| &schema.keys[role].template).collect();
+            let templates: Vec<_> = catalog.owners(&redis_key).map(|(schema, key_index)| &schema.keys[key_index].template).collect();
             prop_assert!(templates.iter().all(|template| *template == templates[0]));
         }
 
         #[test]
         fn no_template_that_fits_is_more_specific_than_the_owners(redis_key in any_key()) {
             let catalog = catalog(&[], None);
-            let specificity = |(schema, role): (&Arc<Schema>, usize)| schema.keys[role].template.specificity();
+            let specificity = |(schema, key_index): (&Arc<Schema>, usize)| schema.keys[key_index].template.specificity();
             let best = catalog.owners(&redis_key).next().map_or(0, specificity);
             for key in catalog.all().iter().flat_map(|schema| &schema.keys) {
                 let fits = key.template.idempotency_key(&redis_key).is_some();

@@ -94,7 +94,7 @@ impl Schema {
 
     /// False for a schema that has only results.
     pub(crate) fn has_locks(&self) -> bool {
-        self.keys[self.lock_role()].role != Role::Result
+        self.keys[self.lock_key_index()].role != Role::Result
     }
 
     /// True if the schema is compiled into idemctl, and not read from an operator's folder.
@@ -102,14 +102,14 @@ impl Schema {
         self.origin == SchemaOrigin::BuiltIn
     }
 
-    /// The role of the Redis key that holds the lock: an index into `keys`.
-    pub fn lock_role(&self) -> usize {
+    /// The index in `keys` of the Redis key that holds the lock.
+    pub fn lock_key_index(&self) -> usize {
         0
     }
 
-    /// The role of the Redis key that holds the result; the same as the lock's if they share one
+    /// The index in `keys` of the Redis key that holds the result; the same as the lock's if they share one
     /// Redis key.
-    pub fn result_role(&self) -> usize {
+    pub fn result_key_index(&self) -> usize {
         self.keys.len() - 1
     }
 
@@ -242,15 +242,17 @@ impl Schema {
         [&self.begin, &self.renew, &self.complete, &self.release].into_iter().flatten()
     }
 
-    /// The Redis name of the type that the schema keeps at the Redis key of a role.
-    pub(crate) fn type_at(&self, role: usize) -> &'static str {
-        let format = self.values.iter().find(|format| format.role == role);
+    /// The Redis name of the type that the schema keeps at the Redis key with this index.
+    pub(crate) fn type_at(&self, key_index: usize) -> &'static str {
+        let format = self.values.iter().find(|format| format.key_index == key_index);
         format.and_then(|format| format.encoding().other_type()).unwrap_or("string")
     }
 
-    /// The roles whose Redis keys hold a hash.
+    /// The indexes of the Redis keys that hold a hash.
     pub(crate) fn hashes(&self) -> Vec<usize> {
-        (0..self.keys.len()).filter(|role| self.type_at(*role) == Encoding::Hash.as_str()).collect()
+        (0..self.keys.len())
+            .filter(|key_index| self.type_at(*key_index) == Encoding::Hash.as_str())
+            .collect()
     }
 
     /// True if one of its Redis keys does not hold a string.
@@ -273,26 +275,26 @@ impl Schema {
         most
     }
 
-    /// The role of a Redis key, and the idempotency key in it. If the templates of both roles
+    /// The index of a Redis key, and the idempotency key in it. If the templates of both keys
     /// match, the more specific one wins.
-    pub(crate) fn role_of<'a>(&self, redis_key: &'a [u8]) -> Option<(usize, &'a [u8])> {
+    pub(crate) fn key_index_of<'a>(&self, redis_key: &'a [u8]) -> Option<(usize, &'a [u8])> {
         let mut best: Option<(usize, usize, &'a [u8])> = None;
-        for (role, of_role) in self.keys.iter().enumerate() {
-            let Some(key) = of_role.template.idempotency_key(redis_key) else { continue };
-            let specificity = of_role.template.specificity();
+        for (key_index, role_key) in self.keys.iter().enumerate() {
+            let Some(key) = role_key.template.idempotency_key(redis_key) else { continue };
+            let specificity = role_key.template.specificity();
             // Of two equally specific templates, the first wins.
             if best.is_none_or(|(most, _, _)| specificity > most) {
-                best = Some((specificity, role, key));
+                best = Some((specificity, key_index, key));
             }
         }
-        best.map(|(_, role, key)| (role, key))
+        best.map(|(_, key_index, key)| (key_index, key))
     }
 
     /// True if every Redis key that the templates build from this key yields the same key and the
-    /// same role again.
+    /// same key again.
     pub(crate) fn takes_key(&self, key: &[u8]) -> bool {
-        for (role, of_role) in self.keys.iter().enumerate() {
-            if self.role_of(&of_role.template.redis_key(key)) != Some((role, key)) {
+        for (key_index, role_key) in self.keys.iter().enumerate() {
+            if self.key_index_of(&role_key.template.redis_key(key)) != Some((key_index, key)) {
                 return false;
             }
         }
@@ -301,13 +303,13 @@ impl Schema {
 
     /// The Redis keys of an idempotency key, the lock's first.
     pub fn redis_keys(&self, key: &[u8]) -> Vec<Vec<u8>> {
-        self.keys.iter().map(|of_role| of_role.template.redis_key(key)).collect()
+        self.keys.iter().map(|role_key| role_key.template.redis_key(key)).collect()
     }
 
     /// Which field of `[keys]` excludes a Redis key although a template's literals match. `None` if
     /// the schema owns the Redis key, or no literals match.
     pub(crate) fn leaves_out(&self, redis_key: &[u8]) -> Option<Exclusion> {
-        let is_own = self.role_of(redis_key).is_some();
+        let is_own = self.key_index_of(redis_key).is_some();
         self.keys.iter().find_map(|key| key.template.leaves_out(redis_key)).filter(|_| !is_own)
     }
 

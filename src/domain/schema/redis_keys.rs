@@ -19,7 +19,7 @@ pub enum Role {
 
 as_str!(Role);
 
-/// One Redis key of a record. A role given as a number is an index of such a key in
+/// One Redis key of a record. A `key_index` is the index of such a key in
 /// [`super::Schema::keys`].
 #[derive(Debug, Clone)]
 pub struct RoleKey {

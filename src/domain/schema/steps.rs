@@ -75,7 +75,7 @@ impl Reply {
 /// The condition under which a reply is predicted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Condition {
-    /// The required state of each of these Redis keys, given by its role. All of them must hold.
+    /// The required state of each of these Redis keys, given by its index. All of them must hold.
     pub keys: Vec<(usize, KeyIs)>,
     /// True if the request's payload must differ from the stored one.
     pub other_payload: bool,
@@ -94,7 +94,7 @@ impl Condition {
 pub enum KeyIs {
     Absent,
     Present,
-    /// A string that matches no value format of the role.
+    /// A string that matches no value format of the Redis key.
     Unreadable,
     /// A value of another Redis type.
     WrongType,

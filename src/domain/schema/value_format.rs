@@ -114,8 +114,8 @@ as_str!(PastExpiry);
 pub struct ValueFormat {
     /// The name by which `when` refers to it.
     pub(crate) name: String,
-    /// The role of the Redis key that holds the value: an index into [`super::Schema::keys`].
-    pub(crate) role: usize,
+    /// The index in [`super::Schema::keys`] of the Redis key that holds the value.
+    pub(crate) key_index: usize,
     pub(crate) decoding: Decoding,
     /// The tests that a value of this format must pass.
     pub(crate) tests: Where,

@@ -327,7 +327,7 @@ impl Template {
     /// The roles of the Redis keys that it contains.
     pub(crate) fn roles(&self) -> impl Iterator<Item = Role> {
         self.0.iter().filter_map(|part| match part {
-            TemplatePart::Placeholder(Placeholder::RedisKey(role)) => Some(*role),
+            TemplatePart::Placeholder(Placeholder::RedisKey(key_index)) => Some(*key_index),
             _ => None,
         })
     }

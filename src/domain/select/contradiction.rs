@@ -98,7 +98,7 @@ fn contradicts(schema: &Schema, of: TtlOf, left: u64) -> bool {
 /// outlasts the default lock TTL of one of these schemas, so that its value has to be read.
 pub(crate) fn may_outlast(schemas: &[Arc<Schema>], expiries: &[Option<Expiry>]) -> bool {
     schemas.iter().any(|schema| {
-        let expiry = expiries.get(schema.lock_role()).copied().flatten();
+        let expiry = expiries.get(schema.lock_key_index()).copied().flatten();
         let left = expiry.and_then(Expiry::millis);
         schema.has_locks() && left.is_some_and(|left| contradicts(schema, TtlOf::Lock, left))
     })

@@ -26,13 +26,15 @@ impl LateWorker {
 /// describe the step.
 pub fn of(schema: &Schema) -> Option<LateWorker> {
     let complete = schema.complete.as_ref()?;
-    let lock = schema.lock_role();
+    let lock = schema.lock_key_index();
     // The two states in which a late worker can find the lock: expired, or acquired by another
     // worker.
     let absent = vec![Reading::Absent; schema.keys.len()];
     let mut retaken = absent.clone();
-    let held =
-        schema.values.iter().position(|case| case.role == lock && case.state == State::InProgress);
+    let held = schema
+        .values
+        .iter()
+        .position(|case| case.key_index == lock && case.state == State::InProgress);
     if let Some(case) = held {
         retaken[lock] = Reading::Value(Box::new(lock_of_another(case)));
     }
@@ -80,7 +82,7 @@ pub fn keeps_locks_from_results(schema: &Schema) -> bool {
     let Some(begin) = &schema.begin else { return false };
     let Some(complete) = &schema.complete else { return false };
     is_one_script(begin)
-        && acquires_only_without_result(begin, schema.result_role())
+        && acquires_only_without_result(begin, schema.result_key_index())
         && is_one_script(complete)
         && complete.checks_owner
 }

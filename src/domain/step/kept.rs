@@ -30,7 +30,7 @@ fn has_member(object: &Json<'_>, name: &str) -> bool {
 
 /// The value at the lock's Redis key as JSON, decoded by its value format if it has one.
 pub(crate) fn document(schema: &Schema, value: &Content) -> Option<Json<'static>> {
-    if let Some(document) = decode::document(schema, schema.lock_role(), value) {
+    if let Some(document) = decode::document(schema, schema.lock_key_index(), value) {
         return Some(document);
     }
     match value {
@@ -43,7 +43,7 @@ pub(crate) fn document(schema: &Schema, value: &Content) -> Option<Json<'static>
 /// JSON text.
 pub(crate) fn unknown_fields(schema: &Schema, value: &Content) -> Vec<(String, Vec<u8>)> {
     let Some(Json::Object(members)) = document(schema, value) else { return Vec::new() };
-    let reading = decode::decode_value(schema, schema.lock_role(), value);
+    let reading = decode::decode_value(schema, schema.lock_key_index(), value);
     let form = reading.decoded().map(|value| value.format);
     let mut unknown = Vec::new();
     for (name, value) in members {

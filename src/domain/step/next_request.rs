@@ -85,17 +85,18 @@ fn holds(condition: &Condition, readings: &[Reading], other_payload: bool) -> bo
     if condition.other_payload && !other_payload {
         return false;
     }
-    condition.keys.iter().all(|(role, asked)| readings[*role].is(asked))
+    condition.keys.iter().all(|(key_index, asked)| readings[*key_index].is(asked))
 }
 
 /// The expiry of the Redis key that decides the answer: the first key that the condition requires
 /// to exist. If the value itself expires earlier, that expiry counts.
 fn expiry_of_answer(condition: &Condition, readings: &[Reading], seen: &Observation) -> Expiry {
-    let Some((role, _)) = condition.keys.iter().find(|(_, asked)| *asked != KeyIs::Absent) else {
+    let Some((key_index, _)) = condition.keys.iter().find(|(_, asked)| *asked != KeyIs::Absent)
+    else {
         return first_expiry(seen);
     };
-    let expiry = seen.keys[*role].expiry;
-    let Some(left) = own_time_left(&readings[*role], seen) else { return expiry };
+    let expiry = seen.keys[*key_index].expiry;
+    let Some(left) = own_time_left(&readings[*key_index], seen) else { return expiry };
     match expiry {
         Expiry::In(ms) => Expiry::In(ms.min(left)),
         Expiry::Never => Expiry::In(left),
@@ -151,9 +152,9 @@ mod tests {
         of(schema, &decode::decode_all(schema, &seen), &seen)
     }
 
-    fn without(contents: &[Content], role: usize) -> Vec<Content> {
+    fn without(contents: &[Content], key_index: usize) -> Vec<Content> {
         let mut contents = contents.to_vec();
-        contents[role] = Content::Absent;
+        contents[key_index] = Content::Absent;
         contents
     }
 

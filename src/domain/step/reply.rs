@@ -158,7 +158,12 @@ impl ReplyMatcher<'_> {
     }
 
     fn read(&self, format: usize, value: &Content) -> Reading {
-        decode::decode_at(self.schema, self.schema.values[format].role, value, Some(self.now_ms))
+        decode::decode_at(
+            self.schema,
+            self.schema.values[format].key_index,
+            value,
+            Some(self.now_ms),
+        )
     }
 }
 

@@ -72,7 +72,7 @@ impl<'a> Request<'a> {
         template.fill(|place| match place {
             Placeholder::Key => self.key.to_vec(),
             Placeholder::Prefix => self.schema.prefix.text.as_bytes().to_vec(),
-            Placeholder::RedisKey(role) => self.redis_key(role),
+            Placeholder::RedisKey(key_index) => self.redis_key(key_index),
             Placeholder::LockTtl => self
                 .lock_ttl
                 .map_or_else(|| whole_seconds(self.schema.lock_ttl), |ttl| ttl.as_bytes().to_vec()),
@@ -139,20 +139,20 @@ impl<'a> Request<'a> {
     pub(crate) fn lock(&self) -> Content {
         self.stored(
             self.schema.write.lock_value.as_ref(),
-            self.schema.lock_role(),
+            self.schema.lock_key_index(),
             State::InProgress,
         )
     }
 
     /// The content of the result's Redis key after this request stored its result.
     pub(crate) fn result(&self) -> Content {
-        self.stored(self.result_template(), self.schema.result_role(), State::Completed)
+        self.stored(self.result_template(), self.schema.result_key_index(), State::Completed)
     }
 
     /// Why no result can be written for this request; `None` if one can.
     pub(crate) fn unwritten_result(&self) -> Option<String> {
         let text = self.value(self.result_template()?);
-        self.packed(&text, self.schema.result_role(), State::Completed)?.err()
+        self.packed(&text, self.schema.result_key_index(), State::Completed)?.err()
     }
 
     fn result_template(&self) -> Option<&'a Template> {
@@ -163,7 +163,7 @@ impl<'a> Request<'a> {
     /// The content of the result's Redis key after this request acquired its lock and stored its
     /// result.
     pub(crate) fn result_over_lock(&self) -> Content {
-        let shares_key = self.schema.lock_role() == self.schema.result_role();
+        let shares_key = self.schema.lock_key_index() == self.schema.result_key_index();
         self.result_over(&if shares_key { self.lock() } else { Content::Absent })
     }
 
@@ -204,10 +204,10 @@ impl<'a> Request<'a> {
 
     /// A value as it is stored. A text that cannot be encoded is stored unchanged, and is
     /// unreadable when it is read back.
-    fn stored(&self, template: Option<&Template>, role: usize, state: State) -> Content {
+    fn stored(&self, template: Option<&Template>, key_index: usize, state: State) -> Content {
         let Some(template) = template else { return Content::text(Vec::new()) };
         let text = self.value(template);
-        match self.packed(&text, role, state) {
+        match self.packed(&text, key_index, state) {
             Some(Ok(packed)) => packed,
             Some(Err(_)) | None => Content::text(text),
         }
@@ -215,9 +215,17 @@ impl<'a> Request<'a> {
 
     /// The value, encoded by the first value format of the state, or the reason why it cannot be
     /// encoded. `None` if the value is stored as it is.
-    fn packed(&self, text: &[u8], role: usize, state: State) -> Option<Result<Content, String>> {
-        let form =
-            self.schema.values.iter().find(|case| case.role == role && case.state == state)?;
+    fn packed(
+        &self,
+        text: &[u8],
+        key_index: usize,
+        state: State,
+    ) -> Option<Result<Content, String>> {
+        let form = self
+            .schema
+            .values
+            .iter()
+            .find(|case| case.key_index == key_index && case.state == state)?;
         let bytes_at = &self.schema.write.bytes_at;
         (!form.decoding.is_as_stored()).then(|| match form.encoding() {
             Encoding::Hash => encode_fields(&form.decoding, text, bytes_at).map(Content::hash),

@@ -104,7 +104,7 @@ impl SchemaPage<'_> {
             };
             let mut row = vec![words::safe(&case.name), case.state.as_str().to_owned(), told];
             if schema.keys.len() > 1 {
-                row.insert(1, format!("at {}", schema.keys[case.role].role.as_str()));
+                row.insert(1, format!("at {}", schema.keys[case.key_index].role.as_str()));
             }
             row
         });

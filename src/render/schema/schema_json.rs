@@ -87,7 +87,7 @@ fn value(schema: &Schema, case: &ValueFormat) -> Value {
         .collect();
     json!({
         "name": case.name,
-        "slot": schema.keys[case.role].role.as_str(),
+        "slot": schema.keys[case.key_index].role.as_str(),
         "encoding": case.encoding().as_str(),
         "decode": case.decoding.value.words(),
         "decode_at": inside(case),
@@ -168,8 +168,8 @@ fn reply(schema: &Schema, reply: &Reply) -> Value {
         fields["value"] = json!(schema.values[value].name);
     }
     let condition = |condition: &Condition| {
-        let key = |(role, is): &(usize, KeyIs)| {
-            (schema.keys[*role].role.as_str().to_owned(), json!(words::key_is(schema, is)))
+        let key = |(key_index, is): &(usize, KeyIs)| {
+            (schema.keys[*key_index].role.as_str().to_owned(), json!(words::key_is(schema, is)))
         };
         let payload = condition.other_payload.then(|| ("fingerprint".to_owned(), json!("other")));
         condition.keys.iter().map(key).chain(payload).collect::<Map<_, _>>()

@@ -280,8 +280,8 @@ pub(super) fn pattern(schema: &Schema, reply: &Reply) -> String {
 /// The conditions under which a reply is predicted.
 pub(super) fn when(schema: &Schema, reply: &Reply) -> String {
     let one = |condition: &Condition| {
-        let key = |(role, is): &(usize, KeyIs)| {
-            format!("{} {}", schema.keys[*role].role.as_str(), key_is(schema, is))
+        let key = |(key_index, is): &(usize, KeyIs)| {
+            format!("{} {}", schema.keys[*key_index].role.as_str(), key_is(schema, is))
         };
         let payload = condition.other_payload.then(|| "for a different payload".to_owned());
         condition.keys.iter().map(key).chain(payload).collect::<Vec<_>>().join(", ")

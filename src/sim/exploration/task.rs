@@ -177,9 +177,10 @@ impl ExplorationTask {
             if is_acquired && let NextAction::Call { number, .. } = step.action {
                 let call = self.program.calls[usize::from(number)];
                 let schema = &self.program.services[call.service];
-                let mut roles = 0..schema.keys.len();
-                let has_result =
-                    roles.any(|role| held_at(schema, &step.before, role) == Some(Role::Result));
+                let mut key_indexes = 0..schema.keys.len();
+                let has_result = key_indexes.any(|key_index| {
+                    held_at(schema, &step.before, key_index) == Some(Role::Result)
+                });
                 let is_anothers = holder.is_some() && holder != step.act.worker();
                 if call.index > 0 && (has_result || is_anothers) {
                     return true;

@@ -119,7 +119,7 @@ pub(super) struct WitnessLock {
 impl WitnessLock {
     /// Creates a lock that is not set yet. Its TTL is the shorter TTL of the round's keys.
     pub(super) fn new(schema: &Schema, key: &[u8], owner: &str) -> Self {
-        let redis_key = schema.keys[schema.lock_role()].template.redis_key(key);
+        let redis_key = schema.keys[schema.lock_key_index()].template.redis_key(key);
         let value = Request::new(schema, key, owner, &Response::default()).lock_value();
         let ttl_ms = schema.lock_ttl.min(schema.result_ttl).as_millis().to_string();
         let renewal = pack([b"SET", &redis_key[..], &value, b"PX", ttl_ms.as_bytes(), b"GET"]);

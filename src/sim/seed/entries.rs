@@ -70,7 +70,7 @@ impl<'a> SeededRecord<'a> {
             Situation::CutOff => {
                 let left = self.part(result_ttl, 30, 95);
                 vec![self.at(
-                    self.schema.result_role(),
+                    self.schema.result_key_index(),
                     EntryValue::Text(cut_off(self.schema)),
                     Some(left),
                 )]
@@ -78,7 +78,7 @@ impl<'a> SeededRecord<'a> {
             Situation::Hash => {
                 let left = self.part(result_ttl, 30, 95);
                 vec![self.at(
-                    self.schema.result_role(),
+                    self.schema.result_key_index(),
                     EntryValue::Hash(b"attempts".to_vec()),
                     Some(left),
                 )]
@@ -86,7 +86,7 @@ impl<'a> SeededRecord<'a> {
             Situation::Huge => {
                 let left = self.part(result_ttl, 30, 95);
                 let value = self.result_value(Some(huge_body()));
-                vec![self.at(self.schema.result_role(), EntryValue::Text(value), Some(left))]
+                vec![self.at(self.schema.result_key_index(), EntryValue::Text(value), Some(left))]
             }
         }
     }
@@ -98,7 +98,7 @@ impl<'a> SeededRecord<'a> {
             now_ms: self.now_ms,
             ..Request::new(self.schema, self.key.as_bytes(), &owner, &response)
         };
-        self.at(self.schema.lock_role(), EntryValue::Text(request.lock_value()), ttl_ms)
+        self.at(self.schema.lock_key_index(), EntryValue::Text(request.lock_value()), ttl_ms)
     }
 
     /// A result with enough time left that it has no finding.
@@ -112,7 +112,7 @@ impl<'a> SeededRecord<'a> {
 
     fn result(&mut self, ttl_ms: Option<u64>) -> SandboxKey {
         let value = self.result_value(None);
-        self.at(self.schema.result_role(), EntryValue::Text(value), ttl_ms)
+        self.at(self.schema.result_key_index(), EntryValue::Text(value), ttl_ms)
     }
 
     /// The value that the service writes. If the service may write a bare marker instead, half of
@@ -134,10 +134,10 @@ impl<'a> SeededRecord<'a> {
         request.result_value()
     }
 
-    fn at(&self, role: usize, value: EntryValue, ttl_ms: Option<u64>) -> SandboxKey {
+    fn at(&self, key_index: usize, value: EntryValue, ttl_ms: Option<u64>) -> SandboxKey {
         // A service that sets no TTL has an infinite one, and so has every part of it.
         let ttl_ms = ttl_ms.filter(|ms| *ms < FOR_EVER_MS);
-        let redis_key = self.schema.keys[role].template.redis_key(self.key.as_bytes());
+        let redis_key = self.schema.keys[key_index].template.redis_key(self.key.as_bytes());
         SandboxKey { redis_key, value, ttl_ms }
     }
 
@@ -150,7 +150,7 @@ impl<'a> SeededRecord<'a> {
 /// The bare marker that the service may write instead of a result.
 fn result_marker(schema: &Schema) -> Option<&Vec<u8>> {
     for case in &schema.values {
-        if case.role == schema.result_role()
+        if case.key_index == schema.result_key_index()
             && case.state == State::Completed
             && let Some(marker) = &case.tests.equals
         {

@@ -56,7 +56,7 @@ impl Situation {
             Self::CutOff => {
                 let content = Content::text(cut_off(schema));
                 matches!(
-                    decode::decode_value(schema, schema.result_role(), &content),
+                    decode::decode_value(schema, schema.result_key_index(), &content),
                     Reading::Unreadable(_)
                 )
             }

@@ -197,13 +197,13 @@ impl<'s> Player<'s> {
     /// keys have after it, or are deleted.
     async fn apply_fault(&mut self, step: &TracedStep) -> ScenarioResult {
         let run = &self.runs[0];
-        for (role, redis_key) in self.redis_keys.iter().enumerate() {
-            let before = &step.before.stored[role];
-            let after = &step.after.stored[role];
+        for (key_index, redis_key) in self.redis_keys.iter().enumerate() {
+            let before = &step.before.stored[key_index];
+            let after = &step.after.stored[key_index];
             let ttl_ms = after.as_ref().and_then(|stored| stored.ttl_ms);
             if step.act == Act::Failover
                 && after.is_some()
-                && let Some(dump) = &self.before_last_write[role]
+                && let Some(dump) = &self.before_last_write[key_index]
             {
                 let ttl = ttl_ms.unwrap_or(0).to_string();
                 run.send(&pack([b"RESTORE", &redis_key[..], ttl.as_bytes(), dump, b"REPLACE"]))
@@ -228,17 +228,21 @@ impl<'s> Player<'s> {
     /// The cause of a fault, and its description.
     fn describe_fault(&self, step: &TracedStep) -> (&'static str, String) {
         match step.act {
-            Act::Expiry(role) => ("time", format!("the {}'s TTL ends", self.name_at(step, role))),
-            Act::Evict(role) => ("redis", format!("the {} is evicted", self.name_at(step, role))),
-            Act::Persist(role) => {
-                ("world", format!("the TTL of the {} is removed", self.name_at(step, role)))
+            Act::Expiry(key_index) => {
+                ("time", format!("the {}'s TTL ends", self.name_at(step, key_index)))
+            }
+            Act::Evict(key_index) => {
+                ("redis", format!("the {} is evicted", self.name_at(step, key_index)))
+            }
+            Act::Persist(key_index) => {
+                ("world", format!("the TTL of the {} is removed", self.name_at(step, key_index)))
             }
             _ => ("redis", "the master fails before its last write is on the replica".to_owned()),
         }
     }
 
-    fn name_at(&self, step: &TracedStep, role: u8) -> &'static str {
-        match held_at(self.schema, &step.before, usize::from(role)) {
+    fn name_at(&self, step: &TracedStep, key_index: u8) -> &'static str {
+        match held_at(self.schema, &step.before, usize::from(key_index)) {
             Some(Role::Result) => "result",
             Some(Role::Lock) => "lock",
             _ => "record",

@@ -117,7 +117,7 @@ impl<'s> ScenarioRun<'s> {
     }
 
     fn lock_key(&self) -> Vec<u8> {
-        self.schema().keys[self.schema().lock_role()].template.redis_key(&self.key)
+        self.schema().keys[self.schema().lock_key_index()].template.redis_key(&self.key)
     }
 
     /// Reads the record's Redis keys.
@@ -156,7 +156,7 @@ impl<'s> ScenarioRun<'s> {
         }
         let seen = self.observe().await?;
         let readings = decode::decode_all(self.schema(), &seen);
-        let lock = readings[self.schema().lock_role()].decoded();
+        let lock = readings[self.schema().lock_key_index()].decoded();
         let Some(expires_ms) = lock.and_then(|value| value.expires_ms) else { return Ok(None) };
         let left = expires_ms.saturating_sub(self.time_ms());
         Ok(Some(i64::try_from(left).unwrap_or(i64::MAX)))

@@ -340,8 +340,9 @@ impl<'s> ScenarioWorker<'s> {
 impl ScenarioWorker<'_> {
     /// Acquires the lock with SET NX, without a TTL.
     pub(super) async fn set_lock_without_ttl(&self) -> ScenarioResult {
-        let reply =
-            self.set(self.schema().lock_role(), &self.request().lock_value(), &[b"NX"]).await?;
+        let reply = self
+            .set(self.schema().lock_key_index(), &self.request().lock_value(), &[b"NX"])
+            .await?;
         self.calls.note("takes the lock with SET NX", Some(reply), None);
         Ok(())
     }
@@ -351,7 +352,7 @@ impl ScenarioWorker<'_> {
         let lock = Request { schema: other, ..self.request() }.lock_value();
         let since = Instant::now();
         let reply = self
-            .set(self.schema().lock_role(), &lock, &[b"EX", self.job.lock_ttl.as_bytes()])
+            .set(self.schema().lock_key_index(), &lock, &[b"EX", self.job.lock_ttl.as_bytes()])
             .await?;
         self.note_held_lock(since);
         self.calls.note(&format!("takes the lock as {} does", other.name), Some(reply), None);
@@ -368,7 +369,7 @@ impl ScenarioWorker<'_> {
             execution.response = request.replayed();
         }
         let ttl = seconds(other.result_ttl.min(TEST_KEYS_LIVE));
-        let reply = self.set(self.schema().result_role(), &result, &[b"EX", &ttl]).await?;
+        let reply = self.set(self.schema().result_key_index(), &result, &[b"EX", &ttl]).await?;
         self.run().has_result_of(other);
         self.calls.note(&format!("sets the result of {}", other.name), Some(reply), None);
         Ok(())
@@ -378,14 +379,19 @@ impl ScenarioWorker<'_> {
     pub(super) async fn set_result(&self) -> ScenarioResult {
         let result = self.request().result_value();
         let ttl = seconds(self.schema().result_ttl);
-        let reply = self.set(self.schema().result_role(), &result, &[b"EX", &ttl]).await?;
+        let reply = self.set(self.schema().result_key_index(), &result, &[b"EX", &ttl]).await?;
         self.calls.note("sets its result", Some(reply), None);
         Ok(())
     }
 
     /// Sets one of the record's Redis keys, and returns the reply in words.
-    async fn set(&self, role: usize, value: &[u8], options: &[&[u8]]) -> ScenarioResult<String> {
-        let redis_key = self.schema().keys[role].template.redis_key(&self.run().key);
+    async fn set(
+        &self,
+        key_index: usize,
+        value: &[u8],
+        options: &[&[u8]],
+    ) -> ScenarioResult<String> {
+        let redis_key = self.schema().keys[key_index].template.redis_key(&self.run().key);
         let mut command = vec![&b"SET"[..], &redis_key, value];
         command.extend(options);
         Ok(words(&self.run().send(&pack(command)).await?))

@@ -87,7 +87,7 @@ pub struct BackupEntry<'a> {
 }
 
 impl<'a> BackupEntry<'a> {
-    /// The entry of a record as it was seen. The Redis keys of these roles may change.
+    /// The entry of a record as it was seen. The Redis keys with these indexes may change.
     pub(in crate::store) fn new(
         about: &'a About,
         seen: &Observation,
@@ -95,12 +95,12 @@ impl<'a> BackupEntry<'a> {
     ) -> Self {
         let mut entry = Self { about, keys: Vec::new(), beside: Vec::new() };
         let mut is_saved = vec![false; seen.keys.len()];
-        for (role, saved) in saved {
-            is_saved[role] = true;
-            entry.keys.push((role_of(seen, role), saved));
+        for (key_index, saved) in saved {
+            is_saved[key_index] = true;
+            entry.keys.push((role_of(seen, key_index), saved));
         }
-        for (role, key) in seen.keys.iter().enumerate() {
-            if let Some(is) = role_of(seen, role).filter(|_| !is_saved[role]) {
+        for (key_index, key) in seen.keys.iter().enumerate() {
+            if let Some(is) = role_of(seen, key_index).filter(|_| !is_saved[key_index]) {
                 entry.beside.push(Beside::of(is, key));
             }
         }
@@ -109,8 +109,8 @@ impl<'a> BackupEntry<'a> {
 }
 
 /// The role of a Redis key in a record with two keys, of which the lock is the first.
-fn role_of(seen: &Observation, role: usize) -> Option<Role> {
-    match (seen.keys.len(), role) {
+fn role_of(seen: &Observation, key_index: usize) -> Option<Role> {
+    match (seen.keys.len(), key_index) {
         (2, 0) => Some(Role::Lock),
         (2, 1) => Some(Role::Result),
         _ => None,

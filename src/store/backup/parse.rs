@@ -94,7 +94,7 @@ struct KeyFields {
 }
 
 #[derive(Deserialize)]
-struct BesideFields {
+struct ReadBesideFields {
     role: String,
     redis_key_base64: String,
     there: bool,
@@ -104,8 +104,8 @@ struct BesideFields {
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum BesideList {
-    One(BesideFields),
-    Several(Vec<BesideFields>),
+    One(ReadBesideFields),
+    Several(Vec<ReadBesideFields>),
 }
 
 impl Default for BesideList {
@@ -248,7 +248,7 @@ fn role(name: &str) -> Result<Role, LineFault> {
     })
 }
 
-fn beside(fields: BesideFields) -> Result<Beside, LineFault> {
+fn beside(fields: ReadBesideFields) -> Result<Beside, LineFault> {
     Ok(Beside {
         role: role(&fields.role)?,
         redis_key: decode("beside", &fields.redis_key_base64)?,

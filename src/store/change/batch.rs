@@ -136,8 +136,8 @@ impl<'a> Batch<'a> {
         let mut open = Vec::new();
         for asked in &mut self.asked {
             asked.saved.resize(asked.change.backed_up.len(), None);
-            for (role, saved) in asked.change.backed_up.iter().zip(&mut asked.saved) {
-                let seen = &asked.change.seen.keys[*role];
+            for (key_index, saved) in asked.change.backed_up.iter().zip(&mut asked.saved) {
+                let seen = &asked.change.seen.keys[*key_index];
                 if saved.is_none() {
                     *saved = Saved::of_whole(seen);
                 }
@@ -155,8 +155,8 @@ impl<'a> Batch<'a> {
     pub(in crate::store) fn dumped(&mut self, dumps: &mut impl Iterator<Item = Option<Vec<u8>>>) {
         for asked in &mut self.asked {
             let mut outcome = Outcome::Absent;
-            for (role, saved) in asked.change.backed_up.iter().zip(&mut asked.saved) {
-                let seen = &asked.change.seen.keys[*role];
+            for (key_index, saved) in asked.change.backed_up.iter().zip(&mut asked.saved) {
+                let seen = &asked.change.seen.keys[*key_index];
                 if saved.is_some() {
                     outcome = Outcome::Changed;
                     continue;
@@ -412,7 +412,7 @@ impl Sent<'_> {
         if self.part == Part::First && deadline.is_exact() && is_whole_string {
             return at;
         }
-        let role = match self.part {
+        let key_index = match self.part {
             Part::First => '=',
             Part::Changes => '*',
             Part::Compared => '+',
@@ -426,6 +426,6 @@ impl Sent<'_> {
             }
         };
         let approximate = if deadline.is_exact() { "" } else { "~" };
-        format!("{role}{length}{mark},{approximate}{at}")
+        format!("{key_index}{length}{mark},{approximate}{at}")
     }
 }

@@ -36,7 +36,7 @@ impl Change {
 
     /// The Redis keys that change, as they were seen.
     pub fn targets(&self) -> impl Iterator<Item = &KeyState> {
-        self.changed.iter().map(|role| &self.seen.keys[*role])
+        self.changed.iter().map(|key_index| &self.seen.keys[*key_index])
     }
 
     /// True if the Redis keys existed, and enough of the record was read to compare it.

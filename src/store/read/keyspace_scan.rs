@@ -406,9 +406,9 @@ impl KeyspaceScan {
                 _ => Ok(None),
             };
         };
-        for (candidate, role, seen) in &page.found {
+        for (candidate, key_index, seen) in &page.found {
             if let Err(why) = seen {
-                self.leave_out(&candidate.redis_keys[*role], why.clone())?;
+                self.leave_out(&candidate.redis_keys[*key_index], why.clone())?;
             }
         }
         for (schema, count) in &page.unread {
@@ -457,10 +457,10 @@ impl KeyspaceScan {
                 ReadScope::Heads => self.reader.read_query(&wanted, KeyQuery::heads(head)).await,
                 ReadScope::HeadsAndLengths => self.reader.read_by_commands(&wanted, head).await?,
             };
-            for ((candidate, role), seen) in places.into_iter().zip(read) {
+            for ((candidate, key_index), seen) in places.into_iter().zip(read) {
                 match seen {
-                    Ok(seen) => records.extend(existing((candidate, role, Ok(seen)))),
-                    Err(error) => self.leave_out(&candidate.redis_keys[role], error)?,
+                    Ok(seen) => records.extend(existing((candidate, key_index, Ok(seen)))),
+                    Err(error) => self.leave_out(&candidate.redis_keys[key_index], error)?,
                 }
             }
         }
@@ -544,11 +544,11 @@ fn holds(is_owned: bool, record: &Record) -> bool {
 
 /// The record of a candidate, unless it is absent. A scan finds a record with two Redis keys twice,
 /// so that it counts only for the first key that exists.
-fn existing((candidate, role, seen): FoundRecord) -> Option<(Candidate, Observation)> {
+fn existing((candidate, key_index, seen): FoundRecord) -> Option<(Candidate, Observation)> {
     // SCAN also returns Redis keys outside the user's key patterns. They cannot be read, and do not
     // concern this user.
     let seen = seen.ok()?;
-    let is_found_before = seen.keys[..role].iter().any(|key| key.content != Content::Absent);
+    let is_found_before = seen.keys[..key_index].iter().any(|key| key.content != Content::Absent);
     if seen.is_absent() || is_found_before { None } else { Some((candidate, seen)) }
 }
 

@@ -158,8 +158,11 @@ impl Nodes {
             };
             match source.pages.next(catalog, &wanted).await {
                 Ok(Some(mut page)) => {
-                    page.found.retain(|(record, role, _)| self.is_wanted(&source, record, *role));
-                    page.elsewhere.retain(|(record, role)| self.is_wanted(&source, record, *role));
+                    page.found.retain(|(record, key_index, _)| {
+                        self.is_wanted(&source, record, *key_index)
+                    });
+                    page.elsewhere
+                        .retain(|(record, key_index)| self.is_wanted(&source, record, *key_index));
                     if self.moved.is_some() {
                         page.returned = page.found.len() + page.elsewhere.len();
                     }
@@ -184,11 +187,11 @@ impl Nodes {
     }
 
     /// True for a record of a node's page that is read in this round and was not returned before.
-    fn is_wanted(&mut self, source: &ScannedNode, record: &Candidate, role: usize) -> bool {
+    fn is_wanted(&mut self, source: &ScannedNode, record: &Candidate, key_index: usize) -> bool {
         if self.map.is_none() {
             return true;
         }
-        let slot = hash_slot::of(&record.redis_keys[role]);
+        let slot = hash_slot::of(&record.redis_keys[key_index]);
         if self.moved.as_ref().is_some_and(|moved| !moved.contains(&slot)) {
             return false;
         }

@@ -170,10 +170,10 @@ impl NodePages {
             unread: keys.unread,
         };
         let read = read_records(&mut self.stream, query, &keys.places).await?;
-        for ((candidate, role), seen) in keys.places.into_iter().zip(read) {
+        for ((candidate, key_index), seen) in keys.places.into_iter().zip(read) {
             match seen {
-                Err(error) if error.is_of_the_slot() => page.elsewhere.push((candidate, role)),
-                seen => page.found.push((candidate, role, seen)),
+                Err(error) if error.is_of_the_slot() => page.elsewhere.push((candidate, key_index)),
+                seen => page.found.push((candidate, key_index, seen)),
             }
         }
         let (small, others) = small_hashes::split_by_memory(&mut self.stream, may_be_small).await?;
@@ -197,10 +197,10 @@ impl NodePages {
         }
         let hashes = self.hashes.read(&mut self.stream).await?;
         self.stream.take_mark().await?;
-        for ((candidate, role), seen) in hashes {
+        for ((candidate, key_index), seen) in hashes {
             match seen {
-                Some(seen) => page.found.push((candidate, role, Ok(seen))),
-                None => page.elsewhere.push((candidate, role)),
+                Some(seen) => page.found.push((candidate, key_index, Ok(seen))),
+                None => page.elsewhere.push((candidate, key_index)),
             }
         }
         Ok(())
@@ -231,13 +231,13 @@ impl NodePages {
         let mut here = Vec::with_capacity(keys.places.len());
         let mut may_be_small = Vec::new();
         let mut elsewhere = Vec::new();
-        for (candidate, role) in std::mem::take(&mut keys.places) {
+        for (candidate, key_index) in std::mem::take(&mut keys.places) {
             if self.is_read_here(&candidate) {
-                here.push((candidate, role));
+                here.push((candidate, key_index));
             } else if self.may_be_small_hash(&candidate) {
-                may_be_small.push((candidate, role));
+                may_be_small.push((candidate, key_index));
             } else {
-                elsewhere.push((candidate, role));
+                elsewhere.push((candidate, key_index));
             }
         }
         keys.places = here;
@@ -330,9 +330,9 @@ impl NodePages {
                 continue;
             }
             keys.returned += 1;
-            if let Some((candidate, role)) = locate::for_redis_key(catalog, redis_key) {
+            if let Some((candidate, key_index)) = locate::for_redis_key(catalog, redis_key) {
                 if locate::is_wanted(catalog, &candidate, &wanted) {
-                    keys.places.push((candidate, role));
+                    keys.places.push((candidate, key_index));
                 }
             } else if let Some(schema) = catalog.unread_owner(redis_key) {
                 *keys.unread.entry(schema.name.clone()).or_default() += 1;

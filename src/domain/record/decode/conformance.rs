@@ -26,7 +26,7 @@ impl Conformance {
         document: Option<&Json<'_>>,
         whole: bool,
     ) -> Self {
-        if format.is_opaque() && !schema.keys[format.role].template.has_prefix() {
+        if format.is_opaque() && !schema.keys[format.key_index].template.has_prefix() {
             return Self::Deviates(
                 "any text is of its form, and its Redis key has no fixed prefix".to_owned(),
             );

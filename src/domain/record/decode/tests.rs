@@ -26,7 +26,7 @@ fn result_value(schema: &Schema, response: &Response) -> Vec<u8> {
 }
 
 fn decoded(schema: &Schema, content: &Content) -> Decoded {
-    match decode_value(schema, schema.result_role(), content) {
+    match decode_value(schema, schema.result_key_index(), content) {
         Reading::Value(decoded) => *decoded,
         other => panic!("{other:?}"),
     }
@@ -101,9 +101,9 @@ fn why_a_value_is_unreadable() {
 }
 
 /// Whether the schema writes such a value: nothing, or why not; and the case that its scripts take it for.
-fn form(schema_name: &str, role: usize, value: &str) -> (Option<String>, Option<String>) {
+fn form(schema_name: &str, key_index: usize, value: &str) -> (Option<String>, Option<String>) {
     let schema = schema(schema_name);
-    let reading = decode_value(&schema, role, &text(value));
+    let reading = decode_value(&schema, key_index, &text(value));
     let case = reading.decoded().map(|value| schema.values[value.format].name.clone());
     (reading.unrecognised_because().map(str::to_owned), case)
 }
@@ -111,7 +111,7 @@ fn form(schema_name: &str, role: usize, value: &str) -> (Option<String>, Option<
 /// Rule: a value is claimed whatever the order of its fields, its whitespace, and what stands in its open fields.
 #[test]
 fn what_a_service_may_write_is_its_own() {
-    for (schema, role, value) in [
+    for (schema, key_index, value) in [
         ("go-middleware", 0, r#"{"status":"PENDING"}"#),
         ("go-middleware", 0, r#" { "status" : "PENDING" } "#),
         ("go-middleware", 0, r#"{"status":"COMPLETED","code":201,"headers":null,"body":null}"#),
@@ -141,7 +141,7 @@ fn what_a_service_may_write_is_its_own() {
             r#"{"state":"completed","owner":"a","fingerprint":"","created_at":1,"completed_at":2,"response":null}"#,
         ),
     ] {
-        assert_eq!(form(schema, role, value).0, None, "{schema}: {value}");
+        assert_eq!(form(schema, key_index, value).0, None, "{schema}: {value}");
     }
 }
 
@@ -155,7 +155,7 @@ fn what_no_service_writes_is_somebody_elses() {
     const NO_HEADER: &str = r#"{"status":1,"response":{"StatusCode":1,"Body":""}}"#;
     const NULL_CODE: &str = r#"{"status":"COMPLETED","code":null,"headers":{},"body":""}"#;
     const DEEP: &str = r#"{"status":1,"response":{"StatusCode":1,"Header":{},"Body":"","x":1}}"#;
-    for (schema, role, value, field, fault, case) in [
+    for (schema, key_index, value, field, fault, case) in [
         ("go-chi", 0, r#"{"status":0,"name":"Ann"}"#, "/name", EXTRA, "in-progress"),
         ("go-chi", 0, r#"{"status":1,"result":"x"}"#, "/result", EXTRA, "completed"),
         ("go-chi", 0, r#"{"status":1}"#, "/response", MISSING, "completed"),
@@ -184,7 +184,7 @@ fn what_no_service_writes_is_somebody_elses() {
         ("event-driven", 1, r#"{"statusCode":200,"extra":1}"#, "/extra", EXTRA, "stored"),
     ] {
         let wanted = (Some(format!("`{field}` {fault}")), Some(case.to_owned()));
-        assert_eq!(form(schema, role, value), wanted, "{schema}: {value}");
+        assert_eq!(form(schema, key_index, value), wanted, "{schema}: {value}");
     }
     assert_eq!(
         form("event-consumer", 0, "2").0.as_deref(),
@@ -251,8 +251,8 @@ proptest! {
     fn nothing_makes_it_panic_whole_or_in_part(head in prop::collection::vec(any::<u8>(), 0..60), more in 0..3_u64) {
         let content = Content::Text { length: Some(head.len() as u64 + more), head };
         for schema in schemas() {
-            for role in 0..schema.keys.len() {
-                let _ = decode_value(&schema, role, &content);
+            for key_index in 0..schema.keys.len() {
+                let _ = decode_value(&schema, key_index, &content);
             }
         }
     }

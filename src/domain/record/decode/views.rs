@@ -1,4 +1,4 @@
-//! The views of a value, one for each decoding of its role. Formats with the same codecs and
+//! The views of a value, one for each decoding at its Redis key. Formats with the same codecs and
 //! encoding share one.
 
 use std::borrow::Cow;

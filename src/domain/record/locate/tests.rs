@@ -190,8 +190,8 @@ proptest! {
         named in prop::option::of(prop::sample::select(vec!["express", "event-driven", "go-chi", "go-middleware-v1"])),
     ) {
         let catalog = catalog(named.as_slice(), prefix);
-        if let Some((found, role)) = for_redis_key(&catalog, &redis_key) {
-            prop_assert_eq!(&found.redis_keys[role], &redis_key);
+        if let Some((found, key_index)) = for_redis_key(&catalog, &redis_key) {
+            prop_assert_eq!(&found.redis_keys[key_index], &redis_key);
             let places = for_key(&catalog, &redis_key);
             let same = places.iter().find(|place| place.redis_keys == found.redis_keys && place.key == found.key);
             let scanned = catalog.scanned().iter().any(|schema| schema.name == found.schemas[0].name);

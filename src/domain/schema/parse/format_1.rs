@@ -132,13 +132,13 @@ fn check_steps(raw: &RawSchema) -> Checked<()> {
 fn check_reply(raw: &RawSchema, reply: &RawReply) -> Checked<()> {
     refuse_newer(&[("value", reply.value.is_some())])?;
     for condition in &reply.when {
-        for (role, word) in condition {
-            if role == "fingerprint" {
-                return newer(role).at("when");
+        for (key_index, word) in condition {
+            if key_index == "fingerprint" {
+                return newer(key_index).at("when");
             }
             // Before `reclaimable` was a word, a value format could have it as its name.
             let is_named = |value: &RawValue| {
-                value.name == *word && value.at.is_some_and(|at| at.as_str() == role)
+                value.name == *word && value.at.is_some_and(|at| at.as_str() == key_index)
             };
             if word == RECLAIMABLE && !raw.value.iter().any(is_named) {
                 return newer(word).at("when");

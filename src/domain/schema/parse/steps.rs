@@ -108,7 +108,7 @@ fn resolve_reply(symbols: &SymbolTable, raw: &RawReply) -> Checked<Reply> {
         when.push(resolve_condition(symbols, condition).at(index).at("when")?);
     }
     if let Some(value) = value {
-        add_value(&mut when, symbols.values[value].role, value);
+        add_value(&mut when, symbols.values[value].key_index, value);
     }
     Ok(Reply { pattern, value, means: raw.means, when, client: raw.client.clone() })
 }
@@ -155,8 +155,8 @@ fn value_named(symbols: &SymbolTable, name: &str) -> Checked<Option<usize>> {
 
 /// Adds to a reply's conditions the state that its `value` implies: such a value exists. Conditions
 /// that name Redis keys themselves are unchanged.
-fn add_value(when: &mut Vec<Condition>, role: usize, value: usize) {
-    let implied = (role, KeyIs::Value(value));
+fn add_value(when: &mut Vec<Condition>, key_index: usize, value: usize) {
+    let implied = (key_index, KeyIs::Value(value));
     if when.is_empty() {
         when.push(Condition { keys: vec![implied], other_payload: false });
         return;

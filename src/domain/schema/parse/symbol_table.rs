@@ -47,8 +47,8 @@ impl SymbolTable {
         self.broken.iter().any(|broken| broken == name)
     }
 
-    /// The index of the value format with this name at a role.
-    pub(super) fn value(&self, role: usize, name: &str) -> Option<usize> {
-        self.values.iter().position(|value| value.role == role && value.name == name)
+    /// The index of the value format with this name at a Redis key.
+    pub(super) fn value(&self, key_index: usize, name: &str) -> Option<usize> {
+        self.values.iter().position(|value| value.key_index == key_index && value.name == name)
     }
 }

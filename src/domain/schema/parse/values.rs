@@ -12,7 +12,7 @@ use crate::domain::schema::value_format::{ValueFormat, Where};
 
 /// Resolves a `[[value]]`.
 pub(super) fn resolve(symbols: &SymbolTable, raw: &RawValue) -> Checked<ValueFormat> {
-    let role = role(symbols, raw)?;
+    let key_index = key_index(symbols, raw)?;
     let decoding = decoding(raw)?;
     let encoding = decoding.value.encoding;
     check_tests(raw, encoding)?;
@@ -30,7 +30,7 @@ pub(super) fn resolve(symbols: &SymbolTable, raw: &RawValue) -> Checked<ValueFor
     let equals = raw.equals.as_ref().map(|text| text.clone().into_bytes());
     Ok(ValueFormat {
         name: raw.name.clone(),
-        role,
+        key_index,
         tests: Where { equals, fields, has: raw.has.clone() },
         decoding,
         closed,
@@ -43,27 +43,27 @@ pub(super) fn resolve(symbols: &SymbolTable, raw: &RawValue) -> Checked<ValueFor
     })
 }
 
-/// The role of the Redis key that holds the value. It is an error if another value format of that
-/// role has the same name.
-fn role(symbols: &SymbolTable, raw: &RawValue) -> Checked<usize> {
+/// The index of the Redis key that holds the value. It is an error if another value format of that
+/// key has the same name.
+fn key_index(symbols: &SymbolTable, raw: &RawValue) -> Checked<usize> {
     let name = &raw.name;
     // Format 1 allows the name `reclaimable`, because it was not a word of `when` then.
     if KeyIs::from_word(name).is_some() && name != RECLAIMABLE {
         return wrong(format!("`{name}` is a word that `when` already uses")).at("name");
     }
-    let role = match raw.at {
-        Some(role) => match symbols.index_named(role.as_str()) {
+    let key_index = match raw.at {
+        Some(name) => match symbols.index_named(name.as_str()) {
             Some(index) => index,
-            None => return wrong(format!("[keys] has no `{}`", role.as_str())).at("at"),
+            None => return wrong(format!("[keys] has no `{}`", name.as_str())).at("at"),
         },
         None if symbols.keys.len() == 1 => 0,
         None => return wrong("`at` is missing; write `at = \"lock\"` or `at = \"result\"`"),
     };
-    if symbols.value(role, name).is_some() {
-        let at = symbols.keys[role].role.as_str();
+    if symbols.value(key_index, name).is_some() {
+        let at = symbols.keys[key_index].role.as_str();
         return wrong(format!("`{name}` is defined twice at `{at}`")).at("name");
     }
-    Ok(role)
+    Ok(key_index)
 }
 
 /// How a value is decoded, according to `type`, `encoding`, `decode` and `decode_at`.

@@ -171,7 +171,7 @@ async fn evicted_lock(environment: &ScenarioEnvironment<'_>) -> ScenarioResult {
 /// Fills the memory until the lock is evicted, or until it can no longer have been spared by
 /// chance.
 async fn fill(run: &ScenarioRun<'_>) -> ScenarioResult {
-    let lock = run.schema().keys[run.schema().lock_role()].template.redis_key(&run.key);
+    let lock = run.schema().keys[run.schema().lock_key_index()].template.redis_key(&run.key);
     let used = used_memory(run).await?;
     run.send(&pack(["CONFIG", "SET", "maxmemory", &(used + ROOM).to_string()])).await?;
     let filler = "x".repeat(FILLER);

@@ -34,7 +34,7 @@ fn says(from: &str, to: &str, line: usize, message: &str) {
 fn fields_that_can_be_derived_are_optional() {
     let schema = read(OBSERVED).unwrap();
     let encodings: Vec<_> =
-        schema.values.iter().map(|case| (case.role, case.encoding().as_str())).collect();
+        schema.values.iter().map(|case| (case.key_index, case.encoding().as_str())).collect();
     assert_eq!(encodings, [(0, "json"), (0, "text")]);
     assert_eq!((schema.ttl(TtlOf::Lock).is_some(), schema.ttl(TtlOf::Result)), (true, None));
     assert!(schema.steps().next().is_none() && schema.begin_calls().is_empty());
