@@ -73,9 +73,9 @@ pub(crate) struct ReturnArgs {
     #[arg(long)]
     pub(crate) replace_locked: bool,
 
-    /// Also skip damaged lines in the middle of the file
+    /// Also skip damaged lines in the middle of the backup
     ///
-    /// Caution: a damaged line may say that a change was not made. That change is then reverted too.
+    /// Caution: such a line may withdraw a record that was not changed. It is then restored, too.
     #[arg(long)]
     pub(crate) skip_damaged: bool,
 }

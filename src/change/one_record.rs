@@ -22,7 +22,7 @@ use crate::store::read::lookup::Lookup;
 /// reads; else as every read.
 pub async fn find_record(context: &mut Context, args: &StepArgs) -> Result<Record> {
     let catalog = context.catalog(&args.schemas)?;
-    if only_schema(&catalog).is_ok() || args.key.is_empty() {
+    if only_schema(&catalog, args.key.as_bytes()).is_ok() || args.key.is_empty() {
         return find_under_schema(context, args).await;
     }
     let mut reader = context.reader().await?;
@@ -69,7 +69,7 @@ async fn find_under_schema(context: &mut Context, args: &StepArgs) -> Result<Rec
     if key.is_empty() {
         return Err(CommandError::usage("the key is empty").into());
     }
-    only_schema(&catalog)?;
+    only_schema(&catalog, args.key.as_bytes())?;
     for schema in catalog.chosen() {
         check_writable(schema)?;
     }
@@ -140,12 +140,14 @@ pub fn undescribed(schema: &Schema, step: &str) -> CommandError {
     ))
 }
 
-fn only_schema(catalog: &Catalog) -> Result<(), CommandError> {
+fn only_schema(catalog: &Catalog, key: &[u8]) -> Result<(), CommandError> {
     if catalog.is_named() && catalog.chosen().len() == 1 {
         return Ok(());
     }
     let names: Vec<_> = catalog.chosen().iter().map(|schema| schema.name.as_str()).collect();
-    Err(CommandError::usage("this command needs exactly one schema")
+    let key = escape::text(key);
+    let message = format!("{key} has no record, so this command needs exactly one schema");
+    Err(CommandError::usage(message)
         .hint(format!("pass --schema with one of these: {}", names.join(", "))))
 }
 

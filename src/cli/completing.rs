@@ -198,8 +198,11 @@ fn schemas(matches: &ArgMatches) -> SchemaArgs {
         innermost = inner;
     }
     // `schema show` has only the option for the folder, and other commands may have none.
-    let all = ["schema", "prefix", "lock_ttl", "result_ttl", "schema_dir"];
-    if all.iter().all(|id| innermost.try_contains_id(id).is_ok()) {
+    let others = ["prefix", "lock_ttl", "result_ttl", "schema_dir"];
+    // `schema check` has a folder under the name `schema`. Only the types show this in a release
+    // build, in which clap knows every name.
+    let has_schema = innermost.try_get_many::<String>("schema").is_ok();
+    if has_schema && others.iter().all(|id| innermost.try_contains_id(id).is_ok()) {
         return SchemaArgs::from_arg_matches(innermost).unwrap_or_default();
     }
     let schema_dir = innermost.try_get_one::<PathBuf>("schema_dir").ok().flatten().cloned();

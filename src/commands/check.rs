@@ -42,8 +42,8 @@ const AT_A_TIME: usize = 100;
 /// 0, 1, 2 or 3, as monitoring plugins do. Nothing is changed.
 ///
 /// CRITICAL: orphaned locks, which never expire. WARNING, or the status in --include: locks with
-/// more time left than the stated lock TTL (`excess-ttl`), and with --overdue, older locks
-/// (`overdue`). WARNING: most values under a schema's prefix cannot be read as records.
+/// more time left than the stated lock TTL (`excess-ttl`), and locks that are older than --overdue
+/// (`overdue`). WARNING: most values under a schema's prefix fit no schema (`foreign` counts them).
 ///
 /// UNKNOWN: the server does not answer or refuses, or part of it could not be read; a replica
 /// is, or may be, disconnected from its master; the age of a lock cannot be determined; or there are Redis keys,

@@ -27,6 +27,9 @@ const MOST_WORKERS: u64 = 1_000;
 /// only after completion, with the stored response. The first round that breaks a rule is shown as
 /// a timeline.
 ///
+/// WINNERS is the number of winners in a round, MANY the number of rounds with several winners, and
+/// WRONG the number of replays that differ from the stored response.
+///
 /// The naive strategies show what fails without an atomic script. Exit status 1 only if the
 /// schema's own steps were not atomic, because the other strategies are expected to fail.
 ///
@@ -34,8 +37,8 @@ const MOST_WORKERS: u64 = 1_000;
 /// violation in N` begins (in JSON `atomic`, with `begins`). To find a flaw that occurs once in 10,000
 /// begins, raise --rounds until there are several times as many begins.
 ///
-/// A round is void if a lock may have ended during it, because idemctl or the server was stopped
-/// for a lock's TTL, or keys were flushed or removed. Void rounds are counted, but not judged. If
+/// A round is void if a lock may have ended during it: idemctl or the server was stopped for longer
+/// than a lock's TTL, or keys were flushed or removed. Void rounds are counted, but not judged. If
 /// every round of the schema's own steps was void, the verdict is `void` and the exit status 3.
 ///
 /// Latency is the time from sending a step to its reply, including --think-time. Throughput is
@@ -75,7 +78,7 @@ pub struct Args {
     #[arg(long)]
     overlap: bool,
 
-    /// Let the handler fail in every Nth round (0: never; set-nx: every 4th)
+    /// Let the handler fail in every Nth round; 0 means never, but every 4th with set-nx
     #[arg(long, value_name = "N", default_value_t = 0)]
     fail_every: u64,
 

@@ -30,8 +30,8 @@ const MOST_ROWS: u64 = 100;
 /// Undo an operation: restore every key that has not been modified since
 ///
 /// OP defaults to the last operation on this server in `log`. If that is an undo that was
-/// interrupted, it is finished. With --only, an undo that does not contain these records is skipped:
-/// OP is then the operation that it reverted.
+/// interrupted, it is finished. If it is an undo without the records in --only, OP is the operation
+/// that this undo reverted.
 ///
 /// Removed records are restored from the backup as with `restore`: only if the key does not exist,
 /// and a result only if the key is not locked. Extended locks get their former expiry, and completed records

@@ -165,11 +165,11 @@ impl RestoredRows {
         match self.endless {
             0 => {}
             1 => context.ui.warning(
-                "1 of these is a lock that never expires, and blocks its key until somebody removes it",
+                "1 lock without a result beside it never expires; it blocks its key until it is removed",
             ),
             count => context.ui.warning(&format!(
-                "{count} of these are locks that never expire, and block their keys until somebody \
-                removes them"
+                "{count} locks without a result beside them never expire; they block their keys until \
+                they are removed"
             )),
         }
     }

@@ -42,7 +42,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "SCHEMA|KEY", num_args = 1.., required_unless_present = "glob")]
     from: Vec<String>,
 
-    /// Draft from the Redis keys that match this glob, some of each format and expiry
+    /// Draft from a sample of the Redis keys that match this glob
     #[arg(long = "match", value_name = "GLOB", conflicts_with = "from")]
     glob: Option<String>,
 

@@ -9,9 +9,6 @@ use crate::domain::schema::{State, TtlOf};
 const STATE_THE_TTL: &str = "if your service uses a longer lock TTL, pass --lock-ttl; otherwise run \
     `idemctl force-unlock KEY`";
 
-const UNLOCK: &str = "make sure that no worker is still running, then run `idemctl force-unlock \
-    KEY`";
-
 pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
     let lock = input.record.lock().filter(|_| input.record.state == State::InProgress)?;
     if input.record.has_lapsing_lock() {
@@ -35,10 +32,10 @@ pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
     let evidence = input.record.schema.ttl_evidence(TtlOf::Lock);
     let (severity, whose, advice) = match evidence {
         Evidence::Estimated => {
-            (Severity::Warning, "the schema's default lock TTL is", STATE_THE_TTL)
+            (Severity::Warning, "the schema's default lock TTL is", STATE_THE_TTL.to_owned())
         }
         Evidence::Stated | Evidence::Known => {
-            (Severity::Error, "this deployment's lock TTL is", UNLOCK)
+            (Severity::Error, "this deployment's lock TTL is", input.unlock_advice())
         }
     };
     (left > allowed.saturating_add(age::TTL_TOLERANCE_MS)).then(|| Finding {
@@ -51,7 +48,7 @@ pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
             duration::short(left),
             duration::short(allowed),
         ),
-        advice: advice.to_owned(),
+        advice,
     })
 }
 

@@ -1,6 +1,7 @@
 //! The input of a rule: the record, and the context that the rule needs.
 
 use crate::domain::record::{Content, Expiry, Record};
+use crate::domain::schema::State;
 
 /// Limits that findings compare with.
 #[derive(Debug, Clone)]
@@ -37,6 +38,21 @@ pub(super) struct DiagnosisInput<'a> {
 }
 
 impl DiagnosisInput<'_> {
+    /// What to do about a lock whose worker is probably dead. Removing the lock executes the
+    /// operation again, which is wrong if it took effect.
+    pub(super) fn unlock_advice(&self) -> String {
+        let unlock =
+            "make sure that no worker is still running, then run `idemctl force-unlock KEY`";
+        let can_complete =
+            self.record.state == State::InProgress && self.record.schema.complete.is_some();
+        match can_complete {
+            true => format!(
+                "{unlock}. If the operation took effect, store its response with `complete` instead"
+            ),
+            false => unlock.to_owned(),
+        }
+    }
+
     /// How long the record stays, as the end of a sentence.
     pub(super) fn how_long(&self) -> &'static str {
         let mut there = self.record.seen.keys.iter().filter(|key| key.content != Content::Absent);

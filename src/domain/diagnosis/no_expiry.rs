@@ -21,8 +21,7 @@ pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
         severity: Severity::Error,
         evidence: Evidence::Known,
         message: format!("the lock never expires, so {then}"),
-        advice: "make sure that no worker is still running, then run `idemctl force-unlock KEY`"
-            .to_owned(),
+        advice: input.unlock_advice(),
     })
 }
 

@@ -53,7 +53,7 @@ pub(crate) fn svg(title: &str, lines: &[TraceLine]) -> String {
         })
         .collect();
     format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" key_index=\"img\">\n<title>{}</title>\n\
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" role=\"img\">\n<title>{}</title>\n\
          <style>{STYLE}</style>\n<rect width=\"100%\" height=\"100%\"/>\n{rules}{drawn}</svg>\n",
         escaped(title)
     )

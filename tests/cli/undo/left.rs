@@ -149,11 +149,11 @@ fn a_preview_shows_the_state_of_what_comes_back() {
     server.idemctl(&complete).exits(0);
     let run = server.idemctl(&["undo", "--dry-run"]).exits(0);
     run.shows("would-restore  never    in-progress  go-middleware");
-    run.says("warning: 1 of these is a lock that never expires");
+    run.says("warning: 1 lock without a result beside it never expires");
     server
         .idemctl(&["undo", "--yes"])
         .exits(0)
-        .says("warning: 1 of these is a lock that never expires");
+        .says("warning: 1 lock without a result beside it never expires");
     // Undoing the undo brings the result back.
     let run = server
         .idemctl(&["undo", "--dry-run"])
@@ -165,7 +165,7 @@ fn a_preview_shows_the_state_of_what_comes_back() {
     server
         .idemctl(&["undo", "--dry-run"])
         .exits(0)
-        .says("warning: 1 of these is a lock that never expires");
+        .says("warning: 1 lock without a result beside it never expires");
 }
 
 /// Rule: a failure belongs to the record in which it happened: a record that cannot be read keeps no other from going back.
