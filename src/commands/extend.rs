@@ -117,7 +117,8 @@ fn decide(record: &Record, millis: u64) -> LockDecision {
                 .millis()
                 .map(duration::short)
                 .unwrap_or_default();
-            LockDecision::Possible(key_index, format!("{left} left"))
+            let extended = duration::short(millis);
+            LockDecision::Possible(key_index, format!("{left} left, to become {extended}"))
         }
     }
 }

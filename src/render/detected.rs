@@ -206,8 +206,12 @@ fn count(detected: &Detected) -> String {
 }
 
 fn states(group: &KeyGroup) -> String {
-    let states: Vec<_> =
-        group.states.iter().map(|(state, count)| format!("{count} {state}")).collect();
+    let mut states = Vec::new();
+    for (state, count) in &group.states {
+        // `foreign` is the JSON's word.
+        let state = if *state == "foreign" { "unrecognised" } else { state };
+        states.push(format!("{count} {state}"));
+    }
     let locks = group.states.get("in-progress").copied().unwrap_or(0);
     let stuck = match group.stuck {
         None => "; idemctl cannot detect stuck locks, because this service sets no TTL on locks"

@@ -7,12 +7,13 @@ use std::io::{BufRead as _, BufReader, Read, Write as _};
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
-use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::UnixStream;
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
@@ -123,17 +124,16 @@ impl Sandbox {
             program: program.path.display().to_string(),
             last_words,
         };
-        let started = Instant::now();
-        while UnixStream::connect(&sandbox.socket).is_err() {
-            tokio::select! {
-                last_words = sandbox.ended() => return Err(not_serving(last_words)),
-                () = tokio::time::sleep(Duration::from_millis(2)) => {}
-            }
-            if started.elapsed() > PATIENCE {
-                return Err(not_serving(format!("nothing listens after {}s", PATIENCE.as_secs())));
-            }
+        let socket = sandbox.socket.clone();
+        tokio::select! {
+            last_words = sandbox.ended() => Err(not_serving(last_words)),
+            is_up = tokio::time::timeout(PATIENCE, until_it_answers(&socket)) => match is_up {
+                Ok(()) => Ok(sandbox),
+                Err(_) => {
+                    Err(not_serving(format!("it does not answer within {}s", PATIENCE.as_secs())))
+                }
+            },
         }
-        Ok(sandbox)
     }
 
     fn spawn(program: &Program, temp_dir: &Path, setup: &Setup) -> io::Result<Self> {
@@ -227,6 +227,24 @@ impl Drop for Sandbox {
         drop(self.guard.stdin.take());
         let _ = self.guard.wait();
     }
+}
+
+/// Waits until the server answers on its socket.
+async fn until_it_answers(socket: &Path) {
+    while !answers(socket).await {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}
+
+/// True if the server sends anything. A connection alone does not prove that it serves: a cluster
+/// node listens on its socket before it finds that the port of its cluster bus is taken, and exits.
+async fn answers(socket: &Path) -> bool {
+    let Ok(mut stream) = UnixStream::connect(socket).await else { return false };
+    if stream.write_all(b"PING\r\n").await.is_err() {
+        return false;
+    }
+    // Any reply will do, such as the one that asks for a password.
+    matches!(stream.read(&mut [0; 1]).await, Ok(1))
 }
 
 /// The folder for temporary files, or /tmp if that folder is relative or would make the socket's
@@ -337,6 +355,21 @@ mod tests {
             room_for_a_socket(Path::new(&format!("/{}", "x".repeat(90)))),
             Path::new("/tmp")
         );
+    }
+
+    /// Rule: a server that listens and then exits has never served, so that another one is started
+    /// in its place.
+    #[tokio::test]
+    async fn a_server_that_listens_and_exits_does_not_serve() {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("s");
+        let listener = tokio::net::UnixListener::bind(&socket).unwrap();
+        let there = socket.clone();
+        let asked = tokio::spawn(async move { answers(&there).await });
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        assert!(!asked.is_finished(), "it waits for the answer");
+        drop(listener);
+        assert!(!asked.await.unwrap());
     }
 
     #[test]
