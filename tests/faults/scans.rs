@@ -222,7 +222,7 @@ fn a_check_that_samples_says_at_least_how_many() {
         redis::cmd("CLIENT").arg("NO-TOUCH").arg("ON").query::<()>(&mut server.connect());
     let count = if no_touch.is_ok() { "2500" } else { "at least 1000" };
     let run = server.idemctl(&["check"]).exits(0);
-    run.shows(&format!("; {count} locks have up to 9h 5"))
+    run.shows(format!("; {count} locks have up to 9h 5"))
         .shows("express's default lock TTL of 30s");
 }
 
