@@ -164,11 +164,8 @@ impl Command {
     }
 }
 
-/// The commands that use a server only if an option names it, because they put load on it.
-const IGNORING_VARIABLES: [&str; 3] = ["race", "simulate", "explore"];
-
 impl Command {
-    /// True for each of [`IGNORING_VARIABLES`].
+    /// True for commands that use a server only if an option names it, because they put load on it.
     fn ignores_variables(&self) -> bool {
         matches!(self, Self::Race(_) | Self::Simulate(_) | Self::Explore(_))
     }
@@ -462,7 +459,7 @@ fn usage(mut error: clap::Error, words: &[OsString]) -> Exit {
         && let Some(hint) = familiar::hint(command)
     {
         let mut ui = Ui::new(Color::Auto);
-        ui.lead_to(named_in(words, &Environment::capture()));
+        ui.lead_to(named_in(words));
         ui.error(&format!("there is no command `{command}`"));
         ui.hint(hint);
         return Exit::Usage;
@@ -471,12 +468,8 @@ fn usage(mut error: clap::Error, words: &[OsString]) -> Exit {
         && let Some(command) = first_command(words)
         && let Some(hint) = familiar::hint_for_removed_option(&command, option)
     {
-        let environment = match IGNORING_VARIABLES.contains(&command.as_str()) {
-            true => Environment::capture().without_server(),
-            false => Environment::capture(),
-        };
         let mut ui = Ui::new(Color::Auto);
-        ui.lead_to(named_in(words, &environment));
+        ui.lead_to(named_in(words));
         ui.error(&format!("`{command}` no longer has the option {option}"));
         ui.hint(hint);
         return Exit::Usage;
@@ -498,14 +491,17 @@ fn usage(mut error: clap::Error, words: &[OsString]) -> Exit {
 }
 
 /// The server that an invalid command line names.
-fn named_in(words: &[OsString], environment: &Environment) -> Invocation {
+fn named_in(words: &[OsString]) -> Invocation {
     let options = Options::augment_args(clap::Command::new("idemctl"))
         .ignore_errors(true)
         .arg_required_else_help(false);
     let named = options
         .try_get_matches_from(words)
         .and_then(|matches| ConnectionArgs::from_arg_matches(&matches));
-    named.map_or_else(|_| Invocation::default(), |args| Invocation::of(&args, environment))
+    named.map_or_else(
+        |_| Invocation::default(),
+        |args| Invocation::of(&args, &Environment::capture()),
+    )
 }
 
 /// Escapes the arguments in an error of clap, because they must not move the terminal's cursor.

@@ -28,7 +28,7 @@ const MOST_WORKERS: u64 = 1_000;
 /// a timeline.
 ///
 /// WINNERS is the number of winners in a round, MANY the number of rounds with several winners, and
-/// WRONG the number of replays that differ from the stored response.
+/// WRONG the number of replies that were errors or unexpected.
 ///
 /// The naive strategies show what fails without an atomic script. Exit status 1 only if the
 /// schema's own steps were not atomic, because the other strategies are expected to fail.

@@ -37,5 +37,5 @@ cd /
 # Twice, because the server may create a file while its folder is being removed.
 rm -rf "$2" || rm -rf "$2"
 # The group, which idemctl created for this shell and the server, and not the server's id. After the server has ended,
-# its id may belong to a process of somebody else.
+# the system may give its id to another process.
 kill -KILL 0

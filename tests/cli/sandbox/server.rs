@@ -211,7 +211,7 @@ fn killed_it_leaves_nothing_behind() {
     assert_gone(&folder);
 }
 
-/// Rule: no process is killed by its id. The id of a process that has ended may belong to a process of somebody else.
+/// Rule: no process is killed by its id. After a process has ended, the system may give its id to another one.
 #[test]
 fn only_the_processes_of_the_guards_own_group_are_killed() {
     let home = home();
