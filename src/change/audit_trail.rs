@@ -249,7 +249,8 @@ impl AuditTrail {
         backup: Option<&'a str>,
         at: &'a str,
     ) -> AuditEntry<'a> {
-        let (key, redis_key) = (escape::text(noted.key), escape::text(noted.redis_key));
+        let key = escape::text(noted.key);
+        let redis_key = escape::text(noted.redis_key);
         let bytes =
             |text: &str, bytes: &[u8]| (text.as_bytes() != bytes).then(|| STANDARD.encode(bytes));
         AuditEntry {

@@ -219,7 +219,8 @@ fn open(path: &Path, end: u8, temp_dir: &Path, most: u64) -> io::Result<File> {
 
 fn keep(mut from: impl BufRead, end: u8, temp_dir: &Path, most: u64) -> io::Result<File> {
     let mut file = BufWriter::new(tempfile::tempfile_in(temp_dir)?);
-    let (mut line, mut kept) = (Vec::new(), 0);
+    let mut line = Vec::new();
+    let mut kept = 0;
     loop {
         let read = files::read_line(&mut from, end, &mut line, MOST_LINE)? as u64;
         if read == 0 {

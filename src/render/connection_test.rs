@@ -20,7 +20,8 @@ pub struct Check {
 /// One line per check.
 pub fn page(checks: &[Check], view: View) -> String {
     let mut text = String::new();
-    let (good, bad) = (AnsiColor::Green.on_default(), AnsiColor::Red.on_default().bold());
+    let good = AnsiColor::Green.on_default();
+    let bad = AnsiColor::Red.on_default().bold();
     for check in checks {
         let mark = match check.ok {
             Some(true) => view.palette.paint(good, "ok"),

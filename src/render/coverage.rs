@@ -233,7 +233,8 @@ pub fn contradicted_defaults(coverage: &Coverage) -> Vec<String> {
     let mut notes = Vec::new();
     for of in [TtlOf::Lock, TtlOf::Result] {
         let mut defaults = Vec::new();
-        let (mut records, mut longest_ms) = (0, 0);
+        let mut records = 0;
+        let mut longest_ms = 0;
         for (schema, _, found) in coverage.contradictions.iter().filter(|(_, ttl, _)| *ttl == of) {
             defaults.push(format!("{schema} ({})", duration::short(found.default_ms)));
             records += found.records;

@@ -184,7 +184,8 @@ fn schema(group: &KeyGroup, guess: &Guess) -> String {
 }
 
 fn keys(detected: &Detected) -> String {
-    let (keys, kind) = (count(detected), &detected.group.kind);
+    let keys = count(detected);
+    let kind = &detected.group.kind;
     let plural = if detected.keys == 1 {
         ""
     } else if kind.ends_with('h') {

@@ -37,7 +37,8 @@ pub fn health_json(health: &Health, limits: &Limits) -> Value {
     let mut findings = Vec::new();
     for code in limits.sought() {
         let count = health.count(code);
-        let (mut schemas, mut sample) = (Map::new(), Vec::new());
+        let mut schemas = Map::new();
+        let mut sample = Vec::new();
         for ((_, schema), group) in health.found.groups().filter(|((of, _), _)| *of == code) {
             schemas.insert(schema.clone(), group.count.into());
             sample.extend(group.sample.iter().map(change::sample));
@@ -229,7 +230,8 @@ fn troubles(health: &Health, limits: &Limits) -> Vec<String> {
         let schemas: Vec<_> =
             groups.iter().map(|((_, schema), group)| format!("{schema} {}", group.count)).collect();
         let example = first.sample.first().map(|lock| format!(", e.g. {}", short(&lock.key)));
-        let (locks, schemas) = (locks(code, health.count(code)), schemas.join(", "));
+        let locks = locks(code, health.count(code));
+        let schemas = schemas.join(", ");
         troubles.push(format!("{locks} ({schemas}){}", example.unwrap_or_default()));
     }
     let about = if health.sample.is_some() { "about " } else { "" };

@@ -185,7 +185,8 @@ impl<'de> Deserialize<'de> for Ttl {
 impl ContextConfig {
     /// The paths in the context. Each may begin with `~` or be relative to the file's folder.
     pub(super) fn paths(&mut self) -> impl Iterator<Item = &mut PathBuf> {
-        let (how, sentinel) = (&mut self.tls.how, &mut self.sentinel);
+        let how = &mut self.tls.how;
+        let sentinel = &mut self.sentinel;
         let paths = [&mut self.password_file, &mut sentinel.password_file, &mut self.schema_dir];
         paths
             .into_iter()

@@ -118,7 +118,8 @@ impl Settings {
         server: Server,
         sandbox: bool,
     ) -> Self {
-        let (target, access) = (server.target(), Access::of(server_context.read_only_by.is_some()));
+        let target = server.target();
+        let access = Access::of(server_context.read_only_by.is_some());
         Self { environment, file, chosen, server_context, server, target, access, sandbox }
     }
 

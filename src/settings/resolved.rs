@@ -35,7 +35,8 @@ impl Resolved {
         let own_name = rustix::system::uname().nodename().to_string_lossy().to_ascii_lowercase();
         let mut waiting = names.len();
         for name in names {
-            let (tell, is_own_name) = (tell.clone(), name == own_name);
+            let tell = tell.clone();
+            let is_own_name = name == own_name;
             // A lookup cannot be cancelled, so it runs on a thread of its own, which ends with the
             // process.
             thread::spawn(move || {
@@ -51,7 +52,8 @@ impl Resolved {
                 let _ = tell.send((name, places));
             });
         }
-        let (mut resolved, until) = (HashMap::new(), Instant::now() + PATIENCE);
+        let mut resolved = HashMap::new();
+        let until = Instant::now() + PATIENCE;
         while waiting > 0 {
             let Ok((name, places)) =
                 told.recv_timeout(until.saturating_duration_since(Instant::now()))
@@ -67,7 +69,8 @@ impl Resolved {
     /// True if both hosts lead to the same machine, as IP addresses or as resolved names. `None` if
     /// one of them could not be resolved.
     pub(super) fn meet(&self, one: &str, other: &str) -> Option<bool> {
-        let (one, other) = (self.places(one)?, self.places(other)?);
+        let one = self.places(one)?;
+        let other = self.places(other)?;
         Some(!one.is_disjoint(&other))
     }
 

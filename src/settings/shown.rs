@@ -131,7 +131,8 @@ impl Settings {
 
     fn of_check(&self) -> Vec<ShownSetting> {
         let mut rows = Vec::new();
-        let (name, check) = (self.context_name().unwrap_or_default(), self.check());
+        let name = self.context_name().unwrap_or_default();
+        let check = self.check();
         let mut include = Vec::new();
         for IncludedAlarm(alarm) in &check.include {
             include.push(format!("{}={}", alarm.code.as_str(), alarm.status.as_str()));

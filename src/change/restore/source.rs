@@ -42,7 +42,8 @@ impl KeysToRestore<'_> {
 
     /// True if a change that the audit log names is meant.
     fn means(&self, entry: &AuditEntry<'_>) -> bool {
-        let (key, redis_key) = (entry.key_bytes(), entry.redis_key_bytes());
+        let key = entry.key_bytes();
+        let redis_key = entry.redis_key_bytes();
         self.only.holds(&entry.schema, &key, &redis_key) && !self.but.contains(&redis_key)
     }
 
@@ -143,7 +144,9 @@ impl CheckedBackup {
             ))
             .hint("nothing was restored; wait until the operation ends, or stop it with Ctrl-C"));
         }
-        let (mut wanted, mut from_nowhere, mut places) = (0, 0, Vec::new());
+        let mut wanted = 0;
+        let mut from_nowhere = 0;
+        let mut places = Vec::new();
         let mut held_keys = HashSet::new();
         let hasher = RandomState::new();
         let look = |held: &Held| {
@@ -219,7 +222,9 @@ impl CheckedBackup {
         elsewhere: bool,
     ) -> Result<(), CommandError> {
         if self.from_nowhere > 0 {
-            let (some, all, file) = (self.from_nowhere, self.wanted, &self.file);
+            let some = self.from_nowhere;
+            let all = self.wanted;
+            let file = &self.file;
             context.ui.warning(&format!(
                 "the origin of {some} of {all} Redis keys is unknown, because the first line of \
                 {file} is missing"
@@ -329,7 +334,8 @@ fn left_out(
 /// Usage: it is the backup of another operation.
 pub fn is_of_operation(file: &Path, reader: &BackupReader, op: &str) -> Result<(), CommandError> {
     let Some(by) = reader.by().filter(|by| by.op != op) else { return Ok(()) };
-    let (file, other) = (file.display(), escape::text(by.op.as_bytes()));
+    let file = file.display();
+    let other = escape::text(by.op.as_bytes());
     let command = escape::text(by.command.as_bytes());
     let message =
         format!("{file} is the backup of operation {other} ({command}), not of operation {op}");

@@ -45,7 +45,8 @@ pub(crate) fn svg(title: &str, lines: &[TraceLine]) -> String {
         y += height * LINE + LINE / 2;
         before = &line.holds;
     }
-    let (width, height) = (column(lanes.names().len()), y + MARGIN);
+    let width = column(lanes.names().len());
+    let height = y + MARGIN;
     let rules: String = (1..lanes.names().len())
         .map(|lane| {
             let x = column(lane) - MARGIN / 2;

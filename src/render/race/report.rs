@@ -53,7 +53,8 @@ fn heading(runs: &[RaceRun]) -> String {
         ));
     }
     for run in runs.iter().filter(|run| run.void_rounds > 0) {
-        let (void, name) = (count(run.void_rounds, "round"), run.strategy.as_str());
+        let void = count(run.void_rounds, "round");
+        let name = run.strategy.as_str();
         lines.push_str(&format!(
             "{}, {name}: {void} void, because a lock expired or vanished during the round\n",
             run.schema

@@ -33,7 +33,8 @@ fn held_by(runs: &[&RaceRun]) -> Option<String> {
     } else {
         "Never more than one"
     };
-    let (workers, begins) = (requests(first.plan.concurrency), count(first.begins));
+    let workers = requests(first.plan.concurrency);
+    let begins = count(first.begins);
     Some(format!(
         "{one} of {workers} got the lock in each round of {who}. A flaw rarer than 1 in {begins} \
         lock attempts would not be detected."
@@ -42,7 +43,9 @@ fn held_by(runs: &[&RaceRun]) -> Option<String> {
 
 /// A sentence about a schema with too many winners, or without a usable round.
 fn not_held(run: &RaceRun) -> String {
-    let (schema, judged, workers) = (&run.schema, run.judged(), requests(run.plan.concurrency));
+    let schema = &run.schema;
+    let judged = run.judged();
+    let workers = requests(run.plan.concurrency);
     match run.rounds_with_many_winners {
         _ if run.verdict() == RaceVerdict::Void => {
             format!(

@@ -25,7 +25,8 @@ const LEFT: [&str; 3] = ["VERDICT", "SCHEMA", "LATENCIES"];
 /// a second table.
 pub(super) fn text(runs: &[RaceRun], view: View, with_speed: bool) -> String {
     let is_wide = !with_speed || view.width.is_none_or(|width| width >= WIDE);
-    let (rows, palette) = (rows(runs, view.palette), view.palette);
+    let rows = rows(runs, view.palette);
+    let palette = view.palette;
     let judged =
         |row: &RaceRow| [vec![row.seen.clone(), Cell::new(&row.name)], cells(&row.counts)].concat();
     let judged_heads = [&["VERDICT", "SCHEMA"][..], &COUNTS].concat();

@@ -203,7 +203,9 @@ pub(super) fn holds(case: &ValueFormat) -> String {
 /// The field that holds a value's own expiry, and the consequence of that expiry.
 fn ends(expires_at: &ExpiresAt) -> String {
     let ExpiresAt { field, unit, clock, past } = expires_at;
-    let (unit, clock, past) = (unit.as_str(), clock.as_str(), past.as_str());
+    let unit = unit.as_str();
+    let clock = clock.as_str();
+    let past = past.as_str();
     format!("{past} past {} ({unit}, by the {clock}'s clock)", safe(field))
 }
 

@@ -49,7 +49,8 @@ pub fn compared(differences: &[MatrixDifference], palette: Palette) -> String {
         return "All results match the accepted file.\n".to_owned();
     }
     let line = |difference: &MatrixDifference| {
-        let (schema, now) = (escape::text(difference.schema.as_bytes()), difference.now.as_str());
+        let schema = escape::text(difference.schema.as_bytes());
+        let now = difference.now.as_str();
         let was = difference.accepted.map_or("nothing", |verdict| verdict.as_str());
         let change = change(difference);
         let now = palette.paint(matrix::style(difference.now), now);

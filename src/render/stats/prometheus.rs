@@ -112,7 +112,8 @@ pub fn down(run: &Run<'_>) -> String {
 }
 
 fn outcome(run: &Run<'_>, is_up: bool) -> String {
-    let (of_run, at) = (run.labels(), run.at_ms);
+    let of_run = run.labels();
+    let at = run.at_ms;
     let mut text = String::new();
     head(
         &mut text,

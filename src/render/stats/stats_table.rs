@@ -58,7 +58,8 @@ fn rows(stats: &Stats, view: View) -> String {
 }
 
 fn table(stats: &Stats, palette: Palette, count: usize) -> String {
-    let (mut table, figures) = (Table::new(palette), &FIGURES[..count]);
+    let mut table = Table::new(palette);
+    let figures = &FIGURES[..count];
     let by = stats.by().as_str().to_uppercase();
     table.heading(["SCHEMA", &by].into_iter().chain(figures.iter().map(|(name, _)| *name)));
     let cells = |schema: &str, group: String, row: &StatsRow| {
