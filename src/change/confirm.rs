@@ -1,4 +1,4 @@
-//! The operator's leave to change, and the file of the backup.
+//! Confirmation of a change by the operator, and the file of the backup.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use crate::render::escape;
 pub(super) const MOST_ASKED: usize = 3;
 
 impl ConfirmArgs {
-    /// Asks for leave. In a protected context the context's name has to be typed, or given with `--confirm`; there `--yes` is
+    /// Asks for confirmation. In a protected context the context's name has to be typed, or given with `--confirm`; there `--yes` is
     /// not enough.
     ///
     /// # Errors
@@ -43,7 +43,7 @@ impl ConfirmArgs {
         }
     }
 
-    /// Asks for leave to change many records: the server's or the context's name has to be typed, or given with `--confirm`.
+    /// Asks for confirmation to change many records: the server's or the context's name has to be typed, or given with `--confirm`.
     /// `--yes` is enough, except in a protected context, where the context's name is needed.
     pub fn confirm_by_name(
         &self,

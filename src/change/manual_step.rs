@@ -1,5 +1,5 @@
-//! A service's own step, made by hand on one record: predicted, confirmed, backed up, guarded by
-//! what was seen, noted, and read back.
+//! A service's own step, executed manually on one record: predicted, confirmed, backed up, executed
+//! only if the record is as it was shown, logged, and read back.
 
 use std::path::{Path, PathBuf};
 
@@ -25,19 +25,20 @@ use crate::store::{GuardedOutcome, Hold, StoreError, Writer};
 /// none: long enough for the step.
 const HELD_MS: u64 = 60_000;
 
-/// A service's own step, to be made by hand.
+/// A service's own step, to be executed manually.
 pub struct ManualStep<'a> {
     /// The calls of the service.
     pub step: &'a Step,
     /// The step's name, the record as it was shown, and what the service is predicted to answer.
     pub report: StepReport<'a>,
-    /// What the audit log calls the step.
-    pub noted_as: &'static str,
+    /// What the audit log calls the step if it succeeds.
+    pub audit_word: &'static str,
     /// The values of the step's placeholders; the time is the one at which the record was read.
     pub request: Request<'a>,
     /// True if the step sends the time, or stores it.
     pub needs_time: bool,
-    /// True if a lock is taken for the step, in the transaction of the step's first call.
+    /// True if a lock is taken for the step, in the transaction of the step's first call. Only
+    /// whether, and not which: a lock may contain the time, so it is built right before the call.
     pub takes_lock: bool,
     /// The Redis key that the audit log names, by its index in the record.
     pub key_index: usize,
@@ -51,14 +52,14 @@ pub struct ManualStep<'a> {
 }
 
 impl ManualStep<'_> {
-    /// Makes the step after the operator's leave, and prints its outcome; a dry run only prints the
+    /// Asks for confirmation, executes the step, and prints its outcome. A dry run only prints the
     /// prediction. If the reply is lost, `read_back` infers the outcome from the record. The exit
     /// code is [`Exit::No`] unless the step succeeded.
     ///
     /// # Errors
     /// Changed: the record is no longer as it was shown, and nothing was done. Outcome unknown,
-    /// partial, refused leave, and whatever the server says.
-    pub async fn perform(
+    /// partial, not confirmed, and the server's errors.
+    pub async fn run(
         &self,
         context: &mut Context,
         args: &StepArgs,
@@ -74,43 +75,46 @@ impl ManualStep<'_> {
         }
         let writer = context.writer(&args.change.confirmed).await?;
         args.change.confirmed.confirm(context, self.question, &writer.name())?;
-        let (outcome, backup) = self.account_for(context, args, &writer, read_back).await?;
+        let (outcome, backup) = self.execute_and_log(context, args, &writer, read_back).await?;
         self.write(context, args.output, Some(&outcome), backup.as_deref())?;
         self.print_outcome(context, &outcome, backup.as_deref());
-        // Only now: the step was made, and its reply is reported whatever the replicas have.
+        // An error of the replicas comes last, because the step was executed, and its reply must be
+        // reported.
         writer.replicas_have_it()?;
         Ok(if outcome.is_done() { Exit::Done } else { Exit::No })
     }
 
-    /// Makes the step's calls between the backup and the audit log. Gives the file of the backup
-    /// beside the outcome.
-    async fn account_for(
+    /// Writes the backup, executes the step's calls, and writes the audit log. Returns the outcome
+    /// and the file of the backup.
+    async fn execute_and_log(
         &self,
         context: &mut Context,
         args: &StepArgs,
         writer: &Writer,
         read_back: impl Fn(&Record) -> Option<Meaning>,
     ) -> Result<(StepOutcome, Option<PathBuf>)> {
-        // A signal waits until the log has the step.
+        // From here on signals are ignored, because a step without its line in the log cannot be
+        // undone. The calls are few, and each has a timeout.
         Interrupt::listen()?.heed_terminate()?;
         let record = self.report.record;
         let state = record.state.as_str();
         let about = About { schema: record.schema.name.clone(), key: record.key.clone(), state };
-        let now = context.now();
+        let started_at = context.now();
 
         let has_values = !record.seen.is_absent();
         let mut journal = Journal::open(context, &args.change, self.report.name, has_values)?;
-        if let Err(error) = journal.back_up(writer, &record.seen, &about, now).await {
-            return journal.close(Err(error), now).await.1;
+        if let Err(error) = journal.back_up(writer, &record.seen, &about, started_at).await {
+            let (_, ended) = journal.close(Err(error), started_at).await;
+            return ended;
         }
 
-        let made = self.make_calls(writer, read_back).await;
+        let executed = self.execute_calls(writer, read_back).await;
 
         let mut noted = Ok(());
-        if let Some(noted_as) = self.noted_as(&made) {
+        if let Some(audit_word) = self.audit_word_for(&executed) {
             // If the reply was lost, the record may have changed again since.
             let mut after = None;
-            if let Ok(outcome) = &made
+            if let Ok(outcome) = &executed
                 && outcome.reply.is_some()
             {
                 after = Some(&outcome.now.seen);
@@ -121,21 +125,27 @@ impl ManualStep<'_> {
                 after,
                 key_index: self.key_index,
             };
-            noted = journal.note_step(writer, step, noted_as, now).await;
+            noted = journal.note_step(writer, step, audit_word, started_at).await;
         } else {
             journal.nothing_changed(&record.seen);
         }
-        let ended = made.and_then(|outcome| noted.map(|()| outcome));
+        let mut ended = executed;
+        if ended.is_ok()
+            && let Err(error) = noted
+        {
+            ended = Err(error);
+        }
         let (backup, ended) = journal.close(ended, context.now()).await;
         Ok((ended?, backup))
     }
 
-    /// Makes the step's calls, each guarded by the record right before it.
+    /// Executes the step's calls. Each one has no effect unless the record is as it was after the
+    /// call before.
     ///
     /// # Errors
     /// Changed: the record is no longer as it was shown. Partial: a call before changed something.
     /// Outcome unknown: the reply was lost, and reading back did not tell.
-    async fn make_calls(
+    async fn execute_calls(
         &self,
         writer: &Writer,
         read_back: impl Fn(&Record) -> Option<Meaning>,
@@ -148,21 +158,23 @@ impl ManualStep<'_> {
             hashes: record.schema.hashes(),
             seen: record.seen.clone(),
             before_hold: None,
-            made: 0,
+            calls_made: 0,
         };
         let executed = match execute(&request, &self.step.calls, &mut calls).await {
             Ok(executed) => executed,
+            // A slow server may still execute the call, so nothing is put back here. A lock that was
+            // taken for the step expires by its TTL.
             Err(CallFailed::Lost { now, why, sent_to }) => {
                 return self.after_lost_reply(sent_to, now, &why, read_back);
             }
-            Err(CallFailed::Changed) if calls.made == 0 => return Err(changed().into()),
-            // Whatever ended the step, a lock that was taken for it must not stay.
-            Err(CallFailed::Changed) => {
+            Err(CallFailed::Conflict) if calls.calls_made == 0 => return Err(changed().into()),
+            // A lock that was taken for the step must not stay if the step did not store.
+            Err(CallFailed::Conflict) => {
                 let left = calls.release_hold().await;
                 let why = CommandError::new(Exit::Changed, "the record changed during the step");
                 return Err(self.in_between(why.into(), &calls, left));
             }
-            Err(CallFailed::NotSent(error) | CallFailed::Refused(error)) => {
+            Err(CallFailed::NotSent(error) | CallFailed::ErrorReply(error)) => {
                 let left = calls.release_hold().await;
                 return Err(self.in_between(error.into(), &calls, left));
             }
@@ -171,7 +183,7 @@ impl ManualStep<'_> {
         let reply = match executed {
             ExecutedStep::Decided { reply, .. } | ExecutedStep::Unrecognised { reply, .. } => reply,
             ExecutedStep::Undecided => {
-                calls.made = self.step.calls.len();
+                calls.calls_made = self.step.calls.len();
                 let left = calls.release_hold().await;
                 let undecided =
                     CommandError::new(Exit::No, "none of the step's replies decided its outcome");
@@ -182,7 +194,7 @@ impl ManualStep<'_> {
         if means != Some(Meaning::Stored)
             && let Some(left) = calls.release_hold().await
         {
-            calls.made = self.step.calls.len();
+            calls.calls_made = self.step.calls.len();
             let why = CommandError::new(Exit::No, "the step did not store");
             return Err(self.in_between(why.into(), &calls, Some(left)));
         }
@@ -235,7 +247,7 @@ impl ManualStep<'_> {
         } else if !Identity::of(&self.report.record.seen).differs(&calls.seen) {
             return error;
         }
-        let made = calls.made;
+        let made = calls.calls_made;
         let all = self.step.calls.len();
         message.push_str(&format!("; {made} of the step's {all} calls were made"));
         let hint = if left.is_some() {
@@ -270,10 +282,10 @@ impl ManualStep<'_> {
         locate::read_as(&record.schema, &record.key, seen)
     }
 
-    /// What the audit log says of the step; `None` if nothing was changed.
-    fn noted_as(&self, made: &Result<StepOutcome>) -> Option<&'static str> {
-        let error = match made {
-            Ok(outcome) if outcome.is_done() => return Some(self.noted_as),
+    /// What the audit log calls the step; `None` if nothing was changed, which is not logged.
+    fn audit_word_for(&self, executed: &Result<StepOutcome>) -> Option<&'static str> {
+        let error = match executed {
+            Ok(outcome) if outcome.is_done() => return Some(self.audit_word),
             // A service may change a lock that it does not take, e.g. give the lock a TTL.
             Ok(outcome) if self.is_changed_by(outcome) => return Some("changed"),
             Ok(_) => return None,
@@ -361,18 +373,18 @@ struct GuardedCalls<'a> {
     /// The record before a lock was taken for the step.
     before_hold: Option<Observation>,
     /// Calls that were made before the current one.
-    made: usize,
+    calls_made: usize,
 }
 
 /// Why a guarded call has no reply.
 enum CallFailed {
-    /// The record was no longer as it was seen before the call.
-    Changed,
+    /// The record was no longer as it was seen before the call, so the call had no effect.
+    Conflict,
     /// The call was sent, and no reply tells its outcome. `now` is the record afterwards, if it can
     /// be read.
     Lost { now: Option<Observation>, why: StoreError, sent_to: String },
-    /// The call was executed, and the reply is an error of the server or about the user.
-    Refused(StoreError),
+    /// The server replied with an error to the call, e.g. because the user may not send it.
+    ErrorReply(StoreError),
     /// The call was not sent.
     NotSent(StoreError),
 }
@@ -381,7 +393,7 @@ impl CallPerformer for GuardedCalls<'_> {
     type Error = CallFailed;
 
     async fn perform(&mut self, call: StepCall<'_>) -> Result<StepReply, CallFailed> {
-        self.made = call.index;
+        self.calls_made = call.index;
         // In the transaction of the first call, so that nobody sees the lock without the step.
         let hold = if call.index == 0 { self.hold.as_ref() } else { None };
         let outcome = self.writer.call(&self.seen, hold, call.words(), &self.hashes).await;
@@ -392,9 +404,9 @@ impl CallPerformer for GuardedCalls<'_> {
                 }
                 // The next call of the step is guarded by what this one left.
                 self.seen = after;
-                reply.map_err(CallFailed::Refused)
+                reply.map_err(CallFailed::ErrorReply)
             }
-            GuardedOutcome::Changed => Err(CallFailed::Changed),
+            GuardedOutcome::Changed => Err(CallFailed::Conflict),
             GuardedOutcome::Lost { now, why, sent_to } => {
                 Err(CallFailed::Lost { now, why, sent_to })
             }

@@ -1,4 +1,4 @@
-//! What commands that change records share: the operator's leave, accounting for each change,
+//! What commands that change records share: confirmation, accounting for each change,
 //! changing many records, and making a service's own step on one record.
 
 mod audit_trail;

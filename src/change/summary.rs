@@ -50,14 +50,16 @@ pub fn print_too_large(context: &mut Context, count: u64) {
     }
 }
 
-/// Prints how many Redis keys were changed without a reply, as reading back showed.
+/// Prints how many changes were made whose replies were lost, as reading back showed.
 pub fn print_read_back(context: &mut Context, count: u64) {
-    let keys = if count == 1 { "key" } else { "keys" };
-    if count > 0 {
-        context.ui.status(&format!(
-            "The reply for {count} Redis {keys} was lost, but reading back shows that the change \
-            was made."
-        ));
+    match count {
+        0 => {}
+        1 => {
+            context.ui.status("1 reply was lost, but reading back shows that the change was made.")
+        }
+        _ => context.ui.status(&format!(
+            "{count} replies were lost, but reading back shows that the changes were made."
+        )),
     }
 }
 

@@ -71,7 +71,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let step = ManualStep {
         step,
         report,
-        noted_as: "begun",
+        audit_word: "begun",
         request,
         needs_time,
         takes_lock: false,
@@ -83,7 +83,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         }),
         is_verified: true,
     };
-    step.perform(context, &args.step, |now| {
+    step.run(context, &args.step, |now| {
         manual::was_acquired(&record, now, owner.unwrap_or_default())
     })
     .await

@@ -119,7 +119,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let step = ManualStep {
         step,
         report,
-        noted_as: "completed",
+        audit_word: "completed",
         request: request.clone(),
         needs_time: chosen.needs_time(&schema),
         takes_lock: hold.is_some(),
@@ -128,7 +128,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         afterwards: None,
         is_verified: trial.verifies(&completed),
     };
-    step.perform(context, &args.step, |now| manual::was_stored(&record, now, &request)).await
+    step.run(context, &args.step, |now| manual::was_stored(&record, now, &request)).await
 }
 
 /// The response that the options give.

@@ -102,7 +102,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     confirm(context, &args, &purge)?;
     let options = BulkOptions {
         command: "purge",
-        noted_as: "purged",
+        audit_word: "purged",
         removes: true,
         rate: args.rate,
         // Only a sweep waits whether a worker renews its lock: a purge is told which records to remove.
@@ -111,7 +111,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         limit,
     };
     let ended = purge.change(context, &args.change, options).await;
-    if purge.account.outcome == Ended::Shown {
+    if purge.account.outcome == Ended::NothingTried {
         return ended.map(|()| Exit::Done);
     }
     let exit = account(context, &args, &rule, &purge, ended).await?;

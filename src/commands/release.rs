@@ -68,7 +68,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let step = ManualStep {
         step,
         report,
-        noted_as: "released",
+        audit_word: "released",
         request: Request { now_ms, ..Request::new(&schema, &record.key, &owner, &response) },
         needs_time,
         takes_lock: false,
@@ -77,7 +77,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
         afterwards: None,
         is_verified: true,
     };
-    step.perform(context, &args.step, manual::was_released).await
+    step.run(context, &args.step, manual::was_released).await
 }
 
 fn refused(record: &Record, why: &Refusal) -> CommandError {

@@ -115,7 +115,7 @@ pub async fn run(context: &mut Context, args: Args) -> Result<Exit> {
     let removes = args.action == ActionArg::Unlock;
     let options = BulkOptions {
         command: "sweep",
-        noted_as: if removes { "swept" } else { "expired" },
+        audit_word: if removes { "swept" } else { "expired" },
         removes,
         rate: None,
         grace: args.grace,

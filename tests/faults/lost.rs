@@ -97,7 +97,7 @@ fn a_removal_whose_reply_is_lost_is_read_back_and_what_nobody_knows_is_noted() {
                 .through(&socket, &[words, &["-o", "json"]].concat())
                 .exits(if delivers { 0 } else { 7 });
             let told = if delivers {
-                "The reply for 1 Redis key was lost, but reading back shows"
+                "1 reply was lost, but reading back shows"
             } else {
                 "the removal of"
             };

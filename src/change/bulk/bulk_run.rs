@@ -55,7 +55,7 @@ pub struct BulkOptions {
     /// The command, as the log and the backup name it.
     pub command: &'static str,
     /// What the audit log calls the change.
-    pub noted_as: &'static str,
+    pub audit_word: &'static str,
     /// True if Redis keys are removed, which needs a backup.
     pub removes: bool,
     /// The most records that are changed per second.
@@ -69,18 +69,19 @@ pub struct BulkOptions {
 }
 
 impl<'a, R: BulkRule> BulkRun<'a, R> {
-    /// Connects. Without `leave` the run is a dry run.
+    /// Connects. With `confirm_args` the run may change records once it is confirmed; without them it
+    /// is a dry run.
     ///
     /// # Errors
-    /// As every read, and for `leave` as every change.
+    /// As every read; for a run that may change records, as every change.
     pub async fn open(
         context: &mut Context,
         rule: &'a R,
-        leave: Option<&ConfirmArgs>,
+        confirm_args: Option<&ConfirmArgs>,
         scan_options: ScanOptions,
         key_file: Option<KeyFile>,
     ) -> Result<Self> {
-        let writer = match leave {
+        let writer = match confirm_args {
             Some(args) => Some(context.writer(args).await?),
             None => None,
         };
@@ -138,8 +139,8 @@ impl<'a, R: BulkRule> BulkRun<'a, R> {
     }
 
     /// Changes the records that were counted, or, if none were, the records that a scan finds now.
-    /// The account has every outcome, whatever the error; its own is [`Ended::Shown`] as long as no
-    /// change was tried.
+    /// The account has every outcome, whatever the error; its own is [`Ended::NothingTried`] until the
+    /// first change is tried.
     ///
     /// # Errors
     /// As every change; partial if nodes of a cluster were left out.
@@ -149,6 +150,7 @@ impl<'a, R: BulkRule> BulkRun<'a, R> {
         args: &ChangeArgs,
         options: BulkOptions,
     ) -> Result<()> {
+        // Only a dry run has no writer, and it ends before this.
         let Some(writer) = self.writer.take() else { return Ok(()) };
         // From here on SIGTERM, SIGQUIT and SIGHUP wait as Ctrl-C does, until backup and log are
         // whole.
@@ -178,12 +180,13 @@ impl<'a, R: BulkRule> BulkRun<'a, R> {
                 context,
                 writer,
                 journal: &mut journal,
-                noted_as: options.noted_as,
+                audit_word: options.audit_word,
             },
             account: &mut self.account,
         };
-        let uncounted = if self.is_counted { None } else { Some(&mut self.found) };
-        let ended = changes.run(counted.unwrap_or_default(), source, uncounted).await;
+        // Records that were not counted before the prompt are counted while they are changed.
+        let count_into = if self.is_counted { None } else { Some(&mut self.found) };
+        let ended = changes.run(counted.unwrap_or_default(), source, count_into).await;
         if matches!(ended, Ok(Ended::Interrupted)) {
             journal.trail().stops_early();
         }
@@ -224,7 +227,7 @@ impl<R: BulkRule> ChangeLoop<'_, R> {
         &mut self,
         counted: Vec<SelectedRecord>,
         mut source: Option<RecordSource<'_>>,
-        uncounted: Option<&mut Preview<R::Group>>,
+        count_into: Option<&mut Preview<R::Group>>,
     ) -> Result<Ended> {
         let ui = &self.batch_changer.context.ui;
         // The selected records were not counted, so that the keys of the server are the total.
@@ -245,7 +248,7 @@ impl<R: BulkRule> ChangeLoop<'_, R> {
             reader: self.reader.clone(),
             waits,
             asks_owners: self.owners.is_some(),
-            uncounted,
+            count_into,
             bar: keys_held.map(|_| progress.clone()),
         };
         // With a grace all records wait for it together; otherwise the next batch waits while one
@@ -271,7 +274,7 @@ impl<R: BulkRule> ChangeLoop<'_, R> {
             if let ScanEnd::Incomplete(error) = &report.end {
                 unread = Some(error.clone());
             }
-            if let Some(preview) = ahead.uncounted {
+            if let Some(preview) = ahead.count_into {
                 preview.add_report(report);
             }
         }
@@ -308,6 +311,10 @@ impl<R: BulkRule> ChangeLoop<'_, R> {
             let partly = self.account.partly.len() as u64;
             let used = self.account.done + partly + self.account.unknown;
             let allowed = self.limit.saturating_sub(used);
+            if allowed == 0 {
+                bar.finish_and_clear();
+                return Ok((Ended::Whole, unreachable));
+            }
             let allowed = usize::try_from(allowed).unwrap_or(usize::MAX);
             let most = self.rate_limiter.batch().min(allowed);
             let Some(batch) = interrupt.unless_raised(pending.next(most)).await else {

@@ -21,7 +21,7 @@ pub(super) struct BatchChanger<'a> {
     pub(super) writer: Writer,
     pub(super) journal: &'a mut Journal,
     /// What the audit log calls a change.
-    pub(super) noted_as: &'static str,
+    pub(super) audit_word: &'static str,
 }
 
 /// The planned change of a selected record. An absent Redis key is compared and not changed.
@@ -74,7 +74,7 @@ impl BatchChanger<'_> {
         }
         let now = self.context.now();
         let (outcomes, mut ended) =
-            self.journal.apply(&self.writer, &changes, action, self.noted_as, now).await;
+            self.journal.apply(&self.writer, &changes, action, self.audit_word, now).await;
         for ((mut change, other_slot), first) in changes.into_iter().zip(other_slots).zip(outcomes)
         {
             let mut outcome = first;
@@ -109,7 +109,7 @@ impl BatchChanger<'_> {
         let now = self.context.now();
         let only = std::slice::from_ref(&*change);
         let (outcomes, ended) =
-            self.journal.apply(&self.writer, only, action, self.noted_as, now).await;
+            self.journal.apply(&self.writer, only, action, self.audit_word, now).await;
         if let Some(second) = outcomes.first()
             && (second.is_done() || *second == Outcome::Absent)
         {

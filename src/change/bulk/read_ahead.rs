@@ -22,8 +22,8 @@ pub(super) struct ReadAhead<'a, R: BulkRule> {
     /// True if `--owner-alive` decides about locks that end by themselves; otherwise these are left
     /// alone.
     pub(super) asks_owners: bool,
-    /// Counts the records, if they were not counted before.
-    pub(super) uncounted: Option<&'a mut Preview<R::Group>>,
+    /// Where records are counted that were not counted before the prompt; `None` if they were.
+    pub(super) count_into: Option<&'a mut Preview<R::Group>>,
     /// Shows how many keys were scanned, if that is how far the run is.
     pub(super) bar: Option<ProgressBar>,
 }
@@ -51,7 +51,7 @@ impl<R: BulkRule> ReadAhead<'_, R> {
         queue: &Sender<Result<SelectedRecord>>,
     ) -> Result<()> {
         while let Some(page) = source.next_page_to_change(self.rule).await? {
-            if let Some(preview) = &mut self.uncounted {
+            if let Some(preview) = &mut self.count_into {
                 preview.add(&page, source.keys());
             }
             let selected = self.selected(page).await?;

@@ -8,9 +8,11 @@ use crate::domain::as_str::as_str;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Ended {
-    /// No record was selected.
+    /// No change was tried: a dry run, nothing selected, not confirmed, or an error before the first
+    /// change.
     #[default]
-    Shown,
+    #[strum(serialize = "shown")]
+    NothingTried,
     /// Every selected record was tried.
     #[strum(serialize = "done")]
     Whole,
@@ -29,9 +31,9 @@ pub struct Account {
     pub(crate) outcome: Ended,
     /// Records that were changed.
     pub(crate) done: u64,
-    /// Redis keys whose replies were lost, and which a later read showed to be changed.
+    /// Records whose replies were lost, and which a later read showed to be changed.
     pub(crate) read_back: u64,
-    /// Redis keys whose replies were lost, and whose outcome a later read did not show.
+    /// Records whose replies were lost, and whose outcome a later read did not show.
     pub(crate) unknown: u64,
     /// Left alone, because they changed since they were read.
     pub(crate) changed: u64,
