@@ -29,11 +29,8 @@ impl AllSchemas {
     /// # Errors
     /// The folder cannot be read.
     pub(crate) fn read(folder: Option<&Path>) -> Result<Self, LoadError> {
-        let mut all: Vec<_> = load::load_with(folder, |_| true, |_| Deployment::default())?
-            .schemas
-            .into_iter()
-            .map(Arc::new)
-            .collect();
+        let loaded = load::load_with(folder, |_| true, |_| Deployment::default())?;
+        let mut all: Vec<_> = loaded.schemas.into_iter().map(Arc::new).collect();
         all.sort_by_key(|schema| schema.is_built_in());
         Ok(Self { folder: folder.map(Path::to_owned), all, prefixed: RefCell::default() })
     }
@@ -60,7 +57,15 @@ impl SchemaSet for AllSchemas {
     fn with_prefix(&self, name: &str, prefix: &str) -> Option<Arc<Schema>> {
         let named = (name.to_owned(), prefix.to_owned());
         let mut prefixed = self.prefixed.borrow_mut();
-        let read = || self.deployed(name, Some(prefix)).ok().flatten().map(Arc::new);
-        prefixed.entry(named).or_insert_with(read).clone()
+        if let Some(known) = prefixed.get(&named) {
+            return known.clone();
+        }
+        let schema = match self.deployed(name, Some(prefix)) {
+            Ok(Some(schema)) => Some(Arc::new(schema)),
+            // A schema that does not take the prefix does not explain the keys.
+            Ok(None) | Err(_) => None,
+        };
+        prefixed.insert(named, schema.clone());
+        schema
     }
 }

@@ -22,15 +22,15 @@ pub(super) const LIBRARIES: &[BuiltIn] = include!(concat!(env!("OUT_DIR"), "/lib
 impl BuiltIn {
     /// The parser's input, with the prefixes of the deployment.
     pub(super) fn source<'a>(&self, prefixes: Prefixes<'a>) -> SchemaSource<'a> {
-        let script = |(name, text): &(&str, &'static str)| Script {
-            name: (*name).to_owned(),
-            text: (*text).into(),
-        };
+        let mut scripts = Vec::new();
+        for (name, text) in self.scripts {
+            scripts.push(Script { name: (*name).to_owned(), text: (*text).into() });
+        }
         SchemaSource {
             file: self.file,
             toml: self.toml,
             json: Some(self.json),
-            scripts: self.scripts.iter().map(script).collect(),
+            scripts,
             origin: SchemaOrigin::BuiltIn,
             prefixes,
         }

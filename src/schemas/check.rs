@@ -36,9 +36,10 @@ impl SchemaReport {
     /// Adds a problem at the line of the table with this heading and index.
     fn add_at(&mut self, heading: &str, index: usize, message: String, is_error: bool) {
         let file = self.folder.join("schema.toml");
+        // The schema was read from this file before. If it cannot be read again, only the line
+        // number is lost.
         let text = files::read_text(&file, LARGEST).unwrap_or_default();
-        let mut lines = text.lines().enumerate().filter(|(_, line)| line.trim() == heading);
-        let line = lines.nth(index).map_or(1, |(line, _)| line + 1);
+        let line = faults::line_of_table(&text, heading, index);
         let what = SchemaError { file: file.display().to_string(), line, message };
         self.problems.push(Problem { what, is_error });
     }
@@ -50,28 +51,34 @@ pub(crate) fn check(folder: &Path) -> std::io::Result<Option<Vec<SchemaReport>>>
     if folder.join("schema.toml").is_file() {
         return Ok(Some(vec![report(folder)]));
     }
-    let mut below = fs::read_dir(folder)?
-        .map(|entry| Ok(entry?.path()))
-        .collect::<std::io::Result<Vec<_>>>()?;
-    below.retain(|path| path.join("schema.toml").is_file());
+    let mut below = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.join("schema.toml").is_file() {
+            below.push(path);
+        }
+    }
+    if below.is_empty() {
+        return Ok(None);
+    }
+    // The order of a directory's entries differs from machine to machine.
     below.sort();
-    Ok((!below.is_empty()).then(|| below.iter().map(|folder| report(folder)).collect()))
+    Ok(Some(below.iter().map(|folder| report(folder)).collect()))
 }
 
 fn report(folder: &Path) -> SchemaReport {
     // A folder given as `.` is resolved, because the schema's name must match the folder's name.
     let named = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
     match read_whole(&named, &Deployment::default()) {
-        Err(all) => {
-            let (full, shown) = (named.display().to_string(), folder.display().to_string());
-            let as_given = |error: SchemaError| SchemaError {
-                file: error.file.replacen(&full, &shown, 1),
-                ..error
-            };
-            let problems = all
-                .into_iter()
-                .map(|error| Problem { what: as_given(error), is_error: true })
-                .collect();
+        Err(errors) => {
+            // The report names the files by the path that the user gave, not by the resolved one.
+            let resolved = named.display().to_string();
+            let given = folder.display().to_string();
+            let mut problems = Vec::new();
+            for error in errors {
+                let file = error.file.replacen(&resolved, &given, 1);
+                problems.push(Problem { what: SchemaError { file, ..error }, is_error: true });
+            }
             SchemaReport { folder: folder.to_owned(), name: None, schema: None, problems }
         }
         Ok(schema) => {

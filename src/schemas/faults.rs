@@ -29,35 +29,35 @@ pub(super) fn problems(folder: &Path, schema: &Schema) -> Vec<Problem> {
 /// Contradictions within `schema.toml`.
 fn mismatches(folder: &Path, schema: &Schema) -> Vec<Problem> {
     let file = folder.join("schema.toml");
+    // The schema was read from this file before. If it cannot be read again, only the line numbers
+    // of the problems are lost.
     let text = files::read_text(&file, LARGEST).unwrap_or_default();
-    let line = |about: &str| {
-        text.lines().position(|line| line.trim_start().starts_with(about)).map_or(1, |at| at + 1)
-    };
-    self_check::mismatches(schema)
-        .into_iter()
-        .map(|mismatch| problem(&file, line(mismatch.about), mismatch.message, true))
-        .collect()
+    let mut problems = Vec::new();
+    for mismatch in self_check::mismatches(schema) {
+        let line = first_line(&text, |line| line.trim_start().starts_with(mismatch.about));
+        problems.push(problem(&file, line, mismatch.message, true));
+    }
+    problems
 }
 
 /// Value formats that also match values of other programs.
 fn open_formats(folder: &Path, schema: &Schema) -> Vec<Problem> {
     let file = folder.join("schema.toml");
     let text = files::read_text(&file, LARGEST).unwrap_or_default();
-    let tables: Vec<_> =
-        text.lines().enumerate().filter(|(_, line)| line.trim() == "[[value]]").collect();
     let mut problems = Vec::new();
     for (index, format) in schema.values.iter().enumerate() {
-        let line = tables.get(index).map_or(1, |(line, _)| line + 1);
         let message = match format.encoding() {
             // Format 2 rejects this, so the file has format 1.
             Encoding::Text if format.is_opaque() && !format.is_marked_opaque => {
                 "matches any text; write `opaque = true` if that is intended, otherwise `equals`"
             }
             encoding if encoding.has_fields() && format.closed.is_none() => {
-                "also matches values with other fields; list its own fields in `required` and `optional`, unless it is an array"
+                "also matches values with other fields; list its own fields in `required` and \
+                `optional`, unless it is an array"
             }
             _ => continue,
         };
+        let line = line_of_table(&text, "[[value]]", index);
         problems.push(problem(&file, line, format!("`{}` {message}", format.name), false));
     }
     problems
@@ -77,21 +77,23 @@ fn script_faults(folder: &Path, schema: &Schema) -> Vec<Problem> {
                 false,
             ));
         }
-        let faults = lua_check::check(&script.text, &calls);
-        problems.extend(
-            faults.into_iter().map(|fault| problem(&file, fault.line, fault.message, fault.breaks)),
-        );
+        for fault in lua_check::check(&script.text, &calls) {
+            problems.push(problem(&file, fault.line, fault.message, fault.breaks));
+        }
     }
     problems
 }
 
+/// How many KEYS and ARGV each call of this script sends.
 fn calls(schema: &Schema, script: &str) -> Vec<ArgumentCounts> {
     let mut counts = Vec::new();
-    for call in schema.steps().flat_map(|step| &step.calls) {
-        if let Action::Script { name, keys, args } = &call.action
-            && name == script
-        {
-            counts.push(ArgumentCounts { keys: keys.len(), args: args.len() });
+    for step in schema.steps() {
+        for call in &step.calls {
+            if let Action::Script { name, keys, args } = &call.action
+                && name == script
+            {
+                counts.push(ArgumentCounts { keys: keys.len(), args: args.len() });
+            }
         }
     }
     counts
@@ -102,26 +104,57 @@ fn calls(schema: &Schema, script: &str) -> Vec<ArgumentCounts> {
 fn shared_redis_keys(folder: &Path, schema: &Schema) -> Vec<Problem> {
     let file = folder.join("schema.toml");
     let text = files::read_text(&file, LARGEST).unwrap_or_default();
-    let is_head = |line: &str| line.trim_start().starts_with("keys") || line.trim() == "[keys]";
-    let line = text.lines().position(is_head).map_or(1, |at| at + 1);
+    let line =
+        first_line(&text, |line| line.trim_start().starts_with("keys") || line.trim() == "[keys]");
     let mut problems = Vec::new();
     for wide in &schema.keys {
         for narrow in &schema.keys {
-            let is_longer = narrow.template.specificity() > wide.template.specificity();
-            let sample = narrow.template.pattern().into_bytes();
-            if !is_longer || wide.template.idempotency_key(&sample).is_none() {
+            // The template with more literal bytes owns the Redis keys that both match.
+            if narrow.template.specificity() <= wide.template.specificity() {
                 continue;
             }
-            let (wide, narrow) = (wide.template.display(), narrow.template.display());
+            // The pattern of a template stands for all of its Redis keys.
+            let sample = narrow.template.pattern().into_bytes();
+            if wide.template.idempotency_key(&sample).is_none() {
+                continue;
+            }
+            let wide = wide.template.display();
+            let narrow = narrow.template.display();
             let message = format!(
-                "`{wide}` also fits the Redis keys of `{narrow}`, so that a client can choose a key whose record shares a \
-                 Redis key with another record. idemctl takes such a Redis key for `{narrow}` alone. Let the templates \
-                 begin differently, or let `key` exclude such keys"
+                "`{wide}` also fits the Redis keys of `{narrow}`, so that a client can choose a \
+                key whose record shares a Redis key with another record. idemctl takes such a \
+                Redis key for `{narrow}` alone. Let the templates begin differently, or let `key` \
+                exclude such keys"
             );
             problems.push(problem(&file, line, message, false));
         }
     }
     problems
+}
+
+/// The number of the first line that fits, from 1; 1 if no line fits.
+fn first_line(text: &str, fits: impl Fn(&str) -> bool) -> usize {
+    for (index, line) in text.lines().enumerate() {
+        if fits(line) {
+            return index + 1;
+        }
+    }
+    1
+}
+
+/// The line of the table with this heading and index, from 1; 1 if there is no such table.
+pub(super) fn line_of_table(text: &str, heading: &str, index: usize) -> usize {
+    let mut tables = 0;
+    for (number, line) in text.lines().enumerate() {
+        if line.trim() != heading {
+            continue;
+        }
+        if tables == index {
+            return number + 1;
+        }
+        tables += 1;
+    }
+    1
 }
 
 fn problem(file: &Path, line: usize, message: String, is_error: bool) -> Problem {

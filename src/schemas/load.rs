@@ -1,5 +1,6 @@
 //! Reads schema folders: the built-in ones and the user's own.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -80,33 +81,53 @@ pub fn load_with(
     wants: impl Fn(&str) -> bool,
     mut deployment: impl FnMut(&str) -> Deployment,
 ) -> Result<Loaded, LoadError> {
-    let own = folder.map(folders_in).transpose()?.unwrap_or_default();
-    let mut loaded = Loaded::default();
-    let libraries = LIBRARIES.iter().filter(|library| wants(library.folder));
-    for built_in in BUILT_IN.iter().chain(libraries) {
-        if !own.iter().any(|folder| name_of(folder) == built_in.folder) {
-            let read = |deployment: &Deployment| read_built_in(built_in, deployment);
-            loaded.schemas.push(with_its_prefix(built_in.folder, read, &mut deployment)?);
+    let own_folders = match folder {
+        Some(folder) => folders_in(folder)?,
+        None => Vec::new(),
+    };
+    let mut compiled_in: Vec<&'static BuiltIn> = BUILT_IN.iter().collect();
+    for library in LIBRARIES {
+        if wants(library.folder) {
+            compiled_in.push(library);
         }
     }
-    for folder in &own {
+    let mut loaded = Loaded::default();
+    for built_in in compiled_in {
+        // Replaced even if the folder turns out to be unusable, because the user does not want the
+        // built-in schema.
+        if own_folders.iter().any(|folder| name_of(folder) == built_in.folder) {
+            continue;
+        }
+        let schema = with_its_prefix(
+            built_in.folder,
+            |deployment| read_built_in(built_in, deployment),
+            &mut deployment,
+        )?;
+        loaded.schemas.push(schema);
+    }
+    for folder in &own_folders {
+        let name = name_of(folder);
         // A schema that replaces a built-in one is not treated as a draft, because otherwise those
         // records would not be read at all.
-        let is_in_place = BUILT_IN.iter().any(|built_in| built_in.folder == name_of(folder));
-        if !is_in_place && is_draft(folder) {
-            loaded.drafts.push(name_of(folder));
+        let replaces_built_in = BUILT_IN.iter().any(|built_in| built_in.folder == name);
+        if !replaces_built_in && is_draft(folder) {
+            loaded.drafts.push(name.clone());
         }
-        let read = |deployment: &Deployment| read_folder(folder, deployment);
-        match with_its_prefix(&name_of(folder), read, &mut deployment) {
-            Err(LoadError::Schema(wrong)) => loaded.left_out.push((name_of(folder), wrong)),
-            Err(error) => return Err(error),
-            Ok(schema) => {
-                match faults::problems(folder, &schema).into_iter().find(|problem| problem.is_error)
-                {
-                    Some(problem) => loaded.unsound.push((schema, problem.what)),
-                    None => loaded.schemas.push(schema),
-                }
+        let read =
+            with_its_prefix(&name, |deployment| read_folder(folder, deployment), &mut deployment);
+        let schema = match read {
+            Ok(schema) => schema,
+            // One unusable folder must not keep the commands from the other schemas.
+            Err(LoadError::Schema(error)) => {
+                loaded.left_out.push((name, error));
+                continue;
             }
+            Err(error) => return Err(error),
+        };
+        let mut problems = faults::problems(folder, &schema).into_iter();
+        match problems.find(|problem| problem.is_error) {
+            Some(problem) => loaded.unsound.push((schema, problem.what)),
+            None => loaded.schemas.push(schema),
         }
     }
     Ok(loaded)
@@ -121,18 +142,26 @@ pub(super) fn one(
     name: &str,
     deployment: &Deployment,
 ) -> Result<Option<Schema>, LoadError> {
-    let own = folder
-        .map(|folder| folder.join(name))
-        .filter(|folder| folder.join("schema.toml").is_file());
-    let built_in = BUILT_IN.iter().chain(LIBRARIES).find(|built_in| built_in.folder == name);
-    let read = |deployment: &Deployment| match (&own, built_in) {
-        (Some(own), _) => read_folder(own, deployment).map(Some),
-        (None, Some(built_in)) => read_built_in(built_in, deployment).map(Some),
-        (None, None) => Ok(None),
+    let schema = if let Some(own) = own_folder(folder, name) {
+        read_folder(&own, deployment)?
+    } else if let Some(built_in) = built_in_schema(name) {
+        read_built_in(built_in, deployment)?
+    } else {
+        return Ok(None);
     };
-    let Some(schema) = read(deployment)? else { return Ok(None) };
     refuse_prefix(&schema, deployment)?;
     Ok(Some(schema))
+}
+
+/// The user's own folder of a schema; `None` if the user has no schema of this name.
+fn own_folder(folder: Option<&Path>, name: &str) -> Option<PathBuf> {
+    let own = folder?.join(name);
+    if own.join("schema.toml").is_file() { Some(own) } else { None }
+}
+
+/// The built-in schema or the library of this name.
+fn built_in_schema(name: &str) -> Option<&'static BuiltIn> {
+    BUILT_IN.iter().chain(LIBRARIES).find(|built_in| built_in.folder == name)
 }
 
 /// The files of a schema; `None` if there is no schema of this name.
@@ -140,16 +169,14 @@ pub(super) fn one(
 /// # Errors
 /// The files cannot be read.
 pub(crate) fn files_of(folder: Option<&Path>, name: &str) -> Result<Option<Files>, SchemaError> {
-    if let Some(own) =
-        folder.map(|folder| folder.join(name)).filter(|own| own.join("schema.toml").is_file())
-    {
+    if let Some(own) = own_folder(folder, name) {
         let file = own.join("schema.toml");
         let toml = files::read_text(&file, LARGEST).map_err(|error| unreadable(&file, &error))?;
         return Ok(Some(Files { toml, scripts: scripts_in(&own)? }));
     }
-    let built_in = BUILT_IN.iter().chain(LIBRARIES).find(|built_in| built_in.folder == name);
-    let source = built_in.map(|of| of.source(Prefixes::default()));
-    Ok(source.map(|of| Files { toml: of.toml.to_owned(), scripts: of.scripts }))
+    let Some(built_in) = built_in_schema(name) else { return Ok(None) };
+    let source = built_in.source(Prefixes::default());
+    Ok(Some(Files { toml: source.toml.to_owned(), scripts: source.scripts }))
 }
 
 /// The schema with the deployment's prefix in its keys. An older release without a prefix of its
@@ -161,19 +188,29 @@ fn with_its_prefix(
 ) -> Result<Schema, LoadError> {
     let own = deployment(name);
     let schema = read(&own)?;
-    if own.prefix.is_none() {
-        let newer = schema.older_release_of.as_deref().filter(|_| schema.takes_prefix);
-        let prefix = newer.and_then(|newer| deployment(newer).prefix);
-        return Ok(if prefix.is_some() { read(&Deployment { prefix, ..own })? } else { schema });
+    if own.prefix.is_some() {
+        refuse_prefix(&schema, &own)?;
+        return Ok(schema);
     }
-    refuse_prefix(&schema, &own)?;
-    Ok(schema)
+    if !schema.takes_prefix {
+        return Ok(schema);
+    }
+    let Some(newer) = &schema.older_release_of else { return Ok(schema) };
+    let prefix = deployment(newer).prefix;
+    if prefix.is_none() {
+        return Ok(schema);
+    }
+    Ok(read(&Deployment { prefix, ..own })?)
 }
 
 /// # Errors
 /// The deployment sets a prefix, and the schema accepts none.
 fn refuse_prefix(schema: &Schema, deployment: &Deployment) -> Result<(), LoadError> {
-    match schema.prefix.place.refusal().filter(|_| deployment.prefix.is_some()) {
+    // A shared prefix is no reason to refuse, because it applies only to schemas with a place for it.
+    if deployment.prefix.is_none() {
+        return Ok(());
+    }
+    match schema.prefix.place.refusal() {
         Some(why) => Err(LoadError::NoPrefix { why: why.to_owned(), schema: schema.name.clone() }),
         None => Ok(()),
     }
@@ -184,8 +221,14 @@ fn refuse_prefix(schema: &Schema, deployment: &Deployment) -> Result<(), LoadErr
 /// # Errors
 /// The first problem, with file and line.
 pub(crate) fn read_folder(folder: &Path, deployment: &Deployment) -> Result<Schema, SchemaError> {
-    let none = || unreadable(folder, &std::io::Error::other("the cause is unknown"));
-    read_whole(folder, deployment).map_err(|all| all.into_iter().next().unwrap_or_else(none))
+    let problems = match read_whole(folder, deployment) {
+        Ok(schema) => return Ok(schema),
+        Err(problems) => problems,
+    };
+    match problems.into_iter().next() {
+        Some(first) => Err(first),
+        None => Err(unreadable(folder, &std::io::Error::other("the cause is unknown"))),
+    }
 }
 
 /// Reads one schema folder, and reports every problem.
@@ -227,10 +270,17 @@ fn read_built_in(
 }
 
 fn deployed(mut schema: Schema, deployment: &Deployment) -> Schema {
-    schema.lock_ttl = deployment.lock_ttl.unwrap_or(schema.lock_ttl);
-    schema.result_ttl = deployment.result_ttl.unwrap_or(schema.result_ttl);
-    let stated = [(TtlOf::Lock, deployment.lock_ttl), (TtlOf::Result, deployment.result_ttl)];
-    schema.stated = stated.into_iter().filter_map(|(of, ttl)| ttl.map(|_| of)).collect();
+    // Only a TTL that the deployment sets is evidence about its records. A schema's default is an
+    // estimate.
+    schema.stated.clear();
+    if let Some(ttl) = deployment.lock_ttl {
+        schema.lock_ttl = ttl;
+        schema.stated.push(TtlOf::Lock);
+    }
+    if let Some(ttl) = deployment.result_ttl {
+        schema.result_ttl = ttl;
+        schema.stated.push(TtlOf::Result);
+    }
     for path in &deployment.extra_fields {
         schema.allow_field(path);
     }
@@ -241,34 +291,42 @@ fn deployed(mut schema: Schema, deployment: &Deployment) -> Schema {
 /// file need not be valid.
 fn is_draft(folder: &Path) -> bool {
     let Ok(toml) = files::read_text(&folder.join("schema.toml"), LARGEST) else { return false };
-    let is_open = toml.lines().any(|line| line.trim_end().ends_with(&format!("= \"{DECIDE}\"")));
-    let table = toml.parse::<toml::Table>();
-    let says_draft =
-        table.is_ok_and(|table| table.get("draft").and_then(toml::Value::as_bool) == Some(true));
-    is_open || says_draft
+    // The lines are searched as text, because a draft need not be valid TOML.
+    let open_value = format!("= \"{DECIDE}\"");
+    if toml.lines().any(|line| line.trim_end().ends_with(&open_value)) {
+        return true;
+    }
+    let Ok(table) = toml.parse::<toml::Table>() else { return false };
+    matches!(table.get("draft"), Some(toml::Value::Boolean(true)))
 }
 
 fn folders_in(folder: &Path) -> Result<Vec<PathBuf>, SchemaError> {
-    let mut folders: Vec<_> =
-        entries(folder)?.into_iter().filter(|path| path.join("schema.toml").is_file()).collect();
+    let mut folders = entries(folder)?;
+    folders.retain(|path| path.join("schema.toml").is_file());
+    // The order of a directory's entries differs from machine to machine.
     folders.sort();
     Ok(folders)
 }
 
 fn scripts_in(folder: &Path) -> Result<Vec<Script>, SchemaError> {
-    let lua = entries(folder)?
-        .into_iter()
-        .filter(|path| path.extension().is_some_and(|extension| extension == "lua"));
-    lua.map(|path| {
+    let mut scripts = Vec::new();
+    for path in entries(folder)? {
+        if path.extension() != Some(OsStr::new("lua")) {
+            continue;
+        }
         let text = files::read_text(&path, LARGEST).map_err(|error| unreadable(&path, &error))?;
-        Ok(Script { name: name_of(&path.with_extension("")), text: text.into() })
-    })
-    .collect()
+        scripts.push(Script { name: name_of(&path.with_extension("")), text: text.into() });
+    }
+    Ok(scripts)
 }
 
 fn entries(folder: &Path) -> Result<Vec<PathBuf>, SchemaError> {
-    let wrong = |error: std::io::Error| unreadable(folder, &error);
-    fs::read_dir(folder).map_err(wrong)?.map(|entry| Ok(entry.map_err(wrong)?.path())).collect()
+    let mut paths = Vec::new();
+    for entry in fs::read_dir(folder).map_err(|error| unreadable(folder, &error))? {
+        let entry = entry.map_err(|error| unreadable(folder, &error))?;
+        paths.push(entry.path());
+    }
+    Ok(paths)
 }
 
 fn name_of(path: &Path) -> String {

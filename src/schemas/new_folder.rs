@@ -17,16 +17,23 @@ pub(crate) struct Files {
 impl Files {
     /// The same files under another name, with their comments, marked as a draft.
     pub(crate) fn renamed(self, name: &str) -> Self {
+        let mut toml = String::new();
         let mut is_named = false;
-        let line = |line: &str| {
-            let is_name =
-                !is_named && line.split('=').next().is_some_and(|field| field.trim() == "name");
-            is_named |= is_name;
-            if is_name { format!("name = {name:?}\n{DRAFT}\n") } else { format!("{line}\n") }
-        };
-        // A copy of a draft has the mark only once.
-        let is_other = |line: &&str| !line.starts_with("draft = true");
-        let toml = self.toml.lines().filter(is_other).map(line).collect();
+        for line in self.toml.lines() {
+            // A copy of a draft has the mark only once.
+            if line.starts_with("draft = true") {
+                continue;
+            }
+            let field = line.split('=').next().unwrap_or_default().trim();
+            // Only the first `name` is that of the schema. The value formats have names as well.
+            if field == "name" && !is_named {
+                is_named = true;
+                toml.push_str(&format!("name = {name:?}\n{DRAFT}\n"));
+            } else {
+                toml.push_str(line);
+                toml.push('\n');
+            }
+        }
         Self { toml, ..self }
     }
 }
@@ -34,9 +41,13 @@ impl Files {
 /// # Errors
 /// The name contains characters that a schema's name must not contain.
 pub(crate) fn refuse_name(name: &str) -> Result<(), String> {
-    let is_fit = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
-    let is_path = name.starts_with('.');
-    if !name.is_empty() && !is_path && name.bytes().all(is_fit) {
+    // The name becomes a folder's name. A dot at the beginning would hide the folder, and `..` would
+    // lead out of its parent.
+    let mut is_allowed = !name.is_empty() && !name.starts_with('.');
+    for byte in name.bytes() {
+        is_allowed &= byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    }
+    if is_allowed {
         return Ok(());
     }
     Err(format!(
@@ -51,6 +62,8 @@ pub(crate) fn refuse_name(name: &str) -> Result<(), String> {
 pub(crate) fn write_new(folder: &Path, of: &Files) -> io::Result<()> {
     let around = folder.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(around)?;
+    // Written under another name first. A rename then shows the folder with all of its files, or not
+    // at all.
     let beside = tempfile::Builder::new().prefix(".new-").tempdir_in(around)?;
     files::write(&beside.path().join("schema.toml"), of.toml.as_bytes(), false)?;
     for script in &of.scripts {
