@@ -63,11 +63,13 @@ pub async fn explore<S: StateServer>(
     // as all calls before.
     let unsteady = find_unsteady_call(&mut search.replies, server).await?;
     let is_complete = search.is_complete();
+    // States that were not expanded lead to an unknown number of schedules.
+    let schedules = if is_complete { Some(search.count_schedules()) } else { None };
     let covered = SearchCoverage {
         complete: is_complete,
         states: search.states(),
         transitions: search.transitions(),
-        schedules: is_complete.then(|| search.count_schedules()),
+        schedules,
         depth: search.depth(),
         server_calls,
         bytes_a_state: search.bytes_per_state(),
@@ -107,12 +109,16 @@ fn minimal_violations(search: &Search) -> Vec<FoundViolation> {
     let violations = search.violations();
     let mut minimal = Vec::new();
     for (number, found) in &violations {
-        let takes_fewer_faults = |(other, with_fewer): &(usize, FoundViolation)| {
-            other == number
-                && with_fewer.faults != found.faults
-                && with_fewer.faults.is_within(found.faults)
-        };
-        if !violations.iter().any(takes_fewer_faults) {
+        let mut is_minimal = true;
+        for (other_number, other) in &violations {
+            if other_number == number
+                && other.faults != found.faults
+                && other.faults.is_within(found.faults)
+            {
+                is_minimal = false;
+            }
+        }
+        if is_minimal {
             minimal.push((*number, found.clone()));
         }
     }

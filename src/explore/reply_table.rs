@@ -50,7 +50,10 @@ impl ReplyTable {
         ticks: bool,
     ) -> Self {
         // Two services of one exploration may use one and two Redis keys. The larger record counts.
-        let keys = program.services.iter().map(|schema| schema.keys.len()).max().unwrap_or(1);
+        let mut keys = 1;
+        for schema in &program.services {
+            keys = keys.max(schema.keys.len());
+        }
         let mut table = Self {
             program,
             workers,
@@ -272,6 +275,8 @@ impl ReplyTable {
             return Ok(again.reply.meaning == conflict);
         };
         let left_before = self.keys(keys).ttl_ms(key_index);
+        // If the lock expires before the client retries, or if the rejected request changed its TTL,
+        // that request alone shows whether requests prolong the lock.
         if left <= RETRY_AFTER_MS || left_before != Some(left) {
             return Ok(left_before.is_some_and(|before| left > before));
         }
@@ -303,11 +308,8 @@ impl ReplyTable {
 }
 
 fn is_locked(schema: &Schema, keys: &KeysState) -> bool {
-    match decode::decode_value(
-        schema,
-        schema.lock_key_index(),
-        &keys.content(schema.lock_key_index()),
-    ) {
+    let key_index = schema.lock_key_index();
+    match decode::decode_value(schema, key_index, &keys.content(key_index)) {
         Reading::Value(decoded) => schema.values[decoded.format].state == State::InProgress,
         _ => false,
     }

@@ -6,7 +6,7 @@ use super::reply_table::ReplyTable;
 use super::states::{SearchState, StateIndex};
 use super::successors::{Rules, Successor, find_successors};
 use crate::domain::exploration::{
-    Act, FaultBudget, Invariant, Position, ReachedState, Transition, invariants,
+    Act, FaultBudget, Invariant, ReachedState, Transition, invariants,
 };
 use crate::explore::reply_table::UnknownReply;
 
@@ -251,8 +251,8 @@ impl Search {
     }
 
     fn holder_lives(&self, state: &SearchState) -> bool {
-        let position = state.holder().map(|worker| self.rules.position(state, worker));
-        position.is_some_and(Position::is_at_work)
+        let Some(worker) = state.holder() else { return false };
+        self.rules.position(state, worker).is_at_work()
     }
 }
 
@@ -281,10 +281,6 @@ fn judge(
 /// No path returns to a state, because each step uses up a part of a worker's program or a fault.
 /// The result is a float because the number of paths may exceed 64 bits.
 fn count_paths(beginnings: usize, edge_ends: &[u32], edges: &[u32]) -> f64 {
-    let successors = |state: usize| {
-        let start = if state == 0 { 0 } else { edge_ends[state - 1] };
-        &edges[start as usize..edge_ends[state] as usize]
-    };
     // A state is ready when all its predecessors are counted, because its number of paths is the
     // sum of theirs.
     let mut uncounted_before = vec![0u32; edge_ends.len()];
@@ -297,10 +293,13 @@ fn count_paths(beginnings: usize, edge_ends: &[u32], edges: &[u32]) -> f64 {
         (0..beginnings).filter(|state| uncounted_before[*state] == 0).collect();
     let mut complete_paths = 0.0;
     while let Some(state) = ready.pop() {
-        if successors(state).is_empty() {
+        // The successors of a state begin where those of the state before it end.
+        let start = if state == 0 { 0 } else { edge_ends[state - 1] };
+        let successors = &edges[start as usize..edge_ends[state] as usize];
+        if successors.is_empty() {
             complete_paths += paths[state];
         }
-        for next in successors(state) {
+        for next in successors {
             let next = *next as usize;
             paths[next] += paths[state];
             uncounted_before[next] -= 1;

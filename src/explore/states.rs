@@ -107,6 +107,7 @@ impl Hasher for WordHasher {
     }
 
     fn write_u64(&mut self, word: u64) {
+        // The rotation and the factor of FxHash.
         self.0 = (self.0.rotate_left(5) ^ word).wrapping_mul(0x517c_c1b7_2722_0a95);
     }
 

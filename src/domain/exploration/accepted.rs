@@ -66,10 +66,11 @@ impl AcceptedFrontiers {
                 None => explored.schema,
             };
             for found in explored.harms {
-                let faults =
-                    found.minimal_faults.iter().map(|(fault, count)| format!("{fault}={count}"));
-                let faults = in_words(faults);
-                accepted.violations.insert((name.clone(), found.invariant, faults));
+                let mut faults = Vec::new();
+                for (fault, count) in &found.minimal_faults {
+                    faults.push(format!("{fault}={count}"));
+                }
+                accepted.violations.insert((name.clone(), found.invariant, in_words(faults)));
             }
         }
         Ok(accepted)
@@ -89,7 +90,8 @@ impl AcceptedFrontiers {
             differences.push(FrontierDifference::new(violation, true));
         }
         for violation in self.violations.difference(&now) {
-            if explored.contains(&violation.0) {
+            let schema = &violation.0;
+            if explored.contains(schema) {
                 differences.push(FrontierDifference::new(violation, false));
             }
         }
@@ -107,8 +109,10 @@ impl FrontierDifference {
 fn violations_of(exploration: &Exploration) -> Vec<KnownViolation> {
     let mut violations = Vec::new();
     for violation in &exploration.violations {
-        let faults =
-            violation.faults.faults().map(|(fault, count)| format!("{}={count}", fault.as_str()));
+        let mut faults = Vec::new();
+        for (fault, count) in violation.faults.faults() {
+            faults.push(format!("{}={count}", fault.as_str()));
+        }
         violations.push((
             exploration.name(),
             violation.invariant.name.to_owned(),
@@ -119,8 +123,8 @@ fn violations_of(exploration: &Exploration) -> Vec<KnownViolation> {
 }
 
 /// `crash=1,expiry=1`, or `no fault`.
-fn in_words(faults: impl Iterator<Item = String>) -> String {
-    let mut faults: Vec<_> = faults.collect();
+fn in_words(mut faults: Vec<String>) -> String {
+    // Sorted, so that equal faults are equal words whatever their order in the document is.
     faults.sort();
     if faults.is_empty() { "no fault".to_owned() } else { faults.join(",") }
 }

@@ -110,8 +110,13 @@ impl Act {
         let mut letters = word.chars();
         let letter = letters.next()?;
         let kind = Self::LETTERS.iter().position(|known| *known == letter)?;
-        let number = letters.as_str().parse().ok().filter(|number| *number < 16)?;
-        Self::from_kind(u8::try_from(kind).ok()?, number)
+        let kind = u8::try_from(kind).ok()?;
+        let number: u8 = letters.as_str().parse().ok()?;
+        // A larger number would not fit into the half of a byte that `code` gives it.
+        if number > 15 {
+            return None;
+        }
+        Self::from_kind(kind, number)
     }
 }
 

@@ -78,7 +78,10 @@ impl FaultBudget {
     pub fn with(self, fault: Fault, most: Self) -> Option<Self> {
         let mut more = self;
         let count = &mut more.0[fault as usize];
-        *count = count.checked_add(1).filter(|count| *count <= most.of(fault))?;
+        *count = count.checked_add(1)?;
+        if *count > most.of(fault) {
+            return None;
+        }
         Some(more)
     }
 
@@ -107,15 +110,19 @@ impl FaultBudget {
 
     /// The index of `used` among those budgets, from 0. [`FaultBudget::at`] is the inverse.
     pub fn place(self, used: Self) -> usize {
-        self.0
-            .iter()
-            .zip(used.0)
-            .fold(0, |place, (most, used)| place * (usize::from(*most) + 1) + usize::from(used))
+        // The counts are the digits of the index. Each digit has its own base, because each fault
+        // has its own limit.
+        let mut place = 0;
+        for (most, used) in self.0.iter().zip(used.0) {
+            place = place * (usize::from(*most) + 1) + usize::from(used);
+        }
+        place
     }
 
     /// The budget with this index.
     pub fn at(self, mut place: usize) -> Self {
         let mut used = [0; FAULTS];
+        // The last digit is split off first, because `place` adds it last.
         for (used, most) in used.iter_mut().zip(self.0).rev() {
             let size = usize::from(most) + 1;
             *used = u8::try_from(place % size).unwrap_or(u8::MAX);
@@ -130,21 +137,27 @@ impl FromStr for FaultBudget {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let mut budget = if text == "none" { Self::default() } else { Self::USUAL };
-        for part in text.split(',').filter(|part| !part.is_empty() && text != "none") {
-            let (name, count) = part
-                .split_once('=')
-                .ok_or_else(|| format!("`{part}` has no number; write, for example, expiry=2"))?;
-            let fault = Fault::from_str(name).map_err(|_| unknown_fault(name))?;
-            budget.0[fault as usize] = match count.parse() {
-                Ok(count) if count <= Self::MOST => count,
+        if text == "none" {
+            return Ok(Self::default());
+        }
+        let mut budget = Self::USUAL;
+        for part in text.split(',') {
+            if part.is_empty() {
+                continue;
+            }
+            let Some((name, count)) = part.split_once('=') else {
+                return Err(format!("`{part}` has no number; write, for example, expiry=2"));
+            };
+            let Ok(fault) = Fault::from_str(name) else { return Err(unknown_fault(name)) };
+            match count.parse() {
+                Ok(count) if count <= Self::MOST => budget.0[fault as usize] = count,
                 _ => {
                     return Err(format!(
                         "`{part}`: the number of times must be from 0 to {}",
                         Self::MOST
                     ));
                 }
-            };
+            }
         }
         Ok(budget)
     }
@@ -158,8 +171,10 @@ fn unknown_fault(name: &str) -> String {
 /// `1 expiry + 1 failing handler`, or `no fault`.
 impl fmt::Display for FaultBudget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let parts: Vec<_> =
-            self.faults().map(|(fault, count)| format!("{count} {}", fault.noun(count))).collect();
+        let mut parts = Vec::new();
+        for (fault, count) in self.faults() {
+            parts.push(format!("{count} {}", fault.noun(count)));
+        }
         if parts.is_empty() { f.write_str("no fault") } else { f.write_str(&parts.join(" + ")) }
     }
 }
@@ -179,7 +194,8 @@ impl Assumption {
     pub fn meaning(self) -> &'static str {
         match self {
             Self::CriticalSection => {
-                "no fault, expiry included, between a worker's last check of its lock and its stored result"
+                "no fault, expiry included, between a worker's last check of its lock and its \
+                stored result"
             }
             Self::ResultsOutliveRetries => "no result's TTL ends",
         }

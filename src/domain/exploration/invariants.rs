@@ -141,6 +141,7 @@ fn result_kept_remedy(culprit: &Culprit<'_>) -> String {
 }
 
 fn result_kept_is_violated(transition: &Transition) -> bool {
+    // Without a caller the TTL of the result elapsed, or a fault happened.
     transition.caller.is_some()
         && transition.before.result.is_some()
         && transition.after.result.is_none()
@@ -159,25 +160,30 @@ fn result_not_replaced_remedy(culprit: &Culprit<'_>) -> String {
     match culprit.kind {
         Some(StepKind::Begin) => "let begin keep a stored result".to_owned(),
         Some(StepKind::StoreFailure) => {
-            "store a failure only if the worker's own lock still exists, because SET overwrites any \
-            value".to_owned()
+            "store a failure only if the worker's own lock still exists, because SET overwrites \
+            any value"
+                .to_owned()
         }
-        _ => format!("let {} store only if its own lock still exists, because SET overwrites any \
-            value", culprit.step()),
+        _ => format!(
+            "let {} store only if its own lock still exists, because SET overwrites any value",
+            culprit.step()
+        ),
     }
 }
 
 fn result_not_replaced_is_violated(transition: &Transition) -> bool {
-    let stands = transition.before.result.is_some() && transition.after.result.is_some();
+    let remains = transition.before.result.is_some() && transition.after.result.is_some();
     // Without a caller a TTL elapsed or a fault happened. No step of the service did it.
-    transition.caller.is_some() && stands && transition.result_rewritten
+    transition.caller.is_some() && remains && transition.result_rewritten
 }
 
 const LOCK_ENDS: Invariant = Invariant {
     name: "lock-ends",
     sentence: "every lock expires by itself",
     remedy: |_| {
-        "set a lock and its TTL in one command, let begin give a TTL to a lock that has none, and let no retry prolong another's lock".to_owned()
+        "set a lock and its TTL in one command, let begin give a TTL to a lock that has none, and \
+        let no retry prolong another's lock"
+            .to_owned()
     },
     applies_to: |_| true,
     shown_by: |transition| transition.after.stuck.map(Act::Next),
@@ -185,6 +191,7 @@ const LOCK_ENDS: Invariant = Invariant {
 };
 
 fn lock_ends_is_violated(transition: &Transition) -> bool {
+    // A worker that is still running may still end the lock.
     transition.quiet && transition.after.stuck.is_some()
 }
 
@@ -214,10 +221,10 @@ fn owner_only_remedy(culprit: &Culprit<'_>) -> String {
 }
 
 fn owner_only_is_violated(transition: &Transition) -> bool {
-    let is_anothers = transition
-        .holder
-        .is_some_and(|holder| transition.caller.is_some_and(|caller| caller != holder));
-    is_anothers && transition.lock_gone
+    // Without a caller a TTL elapsed or a fault happened. No worker removed the lock.
+    let Some(caller) = transition.caller else { return false };
+    let Some(holder) = transition.holder else { return false };
+    caller != holder && transition.lock_gone
 }
 
 const REPLAYS_AFTER_SUCCESS: Invariant = Invariant {
@@ -243,7 +250,9 @@ const PAYLOADS_APART: Invariant = Invariant {
     name: "payloads-apart",
     sentence: "a request with a different payload is not served as if its payload were the same",
     remedy: |_| {
-        "store a fingerprint of the payload with the lock and the result, and let begin compare it first".to_owned()
+        "store a fingerprint of the payload with the lock and the result, and let begin compare it \
+        first"
+            .to_owned()
     },
     applies_to: Schema::compares_payloads,
     shown_by: |transition| transition.after.mistaken.map(Act::Other),

@@ -34,10 +34,11 @@ pub struct StoredKey {
 impl StoredKey {
     /// A key with the PTTL that the server returned, rounded.
     pub fn new(dump: Vec<u8>, content: Content, pttl: i64) -> Self {
-        // A negative PTTL is the reply for a key without expiry. A PTTL of 0 is still an existing
-        // key, so it counts as one step.
-        let ttl_ms = u64::try_from(pttl).ok().map(|ms| ms.div_ceil(GRAIN_MS).max(1) * GRAIN_MS);
-        Self { dump, content, ttl_ms }
+        // A negative PTTL is the reply for a key without expiry.
+        let Ok(ms) = u64::try_from(pttl) else { return Self { dump, content, ttl_ms: None } };
+        // A PTTL of 0 is still an existing key, so it counts as one step.
+        let steps = ms.div_ceil(GRAIN_MS).max(1);
+        Self { dump, content, ttl_ms: Some(steps * GRAIN_MS) }
     }
 }
 
@@ -126,8 +127,10 @@ pub(crate) fn holds(schema: &Schema, keys: &KeysState, holder: Option<&str>) -> 
             Some(Role::Result) => "result".to_owned(),
             Some(Role::Record) => "an unreadable value".to_owned(),
         };
-        let ttl =
-            keys.ttl_ms(key_index).map_or_else(|| "never expires".to_owned(), duration::short);
+        let ttl = match keys.ttl_ms(key_index) {
+            Some(ms) => duration::short(ms),
+            None => "never expires".to_owned(),
+        };
         parts.push(format!("{what}, {ttl}"));
     }
     if parts.is_empty() { "nothing".to_owned() } else { parts.join(" + ") }
@@ -153,8 +156,8 @@ impl AbstractState {
         let mut state = Vec::new();
         for key_index in 0..schema.keys.len() {
             let has_ttl = keys.ttl_ms(key_index).is_some();
-            state
-                .push(held_at(schema, keys, key_index).map(|holds| AbstractKey { holds, has_ttl }));
+            let holds = held_at(schema, keys, key_index);
+            state.push(holds.map(|holds| AbstractKey { holds, has_ttl }));
         }
         Self(state)
     }

@@ -113,8 +113,10 @@ impl WorkerProgram {
     /// # Errors
     /// A schema does not describe its service's behaviour, or its steps have too many calls.
     pub fn new(services: Vec<Arc<Schema>>) -> Result<Self, String> {
-        if let Some(why) = services.iter().find_map(|schema| schema.unexplorable_because()) {
-            return Err(format!("the behaviour of the service is unknown: {why}"));
+        for schema in &services {
+            if let Some(why) = schema.unexplorable_because() {
+                return Err(format!("the behaviour of the service is unknown: {why}"));
+            }
         }
         let ended = Position {
             action: NextAction::Nothing,
@@ -191,7 +193,7 @@ impl WorkerProgram {
                 is_waiting: part.is_waiting && is_first,
                 in_critical_section: part.in_critical_section,
                 // A handler runs between steps, so it cannot fail between two calls of one step.
-                fails_to: part.fails_to.filter(|_| is_first),
+                fails_to: if is_first { part.fails_to } else { None },
                 has_worked: part.has_worked,
             });
         }

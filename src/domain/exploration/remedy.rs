@@ -6,8 +6,8 @@ use crate::domain::schema::{OnFailure, Schema};
 
 /// The advice if another request acted between two calls of begin. All later violations in that
 /// schedule follow from this.
-pub(crate) const BEGIN_IN_ONE_SCRIPT: &str = "let begin look the record up and take the lock in one \
-    script, because another request can act between two calls";
+pub(crate) const BEGIN_IN_ONE_SCRIPT: &str = "let begin look the record up and take the lock in \
+    one script, because another request can act between two calls";
 
 /// The step that violated an invariant.
 #[derive(Clone, Copy)]

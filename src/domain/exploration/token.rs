@@ -44,7 +44,10 @@ impl FromStr for ScheduleToken {
             if schedule.len() == MOST_ACTS {
                 return Err(format!("it has more than {MOST_ACTS} steps"));
             }
-            schedule.push(Act::from_word(word).ok_or_else(|| format!("`{word}` is not a step"))?);
+            let Some(act) = Act::from_word(word) else {
+                return Err(format!("`{word}` is not a step"));
+            };
+            schedule.push(act);
         }
         Ok(Self { workers, acts: schedule })
     }

@@ -145,23 +145,24 @@ impl RaceRun {
             if self.judged() == 1 { ruling.winners } else { self.winners_min.min(ruling.winners) };
         self.winners_max = self.winners_max.max(ruling.winners);
         self.rounds_with_many_winners += usize::from(ruling.winners > 1);
-        // `ManyWinners` is counted per round, not per reply.
-        self.wrong_replies +=
-            ruling.offences.iter().filter(|offence| offence.rule != RaceRule::ManyWinners).count()
-                as u64;
+        for offence in &ruling.offences {
+            // `ManyWinners` is counted per round, not per reply.
+            self.wrong_replies += u64::from(offence.rule != RaceRule::ManyWinners);
+        }
         for event in &round.events {
             self.count(event);
         }
         self.raced += round.raced;
         self.released += round.released;
         // The first example is enough to show the flaw.
-        if let (None, Some(offence)) = (&self.offending, ruling.offences.first()) {
-            let winners = ruling.winners;
+        if self.offending.is_none()
+            && let Some(offence) = ruling.offences.first()
+        {
             self.offending = Some(Offending {
                 round: self.rounds,
                 events: round.events,
                 offence: *offence,
-                winners,
+                winners: ruling.winners,
             });
         }
     }

@@ -32,21 +32,18 @@ pub(crate) struct RaceSteps {
 impl RaceSteps {
     /// The steps of a schema's service with this strategy.
     pub(crate) fn new(schema: &Schema, strategy: Strategy) -> Self {
-        let release = schema.release.as_ref().map(|step| step.calls.clone());
         let begin = match strategy {
             Strategy::Schema => schema.begin_calls().to_vec(),
             Strategy::CheckThenAct => check_then_act(schema),
             Strategy::SetNx => set_nx(schema),
         };
-        Self {
-            begin,
-            complete: schema.complete_calls().to_vec(),
-            release: match strategy {
-                Strategy::Schema => release,
-                // A naive service deletes its lock when its handler fails.
-                _ => release.or_else(|| Some(vec![delete_lock(schema)])),
-            },
-        }
+        let release = match (&schema.release, strategy) {
+            (Some(step), _) => Some(step.calls.clone()),
+            (None, Strategy::Schema) => None,
+            // A naive service deletes its lock when its handler fails.
+            (None, Strategy::CheckThenAct | Strategy::SetNx) => Some(vec![delete_lock(schema)]),
+        };
+        Self { begin, complete: schema.complete_calls().to_vec(), release }
     }
 }
 

@@ -177,25 +177,32 @@ fn many_winners(
 /// The earliest time at which another worker may acquire the lock after this one, in nanoseconds.
 fn free_from(events: &[RaceEvent], hold: &LockHold, ttls: Ttls) -> u64 {
     let expires = hold.start.saturating_add(nanos(ttls.lock));
-    match hold.finish.map(|finish| &events[finish]) {
-        // The lock was not ended by a step, so that it remains until its TTL expires.
-        Some(RaceEvent { answer: RaceAnswer::Refused | RaceAnswer::Wrong(_), .. }) | None => {
-            expires
-        }
-        Some(finish) if finish.start >= expires => expires,
-        Some(RaceEvent { act: RaceAct::Release, start, .. }) => *start,
-        // A stored result rejects further requests until its own TTL expires.
-        Some(finish) => finish.start.saturating_add(nanos(ttls.result)),
+    let Some(finish) = hold.finish else { return expires };
+    let finish = &events[finish];
+    // A step that was refused, or that failed, did not end the lock.
+    if matches!(finish.answer, RaceAnswer::Refused | RaceAnswer::Wrong(_)) {
+        return expires;
     }
+    if finish.start >= expires {
+        return expires;
+    }
+    if finish.act == RaceAct::Release {
+        return finish.start;
+    }
+    // A stored result rejects further requests until its own TTL expires.
+    finish.start.saturating_add(nanos(ttls.result))
 }
 
 /// The latest time at which this worker can have held the lock, in nanoseconds.
 fn held_until(events: &[RaceEvent], hold: &LockHold) -> u64 {
-    match hold.finish.map(|finish| &events[finish]) {
-        Some(RaceEvent { answer: RaceAnswer::Stored | RaceAnswer::Released, end, .. }) => *end,
-        // No step ended the lock for certain: the worker may hold it until the round ends.
-        _ => u64::MAX,
+    if let Some(finish) = hold.finish {
+        let finish = &events[finish];
+        if matches!(finish.answer, RaceAnswer::Stored | RaceAnswer::Released) {
+            return finish.end;
+        }
     }
+    // No step ended the lock for certain. The worker may hold it until the round ends.
+    u64::MAX
 }
 
 fn baseless_conflicts(events: &[RaceEvent], holds: &[LockHold], offences: &mut Vec<Offence>) {
@@ -232,9 +239,10 @@ fn strange_replays(events: &[RaceEvent], offences: &mut Vec<Offence>) {
         if has_begun_before(events, source, event) {
             continue;
         }
-        let rule = match has_begun_before(events, completions.first, event) {
-            true => RaceRule::ForeignReplay,
-            false => RaceRule::EarlyReplay,
+        let rule = if has_begun_before(events, completions.first, event) {
+            RaceRule::ForeignReplay
+        } else {
+            RaceRule::EarlyReplay
         };
         offences.push(Offence { rule, event: index, against: source.or(completions.first) });
     }
@@ -257,12 +265,12 @@ impl<'e> Completions<'e> {
             if event.answer == RaceAnswer::Refused {
                 continue;
             }
-            let is_earlier =
-                |known: Option<usize>| known.is_none_or(|known| events[known].start > event.start);
-            if is_earlier(completions.by_bytes.get(stored.as_slice()).copied()) {
+            // A later completion excuses no replay that the earliest one does not excuse.
+            let known = completions.by_bytes.get(stored.as_slice()).copied();
+            if starts_before(events, event, known) {
                 completions.by_bytes.insert(stored, index);
             }
-            if is_earlier(completions.first) {
+            if starts_before(events, event, completions.first) {
                 completions.first = Some(index);
             }
         }
@@ -270,9 +278,20 @@ impl<'e> Completions<'e> {
     }
 }
 
+/// True if the event started before the known one, or if none is known.
+fn starts_before(events: &[RaceEvent], event: &RaceEvent, known: Option<usize>) -> bool {
+    match known {
+        Some(known) => event.start < events[known].start,
+        None => true,
+    }
+}
+
 /// True if the completion had started when the event ended.
 fn has_begun_before(events: &[RaceEvent], completion: Option<usize>, event: &RaceEvent) -> bool {
-    completion.is_some_and(|completion| events[completion].start <= event.end)
+    match completion {
+        Some(completion) => events[completion].start <= event.end,
+        None => false,
+    }
 }
 
 /// Finds failed requests, unlisted replies, and refused steps of a lone holder.
@@ -300,19 +319,26 @@ fn wrong_replies(
 /// The event that explains a wrong reply: the latest end of a lock before it, or else the latest
 /// lock.
 fn cause_of(events: &[RaceEvent], holds: &[LockHold], wrong: usize) -> Option<usize> {
-    let is_before = |other: usize| other != wrong && events[other].start <= events[wrong].end;
-    let mut latest: Option<usize> = None;
-    for finish in holds.iter().filter_map(|hold| hold.finish) {
-        if is_before(finish)
-            && latest.is_none_or(|latest| events[finish].start >= events[latest].start)
+    let mut latest_end: Option<usize> = None;
+    let mut latest_lock = None;
+    for hold in holds {
+        if let Some(finish) = hold.finish
+            && precedes(events, finish, wrong)
+            && latest_end.is_none_or(|latest| events[finish].start >= events[latest].start)
         {
-            latest = Some(finish);
+            latest_end = Some(finish);
+        }
+        // The holds are ordered by their starts, so the last one is the latest.
+        if precedes(events, hold.event, wrong) {
+            latest_lock = Some(hold.event);
         }
     }
-    if latest.is_some() {
-        return latest;
-    }
-    holds.iter().map(|hold| hold.event).rfind(|event| is_before(*event))
+    latest_end.or(latest_lock)
+}
+
+/// True if the event `other` had started when the event `wrong` ended.
+fn precedes(events: &[RaceEvent], other: usize, wrong: usize) -> bool {
+    other != wrong && events[other].start <= events[wrong].end
 }
 
 fn nanos(duration: Duration) -> u64 {

@@ -27,19 +27,17 @@ pub struct Cell {
 impl Cell {
     /// The cell of a scenario that was executed. Without a take, the scenario is not applicable.
     pub(crate) fn from_takes(schema: &str, scenario: Story, takes: Vec<History>) -> Self {
-        let judged: Vec<_> = takes.iter().map(judge).collect();
-        // The first of several equally bad takes, because `max_by_key` returns the last one.
-        let worst = (0..judged.len()).rev().max_by_key(|index| {
-            let judgement = &judged[*index];
-            (
-                judgement.verdict,
-                // Of several blocked takes, the one that waits longest is the worst.
-                judgement.blocked_ms.filter(|_| judgement.verdict == ScenarioVerdict::Blocked),
-            )
-        });
-        let Some(worst) = worst else {
+        if takes.is_empty() {
             return Self::not_applicable(schema, scenario, "there is nothing to play".to_owned());
-        };
+        }
+        let judged: Vec<_> = takes.iter().map(judge).collect();
+        let mut worst = 0;
+        for (index, judgement) in judged.iter().enumerate() {
+            // Of several equally bad takes, the first one counts.
+            if severity(judgement) > severity(&judged[worst]) {
+                worst = index;
+            }
+        }
         // With several takes, the reason names the take that shows the failure.
         let mut judgement = judged[worst].clone();
         if takes.len() > 1
@@ -65,6 +63,14 @@ impl Cell {
     /// The take with the worst verdict; `None` if the scenario was not executed.
     pub(crate) fn worst_take(&self) -> Option<&History> {
         self.takes.get(self.worst)
+    }
+}
+
+/// How bad a take is. Of several blocked takes, the one whose client waits longest is the worst.
+fn severity(judgement: &Judgement) -> (ScenarioVerdict, Option<u64>) {
+    match judgement.verdict {
+        ScenarioVerdict::Blocked => (ScenarioVerdict::Blocked, judgement.blocked_ms),
+        verdict => (verdict, None),
     }
 }
 

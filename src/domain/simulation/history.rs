@@ -76,12 +76,18 @@ impl History {
     /// Records that a client was rejected although no worker was running. Only the longest block is
     /// kept.
     pub(crate) fn note_block(&mut self, block: Block) {
-        // `None` never ends, which is longer than any time.
-        let longest =
-            |held: &Block| held.ms.is_some_and(|held| block.ms.is_none_or(|ms| ms > held));
-        if self.block.as_ref().is_none_or(longest) {
-            self.block = Some(block);
+        if let Some(longest) = &self.block {
+            let is_longer = match (longest.ms, block.ms) {
+                // A block without a time never ends, so that no other one is longer.
+                (None, _) => false,
+                (Some(_), None) => true,
+                (Some(longest), Some(ms)) => ms > longest,
+            };
+            if !is_longer {
+                return;
+            }
         }
+        self.block = Some(block);
     }
 
     /// How many executions of an operation had an effect.

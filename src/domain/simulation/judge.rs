@@ -23,13 +23,22 @@ pub(crate) struct Judgement {
 
 /// Judges a take by the worst of its events.
 pub(crate) fn judge(history: &History) -> Judgement {
-    let effects = history.effects().first().map_or(0, |(_, times)| *times);
+    let effects = match history.effects().first() {
+        Some((_, times)) => *times,
+        None => 0,
+    };
     // The order is that of the verdicts, from the worst to the mildest.
-    let (verdict, mut why) = duplicate(history)
-        .or_else(|| wrong_answer(history))
-        .or_else(|| blocked(history))
-        .or_else(|| refused(history))
-        .unwrap_or_else(|| (ScenarioVerdict::Safe, safe(effects)));
+    let (verdict, mut why) = if let Some(found) = duplicate(history) {
+        found
+    } else if let Some(found) = wrong_answer(history) {
+        found
+    } else if let Some(found) = blocked(history) {
+        found
+    } else if let Some(found) = refused(history) {
+        found
+    } else {
+        (ScenarioVerdict::Safe, safe(effects))
+    };
     for note in &history.notes {
         why.push_str("; ");
         why.push_str(note);
@@ -52,23 +61,37 @@ fn duplicate(history: &History) -> Option<(ScenarioVerdict, String)> {
 }
 
 fn wrong_answer(history: &History) -> Option<(ScenarioVerdict, String)> {
-    history.answers.iter().find_map(|answered| {
-        let ClientAnswer::Done(response) = &answered.answer else { return None };
+    for answered in &history.answers {
+        let ClientAnswer::Done(response) = &answered.answer else { continue };
         let why = match response {
             Some(response) => wrong_response(history, answered, response),
             None => empty_promise(history, answered),
         };
-        why.map(|why| (ScenarioVerdict::WrongAnswer, why))
-    })
+        if let Some(why) = why {
+            return Some((ScenarioVerdict::WrongAnswer, why));
+        }
+    }
+    None
 }
 
 fn wrong_response(history: &History, answered: &Answered, response: &[u8]) -> Option<String> {
     let operation = answered.operation;
     // Only executions before the answer count: a later one cannot be its source.
     let before = &history.executions[..answered.after];
-    let own = |execution: &&Execution| execution.operation == operation;
-    let Some(source) = before.iter().filter(own).find(|execution| execution.response == response)
-    else {
+    let mut source: Option<&Execution> = None;
+    let mut doer: Option<&Execution> = None;
+    for execution in before {
+        if execution.operation != operation {
+            continue;
+        }
+        if source.is_none() && execution.response == response {
+            source = Some(execution);
+        }
+        if doer.is_none() && execution.effect {
+            doer = Some(execution);
+        }
+    }
+    let Some(source) = source else {
         let other = before.iter().find(|execution| execution.response == response);
         return Some(match other {
             Some(other) => {
@@ -83,25 +106,26 @@ fn wrong_response(history: &History, answered: &Answered, response: &[u8]) -> Op
         });
     };
     // The handler's own answer was true for its run, but another run had the effect.
-    let doer = before.iter().filter(own).find(|execution| execution.effect)?;
-    (!source.effect).then(|| {
-        format!(
-            "{} told the client that the {operation} was not done, although {} had done it",
-            source.worker, doer.worker
-        )
-    })
+    if source.effect {
+        return None;
+    }
+    let doer = doer?;
+    Some(format!(
+        "{} told the client that the {operation} was not done, although {} had done it",
+        source.worker, doer.worker
+    ))
 }
 
 fn empty_promise(history: &History, answered: &Answered) -> Option<String> {
-    let done = history.executions[..answered.after]
-        .iter()
-        .any(|execution| execution.operation == answered.operation);
-    (!done).then(|| {
-        format!(
-            "the client that asked for the {} was told that it is done, but it never was",
-            answered.operation
-        )
-    })
+    for execution in &history.executions[..answered.after] {
+        if execution.operation == answered.operation {
+            return None;
+        }
+    }
+    Some(format!(
+        "the client that asked for the {} was told that it is done, but it never was",
+        answered.operation
+    ))
 }
 
 fn blocked(history: &History) -> Option<(ScenarioVerdict, String)> {
@@ -127,13 +151,13 @@ fn blocked(history: &History) -> Option<(ScenarioVerdict, String)> {
 }
 
 fn refused(history: &History) -> Option<(ScenarioVerdict, String)> {
-    history.answers.iter().find_map(|answered| match &answered.answer {
-        ClientAnswer::Error(why) => Some((
-            ScenarioVerdict::Refused,
-            format!("a request gets an error and leaves nothing behind: {why}"),
-        )),
-        ClientAnswer::Done(_) => None,
-    })
+    for answered in &history.answers {
+        if let ClientAnswer::Error(why) = &answered.answer {
+            let why = format!("a request gets an error and leaves nothing behind: {why}");
+            return Some((ScenarioVerdict::Refused, why));
+        }
+    }
+    None
 }
 
 fn safe(effects: usize) -> String {
