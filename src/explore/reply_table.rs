@@ -275,10 +275,13 @@ impl ReplyTable {
             return Ok(again.reply.meaning == conflict);
         };
         let left_before = self.keys(keys).ttl_ms(key_index);
-        // If the lock expires before the client retries, or if the rejected request changed its TTL,
-        // that request alone shows whether requests prolong the lock.
+        // If the lock expires before the client retries, or if the rejected request changed its
+        // TTL, that request alone shows whether requests prolong the lock.
         if left <= RETRY_AFTER_MS || left_before != Some(left) {
-            return Ok(left_before.is_some_and(|before| left > before));
+            return Ok(match left_before {
+                Some(before) => left > before,
+                None => false,
+            });
         }
         // Begin may set the TTL to its full length on each request. That is visible only after time
         // has passed.
@@ -286,7 +289,11 @@ impl ReplyTable {
         let later = self.number(later);
         let again = self.request(later, service, self.workers)?;
         let left_after = self.keys(again.keys).ttl_ms(key_index);
-        let is_prolonged = left_after.is_none_or(|ttl| ttl > left - RETRY_AFTER_MS);
+        let is_prolonged = match left_after {
+            Some(left_after) => left_after > left - RETRY_AFTER_MS,
+            // Without a TTL the lock never expires.
+            None => true,
+        };
         Ok(again.reply.meaning == conflict && is_prolonged)
     }
 

@@ -142,6 +142,7 @@ pub(super) fn one(
     name: &str,
     deployment: &Deployment,
 ) -> Result<Option<Schema>, LoadError> {
+    // The user's folder comes first, because it replaces a built-in schema of the same name.
     let schema = if let Some(own) = own_folder(folder, name) {
         read_folder(&own, deployment)?
     } else if let Some(built_in) = built_in_schema(name) {
@@ -206,7 +207,8 @@ fn with_its_prefix(
 /// # Errors
 /// The deployment sets a prefix, and the schema accepts none.
 fn refuse_prefix(schema: &Schema, deployment: &Deployment) -> Result<(), LoadError> {
-    // A shared prefix is no reason to refuse, because it applies only to schemas with a place for it.
+    // A shared prefix is not a reason to refuse, because it applies only to schemas with a place
+    // for it.
     if deployment.prefix.is_none() {
         return Ok(());
     }
@@ -250,6 +252,7 @@ pub(crate) fn read_whole(
         prefixes: deployment.prefixes(),
     };
     let schema = deployed(schema::parse_all(source)?, deployment);
+    // A schema is found by the name of its folder, so another name in the file would not be found.
     if schema.name != name_of(folder) {
         let line = schema::line_of_key(&toml, "name");
         let message = format!(

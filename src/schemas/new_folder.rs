@@ -41,8 +41,8 @@ impl Files {
 /// # Errors
 /// The name contains characters that a schema's name must not contain.
 pub(crate) fn refuse_name(name: &str) -> Result<(), String> {
-    // The name becomes a folder's name. A dot at the beginning would hide the folder, and `..` would
-    // lead out of its parent.
+    // The name becomes a folder's name. A dot at the beginning would hide the folder, and `..`
+    // would lead out of its parent.
     let mut is_allowed = !name.is_empty() && !name.starts_with('.');
     for byte in name.bytes() {
         is_allowed &= byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
@@ -62,8 +62,8 @@ pub(crate) fn refuse_name(name: &str) -> Result<(), String> {
 pub(crate) fn write_new(folder: &Path, of: &Files) -> io::Result<()> {
     let around = folder.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(around)?;
-    // Written under another name first. A rename then shows the folder with all of its files, or not
-    // at all.
+    // Written under another name first. A rename then shows the folder with all of its files, or
+    // not at all.
     let beside = tempfile::Builder::new().prefix(".new-").tempdir_in(around)?;
     files::write(&beside.path().join("schema.toml"), of.toml.as_bytes(), false)?;
     for script in &of.scripts {

@@ -109,12 +109,13 @@ async fn copy_record(
         set(&key.redis_key, &key.content, key.expiry, connection).await?;
     }
     if let Some(lock) = hold {
-        let lives = record
-            .schema
-            .ttl(TtlOf::Lock)
-            .map_or(Expiry::Never, |ttl| Expiry::In(age::millis(ttl)));
-        set(&record.seen.keys[record.schema.lock_key_index()].redis_key, lock, lives, connection)
-            .await?;
+        let lives = match record.schema.ttl(TtlOf::Lock) {
+            Some(ttl) => Expiry::In(age::millis(ttl)),
+            None => Expiry::Never,
+        };
+        // Set after the copies, because the lock replaces the value that was read at its Redis key.
+        let lock_key = &record.seen.keys[record.schema.lock_key_index()];
+        set(&lock_key.redis_key, lock, lives, connection).await?;
     }
     Ok(())
 }

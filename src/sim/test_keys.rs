@@ -19,7 +19,10 @@ const REMOVED_AT_ONCE: usize = 100;
 /// The commands that delete Redis keys. In a cluster each names one key, because a command must not
 /// name keys of several slots.
 pub(super) fn removals(redis_keys: &[Vec<u8>], is_cluster: bool) -> impl Iterator<Item = Packed> {
-    let batches = redis_keys.chunks(if is_cluster { 1 } else { REMOVED_AT_ONCE });
-    batches
-        .map(|batch| pack(std::iter::once(&b"UNLINK"[..]).chain(batch.iter().map(Vec::as_slice))))
+    let at_once = if is_cluster { 1 } else { REMOVED_AT_ONCE };
+    redis_keys.chunks(at_once).map(|batch| {
+        let mut words = vec![&b"UNLINK"[..]];
+        words.extend(batch.iter().map(Vec::as_slice));
+        pack(words)
+    })
 }

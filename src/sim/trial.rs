@@ -105,23 +105,26 @@ fn is_own(state: &[TrialContent]) -> bool {
 }
 
 fn contents(schema: &Schema, key_index: usize, request: &Request<'_>) -> Vec<TrialContent> {
-    let own = |name, content| TrialContent { name, content, is_own: true };
     let write = &schema.write;
-    let mut contents = vec![own("nothing", Content::Absent)];
+    let mut own = vec![("nothing", Content::Absent)];
     if key_index == schema.lock_key_index() && write.lock_value.is_some() {
-        contents.push(own("a lock", request.lock()));
+        own.push(("a lock", request.lock()));
     }
     if key_index == schema.result_key_index() && write.result_value.is_some() {
-        contents.push(own("a result", request.result_over_lock()));
+        own.push(("a result", request.result_over_lock()));
     }
     if key_index == schema.result_key_index() && write.failed_value.is_some() {
         let failed = Request { error: Some("declined"), ..request.clone() }.result();
-        contents.push(own("a failed result", failed));
+        own.push(("a failed result", failed));
     }
-    let hash = Content::Other("hash".to_owned());
+    let mut contents = Vec::new();
+    for (name, content) in own {
+        contents.push(TrialContent { name, content, is_own: true });
+    }
+    // Another program may have stored any type at the Redis key.
     contents.push(TrialContent {
         name: "a hash with unknown fields",
-        content: hash,
+        content: Content::Other("hash".to_owned()),
         is_own: false,
     });
     contents
@@ -176,19 +179,17 @@ impl Trial<'_> {
             ExecutedStep::Unrecognised { reply, index } => {
                 let reply = shown(&reply);
                 let message = format!(
-                    "with {state} the call replies {reply}, which is not one of its listed replies; \
-                    add that reply"
+                    "with {state} the call replies {reply}, which is not one of its listed \
+                    replies; add that reply"
                 );
                 (index, message)
             }
             ExecutedStep::Undecided => {
                 let last = self.step.calls.len().saturating_sub(1);
-                (
-                    last,
-                    format!(
-                        "with {state} no reply decides the outcome, although this is the last call"
-                    ),
-                )
+                let message = format!(
+                    "with {state} no reply decides the outcome, although this is the last call"
+                );
+                (last, message)
             }
         };
         // Older versions of idemctl did not check the replies of format 1, so that a fault is only

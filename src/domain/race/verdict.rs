@@ -64,7 +64,8 @@ impl RaceRule {
         let sentence = match self {
             Self::ManyWinners if winners > 2 => {
                 return format!(
-                    "{winners} workers acquired the lock of one key, so the operation ran {winners} times."
+                    "{winners} workers acquired the lock of one key, so the operation ran \
+                    {winners} times."
                 );
             }
             Self::ManyWinners => {

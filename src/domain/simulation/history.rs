@@ -92,10 +92,13 @@ impl History {
 
     /// How many executions of an operation had an effect.
     pub(crate) fn effects_of(&self, operation: &str) -> usize {
-        self.executions
-            .iter()
-            .filter(|execution| execution.operation == operation && execution.effect)
-            .count()
+        let mut effects = 0;
+        for execution in &self.executions {
+            if execution.operation == operation && execution.effect {
+                effects += 1;
+            }
+        }
+        effects
     }
 
     /// The operations of this take, each with its number of effects, the highest number first.

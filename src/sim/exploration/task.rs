@@ -146,16 +146,18 @@ impl ExplorationTask {
         let services = self.services(token);
         let mut service = services.first().copied().unwrap_or(0);
         let mut kind = None;
-        let violating = steps
-            .iter()
-            .find(|step| step.violated.iter().any(|violated| violated.name == invariant.name));
-        if let Some(step) = violating
-            && let Some(worker) = step.act.worker()
-        {
-            service = services.get(usize::from(worker)).copied().unwrap_or(service);
-            if let NextAction::Call { number, .. } = step.action {
-                kind = Some(self.program.calls[usize::from(number)].step);
+        for step in steps {
+            if !step.violated.iter().any(|violated| violated.name == invariant.name) {
+                continue;
             }
+            if let Some(worker) = step.act.worker() {
+                service = services.get(usize::from(worker)).copied().unwrap_or(service);
+                if let NextAction::Call { number, .. } = step.action {
+                    kind = Some(self.program.calls[usize::from(number)].step);
+                }
+            }
+            // The first step that violates the invariant is responsible.
+            break;
         }
         (invariant.remedy)(&Culprit { schema: &self.program.services[service], kind })
     }
@@ -172,15 +174,16 @@ impl ExplorationTask {
                 // These faults change the keys without a call, so that begin may not be the cause.
                 return false;
             }
-            let is_acquired =
-                step.reply.is_some_and(|reply| reply.meaning == Some(Meaning::Acquired));
-            if is_acquired && let NextAction::Call { number, .. } = step.action {
+            if let Some(reply) = step.reply
+                && reply.meaning == Some(Meaning::Acquired)
+                && let NextAction::Call { number, .. } = step.action
+            {
                 let call = self.program.calls[usize::from(number)];
                 let schema = &self.program.services[call.service];
-                let mut key_indexes = 0..schema.keys.len();
-                let has_result = key_indexes.any(|key_index| {
-                    held_at(schema, &step.before, key_index) == Some(Role::Result)
-                });
+                let mut has_result = false;
+                for key_index in 0..schema.keys.len() {
+                    has_result |= held_at(schema, &step.before, key_index) == Some(Role::Result);
+                }
                 let is_anothers = holder.is_some() && holder != step.act.worker();
                 if call.index > 0 && (has_result || is_anothers) {
                     return true;
@@ -204,9 +207,8 @@ impl ExplorationTask {
     fn services(&self, token: &ScheduleToken) -> Vec<usize> {
         let mut services = Vec::new();
         for name in &token.workers {
-            services.push(
-                self.program.services.iter().position(|schema| schema.name == *name).unwrap_or(0),
-            );
+            let known = &self.program.services;
+            services.push(known.iter().position(|schema| schema.name == *name).unwrap_or(0));
         }
         services
     }
@@ -221,8 +223,10 @@ impl ExplorationTask {
         token: &ScheduleToken,
         server: &mut TestServer<'_>,
     ) -> Result<Result<Vec<TracedStep>, String>, StoreError> {
-        let beginning: Vec<_> =
-            self.services(token).into_iter().map(|service| self.program.starts[service]).collect();
+        let mut beginning = Vec::new();
+        for service in self.services(token) {
+            beginning.push(self.program.starts[service]);
+        }
         // A schedule from the operator may contain any fault, in any order of workers.
         let rules = Rules {
             most: FaultBudget::ANY,
@@ -269,19 +273,29 @@ impl ExplorationTask {
         replayed: &Replayed,
     ) -> Exploration {
         let mut faults = FaultBudget::default();
-        for fault in steps.iter().filter_map(|step| step.act.fault()) {
-            faults = faults.with(fault, FaultBudget::ANY).unwrap_or(faults);
+        let mut calls = 0;
+        for step in steps {
+            if let Some(fault) = step.act.fault() {
+                // A token may contain more faults than a count can hold. The count then keeps its
+                // maximum.
+                faults = faults.with(fault, FaultBudget::ANY).unwrap_or(faults);
+            }
+            if step.reply.is_some() {
+                calls += 1;
+            }
         }
         let mut violations = Vec::new();
-        for invariant in steps.iter().flat_map(|step| &step.violated) {
-            violations.push(Violation {
-                invariant,
-                faults,
-                remedy: self.remedy(invariant, token, steps),
-                lines: replayed.lines.clone(),
-                token: token.clone(),
-                deviates: replayed.deviates.clone(),
-            });
+        for step in steps {
+            for invariant in &step.violated {
+                violations.push(Violation {
+                    invariant,
+                    faults,
+                    remedy: self.remedy(invariant, token, steps),
+                    lines: replayed.lines.clone(),
+                    token: token.clone(),
+                    deviates: replayed.deviates.clone(),
+                });
+            }
         }
         let covered = SearchCoverage {
             complete: true,
@@ -289,7 +303,7 @@ impl ExplorationTask {
             transitions: steps.len(),
             schedules: Some(1.0),
             depth: steps.len(),
-            server_calls: steps.iter().filter(|step| step.reply.is_some()).count(),
+            server_calls: calls,
             bytes_a_state: 0,
             search_us: 0,
         };
@@ -379,6 +393,7 @@ pub(crate) async fn explain(
     let place = ExplorationPlace { target: &target, key: &record.key, is_private: true, interrupt };
     let mut server = task.connect(place).await?;
     let explored = task.explore(&mut server).await?;
+    // An unsteady call invalidates every conclusion of the search.
     if let Some(unsteady) = explored.unsteady {
         return Err(NotExplained::Schema(task.describe_unsteady(unsteady)));
     }

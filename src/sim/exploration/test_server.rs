@@ -108,13 +108,10 @@ impl StateServer for TestServer<'_> {
             let keys = self.read(before.clock_ms).await?;
             tries += 1;
             if since.elapsed() < QUICK || tries == MOST_TRIES {
-                let response = match &executed {
-                    ExecutedStep::Decided { reply, matched, .. } => {
-                        request.matcher().response_in(*matched, reply)
-                    }
-                    _ => None,
-                };
-                let response = response.map(<[u8]>::to_vec);
+                let mut response = None;
+                if let ExecutedStep::Decided { reply, matched, .. } = &executed {
+                    response = request.matcher().response_in(*matched, reply).map(<[u8]>::to_vec);
+                }
                 return Ok(CallEffect { meaning: executed.meaning(), response, keys });
             }
         }

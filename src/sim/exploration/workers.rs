@@ -83,15 +83,22 @@ impl Workers {
 /// True if a script of the schema reads the time, or a call sends it. The same call in the same
 /// state may then get another reply later.
 fn sees_time(schema: &Schema) -> bool {
-    schema
-        .steps()
-        .flat_map(|step| &step.calls)
-        .any(|call| call.sends_time() || runs_clock_script(schema, call))
+    for step in schema.steps() {
+        for call in &step.calls {
+            if call.sends_time() || runs_clock_script(schema, call) {
+                return true;
+            }
+        }
+    }
+    false
 }
 
 fn runs_clock_script(schema: &Schema, call: &Call) -> bool {
     let Action::Script { name, .. } = &call.action else { return false };
-    schema.scripts.get(name).is_some_and(|script| asks_time(&script.text))
+    match schema.scripts.get(name) {
+        Some(script) => asks_time(&script.text),
+        None => false,
+    }
 }
 
 /// True if the script seems to read the time. A script that only mentions the word costs the
@@ -105,16 +112,20 @@ fn asks_time(script: &str) -> bool {
 /// errors show the script's own line numbers.
 pub(super) fn with_stopped_clock(script: &str, ms: u64) -> String {
     let clock = format!(
-        "local __t={{'{}','{}'}} local function __f(f) return function(c,...) if string.upper(c)=='TIME' then return __t end \
-         return f(c,...) end end local redis=setmetatable({{call=__f(redis.call),pcall=__f(redis.pcall)}},{{__index=redis}}) \
+        "local __t={{'{}','{}'}} \
+         local function __f(f) return function(c,...) \
+         if string.upper(c)=='TIME' then return __t end \
+         return f(c,...) end end \
+         local redis=setmetatable(\
+         {{call=__f(redis.call),pcall=__f(redis.pcall)}},{{__index=redis}}) \
          local server=redis ",
         ms / 1_000,
         ms % 1_000 * 1_000
     );
     // The first line must remain first if it names the engine.
-    match script.split_once('\n').filter(|(first, _)| first.starts_with("#!")) {
-        Some((engine, rest)) => format!("{engine}\n{clock}{rest}"),
-        None => clock + script,
+    match script.split_once('\n') {
+        Some((first, rest)) if first.starts_with("#!") => format!("{first}\n{clock}{rest}"),
+        _ => clock + script,
     }
 }
 

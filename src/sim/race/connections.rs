@@ -43,15 +43,23 @@ impl Connections {
         server: &Writable,
         concurrency: usize,
     ) -> Result<Self, NotConnected> {
-        let not_connected = |open, error| NotConnected { open, wanted: concurrency, error };
-        let target = client.playground(server).await.map_err(|error| not_connected(0, error))?;
-        let cleanup =
-            Connection::connect(&target).await.map_err(|error| not_connected(0, error))?;
+        let wanted = concurrency;
+        let target = match client.playground(server).await {
+            Ok(target) => target,
+            Err(error) => return Err(NotConnected { open: 0, wanted, error }),
+        };
+        let cleanup = match Connection::connect(&target).await {
+            Ok(cleanup) => cleanup,
+            Err(error) => return Err(NotConnected { open: 0, wanted, error }),
+        };
         let connecting = (0..concurrency).map(|_| Connection::connect(&target));
         let mut connected = stream::iter(connecting).buffered(OPENED_AT_ONCE);
         let mut workers = Vec::with_capacity(concurrency);
         while let Some(connection) = connected.next().await {
-            let connection = connection.map_err(|error| not_connected(workers.len(), error))?;
+            let connection = match connection {
+                Ok(connection) => connection,
+                Err(error) => return Err(NotConnected { open: workers.len(), wanted, error }),
+            };
             workers.push(WorkerConnection {
                 id: workers.len() + 1,
                 owner: Uuid::new_v4().to_string(),

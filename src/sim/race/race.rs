@@ -133,8 +133,12 @@ async fn run_round(
     run_phase(&mut workers, &mut round, begin, |_| true).await?;
     if !workers.iter().any(got_a_reply) {
         // No worker got a reply, so that any of their errors explains why.
-        let error = workers.iter_mut().find_map(|worker| worker.error.take());
-        return error.map_or(Ok(None), Err);
+        for worker in &mut workers {
+            if let Some(error) = worker.error.take() {
+                return Err(error);
+            }
+        }
+        return Ok(None);
     }
     if interrupt.is_raised() {
         return Ok(None);
@@ -146,7 +150,9 @@ async fn run_round(
     run_phase(&mut workers, &mut round, retry, |worker| !worker.won && worker.is_connected())
         .await?;
     run_phase(&mut workers, &mut round, finish_retry, |worker| worker.holds_lock).await?;
-    round.events = workers.into_iter().flat_map(|worker| worker.events).collect();
+    for worker in workers {
+        round.events.extend(worker.events);
+    }
     Ok(if interrupt.is_raised() { None } else { Some(round) })
 }
 

@@ -119,10 +119,14 @@ impl Distribution {
                     if let Some(situation) = pick(&ailments[index], index) {
                         first.entry((index, number)).or_insert(situation);
                     }
-                } else if let Some(place) =
-                    open.iter().position(|situation| ailments[index].contains(situation))
+                    continue;
+                }
+                let fitting = &ailments[index];
+                let place = open.iter().position(|situation| fitting.contains(situation));
+                if let Some(place) = place
+                    && let Some(situation) = open.remove(place)
                 {
-                    first.extend(open.remove(place).map(|situation| ((index, number), situation)));
+                    first.insert((index, number), situation);
                 }
             }
             // A problem that no schema can have is omitted.

@@ -103,6 +103,7 @@ impl<'s> ScenarioRun<'s> {
             (None, Served::Executed | Served::Answered) => Some(millis(since.elapsed())),
             (predicted_ms, _) => predicted_ms,
         };
+        // Reported in the schema's own TTLs, because the simulation shortens them.
         let ms = ms.map(|ms| self.to_time_of_schema(ms));
         self.history.borrow_mut().note_block(Block { ms, by, reply });
         Ok(served)

@@ -49,8 +49,12 @@ impl LocalServers {
     ) -> ScenarioResult<LocalServer> {
         let mut last_error = None;
         for _ in 0..MOST_STARTS {
-            let port = free_port()
-                .map_err(|why| Aborted::NotApplicable(format!("no port is free: {why}")))?;
+            let port = match free_port() {
+                Ok(port) => port,
+                Err(why) => {
+                    return Err(Aborted::NotApplicable(format!("no port is free: {why}")));
+                }
+            };
             let setup = Setup {
                 port: Some(port),
                 password: Some(password.to_owned()),
@@ -63,8 +67,10 @@ impl LocalServers {
                 Err(error) => return Err(no_server(error)),
             }
         }
-        Err(last_error
-            .map_or_else(|| Aborted::NotApplicable("no port is free".to_owned()), no_server))
+        Err(match last_error {
+            Some(error) => no_server(error),
+            None => Aborted::NotApplicable("no port is free".to_owned()),
+        })
     }
 
     async fn start_with(&self, setup: Setup) -> Result<LocalServer, SandboxError> {
@@ -163,7 +169,12 @@ impl Cluster {
                 keys.push(self.key_in_slot(redis_key, false).await?);
             }
         }
-        let slots: Vec<_> = keys.iter().filter(|key| key.is_named).map(|key| key.slot).collect();
+        let mut slots = Vec::new();
+        for key in &keys {
+            if key.is_named {
+                slots.push(key.slot);
+            }
+        }
         *self.last_keys.borrow_mut() = keys;
         self.own(&slots).await
     }
@@ -194,13 +205,21 @@ impl Cluster {
 
     async fn own(&self, slots: &[i64]) -> ScenarioResult {
         let before = self.owned_slots.replace(slots.to_vec());
-        let mut added: Vec<_> =
-            slots.iter().filter(|slot| !before.contains(slot)).map(i64::to_string).collect();
+        let mut added = Vec::new();
+        for slot in slots {
+            if !before.contains(slot) {
+                added.push(slot.to_string());
+            }
+        }
         // Named keys may share a slot, and ADDSLOTS refuses a slot that is named twice.
         added.sort_unstable();
         added.dedup();
-        let removed: Vec<_> =
-            before.iter().filter(|slot| !slots.contains(slot)).map(i64::to_string).collect();
+        let mut removed = Vec::new();
+        for slot in &before {
+            if !slots.contains(slot) {
+                removed.push(slot.to_string());
+            }
+        }
         // Slots are added first, because the node would be down without any slot.
         for (command, slots) in [("ADDSLOTS", added), ("DELSLOTS", removed)] {
             if !slots.is_empty() {

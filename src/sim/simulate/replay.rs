@@ -200,7 +200,7 @@ impl<'s> Player<'s> {
         for (key_index, redis_key) in self.redis_keys.iter().enumerate() {
             let before = &step.before.stored[key_index];
             let after = &step.after.stored[key_index];
-            let ttl_ms = after.as_ref().and_then(|stored| stored.ttl_ms);
+            let ttl_ms = step.after.ttl_ms(key_index);
             if step.act == Act::Failover
                 && after.is_some()
                 && let Some(dump) = &self.before_last_write[key_index]
@@ -210,13 +210,17 @@ impl<'s> Player<'s> {
                     .await?;
                 continue;
             }
-            let request = match (before, after, ttl_ms) {
-                (None, _, _) => continue,
-                (Some(_), None, _) => pack([b"DEL", &redis_key[..]]),
-                (Some(_), Some(_), None) => pack([b"PERSIST", &redis_key[..]]),
-                (Some(_), Some(_), Some(ms)) => {
-                    pack([b"PEXPIRE", &redis_key[..], ms.to_string().as_bytes()])
-                }
+            // Only a failover creates a Redis key. Every other fault changes or ends an existing
+            // one.
+            if before.is_none() {
+                continue;
+            }
+            let request = if after.is_none() {
+                pack([b"DEL", &redis_key[..]])
+            } else if let Some(ms) = ttl_ms {
+                pack([b"PEXPIRE", &redis_key[..], ms.to_string().as_bytes()])
+            } else {
+                pack([b"PERSIST", &redis_key[..]])
             };
             run.send(&request).await?;
         }
@@ -251,26 +255,25 @@ impl<'s> Player<'s> {
 
     /// The step's line in the trace: the last event in the history.
     fn line(&self, step: &TracedStep) -> TraceLine {
-        let holder = step.holder.and_then(|worker| self.names.get(usize::from(worker)));
-        let holds = holds(self.schema, &step.after, holder.map(String::as_str));
-        match self.history.borrow().events.last().cloned() {
-            Some(event) => TraceLine {
-                act: step.act,
-                actor: event.actor,
-                step: event.step,
-                reply: event.reply,
-                sees: event.client,
-                holds,
-            },
-            None => TraceLine {
-                act: step.act,
-                actor: String::new(),
-                step: String::new(),
-                reply: None,
-                sees: None,
-                holds,
-            },
+        let mut holder = None;
+        if let Some(worker) = step.holder {
+            holder = self.names.get(usize::from(worker)).map(String::as_str);
         }
+        let mut line = TraceLine {
+            act: step.act,
+            actor: String::new(),
+            step: String::new(),
+            reply: None,
+            sees: None,
+            holds: holds(self.schema, &step.after, holder),
+        };
+        if let Some(event) = self.history.borrow().events.last().cloned() {
+            line.actor = event.actor;
+            line.step = event.step;
+            line.reply = event.reply;
+            line.sees = event.client;
+        }
+        line
     }
 
     /// Records that a worker lost its reply. Neither the worker nor its client knows the outcome.
@@ -317,11 +320,8 @@ impl<'s> Player<'s> {
                 meaning_word(explored.meaning)
             ));
         }
-        let (Author::Effect(worker), Some(CallOutcome::Replied(reply))) =
-            (explored.author, outcome)
-        else {
-            return None;
-        };
+        let Author::Effect(worker) = explored.author else { return None };
+        let Some(CallOutcome::Replied(reply)) = outcome else { return None };
         let name = self.names.get(usize::from(worker))?;
         let history = self.history.borrow();
         // If the response came before its effect, that is the violation itself, and a replay cannot
@@ -356,5 +356,8 @@ impl<'s> Player<'s> {
 }
 
 fn meaning_word(meaning: Option<Meaning>) -> &'static str {
-    meaning.map_or("an unknown reply", |meaning| meaning.as_str())
+    match meaning {
+        Some(meaning) => meaning.as_str(),
+        None => "an unknown reply",
+    }
 }

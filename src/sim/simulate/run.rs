@@ -108,8 +108,10 @@ impl<'s> ScenarioRun<'s> {
             return Ok(());
         };
         let short = millis(self.lock_ttl);
-        let is_long = u64::try_from(left).is_ok_and(|left| left > short && left <= millis(LONG));
-        if is_long {
+        // A negative number is not a TTL: the lock does not exist, or it never expires.
+        let Ok(left) = u64::try_from(left) else { return Ok(()) };
+        // A longer TTL is not that of a story's lock. It may be the TTL of a result.
+        if left > short && left <= millis(LONG) {
             self.send(&pack([b"PEXPIRE", &lock[..], short.to_string().as_bytes()])).await?;
             self.note("time", "most of the lock's TTL passes", None, None);
         }
@@ -156,8 +158,9 @@ impl<'s> ScenarioRun<'s> {
         }
         let seen = self.observe().await?;
         let readings = decode::decode_all(self.schema(), &seen);
-        let lock = readings[self.schema().lock_key_index()].decoded();
-        let Some(expires_ms) = lock.and_then(|value| value.expires_ms) else { return Ok(None) };
+        let lock = &readings[self.schema().lock_key_index()];
+        let Some(decoded) = lock.decoded() else { return Ok(None) };
+        let Some(expires_ms) = decoded.expires_ms else { return Ok(None) };
         let left = expires_ms.saturating_sub(self.time_ms());
         Ok(Some(i64::try_from(left).unwrap_or(i64::MAX)))
     }

@@ -136,8 +136,10 @@ impl<'s> ScenarioWorker<'s> {
 
     /// Begins once more. The history shows only the calls whose outcome differs from before.
     pub(super) async fn begin_again(&mut self) -> ScenarioResult<BeginOutcome> {
-        let outcome = self.begin_with_calls(0..self.begin_calls()).await?;
-        Ok(outcome.unwrap_or_else(|| BeginOutcome::Fails("no reply decided".to_owned())))
+        match self.begin_with_calls(0..self.begin_calls()).await? {
+            Some(outcome) => Ok(outcome),
+            None => Ok(BeginOutcome::Fails("no reply decided".to_owned())),
+        }
     }
 
     /// The number of calls in the begin step.
@@ -296,7 +298,10 @@ impl<'s> ScenarioWorker<'s> {
             StepKind::Complete | StepKind::StoreFailure => ("completes", &schema.complete),
             StepKind::Release => ("releases", &schema.release),
         };
-        let calls: &[Call] = step.as_ref().map_or(&[], |step| &step.calls);
+        let calls: &[Call] = match step {
+            Some(step) => &step.calls,
+            None => &[],
+        };
         self.execute(what, calls.get(index..=index).unwrap_or_default()).await
     }
 
@@ -365,6 +370,8 @@ impl ScenarioWorker<'_> {
         self.work();
         let request = Request { schema: other, ..self.request() };
         let result = request.result_value();
+        // `work` recorded the response as this schema replays it, but the stored result is that of
+        // the other schema.
         if let Some(execution) = self.run().history.borrow_mut().executions.last_mut() {
             execution.response = request.replayed();
         }

@@ -166,9 +166,13 @@ impl<'s> WorkerCalls<'s> {
     /// The error of a connection to a server that does not exist. A worker that is cut off gets
     /// this error.
     async fn unreachable(&self) -> Result<StoreError, StepStopped> {
-        let target =
-            nowhere(&self.run.target).map_err(|why| Aborted::NotApplicable(why.to_string()));
-        match Connection::connect(&target.map_err(StepStopped::Aborted)?).await {
+        let target = match nowhere(&self.run.target) {
+            Ok(target) => target,
+            Err(why) => {
+                return Err(StepStopped::Aborted(Aborted::NotApplicable(why.to_string())));
+            }
+        };
+        match Connection::connect(&target).await {
             Err(error) => Ok(error),
             Ok(_) => Err(StepStopped::Aborted(Aborted::NotApplicable(
                 "a closed port answers".to_owned(),
@@ -199,10 +203,11 @@ impl NotedCalls<'_, '_> {
     fn note_outcome(&mut self, call: StepCall<'_>, outcome: &CallOutcome) {
         let what = format!("{} ({})", self.what, name(call.call));
         // Compare without the numbers in a reply, which differ each time.
-        let came_to = outcome
-            .meaning()
-            .map_or_else(|| outcome.words(), |meaning| meaning.as_str().to_owned());
-        let line = format!("{what}: {came_to}");
+        let result = match outcome.meaning() {
+            Some(meaning) => meaning.as_str().to_owned(),
+            None => outcome.words(),
+        };
+        let line = format!("{what}: {result}");
         if self.previous.get(call.index) != Some(&line) {
             let sees = outcome.client_sees(call.request.response);
             self.worker.note(&what, Some(outcome.words()), sees);
@@ -237,12 +242,13 @@ fn plain(text: &str) -> String {
     let text = text.split(" script: ").next().unwrap_or_default().trim_end_matches('.');
     // Redis 6.2 writes:
     // `ERR Error running script (call to f_…): @user_script:25: @user_script: 25: -CODE text`.
-    let after =
-        text.rsplit_once("user_script:").filter(|(before, _)| before.starts_with("error ERR"));
-    match after.and_then(|(_, rest)| rest.split_once(": ")) {
-        Some((_, message)) => format!("error {}", message.trim_start_matches('-')),
-        None => text.to_owned(),
+    if let Some((before, rest)) = text.rsplit_once("user_script:")
+        && before.starts_with("error ERR")
+        && let Some((_line, message)) = rest.split_once(": ")
+    {
+        return format!("error {}", message.trim_start_matches('-'));
     }
+    text.to_owned()
 }
 
 /// The name of a call: its script, or its command.

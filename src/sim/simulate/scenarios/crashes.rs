@@ -12,8 +12,8 @@ pub(super) const CRASH_BEFORE_COMPLETE: Scenario = Scenario {
     story: Story {
         name: "crash-before-complete",
         summary: "a worker takes the lock and dies before it has done anything",
-        remedy: "give the lock a TTL slightly longer than the slowest run of the handler, and renew \
-            it during long work",
+        remedy: "give the lock a TTL slightly longer than the slowest run of the handler, and \
+            renew it during long work",
     },
     run: |environment| Box::pin(crash_before_complete(environment)),
 };
@@ -81,8 +81,8 @@ pub(super) const LOCK_WITHOUT_EXPIRY: Scenario = Scenario {
     story: Story {
         name: "lock-without-expiry",
         summary: "a crash between SET NX and EXPIRE leaves a lock without TTL",
-        remedy: "take the lock and set its TTL in one command or script, and let begin give a TTL to a lock that has none; \
-             until then `sweep --orphaned` finds them",
+        remedy: "take the lock and set its TTL in one command or script, and let begin give a TTL \
+            to a lock that has none; until then `sweep --orphaned` finds them",
     },
     run: |environment| Box::pin(lock_without_expiry(environment)),
 };

@@ -177,7 +177,8 @@ async fn fails_late(
 pub(super) const FAILURE_DELETES_RESULT: Scenario = Scenario {
     story: Story {
         name: "failure-deletes-result",
-        summary: "a slow worker stores its result, and the failure of the next worker deletes the result",
+        summary: "a slow worker stores its result, and the failure of the next worker deletes the \
+            result",
         remedy: "let release check in a script that the lock still belongs to its owner, because a \
             plain DEL also removes a result; let no stored failure be final",
     },
@@ -209,7 +210,8 @@ pub(super) const FOREIGN_VALUE: Scenario = Scenario {
     story: Story {
         name: "foreign-value",
         summary: "a request finds a value of another release at the same Redis key",
-        remedy: "give a new release its own Redis keys, or let its begin read what the older one wrote",
+        remedy: "give a new release its own Redis keys, or let its begin read what the older one \
+            wrote",
     },
     run: |environment| Box::pin(foreign_value(environment)),
 };
@@ -257,7 +259,8 @@ pub(super) const CLOCK_OF_TTL: Scenario = Scenario {
     story: Story {
         name: "clock-of-ttl",
         summary: "a whole second, a fraction of one, and zero are sent as lock TTL",
-        remedy: "round TTLs up to whole seconds before they are sent, never down to 0, and validate them before SET",
+        remedy: "round TTLs up to whole seconds before they are sent, never down to 0, and \
+            validate them before SET",
     },
     run: |environment| Box::pin(clock_of_ttl(environment)),
 };

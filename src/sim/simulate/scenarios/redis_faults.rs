@@ -79,8 +79,8 @@ pub(super) const CLUSTER_SLOTS: Scenario = Scenario {
     story: Story {
         name: "cluster-slots",
         summary: "the schema's steps on a Redis Cluster",
-        remedy: "keep a record in one Redis key, or put a hash tag around the idempotency key, and send every Redis key of a \
-             script in KEYS",
+        remedy: "keep a record in one Redis key, or put a hash tag around the idempotency key, and \
+            send every Redis key of a script in KEYS",
     },
     run: |environment| Box::pin(cluster_slots(environment)),
 };
@@ -101,8 +101,11 @@ async fn cluster_slots(environment: &ScenarioEnvironment<'_>) -> ScenarioResult 
             }
         }
         BeginOutcome::Fails(why) => {
-            let slots = cluster.slots().map(|slots| format!(" ({slots})")).unwrap_or_default();
-            run.note_client_answer(PAYMENT, ClientAnswer::Error(format!("{why}{slots}")));
+            let why = match cluster.slots() {
+                Some(slots) => format!("{why} ({slots})"),
+                None => why,
+            };
+            run.note_client_answer(PAYMENT, ClientAnswer::Error(why));
             return Ok(());
         }
         _ => {}
@@ -115,7 +118,8 @@ pub(super) const EVICTED_LOCK: Scenario = Scenario {
     story: Story {
         name: "evicted-lock",
         summary: "Redis runs out of memory while a lock is held, under each maxmemory-policy",
-        remedy: "keep idempotency keys on a server with maxmemory-policy noeviction, apart from caches",
+        remedy: "keep idempotency keys on a server with maxmemory-policy noeviction, apart from \
+            caches",
     },
     run: |environment| Box::pin(evicted_lock(environment)),
 };
@@ -205,8 +209,12 @@ async fn fill(run: &ScenarioRun<'_>) -> ScenarioResult {
 async fn used_memory(run: &ScenarioRun<'_>) -> ScenarioResult<u64> {
     let StepReply::Text(info) = run.send(&pack(["INFO", "memory"])).await? else { return Ok(0) };
     let info = String::from_utf8_lossy(&info);
-    let used = info.lines().find_map(|line| line.strip_prefix("used_memory:"));
-    Ok(used.and_then(|used| used.trim().parse().ok()).unwrap_or(0))
+    for line in info.lines() {
+        if let Some(used) = line.strip_prefix("used_memory:") {
+            return Ok(used.trim().parse().unwrap_or(0));
+        }
+    }
+    Ok(0)
 }
 
 /// The master crashes before the lock reaches its replica, which is then promoted. Replication is

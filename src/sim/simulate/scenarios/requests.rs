@@ -18,7 +18,8 @@ pub(super) const FIRST_THEN_RETRY: Scenario = Scenario {
     story: Story {
         name: "first-then-retry",
         summary: "a request is served, and its client retries",
-        remedy: "look the result up before anything else, and store it before the client gets its response",
+        remedy: "look the result up before anything else, and store it before the client gets its \
+            response",
     },
     run: |environment| Box::pin(first_then_retry(environment)),
 };
@@ -57,7 +58,10 @@ async fn concurrent_duplicates(environment: &ScenarioEnvironment<'_>) -> Scenari
     let keeps = environment.schema.on_failure() == OnFailure::Keep;
     let all = [Between::Everything, Between::Completion, Between::Failure, Between::Expiry];
     for done in 1..environment.schema.begin_calls().len() {
-        for between in all.into_iter().filter(|between| !keeps || *between != Between::Failure) {
+        for between in all {
+            if between == Between::Failure && keeps {
+                continue;
+            }
             interleaved(environment, done, between).await?;
         }
     }
@@ -81,13 +85,18 @@ async fn at_once(
         workers.push(run.worker(&format!("worker {number}"), PAYMENT, LockLifetime::Long).await?);
     }
     rng.shuffle(&mut workers);
-    let delays: Vec<_> =
-        workers.iter().map(|_| Duration::from_micros(rng.u64(0..SPREAD_US))).collect();
-    let requests = workers.iter_mut().zip(delays).map(|(worker, delay)| async move {
-        tokio::time::sleep(delay).await;
-        serve(worker).await
-    });
-    join_all(requests).await.into_iter().collect::<ScenarioResult<Vec<()>>>()?;
+    let mut requests = Vec::new();
+    for worker in &mut workers {
+        // Drawn here and not in the request, so that a seed always gives the same delays.
+        let delay = Duration::from_micros(rng.u64(0..SPREAD_US));
+        requests.push(async move {
+            tokio::time::sleep(delay).await;
+            serve(worker).await
+        });
+    }
+    for served in join_all(requests).await {
+        served?;
+    }
     run.retry_until_served("a retry", PAYMENT).await
 }
 
