@@ -34,7 +34,7 @@ fn mismatches(folder: &Path, schema: &Schema) -> Vec<Problem> {
     let text = files::read_text(&file, LARGEST).unwrap_or_default();
     let mut problems = Vec::new();
     for mismatch in self_check::mismatches(schema) {
-        let line = first_line(&text, |line| line.trim_start().starts_with(mismatch.about));
+        let line = find_line(&text, |line| line.trim_start().starts_with(mismatch.about));
         problems.push(problem(&file, line, mismatch.message, true));
     }
     problems
@@ -105,7 +105,7 @@ fn shared_redis_keys(folder: &Path, schema: &Schema) -> Vec<Problem> {
     let file = folder.join("schema.toml");
     let text = files::read_text(&file, LARGEST).unwrap_or_default();
     let line =
-        first_line(&text, |line| line.trim_start().starts_with("keys") || line.trim() == "[keys]");
+        find_line(&text, |line| line.trim_start().starts_with("keys") || line.trim() == "[keys]");
     let mut problems = Vec::new();
     for wide in &schema.keys {
         for narrow in &schema.keys {
@@ -113,7 +113,7 @@ fn shared_redis_keys(folder: &Path, schema: &Schema) -> Vec<Problem> {
             if narrow.template.specificity() <= wide.template.specificity() {
                 continue;
             }
-            // The pattern of a template stands for all of its Redis keys.
+            // The pattern of a template represents all of its Redis keys.
             let sample = narrow.template.pattern().into_bytes();
             if wide.template.idempotency_key(&sample).is_none() {
                 continue;
@@ -133,7 +133,7 @@ fn shared_redis_keys(folder: &Path, schema: &Schema) -> Vec<Problem> {
 }
 
 /// The number of the first line that fits, from 1; 1 if no line fits.
-fn first_line(text: &str, fits: impl Fn(&str) -> bool) -> usize {
+fn find_line(text: &str, fits: impl Fn(&str) -> bool) -> usize {
     for (index, line) in text.lines().enumerate() {
         if fits(line) {
             return index + 1;

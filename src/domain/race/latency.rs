@@ -54,9 +54,10 @@ impl Latencies {
         let width = (high - low).div_ceil(rows as u64).max(1);
         let mut counts = vec![0; rows];
         for value in self.0.iter_recorded() {
-            let row =
-                (value.value_iterated_to().saturating_sub(low + 1) / width).min(rows as u64 - 1);
-            counts[usize::try_from(row).unwrap_or(rows - 1)] += value.count_since_last_iteration();
+            let above_low = value.value_iterated_to().saturating_sub(low + 1);
+            // Everything above the 99th percentile belongs to the last row.
+            let row = usize::try_from(above_low / width).unwrap_or(rows - 1).min(rows - 1);
+            counts[row] += value.count_since_last_iteration();
         }
         let mut table = Vec::with_capacity(rows);
         for (row, count) in counts.into_iter().enumerate() {

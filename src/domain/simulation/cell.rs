@@ -33,8 +33,8 @@ impl Cell {
         let judged: Vec<_> = takes.iter().map(judge).collect();
         let mut worst = 0;
         for (index, judgement) in judged.iter().enumerate() {
-            // Of several equally bad takes, the first one counts.
-            if severity(judgement) > severity(&judged[worst]) {
+            // If several takes are equally bad, the first one counts.
+            if rank(judgement) > rank(&judged[worst]) {
                 worst = index;
             }
         }
@@ -66,8 +66,8 @@ impl Cell {
     }
 }
 
-/// How bad a take is. Of several blocked takes, the one whose client waits longest is the worst.
-fn severity(judgement: &Judgement) -> (ScenarioVerdict, Option<u64>) {
+/// The rank of a take, higher if it is worse. A blocked take is worse if its client waits longer.
+fn rank(judgement: &Judgement) -> (ScenarioVerdict, Option<u64>) {
     match judgement.verdict {
         ScenarioVerdict::Blocked => (ScenarioVerdict::Blocked, judgement.blocked_ms),
         verdict => (verdict, None),
